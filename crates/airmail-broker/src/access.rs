@@ -1,0 +1,78 @@
+//! The two questions that every publish, subscribe, look into history and admin action passes:
+//! may this principal do it, and is there room for it now.
+
+use airmail_model::{Error, NamespaceId, Now, TopicHash};
+use std::time::Duration;
+
+/// Who asks. Every input that begins something carries one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Principal {
+    /// The name it is known by. Empty: anonymous, the only one until authentication is built.
+    pub name: String,
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Publish to topics of a namespace.
+    Publish(NamespaceId),
+    /// Subscribe to a topic.
+    Subscribe(NamespaceId, TopicHash),
+    /// Read a topic's past.
+    History(NamespaceId, TopicHash),
+    /// List a namespace's topics.
+    ListTopics(NamespaceId),
+    /// See, create, change or delete namespaces.
+    Administer,
+}
+
+/// Decides who may do what. Called once for each action.
+pub trait Authorizer: Send {
+    /// Whether `principal` may do `action`.
+    ///
+    /// # Errors
+    /// `PERMISSION_DENIED` or `UNAUTHENTICATED`, with what was asked.
+    fn authorize(&mut self, principal: &Principal, action: Action) -> Result<(), Error>;
+}
+
+/// Everyone may do everything.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AllowAll;
+
+impl Authorizer for AllowAll {
+    fn authorize(&mut self, _: &Principal, _: Action) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// What an action takes of the node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Messages published; 1 for anything else.
+    pub messages: u32,
+    /// Bytes published; 0 for anything else.
+    pub bytes: u32,
+}
+
+/// Whether there is room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admit {
+    /// Now.
+    Go,
+    /// After this long, kept in order by the node.
+    WaitFor(Duration),
+    /// Not now; the error says when.
+    Refuse(Error),
+}
+
+/// Decides what is let in, and when. Quotas and flow control take this place.
+pub trait Admission: Send {
+    /// Asks for room.
+    fn admit(&mut self, now: Now, principal: &Principal, cost: Cost) -> Admit;
+}
+
+impl Admission for AllowAll {
+    fn admit(&mut self, _: Now, _: &Principal, _: Cost) -> Admit {
+        Admit::Go
+    }
+}

@@ -1,0 +1,190 @@
+//! The shard's two closed enums, and its answers to commands.
+
+use crate::access::Principal;
+use airmail_log::{Completion, LogSpec, ReaderId, Scope, Tag, TopicPage, TopicSeen};
+use airmail_model::frame::{Reply, Request};
+use airmail_model::{
+    AppendTime, Batch, Checked, Durability, Error, LogId, MapEpoch, Mono, Namespace, NamespaceId,
+    NamespaceSpec, Retention, Sequence,
+};
+
+/// A stream of one client, for its life. Never reused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub u64);
+
+/// A command under way, by its sender's number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommandId(pub u64);
+
+/// Everything that can happen to a shard.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A client has opened a stream and said Hello.
+    Opened {
+        /// The stream.
+        session: SessionId,
+        /// Who is at its other end.
+        principal: Principal,
+        /// Bytes of deliveries that it has room for.
+        credit: u32,
+    },
+    /// A client asks something on its stream.
+    Request {
+        /// The stream.
+        session: SessionId,
+        /// What.
+        request: Request,
+    },
+    /// A stream has ended, by whichever side. Nothing is sent on it any more.
+    Closed {
+        /// The stream.
+        session: SessionId,
+    },
+    /// A unary call. Answered once by [`Effects::outcomes`].
+    Command {
+        /// Comes back with the answer.
+        id: CommandId,
+        /// Who asks.
+        principal: Principal,
+        /// What.
+        command: Command,
+    },
+    /// The storage has something to say.
+    Storage(Completion),
+    /// The deadline of [`Effects::deadline`] has come.
+    Timer,
+}
+
+/// What a unary call asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Creates a namespace. Durability `None`: the strongest that the storage has.
+    CreateNamespace {
+        /// Its name.
+        name: String,
+        /// Logs in the normal lane.
+        logs: u16,
+        /// How long records are kept.
+        retention: Retention,
+        /// What an ack promises.
+        durability: Option<Durability>,
+    },
+    /// Changes a namespace. `None`: stays as it is.
+    UpdateNamespace {
+        /// Its name.
+        name: String,
+        /// Number of logs. Reserved: another number than it has is refused as unimplemented.
+        logs: Option<u16>,
+        /// How long records are kept.
+        retention: Option<Retention>,
+        /// What an ack promises.
+        durability: Option<Durability>,
+        /// Refused as `NAMESPACE_CHANGED` if it is at another version.
+        based_on: Option<u64>,
+    },
+    /// Deletes a namespace and all that it holds. Its subscribers are told.
+    DeleteNamespace {
+        /// Its name.
+        name: String,
+        /// Refused as `NAMESPACE_CHANGED` if it is at another version.
+        based_on: Option<u64>,
+    },
+    /// Lists topics that hold messages, over all logs of the namespace.
+    ListTopics {
+        /// The namespace.
+        namespace: NamespaceId,
+        /// Which.
+        page: TopicPage,
+    },
+}
+
+/// What became of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The namespace as created or changed; durable.
+    Namespace(Namespace),
+    /// The namespace is deleted; durable.
+    Deleted,
+    /// In byte order of name, each once.
+    Topics {
+        /// This page's.
+        topics: Vec<TopicSeen>,
+        /// There are more.
+        more: bool,
+    },
+}
+
+/// Everything that a shard can want done.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// To be sent to clients, in order for each session.
+    pub replies: Vec<(SessionId, Reply)>,
+    /// Answers to commands.
+    pub outcomes: Vec<(CommandId, Result<Outcome, Error>)>,
+    /// To be asked of the storage, in order.
+    pub storage: Vec<StorageCall>,
+    /// When to give [`Input::Timer`], if nothing else happens before.
+    pub deadline: Option<Mono>,
+}
+
+/// A call of [`airmail_log::LogStorage`], as a value.
+#[derive(Clone, Debug)]
+#[allow(
+    missing_docs,
+    reason = "each is a method of LogStorage, documented there"
+)]
+pub enum StorageCall {
+    Open {
+        t: Tag,
+        log: LogId,
+        spec: LogSpec,
+    },
+    Append {
+        t: Tag,
+        log: LogId,
+        map: MapEpoch,
+        batch: Checked<Batch>,
+    },
+    Read {
+        r: ReaderId,
+        log: LogId,
+        from: Sequence,
+        scope: Scope,
+        credit: u32,
+    },
+    Credit {
+        r: ReaderId,
+        bytes: u32,
+    },
+    Stop {
+        r: ReaderId,
+    },
+    FindTime {
+        t: Tag,
+        log: LogId,
+        at: AppendTime,
+    },
+    Bounds {
+        t: Tag,
+        log: LogId,
+    },
+    Topics {
+        t: Tag,
+        log: LogId,
+        page: TopicPage,
+    },
+    Trim {
+        t: Tag,
+        log: LogId,
+        before: Sequence,
+    },
+    Seal {
+        t: Tag,
+        log: LogId,
+        next: MapEpoch,
+    },
+    Delete {
+        t: Tag,
+        log: LogId,
+    },
+}

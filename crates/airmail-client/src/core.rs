@@ -1,0 +1,1 @@
+//! The SDK's core, without I/O: what a publisher and a subscriber decide, as state machines.

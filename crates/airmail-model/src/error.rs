@@ -1,0 +1,243 @@
+//! The one table of errors that a user can see: number, name, gRPC code, retriable, meaning.
+//!
+//! An [`Error`] names the field, the value and the limit where there are such, so that whoever
+//! reads it knows what to change. Numbers and names are never reused: a retired one stays listed.
+
+use std::fmt;
+use std::time::Duration;
+
+macro_rules! error_table {
+    ($($(#[$doc:meta])* $variant:ident = $code:literal, $name:literal, $grpc:ident, $retry:literal, $text:literal;)*) => {
+        /// Every error, by its number on the wire.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u16)]
+        pub enum ErrorCode {
+            $(#[doc = $text] $variant = $code,)*
+        }
+
+        impl ErrorCode {
+            /// Every error, in order of number.
+            pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$variant,)*];
+
+            /// The name on the wire and in every message: upper case, for ever.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(ErrorCode::$variant => $name,)* }
+            }
+
+            /// What it means, for people.
+            #[must_use]
+            pub const fn text(self) -> &'static str {
+                match self { $(ErrorCode::$variant => $text,)* }
+            }
+
+            /// The gRPC status that carries it.
+            #[must_use]
+            pub const fn grpc(self) -> GrpcCode {
+                match self { $(ErrorCode::$variant => GrpcCode::$grpc,)* }
+            }
+
+            /// Whether the same request may succeed later, unchanged.
+            #[must_use]
+            pub const fn retriable(self) -> bool {
+                match self { $(ErrorCode::$variant => $retry,)* }
+            }
+
+            /// The error of a number.
+            #[must_use]
+            pub const fn from_u16(code: u16) -> Option<ErrorCode> {
+                match code { $($code => Some(ErrorCode::$variant),)* _ => None }
+            }
+
+            /// The error of a name.
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<ErrorCode> {
+                match name { $($name => Some(ErrorCode::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+/// The gRPC status codes that the table uses, by their standard numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+#[allow(missing_docs, reason = "named and defined by gRPC")]
+pub enum GrpcCode {
+    Unknown = 2,
+    InvalidArgument = 3,
+    NotFound = 5,
+    AlreadyExists = 6,
+    PermissionDenied = 7,
+    ResourceExhausted = 8,
+    FailedPrecondition = 9,
+    Aborted = 10,
+    OutOfRange = 11,
+    Unimplemented = 12,
+    Internal = 13,
+    Unavailable = 14,
+    DataLoss = 15,
+    Unauthenticated = 16,
+}
+
+error_table! {
+    InvalidArgument = 1, "INVALID_ARGUMENT", InvalidArgument, false, "a field of the request is missing or has a value it cannot have";
+    MessageTooLarge = 2, "MESSAGE_TOO_LARGE", InvalidArgument, false, "the message is larger than the node accepts";
+    BatchTooLarge = 3, "BATCH_TOO_LARGE", InvalidArgument, false, "the batch is larger, or has more messages, than the node accepts";
+    BatchMalformed = 4, "BATCH_MALFORMED", InvalidArgument, false, "the batch is not as its format says";
+    TopicInvalid = 5, "TOPIC_INVALID", InvalidArgument, false, "the topic's name is not allowed";
+    AttributesInvalid = 6, "ATTRIBUTES_INVALID", InvalidArgument, false, "the message's attributes are too many or not well formed";
+    PositionInvalid = 7, "POSITION_INVALID", InvalidArgument, false, "the position cannot be read, or belongs to another namespace";
+    NamespaceInvalid = 8, "NAMESPACE_INVALID", InvalidArgument, false, "the namespace's name or settings are not allowed";
+    NamespaceNotFound = 9, "NAMESPACE_NOT_FOUND", NotFound, false, "there is no namespace of this name";
+    NamespaceExists = 10, "NAMESPACE_EXISTS", AlreadyExists, false, "a namespace of this name exists";
+    NamespaceChanged = 11, "NAMESPACE_CHANGED", Aborted, false, "the namespace has changed since the version that the change is based on";
+    NamespaceReserved = 12, "NAMESPACE_RESERVED", PermissionDenied, false, "the namespace belongs to the system";
+    DurabilityUnavailable = 13, "DURABILITY_UNAVAILABLE", FailedPrecondition, false, "the node's storage cannot give this durability";
+    MapStale = 14, "MAP_STALE", FailedPrecondition, true, "the batch was made with another map of topics to logs; the answer has the present one";
+    LogSealed = 15, "LOG_SEALED", FailedPrecondition, true, "the log takes nothing more; a newer map names its successors";
+    OutOfOrder = 16, "OUT_OF_ORDER", FailedPrecondition, false, "the producer's sequence is not the next one: something before it is missing";
+    UnknownProducer = 17, "UNKNOWN_PRODUCER", FailedPrecondition, false, "the node no longer knows this producer, so it cannot tell a retry from a new message";
+    ProducerFenced = 18, "PRODUCER_FENCED", Aborted, false, "a newer epoch of this producer has taken over";
+    StorageFull = 19, "STORAGE_FULL", ResourceExhausted, true, "the disk is full; reading goes on";
+    StorageFailed = 20, "STORAGE_FAILED", Unavailable, true, "the storage failed; the message is not stored";
+    OutcomeUnknown = 21, "OUTCOME_UNKNOWN", Unknown, false, "it is not known whether the message was stored";
+    ProtocolUnsupported = 22, "PROTOCOL_UNSUPPORTED", FailedPrecondition, false, "client and node have no protocol version in common";
+    HelloExpected = 23, "HELLO_EXPECTED", FailedPrecondition, false, "a stream must begin with Hello, once";
+    Unimplemented = 24, "UNIMPLEMENTED", Unimplemented, false, "the feature is reserved and does not work yet";
+    SubscriptionInvalid = 25, "SUBSCRIPTION_INVALID", InvalidArgument, false, "the subscription's number is in use, unknown, or there are too many";
+    Unauthenticated = 26, "UNAUTHENTICATED", Unauthenticated, false, "the node does not know who asks";
+    PermissionDenied = 27, "PERMISSION_DENIED", PermissionDenied, false, "who asks may not do this";
+    Overloaded = 28, "OVERLOADED", ResourceExhausted, true, "the node has more to do than it admits";
+    ShuttingDown = 29, "SHUTTING_DOWN", Unavailable, true, "the node is stopping; another, or the same one later, will answer";
+    Internal = 30, "INTERNAL", Internal, false, "the node has met something that should not be; its log says more";
+    Disconnected = 31, "DISCONNECTED", Unavailable, true, "the connection to the node was lost, and not regained in time";
+}
+
+/// An error as a user sees it: one of the table, with the facts of the case.
+///
+/// ```
+/// use airmail_model::{Error, ErrorCode};
+/// let error = Error::new(ErrorCode::MessageTooLarge)
+///     .field("payload").value("2000000 bytes").limit("1048576 bytes");
+/// assert_eq!(
+///     error.to_string(),
+///     "MESSAGE_TOO_LARGE: the message is larger than the node accepts \
+///      (payload: 2000000 bytes, limit: 1048576 bytes)",
+/// );
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error(Box<Facts>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Facts {
+    code: ErrorCode,
+    field: String,
+    value: String,
+    limit: String,
+    retry_after: Option<Duration>,
+}
+
+impl Error {
+    /// An error without facts yet.
+    #[must_use]
+    pub fn new(code: ErrorCode) -> Error {
+        Error(Box::new(Facts {
+            code,
+            field: String::new(),
+            value: String::new(),
+            limit: String::new(),
+            retry_after: None,
+        }))
+    }
+
+    /// A feature that is reserved and does not work yet; `field` says which.
+    #[must_use]
+    pub fn unimplemented(field: impl Into<String>) -> Error {
+        Error::new(ErrorCode::Unimplemented).field(field)
+    }
+
+    /// Names the field, setting or flag that is wrong.
+    #[must_use]
+    pub fn field(mut self, field: impl Into<String>) -> Error {
+        self.0.field = field.into();
+        self
+    }
+
+    /// Gives the value found. Shortened to 200 characters.
+    #[must_use]
+    pub fn value(mut self, value: impl fmt::Display) -> Error {
+        self.0.value = value.to_string().chars().take(200).collect();
+        self
+    }
+
+    /// Gives what would have been right.
+    #[must_use]
+    pub fn limit(mut self, limit: impl fmt::Display) -> Error {
+        self.0.limit = limit.to_string();
+        self
+    }
+
+    /// Says how long to wait before trying again.
+    #[must_use]
+    pub fn retry_after(mut self, delay: Duration) -> Error {
+        self.0.retry_after = Some(delay);
+        self
+    }
+
+    /// Which of the table.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        self.0.code
+    }
+
+    /// The field that is wrong, or empty.
+    #[must_use]
+    pub fn field_name(&self) -> &str {
+        &self.0.field
+    }
+
+    /// The value found, or empty.
+    #[must_use]
+    pub fn found(&self) -> &str {
+        &self.0.value
+    }
+
+    /// What would have been right, or empty.
+    #[must_use]
+    pub fn expected(&self) -> &str {
+        &self.0.limit
+    }
+
+    /// How long to wait before trying again, where the node knows.
+    #[must_use]
+    pub fn delay(&self) -> Option<Duration> {
+        self.0.retry_after
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let facts = &self.0;
+        write!(f, "{}: {}", facts.code.name(), facts.code.text())?;
+        let mut parts = Vec::new();
+        match (facts.field.is_empty(), facts.value.is_empty()) {
+            (false, false) => parts.push(format!("{}: {}", facts.field, facts.value)),
+            (false, true) => parts.push(facts.field.clone()),
+            (true, false) => parts.push(facts.value.clone()),
+            (true, true) => {}
+        }
+        if !facts.limit.is_empty() {
+            parts.push(format!("limit: {}", facts.limit));
+        }
+        if let Some(delay) = facts.retry_after {
+            parts.push(format!("retry after {} ms", delay.as_millis()));
+        }
+        if parts.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " ({})", parts.join(", "))
+        }
+    }
+}
+
+impl std::error::Error for Error {}

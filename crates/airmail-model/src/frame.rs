@@ -1,0 +1,278 @@
+//! What a client and a node say to each other, before any wire encoding.
+//!
+//! The shard takes and gives these; the SDK's core takes and gives these; gRPC only translates, and
+//! the simulator needs no translation at all.
+//!
+//! Ranges (G2): each side of a (stream, log), and each detached subscription, holds `next`, the
+//! first number not yet accounted for. A [`Reply::Delivery`] or [`Reply::Gap`] covers
+//! `(previous, last]`. `last < next`: a duplicate, dropped. `previous >= next`: a hole, dropped, and
+//! asked for again from `next`. Otherwise what is `>= next` is taken and `next` becomes `last + 1`.
+
+use crate::batch::{Batch, Checked, Slice};
+use crate::error::Error;
+use crate::id::{Durability, Extent, Incarnation, LogId, NamespaceId, Sequence, TopicHash};
+use crate::map::LogMap;
+use crate::position::Position;
+use crate::time::AppendTime;
+use bytes::Bytes;
+
+/// A publish, by the number its stream gave it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// A subscription, by the number its stream gave it. Dense numbers from 0 cost the node least.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SubscriptionId(pub u32);
+
+/// Which use of a subscription's number, so that an old one's late message is told from a new one's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Generation(pub u32);
+
+/// Where a subscription, or a look into history, begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// After what is stored now.
+    #[default]
+    Latest,
+    /// With the oldest record kept.
+    Earliest,
+    /// With this number. Beyond the end is legal: it waits there.
+    Sequence(Sequence),
+    /// With the first record appended at this time or later.
+    Time(AppendTime),
+    /// Where this position says.
+    Position(Position),
+}
+
+/// What a client asks of a node on a stream.
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// Store a batch. Answered once, by [`Reply::Acked`].
+    Publish {
+        /// Comes back with the answer.
+        request: RequestId,
+        /// One (namespace, lane, log, map epoch).
+        batch: Checked<Batch>,
+    },
+    /// Begin a subscription. Answered by [`Reply::Status`].
+    Add(Subscribe),
+    /// End a subscription. Nothing of its generation is sent after the [`Reply::Status`] that
+    /// answers it.
+    Remove {
+        /// Which.
+        subscription: SubscriptionId,
+    },
+    /// The client has room for this many more bytes of deliveries.
+    Credit {
+        /// Added to what is left.
+        bytes: u32,
+    },
+}
+
+/// A subscription as asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subscribe {
+    /// Its number; not in use on this stream.
+    pub subscription: SubscriptionId,
+    /// Which use of the number.
+    pub generation: Generation,
+    /// The namespace.
+    pub namespace: NamespaceId,
+    /// The topic.
+    pub topic: TopicHash,
+    /// Where to begin.
+    pub start: Start,
+    /// Ends before this number instead of going on live: history.
+    pub until: Option<Until>,
+}
+
+/// Where a look into history ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// Before the log's next number as it was when asked.
+    Now,
+    /// Before this number, or at the end as it was when asked.
+    Sequence(Sequence),
+    /// Before the first record appended at this time or later, or at the end as it was when asked.
+    Time(AppendTime),
+}
+
+/// What an ack says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// The numbers that the batch was given.
+    pub extent: Extent,
+    /// When it was appended.
+    pub appended: AppendTime,
+    /// The durability that held when the ack was given.
+    pub held: Durability,
+    /// Copies that held it.
+    pub copies: u8,
+    /// It was stored before: this is the first one's result.
+    pub duplicate: bool,
+    /// The storage de-duplicates when appending, so a retry cannot be stored twice.
+    pub exact: bool,
+}
+
+/// A refusal of a publish. `map` is there when the client's was stale.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Why.
+    pub error: Error,
+    /// The present map.
+    pub map: Option<LogMap>,
+}
+
+/// Whose range a delivery or gap belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Channel {
+    /// All live subscriptions of the stream, on the log named beside it.
+    Live,
+    /// One detached subscription.
+    Detached(SubscriptionId, Generation),
+}
+
+/// A delivered batch: whole where every topic in it is wanted, else a slice.
+#[derive(Clone, Debug)]
+pub enum Delivered {
+    /// Shared with the storage and every other subscriber.
+    Whole(Checked<Batch>),
+    /// Made for this subscriber; its bodies are shared.
+    Slice(Slice),
+}
+
+impl Delivered {
+    /// Size in bytes, as counted against credit.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Delivered::Whole(batch) => batch.bytes().len(),
+            Delivered::Slice(slice) => slice.len(),
+        }
+    }
+
+    /// Never: a delivery has at least one record.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes to be sent; copies only a slice's bodies.
+    #[must_use]
+    pub fn to_bytes(&self) -> Bytes {
+        match self {
+            Delivered::Whole(batch) => batch.bytes().clone(),
+            Delivered::Slice(slice) => slice.to_batch().bytes().clone(),
+        }
+    }
+}
+
+/// What a delivery costs of the credit beyond its bytes.
+pub const DELIVERY_OVERHEAD_BYTES: u32 = 64;
+
+/// Why a subscriber will not get some numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GapReason {
+    /// Never used, not of the topic asked for, or not permitted: nothing is missing.
+    Unused,
+    /// Removed by retention or trim.
+    Retention,
+    /// Expired by its own time to live.
+    Expiry,
+    /// Damaged, or gone with a log's earlier life.
+    Loss,
+}
+
+/// How a subscription stands now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// At the tail: from `next` on it is served by the stream's live range of `log`.
+    Live {
+        /// Its log.
+        log: LogId,
+        /// The log's life.
+        incarnation: Incarnation,
+        /// The first number that the live range covers for it.
+        next: Sequence,
+    },
+    /// Behind: served on a channel of its own, from `next` on.
+    Detached {
+        /// Its log.
+        log: LogId,
+        /// The log's life.
+        incarnation: Incarnation,
+        /// The first number not yet sent.
+        next: Sequence,
+    },
+    /// All that [`Subscribe::until`] asked for has been sent; numbers before `next` are accounted
+    /// for.
+    Complete {
+        /// The first number not asked for.
+        next: Sequence,
+    },
+    /// Ended at the client's wish.
+    Removed,
+    /// Ended by the node, or never begun.
+    Failed(Error),
+}
+
+/// What a node says to a client on a stream.
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// Answers a publish, in the order of the publishes to its log.
+    Acked {
+        /// Which publish.
+        request: RequestId,
+        /// What became of it.
+        result: Result<Ack, Refused>,
+    },
+    /// Messages. Covers `(previous, last]`.
+    Delivery {
+        /// Whose.
+        channel: Channel,
+        /// Of which log.
+        log: LogId,
+        /// The last number covered before.
+        previous: Sequence,
+        /// The last number covered now.
+        last: Sequence,
+        /// The numbers of the whole batch: a record's own is `first` plus its index.
+        extent: Extent,
+        /// When the batch was appended.
+        appended: AppendTime,
+        /// The messages.
+        body: Delivered,
+    },
+    /// Numbers that will not come. Covers `(previous, last]`.
+    Gap {
+        /// Whose.
+        channel: Channel,
+        /// Of which log.
+        log: LogId,
+        /// The last number covered before.
+        previous: Sequence,
+        /// The last number covered now.
+        last: Sequence,
+        /// Why.
+        why: GapReason,
+    },
+    /// Progress without messages: everything before `next` is accounted for. Live range only; a
+    /// hole if the receiver's own `next` is less than `previous + 1`.
+    Mark {
+        /// Of which log.
+        log: LogId,
+        /// The last number covered before.
+        previous: Sequence,
+        /// The first number not yet accounted for.
+        next: Sequence,
+    },
+    /// How a subscription stands.
+    Status {
+        /// Which.
+        subscription: SubscriptionId,
+        /// Which use of its number.
+        generation: Generation,
+        /// How.
+        state: State,
+    },
+}

@@ -1,0 +1,210 @@
+//! Names for things that must not be mixed: logs, sequence numbers, producers, namespaces.
+//!
+//! Each is a newtype over an integer, in the width that the batch format gives it. Arithmetic is
+//! offered only where it has a meaning (a sequence number has a successor; a namespace id has not).
+
+use std::fmt;
+
+macro_rules! newtype {
+    ($(#[$doc:meta])* $name:ident($inner:ty)) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub $inner);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+newtype!(
+    /// A namespace, by the number it was given when created. Never reused; 0 is the system's own.
+    NamespaceId(u32)
+);
+newtype!(
+    /// Which of a namespace and lane's logs. Never reused within a namespace: a new map epoch with
+    /// more logs takes new indices.
+    LogIndex(u16)
+);
+newtype!(
+    /// Version of a namespace's map from topics to logs. The first is 1.
+    MapEpoch(u32)
+);
+newtype!(
+    /// A record's place in its log. Strictly increasing, not dense; the first possible is 1.
+    Sequence(u64)
+);
+newtype!(
+    /// One life of a log. A `memory` log has a new one each time it is opened, so that a position
+    /// from an earlier life is recognised. Durable logs keep theirs for ever.
+    Incarnation(u64)
+);
+newtype!(
+    /// A publishing client, as chosen by itself at random. 0 means none: not de-duplicated.
+    ProducerId(u64)
+);
+newtype!(
+    /// One life of a producer. A higher one fences every lower one of the same id.
+    ProducerEpoch(u32)
+);
+newtype!(
+    /// A producer's own count of its messages in one log, from 0, without holes (G3).
+    ProducerSequence(u64)
+);
+newtype!(
+    /// XXH3-128 of a topic's name, seeded with its namespace's id.
+    TopicHash(u128)
+);
+
+impl Sequence {
+    /// The first number that any log can give.
+    pub const FIRST: Sequence = Sequence(1);
+    /// Above every number.
+    pub const MAX: Sequence = Sequence(u64::MAX);
+
+    /// The number `n` places further on; stops at [`Sequence::MAX`].
+    #[must_use]
+    pub const fn plus(self, n: u64) -> Sequence {
+        Sequence(self.0.saturating_add(n))
+    }
+
+    /// The number before this one; stops at 0, which is before every number.
+    #[must_use]
+    pub const fn before(self) -> Sequence {
+        Sequence(self.0.saturating_sub(1))
+    }
+}
+
+/// A closed range of sequence numbers, owned by one batch or covered by one gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Extent {
+    /// The first number covered.
+    pub first: Sequence,
+    /// The last number covered; never less than `first`.
+    pub last: Sequence,
+}
+
+impl Extent {
+    /// The extent of `numbers` numbers from `first` on. `numbers` must be at least 1.
+    #[must_use]
+    pub const fn starting_at(first: Sequence, numbers: u32) -> Extent {
+        Extent {
+            first,
+            last: Sequence(first.0 + numbers as u64 - 1),
+        }
+    }
+
+    /// How many numbers it covers.
+    #[must_use]
+    pub const fn numbers(self) -> u64 {
+        self.last.0 - self.first.0 + 1
+    }
+
+    /// The first number after it.
+    #[must_use]
+    pub const fn next(self) -> Sequence {
+        self.last.plus(1)
+    }
+
+    /// Whether `sequence` lies in it.
+    #[must_use]
+    pub const fn contains(self, sequence: Sequence) -> bool {
+        self.first.0 <= sequence.0 && sequence.0 <= self.last.0
+    }
+}
+
+/// Priority class. Each lane of a namespace has logs of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Lane {
+    /// The lane of everything that asks for nothing else.
+    #[default]
+    Normal = 0,
+    /// Overtakes [`Lane::Normal`]. Reserved: publishing to it is refused until a later release.
+    High = 1,
+}
+
+impl Lane {
+    /// The lane of a number on the wire.
+    #[must_use]
+    pub const fn from_u8(value: u8) -> Option<Lane> {
+        match value {
+            0 => Some(Lane::Normal),
+            1 => Some(Lane::High),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Lane::Normal => "normal",
+            Lane::High => "high",
+        })
+    }
+}
+
+/// One log: the unit of ordering, storage and replication.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LogId {
+    /// The namespace whose topics it carries.
+    pub namespace: NamespaceId,
+    /// The lane whose messages it carries.
+    pub lane: Lane,
+    /// Which of that namespace and lane's logs.
+    pub index: LogIndex,
+}
+
+impl LogId {
+    /// Log 0: namespaces, tenants and maps, as commands. Its state is the fold.
+    pub const SYSTEM: LogId = LogId {
+        namespace: NamespaceId(0),
+        lane: Lane::Normal,
+        index: LogIndex(0),
+    };
+}
+
+impl fmt::Display for LogId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.namespace, self.lane, self.index)
+    }
+}
+
+/// What an acknowledgement promises about the node that gave it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Durability {
+    /// Lost when the process ends.
+    Memory = 0,
+    /// In the operating system's hands: survives the process, not a power cut.
+    Os = 1,
+    /// On the disk: survives a power cut.
+    #[default]
+    Fsync = 2,
+}
+
+impl Durability {
+    /// The durability of a number on the wire or on disk.
+    #[must_use]
+    pub const fn from_u8(value: u8) -> Option<Durability> {
+        match value {
+            0 => Some(Durability::Memory),
+            1 => Some(Durability::Os),
+            2 => Some(Durability::Fsync),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Durability::Memory => "memory",
+            Durability::Os => "os",
+            Durability::Fsync => "fsync",
+        })
+    }
+}

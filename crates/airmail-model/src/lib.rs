@@ -1,0 +1,31 @@
+//! Airmail's vocabulary: what every part of the system says to every other part.
+//!
+//! No I/O, no async, no clock: everything here is a value. The stored and delivered format of
+//! messages is [`batch`]; what travels between a client and a node, before it is put on any wire,
+//! is [`frame`]; every error a user can see comes from one table, [`error`].
+
+#![forbid(unsafe_code)]
+
+pub mod batch;
+pub mod error;
+pub mod frame;
+pub mod id;
+pub mod limits;
+pub mod map;
+pub mod namespace;
+pub mod position;
+pub mod time;
+pub mod topic;
+
+pub use batch::{Batch, BatchEncoder, Checked, Message, Slice};
+pub use error::{Error, ErrorCode};
+pub use id::{
+    Durability, Extent, Incarnation, Lane, LogId, LogIndex, MapEpoch, NamespaceId, ProducerEpoch,
+    ProducerId, ProducerSequence, Sequence, TopicHash,
+};
+pub use limits::Limits;
+pub use map::LogMap;
+pub use namespace::{Namespace, NamespaceSpec, Retention};
+pub use position::Position;
+pub use time::{AppendTime, Mono, Now, Wall};
+pub use topic::TopicName;

@@ -1,0 +1,46 @@
+//! Every limit that a user can meet, with its default, in one place.
+
+/// Bounds on what a client may send and a node will send. Shown by `airmail serve --print-config`,
+/// told to clients in Hello.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// One message: key, attributes and payload together, in bytes. Default 1 MiB.
+    pub message_bytes: u32,
+    /// A topic's name, in bytes of UTF-8. Default 1 KiB.
+    pub topic_bytes: u32,
+    /// Attributes of one message. Default 64.
+    pub attributes: u32,
+    /// A batch of more than one message, in bytes. Default 64 KiB. One message alone may be larger.
+    pub batch_bytes: u32,
+    /// Messages in a batch. Default, and at most, 4,096.
+    pub batch_records: u16,
+    /// One request or one delivery on the wire, in bytes. Default 3 MiB.
+    pub frame_bytes: u32,
+    /// What a node may send on a stream whose client has granted nothing, in bytes. Default 1 MiB.
+    pub credit_bytes: u32,
+    /// Publishes of one connection that wait for their ack, in bytes. Default 8 MiB.
+    pub unacked_bytes: u32,
+    /// Subscriptions on one stream. Default 8,388,608.
+    pub subscriptions: u32,
+}
+
+impl Limits {
+    /// The defaults, shared by the node, the SDK and the command line.
+    pub const DEFAULT: Limits = Limits {
+        message_bytes: 1 << 20,
+        topic_bytes: 1 << 10,
+        attributes: 64,
+        batch_bytes: 64 << 10,
+        batch_records: 4096,
+        frame_bytes: 3 << 20,
+        credit_bytes: 1 << 20,
+        unacked_bytes: 8 << 20,
+        subscriptions: 8 << 20,
+    };
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits::DEFAULT
+    }
+}

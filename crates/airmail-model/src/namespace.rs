@@ -1,0 +1,84 @@
+//! Namespaces: where retention and durability are set, and nowhere else.
+
+use crate::error::Error;
+use crate::id::{Durability, LogIndex, MapEpoch, NamespaceId};
+use crate::map::LogMap;
+
+/// The longest namespace name, in bytes.
+pub const NAME_BYTES_MAX: usize = 255;
+/// The most logs a namespace may have in one lane.
+pub const LOGS_MAX: u16 = 1024;
+
+/// How long a namespace's logs keep their records. `None` is for ever, or without bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Records appended longer ago than this many milliseconds may go.
+    pub time_ms: Option<u64>,
+    /// The oldest records go when a log holds more than this many bytes.
+    pub bytes: Option<u64>,
+}
+
+/// What a user chooses about a namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamespaceSpec {
+    /// Logs in the normal lane, 1 to [`LOGS_MAX`]. Default 1.
+    pub logs: u16,
+    /// How long records are kept. Default: for ever.
+    pub retention: Retention,
+    /// What an ack promises. Default: the strongest that the storage has.
+    pub durability: Durability,
+}
+
+impl Default for NamespaceSpec {
+    fn default() -> NamespaceSpec {
+        NamespaceSpec {
+            logs: 1,
+            retention: Retention::default(),
+            durability: Durability::Fsync,
+        }
+    }
+}
+
+/// A namespace as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Namespace {
+    /// Its number, never reused.
+    pub id: NamespaceId,
+    /// Its name: 1 to [`NAME_BYTES_MAX`] of `a-z A-Z 0-9 . _ -`, not beginning with `_`.
+    pub name: String,
+    /// What its user chose.
+    pub spec: NamespaceSpec,
+    /// Counts its changes, from 1; a change names the version it is based on.
+    pub version: u64,
+    /// The epoch of its map.
+    pub epoch: MapEpoch,
+}
+
+impl Namespace {
+    /// Its map from topics to logs.
+    #[must_use]
+    pub fn map(&self) -> LogMap {
+        LogMap::even(self.id, self.epoch, LogIndex(0), self.spec.logs)
+    }
+
+    /// Whether `name` may name a namespace.
+    ///
+    /// # Errors
+    /// `NAMESPACE_INVALID` with the name and what is wrong with it.
+    pub fn check_name(name: &str) -> Result<(), Error> {
+        let letters = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+        let limit = if name.is_empty() || name.len() > NAME_BYTES_MAX {
+            "1 to 255 bytes"
+        } else if name.starts_with('_') {
+            "not beginning with _, which is reserved"
+        } else if !name.bytes().all(letters) {
+            "letters, digits, . _ -"
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(crate::ErrorCode::NamespaceInvalid)
+            .field("namespace")
+            .value(name)
+            .limit(limit))
+    }
+}

@@ -1,0 +1,74 @@
+//! Topic names: checked once, hashed once.
+
+use crate::error::{Error, ErrorCode};
+use crate::id::{NamespaceId, TopicHash};
+use crate::limits::Limits;
+use std::fmt;
+use std::sync::Arc;
+
+/// A topic's name: 1 byte to `Limits::topic_bytes` of UTF-8 without control characters.
+/// Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TopicName(Arc<str>);
+
+impl TopicName {
+    /// Checks and takes a name.
+    ///
+    /// # Errors
+    /// `TOPIC_INVALID` with the name (shortened) and what is wrong with it.
+    pub fn new(name: &str, limits: &Limits) -> Result<TopicName, Error> {
+        Self::check(name, limits)?;
+        Ok(TopicName(name.into()))
+    }
+
+    /// Whether `name` may name a topic.
+    ///
+    /// # Errors
+    /// `TOPIC_INVALID`, as [`TopicName::new`].
+    pub fn check(name: &str, limits: &Limits) -> Result<(), Error> {
+        let bad = |value: String, limit: String| {
+            Err(Error::new(ErrorCode::TopicInvalid)
+                .field("topic")
+                .value(value)
+                .limit(limit))
+        };
+        if name.is_empty() {
+            return bad("(empty)".into(), "at least 1 byte".into());
+        }
+        if name.len() > limits.topic_bytes as usize {
+            let limit = format!("at most {} bytes", limits.topic_bytes);
+            return bad(format!("{} bytes", name.len()), limit);
+        }
+        if let Some(c) = name.chars().find(|c| c.is_control()) {
+            return bad(format!("{:?} in it", c), "no control characters".into());
+        }
+        Ok(())
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Its hash within a namespace.
+    #[must_use]
+    pub fn hash(&self, namespace: NamespaceId) -> TopicHash {
+        Self::hash_of(namespace, &self.0)
+    }
+
+    /// The hash of a name that needs no check, such as one in a checked batch.
+    #[must_use]
+    pub fn hash_of(namespace: NamespaceId, name: &str) -> TopicHash {
+        TopicHash(xxhash_rust::xxh3::xxh3_128_with_seed(
+            name.as_bytes(),
+            namespace.0.into(),
+        ))
+    }
+}
+
+impl fmt::Display for TopicName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

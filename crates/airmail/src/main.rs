@@ -1,0 +1,2 @@
+//! airmail
+fn main() {}
