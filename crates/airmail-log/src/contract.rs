@@ -117,11 +117,14 @@ pub struct LogSpec {
 /// A batch as a log holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// The numbers it owns. A record's own number is `extent.first` plus its index.
+    /// The number of a record with index 0: a record's own number is `base` plus its index.
+    pub base: Sequence,
+    /// The numbers that this accounts for. Usually the whole batch, from `base` on; where a
+    /// damaged record cuts a batch in pieces, each piece has the part that is its own.
     pub extent: Extent,
     /// When it was appended.
     pub appended: AppendTime,
-    /// The records. Where some are damaged: a slice of the others, with gaps told around it.
+    /// The records of `extent`.
     pub batch: Checked<Batch>,
 }
 

@@ -236,8 +236,8 @@ pub enum Reply {
         previous: Sequence,
         /// The last number covered now.
         last: Sequence,
-        /// The numbers of the whole batch: a record's own is `first` plus its index.
-        extent: Extent,
+        /// The number of a record with index 0: a record's own is `base` plus its index.
+        base: Sequence,
         /// When the batch was appended.
         appended: AppendTime,
         /// The messages.
