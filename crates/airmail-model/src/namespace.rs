@@ -78,7 +78,7 @@ impl Namespace {
         };
         Err(Error::new(crate::ErrorCode::NamespaceInvalid)
             .field("namespace")
-            .value(name)
+            .value(name.escape_debug())
             .limit(limit))
     }
 }

@@ -1,0 +1,253 @@
+//! The one place where bytes become a batch.
+//!
+//! A check goes over the bytes once, in an order that never reads what has not been found to be
+//! there: sizes, the header's checksum, then what the header says, topics, records, bodies. The
+//! same walk serves both doors: [`Batch::check`] for what a client sends, which also holds the
+//! limits and refuses what is reserved, and [`Batch::check_stored`] for what a node once took,
+//! where a damaged body condemns its own record only.
+
+mod tables;
+
+use super::Checked;
+use super::layout::{
+    AT_BODIES_OFFSET, AT_CODEC, AT_EXTENSIONS, AT_FLAGS, AT_HEADER_CRC, AT_LANE, AT_LENGTH,
+    AT_MAGIC, AT_PRODUCER_EPOCH, AT_PRODUCER_ID, AT_PRODUCER_SEQUENCE, AT_RESERVED, AT_VERSION,
+    FLAG_CONTROL, FLAG_SLICED, FLAGS_MUST_KNOW, HEADER_BYTES, Layout, MAGIC, RECORDS_MAX, VERSION,
+    array, u16_at, u32_at, u64_at,
+};
+use super::view::Batch;
+use crate::error::{Error, ErrorCode};
+use crate::id::Lane;
+use crate::limits::Limits;
+use bytes::Bytes;
+use std::fmt::Display;
+
+impl Batch {
+    /// Checks what a client sent: structure, every checksum, every hash, the limits; and refuses
+    /// what only the system may make (control, sliced) and what does not work yet.
+    ///
+    /// # Errors
+    /// `BATCH_MALFORMED`, `BATCH_TOO_LARGE`, `MESSAGE_TOO_LARGE`, `TOPIC_INVALID`,
+    /// `ATTRIBUTES_INVALID` or `UNIMPLEMENTED`, naming the field, such as
+    /// `batch.record[3].body_end`, the value and the limit.
+    pub fn check(bytes: Bytes, limits: &Limits) -> Result<Checked<Batch>, Error> {
+        let walk = Walk::begin(&bytes, Some(limits))?;
+        walk.header()?;
+        walk.topics()?;
+        walk.records(|_, error| Err(error))?;
+        Ok(Checked(Batch { bytes }))
+    }
+
+    /// Checks what storage holds. The head must be good; records whose bodies are not are told,
+    /// by their place in the record table, ascending: they must not be served (slice them off).
+    ///
+    /// # Errors
+    /// `BATCH_MALFORMED` (or `UNIMPLEMENTED` for a codec) naming the field, the value and the
+    /// limit: nothing of this batch can be served.
+    pub fn check_stored(bytes: Bytes) -> Result<(Checked<Batch>, Vec<u16>), Error> {
+        let walk = Walk::begin(&bytes, None)?;
+        walk.header()?;
+        walk.topics()?;
+        let mut damaged = Vec::new();
+        walk.records(|place, _| {
+            damaged.push(place);
+            Ok(())
+        })?;
+        Ok((Checked(Batch { bytes }), damaged))
+    }
+}
+
+/// `BATCH_MALFORMED` with its facts.
+fn malformed(field: impl Into<String>, value: impl Display, limit: impl Display) -> Error {
+    Error::new(ErrorCode::BatchMalformed)
+        .field(field)
+        .value(value)
+        .limit(limit)
+}
+
+/// The bytes under check; `limits` only for what comes from a client.
+struct Walk<'a> {
+    bytes: &'a [u8],
+    layout: Layout,
+    limits: Option<&'a Limits>,
+}
+
+impl<'a> Walk<'a> {
+    /// Checks that all of the batch is there and that its head is as it was written.
+    fn begin(bytes: &'a [u8], limits: Option<&'a Limits>) -> Result<Walk<'a>, Error> {
+        if bytes.len() < HEADER_BYTES {
+            let limit = format!("at least {HEADER_BYTES} bytes");
+            return Err(malformed(
+                "batch.length",
+                format!("{} bytes", bytes.len()),
+                limit,
+            ));
+        }
+        let magic: [u8; 4] = array(bytes, AT_MAGIC);
+        if magic != MAGIC {
+            return Err(malformed(
+                "batch.magic",
+                magic.escape_ascii(),
+                MAGIC.escape_ascii(),
+            ));
+        }
+        if bytes[AT_VERSION] != VERSION {
+            return Err(malformed("batch.version", bytes[AT_VERSION], VERSION));
+        }
+        let length = u32_at(bytes, AT_LENGTH);
+        if length as usize != bytes.len() {
+            return Err(malformed(
+                "batch.length",
+                length,
+                format!("{} bytes", bytes.len()),
+            ));
+        }
+        let layout = Layout::read(bytes).filter(|layout| layout.bodies <= bytes.len());
+        let Some(layout) = layout else {
+            let value = u32_at(bytes, AT_BODIES_OFFSET);
+            return Err(malformed(
+                "batch.bodies_offset",
+                value,
+                "after the tables, in the batch",
+            ));
+        };
+        let crc = crc32c::crc32c(&bytes[AT_VERSION..layout.bodies]);
+        let told = u32_at(bytes, AT_HEADER_CRC);
+        if crc != told {
+            return Err(malformed("batch.header_crc", hex(told), hex(crc)));
+        }
+        Ok(Walk {
+            bytes,
+            layout,
+            limits,
+        })
+    }
+
+    /// What the header says of the batch as a whole.
+    fn header(&self) -> Result<(), Error> {
+        let bytes = self.bytes;
+        self.flags()?;
+        if bytes[AT_CODEC] != 0 {
+            return Err(Error::unimplemented("codec")
+                .value(bytes[AT_CODEC])
+                .limit(0));
+        }
+        if bytes[AT_RESERVED] != 0 {
+            return Err(malformed("batch.reserved", bytes[AT_RESERVED], 0));
+        }
+        match Lane::from_u8(bytes[AT_LANE]) {
+            None => return Err(malformed("batch.lane", bytes[AT_LANE], "0 or 1")),
+            Some(Lane::High) if self.limits.is_some() => {
+                return Err(Error::unimplemented("lane")
+                    .value(Lane::High)
+                    .limit(Lane::Normal));
+            }
+            Some(_) => {}
+        }
+        let records = self.layout.records;
+        if records == 0 || records > RECORDS_MAX.into() {
+            return Err(malformed("batch.records", records, "1 to 4096"));
+        }
+        let topics = self.layout.topics;
+        if topics == 0 || topics > records {
+            return Err(malformed(
+                "batch.topics",
+                topics,
+                format!("1 to {records}, the records"),
+            ));
+        }
+        self.size(records)?;
+        self.producer()?;
+        self.extensions()
+    }
+
+    fn flags(&self) -> Result<(), Error> {
+        let flags = u16_at(self.bytes, AT_FLAGS);
+        let known = FLAG_CONTROL | FLAG_SLICED;
+        if flags & FLAGS_MUST_KNOW & !known != 0 {
+            return Err(malformed(
+                "batch.flags",
+                format!("{flags:#06x}"),
+                "only known flags",
+            ));
+        }
+        if self.limits.is_some() {
+            let limit = "whole batches of messages";
+            if flags & FLAG_CONTROL != 0 {
+                return Err(malformed("batch.flags", "control", limit));
+            }
+            if flags & FLAG_SLICED != 0 {
+                return Err(malformed("batch.flags", "sliced", limit));
+            }
+        }
+        Ok(())
+    }
+
+    fn size(&self, records: usize) -> Result<(), Error> {
+        let Some(limits) = self.limits else {
+            return Ok(());
+        };
+        let too_large = |value: String, limit: String| {
+            Err(Error::new(ErrorCode::BatchTooLarge)
+                .field("batch")
+                .value(value)
+                .limit(limit))
+        };
+        if records > limits.batch_records.into() {
+            return too_large(
+                format!("{records} messages"),
+                format!("{} messages", limits.batch_records),
+            );
+        }
+        if records > 1 && self.bytes.len() > limits.batch_bytes as usize {
+            return too_large(
+                format!("{} bytes", self.bytes.len()),
+                format!("{} bytes, or one message", limits.batch_bytes),
+            );
+        }
+        Ok(())
+    }
+
+    fn producer(&self) -> Result<(), Error> {
+        let sequence = u64_at(self.bytes, AT_PRODUCER_SEQUENCE);
+        if u64_at(self.bytes, AT_PRODUCER_ID) == 0 {
+            let epoch = u32_at(self.bytes, AT_PRODUCER_EPOCH);
+            if epoch != 0 {
+                return Err(malformed(
+                    "batch.producer_epoch",
+                    epoch,
+                    "0 without a producer",
+                ));
+            }
+            if sequence != 0 {
+                return Err(malformed(
+                    "batch.producer_sequence",
+                    sequence,
+                    "0 without a producer",
+                ));
+            }
+        } else if sequence.checked_add(RECORDS_MAX.into()).is_none() {
+            let limit = u64::MAX - u64::from(RECORDS_MAX);
+            return Err(malformed("batch.producer_sequence", sequence, limit));
+        }
+        Ok(())
+    }
+
+    fn extensions(&self) -> Result<(), Error> {
+        let mut rest = &self.bytes[HEADER_BYTES..self.layout.topic_table];
+        while !rest.is_empty() {
+            rest = rest
+                .split_first_chunk()
+                .and_then(|(&[_, length], after)| after.get(length.into()..))
+                .ok_or_else(|| {
+                    let value = u16_at(self.bytes, AT_EXTENSIONS);
+                    malformed("batch.extensions", value, "whole extensions")
+                })?;
+        }
+        Ok(())
+    }
+}
+
+fn hex(crc: u32) -> String {
+    format!("{crc:#010x}")
+}

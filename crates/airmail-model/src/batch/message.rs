@@ -1,0 +1,167 @@
+//! A message as its publisher makes it, and what one may be.
+
+use super::attributes::{
+    ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTES_BYTES_MAX, AttributeValue, encoded_bytes,
+};
+use super::layout::{MESSAGE_BYTES_MAX, TOPIC_BYTES_MAX};
+use crate::error::{Error, ErrorCode};
+use crate::limits::Limits;
+use crate::topic::TopicName;
+use bytes::Bytes;
+
+/// A message as a user makes it. Publishers encode it into a batch; so does a node for clients
+/// that send plain messages.
+///
+/// ```
+/// use airmail_model::batch::AttributeValue;
+/// use airmail_model::{Limits, Message, TopicName};
+/// let topic = TopicName::new("orders", &Limits::DEFAULT)?;
+/// let message = Message::new(topic, "hello").attribute("n", AttributeValue::Integer(1));
+/// message.check(&Limits::DEFAULT)?;
+/// # Ok::<(), airmail_model::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// Where it goes.
+    pub topic: TopicName,
+    /// What it says; may be empty.
+    pub payload: Bytes,
+    /// Facts about it, in any order, each name once.
+    pub attributes: Vec<(String, AttributeValue)>,
+    /// Ordering key, at most 65,535 bytes. Reserved: refused.
+    pub key: Option<Bytes>,
+    /// Milliseconds after its append time when it expires. Reserved: refused.
+    pub ttl_ms: Option<u32>,
+    /// Microseconds since 1970 before which it is not delivered. Reserved: refused.
+    pub deliver_at: Option<i64>,
+    /// Its key's or topic's version. Reserved: refused.
+    pub version: Option<u64>,
+    /// Ids of the roles that may receive it, at most 255; empty means all. Reserved: refused.
+    pub audience: Vec<u32>,
+}
+
+impl Message {
+    /// A message with only a topic and a payload.
+    #[must_use]
+    pub fn new(topic: TopicName, payload: impl Into<Bytes>) -> Message {
+        Message {
+            topic,
+            payload: payload.into(),
+            attributes: Vec::new(),
+            key: None,
+            ttl_ms: None,
+            deliver_at: None,
+            version: None,
+            audience: Vec::new(),
+        }
+    }
+
+    /// The same with one attribute more.
+    #[must_use]
+    pub fn attribute(mut self, name: impl Into<String>, value: AttributeValue) -> Message {
+        self.attributes.push((name.into(), value));
+        self
+    }
+
+    /// Whether a node with these limits takes it.
+    ///
+    /// # Errors
+    /// `MESSAGE_TOO_LARGE`, `ATTRIBUTES_INVALID`, `TOPIC_INVALID`, or `UNIMPLEMENTED` for a
+    /// field that is reserved; each with the field, the value and the limit.
+    pub fn check(&self, limits: &Limits) -> Result<(), Error> {
+        self.check_reserved()?;
+        self.check_size(limits)
+    }
+
+    /// Refuses every field that the format has room for and that does not work yet.
+    fn check_reserved(&self) -> Result<(), Error> {
+        let used = [
+            (self.key.is_some(), "key"),
+            (self.ttl_ms.is_some(), "ttl"),
+            (self.deliver_at.is_some(), "deliver_at"),
+            (self.version.is_some(), "version"),
+            (!self.audience.is_empty(), "audience"),
+        ];
+        match used.into_iter().find(|(used, _)| *used) {
+            Some((_, field)) => Err(Error::unimplemented(field)),
+            None => Ok(()),
+        }
+    }
+
+    /// What the format itself and the limits ask, reserved fields allowed.
+    pub(crate) fn check_size(&self, limits: &Limits) -> Result<(), Error> {
+        let topic_bytes = self.topic.as_str().len();
+        // The name's letters were checked when it was made, its length perhaps by other limits.
+        let topic_limit = limits.topic_bytes.min(TOPIC_BYTES_MAX);
+        if topic_bytes > topic_limit as usize {
+            return Err(Error::new(ErrorCode::TopicInvalid)
+                .field("topic")
+                .value(format_args!("{topic_bytes} bytes"))
+                .limit(format_args!("at most {topic_limit} bytes")));
+        }
+        let attributes_bytes = self.check_attributes(limits)?;
+        let key_bytes = self.key.as_ref().map_or(0, Bytes::len);
+        let too_large = |field: &str, bytes: usize, limit: usize| {
+            Err(Error::new(ErrorCode::MessageTooLarge)
+                .field(field)
+                .value(format_args!("{bytes} bytes"))
+                .limit(format_args!("{limit} bytes")))
+        };
+        if key_bytes > u16::MAX.into() {
+            return too_large("key", key_bytes, u16::MAX.into());
+        }
+        let bytes = key_bytes + attributes_bytes + self.payload.len();
+        let limit = limits.message_bytes.min(MESSAGE_BYTES_MAX) as usize;
+        if bytes > limit {
+            return too_large("message", bytes, limit);
+        }
+        if self.audience.len() > u8::MAX.into() {
+            return Err(Error::new(ErrorCode::InvalidArgument)
+                .field("audience")
+                .value(format_args!("{} roles", self.audience.len()))
+                .limit("at most 255 roles"));
+        }
+        Ok(())
+    }
+
+    /// The encoded bytes of the attributes, if all are good.
+    fn check_attributes(&self, limits: &Limits) -> Result<usize, Error> {
+        if self.attributes.is_empty() {
+            return Ok(0);
+        }
+        let bad = |field: String, value: String, limit: String| {
+            Err(Error::new(ErrorCode::AttributesInvalid)
+                .field(field)
+                .value(value)
+                .limit(limit))
+        };
+        let count = self.attributes.len();
+        if count > limits.attributes as usize {
+            let limit = format!("at most {}", limits.attributes);
+            return bad("attributes".into(), count.to_string(), limit);
+        }
+        let mut bytes = 0;
+        for (at, (name, value)) in self.attributes.iter().enumerate() {
+            if name.is_empty() || name.len() > ATTRIBUTE_NAME_BYTES_MAX {
+                let (field, value) = (format!("attributes[{at}].name"), name.len());
+                return bad(field, format!("{value} bytes"), "1 to 255 bytes".into());
+            }
+            if let AttributeValue::Float(number) = value
+                && !number.is_finite()
+            {
+                let field = format!("attributes.{name}");
+                return bad(field, number.to_string(), "a finite number".into());
+            }
+            // At most 64 by default: comparing each with those before costs less than a set.
+            if self.attributes[..at].iter().any(|(other, _)| other == name) {
+                return bad(format!("attributes.{name}"), "twice".into(), "once".into());
+            }
+            bytes += encoded_bytes(name, value);
+        }
+        if bytes > ATTRIBUTES_BYTES_MAX {
+            let limit = format!("at most {ATTRIBUTES_BYTES_MAX} bytes");
+            return bad("attributes".into(), format!("{bytes} bytes"), limit);
+        }
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,48 @@
+//! One record of a batch, by reference.
+
+use super::attributes::Attributes;
+use crate::id::TopicHash;
+use bytes::Bytes;
+
+/// One record of a batch, by reference. Its payload shares the batch's memory.
+#[derive(Clone, Debug)]
+pub struct Record<'a> {
+    /// Its index in the original batch: sequence = extent.first + index, in slices too.
+    pub index: u16,
+    /// Its topic's place in this batch's topic table.
+    pub topic: u16,
+    /// Its topic's name.
+    pub topic_name: &'a str,
+    /// Its topic's hash.
+    pub topic_hash: TopicHash,
+    /// When its producer made it, by the producer's clock: microseconds since 1970.
+    pub time: i64,
+    /// Its attributes, in order of name.
+    pub attributes: Attributes<'a>,
+    /// Its ordering key.
+    pub key: Option<&'a [u8]>,
+    /// Milliseconds after its append time when it expires.
+    pub ttl_ms: Option<u32>,
+    /// Microseconds since 1970 before which it is not delivered.
+    pub deliver_at: Option<i64>,
+    /// Its version.
+    pub version: Option<u64>,
+    /// The roles that may receive it; empty means all.
+    pub audience: Audience<'a>,
+    /// What it says.
+    pub payload: Bytes,
+}
+
+/// Iterates the ids of the roles that may receive a record, ascending.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Audience<'a>(pub(super) &'a [u8]);
+
+impl Iterator for Audience<'_> {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        let (role, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u32::from_le_bytes(*role))
+    }
+}

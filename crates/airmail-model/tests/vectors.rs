@@ -1,0 +1,194 @@
+//! The golden vectors say what this crate does, and are as the program that writes them says.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
+
+#[path = "../examples/vectors/batches.rs"]
+mod batches;
+#[path = "../examples/vectors/documents.rs"]
+mod documents;
+#[path = "../examples/vectors/malformed.rs"]
+mod malformed;
+#[path = "../examples/vectors/malformed_records.rs"]
+mod malformed_records;
+
+use airmail_model::batch::{AttributeValue, Record};
+use airmail_model::{Batch, Checked, Error, ErrorCode, Limits, Position};
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../vectors")
+        .join(name)
+}
+
+fn document(name: &str) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(file(name)).unwrap()).unwrap()
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value[field].as_str().unwrap()
+}
+
+fn bytes(hex: &str) -> Bytes {
+    let digits = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+    (0..hex.len()).step_by(2).map(digits).collect()
+}
+
+fn refusal(error: &Error) -> Value {
+    json!({ "error": error.code().name(), "field": error.field_name() })
+}
+
+fn describe(batch: &Checked<Batch>) -> Value {
+    let extensions: Vec<Value> = batch
+        .extensions()
+        .map(|(kind, value)| json!({ "type": kind, "hex": documents::hex(value) }))
+        .collect();
+    json!({
+        "namespace_id": batch.namespace().0,
+        "lane": batch.log().lane.to_string(),
+        "log": batch.log().index.0,
+        "map_epoch": batch.map_epoch().0,
+        "control": batch.is_control(),
+        "sliced": batch.is_sliced(),
+        "producer": batch.producer().map(|producer| json!({
+            "id": producer.id.to_string(),
+            "epoch": producer.epoch.0,
+            "sequence": producer.sequence.to_string(),
+        })),
+        "producer_time": batch.producer_time().to_string(),
+        "extensions": extensions,
+        "records": batch.iter().map(|record| describe_record(&record)).collect::<Vec<_>>(),
+    })
+}
+
+fn describe_record(record: &Record<'_>) -> Value {
+    let attributes: Map<String, Value> = record
+        .attributes
+        .map(|(name, value)| {
+            let value = match value {
+                AttributeValue::String(text) => json!({ "string": text }),
+                AttributeValue::Integer(number) => json!({ "integer": number.to_string() }),
+                AttributeValue::Float(number) => json!({ "float": number }),
+                AttributeValue::Bool(bit) => json!({ "bool": bit }),
+            };
+            (name.to_owned(), value)
+        })
+        .collect();
+    json!({
+        "index": record.index,
+        "topic": record.topic_name,
+        "topic_hash": format!("{:032x}", record.topic_hash.0),
+        "time": record.time.to_string(),
+        "attributes": attributes,
+        "key_hex": record.key.map(documents::hex),
+        "ttl_ms": record.ttl_ms,
+        "deliver_at": record.deliver_at.map(|at| at.to_string()),
+        "version": record.version.map(|version| version.to_string()),
+        "audience": record.audience.collect::<Vec<_>>(),
+        "payload_hex": documents::hex(&record.payload),
+    })
+}
+
+#[test]
+fn every_batch_is_judged_as_its_vector_says() {
+    let mut wrong = Vec::new();
+    for case in document("batch.json")["cases"].as_array().unwrap() {
+        let bytes = bytes(text(case, "hex"));
+        let edge = match Batch::check(bytes.clone(), &Limits::DEFAULT) {
+            Ok(_) => json!("accepted"),
+            Err(error) => refusal(&error),
+        };
+        let (stored, batch) = match Batch::check_stored(bytes) {
+            Ok((batch, damaged)) if damaged.is_empty() => (json!("accepted"), Some(batch)),
+            Ok((_, damaged)) => (json!({ "damaged": damaged }), None),
+            Err(error) => (refusal(&error), None),
+        };
+        let expected_batch = &case["batch"];
+        let described = batch.as_ref().map_or(Value::Null, describe);
+        if edge != case["edge"]
+            || stored != case["stored"]
+            || (!expected_batch.is_null() && *expected_batch != described)
+        {
+            wrong.push(format!(
+                "{}: {edge} {stored} {described:#}",
+                text(case, "name")
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn there_are_twenty_malformed_batches_and_no_two_cases_of_one_name() {
+    let document = document("batch.json");
+    let cases = document["cases"].as_array().unwrap();
+    let malformed = cases
+        .iter()
+        .filter(|case| case["stored"].get("error").is_some())
+        .count();
+    assert!(malformed >= 20, "{malformed}");
+    let names: BTreeSet<&str> = cases.iter().map(|case| text(case, "name")).collect();
+    assert_eq!(names.len(), cases.len());
+}
+
+#[test]
+fn every_position_reads_as_its_vector_says() {
+    let document = document("position.json");
+    for case in document["positions"].as_array().unwrap() {
+        let position: Position = text(case, "text").parse().unwrap();
+        assert_eq!(position.to_string(), text(case, "text"));
+        assert_eq!(json!(position.namespace.0), case["namespace_id"]);
+        assert_eq!(json!(position.epoch.0), case["map_epoch"]);
+        let logs: Vec<Value> = position
+            .logs
+            .iter()
+            .map(|log| {
+                json!({
+                    "lane": log.log.lane.to_string(),
+                    "log": log.log.index.0,
+                    "incarnation": log.incarnation.to_string(),
+                    "next": log.next.to_string(),
+                })
+            })
+            .collect();
+        assert_eq!(json!(logs), case["logs"]);
+    }
+    for case in document["invalid"].as_array().unwrap() {
+        let error = text(case, "text").parse::<Position>().unwrap_err();
+        assert_eq!(
+            error.code(),
+            ErrorCode::PositionInvalid,
+            "{}",
+            text(case, "name")
+        );
+        assert_eq!(error.field_name(), "position");
+    }
+}
+
+#[test]
+fn the_vectors_are_as_their_program_writes_them() {
+    for (name, fresh) in documents::all() {
+        let stored = std::fs::read_to_string(file(name)).unwrap();
+        let hint = "cargo run -p airmail-model --example vectors";
+        assert!(stored == fresh, "vectors/{name} is stale: {hint}");
+    }
+}
+
+#[test]
+fn no_two_errors_share_a_number_or_a_name() {
+    let numbers: BTreeSet<u16> = ErrorCode::ALL.iter().map(|&code| code as u16).collect();
+    let names: BTreeSet<&str> = ErrorCode::ALL.iter().map(|code| code.name()).collect();
+    assert_eq!(numbers.len(), ErrorCode::ALL.len());
+    assert_eq!(names.len(), ErrorCode::ALL.len());
+    for &code in ErrorCode::ALL {
+        assert_eq!(ErrorCode::from_u16(code as u16), Some(code));
+        assert_eq!(ErrorCode::from_name(code.name()), Some(code));
+    }
+}

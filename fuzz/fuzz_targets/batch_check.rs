@@ -1,0 +1,26 @@
+//! What a client sends: it is refused, or all of it can be read and it is good in storage too.
+
+#![no_main]
+
+mod read;
+mod seal;
+
+use airmail_model::{Batch, Limits};
+use bytes::Bytes;
+use libfuzzer_sys::fuzz_target;
+
+fn check(bytes: Bytes) {
+    if let Ok(batch) = Batch::check(bytes.clone(), &Limits::DEFAULT) {
+        read::read(&batch);
+        let (stored, damaged) = Batch::check_stored(bytes).expect("taken at the edge");
+        assert!(damaged.is_empty());
+        assert_eq!(stored, batch);
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    check(Bytes::copy_from_slice(data));
+    if let Some(sealed) = seal::seal(data) {
+        check(sealed.into());
+    }
+});

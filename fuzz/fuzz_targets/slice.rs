@@ -1,0 +1,41 @@
+//! Slices: whatever is kept of whatever batch, the result has exactly that.
+
+#![no_main]
+
+mod read;
+mod seal;
+
+use airmail_model::Batch;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    // The last byte chooses; the vectors' cases then stay whole batches.
+    let Some((mask, bytes)) = data.split_last() else {
+        return;
+    };
+    let Some(sealed) = seal::seal(bytes) else {
+        return;
+    };
+    let Ok((batch, _)) = Batch::check_stored(sealed.into()) else {
+        return;
+    };
+    let keeps = |index: u16| mask & (1 << (index % 8)) != 0;
+    let kept: Vec<u16> = batch
+        .heads()
+        .map(|(index, _)| index)
+        .filter(|&index| keeps(index))
+        .collect();
+    let Some(slice) = batch.slice(|index, _| keeps(index)) else {
+        assert!(kept.is_empty());
+        return;
+    };
+    let sliced = slice.to_batch();
+    assert_eq!(sliced.bytes().len(), slice.len());
+    let (sliced, _) = Batch::check_stored(sliced.bytes().clone()).expect("a slice is a batch");
+    assert!(sliced.is_sliced());
+    assert_eq!(
+        sliced.heads().map(|(index, _)| index).collect::<Vec<_>>(),
+        kept
+    );
+    read::read(&sliced);
+});
