@@ -36,7 +36,8 @@ pub enum Start {
     Latest,
     /// With the oldest record kept.
     Earliest,
-    /// With this number. Beyond the end is legal: it waits there.
+    /// With this number. Beyond the end is legal: it waits there, detached, and goes live when the
+    /// log gets to it.
     Sequence(Sequence),
     /// With the first record appended at this time or later.
     Time(AppendTime),
@@ -192,7 +193,8 @@ pub enum State {
         log: LogId,
         /// The log's life.
         incarnation: Incarnation,
-        /// The first number that the live range covers for it.
+        /// The first number that the live range covers for it; what is before is accounted for.
+        /// The range itself may begin before: what it brings below `next` is not for this one.
         next: Sequence,
     },
     /// Behind: served on a channel of its own, from `next` on.
@@ -201,7 +203,8 @@ pub enum State {
         log: LogId,
         /// The log's life.
         incarnation: Incarnation,
-        /// The first number not yet sent.
+        /// The first number not yet sent. Of one that was live, the node knows no more than the
+        /// stream's range, so this may be below what the client has accounted for: never above.
         next: Sequence,
     },
     /// All that [`Subscribe::until`] asked for has been sent; numbers before `next` are accounted
