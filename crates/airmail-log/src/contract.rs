@@ -215,6 +215,11 @@ pub enum Refusal {
         /// When it is worth trying again.
         retry_after: Duration,
     },
+    /// More is waiting to be stored than the storage admits. Nothing was stored.
+    Busy {
+        /// When it is worth trying again.
+        retry_after: Duration,
+    },
     /// Made with another map than the log's.
     StaleMap {
         /// The log's map.
@@ -255,6 +260,13 @@ impl fmt::Display for Refusal {
                 write!(
                     f,
                     "no room on the disk, retry after {} ms",
+                    retry_after.as_millis()
+                )
+            }
+            Refusal::Busy { retry_after } => {
+                write!(
+                    f,
+                    "too much is waiting to be stored, retry after {} ms",
                     retry_after.as_millis()
                 )
             }

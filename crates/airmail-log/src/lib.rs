@@ -1,13 +1,19 @@
 //! The log: the one storage contract, and the journal under `memory` and `disk`.
 //!
-//! - [`contract`]: [`LogStorage`], what every storage promises. [`conformance`] holds each to it.
+//! - [`contract`]: [`LogStorage`], what every storage promises. [`mod@conformance`] holds each to
+//!   it.
 //! - [`files`]: what the journal needs of a file system; memory, disk and the simulator give it.
-//! - [`journal`]: the state machine with file effects, and [`JournalStorage`] around it.
+//! - [`journal`]: the state machine with file effects, and [`journal::JournalStorage`] around it.
+//! - [`memory`], [`disk`]: the storages of these names: that journal over files of theirs.
 
 #![forbid(unsafe_code)]
 
+pub mod conformance;
 pub mod contract;
+pub mod disk;
 pub mod files;
+pub mod journal;
+pub mod memory;
 
 pub use contract::{
     Bounds, Capabilities, Completion, Dedup, Direction, GapWhy, LogSpec, LogStorage, ReaderId,

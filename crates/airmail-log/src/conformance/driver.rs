@@ -1,0 +1,280 @@
+//! Calls a storage, polls it, and holds whatever comes to what holds always.
+//!
+//! Always, whatever the case is about: a call is answered once; appends to one log in call order;
+//! a reader's numbers are tiled without holes and overlaps; nothing reaches a reader before its
+//! append was answered; a reader that has ended is silent.
+
+use super::batches::{Maker, spec};
+use super::reader::{Reader, Seen};
+use super::{End, Subject};
+use crate::contract::{
+    Bounds, Capabilities, Completion, LogSpec, LogStorage, ReaderId, Refusal, Scope, Tag,
+};
+use airmail_model::{Batch, Checked, Extent, LogId, Mono, Now, Sequence, Wall};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+use std::time::Duration;
+
+/// A storage, and the suite's side of it.
+pub struct Driver<'a, S: Subject> {
+    pub(super) subject: &'a mut S,
+    storage: Option<S::Storage>,
+    pub(super) now: Now,
+    last_id: u64,
+    pub(super) answers: BTreeMap<Tag, Completion>,
+    pub(super) unanswered: BTreeSet<Tag>,
+    pub(super) appends: BTreeMap<LogId, VecDeque<Tag>>,
+    pub(super) opening: BTreeMap<Tag, LogId>,
+    /// What each log had come to when it was opened.
+    pub(super) found: BTreeMap<LogId, Sequence>,
+    /// First numbers of the batches whose append was answered since.
+    pub(super) acknowledged: BTreeMap<LogId, BTreeSet<Sequence>>,
+    pub(super) readers: BTreeMap<ReaderId, Reader>,
+}
+
+impl<'a, S: Subject> Driver<'a, S> {
+    /// A fresh storage.
+    pub fn new(subject: &'a mut S) -> Driver<'a, S> {
+        let now = Now {
+            mono: Mono(1_000_000_000),
+            wall: Wall(1_790_000_000_000_000),
+        };
+        let storage = subject.fresh(now);
+        Driver {
+            subject,
+            storage: Some(storage),
+            now,
+            last_id: 0,
+            answers: BTreeMap::new(),
+            unanswered: BTreeSet::new(),
+            appends: BTreeMap::new(),
+            opening: BTreeMap::new(),
+            found: BTreeMap::new(),
+            acknowledged: BTreeMap::new(),
+            readers: BTreeMap::new(),
+        }
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn now(&self) -> Now {
+        self.now
+    }
+
+    /// Whether what is stored outlives the storage.
+    #[must_use]
+    pub fn outlives(&self) -> bool {
+        self.subject.outlives()
+    }
+
+    /// What the storage says it can do.
+    #[must_use]
+    pub fn capabilities(&mut self) -> Capabilities {
+        self.storage().capabilities()
+    }
+
+    /// Makes a call under a tag of its own, without waiting for the answer.
+    pub fn call(&mut self, call: impl FnOnce(&mut S::Storage, Tag)) -> Tag {
+        let tag = Tag(self.id());
+        self.unanswered.insert(tag);
+        call(self.storage(), tag);
+        tag
+    }
+
+    /// Makes a call and waits for its answer.
+    pub fn ask(&mut self, call: impl FnOnce(&mut S::Storage, Tag)) -> Completion {
+        let tag = self.call(call);
+        self.answer(tag)
+    }
+
+    /// Waits for an answer.
+    pub fn answer(&mut self, tag: Tag) -> Completion {
+        self.until("an answer", |driver| driver.answers.contains_key(&tag));
+        match self.answers.remove(&tag) {
+            Some(answer) => answer,
+            None => panic!("no answer under {tag:?}"),
+        }
+    }
+
+    /// Opens a log with the strongest durability there is.
+    pub fn open(&mut self, log: LogId) -> Bounds {
+        let durability = self.capabilities().strongest;
+        self.open_with(log, &spec(durability))
+    }
+
+    /// Opens a log.
+    pub fn open_with(&mut self, log: LogId, spec: &LogSpec) -> Bounds {
+        match self.try_open(log, spec) {
+            Completion::Opened { bounds, .. } => bounds,
+            other => panic!("opening {log} was answered with {other:?}"),
+        }
+    }
+
+    /// Opens a log, or not.
+    pub fn try_open(&mut self, log: LogId, spec: &LogSpec) -> Completion {
+        let tag = self.call(|storage, t| storage.open(t, log, spec));
+        self.opening.insert(tag, log);
+        self.answer(tag)
+    }
+
+    /// What a log holds.
+    pub fn bounds(&mut self, log: LogId) -> Bounds {
+        match self.ask(|storage, t| storage.bounds(t, log)) {
+            Completion::Bounds { bounds, .. } => bounds,
+            other => panic!("bounds of {log} were answered with {other:?}"),
+        }
+    }
+
+    /// Appends without waiting.
+    pub fn send(&mut self, batch: &Checked<Batch>) -> Tag {
+        let log = batch.log();
+        let (map, copy) = (batch.map_epoch(), batch.clone());
+        let tag = self.call(|storage, t| storage.append(t, log, map, copy));
+        self.appends.entry(log).or_default().push_back(tag);
+        tag
+    }
+
+    /// Appends and waits.
+    pub fn offer(&mut self, batch: &Checked<Batch>) -> Completion {
+        let tag = self.send(batch);
+        self.answer(tag)
+    }
+
+    /// Appends what must be stored, and says under which numbers.
+    pub fn store(&mut self, batch: &Checked<Batch>) -> Extent {
+        match self.offer(batch) {
+            Completion::Appended {
+                extent,
+                duplicate: false,
+                ..
+            } => extent,
+            other => panic!("an append was answered with {other:?}"),
+        }
+    }
+
+    /// Stores a batch of no producer with a record for each (topic, payload).
+    pub fn append(&mut self, log: LogId, records: &[(&str, &str)]) -> Extent {
+        self.store(&Maker::new(log).batch(records))
+    }
+
+    /// Appends what must be refused, and says why it was.
+    pub fn refused(&mut self, batch: &Checked<Batch>) -> Refusal {
+        match self.offer(batch) {
+            Completion::Refused { why, .. } => why,
+            other => panic!("an append was answered with {other:?}, not refused"),
+        }
+    }
+
+    /// Appends what must be answered as a duplicate, and says of which numbers.
+    pub fn duplicate(&mut self, batch: &Checked<Batch>) -> Extent {
+        match self.offer(batch) {
+            Completion::Appended {
+                extent,
+                duplicate: true,
+                ..
+            } => extent,
+            other => panic!("a retry was answered with {other:?}"),
+        }
+    }
+
+    /// Starts a reader.
+    pub fn read(&mut self, log: LogId, from: u64, scope: Scope, credit: u32) -> ReaderId {
+        let r = ReaderId(self.id());
+        let next = Sequence(from);
+        self.storage().read(r, log, next, scope, credit);
+        self.readers.insert(r, Reader::new(log, next));
+        r
+    }
+
+    /// Starts a reader of everything, with credit for it.
+    pub fn read_all(&mut self, log: LogId, from: u64) -> ReaderId {
+        self.read(log, from, Scope::default(), u32::MAX)
+    }
+
+    /// Lets a reader give more.
+    pub fn credit(&mut self, r: ReaderId, bytes: u32) {
+        self.storage().credit(r, bytes);
+    }
+
+    /// Stops a reader.
+    pub fn stop(&mut self, r: ReaderId) {
+        self.storage().stop(r);
+    }
+
+    /// Takes what a reader has come upon since last asked, when nothing more comes.
+    pub fn seen(&mut self, r: ReaderId) -> Vec<Seen> {
+        self.settle();
+        match self.readers.get_mut(&r) {
+            Some(reader) => std::mem::take(&mut reader.seen),
+            None => panic!("{r:?} was never started"),
+        }
+    }
+
+    /// The tiles of [`Driver::seen`]: batches and gaps, without the marks between them.
+    pub fn tiles(&mut self, r: ReaderId) -> Vec<Seen> {
+        let mut seen = self.seen(r);
+        seen.retain(|seen| matches!(seen, Seen::Batch(_) | Seen::Gap(..)));
+        seen
+    }
+
+    /// The (number, topic, payload) of each record of [`Driver::tiles`], gaps left out.
+    pub fn records(&mut self, r: ReaderId) -> Vec<(u64, String, Vec<u8>)> {
+        let tiles = self.tiles(r);
+        tiles.iter().flat_map(Seen::records).collect()
+    }
+
+    /// The first number that a reader has not accounted for.
+    #[must_use]
+    pub fn next_of(&self, r: ReaderId) -> Sequence {
+        match self.readers.get(&r) {
+            Some(reader) => reader.next,
+            None => panic!("{r:?} was never started"),
+        }
+    }
+
+    /// Moves the clock on, and lets happen what happens then.
+    pub fn sleep(&mut self, time: Duration) {
+        self.now.mono = self.now.mono.plus(time);
+        self.now.wall.0 += i64::try_from(time.as_micros()).unwrap_or(i64::MAX / 4);
+        self.settle();
+    }
+
+    /// Sets the wall clock back.
+    pub fn turn_back(&mut self, time: Duration) {
+        self.now.wall.0 -= i64::try_from(time.as_micros()).unwrap_or(i64::MAX / 4);
+    }
+
+    /// Ends the storage and opens it again. Its readers are gone, and so is what was not answered.
+    pub fn reopen(&mut self, end: End) {
+        if let Some(storage) = self.storage.take() {
+            self.storage = Some(self.subject.reopen(storage, end, self.now));
+        }
+        self.readers.clear();
+        self.unanswered.clear();
+        self.appends.clear();
+        self.opening.clear();
+        self.found.clear();
+        self.acknowledged.clear();
+    }
+
+    pub(super) fn storage(&mut self) -> &mut S::Storage {
+        match &mut self.storage {
+            Some(storage) => storage,
+            None => panic!("there is no storage"),
+        }
+    }
+
+    fn id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+}
+
+impl<S: Subject> fmt::Debug for Driver<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver")
+            .field("now", &self.now)
+            .field("unanswered", &self.unanswered)
+            .finish_non_exhaustive()
+    }
+}

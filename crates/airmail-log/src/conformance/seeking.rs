@@ -1,0 +1,93 @@
+//! Finding a place by time: never too late, and not much too early.
+
+use super::batches::log;
+use super::trimming::trim;
+use super::{Driver, Subject};
+use crate::contract::{Completion, LogStorage};
+use airmail_model::{AppendTime, LogId, Sequence};
+use std::time::Duration;
+
+pub(super) fn find<S: Subject>(d: &mut Driver<'_, S>, log: LogId, at: i64) -> Sequence {
+    match d.ask(|s, t| s.find_time(t, log, AppendTime(at))) {
+        Completion::Found { at, .. } => at,
+        other => panic!("find_time was answered with {other:?}"),
+    }
+}
+
+/// Batches of two records with two seconds between; (first number, append time) of each.
+pub(super) fn spread<S: Subject>(
+    d: &mut Driver<'_, S>,
+    batches: u32,
+    bytes: usize,
+) -> Vec<(u64, i64)> {
+    let filler = "x".repeat(bytes);
+    let mut times = Vec::new();
+    for _ in 0..batches {
+        let batch = super::Maker::new(log(0)).batch(&[("a", &filler), ("b", "y")]);
+        match d.offer(&batch) {
+            Completion::Appended { extent, at, .. } => times.push((extent.first.0, at.0)),
+            other => panic!("an append was answered with {other:?}"),
+        }
+        d.sleep(Duration::from_secs(2));
+    }
+    times
+}
+
+/// At each time, just before and just after.
+pub fn a_time_is_found_never_too_late<S: Subject>(d: &mut Driver<'_, S>) {
+    d.open(log(0));
+    let times = spread(d, 20, 1);
+    for (n, &(first, at)) in times.iter().enumerate() {
+        for wanted in [at - 1, at] {
+            assert!(find(d, log(0), wanted) <= Sequence(first));
+        }
+        let next = times.get(n + 1).map_or(41, |next| next.0);
+        assert!(find(d, log(0), at + 1) <= Sequence(next));
+    }
+}
+
+/// Nothing is earlier.
+pub fn a_time_before_everything_is_the_first_number<S: Subject>(d: &mut Driver<'_, S>) {
+    d.open(log(0));
+    assert_eq!(find(d, log(0), 0), Sequence(1));
+    spread(d, 3, 1);
+    for wanted in [i64::MIN, -1, 0, 1] {
+        assert_eq!(find(d, log(0), wanted), Sequence(1));
+    }
+}
+
+/// Where the next record will be, or at most one index entry earlier.
+pub fn a_time_after_everything_is_the_end<S: Subject>(d: &mut Driver<'_, S>) {
+    d.open(log(0));
+    let times = spread(d, 3, 1);
+    let last = times.last().map_or(0, |last| last.1);
+    for wanted in [last + 1, i64::MAX] {
+        assert!(find(d, log(0), wanted) <= Sequence(7));
+    }
+    let found = find(d, log(0), d.now().wall.0 + 1);
+    assert!(found <= d.append(log(0), &[("a", "x")]).first);
+}
+
+/// Index entries are never so far apart that it is read whole.
+pub fn a_time_in_a_long_log_is_found_near<S: Subject>(d: &mut Driver<'_, S>) {
+    d.open(log(0));
+    let times = spread(d, 300, 2000);
+    let mut last = Sequence(0);
+    for &(first, at) in times.iter().step_by(7) {
+        let found = find(d, log(0), at);
+        assert!(found <= Sequence(first));
+        assert!(found >= last, "a later time was found earlier");
+        last = found;
+    }
+}
+
+/// What is gone cannot be where to begin.
+pub fn a_time_in_what_was_trimmed_is_the_first_kept<S: Subject>(d: &mut Driver<'_, S>) {
+    d.open(log(0));
+    let times = spread(d, 10, 1);
+    trim(d, log(0), times[5].0);
+    for &(_, at) in &times[..5] {
+        assert_eq!(find(d, log(0), at), Sequence(times[5].0));
+    }
+    assert!(find(d, log(0), times[7].1) >= Sequence(times[5].0));
+}

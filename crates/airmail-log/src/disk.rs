@@ -1,0 +1,72 @@
+//! Files on a disk: under the `disk` storage.
+//!
+//! - [`DataDir`]: a node's directory: its identity, its lock, and a directory for each shard.
+//! - [`DiskFiles`]: one shard's files, with threads behind it; [`ReadOnlyFiles`] for `check`.
+
+mod data_dir;
+mod files;
+mod handles;
+mod identity;
+mod queue;
+mod read_only;
+mod worker;
+mod writer;
+
+pub use data_dir::{DataDir, DataDirError};
+pub use files::{DiskFiles, DiskOptions, Waker};
+pub use identity::{Identity, IdentityError};
+pub use read_only::ReadOnlyFiles;
+
+use crate::journal::{JournalConfig, JournalStorage, OpenError};
+use airmail_model::Now;
+use std::io;
+
+/// Logs on a disk: the journal over [`DiskFiles`].
+pub type DiskStorage = JournalStorage<DiskFiles>;
+
+/// Why a shard's logs cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum DiskOpenError {
+    /// The system refused its directory or a thread.
+    #[error("files of shard {shard}: {error}")]
+    Files {
+        /// Which.
+        shard: u16,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The journal in it.
+    #[error("journal of shard {shard}: {error}")]
+    Journal {
+        /// Which.
+        shard: u16,
+        /// What is wrong.
+        error: OpenError,
+    },
+}
+
+/// Opens the logs of a shard. Whose they are comes from the directory's identity; `config` gives
+/// the rest, its seed drawn anew for each open. `waker` is called when there is something to poll.
+///
+/// # Errors
+/// See [`DiskOpenError`].
+pub fn open(
+    directory: &DataDir,
+    shard: u16,
+    config: JournalConfig,
+    options: &DiskOptions,
+    now: Now,
+    waker: Waker,
+) -> Result<DiskStorage, DiskOpenError> {
+    let files = directory.files(shard, options, waker);
+    let files = files.map_err(|error| DiskOpenError::Files { shard, error })?;
+    let identity = directory.identity();
+    let config = JournalConfig {
+        cluster: identity.cluster,
+        node: identity.node,
+        shard: shard.into(),
+        ..config
+    };
+    let storage = JournalStorage::open(files, config, now);
+    storage.map_err(|error| DiskOpenError::Journal { shard, error })
+}

@@ -1,0 +1,142 @@
+//! One shard's files on a disk, with a writer thread and a few workers behind them.
+
+use super::handles::Handles;
+use super::queue::{Queue, failed, lock};
+use super::worker::{Worker, read};
+use super::writer::Writer;
+use crate::files::{FileDone, FileName, FileOp, FileToken, Files};
+use bytes::Bytes;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread::{Builder, JoinHandle};
+
+/// Called by a file thread when completions are there to be polled. Must not block.
+pub type Waker = Arc<dyn Fn() + Send + Sync>;
+
+/// How [`DiskFiles`] works.
+#[derive(Clone, Debug)]
+pub struct DiskOptions {
+    /// Threads that read and fill. Default 2, at least 1; with 1 a fill delays reads.
+    pub workers: usize,
+    /// Files that are kept open to be read. Default 64, at least 1.
+    pub handles: usize,
+    /// For tests: the sync after this many fails, once. Default `None`: never.
+    pub fail_sync_after: Option<u64>,
+}
+
+impl Default for DiskOptions {
+    fn default() -> DiskOptions {
+        DiskOptions {
+            workers: 2,
+            handles: 64,
+            fail_sync_after: None,
+        }
+    }
+}
+
+/// A directory of files. Dropping it does what was submitted, and joins its threads.
+pub struct DiskFiles {
+    path: PathBuf,
+    queue: Arc<Queue>,
+    handles: Arc<Mutex<Handles>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl DiskFiles {
+    /// Opens the directory at `path`, which must exist, and starts its threads.
+    ///
+    /// # Errors
+    /// What the system says of the directory or of a thread.
+    pub fn open(path: &Path, options: &DiskOptions, waker: Waker) -> io::Result<DiskFiles> {
+        let handles = Handles::new(path, false, options.handles.max(1));
+        let handles = Arc::new(Mutex::new(handles));
+        let writer = Writer::new(path, Arc::clone(&handles), options.fail_sync_after)?;
+        let mut files = DiskFiles {
+            path: path.to_owned(),
+            queue: Arc::new(Queue::new(waker)),
+            handles,
+            threads: Vec::new(),
+        };
+        files.start("airmail-write", move |queue| writer.run(queue))?;
+        for _ in 0..options.workers.max(1) {
+            let worker = Worker::new(path, Arc::clone(&files.handles));
+            files.start("airmail-read", move |queue| worker.run(queue))?;
+        }
+        Ok(files)
+    }
+
+    fn start(&mut self, name: &str, body: impl FnOnce(&Queue) + Send + 'static) -> io::Result<()> {
+        let queue = Arc::clone(&self.queue);
+        let thread = Builder::new()
+            .name(name.to_owned())
+            .spawn(move || body(&queue))?;
+        self.threads.push(thread);
+        Ok(())
+    }
+}
+
+impl Files for DiskFiles {
+    fn list(&mut self) -> io::Result<Vec<(FileName, u64)>> {
+        list(&self.path)
+    }
+
+    fn load(&mut self, name: &FileName, at: u64, length: u32) -> io::Result<Bytes> {
+        read(&self.handles, name, at, length)
+    }
+
+    fn submit(&mut self, token: FileToken, op: FileOp) {
+        self.queue.submit(token, op);
+    }
+
+    fn poll(&mut self, out: &mut Vec<FileDone>) {
+        self.queue.poll(out);
+    }
+}
+
+impl Drop for DiskFiles {
+    fn drop(&mut self) {
+        self.queue.close();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has said so; there is nothing to add here.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl fmt::Debug for DiskFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DiskFiles")
+            .field("path", &self.path)
+            .field("open", &lock(&self.handles).len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The regular files of a directory, in order of name. Names that are not UTF-8 are not ours.
+pub(super) fn list(path: &Path) -> io::Result<Vec<(FileName, u64)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else {
+            continue;
+        };
+        let name: FileName = name.into();
+        let about = match entry.metadata() {
+            Ok(about) => about,
+            // Gone since: a running node may remove files while `check` reads.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(failed("look at", &name, &error)),
+        };
+        if about.is_file() {
+            found.push((name, about.len()));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! Open files by name, a bounded number of them.
+//!
+//! Each user of a file has a handle of its own: the kernel tells a failed write-back once to each
+//! open file, so a handle that several threads sync could hide it from the one that must know.
+
+use crate::files::FileName;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Open files, the most recently used last.
+pub(super) struct Handles {
+    directory: PathBuf,
+    write: bool,
+    bound: usize,
+    open: Vec<(FileName, Arc<File>)>,
+}
+
+impl Handles {
+    /// At most `bound` files of `directory`, opened to be written too if `write`.
+    pub(super) fn new(directory: &Path, write: bool, bound: usize) -> Handles {
+        Handles {
+            directory: directory.to_owned(),
+            write,
+            bound,
+            open: Vec::with_capacity(bound),
+        }
+    }
+
+    /// The file, opened now if it is not open yet.
+    pub(super) fn get(&mut self, name: &FileName) -> io::Result<Arc<File>> {
+        if let Some(at) = self.open.iter().position(|(other, _)| other == name) {
+            self.open[at..].rotate_left(1);
+        } else {
+            let path = self.directory.join(&**name);
+            let file = OpenOptions::new().read(true).write(self.write).open(path)?;
+            self.put(name.clone(), Arc::new(file));
+        }
+        let (_, file) = &self.open[self.open.len() - 1];
+        Ok(Arc::clone(file))
+    }
+
+    /// Keeps an open file; the one used longest ago makes room for it.
+    pub(super) fn put(&mut self, name: FileName, file: Arc<File>) {
+        if self.open.len() >= self.bound {
+            self.open.remove(0);
+        }
+        self.open.push((name, file));
+    }
+
+    /// The name means another file now, or none.
+    pub(super) fn forget(&mut self, name: &FileName) {
+        self.open.retain(|(other, _)| other != name);
+    }
+
+    /// How many are open.
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+}

@@ -1,0 +1,145 @@
+//! What a data directory says of itself, in the file `identity`: a few lines of text that a human
+//! can read, and a checksum over them, so that a damaged one is never believed.
+
+use airmail_model::Wall;
+use std::fmt;
+
+/// First line of the file.
+const TITLE: &str = "airmail data directory";
+
+/// Who a data directory belongs to. Written once, when it is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The cluster, by a number chosen at random when it was made.
+    pub cluster: u64,
+    /// The node, by a number chosen at random when the directory was made.
+    pub node: u64,
+    /// How many shards its logs are spread over. Not changed afterwards.
+    pub shards: u16,
+    /// When it was made.
+    pub created: Wall,
+}
+
+/// Why an identity cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IdentityError {
+    /// A later version of Airmail has written it.
+    #[error("format version {found}, and this program knows none after {known}: use a newer one")]
+    Newer {
+        /// What it says.
+        found: u32,
+        /// [`Identity::VERSION`].
+        known: u32,
+    },
+    /// It is not what was written.
+    #[error("damaged: {0}")]
+    Damaged(&'static str),
+}
+
+impl Identity {
+    /// The version of the directory's layout that this program writes, and the newest it reads.
+    pub const VERSION: u32 = 1;
+
+    /// Reads the text of an `identity` file.
+    ///
+    /// # Errors
+    /// A newer version, or damage. The version is believed before the checksum, which a newer
+    /// version may have moved.
+    pub fn parse(text: &str) -> Result<Identity, IdentityError> {
+        let damaged = |what| Err(IdentityError::Damaged(what));
+        let mut lines = text.lines();
+        if lines.next() != Some(TITLE) {
+            return damaged("not begun as an identity is");
+        }
+        let Some(version) = field(lines.next(), "version").and_then(|v| v.parse::<u32>().ok())
+        else {
+            return damaged("no version");
+        };
+        if version > Identity::VERSION {
+            return Err(IdentityError::Newer {
+                found: version,
+                known: Identity::VERSION,
+            });
+        }
+        let number = |line, name| field(line, name).and_then(|v| u64::from_str_radix(v, 16).ok());
+        let (Some(cluster), Some(node), Some(shards), Some(created)) = (
+            number(lines.next(), "cluster"),
+            number(lines.next(), "node"),
+            field(lines.next(), "shards").and_then(|v| v.parse().ok()),
+            field(lines.next(), "created-us").and_then(|v| v.parse().ok()),
+        ) else {
+            return damaged("a line is missing");
+        };
+        let identity = Identity {
+            cluster,
+            node,
+            shards,
+            created: Wall(created),
+        };
+        // Written again it must be the same to the byte, its checksum with it.
+        if identity.to_string() != text {
+            return damaged("its checksum does not match");
+        }
+        Ok(identity)
+    }
+}
+
+/// The text of the file.
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let body = format!(
+            "{TITLE}\nversion {}\ncluster {:016x}\nnode {:016x}\nshards {}\ncreated-us {}\n",
+            Identity::VERSION,
+            self.cluster,
+            self.node,
+            self.shards,
+            self.created.0
+        );
+        let sum = crc32c::crc32c(body.as_bytes());
+        writeln!(f, "{body}crc32c {sum:08x}")
+    }
+}
+
+/// The rest of a line that begins with `name`.
+fn field<'a>(line: Option<&'a str>, name: &str) -> Option<&'a str> {
+    line?.strip_prefix(name)?.strip_prefix(' ')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDENTITY: Identity = Identity {
+        cluster: 1,
+        node: 0xabcd_ef01_2345_6789,
+        shards: 4,
+        created: Wall(1_790_000_000_000_000),
+    };
+
+    #[test]
+    fn what_was_written_is_read() {
+        assert_eq!(Identity::parse(&IDENTITY.to_string()), Ok(IDENTITY));
+    }
+
+    #[test]
+    fn every_changed_bit_is_noticed() {
+        let text = IDENTITY.to_string();
+        for bit in 0..text.len() * 8 {
+            let mut bytes = text.clone().into_bytes();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            if let Ok(text) = String::from_utf8(bytes) {
+                assert_ne!(Identity::parse(&text), Ok(IDENTITY), "bit {bit}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_newer_version_is_named() {
+        let text = IDENTITY.to_string().replace("version 1", "version 7");
+        let (found, known) = (7, 1);
+        assert_eq!(
+            Identity::parse(&text),
+            Err(IdentityError::Newer { found, known })
+        );
+    }
+}

@@ -1,0 +1,143 @@
+//! Little-endian reading and writing of the journal's small structures, with a checksum in front.
+
+use super::format::u32_at;
+use crate::contract::LogSpec;
+use airmail_model::{Durability, Lane, LogId, LogIndex, MapEpoch, NamespaceId, Retention};
+
+/// Gathers bytes behind the place of a checksum.
+#[derive(Debug)]
+pub(super) struct Writer(Vec<u8>);
+
+impl Default for Writer {
+    fn default() -> Writer {
+        Writer(vec![0; 4])
+    }
+}
+
+impl Writer {
+    pub(super) fn u8(&mut self, value: u8) -> &mut Writer {
+        self.0.push(value);
+        self
+    }
+
+    pub(super) fn u16(&mut self, value: u16) -> &mut Writer {
+        self.0.extend_from_slice(&value.to_le_bytes());
+        self
+    }
+
+    pub(super) fn u32(&mut self, value: u32) -> &mut Writer {
+        self.0.extend_from_slice(&value.to_le_bytes());
+        self
+    }
+
+    pub(super) fn u64(&mut self, value: u64) -> &mut Writer {
+        self.0.extend_from_slice(&value.to_le_bytes());
+        self
+    }
+
+    pub(super) fn i64(&mut self, value: i64) -> &mut Writer {
+        self.u64(value.cast_unsigned())
+    }
+
+    pub(super) fn count(&mut self, count: usize) -> &mut Writer {
+        self.u32(u32::try_from(count).unwrap_or(u32::MAX))
+    }
+
+    pub(super) fn log(&mut self, log: LogId) -> &mut Writer {
+        self.u32(log.namespace.0)
+            .u8(log.lane as u8)
+            .u16(log.index.0)
+    }
+
+    pub(super) fn spec(&mut self, spec: &LogSpec) -> &mut Writer {
+        self.u8(spec.durability as u8).u32(spec.epoch.0);
+        let retention = spec.retention;
+        for bound in [retention.time_ms, retention.bytes] {
+            self.u8(u8::from(bound.is_some())).u64(bound.unwrap_or(0));
+        }
+        self
+    }
+
+    /// All of it, with the checksum in its place.
+    pub(super) fn with_crc(mut self) -> Vec<u8> {
+        let crc = crc32c::crc32c(&self.0[4..]);
+        self.0[..4].copy_from_slice(&crc.to_le_bytes());
+        self.0
+    }
+}
+
+/// Takes bytes apart; every method is `None` at the end.
+#[derive(Debug)]
+pub(super) struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    /// Over what a [`Writer`] wrote; `None` if the checksum does not hold.
+    pub(super) fn checked(bytes: &'a [u8]) -> Option<Reader<'a>> {
+        let rest = bytes.get(4..)?;
+        (u32_at(bytes, 0) == crc32c::crc32c(rest)).then_some(Reader(rest))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (taken, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*taken)
+    }
+
+    pub(super) fn u8(&mut self) -> Option<u8> {
+        self.take::<1>().map(|b| b[0])
+    }
+
+    pub(super) fn u16(&mut self) -> Option<u16> {
+        self.take().map(u16::from_le_bytes)
+    }
+
+    pub(super) fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    pub(super) fn u64(&mut self) -> Option<u64> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    pub(super) fn i64(&mut self) -> Option<i64> {
+        self.u64().map(u64::cast_signed)
+    }
+
+    /// A count of things that take at least `bytes` each; `None` if there cannot be so many.
+    pub(super) fn count(&mut self, bytes: usize) -> Option<usize> {
+        let count = usize::try_from(self.u32()?).ok()?;
+        (count.checked_mul(bytes)? <= self.0.len()).then_some(count)
+    }
+
+    pub(super) fn log(&mut self) -> Option<LogId> {
+        Some(LogId {
+            namespace: NamespaceId(self.u32()?),
+            lane: Lane::from_u8(self.u8()?)?,
+            index: LogIndex(self.u16()?),
+        })
+    }
+
+    pub(super) fn spec(&mut self) -> Option<LogSpec> {
+        let durability = Durability::from_u8(self.u8()?)?;
+        let epoch = MapEpoch(self.u32()?);
+        let mut bounds = [None; 2];
+        for bound in &mut bounds {
+            let given = self.u8()? != 0;
+            let value = self.u64()?;
+            *bound = given.then_some(value);
+        }
+        let retention = Retention {
+            time_ms: bounds[0],
+            bytes: bounds[1],
+        };
+        Some(LogSpec {
+            durability,
+            retention,
+            epoch,
+        })
+    }
+}

@@ -1,0 +1,430 @@
+//! Group commit: what waits goes to the disk together, one write and one sync for each segment.
+//!
+//! The next commit starts when the last has ended. A commit holds commands or batches, not both;
+//! commands go first. All of a log's batches in a commit go to one segment, and a segment is left
+//! only when all that it holds is durable; so a log's numbers become durable in order.
+
+use super::append::cost;
+use super::format::{ENVELOPE_BYTES, Envelope, HEADER_BYTES, Kind, META_CLASS, padding};
+use super::log::Entry;
+use super::meta::Meta;
+use super::segment::Segment;
+use super::table::Location;
+use super::{Journal, Purpose};
+use crate::contract::Tag;
+use crate::files::FileOp;
+use airmail_model::{Durability, Retention};
+use bytes::{Bytes, BytesMut};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+/// Commands in one commit, at most.
+const COMMANDS_MAX: usize = 1024;
+
+/// Writes under way.
+#[derive(Debug)]
+pub(super) struct Commit {
+    pub(super) parts: Vec<Part>,
+    pub(super) left: usize,
+}
+
+/// What goes to one segment.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) segment: u64,
+    pub(super) entries: Vec<Entry>,
+    pub(super) metas: Vec<(Meta, Option<Tag>)>,
+    pub(super) end: u64,
+    pub(super) sync: bool,
+    pub(super) result: Option<io::Result<()>>,
+}
+
+/// The class of segments for logs that keep their records so long.
+pub(super) fn class_of(retention: Retention) -> u16 {
+    match (retention.time_ms, retention.bytes) {
+        (Some(ms), _) => 1 + (u64::BITS - ms.leading_zeros()) as u16,
+        (None, Some(_)) => 128,
+        (None, None) => 0,
+    }
+}
+
+/// Gathers records into the parts of a write.
+struct Gather {
+    head: BytesMut,
+    parts: Vec<Bytes>,
+    at: u64,
+    start: u64,
+    salt: u32,
+}
+
+impl Gather {
+    fn new(segment: &Segment) -> Gather {
+        let mut head = BytesMut::new();
+        let mut start = segment.written;
+        if !segment.header_written {
+            head.extend_from_slice(&segment.header.encode());
+            start = 0;
+        }
+        let (at, salt) = (segment.written, segment.header.salt);
+        Gather {
+            head,
+            parts: Vec::new(),
+            at,
+            start,
+            salt,
+        }
+    }
+
+    fn record(&mut self, envelope: Envelope, body: Bytes) {
+        self.head.extend_from_slice(
+            &Envelope {
+                salt: self.salt,
+                ..envelope
+            }
+            .encode(),
+        );
+        self.parts.push(self.head.split().freeze());
+        self.at += envelope.stored_bytes();
+        self.head
+            .extend_from_slice(&padding((ENVELOPE_BYTES + body.len()) as u64));
+        self.parts.push(body);
+    }
+
+    fn finish(mut self) -> (u64, Vec<Bytes>, u64) {
+        if !self.head.is_empty() {
+            self.parts.push(self.head.freeze());
+        }
+        (self.start, self.parts, self.at)
+    }
+}
+
+impl Journal {
+    /// Starts the next commit, if there is something to be written and nothing in the way.
+    pub(super) fn start_commit(&mut self) {
+        self.settle();
+        if self.commit.is_some() {
+            return;
+        }
+        // What was answered, and lost its place, is elsewhere before its old place is given up.
+        let copies = self.pending.front().is_some_and(|entry| entry.copy);
+        let first = copies && self.trouble.is_none();
+        if self.recovering.is_none() && !self.metas.is_empty() && !first {
+            return self.commit_metas();
+        }
+        let batches = self.gather();
+        let mut parts = Vec::new();
+        for (segment, mut entries) in batches {
+            let Some(open) = self.segments.get(&segment) else {
+                continue;
+            };
+            let mut gather = Gather::new(open);
+            for entry in &mut entries {
+                entry.offset = gather.at;
+                gather.record(envelope_of(entry), entry.batch.bytes().clone());
+            }
+            let sync = self.wants_sync(segment, &entries);
+            parts.push(self.write_part(segment, gather, sync, entries, Vec::new()));
+        }
+        if !parts.is_empty() {
+            self.commit = Some(Commit {
+                left: parts.len(),
+                parts,
+            });
+        }
+    }
+
+    /// What the next commit takes: by segment, in order. A segment without entries is to be synced.
+    fn gather(&mut self) -> BTreeMap<u64, Vec<Entry>> {
+        let mut parts: BTreeMap<u64, Vec<Entry>> = BTreeMap::new();
+        let mut ends: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut blocked = BTreeSet::new();
+        let mut forced = BTreeSet::new();
+        let mut kept = Vec::new();
+        let mut taken = 0;
+        let only_copies = !self.metas.is_empty();
+        while let Some(entry) = self.pending.pop_front() {
+            let bytes = cost(&entry.batch);
+            if only_copies && !entry.copy {
+                kept.push(entry);
+                break;
+            }
+            if taken > 0 && taken + bytes > self.config.commit_bytes {
+                kept.push(entry);
+                break;
+            }
+            let Some(log) = self.logs.get(&entry.slot) else {
+                self.pending_bytes -= bytes;
+                continue;
+            };
+            let class = class_of(log.spec.retention);
+            // In another class's segments it goes on only behind what is durable in the old one's.
+            let moves = log.class.is_some_and(|old| old != class);
+            if moves && log.durable < entry.first && !entry.copy {
+                forced.extend(log.class);
+                blocked.insert(class);
+                kept.push(entry);
+                continue;
+            }
+            let reserved = log.spec.durability == Durability::Fsync
+                || entry.copy
+                || entry.next() <= log.reserved;
+            let room = reserved && !blocked.contains(&class);
+            let segment = if room {
+                self.room(class, bytes, &mut ends)
+            } else {
+                None
+            };
+            let Some(segment) = segment else {
+                blocked.insert(class);
+                kept.push(entry);
+                continue;
+            };
+            if let Some(log) = self.logs.get_mut(&entry.slot) {
+                log.class = Some(class);
+            }
+            taken += bytes;
+            self.pending_bytes -= bytes;
+            parts.entry(segment).or_default().push(entry);
+        }
+        for entry in kept.into_iter().rev() {
+            self.pending.push_front(entry);
+        }
+        self.add_due_syncs(&mut parts, &forced);
+        parts
+    }
+
+    /// The class's open segment, if it has room for so much more. If not, what would make room is
+    /// begun.
+    fn room(&mut self, class: u16, bytes: u64, ends: &mut BTreeMap<u64, u64>) -> Option<u64> {
+        let id = self.open_segment(class)?;
+        let segment = self.segments.get(&id)?;
+        let at = *ends.get(&id).unwrap_or(&segment.written);
+        let limit = self.segment_limit(class);
+        if at > HEADER_BYTES as u64 && at + bytes > limit {
+            if segment.unsynced.is_empty() && !ends.contains_key(&id) {
+                self.roll(class);
+                return self.room(class, bytes, ends);
+            }
+            return None;
+        }
+        // A fill and a write of the same bytes must not overtake one another.
+        if segment
+            .filling
+            .is_some_and(|to| segment.filled < at + bytes && at < to)
+        {
+            return None;
+        }
+        ends.insert(id, at + bytes);
+        Some(id)
+    }
+
+    /// Segments that wait to be synced, because of their age or because they are full.
+    fn add_due_syncs(&self, parts: &mut BTreeMap<u64, Vec<Entry>>, forced: &BTreeSet<u16>) {
+        let due = self.now.mono;
+        for (number, class) in &self.classes {
+            let Some(segment) = class.active.and_then(|id| self.segments.get(&id)) else {
+                continue;
+            };
+            let Some(since) = segment.unsynced_since else {
+                continue;
+            };
+            let full = segment.written + self.config.commit_bytes > self.config.segment_bytes;
+            let old = since.plus(self.config.unsynced_time) <= due;
+            if old || full || self.closing || forced.contains(number) {
+                parts.entry(segment.id).or_default();
+            }
+        }
+    }
+
+    fn wants_sync(&self, segment: u64, entries: &[Entry]) -> bool {
+        let Some(segment) = self.segments.get(&segment) else {
+            return true;
+        };
+        let strong = entries.iter().any(|entry| {
+            let log = self.logs.get(&entry.slot);
+            entry.copy || log.is_none_or(|log| log.spec.durability == Durability::Fsync)
+        });
+        let waiting = segment.unsynced.iter().chain(entries);
+        let unsynced: u64 = waiting.map(|entry| cost(&entry.batch)).sum();
+        strong || entries.is_empty() || unsynced >= self.config.unsynced_bytes
+    }
+
+    fn write_part(
+        &mut self,
+        segment: u64,
+        gather: Gather,
+        sync: bool,
+        entries: Vec<Entry>,
+        metas: Vec<(Meta, Option<Tag>)>,
+    ) -> Part {
+        let (at, parts, end) = gather.finish();
+        let place = self.commit_places;
+        self.commit_places += 1;
+        if let Some(open) = self.segments.get_mut(&segment) {
+            open.header_written = true;
+            open.written = end;
+            let name = open.name.clone();
+            let op = FileOp::Write {
+                name,
+                at,
+                parts,
+                sync,
+            };
+            self.submit(Purpose::Commit(place), op);
+        }
+        self.fill_ahead(segment);
+        Part {
+            segment,
+            entries,
+            metas,
+            end,
+            sync,
+            result: None,
+        }
+    }
+
+    fn commit_metas(&mut self) {
+        let now = self.now.wall.0;
+        let mut ends = BTreeMap::new();
+        let mut taken = Vec::new();
+        let mut records = Vec::new();
+        let mut segment = None;
+        while taken.len() < COMMANDS_MAX {
+            let Some((meta, t)) = self.metas.pop_front() else {
+                break;
+            };
+            let body = Bytes::from(meta.encode());
+            let envelope = Envelope {
+                kind: Kind::Meta,
+                length: body.len() as u32,
+                salt: 0,
+                first: self.meta_count,
+                numbers: 0,
+                slot: 0,
+                append_time: now,
+            };
+            let Some(id) = self.room(META_CLASS, envelope.stored_bytes(), &mut ends) else {
+                self.metas.push_front((meta, t));
+                break;
+            };
+            segment = Some(id);
+            self.meta_count += 1;
+            records.push((envelope, body));
+            taken.push((meta, t));
+        }
+        let Some(id) = segment else { return };
+        let Some(open) = self.segments.get(&id) else {
+            return;
+        };
+        let mut gather = Gather::new(open);
+        for (envelope, body) in records {
+            gather.record(envelope, body);
+        }
+        let part = self.write_part(id, gather, true, Vec::new(), taken);
+        self.commit = Some(Commit {
+            left: 1,
+            parts: vec![part],
+        });
+    }
+
+    /// A write of the commit has ended.
+    pub(super) fn commit_done(&mut self, place: usize, result: io::Result<()>) {
+        let Some(commit) = &mut self.commit else {
+            return;
+        };
+        let base = self.commit_places - commit.parts.len();
+        if let Some(part) = place
+            .checked_sub(base)
+            .and_then(|n| commit.parts.get_mut(n))
+        {
+            part.result = Some(result);
+            commit.left -= 1;
+        }
+        if commit.left > 0 {
+            return;
+        }
+        let Some(commit) = self.commit.take() else {
+            return;
+        };
+        let mut moved = BTreeSet::new();
+        for part in commit.parts {
+            moved.extend(part.entries.iter().map(|entry| entry.slot));
+            match part.result {
+                Some(Err(error)) => {
+                    self.abandon(part.segment, part.entries, part.metas, &error);
+                }
+                _ => self.part_stored(part, &mut moved),
+            }
+        }
+        self.abandon_unfilled();
+        self.logs_moved(moved);
+        self.trim_cache();
+    }
+
+    fn part_stored(&mut self, part: Part, moved: &mut BTreeSet<u32>) {
+        self.failures = 0;
+        let now = self.now.mono;
+        for entry in &part.entries {
+            if let Some(log) = self.logs.get_mut(&entry.slot) {
+                log.written = log.written.max(entry.next());
+            }
+        }
+        let Some(segment) = self.segments.get_mut(&part.segment) else {
+            return;
+        };
+        segment.unsynced.extend(part.entries);
+        if part.sync {
+            segment.durable = part.end;
+            segment.unsynced_since = None;
+            let entries = std::mem::take(&mut segment.unsynced);
+            for entry in entries {
+                moved.insert(entry.slot);
+                self.take_in(part.segment, &entry);
+            }
+            self.ends_changed = true;
+        } else {
+            segment.unsynced_since.get_or_insert(now);
+        }
+        let counted = self.meta_count;
+        if let Some(segment) = self.segments.get_mut(&part.segment)
+            && !part.metas.is_empty()
+        {
+            segment.meta_next = counted;
+        }
+        for (meta, t) in part.metas {
+            self.meta_durable(&meta, t, moved);
+        }
+    }
+
+    /// A batch is durable: its place goes into the tables.
+    fn take_in(&mut self, segment: u64, entry: &Entry) {
+        let Some(log) = self.logs.get_mut(&entry.slot) else {
+            return;
+        };
+        log.durable = log.durable.max(entry.next());
+        self.checkpoints.appended += cost(&entry.batch);
+        self.touched.insert(entry.slot);
+        let length = entry.batch.bytes().len() as u32;
+        let location = Location {
+            first: entry.first,
+            numbers: entry.numbers,
+            offset: entry.offset,
+            length,
+            time: entry.time,
+        };
+        self.index_batch(segment, entry.slot, location, &entry.batch);
+    }
+}
+
+/// The envelope of a batch, but for the salt.
+fn envelope_of(entry: &Entry) -> Envelope {
+    Envelope {
+        kind: Kind::Batch,
+        length: entry.batch.bytes().len() as u32,
+        salt: 0,
+        first: entry.first,
+        numbers: entry.numbers,
+        slot: entry.slot,
+        append_time: entry.time,
+    }
+}

@@ -1,0 +1,120 @@
+//! Everything about a journal that can be chosen, with its default.
+
+use airmail_model::Durability;
+use std::time::Duration;
+
+/// How a journal works. [`JournalConfig::default`] is for a disk; [`JournalConfig::memory`] for
+/// files that do not outlive the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalConfig {
+    /// The cluster that the data belongs to; files of another are refused. Default 0.
+    pub cluster: u64,
+    /// The node that the data belongs to; files of another are refused. Default 0.
+    pub node: u64,
+    /// The shard that the data belongs to; files of another are refused. Default 0.
+    pub shard: u32,
+    /// Source of salts and incarnations; the shell draws it anew for each open. Default 0.
+    pub seed: u64,
+    /// The strongest durability that the files can give. Default `fsync`.
+    pub strongest: Durability,
+    /// Each log gets a new incarnation when the journal opens, and no numbers are reserved.
+    /// Default false.
+    pub new_incarnations: bool,
+    /// Size of a segment file, in bytes; one batch alone may be larger. Default 64 MiB.
+    pub segment_bytes: u64,
+    /// Size of a segment file for the journal's own commands, in bytes. Default 1 MiB.
+    pub meta_segment_bytes: u64,
+    /// How far ahead of the writing end a segment is filled with zeros, in bytes; 0: not at all.
+    /// Default 4 MiB.
+    pub fill_bytes: u64,
+    /// Emptied segments kept for new ones. Default 2.
+    pub recycled_max: usize,
+    /// A segment is indexed in blocks of about this size, in bytes. Default 8 MiB.
+    pub block_bytes: u64,
+    /// A checkpoint is written when this much has been appended since the last, in bytes.
+    /// Default 16 MiB.
+    pub checkpoint_bytes: u64,
+    /// What one commit takes at most, in bytes (one batch alone may be more). Default 4 MiB.
+    pub commit_bytes: u64,
+    /// What may wait to be stored, in bytes; more is refused as `Busy`. Default 64 MiB.
+    pub pending_bytes: u64,
+    /// Written but not synced bytes (logs of durability `os` or `memory`) that cause a sync.
+    /// 0: every write is synced. Default 4 MiB.
+    pub unsynced_bytes: u64,
+    /// How long written bytes stay unsynced. Default 1 s.
+    pub unsynced_time: Duration,
+    /// The newest batches kept in memory for readers, in bytes. Default 16 MiB.
+    pub cache_bytes: u64,
+    /// One read of a segment, in bytes (one batch alone may be more). Default 256 KiB.
+    pub read_bytes: u32,
+    /// Reads under way at once. Default 64.
+    pub reads_max: usize,
+    /// Numbers reserved ahead for a log weaker than `fsync`. Default 1,048,576.
+    pub reserve_numbers: u64,
+    /// How often retention is applied. Default 5 s.
+    pub retention_interval: Duration,
+    /// How long a full or failing disk is left alone between attempts, and what clients are told
+    /// to wait. Default 1 s.
+    pub probe_interval: Duration,
+    /// Producers known at most; the one not heard of for longest is forgotten. Default 100,000.
+    pub producers_max: usize,
+    /// How long a producer that is not heard of stays known. Default 24 h.
+    pub producer_age: Duration,
+    /// Results remembered for each producer and log. Default 16.
+    pub producer_results: usize,
+    /// A planted bug: a producer's sequence above the next is taken for the next.
+    #[cfg(feature = "sabotage")]
+    pub greater_is_next: bool,
+}
+
+impl Default for JournalConfig {
+    fn default() -> JournalConfig {
+        JournalConfig {
+            cluster: 0,
+            node: 0,
+            shard: 0,
+            seed: 0,
+            strongest: Durability::Fsync,
+            new_incarnations: false,
+            segment_bytes: 64 << 20,
+            meta_segment_bytes: 1 << 20,
+            fill_bytes: 4 << 20,
+            recycled_max: 2,
+            block_bytes: 8 << 20,
+            checkpoint_bytes: 16 << 20,
+            commit_bytes: 4 << 20,
+            pending_bytes: 64 << 20,
+            unsynced_bytes: 4 << 20,
+            unsynced_time: Duration::from_secs(1),
+            cache_bytes: 16 << 20,
+            read_bytes: 256 << 10,
+            reads_max: 64,
+            reserve_numbers: 1 << 20,
+            retention_interval: Duration::from_secs(5),
+            probe_interval: Duration::from_secs(1),
+            producers_max: 100_000,
+            producer_age: Duration::from_secs(24 * 3600),
+            producer_results: 16,
+            #[cfg(feature = "sabotage")]
+            greater_is_next: false,
+        }
+    }
+}
+
+impl JournalConfig {
+    /// For files in memory: nothing is filled ahead or recycled, every write is "synced", and each
+    /// open begins new incarnations.
+    #[must_use]
+    pub fn memory(seed: u64) -> JournalConfig {
+        JournalConfig {
+            seed,
+            strongest: Durability::Memory,
+            new_incarnations: true,
+            fill_bytes: 0,
+            recycled_max: 0,
+            unsynced_bytes: 0,
+            cache_bytes: 1 << 20,
+            ..JournalConfig::default()
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! What is in a segment file: its header, and the envelope before each batch or command.
+//!
+//! Little endian. Records begin at multiples of 8 and do not cross segments. The envelope's
+//! checksum covers the envelope alone: what follows it has checksums of its own, so that damage is
+//! told as narrowly as it is. The salt is the segment file's: what a recycled file held in an
+//! earlier life can not be taken for data.
+//!
+//! ```text
+//! header:   magic u32 | crc u32 of 8..64 | version u16 | class u16 | incompatible u32
+//!           compatible u32 | shard u32 | cluster u64 | node u64 | segment u64 | salt u32 | 0 x 12
+//! envelope: magic u32 | crc u32 of 8..40 | length u32 | salt u32 | first u64 | numbers u32
+//!           slot u32 | append_time i64
+//! ```
+
+use bytes::Bytes;
+
+/// Bytes of a segment's header.
+pub const HEADER_BYTES: usize = 64;
+/// Bytes of an envelope.
+pub const ENVELOPE_BYTES: usize = 40;
+/// The version of everything that the journal writes.
+pub const VERSION: u16 = 1;
+/// The class of segments that hold the journal's own commands.
+pub const META_CLASS: u16 = u16::MAX;
+/// No record is longer, so a length beyond it is damage.
+pub const RECORD_BYTES_MAX: u32 = 64 << 20;
+
+const HEADER_MAGIC: u32 = u32::from_le_bytes(*b"AmSg");
+const BATCH_MAGIC: u32 = u32::from_le_bytes(*b"AmBt");
+const META_MAGIC: u32 = u32::from_le_bytes(*b"AmMt");
+
+/// What an envelope announces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A batch.
+    Batch,
+    /// A command of the journal.
+    Meta,
+}
+
+/// What stands before each batch and each command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// What follows.
+    pub kind: Kind,
+    /// How long that is, in bytes.
+    pub length: u32,
+    /// The segment's salt.
+    pub salt: u32,
+    /// The first number that the batch owns; of a command, its own count.
+    pub first: u64,
+    /// How many numbers the batch owns; of a command, 0.
+    pub numbers: u32,
+    /// The log, by its slot; of a command, 0.
+    pub slot: u32,
+    /// When it was appended, in microseconds since 1970-01-01 UTC.
+    pub append_time: i64,
+}
+
+/// The first bytes of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentHeader {
+    /// Retention class, or [`META_CLASS`].
+    pub class: u16,
+    /// Features that a reader must know.
+    pub incompatible: u32,
+    /// Features that a reader may ignore.
+    pub compatible: u32,
+    /// Whose file it is.
+    pub shard: u32,
+    /// Whose file it is.
+    pub cluster: u64,
+    /// Whose file it is.
+    pub node: u64,
+    /// The segment, by its number.
+    pub segment: u64,
+    /// In each envelope of this segment.
+    pub salt: u32,
+}
+
+/// Why a header is not one that this program can take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeaderError {
+    /// Too short, no magic, or a checksum that does not hold.
+    Damaged,
+    /// Written by a later version, or with features that this one does not know.
+    Newer,
+}
+
+/// Reads a little-endian number at a fixed place; zero beyond the end.
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes
+        .get(at..at + 4)
+        .map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+}
+
+/// As [`u32_at`].
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    bytes
+        .get(at..at + 2)
+        .map_or(0, |b| u16::from_le_bytes([b[0], b[1]]))
+}
+
+/// As [`u32_at`].
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
+}
+
+/// The next multiple of 8.
+pub(super) const fn padded(length: u64) -> u64 {
+    length.next_multiple_of(8)
+}
+
+impl Envelope {
+    /// Its bytes.
+    #[must_use]
+    pub fn encode(&self) -> [u8; ENVELOPE_BYTES] {
+        let magic = match self.kind {
+            Kind::Batch => BATCH_MAGIC,
+            Kind::Meta => META_MAGIC,
+        };
+        let mut out = [0; ENVELOPE_BYTES];
+        out[0..4].copy_from_slice(&magic.to_le_bytes());
+        out[8..12].copy_from_slice(&self.length.to_le_bytes());
+        out[12..16].copy_from_slice(&self.salt.to_le_bytes());
+        out[16..24].copy_from_slice(&self.first.to_le_bytes());
+        out[24..28].copy_from_slice(&self.numbers.to_le_bytes());
+        out[28..32].copy_from_slice(&self.slot.to_le_bytes());
+        out[32..40].copy_from_slice(&self.append_time.to_le_bytes());
+        let crc = crc32c::crc32c(&out[8..]);
+        out[4..8].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    /// The envelope at the beginning of `bytes`; `None` if that is not a whole and sound one.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<Envelope> {
+        let bytes = bytes.get(..ENVELOPE_BYTES)?;
+        let kind = match u32_at(bytes, 0) {
+            BATCH_MAGIC => Kind::Batch,
+            META_MAGIC => Kind::Meta,
+            _ => return None,
+        };
+        if u32_at(bytes, 4) != crc32c::crc32c(&bytes[8..]) {
+            return None;
+        }
+        let envelope = Envelope {
+            kind,
+            length: u32_at(bytes, 8),
+            salt: u32_at(bytes, 12),
+            first: u64_at(bytes, 16),
+            numbers: u32_at(bytes, 24),
+            slot: u32_at(bytes, 28),
+            append_time: u64_at(bytes, 32).cast_signed(),
+        };
+        let last = envelope.first.checked_add(u64::from(envelope.numbers));
+        (envelope.length <= RECORD_BYTES_MAX && last.is_some()).then_some(envelope)
+    }
+
+    /// What the record takes in the file: envelope, body and padding.
+    #[must_use]
+    pub const fn stored_bytes(&self) -> u64 {
+        padded(ENVELOPE_BYTES as u64 + self.length as u64)
+    }
+}
+
+impl SegmentHeader {
+    /// Its bytes.
+    #[must_use]
+    pub fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut out = [0; HEADER_BYTES];
+        out[0..4].copy_from_slice(&HEADER_MAGIC.to_le_bytes());
+        out[8..10].copy_from_slice(&VERSION.to_le_bytes());
+        out[10..12].copy_from_slice(&self.class.to_le_bytes());
+        out[12..16].copy_from_slice(&self.incompatible.to_le_bytes());
+        out[16..20].copy_from_slice(&self.compatible.to_le_bytes());
+        out[20..24].copy_from_slice(&self.shard.to_le_bytes());
+        out[24..32].copy_from_slice(&self.cluster.to_le_bytes());
+        out[32..40].copy_from_slice(&self.node.to_le_bytes());
+        out[40..48].copy_from_slice(&self.segment.to_le_bytes());
+        out[48..52].copy_from_slice(&self.salt.to_le_bytes());
+        let crc = crc32c::crc32c(&out[8..]);
+        out[4..8].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    /// The header at the beginning of `bytes`.
+    ///
+    /// # Errors
+    /// Whether it is damaged, or too new.
+    pub fn decode(bytes: &[u8]) -> Result<SegmentHeader, HeaderError> {
+        let bytes = bytes.get(..HEADER_BYTES).ok_or(HeaderError::Damaged)?;
+        let sound =
+            u32_at(bytes, 0) == HEADER_MAGIC && u32_at(bytes, 4) == crc32c::crc32c(&bytes[8..]);
+        if !sound {
+            return Err(HeaderError::Damaged);
+        }
+        if u16_at(bytes, 8) != VERSION || u32_at(bytes, 12) != 0 {
+            return Err(HeaderError::Newer);
+        }
+        Ok(SegmentHeader {
+            class: u16_at(bytes, 10),
+            incompatible: u32_at(bytes, 12),
+            compatible: u32_at(bytes, 16),
+            shard: u32_at(bytes, 20),
+            cluster: u64_at(bytes, 24),
+            node: u64_at(bytes, 32),
+            segment: u64_at(bytes, 40),
+            salt: u32_at(bytes, 48),
+        })
+    }
+}
+
+/// Zeros to bring a record of `length` bytes to a multiple of 8.
+pub(super) fn padding(length: u64) -> Bytes {
+    static ZEROS: [u8; 8] = [0; 8];
+    let missing = usize::try_from(padded(length) - length).unwrap_or(0);
+    Bytes::from_static(&ZEROS[..missing])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn envelopes_come_back_and_every_flipped_bit_is_found() {
+        let envelope = Envelope {
+            kind: Kind::Batch,
+            length: 100,
+            salt: 7,
+            first: 5,
+            numbers: 3,
+            slot: 2,
+            append_time: -9,
+        };
+        let bytes = envelope.encode();
+        assert_eq!(Envelope::decode(&bytes), Some(envelope));
+        assert_eq!(envelope.stored_bytes(), 144);
+        for bit in 0..bytes.len() * 8 {
+            let mut hit = bytes;
+            hit[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Envelope::decode(&hit), None, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn headers_come_back_and_newer_ones_are_told_from_damaged_ones() {
+        let header = SegmentHeader {
+            class: 1,
+            incompatible: 0,
+            compatible: 0,
+            shard: 3,
+            cluster: 4,
+            node: 5,
+            segment: 6,
+            salt: 7,
+        };
+        let mut bytes = header.encode();
+        assert_eq!(SegmentHeader::decode(&bytes), Ok(header));
+        bytes[9] ^= 1;
+        assert_eq!(SegmentHeader::decode(&bytes), Err(HeaderError::Damaged));
+        let newer = SegmentHeader {
+            incompatible: 1,
+            ..header
+        }
+        .encode();
+        assert_eq!(SegmentHeader::decode(&newer), Err(HeaderError::Newer));
+    }
+}

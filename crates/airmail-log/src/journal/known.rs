@@ -1,0 +1,191 @@
+//! What is known when a journal opens, before its segments are read: from the newest sound
+//! checkpoint and the file of durable ends.
+
+use super::checkpoint::Checkpoint;
+use super::ends::{Ends, PLACE_BYTES};
+use super::format::HEADER_BYTES;
+use super::index::Layout;
+use super::log::LogState;
+use super::recover::{OpenError, failed};
+use super::segment::{Block, ENDS_NAME, State, index_of, number_of};
+use super::{Journal, Purpose};
+use crate::files::{FileName, FileOp, Files};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+/// See the module's documentation.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub(super) checkpoint: Checkpoint,
+    /// Segments' ends, behind which nothing is data.
+    pub(super) sealed: BTreeMap<u64, u64>,
+    /// Segments' ends that were durable.
+    pub(super) durable: BTreeMap<u64, u64>,
+    /// By slot, the number after the last that is known to have been durable.
+    pub(super) next: BTreeMap<u32, u64>,
+    pub(super) deleted: BTreeSet<u32>,
+}
+
+impl Known {
+    /// Whether a slot's log was deleted.
+    pub(super) fn is_deleted(&self, journal: &Journal, slot: u32) -> bool {
+        let before = slot < self.checkpoint.next_slot && !journal.logs.contains_key(&slot);
+        before || self.deleted.contains(&slot)
+    }
+
+    /// Whether a segment was let go before the checkpoint.
+    pub(super) fn is_stray(&self, id: u64) -> bool {
+        id < self.checkpoint.next_segment
+            && !self
+                .checkpoint
+                .segments
+                .iter()
+                .any(|segment| segment.id == id)
+    }
+}
+
+impl Journal {
+    /// The newest checkpoint that is sound; or an empty one.
+    pub(super) fn load_checkpoint<F: Files>(
+        &mut self,
+        files: &mut F,
+        list: &[(FileName, u64)],
+    ) -> Result<Known, OpenError> {
+        let mut found: Vec<(u64, &FileName, u64)> = Vec::new();
+        for (name, length) in list {
+            found.extend(number_of(name, "checkpoint-").map(|number| (number, name, *length)));
+        }
+        found.sort();
+        let mut known = Known::default();
+        let mut sound = false;
+        for (number, name, length) in found.into_iter().rev() {
+            self.checkpoints.next = self.checkpoints.next.max(number + 1);
+            let kept = &mut self.checkpoints.kept;
+            if !sound {
+                let length = u32::try_from(length).unwrap_or(u32::MAX);
+                let bytes = files.load(name, 0, length).map_err(failed(name))?;
+                if let Some(checkpoint) = Checkpoint::decode(&bytes) {
+                    sound = true;
+                    kept.insert(0, (number, checkpoint.meta_count));
+                    known.checkpoint = checkpoint;
+                    continue;
+                }
+            }
+            // Older, or damaged: it goes when newer ones are there.
+            kept.insert(0, (number, 0));
+        }
+        Ok(known)
+    }
+
+    /// What was durable, by the file of durable ends.
+    pub(super) fn load_ends<F: Files>(
+        &mut self,
+        files: &mut F,
+        known: &mut Known,
+    ) -> Result<(), OpenError> {
+        let name: FileName = ENDS_NAME.into();
+        match files.load(&name, 0, 2 * PLACE_BYTES as u32) {
+            Ok(bytes) => {
+                let ends = Ends::newest(&bytes).unwrap_or_default();
+                self.ends_made = true;
+                self.ends_count = ends.count;
+                known.durable = ends.segments;
+                known.next = ends.logs;
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(failed(ENDS_NAME)(error)),
+        }
+    }
+
+    /// Takes over what the checkpoint says.
+    pub(super) fn take_checkpoint(&mut self, known: &mut Known) {
+        let mut checkpoint = std::mem::take(&mut known.checkpoint);
+        self.meta_count = self.meta_count.max(checkpoint.meta_count);
+        self.next_slot = self.next_slot.max(checkpoint.next_slot);
+        self.next_segment = self.next_segment.max(checkpoint.next_segment);
+        for part in &checkpoint.segments {
+            if part.sealed {
+                known.sealed.insert(part.id, part.durable);
+            }
+            let durable = known.durable.entry(part.id).or_insert(part.durable);
+            *durable = part.durable.max(*durable);
+            let Some(segment) = self.segments.get_mut(&part.id) else {
+                continue;
+            };
+            segment.blocks.extend(part.blocks.iter().map(|block| Block {
+                start: block.start,
+                end: block.end,
+                table: None,
+                layout: Some(Layout {
+                    entries: block.entries,
+                    topics: block.topics,
+                }),
+                kept_by: 0,
+            }));
+        }
+        for part in std::mem::take(&mut checkpoint.logs) {
+            let mut log = LogState::new(part.id, part.slot, part.spec, part.incarnation);
+            log.first = part.first;
+            log.first_durable = part.first;
+            log.reserved = part.reserved;
+            log.sealed = part.sealed;
+            log.seal_told = part.sealed.is_some();
+            log.last_time = part.last_time;
+            let next = known.next.entry(part.slot).or_insert(part.next);
+            *next = part.next.max(*next);
+            for place in part.places {
+                log.next = log.next.max(place.last + 1);
+                let of = self.segments.get_mut(&place.segment);
+                let block = of.and_then(|of| of.blocks.get_mut(place.block as usize));
+                if let Some(block) = block.filter(|_| place.last >= part.first) {
+                    block.kept_by += 1;
+                    log.bytes += place.bytes;
+                    log.places.push_back(place);
+                }
+            }
+            log.durable = log.next;
+            self.slots.insert(part.id, part.slot);
+            self.logs.insert(part.slot, log);
+        }
+        for (key, producer) in std::mem::take(&mut checkpoint.producers) {
+            self.producers.insert(key, producer);
+        }
+        known.checkpoint = checkpoint;
+    }
+
+    /// A log's deletion is found.
+    pub(super) fn forget_log(&mut self, slot: u32) {
+        if let Some(log) = self.logs.remove(&slot) {
+            self.slots.retain(|_, of| *of != slot);
+            for place in log.places {
+                self.let_go(place.segment, place.block);
+            }
+        }
+        self.producers.forget_log(slot);
+    }
+
+    /// Has files removed that nothing knows of: a removal need not have outlived a crash.
+    pub(super) fn drop_strays(&mut self, list: &[(FileName, u64)], known: &Known) {
+        let strays: Vec<u64> = self.segments.keys().copied().collect();
+        for id in strays.into_iter().filter(|id| known.is_stray(*id)) {
+            if let Some(segment) = self.segments.get_mut(&id) {
+                segment.leaving = true;
+                segment.state = State::Sealed;
+                segment.durable = HEADER_BYTES as u64;
+                let name = segment.name.clone();
+                self.submit(Purpose::Left(id), FileOp::Remove { name });
+            }
+        }
+        for (name, _) in list {
+            let Some((segment, block)) = index_of(name) else {
+                continue;
+            };
+            let of = self.segments.get(&segment).filter(|of| !of.leaving);
+            let block = of.and_then(|of| of.blocks.get(block as usize));
+            if block.is_none_or(|block| block.layout.is_none()) {
+                self.submit(Purpose::Minor, FileOp::Remove { name: name.clone() });
+            }
+        }
+    }
+}

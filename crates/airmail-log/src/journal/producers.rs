@@ -1,0 +1,269 @@
+//! The producer table (G3): what each producer may append next to each log, and what became of its
+//! last batches, so that a retry gets the first one's result.
+//!
+//! It changes when a batch is accepted, and is taken back, in reverse order, when the batch could
+//! not be stored. What is not heard of for longest is forgotten first.
+
+use crate::contract::Refusal;
+use airmail_model::batch::ProducerStamp;
+use airmail_model::{ProducerEpoch, ProducerSequence};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Whose state: a producer in one log, by its slot.
+pub(super) type Key = (u64, u32);
+
+/// What became of one batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Outcome {
+    pub(super) sequence: u64,
+    pub(super) records: u32,
+    pub(super) first: u64,
+    pub(super) time: i64,
+}
+
+/// Where a producer stands in a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Producer {
+    pub(super) epoch: u32,
+    pub(super) next: u64,
+    /// When it was last heard of, by the log's append time.
+    pub(super) heard: i64,
+    /// Of its last batches, in order.
+    pub(super) outcomes: VecDeque<Outcome>,
+    /// Its place in the order of being heard of.
+    tick: u64,
+}
+
+/// How to take back an acceptance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Undo {
+    /// It was not known before.
+    Forget,
+    /// It was in the same epoch.
+    Pop,
+    /// It was in another epoch.
+    Restore(Box<Producer>),
+}
+
+/// What is to be done with a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is the next one.
+    Next,
+    /// It has this result already.
+    Duplicate(Outcome),
+    /// It cannot be stored.
+    Refuse(Refusal),
+}
+
+/// All producers of a journal.
+#[derive(Debug, Default)]
+pub(super) struct Producers {
+    known: BTreeMap<Key, Producer>,
+    order: BTreeSet<(u64, Key)>,
+    tick: u64,
+    outcomes_max: usize,
+    /// A planted bug: see the configuration.
+    #[cfg(feature = "sabotage")]
+    pub(super) greater_is_next: bool,
+}
+
+impl Producers {
+    pub(super) fn new(outcomes_max: usize) -> Producers {
+        Producers {
+            outcomes_max: outcomes_max.max(1),
+            ..Producers::default()
+        }
+    }
+
+    /// What is to be done with a batch of `records` records.
+    pub(super) fn check(&self, slot: u32, stamp: ProducerStamp, records: u32) -> Verdict {
+        let found = stamp.sequence;
+        let Some(producer) = self.known.get(&(stamp.id.0, slot)) else {
+            return match found.0 {
+                0 => Verdict::Next,
+                _ => Verdict::Refuse(Refusal::UnknownProducer),
+            };
+        };
+        let expected = match ProducerEpoch(producer.epoch).cmp(&stamp.epoch) {
+            std::cmp::Ordering::Greater => return Verdict::Refuse(Refusal::Fenced),
+            std::cmp::Ordering::Less => 0,
+            std::cmp::Ordering::Equal => producer.next,
+        };
+        if found.0 == expected {
+            return Verdict::Next;
+        }
+        #[cfg(feature = "sabotage")]
+        if self.greater_is_next && found.0 > expected {
+            return Verdict::Next;
+        }
+        if producer.epoch == stamp.epoch.0
+            && let Some(outcome) = producer.known_result(found.0, records)
+        {
+            return Verdict::Duplicate(outcome);
+        }
+        Verdict::Refuse(Refusal::OutOfOrder {
+            expected: ProducerSequence(expected),
+            found,
+        })
+    }
+
+    /// Takes over a batch that was the next one.
+    pub(super) fn accept(&mut self, slot: u32, stamp: ProducerStamp, outcome: Outcome) -> Undo {
+        let key = (stamp.id.0, slot);
+        self.tick += 1;
+        let tick = self.tick;
+        let fresh = Producer {
+            epoch: stamp.epoch.0,
+            next: 0,
+            heard: outcome.time,
+            outcomes: VecDeque::new(),
+            tick,
+        };
+        let (producer, undo) = match self.known.entry(key) {
+            std::collections::btree_map::Entry::Vacant(vacant) => {
+                (vacant.insert(fresh), Undo::Forget)
+            }
+            std::collections::btree_map::Entry::Occupied(occupied) => {
+                let producer = occupied.into_mut();
+                self.order.remove(&(producer.tick, key));
+                if producer.epoch == stamp.epoch.0 {
+                    (producer, Undo::Pop)
+                } else {
+                    let old = std::mem::replace(producer, fresh);
+                    (producer, Undo::Restore(Box::new(old)))
+                }
+            }
+        };
+        producer.tick = tick;
+        producer.heard = producer.heard.max(outcome.time);
+        producer.next = outcome.sequence + u64::from(outcome.records);
+        if producer.outcomes.len() >= self.outcomes_max {
+            producer.outcomes.pop_front();
+        }
+        producer.outcomes.push_back(outcome);
+        self.order.insert((tick, key));
+        undo
+    }
+
+    /// Takes an acceptance back; of several, the last one first.
+    pub(super) fn undo(&mut self, slot: u32, stamp: ProducerStamp, undo: Undo) {
+        let key = (stamp.id.0, slot);
+        let Some(producer) = self.known.get_mut(&key) else {
+            return;
+        };
+        match undo {
+            Undo::Pop => producer.pop(),
+            Undo::Restore(old) => {
+                self.order.remove(&(producer.tick, key));
+                self.order.insert((old.tick, key));
+                *producer = *old;
+            }
+            Undo::Forget => {
+                self.order.remove(&(producer.tick, key));
+                self.known.remove(&key);
+            }
+        }
+    }
+
+    /// Takes over what a stored batch says, when the journal opens.
+    pub(super) fn replay(&mut self, slot: u32, stamp: ProducerStamp, outcome: Outcome) {
+        let stale = self.known.get(&(stamp.id.0, slot)).is_some_and(|producer| {
+            let end = outcome.sequence + u64::from(outcome.records);
+            producer.epoch > stamp.epoch.0
+                || (producer.epoch == stamp.epoch.0 && producer.next >= end)
+        });
+        if !stale {
+            self.accept(slot, stamp, outcome);
+        }
+    }
+
+    /// Forgets those heard of before `since`, and the oldest of more than `producers_max`.
+    pub(super) fn forget(&mut self, since: i64, producers_max: usize) {
+        while let Some(&(tick, key)) = self.order.first() {
+            let old = self
+                .known
+                .get(&key)
+                .is_none_or(|producer| producer.heard < since);
+            if !old && self.known.len() <= producers_max {
+                return;
+            }
+            self.order.remove(&(tick, key));
+            self.known.remove(&key);
+        }
+    }
+
+    /// Forgets all of a log.
+    pub(super) fn forget_log(&mut self, slot: u32) {
+        self.known.retain(|key, _| key.1 != slot);
+        self.order.retain(|(_, key)| key.1 != slot);
+    }
+
+    /// All of them, from the one not heard of for longest on.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Key, &Producer)> {
+        self.order
+            .iter()
+            .filter_map(|(_, key)| Some((*key, self.known.get(key)?)))
+    }
+
+    /// One of them.
+    pub(super) fn get(&self, key: Key) -> Option<&Producer> {
+        self.known.get(&key)
+    }
+
+    /// Takes one over from a checkpoint.
+    pub(super) fn insert(&mut self, key: Key, mut producer: Producer) {
+        self.tick += 1;
+        producer.tick = self.tick;
+        self.order.insert((self.tick, key));
+        self.known.insert(key, producer);
+    }
+}
+
+impl Producer {
+    /// One as a checkpoint has it.
+    pub(super) fn new(epoch: u32, next: u64, heard: i64, outcomes: VecDeque<Outcome>) -> Producer {
+        Producer {
+            epoch,
+            next,
+            heard,
+            outcomes,
+            tick: 0,
+        }
+    }
+
+    /// Takes back its last batch.
+    pub(super) fn pop(&mut self) {
+        if let Some(outcome) = self.outcomes.pop_back() {
+            self.next = outcome.sequence;
+        }
+    }
+
+    /// The result of `records` records from `sequence` on, if what is remembered covers them with
+    /// numbers that follow one another.
+    fn known_result(&self, sequence: u64, records: u32) -> Option<Outcome> {
+        let end = sequence.checked_add(u64::from(records))?;
+        let at = self
+            .outcomes
+            .partition_point(|o| o.sequence + u64::from(o.records) <= sequence);
+        let start = self.outcomes.get(at).filter(|o| o.sequence <= sequence)?;
+        let first = start.first + (sequence - start.sequence);
+        let mut covered = sequence;
+        for outcome in self.outcomes.iter().skip(at) {
+            if covered >= end {
+                break;
+            }
+            if outcome.first + (covered - outcome.sequence) != first + (covered - sequence) {
+                return None;
+            }
+            covered = outcome.sequence + u64::from(outcome.records);
+        }
+        let whole = covered >= end;
+        whole.then_some(Outcome {
+            sequence,
+            records,
+            first,
+            time: start.time,
+        })
+    }
+}

@@ -1,0 +1,316 @@
+//! Opening: what the files hold, and what may not be durable of it.
+//!
+//! Commands first, from the newest segment of commands to the oldest (a newer one says where an
+//! older one ends), applied in the order of their count; then the batches, segment by segment.
+//! Before a segment's known durable end, what cannot be read is damage: it is skipped, and readers
+//! are told. Behind it the first unsound byte is the end, and what is sound may not be durable: it
+//! is held in memory and written once more, into a new segment, before anyone sees it.
+//!
+//! No file is ever written again that an earlier run has written.
+
+use super::format::{
+    ENVELOPE_BYTES, Envelope, HEADER_BYTES, HeaderError, Kind, META_CLASS, SegmentHeader,
+};
+use super::known::Known;
+use super::log::LogState;
+use super::meta::Meta;
+use super::scan::{Body, End, Seen, scan};
+use super::segment::{Segment, State, number_of, segment_name};
+use super::segments::is_own_salt;
+use super::{Journal, JournalConfig};
+use crate::contract::LogSpec;
+use crate::files::{FileName, Files};
+use airmail_model::{LogId, Now};
+use std::collections::BTreeMap;
+use std::io;
+
+/// Why a journal does not open.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// A file cannot be read.
+    #[error("cannot read {file}: {source}")]
+    Io {
+        /// Which.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file belongs to another cluster, node or shard.
+    #[error(
+        "{file} belongs to cluster {cluster:016x}, node {node:016x}, shard {shard}: not to this one"
+    )]
+    Foreign {
+        /// Which.
+        file: String,
+        /// Its cluster.
+        cluster: u64,
+        /// Its node.
+        node: u64,
+        /// Its shard.
+        shard: u32,
+    },
+    /// A file was written by a later version.
+    #[error(
+        "{file} was written by a later version of airmail, or with features unknown to this one"
+    )]
+    Newer {
+        /// Which.
+        file: String,
+    },
+}
+
+/// Names the file of an I/O error.
+pub(super) fn failed(file: &str) -> impl FnOnce(io::Error) -> OpenError {
+    move |source| OpenError::Io {
+        file: file.to_owned(),
+        source,
+    }
+}
+
+/// Opens the journal that is in `files`.
+pub(super) fn open<F: Files>(
+    files: &mut F,
+    config: JournalConfig,
+    now: Now,
+) -> Result<Journal, OpenError> {
+    let mut journal = Journal::new(config, now);
+    let mut list = files.list().map_err(failed("the directory"))?;
+    list.sort();
+    let lengths = journal.take_names(&list);
+    let mut known = journal.load_checkpoint(files, &list)?;
+    journal.load_headers(files, &lengths, &known)?;
+    journal.load_ends(files, &mut known)?;
+    journal.take_checkpoint(&mut known);
+    let metas = journal.load_metas(files, &lengths, &mut known)?;
+    for meta in metas {
+        journal.apply(meta, &mut known);
+    }
+    let seals = journal.load_batches(files, &lengths, &known)?;
+    journal.drop_strays(&list, &known);
+    journal.finish_opening(&known, seals);
+    Ok(journal)
+}
+
+impl Journal {
+    /// Takes up the segments that there are; gives their files' lengths.
+    fn take_names(&mut self, list: &[(FileName, u64)]) -> BTreeMap<u64, u64> {
+        let mut lengths = BTreeMap::new();
+        for (name, length) in list {
+            if let Some(id) = number_of(name, "seg-") {
+                lengths.insert(id, *length);
+            } else if let Some(id) = number_of(name, "free-") {
+                self.free.push((id, *length));
+            }
+            for prefix in ["seg-", "free-"] {
+                let id = number_of(name, prefix).unwrap_or(0);
+                self.next_segment = self.next_segment.max(id + 1);
+            }
+        }
+        lengths
+    }
+
+    fn load_headers<F: Files>(
+        &mut self,
+        files: &mut F,
+        lengths: &BTreeMap<u64, u64>,
+        known: &Known,
+    ) -> Result<(), OpenError> {
+        for (&id, &length) in lengths {
+            let name = segment_name(id);
+            let want = (HEADER_BYTES + ENVELOPE_BYTES) as u32;
+            let bytes = files.load(&name, 0, want).map_err(failed(&name))?;
+            let header = match SegmentHeader::decode(&bytes) {
+                Ok(header) if self.is_foreign(&header) => {
+                    let SegmentHeader {
+                        cluster,
+                        node,
+                        shard,
+                        ..
+                    } = header;
+                    return Err(OpenError::Foreign {
+                        file: name.to_string(),
+                        cluster,
+                        node,
+                        shard,
+                    });
+                }
+                Ok(header) if header.segment == id => header,
+                Err(HeaderError::Newer) => {
+                    return Err(OpenError::Newer {
+                        file: name.to_string(),
+                    });
+                }
+                // Never written, or damaged: then the first record knows the salt.
+                _ => self.guessed_header(id, known, bytes.get(HEADER_BYTES..).unwrap_or(&[])),
+            };
+            let mut segment = Segment::new(header);
+            segment.state = State::Sealed;
+            segment.header_written = true;
+            segment.filled = length;
+            self.segments.insert(id, segment);
+        }
+        Ok(())
+    }
+
+    fn is_foreign(&self, header: &SegmentHeader) -> bool {
+        (header.cluster, header.node, header.shard)
+            != (self.config.cluster, self.config.node, self.config.shard)
+    }
+
+    fn guessed_header(&self, id: u64, known: &Known, first: &[u8]) -> SegmentHeader {
+        let envelope = Envelope::decode(first).filter(|found| is_own_salt(found.salt, id));
+        let meta = envelope.is_some_and(|envelope| envelope.kind == Kind::Meta);
+        let told = known
+            .checkpoint
+            .segments
+            .iter()
+            .find(|segment| segment.id == id);
+        SegmentHeader {
+            class: told.map_or(if meta { META_CLASS } else { 0 }, |told| told.class),
+            incompatible: 0,
+            compatible: 0,
+            shard: self.config.shard,
+            cluster: self.config.cluster,
+            node: self.config.node,
+            segment: id,
+            salt: told.map_or(envelope.map_or(0, |sound| sound.salt), |told| told.salt),
+        }
+    }
+
+    /// All commands, in the order of their count; and the ends of segments that they tell.
+    fn load_metas<F: Files>(
+        &mut self,
+        files: &mut F,
+        lengths: &BTreeMap<u64, u64>,
+        known: &mut Known,
+    ) -> Result<Vec<Meta>, OpenError> {
+        let sealed = &mut known.sealed;
+        let mut all = BTreeMap::new();
+        for (id, segment) in self.segments.iter_mut().rev() {
+            if segment.header.class != META_CLASS {
+                continue;
+            }
+            let length = lengths.get(id).copied().unwrap_or(0);
+            let end = match sealed.get(id) {
+                Some(&end) => End::Sealed(end),
+                None => End::Somewhere,
+            };
+            let mut found = Vec::new();
+            let take = |seen: Seen| {
+                if let Body::Meta(meta) = seen.body {
+                    found.push((seen.envelope.first, meta));
+                }
+            };
+            segment.durable = scan(files, segment, length, HEADER_BYTES as u64, end, take)?;
+            segment.written = segment.durable;
+            segment.meta_next = found.iter().map(|(count, _)| count + 1).max().unwrap_or(0);
+            for (count, meta) in found {
+                if let Meta::SegmentSealed { segment, end } = meta {
+                    sealed.entry(segment).or_insert(end);
+                }
+                self.meta_count = self.meta_count.max(count + 1);
+                if count >= known.checkpoint.meta_count {
+                    all.insert(count, meta);
+                }
+            }
+        }
+        Ok(all.into_values().collect())
+    }
+
+    /// Does what a command says.
+    fn apply(&mut self, meta: Meta, known: &mut Known) {
+        match meta {
+            Meta::Open {
+                slot,
+                log,
+                spec,
+                incarnation,
+            } => {
+                self.next_slot = self.next_slot.max(slot + 1);
+                if known.is_deleted(self, slot) {
+                    return;
+                }
+                let state = self.log_at(slot, log);
+                state.spec = spec;
+                state.incarnation = incarnation;
+            }
+            Meta::Trim { slot, first } => {
+                if let Some(log) = self.logs.get_mut(&slot) {
+                    log.first = log.first.max(first);
+                    log.first_durable = log.first;
+                }
+            }
+            Meta::Seal { slot, next } => {
+                if let Some(log) = self.logs.get_mut(&slot) {
+                    log.sealed = Some(next);
+                    log.seal_told = true;
+                }
+            }
+            Meta::Delete { slot } => {
+                known.deleted.insert(slot);
+                self.forget_log(slot);
+            }
+            Meta::Reserve { slot, until } => {
+                if let Some(log) = self.logs.get_mut(&slot) {
+                    log.reserved = log.reserved.max(until);
+                }
+            }
+            Meta::SegmentSealed { .. } => {}
+        }
+    }
+
+    /// The log of a slot, made if need be.
+    pub(super) fn log_at(&mut self, slot: u32, id: LogId) -> &mut LogState {
+        self.next_slot = self.next_slot.max(slot + 1);
+        let incarnation = self.incarnation(slot);
+        self.slots.insert(id, slot);
+        let spec = LogSpec::default();
+        self.logs
+            .entry(slot)
+            .or_insert_with(|| LogState::new(id, slot, spec, incarnation))
+    }
+
+    /// Where each log goes on, and what is to be told when that is sure.
+    fn finish_opening(&mut self, known: &Known, seals: Vec<Meta>) {
+        let new_lives = self.config.new_incarnations;
+        let last = self.segments.values().filter(|segment| !segment.leaving);
+        let last = last.map(|segment| (segment.id, segment.blocks.len()));
+        for (segment, blocks) in last.collect::<Vec<_>>() {
+            self.block_complete(segment, blocks.saturating_sub(1));
+        }
+        let slots: Vec<u32> = self.logs.keys().copied().collect();
+        for slot in slots {
+            let incarnation = self.incarnation(slot);
+            let Some(log) = self.logs.get_mut(&slot) else {
+                continue;
+            };
+            let told = known.next.get(&log.slot).copied().unwrap_or(1);
+            log.next = log.next.max(told).max(log.first);
+            if new_lives {
+                log.incarnation = incarnation;
+                log.reserved = u64::MAX;
+                log.reserving = u64::MAX;
+            } else {
+                log.next = log.next.max(log.reserved);
+                log.reserved = log.next;
+                log.reserving = log.next;
+            }
+        }
+        self.checkpoints.due = !new_lives;
+        self.recovering = Some(seals);
+    }
+
+    /// What may not have been durable is: everything can be told.
+    pub(super) fn recovered(&mut self) {
+        let Some(seals) = self.recovering.take() else {
+            return;
+        };
+        self.metas
+            .extend(seals.into_iter().map(|seal| (seal, None)));
+        for log in self.logs.values_mut() {
+            log.durable = log.next;
+            log.written = log.next;
+            log.visible = log.next;
+        }
+    }
+}

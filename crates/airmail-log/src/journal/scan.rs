@@ -1,0 +1,269 @@
+//! Reads a segment from its file, record by record, and finds its way past damage.
+
+use super::format::HEADER_BYTES;
+use super::format::{ENVELOPE_BYTES, Envelope, Kind, padded};
+use super::meta::Meta;
+use super::segment::Segment;
+use crate::files::{FileName, Files};
+use airmail_model::{Batch, Checked};
+use bytes::Bytes;
+use std::io;
+
+/// What is read at once, in bytes.
+const CHUNK_BYTES: u64 = 1 << 20;
+
+/// Where a scanner's bytes come from.
+pub(super) trait Load {
+    /// Up to `length` bytes at `at`.
+    fn load(&mut self, name: &FileName, at: u64, length: u32) -> io::Result<Bytes>;
+}
+
+impl<F: Files> Load for F {
+    fn load(&mut self, name: &FileName, at: u64, length: u32) -> io::Result<Bytes> {
+        Files::load(self, name, at, length)
+    }
+}
+
+/// Bytes of a segment that are in memory, from byte `at` on.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) at: u64,
+    pub(super) bytes: Bytes,
+}
+
+impl Load for Loaded {
+    fn load(&mut self, _: &FileName, at: u64, length: u32) -> io::Result<Bytes> {
+        let end = self.bytes.len();
+        let start = usize::try_from(at.saturating_sub(self.at)).map_or(end, |at| at.min(end));
+        Ok(self
+            .bytes
+            .slice(start..end.min(start.saturating_add(length as usize))))
+    }
+}
+
+/// A sound record.
+#[derive(Debug)]
+pub(super) enum Body {
+    /// A batch, and the places of its records whose checksums fail.
+    Batch(Checked<Batch>, Vec<u16>),
+    /// A command.
+    Meta(Meta),
+}
+
+/// What is at one place of a segment.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// A sound record, from `at` to `end`.
+    Record {
+        at: u64,
+        end: u64,
+        envelope: Envelope,
+        body: Body,
+    },
+    /// No sound record begins here. `envelope` if at least that is sound.
+    Nothing { at: u64, envelope: Option<Envelope> },
+}
+
+/// Goes through one segment's file.
+#[derive(Debug)]
+pub(super) struct Scanner<'a, F> {
+    files: &'a mut F,
+    name: FileName,
+    length: u64,
+    salt: u32,
+    at: u64,
+    chunk: Bytes,
+    chunk_at: u64,
+}
+
+impl<'a, F: Load> Scanner<'a, F> {
+    /// From byte `at` on, in a file of `length` bytes.
+    pub(super) fn new(files: &'a mut F, name: FileName, length: u64, salt: u32, at: u64) -> Self {
+        Scanner {
+            files,
+            name,
+            length,
+            salt,
+            at,
+            chunk: Bytes::new(),
+            chunk_at: 0,
+        }
+    }
+
+    /// Where it is.
+    pub(super) fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Goes to a place; false if that is not further on, or beyond the end.
+    pub(super) fn go_to(&mut self, at: u64) -> bool {
+        let further = at > self.at && at < self.length;
+        if further {
+            self.at = at;
+        }
+        further
+    }
+
+    /// What is here; goes on behind it if it is a record, and stays if not.
+    pub(super) fn next(&mut self) -> io::Result<Found> {
+        let at = self.at;
+        let nothing = Found::Nothing { at, envelope: None };
+        let Some(envelope) = self.envelope_at(at)? else {
+            return Ok(nothing);
+        };
+        let nothing = Found::Nothing {
+            at,
+            envelope: Some(envelope),
+        };
+        let body_at = at + ENVELOPE_BYTES as u64;
+        let Some(bytes) = self.bytes(body_at, u64::from(envelope.length))? else {
+            return Ok(nothing);
+        };
+        let Some(body) = body_of(&envelope, bytes) else {
+            return Ok(nothing);
+        };
+        self.at = at + envelope.stored_bytes();
+        Ok(Found::Record {
+            at,
+            end: self.at,
+            envelope,
+            body,
+        })
+    }
+
+    /// Goes to the next place from `from` on, and before `until`, where a sound envelope begins.
+    pub(super) fn resync(&mut self, from: u64, until: u64) -> io::Result<bool> {
+        let mut at = padded(from);
+        while at + ENVELOPE_BYTES as u64 <= until.min(self.length) {
+            if self.envelope_at(at)?.is_some() {
+                self.at = at;
+                return Ok(true);
+            }
+            at += 8;
+        }
+        Ok(false)
+    }
+
+    fn envelope_at(&mut self, at: u64) -> io::Result<Option<Envelope>> {
+        let Some(bytes) = self.bytes(at, ENVELOPE_BYTES as u64)? else {
+            return Ok(None);
+        };
+        Ok(Envelope::decode(&bytes).filter(|envelope| envelope.salt == self.salt))
+    }
+
+    fn bytes(&mut self, at: u64, length: u64) -> io::Result<Option<Bytes>> {
+        if at + length > self.length {
+            return Ok(None);
+        }
+        let inside = at >= self.chunk_at && at + length <= self.chunk_at + self.chunk.len() as u64;
+        if !inside {
+            let wanted = length.max(CHUNK_BYTES).min(self.length - at);
+            let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
+            self.chunk = self.files.load(&self.name, at, wanted)?;
+            self.chunk_at = at;
+            if (self.chunk.len() as u64) < length {
+                return Ok(None);
+            }
+        }
+        let start = (at - self.chunk_at) as usize;
+        Ok(Some(self.chunk.slice(start..start + length as usize)))
+    }
+}
+
+/// A record as it was found.
+pub(super) struct Seen {
+    pub(super) at: u64,
+    pub(super) envelope: Envelope,
+    pub(super) body: Body,
+    /// It lies before the segment's known durable end.
+    pub(super) certain: bool,
+}
+
+/// What is known about where a segment's data ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// Nothing behind it is data.
+    Sealed(u64),
+    /// Everything before it was durable once.
+    Durable(u64),
+    /// All of it was durable once, but it is not known where it ends.
+    Somewhere,
+}
+
+/// Goes through the records of a segment from `from` on; gives the end of what is certain.
+pub(super) fn scan<F: Files>(
+    files: &mut F,
+    segment: &Segment,
+    length: u64,
+    from: u64,
+    end: End,
+    mut take: impl FnMut(Seen),
+) -> Result<u64, super::recover::OpenError> {
+    let (durable, limit) = match end {
+        End::Sealed(end) => (end, end.min(length)),
+        End::Durable(end) => (end, length),
+        End::Somewhere => (u64::MAX, length),
+    };
+    let error = super::recover::failed(&segment.name);
+    let mut scanner = Scanner::new(
+        files,
+        segment.name.clone(),
+        limit,
+        segment.header.salt,
+        from,
+    );
+    let mut certain_end = from;
+    let mut go = || -> io::Result<()> {
+        loop {
+            match scanner.next()? {
+                Found::Record {
+                    at,
+                    end,
+                    envelope,
+                    body,
+                } => {
+                    let certain = end <= durable;
+                    let torn = matches!(&body, Body::Batch(_, damaged) if !damaged.is_empty());
+                    if !certain && torn {
+                        return Ok(());
+                    }
+                    if certain {
+                        certain_end = end;
+                    }
+                    take(Seen {
+                        at,
+                        envelope,
+                        body,
+                        certain,
+                    });
+                }
+                Found::Nothing { at, envelope } => {
+                    if at >= durable.min(limit) {
+                        return Ok(());
+                    }
+                    let behind = envelope.map_or(at + 8, |sound| at + sound.stored_bytes());
+                    let until = durable.min(limit);
+                    if !scanner.resync(behind, until)? && !scanner.go_to(until) {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    };
+    go().map_err(error)?;
+    Ok(match end {
+        End::Sealed(end) | End::Durable(end) => end.max(HEADER_BYTES as u64),
+        End::Somewhere => certain_end,
+    })
+}
+
+/// What an envelope's body holds, if it is sound and is what the envelope says.
+pub(super) fn body_of(envelope: &Envelope, bytes: Bytes) -> Option<Body> {
+    match envelope.kind {
+        Kind::Meta => Meta::decode(&bytes).map(Body::Meta),
+        Kind::Batch => {
+            let (batch, damaged) = Batch::check_stored(bytes).ok()?;
+            (batch.numbers() == envelope.numbers).then_some(Body::Batch(batch, damaged))
+        }
+    }
+}

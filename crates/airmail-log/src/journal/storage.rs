@@ -1,0 +1,185 @@
+//! The journal together with its files: a [`LogStorage`].
+
+use super::{Call, Journal, JournalConfig, OpenError};
+use crate::contract::{
+    Capabilities, Completion, Dedup, LogSpec, LogStorage, ReaderId, Scope, Stored, Tag, TopicPage,
+};
+use crate::files::{FileDone, Files};
+use airmail_model::{AppendTime, Batch, Checked, LogId, MapEpoch, Mono, Now, Sequence};
+
+/// How often a poll goes to the files, at most, before it lets its caller do something else.
+const ROUNDS_MAX: usize = 64;
+
+/// Logs in the journal of one shard, over its directory of files.
+#[derive(Debug)]
+pub struct JournalStorage<F> {
+    files: F,
+    journal: Journal,
+    done: Vec<FileDone>,
+}
+
+impl<F: Files> JournalStorage<F> {
+    /// Opens the journal that is in `files`, or begins one. Reads synchronously; writes nothing
+    /// before the first poll.
+    ///
+    /// # Errors
+    /// [`OpenError`]: the files cannot be read, or are another's, or a later version's. Damage is
+    /// no error: what it hit is told to readers as a gap.
+    pub fn open(
+        mut files: F,
+        config: JournalConfig,
+        now: Now,
+    ) -> Result<JournalStorage<F>, OpenError> {
+        let journal = super::recover::open(&mut files, config, now)?;
+        Ok(JournalStorage {
+            files,
+            journal,
+            done: Vec::new(),
+        })
+    }
+
+    /// Begins a clean stop: what was accepted is stored and answered, new appends are refused as
+    /// `Busy`. Poll until [`is_closed`](Self::is_closed). Where the files are full or fail, the
+    /// last checkpoint cannot be written, and the stop is as an unclean one to the next open.
+    pub fn close(&mut self, now: Now) {
+        self.journal.close(now);
+    }
+
+    /// Whether a clean stop has come to its end; also where the files keep failing.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.journal.is_closed()
+    }
+
+    /// Why nothing is stored at the moment, if so: whether it is for want of room, and what the
+    /// system says.
+    #[must_use]
+    pub fn trouble(&self) -> Option<(bool, &str)> {
+        let trouble = self.journal.trouble.as_ref()?;
+        Some((trouble.full, &trouble.error))
+    }
+
+    /// The files.
+    #[must_use]
+    pub fn files(&self) -> &F {
+        &self.files
+    }
+
+    /// The files, to set faults in tests.
+    pub fn files_mut(&mut self) -> &mut F {
+        &mut self.files
+    }
+
+    /// Gives the files back; what was not polled to its end is lost, as in a crash.
+    #[must_use]
+    pub fn into_files(self) -> F {
+        self.files
+    }
+
+    fn call(&mut self, call: Call) {
+        self.journal.calls.push_back(call);
+    }
+}
+
+impl<F: Files> LogStorage for JournalStorage<F> {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            dedup: Dedup::AtAppend,
+            strongest: self.journal.config.strongest,
+            topic_index: true,
+            past_end: true,
+            seal: true,
+            heal: false,
+            many_writers: false,
+        }
+    }
+
+    fn open(&mut self, t: Tag, log: LogId, spec: &LogSpec) {
+        self.call(Call::Open {
+            t,
+            log,
+            spec: *spec,
+        });
+    }
+
+    fn append(&mut self, t: Tag, log: LogId, map: MapEpoch, batch: Checked<Batch>) {
+        let bytes = batch.bytes().len() as u64;
+        let waiting = self.journal.call_bytes;
+        if waiting > 0 && waiting + bytes > self.journal.config.pending_bytes {
+            return self.call(Call::Busy { t, log });
+        }
+        self.journal.call_bytes += bytes;
+        self.call(Call::Append { t, log, map, batch });
+    }
+
+    fn read(&mut self, r: ReaderId, log: LogId, from: Sequence, scope: Scope, credit: u32) {
+        self.call(Call::Read {
+            r,
+            log,
+            from,
+            scope,
+            credit,
+        });
+    }
+
+    fn credit(&mut self, r: ReaderId, bytes: u32) {
+        self.call(Call::Credit { r, bytes });
+    }
+
+    fn stop(&mut self, r: ReaderId) {
+        self.call(Call::Stop { r });
+    }
+
+    fn find_time(&mut self, t: Tag, log: LogId, at: AppendTime) {
+        self.call(Call::FindTime { t, log, at });
+    }
+
+    fn bounds(&mut self, t: Tag, log: LogId) {
+        self.call(Call::Bounds { t, log });
+    }
+
+    fn topics(&mut self, t: Tag, log: LogId, page: &TopicPage) {
+        self.call(Call::Topics {
+            t,
+            log,
+            page: page.clone(),
+        });
+    }
+
+    fn trim(&mut self, t: Tag, log: LogId, before: Sequence) {
+        self.call(Call::Trim { t, log, before });
+    }
+
+    fn seal(&mut self, t: Tag, log: LogId, next: MapEpoch) {
+        self.call(Call::Seal { t, log, next });
+    }
+
+    fn heal(&mut self, t: Tag, _log: LogId, _copy: Stored) {
+        self.call(Call::Heal { t });
+    }
+
+    fn delete(&mut self, t: Tag, log: LogId) {
+        self.call(Call::Delete { t, log });
+    }
+
+    fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
+        self.journal.now = now;
+        for _ in 0..ROUNDS_MAX {
+            self.files.poll(&mut self.done);
+            let quiet = self.done.is_empty();
+            for done in self.done.drain(..) {
+                self.journal.complete(done);
+            }
+            self.journal.advance(now);
+            let asked = self.journal.ops.is_empty();
+            for (token, op) in self.journal.ops.drain(..) {
+                self.files.submit(token, op);
+            }
+            out.append(&mut self.journal.out);
+            if quiet && asked {
+                return self.journal.deadline();
+            }
+        }
+        Some(now.mono)
+    }
+}

@@ -1,0 +1,201 @@
+//! Whole journals over files in memory.
+
+use super::format::HEADER_BYTES;
+use super::{JournalConfig, JournalStorage, Reason, check};
+use crate::contract::{Completion, LogSpec, LogStorage, ReaderId, Scope, Tag};
+use crate::files::Files;
+use crate::memory::MemoryFiles;
+use airmail_model::batch::{BatchTarget, ProducerStamp};
+use airmail_model::{
+    Batch, BatchEncoder, Checked, Lane, Limits, LogId, LogIndex, MapEpoch, Message, Mono,
+    NamespaceId, Now, ProducerEpoch, ProducerId, ProducerSequence, Sequence, TopicName, Wall,
+};
+
+const LOG: LogId = LogId {
+    namespace: NamespaceId(1),
+    lane: Lane::Normal,
+    index: LogIndex(0),
+};
+
+fn tiny() -> JournalConfig {
+    JournalConfig {
+        segment_bytes: 32 << 10,
+        meta_segment_bytes: 4 << 10,
+        fill_bytes: 8 << 10,
+        block_bytes: 4 << 10,
+        checkpoint_bytes: 16 << 10,
+        commit_bytes: 8 << 10,
+        cache_bytes: 8 << 10,
+        read_bytes: 4 << 10,
+        ..JournalConfig::default()
+    }
+}
+
+fn batch(sequence: u64, payload: &str) -> Checked<Batch> {
+    let mut encoder = BatchEncoder::new(NamespaceId(1));
+    let topic = TopicName::new("a", &Limits::DEFAULT).unwrap();
+    let message = Message::new(topic, payload.to_owned());
+    encoder.push(&message, 0, &Limits::DEFAULT).unwrap();
+    let producer = ProducerStamp {
+        id: ProducerId(7),
+        epoch: ProducerEpoch(1),
+        sequence: ProducerSequence(sequence),
+    };
+    encoder.finish(&BatchTarget {
+        log: LOG,
+        epoch: MapEpoch(0),
+        producer: Some(producer),
+        producer_time: 0,
+    })
+}
+
+struct Bench {
+    storage: JournalStorage<MemoryFiles>,
+    now: Now,
+    out: Vec<Completion>,
+}
+
+impl Bench {
+    fn open(files: MemoryFiles, seed: u64) -> Bench {
+        let now = Now {
+            mono: Mono(seed * 1_000_000_000),
+            wall: Wall(1_000_000 * seed as i64),
+        };
+        let config = JournalConfig { seed, ..tiny() };
+        let storage = JournalStorage::open(files, config, now).unwrap();
+        let mut bench = Bench {
+            storage,
+            now,
+            out: Vec::new(),
+        };
+        bench.storage.open(Tag(1), LOG, &LogSpec::default());
+        bench.poll();
+        assert!(matches!(bench.out.pop(), Some(Completion::Opened { .. })));
+        bench
+    }
+
+    fn poll(&mut self) {
+        self.now.mono = Mono(self.now.mono.0 + 1_000_000);
+        self.now.wall = Wall(self.now.wall.0 + 1_000);
+        self.storage.poll(self.now, &mut self.out);
+    }
+
+    fn append(&mut self, from: u64, count: u64) {
+        for n in from..from + count {
+            self.storage
+                .append(Tag(n), LOG, MapEpoch(0), batch(n, &"x".repeat(100)));
+            self.poll();
+            let answer = self.out.drain(..).next_back();
+            let Some(Completion::Appended { extent, .. }) = answer else {
+                panic!("{answer:?}")
+            };
+            assert_eq!(extent.first, Sequence(n + 1));
+        }
+    }
+
+    /// How many batches a reader from the first number gets; nothing may be missing.
+    fn count(&mut self) -> u64 {
+        self.storage
+            .read(ReaderId(9), LOG, Sequence(1), Scope::default(), u32::MAX);
+        for _ in 0..20 {
+            self.poll();
+        }
+        self.storage.stop(ReaderId(9));
+        self.poll();
+        let mut batches = 0;
+        for completion in self.out.drain(..) {
+            match completion {
+                Completion::Batch { .. } => batches += 1,
+                Completion::Gap { .. } => panic!("{completion:?}"),
+                _ => {}
+            }
+        }
+        batches
+    }
+
+    fn close(mut self) -> MemoryFiles {
+        self.storage.close(self.now);
+        for _ in 0..10 {
+            self.poll();
+        }
+        assert!(self.storage.is_closed());
+        self.storage.into_files()
+    }
+}
+
+#[test]
+fn what_was_appended_before_and_after_a_clean_stop_outlives_a_crash() {
+    let mut bench = Bench::open(MemoryFiles::new(), 1);
+    bench.append(0, 13);
+    let mut bench = Bench::open(bench.close(), 2);
+    assert_eq!(bench.count(), 13);
+    bench.append(13, 13);
+    assert_eq!(bench.count(), 26);
+    let mut bench = Bench::open(bench.storage.into_files(), 3);
+    assert_eq!(bench.count(), 26);
+}
+
+#[test]
+fn many_segments_and_blocks_are_read_back_after_every_kind_of_stop() {
+    let mut bench = Bench::open(MemoryFiles::new(), 1);
+    for round in 0..6 {
+        bench.append(round * 200, 200);
+        assert_eq!(bench.count(), (round + 1) * 200);
+        let files = if round % 2 == 0 {
+            bench.close()
+        } else {
+            bench.storage.into_files()
+        };
+        bench = Bench::open(files, round + 2);
+        assert_eq!(bench.count(), (round + 1) * 200);
+    }
+}
+
+/// A file of a journal with a bit changed.
+fn flipped(files: &MemoryFiles, prefix: &str, at: usize) -> MemoryFiles {
+    let mut out = MemoryFiles::new();
+    let mut copy = files.clone();
+    for (name, _) in copy.list().unwrap() {
+        let mut contents = files.contents(&name).unwrap().to_vec();
+        if name.starts_with(prefix) && at < contents.len() {
+            contents[at] ^= 4;
+        }
+        out.put(&name, &contents);
+    }
+    out
+}
+
+#[test]
+fn a_check_finds_nothing_where_nothing_is_and_each_kind_of_damage_where_it_is() {
+    let mut bench = Bench::open(MemoryFiles::new(), 1);
+    bench.append(0, 100);
+    let files = bench.close();
+    let report = check(&mut files.clone()).unwrap();
+    assert_eq!(report.problems, []);
+    assert_eq!(
+        (
+            report.logs.len(),
+            report.logs[0].batches,
+            report.logs[0].records
+        ),
+        (1, 100, 100)
+    );
+    assert_eq!(report.logs[0].lost, []);
+    for (prefix, at, reason) in [
+        ("seg-0000000000000002", 20, Reason::Header),
+        (
+            "seg-0000000000000002",
+            HEADER_BYTES + 270,
+            Reason::Record(256),
+        ),
+        ("idx-", 5000, Reason::Index),
+        ("checkpoint-", 50, Reason::Checkpoint),
+    ] {
+        let report = check(&mut flipped(&files, prefix, at)).unwrap();
+        assert!(!report.is_sound());
+        let reasons = report.problems.iter().map(|problem| problem.reason);
+        let same =
+            |found: Reason| std::mem::discriminant(&found) == std::mem::discriminant(&reason);
+        assert!(reasons.clone().all(same), "{:?}", report.problems);
+    }
+}

@@ -1,0 +1,101 @@
+//! Listing a log's topics: a reader of its own goes through what is kept, and keeps the page.
+//!
+//! Memory is bounded by the page: names beyond its last one are let go as soon as it is full.
+
+use super::Journal;
+use super::read::Reader;
+use crate::contract::{Completion, ReaderId, Refusal, Scope, Tag, TopicPage, TopicSeen};
+use airmail_model::{Batch, LogId, Sequence};
+use std::collections::BTreeMap;
+
+/// Names in one page, at most.
+const PAGE_MAX: usize = 10_000;
+
+/// A page of topics on its way.
+#[derive(Debug)]
+pub(super) struct TopicsJob {
+    t: Tag,
+    page: TopicPage,
+    limit: usize,
+    seen: BTreeMap<String, u64>,
+}
+
+impl TopicsJob {
+    /// Takes up the names of a batch.
+    pub(super) fn take(&mut self, base: u64, batch: &Batch) {
+        let last = base + u64::from(batch.numbers()) - 1;
+        for entry in batch.topics() {
+            let name = entry.name;
+            if !name.starts_with(&self.page.prefix) || name <= self.page.after.as_str() {
+                continue;
+            }
+            if let Some(seen) = self.seen.get_mut(name) {
+                *seen = last.max(*seen);
+                continue;
+            }
+            let full = self.seen.len() >= self.limit;
+            if full
+                && self
+                    .seen
+                    .last_key_value()
+                    .is_some_and(|(last, _)| name > last.as_str())
+            {
+                continue;
+            }
+            self.seen.insert(name.to_owned(), last);
+            if full {
+                self.seen.pop_last();
+            }
+        }
+    }
+
+    /// The answer.
+    pub(super) fn finish(self, why: Option<Refusal>) -> Completion {
+        let t = self.t;
+        match why {
+            Some(why) => Completion::Refused { t, why },
+            None => {
+                let page = self.seen.into_iter();
+                let page = page.map(|(name, last)| TopicSeen {
+                    name,
+                    last: Sequence(last),
+                });
+                Completion::Topics {
+                    t,
+                    page: page.collect(),
+                }
+            }
+        }
+    }
+}
+
+impl Journal {
+    pub(super) fn list_topics(&mut self, t: Tag, id: LogId, page: TopicPage) {
+        let log = self.slots.get(&id).and_then(|slot| self.logs.get(slot));
+        let Some(log) = log else {
+            return self.out.push(Completion::Refused {
+                t,
+                why: Refusal::NoLog,
+            });
+        };
+        // From above, so that it does not meet the owner's numbers.
+        let taken = |r: &ReaderId| self.readers.contains_key(r);
+        let free = (0..=u64::MAX).rev().map(ReaderId).find(|r| !taken(r));
+        let Some(r) = free else { return };
+        let limit = (page.limit as usize).clamp(1, PAGE_MAX);
+        let scope = Scope {
+            until: Some(Sequence(log.visible)),
+            ..Scope::default()
+        };
+        let mut reader = Reader::new(r, log.slot, log.first, &scope, 0);
+        reader.credit = i64::MAX;
+        reader.job = Some(Box::new(TopicsJob {
+            t,
+            page,
+            limit,
+            seen: BTreeMap::new(),
+        }));
+        self.readers.insert(r, reader);
+        self.runnable.insert(r);
+    }
+}

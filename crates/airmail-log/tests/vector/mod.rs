@@ -1,0 +1,132 @@
+//! A data directory opened as a node opens it, and what is in it as text.
+
+use airmail_log::conformance::{Driver, End, Seen, Subject, log, spec};
+use airmail_log::disk::{self, DataDir, DiskOptions, DiskStorage, Identity};
+use airmail_log::journal::JournalConfig;
+use airmail_log::{Completion, LogStorage};
+use airmail_model::{Durability, Mono, Now, Wall};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+/// A data directory, opened as a node opens it.
+pub(crate) struct Directory {
+    path: PathBuf,
+    dir: Option<DataDir>,
+    wake: SyncSender<()>,
+    woken: Receiver<()>,
+}
+
+impl Directory {
+    pub(crate) fn at(path: &Path) -> Directory {
+        let (wake, woken) = sync_channel(1);
+        Directory {
+            path: path.to_owned(),
+            dir: None,
+            wake,
+            woken,
+        }
+    }
+
+    fn open(&mut self, seed: u64, now: Now) -> DiskStorage {
+        let new = Identity {
+            cluster: 0x00a1_12a1_1000_0001,
+            node: 0x00a1_12a1_1000_0002,
+            shards: 1,
+            created: Wall(1_790_000_000_000_000),
+        };
+        let config = JournalConfig {
+            seed,
+            segment_bytes: 8 << 10,
+            meta_segment_bytes: 2 << 10,
+            block_bytes: 4 << 10,
+            checkpoint_bytes: 8 << 10,
+            fill_bytes: 0,
+            recycled_max: 0,
+            reserve_numbers: 100,
+            ..JournalConfig::default()
+        };
+        self.dir = None;
+        let dir = DataDir::open(&self.path, &new).expect("the directory opens");
+        let wake = self.wake.clone();
+        let waker: disk::Waker = Arc::new(move || _ = wake.try_send(()));
+        let options = DiskOptions::default();
+        let storage = disk::open(&dir, 0, config, &options, now, waker).expect("the shard opens");
+        self.dir = Some(dir);
+        storage
+    }
+}
+
+impl Subject for Directory {
+    type Storage = DiskStorage;
+
+    fn fresh(&mut self, now: Now) -> DiskStorage {
+        self.open(1, now)
+    }
+
+    fn reopen(&mut self, mut storage: DiskStorage, end: End, mut now: Now) -> DiskStorage {
+        if end == End::Clean {
+            storage.close(now);
+            while !storage.is_closed() {
+                let deadline = storage.poll(now, &mut Vec::new());
+                let _ = self
+                    .woken
+                    .recv_timeout(std::time::Duration::from_millis(20));
+                now.mono = deadline.unwrap_or_default().max(Mono(now.mono.0 + 1));
+            }
+        }
+        drop(storage);
+        self.open(now.mono.0, now)
+    }
+
+    fn outlives(&self) -> bool {
+        true
+    }
+
+    fn busy(&self) -> bool {
+        // A moment without a completion is taken for the end: nothing here depends on it.
+        self.woken
+            .recv_timeout(std::time::Duration::from_millis(50))
+            .is_ok()
+    }
+
+    fn wait(&mut self) {}
+}
+
+/// The weaker one of the logs.
+pub(crate) const WEAK: u16 = 4;
+
+/// What each log was opened with.
+pub(crate) fn durability(index: u16) -> Durability {
+    if index == WEAK {
+        Durability::Os
+    } else {
+        Durability::Fsync
+    }
+}
+
+/// What a reader is given of each log, as text.
+pub(crate) fn describe(d: &mut Driver<'_, Directory>) -> String {
+    let mut text = String::new();
+    for index in [0, 1, 2, WEAK] {
+        let bounds = d.open_with(log(index), &spec(durability(index)));
+        let (first, next) = (bounds.first, bounds.next);
+        let _ = writeln!(text, "log {index}: {first} to {next}");
+        let reader = d.read_all(log(index), 1);
+        for tile in d.tiles(reader) {
+            if let Seen::Gap(extent, why) = &tile {
+                let _ = writeln!(text, "{} to {}: {why:?}", extent.first, extent.last);
+            }
+            for (number, topic, payload) in tile.records() {
+                let payload = String::from_utf8_lossy(&payload);
+                let _ = writeln!(text, "{number} {topic}: {payload}");
+            }
+        }
+    }
+    assert!(matches!(
+        d.ask(|s, t| s.bounds(t, log(3))),
+        Completion::Refused { .. }
+    ));
+    text
+}
