@@ -5,7 +5,7 @@ use airmail_log::{Completion, LogSpec, ReaderId, Scope, Tag, TopicPage, TopicSee
 use airmail_model::frame::{Reply, Request};
 use airmail_model::{
     AppendTime, Batch, Checked, Durability, Error, LogId, MapEpoch, Mono, Namespace, NamespaceId,
-    NamespaceSpec, Retention, Sequence,
+    Retention, Sequence,
 };
 
 /// A stream of one client, for its life. Never reused.

@@ -6,7 +6,28 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+mod calls;
+mod caravan;
+pub mod catalog;
+mod command;
+pub mod config;
 pub mod input;
+mod keys;
+mod late;
+mod log_head;
+pub mod node;
+mod places;
+mod refusal;
+mod room;
+mod session;
+pub mod shard;
+pub mod stats;
+mod subscription;
 
 pub use access::{Action, Admission, Admit, AllowAll, Authorizer, Cost, Principal};
+pub use catalog::{Catalog, Entry};
+pub use config::{FirstNamespace, ShardConfig};
 pub use input::{Command, CommandId, Effects, Input, Outcome, SessionId, StorageCall};
+pub use node::{Node, Outbox};
+pub use shard::Shard;
+pub use stats::Stats;

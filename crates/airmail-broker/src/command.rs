@@ -1,0 +1,312 @@
+//! Namespace commands as they stand in log 0, and what each does to the namespaces.
+//!
+//! A command names the version that it is based on; one that finds another version is void, which
+//! every reader of the log finds alike. Encoding, little endian, in the payload of one record of a
+//! control batch (whose checksums protect it): version u8 (1), kind u8, namespace id u32, then
+//! - 1 create: logs u16, settings, name (length u8, bytes)
+//! - 2 update: based on u64, settings
+//! - 3 delete: based on u64
+//! - 4 purged: nothing more
+//!
+//! with settings = durability u8, retention time ms u64, retention bytes u64 (`u64::MAX`: without).
+
+use crate::catalog::Catalog;
+use airmail_model::batch::BatchTarget;
+use airmail_model::{
+    Batch, BatchEncoder, Checked, Durability, Error, Limits, LogId, MapEpoch, Message, Namespace,
+    NamespaceId, NamespaceSpec, Retention, TopicName, Wall,
+};
+use std::collections::BTreeMap;
+
+const VERSION: u8 = 1;
+const CREATE: u8 = 1;
+const UPDATE: u8 = 2;
+const DELETE: u8 = 3;
+const PURGED: u8 = 4;
+/// The topic of commands, in namespace 0.
+const TOPIC: &str = "namespaces";
+/// The map of log 0, for ever.
+pub(crate) const SYSTEM_EPOCH: MapEpoch = MapEpoch(1);
+
+/// One command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// There is to be a namespace of this number and name. Void unless both are free.
+    Create {
+        id: NamespaceId,
+        name: String,
+        spec: NamespaceSpec,
+    },
+    /// It is to be kept otherwise.
+    Update {
+        id: NamespaceId,
+        based_on: u64,
+        retention: Retention,
+        durability: Durability,
+    },
+    /// It is to be no more.
+    Delete { id: NamespaceId, based_on: u64 },
+    /// Nothing of it is left in the storage.
+    Purged { id: NamespaceId },
+}
+
+impl Change {
+    /// The namespace that it is about.
+    pub(crate) fn id(&self) -> NamespaceId {
+        match self {
+            Change::Create { id, .. }
+            | Change::Update { id, .. }
+            | Change::Delete { id, .. }
+            | Change::Purged { id } => *id,
+        }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let kind = match self {
+            Change::Create { .. } => CREATE,
+            Change::Update { .. } => UPDATE,
+            Change::Delete { .. } => DELETE,
+            Change::Purged { .. } => PURGED,
+        };
+        let mut out = vec![VERSION, kind];
+        out.extend(self.id().0.to_le_bytes());
+        match self {
+            Change::Create { name, spec, .. } => {
+                out.extend(spec.logs.to_le_bytes());
+                settings(&mut out, spec.durability, spec.retention);
+                out.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
+                out.extend(name.bytes().take(usize::from(u8::MAX)));
+            }
+            Change::Update {
+                based_on,
+                retention,
+                durability,
+                ..
+            } => {
+                out.extend(based_on.to_le_bytes());
+                settings(&mut out, *durability, *retention);
+            }
+            Change::Delete { based_on, .. } => out.extend(based_on.to_le_bytes()),
+            Change::Purged { .. } => {}
+        }
+        out
+    }
+
+    /// Reads what `encode` wrote; `None` for anything else, such as a later version's command.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Change> {
+        let mut from = Reader(bytes);
+        if from.u8()? != VERSION {
+            return None;
+        }
+        let kind = from.u8()?;
+        let id = NamespaceId(u32::from_le_bytes(from.take()?));
+        let change = match kind {
+            CREATE => {
+                let logs = u16::from_le_bytes(from.take()?);
+                let (durability, retention) = from.settings()?;
+                let length = usize::from(from.u8()?);
+                let (name, rest) = from.0.split_at_checked(length)?;
+                from.0 = rest;
+                Change::Create {
+                    id,
+                    name: std::str::from_utf8(name).ok()?.to_owned(),
+                    spec: NamespaceSpec {
+                        logs,
+                        retention,
+                        durability,
+                    },
+                }
+            }
+            UPDATE => {
+                let based_on = u64::from_le_bytes(from.take()?);
+                let (durability, retention) = from.settings()?;
+                Change::Update {
+                    id,
+                    based_on,
+                    retention,
+                    durability,
+                }
+            }
+            DELETE => Change::Delete {
+                id,
+                based_on: u64::from_le_bytes(from.take()?),
+            },
+            PURGED => Change::Purged { id },
+            _ => return None,
+        };
+        from.0.is_empty().then_some(change)
+    }
+
+    /// The control batch that carries it.
+    ///
+    /// # Errors
+    /// None that is known: a command is far below every limit.
+    pub(crate) fn to_batch(&self, wall: Wall) -> Result<Checked<Batch>, Error> {
+        let topic = TopicName::new(TOPIC, &Limits::DEFAULT)?;
+        let mut encoder = BatchEncoder::new(LogId::SYSTEM.namespace);
+        let message = Message::new(topic, self.encode());
+        let pushed = encoder.push(&message, wall.0, &Limits::DEFAULT);
+        if let Err(airmail_model::batch::PushError::Refused(error)) = pushed {
+            return Err(error);
+        }
+        encoder.control();
+        Ok(encoder.finish(&BatchTarget {
+            log: LogId::SYSTEM,
+            epoch: SYSTEM_EPOCH,
+            producer: None,
+            producer_time: wall.0,
+        }))
+    }
+}
+
+fn settings(out: &mut Vec<u8>, durability: Durability, retention: Retention) {
+    out.push(durability as u8);
+    for limit in [retention.time_ms, retention.bytes] {
+        out.extend(limit.unwrap_or(u64::MAX).to_le_bytes());
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (bytes, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*bytes)
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        self.take::<1>().map(|[byte]| byte)
+    }
+
+    fn settings(&mut self) -> Option<(Durability, Retention)> {
+        let durability = Durability::from_u8(self.u8()?)?;
+        let mut limit = || -> Option<Option<u64>> {
+            let value = u64::from_le_bytes(self.take()?);
+            Some((value != u64::MAX).then_some(value))
+        };
+        let (time_ms, bytes) = (limit()?, limit()?);
+        Some((durability, Retention { time_ms, bytes }))
+    }
+}
+
+/// The state that log 0 folds to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fold {
+    /// Namespaces as they stand.
+    pub(crate) catalog: Catalog,
+    /// Deleted namespaces whose logs may still be there, with how many each had.
+    pub(crate) dying: BTreeMap<NamespaceId, u16>,
+    /// The highest number ever given to a namespace.
+    pub(crate) last_id: NamespaceId,
+}
+
+impl Fold {
+    /// The number of the next namespace.
+    pub(crate) fn next_id(&self) -> NamespaceId {
+        NamespaceId(self.last_id.0 + 1)
+    }
+
+    /// Does what a command says; `false` if it is void.
+    pub(crate) fn apply(&mut self, change: &Change) -> bool {
+        let version = self.catalog.get(change.id()).map(|e| e.namespace.version);
+        match change {
+            Change::Create { id, name, spec } => {
+                if *id <= self.last_id || self.catalog.by_name(name).is_some() {
+                    return false;
+                }
+                self.last_id = *id;
+                self.catalog.put(Namespace {
+                    id: *id,
+                    name: name.clone(),
+                    spec: spec.clone(),
+                    version: 1,
+                    epoch: MapEpoch(1),
+                });
+            }
+            Change::Update {
+                id,
+                based_on,
+                retention,
+                durability,
+            } => {
+                let Some(entry) = self.catalog.get(*id) else {
+                    return false;
+                };
+                if version != Some(*based_on) {
+                    return false;
+                }
+                let mut namespace = entry.namespace.clone();
+                namespace.version += 1;
+                namespace.spec.retention = *retention;
+                namespace.spec.durability = *durability;
+                self.catalog.put(namespace);
+            }
+            Change::Delete { id, based_on } => {
+                if version != Some(*based_on) {
+                    return false;
+                }
+                if let Some(entry) = self.catalog.remove(*id) {
+                    self.dying.insert(*id, entry.namespace.spec.logs);
+                }
+            }
+            Change::Purged { id } => return self.dying.remove(id).is_some(),
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn create(id: u32, name: &str) -> Change {
+        Change::Create {
+            id: NamespaceId(id),
+            name: name.to_owned(),
+            spec: NamespaceSpec {
+                logs: 7,
+                retention: Retention {
+                    time_ms: Some(5),
+                    bytes: None,
+                },
+                durability: Durability::Os,
+            },
+        }
+    }
+
+    #[test]
+    fn every_command_is_read_as_written_and_no_part_of_it_is() {
+        let id = NamespaceId(9);
+        let update = Change::Update {
+            id,
+            based_on: 3,
+            retention: Retention::default(),
+            durability: Durability::Fsync,
+        };
+        let delete = Change::Delete { id, based_on: 4 };
+        for change in [create(9, "orders"), update, delete, Change::Purged { id }] {
+            let bytes = change.encode();
+            assert_eq!(Change::decode(&bytes), Some(change));
+            for cut in 0..bytes.len() {
+                assert_eq!(Change::decode(&bytes[..cut]), None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_command_based_on_another_version_is_void() {
+        let mut fold = Fold::default();
+        let id = NamespaceId(1);
+        assert!(fold.apply(&create(1, "a")));
+        assert!(!fold.apply(&create(1, "b")), "the number is taken");
+        assert!(!fold.apply(&create(2, "a")), "the name is taken");
+        assert!(!fold.apply(&Change::Delete { id, based_on: 2 }));
+        assert!(fold.apply(&Change::Delete { id, based_on: 1 }));
+        assert!(!fold.apply(&create(1, "a")), "numbers are never reused");
+        assert_eq!(fold.next_id(), NamespaceId(2));
+        assert_eq!(fold.dying.get(&id), Some(&7));
+        assert!(fold.apply(&Change::Purged { id }));
+        assert!(fold.dying.is_empty());
+    }
+}

@@ -1,0 +1,79 @@
+//! What can be set about a shard, with the defaults in one place.
+
+use airmail_model::{Durability, Limits, Retention};
+use std::time::Duration;
+
+/// The settings of a [`crate::Shard`]. Bounds are for the whole shard unless they say otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardConfig {
+    /// Of every random choice: equal seeds and inputs give equal effects. Default 0.
+    pub seed: u64,
+    /// What clients may send. Only [`Limits::subscriptions`] is checked here: the rest is checked
+    /// at the edge, when bytes become [`airmail_model::Checked`].
+    pub limits: Limits,
+    /// How the namespace `default` is made on the first start. Later starts do not look at it.
+    pub default_namespace: FirstNamespace,
+    /// How often positions of quiet ranges are told. Default 1 s.
+    pub mark_interval: Duration,
+    /// Storage readers for late subscribers. Default 8.
+    pub caravans: usize,
+    /// Bytes that a late subscribers' reader is granted at a time, so that live traffic passes in
+    /// between. Default 256 KiB.
+    pub caravan_step_bytes: u32,
+    /// Bytes after which a reader is given to those who wait longest for one. Default 4 MiB.
+    pub caravan_quantum_bytes: u64,
+    /// How many numbers ahead of a reader a late subscriber may stand to share it. Default 2^20.
+    pub caravan_span: u64,
+    /// Bytes that the tail reader of a log may be ahead of the shard. Default 1 MiB.
+    pub room_window_bytes: u32,
+    /// Bytes of one session's publishes that may wait for admission. Default 1 MiB.
+    pub parked_bytes: usize,
+    /// Namespace commands that may wait for their turn. Default 256.
+    pub commands: usize,
+    /// Listings of topics that may be under way. Default 64.
+    pub listings: usize,
+    /// After how long a storage call that failed is tried again, and what a client is told to wait
+    /// when the shard is busy. Default 1 s.
+    pub retry_delay: Duration,
+}
+
+impl Default for ShardConfig {
+    fn default() -> ShardConfig {
+        ShardConfig {
+            seed: 0,
+            limits: Limits::DEFAULT,
+            default_namespace: FirstNamespace::default(),
+            mark_interval: Duration::from_secs(1),
+            caravans: 8,
+            caravan_step_bytes: 256 << 10,
+            caravan_quantum_bytes: 4 << 20,
+            caravan_span: 1 << 20,
+            room_window_bytes: 1 << 20,
+            parked_bytes: 1 << 20,
+            commands: 256,
+            listings: 64,
+            retry_delay: Duration::from_secs(1),
+        }
+    }
+}
+
+/// How the namespace `default` is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirstNamespace {
+    /// Logs in the normal lane. Default 1.
+    pub logs: u16,
+    /// How long records are kept. Default: for ever.
+    pub retention: Retention,
+    /// What an ack promises. Default (`None`): the strongest that the storage has.
+    pub durability: Option<Durability>,
+}
+
+impl Default for FirstNamespace {
+    fn default() -> FirstNamespace {
+        FirstNamespace {
+            logs: 1,
+            retention: Retention::default(),
+            durability: None,
+        }
+    }
+}

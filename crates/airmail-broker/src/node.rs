@@ -1,0 +1,153 @@
+//! A shard and its storage, coupled: what the async shell and the simulator run.
+//!
+//! A turn passes the shard's wishes to the storage and the storage's completions to the shard,
+//! until neither has more or the turn has done enough; then the caller sends what has gathered.
+
+use crate::access::{Admission, Authorizer};
+use crate::config::ShardConfig;
+use crate::input::{CommandId, Effects, Input, Outcome, SessionId, StorageCall};
+use crate::shard::Shard;
+use airmail_log::{Completion, LogStorage};
+use airmail_model::frame::Reply;
+use airmail_model::{Error, Mono, Now};
+
+/// Rounds between shard and storage in one turn, before the caller gets to send and receive.
+const ROUNDS: usize = 8;
+/// Bytes read from the storage in one turn, as `ROUNDS`.
+const TURN_BYTES: usize = 1 << 20;
+
+/// What a turn gives to be sent. The caller empties it.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    /// To clients, in order for each session.
+    pub replies: Vec<(SessionId, Reply)>,
+    /// Answers to commands, each once.
+    pub outcomes: Vec<(CommandId, Result<Outcome, Error>)>,
+}
+
+/// A [`Shard`] with the [`LogStorage`] that it owns.
+#[derive(Debug)]
+pub struct Node<S> {
+    shard: Shard,
+    storage: S,
+    effects: Effects,
+    completions: Vec<Completion>,
+}
+
+impl<S: LogStorage> Node<S> {
+    /// A node that begins to open its logs; [`Shard::ready`] says when it has.
+    pub fn new(
+        config: ShardConfig,
+        storage: S,
+        authorizer: Box<dyn Authorizer>,
+        admission: Box<dyn Admission>,
+        now: Now,
+    ) -> Node<S> {
+        let mut effects = Effects::default();
+        let capabilities = storage.capabilities();
+        let mut shard = Shard::new(config, capabilities, authorizer, admission);
+        shard.start(now, &mut effects);
+        let mut node = Node {
+            shard,
+            storage,
+            effects,
+            completions: Vec::new(),
+        };
+        node.pass_calls();
+        node
+    }
+
+    /// Takes something that has happened. What comes of it is given by the next turn.
+    pub fn input(&mut self, now: Now, input: Input) {
+        self.shard.step(now, input, &mut self.effects);
+        self.pass_calls();
+    }
+
+    /// Does what is ready and moves what is to be sent to `out`. Returns when to take the next turn
+    /// if nothing else happens before: at once if there is more to do, never if `None`.
+    pub fn turn(&mut self, now: Now, out: &mut Outbox) -> Option<Mono> {
+        if self.effects.deadline.is_some_and(|at| at <= now.mono) {
+            self.input(now, Input::Timer);
+        }
+        let mut again = None;
+        let mut bytes = 0;
+        for round in 1..=ROUNDS {
+            let deadline = self.storage.poll(now, &mut self.completions);
+            let quiet = self.completions.is_empty();
+            for completion in self.completions.drain(..) {
+                if let Completion::Batch { stored, .. } = &completion {
+                    bytes += stored.batch.bytes().len();
+                }
+                self.shard
+                    .step(now, Input::Storage(completion), &mut self.effects);
+            }
+            let asked = self.pass_calls();
+            again = deadline;
+            if quiet && !asked {
+                break;
+            }
+            if round == ROUNDS || bytes >= TURN_BYTES {
+                again = Some(now.mono);
+                break;
+            }
+        }
+        out.replies.append(&mut self.effects.replies);
+        out.outcomes.append(&mut self.effects.outcomes);
+        match (again, self.effects.deadline) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// The shard, to look at.
+    #[must_use]
+    pub fn shard(&self) -> &Shard {
+        &self.shard
+    }
+
+    /// The storage, to look at.
+    #[must_use]
+    pub fn storage(&self) -> &S {
+        &self.storage
+    }
+
+    /// The storage, to be told that the node stops.
+    pub fn storage_mut(&mut self) -> &mut S {
+        &mut self.storage
+    }
+
+    /// Ends the node and gives its storage back.
+    #[must_use]
+    pub fn into_storage(self) -> S {
+        self.storage
+    }
+
+    /// Hands the shard's calls to the storage; whether there were any.
+    fn pass_calls(&mut self) -> bool {
+        let any = !self.effects.storage.is_empty();
+        for call in self.effects.storage.drain(..) {
+            match call {
+                StorageCall::Open { t, log, spec } => self.storage.open(t, log, &spec),
+                StorageCall::Append { t, log, map, batch } => {
+                    self.storage.append(t, log, map, batch);
+                }
+                StorageCall::Read {
+                    r,
+                    log,
+                    from,
+                    scope,
+                    credit,
+                } => self.storage.read(r, log, from, scope, credit),
+                StorageCall::Credit { r, bytes } => self.storage.credit(r, bytes),
+                StorageCall::Stop { r } => self.storage.stop(r),
+                StorageCall::FindTime { t, log, at } => self.storage.find_time(t, log, at),
+                StorageCall::Bounds { t, log } => self.storage.bounds(t, log),
+                StorageCall::Topics { t, log, page } => self.storage.topics(t, log, &page),
+                StorageCall::Trim { t, log, before } => self.storage.trim(t, log, before),
+                StorageCall::Seal { t, log, next } => self.storage.seal(t, log, next),
+                StorageCall::Delete { t, log } => self.storage.delete(t, log),
+            }
+        }
+        any
+    }
+}

@@ -1,0 +1,80 @@
+//! Where in a batch each topic's records are: found once for a batch, used for every slice of it.
+
+use airmail_model::{Batch, Slice};
+use smallvec::SmallVec;
+
+/// Places in a batch's record table, by topic.
+#[derive(Debug)]
+pub(crate) struct Places {
+    /// All places: those of topic 0 ascending, those of topic 1, and so on.
+    order: SmallVec<[u16; 64]>,
+    /// Where each topic's begin in `order`, and at last the end.
+    starts: SmallVec<[u16; 32]>,
+}
+
+impl Places {
+    /// Goes over the batch's record table twice.
+    pub(crate) fn of(batch: &Batch) -> Places {
+        let mut starts: SmallVec<[u16; 32]> = SmallVec::from_elem(0, batch.topics().len() + 1);
+        for (_, topic) in batch.heads() {
+            starts[usize::from(topic) + 1] += 1;
+        }
+        for n in 1..starts.len() {
+            starts[n] += starts[n - 1];
+        }
+        let mut next = starts.clone();
+        let mut order: SmallVec<[u16; 64]> = SmallVec::from_elem(0, batch.records().into());
+        for ((_, topic), place) in batch.heads().zip(0..) {
+            let at = &mut next[usize::from(topic)];
+            order[usize::from(*at)] = place;
+            *at += 1;
+        }
+        Places { order, starts }
+    }
+
+    /// The records of these topics, which ascend. `None` if there are none.
+    pub(crate) fn slice(&self, batch: &Batch, topics: &[u16]) -> Option<Slice> {
+        let of = |topic: u16| {
+            let topic = usize::from(topic);
+            &self.order[self.starts[topic].into()..self.starts[topic + 1].into()]
+        };
+        if let [topic] = topics {
+            return batch.slice_of(of(*topic));
+        }
+        let mut kept: SmallVec<[u16; 64]> = SmallVec::new();
+        for topic in topics {
+            kept.extend_from_slice(of(*topic));
+        }
+        kept.sort_unstable();
+        batch.slice_of(&kept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use airmail_model::batch::BatchTarget;
+    use airmail_model::{BatchEncoder, Limits, LogId, MapEpoch, Message, NamespaceId, TopicName};
+
+    #[test]
+    fn a_slice_by_places_is_the_slice_by_records() {
+        let mut encoder = BatchEncoder::new(NamespaceId(0));
+        for n in [2, 0, 1, 1, 3, 0, 2, 2, 0] {
+            let name = TopicName::new(&format!("t{n}"), &Limits::DEFAULT).unwrap();
+            let message = Message::new(name, format!("m{n}"));
+            encoder.push(&message, 0, &Limits::DEFAULT).unwrap();
+        }
+        let batch = encoder.finish(&BatchTarget {
+            log: LogId::SYSTEM,
+            epoch: MapEpoch(1),
+            producer: None,
+            producer_time: 0,
+        });
+        let places = Places::of(&batch);
+        for topics in [&[0][..], &[3], &[0, 2], &[1, 2, 3], &[0, 1, 2, 3]] {
+            let slice = batch.slice(|_, topic| topics.contains(&topic));
+            assert_eq!(places.slice(&batch, topics), slice);
+        }
+        assert_eq!(places.slice(&batch, &[]), None);
+    }
+}

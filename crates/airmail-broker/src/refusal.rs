@@ -1,0 +1,56 @@
+//! What the storage's refusals are in the table of errors.
+
+use airmail_log::Refusal;
+use airmail_model::batch::ProducerStamp;
+use airmail_model::frame::Refused;
+use airmail_model::{Error, ErrorCode, LogId, LogMap};
+
+/// The error of a storage's refusal.
+pub(crate) fn error(why: &Refusal, log: LogId, producer: Option<ProducerStamp>) -> Error {
+    let producer = producer.as_ref();
+    match why {
+        Refusal::Full { retry_after } => Error::new(ErrorCode::StorageFull)
+            .field("storage")
+            .retry_after(*retry_after),
+        Refusal::Busy { retry_after } => Error::new(ErrorCode::Overloaded)
+            .field("storage")
+            .retry_after(*retry_after),
+        Refusal::StaleMap { current } => Error::new(ErrorCode::MapStale)
+            .field("batch.map_epoch")
+            .limit(current),
+        Refusal::Sealed { next } => Error::new(ErrorCode::LogSealed)
+            .field("batch.log")
+            .value(log)
+            .limit(format_args!("map epoch {next}")),
+        Refusal::OutOfOrder { expected, found } => Error::new(ErrorCode::OutOfOrder)
+            .field("producer_sequence")
+            .value(found)
+            .limit(expected),
+        Refusal::UnknownProducer => Error::new(ErrorCode::UnknownProducer)
+            .field("producer_id")
+            .value(producer.map_or(0, |stamp| stamp.id.0)),
+        Refusal::Fenced => Error::new(ErrorCode::ProducerFenced)
+            .field("producer_epoch")
+            .value(producer.map_or(0, |stamp| stamp.epoch.0)),
+        Refusal::NoLog | Refusal::Elsewhere => Error::new(ErrorCode::StorageFailed)
+            .field("log")
+            .value(log)
+            .limit(why),
+        Refusal::Unsupported(what) => Error::unimplemented(*what),
+        Refusal::OutcomeUnknown => Error::new(ErrorCode::OutcomeUnknown)
+            .field("log")
+            .value(log),
+        Refusal::Io(reason) => Error::new(ErrorCode::StorageFailed)
+            .field("storage")
+            .value(reason),
+    }
+}
+
+/// As the answer to a publish; `map` goes with it where the client's may be stale.
+pub(crate) fn refused(error: Error, map: Option<&LogMap>) -> Refused {
+    let stale = matches!(error.code(), ErrorCode::MapStale | ErrorCode::LogSealed);
+    Refused {
+        error,
+        map: map.filter(|_| stale).cloned(),
+    }
+}

@@ -1,0 +1,168 @@
+//! Sessions: one for each client's stream, with its budget.
+//!
+//! Credit is in bytes and may be overdrawn by one delivery. A session that has none gets no
+//! deliveries: its live subscriptions are detached as messages for them come, and what is behind
+//! stays parked here until there is credit again. So a client that does not read costs the node
+//! nothing but what it has been promised.
+
+use crate::access::Principal;
+use crate::input::SessionId;
+use crate::keys::{LateKey, LogKey, SessionKey, SubKey};
+use crate::subscription::Subscriptions;
+use airmail_model::frame::{DELIVERY_OVERHEAD_BYTES, RequestId, SubscriptionId};
+use airmail_model::{Batch, Checked, Mono};
+use hashbrown::HashTable;
+use slab::Slab;
+use std::collections::{BTreeMap, VecDeque};
+
+/// A client's stream.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// By which it is known outside.
+    pub(crate) id: SessionId,
+    /// Who is at its other end.
+    pub(crate) principal: Principal,
+    /// Logs in whose rooms it has a range.
+    pub(crate) logs: Vec<LogKey>,
+    /// Subscriptions that are behind and not to be read for, by ticket: oldest first.
+    pub(crate) parked: BTreeMap<u64, LateKey>,
+    /// Subscriptions that are behind and wait for a reader or have one.
+    pub(crate) travelling: u64,
+    /// Publishes that wait for admission.
+    pub(crate) publishes: Publishes,
+    credit: i64,
+    numbers: HashTable<SubKey>,
+}
+
+/// Publishes of one session that wait for admission, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Publishes {
+    pub(crate) queue: VecDeque<(RequestId, Checked<Batch>)>,
+    /// Bytes in the queue.
+    pub(crate) bytes: usize,
+    /// When the first may be tried again; there is one if the queue is not empty.
+    pub(crate) wake: Mono,
+}
+
+/// Spreads dense numbers over the table.
+fn hash(id: SubscriptionId) -> u64 {
+    u64::from(id.0).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+impl Session {
+    /// Whether a delivery may be sent.
+    pub(crate) fn has_credit(&self) -> bool {
+        self.credit > 0
+    }
+
+    /// Takes a delivery of `bytes` off the credit, unless there is none.
+    pub(crate) fn spend(&mut self, bytes: usize) -> bool {
+        let open = self.has_credit();
+        if open {
+            let cost = i64::try_from(bytes).unwrap_or(i64::MAX);
+            self.credit -= cost.saturating_add(DELIVERY_OVERHEAD_BYTES.into());
+        }
+        open
+    }
+
+    /// Grants more.
+    pub(crate) fn grant(&mut self, bytes: u32) {
+        self.credit = self.credit.saturating_add(bytes.into());
+    }
+
+    /// Whether one more subscription may travel: there is credit for a delivery to each that does.
+    pub(crate) fn may_travel(&self) -> bool {
+        let deliveries = self.credit.div_euclid(DELIVERY_OVERHEAD_BYTES.into()) + 1;
+        self.has_credit() && self.travelling < u64::try_from(deliveries).unwrap_or(0)
+    }
+
+    /// The subscription of a number.
+    pub(crate) fn find(&self, subs: &Subscriptions, id: SubscriptionId) -> Option<SubKey> {
+        let found = self.numbers.find(hash(id), |key| subs[*key].id == id);
+        found.copied()
+    }
+
+    /// Takes over a subscription whose number is free.
+    pub(crate) fn put(&mut self, subs: &Subscriptions, key: SubKey) {
+        let rehash = |key: &SubKey| hash(subs[*key].id);
+        self.numbers.insert_unique(hash(subs[key].id), key, rehash);
+    }
+
+    /// Gives up a subscription.
+    pub(crate) fn take(&mut self, subs: &Subscriptions, key: SubKey) {
+        let id = subs[key].id;
+        if let Ok(entry) = self.numbers.find_entry(hash(id), |other| *other == key) {
+            entry.remove();
+        }
+    }
+
+    /// How many subscriptions it has.
+    pub(crate) fn subscriptions(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// Its subscriptions, in order of key.
+    pub(crate) fn everything(&self) -> Vec<SubKey> {
+        let mut all: Vec<SubKey> = self.numbers.iter().copied().collect();
+        all.sort_unstable();
+        all
+    }
+}
+
+/// The open sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    slab: Slab<Session>,
+    by_id: BTreeMap<SessionId, SessionKey>,
+}
+
+impl Sessions {
+    /// Opens a session; `false` if it is open already.
+    pub(crate) fn open(&mut self, id: SessionId, principal: Principal, credit: u32) -> bool {
+        if self.by_id.contains_key(&id) {
+            return false;
+        }
+        let key = self.slab.insert(Session {
+            id,
+            principal,
+            logs: Vec::new(),
+            parked: BTreeMap::new(),
+            travelling: 0,
+            publishes: Publishes::default(),
+            credit: credit.into(),
+            numbers: HashTable::new(),
+        });
+        self.by_id.insert(id, SessionKey::new(key));
+        true
+    }
+
+    /// Where an open session is.
+    pub(crate) fn find(&self, id: SessionId) -> Option<SessionKey> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// Takes a session out; nothing may refer to it any more.
+    pub(crate) fn close(&mut self, key: SessionKey) {
+        let session = self.slab.remove(key.place());
+        self.by_id.remove(&session.id);
+    }
+
+    /// How many are open.
+    pub(crate) fn len(&self) -> usize {
+        self.slab.len()
+    }
+}
+
+impl std::ops::Index<SessionKey> for Sessions {
+    type Output = Session;
+
+    fn index(&self, key: SessionKey) -> &Session {
+        &self.slab[key.place()]
+    }
+}
+
+impl std::ops::IndexMut<SessionKey> for Sessions {
+    fn index_mut(&mut self, key: SessionKey) -> &mut Session {
+        &mut self.slab[key.place()]
+    }
+}

@@ -1,0 +1,269 @@
+//! The shard: everything a node does, as one state machine.
+//!
+//! The tables are in modules of their own, by side: sessions with their budgets; logs with their
+//! rooms, and caravans. What happens is in this module's children, one for each thing that can.
+//! One side reaches the other only by keys, so that a border between shards can be put there.
+
+mod admit;
+mod board;
+mod fold;
+mod late;
+mod listing;
+mod live;
+mod manage;
+mod publish;
+mod start;
+mod subscribe;
+mod timer;
+mod travel;
+mod validate;
+
+use crate::access::{Admission, Authorizer};
+use crate::calls::{Call, Calls, Owner};
+use crate::caravan::Caravans;
+use crate::catalog::Catalog;
+use crate::config::ShardConfig;
+use crate::input::{Effects, Input, SessionId};
+use crate::keys::{SessionKey, SubKey};
+use crate::late::LateTable;
+use crate::log_head::{Logs, Openness};
+use crate::session::Sessions;
+use crate::stats::Stats;
+use crate::subscription::Subscriptions;
+use airmail_log::{Capabilities, Completion};
+use airmail_model::frame::{Reply, Request, State};
+use airmail_model::{Error, ErrorCode, Incarnation, LogId, Mono, Now, Wall};
+use listing::Listings;
+use manage::Namespaces;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Sessions, logs, rooms, caravans and namespaces. See the module's documentation.
+pub struct Shard {
+    config: ShardConfig,
+    capabilities: Capabilities,
+    authorizer: Box<dyn Authorizer>,
+    admission: Box<dyn Admission>,
+    namespaces: Namespaces,
+    sessions: Sessions,
+    subs: Subscriptions,
+    logs: Logs,
+    late: LateTable,
+    caravans: Caravans,
+    calls: Calls,
+    listings: Listings,
+    timers: Timers,
+    random: SmallRng,
+    /// The wall clock, as of this step.
+    wall: Wall,
+    stats: Stats,
+    /// For the live subscriptions that a batch concerns: kept for its memory.
+    matches: Vec<(SessionKey, u16, SubKey)>,
+}
+
+/// When to do something even if nothing happens.
+#[derive(Debug, Default)]
+struct Timers {
+    /// To tell where quiet ranges are.
+    marks: Option<Mono>,
+    /// To open logs and start readers that failed.
+    retry: Option<Mono>,
+    /// No caravan is started before: one has failed.
+    hold: Option<Mono>,
+    /// To ask for admission again.
+    admission: BTreeSet<(Mono, SessionKey)>,
+}
+
+impl fmt::Debug for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shard")
+            .field("ready", &self.ready())
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shard {
+    /// A shard that has not begun: [`Shard::start`] is to be called once.
+    #[must_use]
+    pub fn new(
+        config: ShardConfig,
+        capabilities: Capabilities,
+        authorizer: Box<dyn Authorizer>,
+        admission: Box<dyn Admission>,
+    ) -> Shard {
+        Shard {
+            random: SmallRng::seed_from_u64(config.seed),
+            config,
+            capabilities,
+            authorizer,
+            admission,
+            namespaces: Namespaces::default(),
+            sessions: Sessions::default(),
+            subs: Subscriptions::default(),
+            logs: Logs::default(),
+            late: LateTable::default(),
+            caravans: Caravans::default(),
+            calls: Calls::default(),
+            listings: Listings::default(),
+            timers: Timers::default(),
+            wall: Wall::default(),
+            stats: Stats::default(),
+            matches: Vec::new(),
+        }
+    }
+
+    /// Takes what has happened, and adds what it wants done. Total: every input is legal at every
+    /// time; one that refers to what is not there any more changes nothing.
+    pub fn step(&mut self, now: Now, input: Input, out: &mut Effects) {
+        self.wall = now.wall;
+        match input {
+            Input::Opened {
+                session,
+                principal,
+                credit,
+            } => {
+                self.sessions.open(session, principal, credit);
+            }
+            Input::Request { session, request } => self.request(now, session, request, out),
+            Input::Closed { session } => self.close(session, out),
+            Input::Command {
+                id,
+                principal,
+                command,
+            } => self.command(now, id, &principal, command, out),
+            Input::Storage(completion) => self.completion(now, completion, out),
+            Input::Timer => self.timer(now, out),
+        }
+        self.board(now, out);
+        self.gauge();
+        out.deadline = self.deadline();
+    }
+
+    fn request(&mut self, now: Now, session: SessionId, request: Request, out: &mut Effects) {
+        let Some(key) = self.sessions.find(session) else {
+            return;
+        };
+        match request {
+            Request::Publish { request, batch } => self.publish(now, key, request, batch, out),
+            Request::Add(wanted) => {
+                let (id, generation) = (wanted.subscription, wanted.generation);
+                if let Err(error) = self.add(now, key, wanted, out) {
+                    self.stats.refuse(error.code());
+                    let state = State::Failed(error);
+                    out.replies.push((
+                        session,
+                        Reply::Status {
+                            subscription: id,
+                            generation,
+                            state,
+                        },
+                    ));
+                }
+            }
+            Request::Remove { subscription } => self.remove(key, subscription, out),
+            Request::Credit { bytes } => {
+                if !self.sessions[key].has_credit() {
+                    self.mark_later(now);
+                }
+                self.sessions[key].grant(bytes);
+                self.unpark(key, out);
+            }
+        }
+    }
+
+    fn completion(&mut self, now: Now, completion: Completion, out: &mut Effects) {
+        match completion {
+            Completion::Batch { r, stored } => match self.calls.owner(r) {
+                Some(Owner::System) => self.system_batch(now, &stored, out),
+                Some(Owner::Room(log)) => self.room_batch(now, log, &stored, out),
+                Some(Owner::Caravan(caravan)) => self.caravan_batch(now, caravan, &stored, out),
+                None => {}
+            },
+            Completion::Gap { r, extent, why } => match self.calls.owner(r) {
+                Some(Owner::System) => self.system_gap(extent, why),
+                Some(Owner::Room(log)) => self.room_gap(now, log, extent, why, out),
+                Some(Owner::Caravan(caravan)) => self.caravan_gap(now, caravan, extent, why, out),
+                None => {}
+            },
+            Completion::Tail { r, next } => match self.calls.owner(r) {
+                Some(Owner::System) => self.system_tail(now, out),
+                Some(Owner::Caravan(caravan)) => self.caravan_tail(now, caravan, next, out),
+                Some(Owner::Room(_)) | None => {}
+            },
+            Completion::Sealed { r, last, .. } => {
+                if let Some(Owner::Caravan(caravan)) = self.calls.owner(r) {
+                    self.caravan_tail(now, caravan, last.plus(1), out);
+                }
+            }
+            Completion::Ended { r, why } => self.reader_ended(now, r, why.as_ref(), out),
+            Completion::Opened { t, bounds } => match self.calls.answered(t) {
+                Some(Call::OpenSystem) => self.system_opened(bounds, out),
+                Some(Call::Open(log)) => self.log_opened(now, log, bounds, out),
+                _ => {}
+            },
+            Completion::Bounds { t, bounds } => self.first_found(t, bounds, out),
+            Completion::Found { t, at } => self.time_found(t, at, out),
+            Completion::Appended { t, .. } => self.appended(now, t, completion, out),
+            Completion::Refused { t, why } => self.refused(now, t, &why, out),
+            Completion::Topics { t, page } => self.topics_found(t, page, out),
+            Completion::Done { t } => {
+                if let Some(Call::Delete(id, log)) = self.calls.answered(t) {
+                    self.log_deleted(now, id, log, out);
+                }
+            }
+        }
+    }
+
+    /// Whether the namespaces are known and their logs open.
+    #[must_use]
+    pub fn ready(&self) -> bool {
+        self.namespaces.is_ready()
+    }
+
+    /// Why the shard is not ready, or takes no namespace commands, if it is more than a matter of
+    /// time.
+    #[must_use]
+    pub fn failure(&self) -> Option<&Error> {
+        self.namespaces.failure()
+    }
+
+    /// The namespaces as they stand.
+    #[must_use]
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        self.namespaces.catalog()
+    }
+
+    /// What has been counted.
+    #[must_use]
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// The life of a log, if it has been opened here.
+    #[must_use]
+    pub fn incarnation(&self, log: LogId) -> Option<Incarnation> {
+        let head = self.logs.get(self.logs.find(log)?)?;
+        (head.openness == Openness::Open).then_some(head.incarnation)
+    }
+
+    /// What a client is told that has to come again: a little spread, so that not all come at once.
+    fn busy(&mut self, field: &str) -> Error {
+        let least = u64::try_from(self.config.retry_delay.as_millis()).unwrap_or(u64::MAX / 4) / 2;
+        let delay = least + self.random.random_range(0..=least);
+        Error::new(ErrorCode::Overloaded)
+            .field(field)
+            .retry_after(Duration::from_millis(delay))
+    }
+
+    fn gauge(&mut self) {
+        self.stats.sessions = self.sessions.len() as u64;
+        self.stats.detached_subscriptions = self.late.len() as u64;
+        self.stats.live_subscriptions = (self.subs.len() - self.late.len()) as u64;
+        self.stats.caravans = self.caravans.len() as u64;
+    }
+}

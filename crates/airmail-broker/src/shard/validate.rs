@@ -1,0 +1,119 @@
+//! What a namespace command must satisfy before it is written to log 0.
+
+use super::Shard;
+use crate::command::Change;
+use crate::input::Command;
+use airmail_model::namespace::LOGS_MAX;
+use airmail_model::{Durability, Error, ErrorCode, Namespace, NamespaceSpec, Retention};
+
+impl Shard {
+    /// Checks a command against the namespaces as they stand.
+    pub(super) fn to_change(&self, command: Command) -> Result<Change, Error> {
+        match command {
+            Command::CreateNamespace {
+                name,
+                logs,
+                retention,
+                durability,
+            } => {
+                Namespace::check_name(&name)?;
+                if self.catalog().by_name(&name).is_some() {
+                    return Err(Error::new(ErrorCode::NamespaceExists)
+                        .field("namespace")
+                        .value(name));
+                }
+                if logs == 0 || logs > LOGS_MAX {
+                    return Err(invalid("logs", logs, format!("1 to {LOGS_MAX}")));
+                }
+                check_retention(retention)?;
+                Ok(Change::Create {
+                    id: self.namespaces.fold.next_id(),
+                    name,
+                    spec: NamespaceSpec {
+                        logs,
+                        retention,
+                        durability: self.durability(durability)?,
+                    },
+                })
+            }
+            Command::UpdateNamespace {
+                name,
+                logs,
+                retention,
+                durability,
+                based_on,
+            } => {
+                let namespace = self.named(&name, based_on)?;
+                if logs.is_some_and(|logs| logs != namespace.spec.logs) {
+                    return Err(Error::unimplemented("logs").limit(namespace.spec.logs));
+                }
+                let retention = retention.unwrap_or(namespace.spec.retention);
+                check_retention(retention)?;
+                Ok(Change::Update {
+                    id: namespace.id,
+                    based_on: namespace.version,
+                    retention,
+                    durability: match durability {
+                        Some(_) => self.durability(durability)?,
+                        None => namespace.spec.durability,
+                    },
+                })
+            }
+            Command::DeleteNamespace { name, based_on } => {
+                let namespace = self.named(&name, based_on)?;
+                Ok(Change::Delete {
+                    id: namespace.id,
+                    based_on: namespace.version,
+                })
+            }
+            Command::ListTopics { .. } => Err(Error::new(ErrorCode::InvalidArgument)),
+        }
+    }
+
+    fn named(&self, name: &str, based_on: Option<u64>) -> Result<Namespace, Error> {
+        let Some(entry) = self.catalog().by_name(name) else {
+            return Err(Error::new(ErrorCode::NamespaceNotFound)
+                .field("namespace")
+                .value(name));
+        };
+        let version = entry.namespace.version;
+        if based_on.is_some_and(|based_on| based_on != version) {
+            return Err(Error::new(ErrorCode::NamespaceChanged)
+                .field("based_on")
+                .value(based_on.unwrap_or(0))
+                .limit(version));
+        }
+        Ok(entry.namespace.clone())
+    }
+
+    fn durability(&self, wanted: Option<Durability>) -> Result<Durability, Error> {
+        let strongest = self.capabilities.strongest;
+        match wanted {
+            Some(wanted) if wanted > strongest => Err(Error::new(ErrorCode::DurabilityUnavailable)
+                .field("durability")
+                .value(wanted)
+                .limit(strongest)),
+            wanted => Ok(wanted.unwrap_or(strongest)),
+        }
+    }
+}
+
+fn invalid(field: &str, value: impl std::fmt::Display, limit: impl std::fmt::Display) -> Error {
+    Error::new(ErrorCode::NamespaceInvalid)
+        .field(field)
+        .value(value)
+        .limit(limit)
+}
+
+fn check_retention(retention: Retention) -> Result<(), Error> {
+    let limits = [
+        ("retention.time_ms", retention.time_ms),
+        ("retention.bytes", retention.bytes),
+    ];
+    for (field, limit) in limits {
+        if limit == Some(0) {
+            return Err(invalid(field, 0, "at least 1, or none"));
+        }
+    }
+    Ok(())
+}

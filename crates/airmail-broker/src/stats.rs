@@ -1,0 +1,128 @@
+//! What a shard counts. Plain numbers: whoever wants to export them reads them.
+
+use airmail_model::ErrorCode;
+use airmail_model::frame::{Delivered, GapReason};
+
+/// Places in [`Stats::refused`].
+const CODES: usize = 64;
+
+/// Counters since the shard began, and gauges as they stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stats {
+    /// Batches that were acknowledged, retries included.
+    pub published_batches: u64,
+    /// Messages in them.
+    pub published_messages: u64,
+    /// Bytes in them.
+    pub published_bytes: u64,
+    /// Acknowledged batches that had been stored before.
+    pub duplicates: u64,
+    /// Deliveries sent.
+    pub deliveries: u64,
+    /// Messages in them.
+    pub delivered_messages: u64,
+    /// Bytes in them.
+    pub delivered_bytes: u64,
+    /// Deliveries that were made for one subscriber rather than shared.
+    pub slices: u64,
+    /// Progress marks sent.
+    pub marks: u64,
+    /// Gaps told because of retention.
+    pub gaps_retention: u64,
+    /// Gaps told because of loss.
+    pub gaps_loss: u64,
+    /// Times that a live subscription was detached for want of credit.
+    pub detached: u64,
+    /// Times that a detached subscription went live.
+    pub rejoined: u64,
+    /// Times that a reader for late subscribers was started.
+    pub caravans_started: u64,
+    /// Bytes read for late subscribers.
+    pub caravan_bytes: u64,
+    /// Publishes that waited for admission.
+    pub parked: u64,
+    refused: [u64; CODES],
+    /// Gauge: streams open.
+    pub sessions: u64,
+    /// Gauge: subscriptions at the tail.
+    pub live_subscriptions: u64,
+    /// Gauge: subscriptions behind.
+    pub detached_subscriptions: u64,
+    /// Gauge: readers for late subscribers.
+    pub caravans: u64,
+    /// Gauge: logs with subscribers at their tail.
+    pub rooms: u64,
+    /// Gauge: publishes that the storage has not yet answered.
+    pub appends_in_flight: u64,
+    /// Gauge: bytes of them.
+    pub appends_in_flight_bytes: u64,
+}
+
+impl Default for Stats {
+    fn default() -> Stats {
+        Stats {
+            published_batches: 0,
+            published_messages: 0,
+            published_bytes: 0,
+            duplicates: 0,
+            deliveries: 0,
+            delivered_messages: 0,
+            delivered_bytes: 0,
+            slices: 0,
+            marks: 0,
+            gaps_retention: 0,
+            gaps_loss: 0,
+            detached: 0,
+            rejoined: 0,
+            caravans_started: 0,
+            caravan_bytes: 0,
+            parked: 0,
+            refused: [0; CODES],
+            sessions: 0,
+            live_subscriptions: 0,
+            detached_subscriptions: 0,
+            caravans: 0,
+            rooms: 0,
+            appends_in_flight: 0,
+            appends_in_flight_bytes: 0,
+        }
+    }
+}
+
+impl Stats {
+    /// How often something was refused with `code`.
+    #[must_use]
+    pub fn refused(&self, code: ErrorCode) -> u64 {
+        self.refused.get(code as usize).copied().unwrap_or(0)
+    }
+
+    /// Counts a refusal.
+    pub(crate) fn refuse(&mut self, code: ErrorCode) {
+        if let Some(count) = self.refused.get_mut(code as usize) {
+            *count += 1;
+        }
+    }
+
+    /// Counts a delivery.
+    pub(crate) fn delivered(&mut self, body: &Delivered) {
+        let messages = match body {
+            Delivered::Whole(batch) => batch.records(),
+            Delivered::Slice(slice) => {
+                self.slices += 1;
+                slice.records()
+            }
+        };
+        self.deliveries += 1;
+        self.delivered_messages += u64::from(messages);
+        self.delivered_bytes += body.len() as u64;
+    }
+
+    /// Counts a gap that was told.
+    pub(crate) fn gap(&mut self, why: GapReason) {
+        match why {
+            GapReason::Retention => self.gaps_retention += 1,
+            GapReason::Loss => self.gaps_loss += 1,
+            GapReason::Unused | GapReason::Expiry => {}
+        }
+    }
+}

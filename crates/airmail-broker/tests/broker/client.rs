@@ -1,0 +1,302 @@
+//! A client as strict as the protocol allows: it checks every range, every delivery's topics and
+//! the credit, and keeps what each subscription got.
+
+use airmail_model::frame::{
+    Ack, Channel, DELIVERY_OVERHEAD_BYTES, Delivered, GapReason, Generation, Refused, Reply, Start,
+    State, SubscriptionId,
+};
+use airmail_model::{Batch, Checked, Extent, Incarnation, LogId, Sequence, TopicHash};
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Mode {
+    Asked,
+    Live(LogId),
+    Detached,
+    Complete,
+    Ended(State),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Sub {
+    pub(crate) generation: Generation,
+    pub(crate) topic: TopicHash,
+    pub(crate) mode: Mode,
+    /// The first number not accounted for; `None` until a status says.
+    pub(crate) next: Option<Sequence>,
+    /// Where the node said that it begins.
+    pub(crate) first: Option<Sequence>,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) got: Vec<(Sequence, String)>,
+    pub(crate) gaps: Vec<(Extent, GapReason)>,
+    pub(crate) history: Vec<&'static str>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) subs: BTreeMap<SubscriptionId, Sub>,
+    pub(crate) ranges: BTreeMap<LogId, Sequence>,
+    pub(crate) acks: Vec<(u64, Result<Ack, Refused>)>,
+    pub(crate) credit: i64,
+    /// Bytes of deliveries not yet given back.
+    pub(crate) owed: u32,
+    pub(crate) deliveries: usize,
+    pub(crate) marks: usize,
+    pub(crate) wholes: usize,
+}
+
+impl Client {
+    pub(crate) fn new(credit: u32) -> Client {
+        Client {
+            subs: BTreeMap::new(),
+            ranges: BTreeMap::new(),
+            acks: Vec::new(),
+            credit: credit.into(),
+            owed: 0,
+            deliveries: 0,
+            marks: 0,
+            wholes: 0,
+        }
+    }
+
+    /// Takes note of a subscription that is about to be asked for; gives its generation.
+    pub(crate) fn expect(&mut self, n: u32, topic: TopicHash, start: &Start) -> Generation {
+        let before = self.subs.get(&SubscriptionId(n));
+        let generation = Generation(before.map_or(1, |sub| sub.generation.0 + 1));
+        let next = match start {
+            Start::Sequence(sequence) => Some(*sequence),
+            _ => None,
+        };
+        let sub = Sub {
+            generation,
+            topic,
+            mode: Mode::Asked,
+            next,
+            first: None,
+            incarnation: Incarnation::default(),
+            got: Vec::new(),
+            gaps: Vec::new(),
+            history: Vec::new(),
+        };
+        self.subs.insert(SubscriptionId(n), sub);
+        generation
+    }
+
+    pub(crate) fn sub(&self, n: u32) -> &Sub {
+        &self.subs[&SubscriptionId(n)]
+    }
+
+    pub(crate) fn payloads(&self, n: u32) -> Vec<&str> {
+        self.sub(n)
+            .got
+            .iter()
+            .map(|(_, text)| text.as_str())
+            .collect()
+    }
+
+    /// The first number of a subscription that is not accounted for.
+    pub(crate) fn position(&self, n: u32) -> Sequence {
+        let sub = self.sub(n);
+        let next = sub.next.expect("told");
+        match sub.mode {
+            Mode::Live(log) => next.max(self.ranges[&log]),
+            _ => next,
+        }
+    }
+
+    pub(crate) fn take(&mut self, reply: Reply) {
+        match reply {
+            Reply::Acked { request, result } => self.acks.push((request.0, result)),
+            Reply::Status {
+                subscription,
+                generation,
+                state,
+            } => self.status(subscription, generation, state),
+            Reply::Mark {
+                log,
+                previous,
+                next,
+            } => {
+                self.marks += 1;
+                // A range may have begun with a subscription that this client had given up before
+                // it was told: then the node knows less of it.
+                if next > self.ranges[&log] {
+                    self.live(log, previous, next.before());
+                }
+            }
+            Reply::Gap {
+                channel: Channel::Live,
+                log,
+                previous,
+                last,
+                why,
+            } => {
+                let from = self.live(log, previous, last);
+                if why != GapReason::Unused {
+                    for sub in self.subs.values_mut().filter(|s| s.mode == Mode::Live(log)) {
+                        let first = from.max(sub.next.expect("live"));
+                        sub.gaps.push((Extent { first, last }, why));
+                    }
+                }
+            }
+            Reply::Gap {
+                channel: Channel::Detached(id, generation),
+                previous,
+                last,
+                why,
+                ..
+            } => {
+                // The node may know less of a subscription's place than its client, never more.
+                let next = self.subs[&id].next.expect("placed");
+                if why == GapReason::Unused && last < next {
+                    return;
+                }
+                let sub = self.detached(id, generation, previous, last);
+                if why != GapReason::Unused {
+                    let first = previous.plus(1);
+                    sub.gaps.push((Extent { first, last }, why));
+                }
+            }
+            Reply::Delivery {
+                channel,
+                log,
+                previous,
+                last,
+                base,
+                body,
+                ..
+            } => self.delivery(channel, log, previous, last, base, &body),
+        }
+    }
+
+    fn delivery(
+        &mut self,
+        channel: Channel,
+        log: LogId,
+        previous: Sequence,
+        last: Sequence,
+        base: Sequence,
+        body: &Delivered,
+    ) {
+        assert!(self.credit > 0, "a delivery without credit");
+        let cost = u32::try_from(body.len()).expect("small") + DELIVERY_OVERHEAD_BYTES;
+        self.credit -= i64::from(cost);
+        self.owed += cost;
+        self.deliveries += 1;
+        self.wholes += usize::from(matches!(body, Delivered::Whole(_)));
+        let bytes = body.to_bytes();
+        let batch = Batch::check_stored(bytes).expect("good").0;
+        match channel {
+            Channel::Live => {
+                let from = self.live(log, previous, last);
+                for topic in batch.topics() {
+                    let mut takers = 0;
+                    for sub in self.subs.values_mut() {
+                        if sub.mode == Mode::Live(log) && sub.topic == topic.hash {
+                            let from = from.max(sub.next.expect("live"));
+                            collect(sub, &batch, base, from);
+                            takers += 1;
+                        }
+                    }
+                    assert!(takers > 0, "a topic that nobody here wants live");
+                }
+            }
+            Channel::Detached(id, generation) => {
+                let from = self.subs[&id].next.expect("placed");
+                let sub = self.detached(id, generation, previous, last);
+                assert!(batch.topics().all(|topic| topic.hash == sub.topic));
+                collect(sub, &batch, base, from);
+            }
+        }
+    }
+
+    /// Moves a live range; gives where it stood.
+    fn live(&mut self, log: LogId, previous: Sequence, last: Sequence) -> Sequence {
+        let next = self
+            .ranges
+            .get_mut(&log)
+            .expect("a range for each live log");
+        assert!(previous < *next, "a hole: {previous} after {next}");
+        assert!(last >= *next, "said twice");
+        std::mem::replace(next, last.plus(1))
+    }
+
+    fn detached(
+        &mut self,
+        id: SubscriptionId,
+        generation: Generation,
+        previous: Sequence,
+        last: Sequence,
+    ) -> &mut Sub {
+        let sub = self.subs.get_mut(&id).expect("asked for");
+        assert_eq!(sub.generation, generation, "of an old generation");
+        assert_eq!(sub.mode, Mode::Detached);
+        let next = sub.next.as_mut().expect("placed");
+        assert!(previous < *next, "a hole: {previous} after {next}");
+        assert!(last >= *next, "said twice: {last} before {next}");
+        *next = last.plus(1);
+        sub
+    }
+
+    fn status(&mut self, id: SubscriptionId, generation: Generation, state: State) {
+        let Some(sub) = self.subs.get_mut(&id) else {
+            return;
+        };
+        if generation != sub.generation {
+            return;
+        }
+        if let State::Live { next, .. } | State::Detached { next, .. } = state {
+            sub.first.get_or_insert(next);
+        }
+        match state {
+            State::Live {
+                log,
+                incarnation,
+                next,
+            } => {
+                sub.history.push("live");
+                assert_ne!(sub.mode, Mode::Live(log), "live twice");
+                if let Some(own) = sub.next {
+                    assert_eq!(own.max(next), own, "live beyond what was accounted for");
+                }
+                sub.next = Some(sub.next.unwrap_or(next));
+                sub.mode = Mode::Live(log);
+                sub.incarnation = incarnation;
+                self.ranges.entry(log).or_insert(next);
+            }
+            State::Detached {
+                incarnation, next, ..
+            } => {
+                sub.history.push("detached");
+                if let Mode::Live(log) = sub.mode {
+                    let own = sub.next.expect("live").max(self.ranges[&log]);
+                    assert!(next <= own, "detached beyond what was accounted for");
+                    sub.next = Some(own);
+                }
+                sub.next = Some(sub.next.unwrap_or(next));
+                sub.incarnation = incarnation;
+                sub.mode = Mode::Detached;
+            }
+            State::Complete { next } => {
+                sub.history.push("complete");
+                assert_eq!(sub.next, Some(next), "complete, but not all accounted for");
+                sub.mode = Mode::Complete;
+            }
+            State::Removed | State::Failed(_) => {
+                sub.history.push("ended");
+                sub.mode = Mode::Ended(state);
+            }
+        }
+    }
+}
+
+fn collect(sub: &mut Sub, batch: &Checked<Batch>, base: Sequence, from: Sequence) {
+    for record in batch.iter() {
+        let sequence = base.plus(record.index.into());
+        if record.topic_hash == sub.topic && sequence >= from {
+            let text = String::from_utf8(record.payload.to_vec()).expect("text");
+            assert!(sub.got.last().is_none_or(|(before, _)| *before < sequence));
+            sub.got.push((sequence, text));
+        }
+    }
+}

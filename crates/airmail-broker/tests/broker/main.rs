@@ -1,0 +1,20 @@
+//! The shard, driven through [`airmail_broker::Node`] over a storage of vectors, with clients that
+//! hold it to the protocol.
+
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::expect_used,
+    missing_docs,
+    reason = "the whole binary is a test"
+)]
+
+mod client;
+mod vec_storage;
+mod world;
+
+mod behind;
+mod journal;
+mod live;
+mod namespaces;
+mod publishing;
+mod random;

@@ -1,0 +1,419 @@
+//! A log storage of vectors: simple enough to be seen right, with handles for what goes wrong.
+
+use airmail_log::{
+    Bounds, Capabilities, Completion, Dedup, GapWhy, LogSpec, LogStorage, ReaderId, Refusal, Scope,
+    ScopeFilter, Stored, Tag, TopicPage, TopicSeen,
+};
+use airmail_model::{
+    AppendTime, Batch, Checked, Durability, Extent, Incarnation, LogId, MapEpoch, Mono, Now,
+    Sequence,
+};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug)]
+enum Entry {
+    Batch(Stored),
+    Gap(Extent, GapWhy),
+}
+
+impl Entry {
+    fn extent(&self) -> Extent {
+        match self {
+            Entry::Batch(stored) => stored.extent,
+            Entry::Gap(extent, _) => *extent,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Log {
+    entries: Vec<Entry>,
+    first: Sequence,
+    next: Sequence,
+    incarnation: Incarnation,
+    spec: LogSpec,
+}
+
+#[derive(Debug)]
+struct Reader {
+    log: LogId,
+    next: Sequence,
+    scope: Scope,
+    credit: i64,
+    told_tail: Option<Sequence>,
+}
+
+/// The storage, and its handles.
+#[derive(Debug)]
+pub(crate) struct VecStorage {
+    logs: BTreeMap<LogId, Log>,
+    readers: BTreeMap<ReaderId, Reader>,
+    done: Vec<Completion>,
+    waiting: Vec<(Tag, LogId, Checked<Batch>)>,
+    /// Appends are not answered, nor readable, while this holds.
+    pub(crate) stalled: bool,
+    /// What every publish is refused with.
+    pub(crate) refusal: Option<Refusal>,
+    /// What every read ends with.
+    pub(crate) read_failure: Option<Refusal>,
+    /// Deletions are neither done nor answered.
+    pub(crate) deaf_to_delete: bool,
+    pub(crate) topic_index: bool,
+    pub(crate) strongest: Durability,
+    /// Readers started so far.
+    pub(crate) reads: usize,
+    /// The most readers that there were at a time.
+    pub(crate) readers_most: usize,
+    /// Readers make random progress if set.
+    pub(crate) chance: Option<SmallRng>,
+    pub(crate) incarnation: u64,
+}
+
+impl VecStorage {
+    pub(crate) fn new() -> VecStorage {
+        VecStorage {
+            logs: BTreeMap::new(),
+            readers: BTreeMap::new(),
+            done: Vec::new(),
+            waiting: Vec::new(),
+            stalled: false,
+            refusal: None,
+            read_failure: None,
+            deaf_to_delete: false,
+            topic_index: true,
+            strongest: Durability::Fsync,
+            reads: 0,
+            readers_most: 0,
+            chance: None,
+            incarnation: 7,
+        }
+    }
+
+    pub(crate) fn random(seed: u64) -> VecStorage {
+        VecStorage {
+            chance: Some(SmallRng::seed_from_u64(seed)),
+            ..VecStorage::new()
+        }
+    }
+
+    /// As after a restart: what was under way is forgotten.
+    pub(crate) fn restarted(mut self) -> VecStorage {
+        self.readers.clear();
+        self.done.clear();
+        self.waiting.clear();
+        self.chance = None;
+        self
+    }
+
+    /// Every log but log 0 begins a new life.
+    pub(crate) fn reborn(mut self) -> VecStorage {
+        self.logs.retain(|id, _| *id == LogId::SYSTEM);
+        self.incarnation += 1;
+        self.restarted()
+    }
+
+    /// Numbers that are skipped at the log's end, for a reason.
+    pub(crate) fn skip(&mut self, log: LogId, numbers: u32, why: GapWhy) -> Extent {
+        let log = self.logs.get_mut(&log).expect("open");
+        let extent = Extent::starting_at(log.next, numbers);
+        log.next = extent.next();
+        log.entries.push(Entry::Gap(extent, why));
+        extent
+    }
+
+    /// The batch that holds `at` is damaged, if there is one.
+    pub(crate) fn damage(&mut self, log: LogId, at: Sequence) -> Option<Extent> {
+        let log = self.logs.get_mut(&log).expect("open");
+        let mut entries = log.entries.iter_mut();
+        let hit = entries.find(|e| e.extent().contains(at) && matches!(e, Entry::Batch(_)))?;
+        *hit = Entry::Gap(hit.extent(), GapWhy::Loss);
+        Some(hit.extent())
+    }
+
+    pub(crate) fn trim_now(&mut self, log: LogId, before: Sequence) {
+        let log = self.logs.get_mut(&log).expect("open");
+        log.first = log.first.max(before);
+        log.entries.retain(|entry| entry.extent().last >= before);
+    }
+
+    pub(crate) fn logs(&self) -> Vec<LogId> {
+        self.logs.keys().copied().collect()
+    }
+
+    pub(crate) fn spec(&self, log: LogId) -> LogSpec {
+        self.logs[&log].spec
+    }
+
+    pub(crate) fn readers(&self) -> usize {
+        self.readers.len()
+    }
+
+    fn store(&mut self, now: Now) {
+        if self.stalled {
+            return;
+        }
+        for (t, id, batch) in std::mem::take(&mut self.waiting) {
+            let Some(log) = self.logs.get_mut(&id) else {
+                let why = Refusal::NoLog;
+                self.done.push(Completion::Refused { t, why });
+                continue;
+            };
+            let extent = Extent::starting_at(log.next, batch.numbers());
+            log.next = extent.next();
+            let appended = AppendTime(now.wall.0);
+            log.entries.push(Entry::Batch(Stored {
+                base: extent.first,
+                extent,
+                appended,
+                batch,
+            }));
+            self.done.push(Completion::Appended {
+                t,
+                extent,
+                at: appended,
+                held: log.spec.durability,
+                duplicate: false,
+                exact: true,
+            });
+        }
+    }
+
+    fn give(&mut self, out: &mut Vec<Completion>) {
+        let mut ended = Vec::new();
+        for (r, reader) in &mut self.readers {
+            if self.chance.as_mut().is_some_and(|c| c.random_bool(0.3)) {
+                continue;
+            }
+            if self.read_failure.is_some() && reader.log != LogId::SYSTEM {
+                let why = self.read_failure.clone();
+                out.push(Completion::Ended { r: *r, why });
+                ended.push(*r);
+                continue;
+            }
+            let Some(log) = self.logs.get(&reader.log) else {
+                let why = Some(Refusal::NoLog);
+                out.push(Completion::Ended { r: *r, why });
+                ended.push(*r);
+                continue;
+            };
+            read(*r, reader, log, self.chance.as_mut(), out);
+        }
+        for r in ended {
+            self.readers.remove(&r);
+        }
+    }
+}
+
+fn read(
+    r: ReaderId,
+    reader: &mut Reader,
+    log: &Log,
+    mut chance: Option<&mut SmallRng>,
+    out: &mut Vec<Completion>,
+) {
+    if reader.next < log.first {
+        let extent = Extent {
+            first: reader.next,
+            last: log.first.before(),
+        };
+        let why = GapWhy::Retention;
+        out.push(Completion::Gap { r, extent, why });
+        reader.next = log.first;
+    }
+    let from = log
+        .entries
+        .partition_point(|e| e.extent().last < reader.next);
+    let mut skipped: Option<Extent> = None;
+    for entry in &log.entries[from..] {
+        if reader.credit <= 0 || chance.as_mut().is_some_and(|c| c.random_bool(0.2)) {
+            break;
+        }
+        let mut extent = entry.extent();
+        extent.first = extent.first.max(reader.next);
+        let wanted = match (entry, reader.scope.filter) {
+            (Entry::Batch(stored), ScopeFilter::Topic(topic)) => {
+                stored.batch.topics().any(|entry| entry.hash == topic)
+            }
+            _ => true,
+        };
+        reader.next = extent.next();
+        if !wanted {
+            skipped = Some(Extent {
+                first: skipped.map_or(extent.first, |s| s.first),
+                last: extent.last,
+            });
+            continue;
+        }
+        if let Some(extent) = skipped.take() {
+            let why = GapWhy::Unused;
+            out.push(Completion::Gap { r, extent, why });
+        }
+        match entry {
+            Entry::Gap(_, why) => out.push(Completion::Gap {
+                r,
+                extent,
+                why: *why,
+            }),
+            Entry::Batch(stored) => {
+                reader.credit -= i64::try_from(stored.batch.bytes().len()).expect("small");
+                let stored = Stored {
+                    extent,
+                    ..stored.clone()
+                };
+                out.push(Completion::Batch { r, stored });
+            }
+        }
+    }
+    if let Some(extent) = skipped.take() {
+        let why = GapWhy::Unused;
+        out.push(Completion::Gap { r, extent, why });
+    }
+    if reader.next == log.next && reader.told_tail != Some(log.next) {
+        reader.told_tail = Some(log.next);
+        let next = log.next;
+        out.push(Completion::Tail { r, next });
+    }
+}
+
+impl LogStorage for VecStorage {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            dedup: Dedup::AtAppend,
+            strongest: self.strongest,
+            topic_index: self.topic_index,
+            past_end: true,
+            seal: false,
+            heal: false,
+            many_writers: false,
+        }
+    }
+
+    fn open(&mut self, t: Tag, log: LogId, spec: &LogSpec) {
+        let incarnation = Incarnation(self.incarnation);
+        let entry = self.logs.entry(log).or_insert(Log {
+            entries: Vec::new(),
+            first: Sequence::FIRST,
+            next: Sequence::FIRST,
+            incarnation,
+            spec: *spec,
+        });
+        entry.spec = *spec;
+        let bounds = bounds(entry);
+        self.done.push(Completion::Opened { t, bounds });
+    }
+
+    fn append(&mut self, t: Tag, log: LogId, _map: MapEpoch, batch: Checked<Batch>) {
+        if let Some(why) = self.refusal.clone().filter(|_| log != LogId::SYSTEM) {
+            self.done.push(Completion::Refused { t, why });
+            return;
+        }
+        self.waiting.push((t, log, batch));
+    }
+
+    fn read(&mut self, r: ReaderId, log: LogId, from: Sequence, scope: Scope, credit: u32) {
+        self.reads += 1;
+        let reader = Reader {
+            log,
+            next: from,
+            scope,
+            credit: credit.into(),
+            told_tail: None,
+        };
+        self.readers.insert(r, reader);
+        self.readers_most = self.readers_most.max(self.readers.len());
+    }
+
+    fn credit(&mut self, r: ReaderId, bytes: u32) {
+        if let Some(reader) = self.readers.get_mut(&r) {
+            reader.credit += i64::from(bytes);
+        }
+    }
+
+    fn stop(&mut self, r: ReaderId) {
+        self.readers.remove(&r);
+        self.done.push(Completion::Ended { r, why: None });
+    }
+
+    fn find_time(&mut self, t: Tag, log: LogId, at: AppendTime) {
+        let log = &self.logs[&log];
+        let mut found = log.first;
+        for entry in &log.entries {
+            match entry {
+                Entry::Batch(stored) if stored.appended >= at => break,
+                // One entry earlier than need be, as the contract allows.
+                _ => found = entry.extent().first.max(log.first),
+            }
+        }
+        self.done.push(Completion::Found { t, at: found });
+    }
+
+    fn bounds(&mut self, t: Tag, log: LogId) {
+        let bounds = bounds(&self.logs[&log]);
+        self.done.push(Completion::Bounds { t, bounds });
+    }
+
+    fn topics(&mut self, t: Tag, log: LogId, page: &TopicPage) {
+        let mut topics = BTreeMap::new();
+        for entry in &self.logs[&log].entries {
+            let Entry::Batch(stored) = entry else {
+                continue;
+            };
+            for topic in stored.batch.topics() {
+                if topic.name.starts_with(&page.prefix) && topic.name > page.after.as_str() {
+                    topics.insert(topic.name.to_owned(), stored.extent.last);
+                }
+            }
+        }
+        let seen = topics
+            .into_iter()
+            .map(|(name, last)| TopicSeen { name, last });
+        let page = seen.take(page.limit as usize).collect();
+        self.done.push(Completion::Topics { t, page });
+    }
+
+    fn trim(&mut self, t: Tag, log: LogId, before: Sequence) {
+        self.trim_now(log, before);
+        self.done.push(Completion::Done { t });
+    }
+
+    fn seal(&mut self, t: Tag, _log: LogId, _next: MapEpoch) {
+        let why = Refusal::Unsupported("seal");
+        self.done.push(Completion::Refused { t, why });
+    }
+
+    fn heal(&mut self, t: Tag, _log: LogId, _copy: Stored) {
+        let why = Refusal::Unsupported("heal");
+        self.done.push(Completion::Refused { t, why });
+    }
+
+    fn delete(&mut self, t: Tag, log: LogId) {
+        if !self.deaf_to_delete {
+            self.logs.remove(&log);
+            self.done.push(Completion::Done { t });
+        }
+    }
+
+    fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
+        self.store(now);
+        if self.chance.as_mut().is_some_and(|c| c.random_bool(0.5)) {
+            self.give(out);
+            out.append(&mut self.done);
+        } else {
+            out.append(&mut self.done);
+            self.give(out);
+        }
+        None
+    }
+}
+
+fn bounds(log: &Log) -> Bounds {
+    Bounds {
+        first: log.first,
+        next: log.next,
+        incarnation: log.incarnation,
+        first_time: None,
+        bytes: 0,
+    }
+}

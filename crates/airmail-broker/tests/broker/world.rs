@@ -1,0 +1,260 @@
+//! A node over a [`VecStorage`], its clients, and a clock that moves when told.
+
+use crate::client::Client;
+use crate::vec_storage::VecStorage;
+use airmail_broker::{
+    AllowAll, Command, CommandId, Input, Node, Outbox, Outcome, Principal, SessionId, ShardConfig,
+};
+use airmail_model::batch::BatchTarget;
+use airmail_model::frame::{Request, RequestId, Start, Subscribe, SubscriptionId, Until};
+use airmail_model::{
+    Batch, BatchEncoder, Checked, Error, Lane, Limits, LogId, LogIndex, MapEpoch, Message, Mono,
+    NamespaceId, Now, Retention, Sequence, TopicHash, TopicName, Wall,
+};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The namespace `default`.
+pub(crate) const NS: NamespaceId = NamespaceId(1);
+/// Its only log, unless a test makes more.
+pub(crate) const LOG: LogId = LogId {
+    namespace: NS,
+    lane: Lane::Normal,
+    index: LogIndex(0),
+};
+/// Credit for everything that a test delivers.
+pub(crate) const PLENTY: u32 = 1 << 30;
+
+pub(crate) struct World {
+    pub(crate) node: Node<VecStorage>,
+    pub(crate) now: Now,
+    pub(crate) clients: BTreeMap<SessionId, Client>,
+    pub(crate) outcomes: BTreeMap<CommandId, Result<Outcome, Error>>,
+    /// When the node wants its next turn.
+    pub(crate) wake: Option<Mono>,
+    requests: u64,
+    commands: u64,
+}
+
+pub(crate) fn topic(name: &str) -> TopicHash {
+    topic_in(NS, name)
+}
+
+pub(crate) fn topic_in(namespace: NamespaceId, name: &str) -> TopicHash {
+    TopicName::hash_of(namespace, name)
+}
+
+/// A batch of (topic, payload) for a log.
+pub(crate) fn batch(log: LogId, epoch: u32, messages: &[(&str, &str)]) -> Checked<Batch> {
+    let mut encoder = BatchEncoder::new(log.namespace);
+    for (topic, payload) in messages {
+        let topic = TopicName::new(topic, &Limits::DEFAULT).expect("a good name");
+        let message = Message::new(topic, payload.as_bytes().to_vec());
+        encoder
+            .push(&message, 0, &Limits::DEFAULT)
+            .expect("it fits");
+    }
+    encoder.finish(&BatchTarget {
+        log,
+        epoch: MapEpoch(epoch),
+        producer: None,
+        producer_time: 0,
+    })
+}
+
+impl World {
+    pub(crate) fn new() -> World {
+        World::with(ShardConfig::default(), VecStorage::new())
+    }
+
+    pub(crate) fn with(config: ShardConfig, storage: VecStorage) -> World {
+        let mut world = World::starting(config, storage);
+        world.run();
+        assert!(world.node.shard().ready());
+        world
+    }
+
+    pub(crate) fn starting(config: ShardConfig, storage: VecStorage) -> World {
+        let now = Now {
+            mono: Mono(1),
+            wall: Wall(1_000),
+        };
+        let allow = || Box::new(AllowAll);
+        World {
+            node: Node::new(config, storage, allow(), allow(), now),
+            now,
+            clients: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
+            wake: None,
+            requests: 0,
+            commands: 0,
+        }
+    }
+
+    /// One turn, without time passing.
+    pub(crate) fn turn(&mut self) -> bool {
+        let mut out = Outbox::default();
+        self.wake = self.node.turn(self.now, &mut out);
+        let any = !out.replies.is_empty() || !out.outcomes.is_empty();
+        for (session, reply) in out.replies {
+            // What was said before a session ended may still be on its way.
+            if let Some(client) = self.clients.get_mut(&session) {
+                client.take(reply);
+            }
+        }
+        self.outcomes.extend(out.outcomes);
+        any || self.wake.is_some_and(|at| at <= self.now.mono)
+    }
+
+    /// Turns until nothing happens any more.
+    pub(crate) fn run(&mut self) {
+        let mut quiet = 0;
+        for _ in 0..100_000 {
+            quiet = if self.turn() { 0 } else { quiet + 1 };
+            if quiet > 3 && (quiet > 40 || self.node.storage().chance.is_none()) {
+                return;
+            }
+        }
+        panic!("the node does not come to rest");
+    }
+
+    pub(crate) fn pass(&mut self, time: Duration) {
+        self.now.mono = self.now.mono.plus(time);
+        self.now.wall.0 += i64::try_from(time.as_micros()).expect("short");
+    }
+
+    pub(crate) fn open(&mut self, id: u64, credit: u32) -> SessionId {
+        let session = SessionId(id);
+        self.clients.insert(session, Client::new(credit));
+        self.input(Input::Opened {
+            session,
+            principal: Principal::default(),
+            credit,
+        });
+        session
+    }
+
+    pub(crate) fn close(&mut self, session: SessionId) {
+        self.clients.remove(&session);
+        self.input(Input::Closed { session });
+    }
+
+    pub(crate) fn input(&mut self, input: Input) {
+        self.node.input(self.now, input);
+    }
+
+    pub(crate) fn request(&mut self, session: SessionId, request: Request) {
+        self.input(Input::Request { session, request });
+    }
+
+    pub(crate) fn client(&self, session: SessionId) -> &Client {
+        &self.clients[&session]
+    }
+
+    pub(crate) fn credit(&mut self, session: SessionId, bytes: u32) {
+        let client = self.clients.get_mut(&session).expect("open");
+        client.credit += i64::from(bytes);
+        self.request(session, Request::Credit { bytes });
+    }
+
+    /// Publishes to log 0 of `default`; the number comes with the answer.
+    pub(crate) fn publish(&mut self, session: SessionId, messages: &[(&str, &str)]) -> u64 {
+        self.publish_batch(session, batch(LOG, 1, messages))
+    }
+
+    pub(crate) fn publish_batch(&mut self, session: SessionId, batch: Checked<Batch>) -> u64 {
+        self.requests += 1;
+        let request = RequestId(self.requests);
+        self.request(session, Request::Publish { request, batch });
+        self.requests
+    }
+
+    pub(crate) fn add(&mut self, session: SessionId, n: u32, name: &str, start: Start) {
+        self.add_until(session, n, topic(name), start, None);
+    }
+
+    pub(crate) fn add_until(
+        &mut self,
+        session: SessionId,
+        n: u32,
+        topic: TopicHash,
+        start: Start,
+        until: Option<Until>,
+    ) {
+        self.add_in(NS, session, n, topic, start, until);
+    }
+
+    pub(crate) fn add_in(
+        &mut self,
+        namespace: NamespaceId,
+        session: SessionId,
+        n: u32,
+        topic: TopicHash,
+        start: Start,
+        until: Option<Until>,
+    ) {
+        let client = self.clients.get_mut(&session).expect("open");
+        let subscription = SubscriptionId(n);
+        let generation = client.expect(n, topic, &start);
+        let wanted = Subscribe {
+            subscription,
+            generation,
+            namespace,
+            topic,
+            start,
+            until,
+        };
+        self.request(session, Request::Add(wanted));
+    }
+
+    pub(crate) fn remove(&mut self, session: SessionId, n: u32) {
+        let subscription = SubscriptionId(n);
+        self.request(session, Request::Remove { subscription });
+    }
+
+    /// Gives a command and runs until it is answered.
+    pub(crate) fn command(&mut self, command: Command) -> Result<Outcome, Error> {
+        let id = self.begin(command);
+        self.run();
+        self.outcomes.remove(&id).expect("answered")
+    }
+
+    pub(crate) fn begin(&mut self, command: Command) -> CommandId {
+        self.commands += 1;
+        let id = CommandId(self.commands);
+        self.input(Input::Command {
+            id,
+            principal: Principal::default(),
+            command,
+        });
+        id
+    }
+
+    pub(crate) fn create(&mut self, name: &str, logs: u16) -> Result<Outcome, Error> {
+        self.command(Command::CreateNamespace {
+            name: name.to_owned(),
+            logs,
+            retention: Retention::default(),
+            durability: None,
+        })
+    }
+
+    /// Publishes one message and gives its number.
+    pub(crate) fn tell(&mut self, session: SessionId, topic: &str, payload: &str) -> Sequence {
+        let request = self.publish(session, &[(topic, payload)]);
+        self.run();
+        self.acked(session, request)
+    }
+
+    pub(crate) fn acked(&self, session: SessionId, request: u64) -> Sequence {
+        let acks = &self.client(session).acks;
+        let (_, result) = acks.iter().find(|(n, _)| *n == request).expect("answered");
+        result.as_ref().expect("stored").extent.first
+    }
+
+    pub(crate) fn refused(&self, session: SessionId, request: u64) -> &Error {
+        let acks = &self.client(session).acks;
+        let (_, result) = acks.iter().find(|(n, _)| *n == request).expect("answered");
+        &result.as_ref().expect_err("refused").error
+    }
+}
