@@ -1,9 +1,35 @@
 //! The generated `airmail.v1` API and its translation to and from the model.
+//!
+//! - [`v1`]: what prost and tonic make of `proto/airmail/v1/airmail.proto`.
+//! - [`error`]: the error table as messages and as gRPC statuses, both ways.
+//! - [`hello`]: Hello, limits and maps.
+//! - [`namespace`]: namespaces, retention, durability.
+//! - [`message`]: plain messages, encoded into batches and taken out of them.
+//! - [`publish`], [`subscribe`]: what travels on the two streams.
+//!
+//! Translation checks whatever a model type cannot hold: nothing unchecked gets past it.
 
 #![forbid(unsafe_code)]
 
+pub mod error;
+pub mod hello;
+pub mod message;
+pub mod namespace;
+pub mod publish;
+pub mod subscribe;
+
 /// The generated messages and services. Documented in `proto/airmail/v1/airmail.proto`.
-#[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
+#[allow(
+    missing_docs,
+    unreachable_pub,
+    missing_debug_implementations,
+    clippy::all,
+    clippy::pedantic,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::too_many_lines,
+    reason = "generated"
+)]
 pub mod v1 {
     tonic::include_proto!("airmail.v1");
 }

@@ -1,0 +1,227 @@
+//! The error table as messages of the API and as gRPC statuses, both ways.
+//!
+//! A status carries a `google.rpc.ErrorInfo` (reason = the error's name, domain `airmail`, metadata
+//! `code`, `field`, `value`, `limit`, `retriable`, `request_id`) and, where the node knows a delay,
+//! a `google.rpc.RetryInfo`, so that any gRPC client can act on it without reading text.
+
+use crate::v1;
+use airmail_model::{Error, ErrorCode};
+use std::time::Duration;
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt as _};
+
+/// The domain of every `google.rpc.ErrorInfo` that a node sends.
+pub const DOMAIN: &str = "airmail";
+
+#[expect(clippy::disallowed_types, reason = "tonic-types asks for it")]
+type Metadata = std::collections::HashMap<String, String>;
+
+/// An error as a message.
+#[must_use]
+pub fn error_to_proto(error: &Error) -> v1::Error {
+    let code = error.code();
+    v1::Error {
+        code: u32::from(code as u16),
+        name: code.name().to_owned(),
+        message: error.to_string(),
+        field: error.field_name().to_owned(),
+        value: error.found().to_owned(),
+        limit: error.expected().to_owned(),
+        retriable: code.retriable(),
+        retry_after_ms: error
+            .delay()
+            .map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
+    }
+}
+
+/// An error from a message. One that this version does not know becomes `INTERNAL` with the
+/// message's text as its value.
+#[must_use]
+pub fn error_from_proto(error: &v1::Error) -> Error {
+    let code = u16::try_from(error.code).ok().and_then(ErrorCode::from_u16);
+    match code.or_else(|| ErrorCode::from_name(&error.name)) {
+        Some(code) => with_facts(
+            code,
+            &error.field,
+            &error.value,
+            &error.limit,
+            error.retry_after_ms.map(Duration::from_millis),
+        ),
+        None => Error::new(ErrorCode::Internal).value(&error.message),
+    }
+}
+
+/// An error as the status of a whole call. `request_id` lets a user find it in the node's log.
+#[must_use]
+pub fn status_from_error(error: &Error, request_id: &str) -> Status {
+    let code = error.code();
+    let facts = [
+        ("code", (code as u16).to_string()),
+        ("field", error.field_name().to_owned()),
+        ("value", error.found().to_owned()),
+        ("limit", error.expected().to_owned()),
+        ("retriable", code.retriable().to_string()),
+        ("request_id", request_id.to_owned()),
+    ];
+    let known = facts.into_iter().filter(|(_, value)| !value.is_empty());
+    let mut details = ErrorDetails::new();
+    details.set_error_info(
+        code.name(),
+        DOMAIN,
+        known
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect::<Metadata>(),
+    );
+    if let Some(delay) = error.delay() {
+        details.set_retry_info(Some(delay));
+    }
+    let grpc = Code::from_i32(code.grpc() as i32);
+    Status::with_error_details(grpc, error.to_string(), details)
+}
+
+/// The error that a status carries. A status without Airmail's details was made by the transport or
+/// by something between client and node: a broken connection is `DISCONNECTED`.
+#[must_use]
+pub fn error_from_status(status: &Status) -> Error {
+    let details = status.get_error_details();
+    let known = details
+        .error_info()
+        .filter(|info| info.domain == DOMAIN)
+        .and_then(|info| Some((ErrorCode::from_name(&info.reason)?, info)));
+    let Some((code, info)) = known else {
+        return error_of_transport(status);
+    };
+    let fact = |name: &str| info.metadata.get(name).map_or("", String::as_str);
+    let delay = details.retry_info().and_then(|retry| retry.retry_delay);
+    with_facts(code, fact("field"), fact("value"), fact("limit"), delay)
+}
+
+/// The request id that a status carries, or the empty string.
+#[must_use]
+pub fn request_id_of(status: &Status) -> String {
+    let details = status.get_error_details();
+    let id = details
+        .error_info()
+        .and_then(|info| info.metadata.get("request_id"));
+    id.cloned().unwrap_or_default()
+}
+
+/// Whether tonic refused to decode a message for its size, and what it said.
+#[must_use]
+pub fn is_oversize(status: &Status) -> bool {
+    status.code() == Code::OutOfRange && status.message().contains("message length too large")
+}
+
+/// What became of a message that was larger than `frame_bytes`, in the table's terms.
+#[must_use]
+pub fn oversize_error(status_message: &str, frame_bytes: u32) -> Error {
+    let found = status_message
+        .split("found ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next())
+        .unwrap_or("more");
+    Error::new(ErrorCode::BatchTooLarge)
+        .field("request")
+        .value(format!("{found} bytes"))
+        .limit(format!("{frame_bytes} bytes"))
+}
+
+fn error_of_transport(status: &Status) -> Error {
+    let code = match status.code() {
+        Code::InvalidArgument => ErrorCode::InvalidArgument,
+        Code::OutOfRange => ErrorCode::BatchTooLarge,
+        Code::Unimplemented => ErrorCode::Unimplemented,
+        Code::Unauthenticated => ErrorCode::Unauthenticated,
+        Code::PermissionDenied => ErrorCode::PermissionDenied,
+        Code::ResourceExhausted => ErrorCode::Overloaded,
+        _ => ErrorCode::Disconnected,
+    };
+    Error::new(code).value(status.message())
+}
+
+fn with_facts(
+    code: ErrorCode,
+    field: &str,
+    value: &str,
+    limit: &str,
+    delay: Option<Duration>,
+) -> Error {
+    let error = Error::new(code).field(field).value(value).limit(limit);
+    match delay {
+        Some(delay) => error.retry_after(delay),
+        None => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(code: ErrorCode) -> Error {
+        Error::new(code)
+            .field("payload")
+            .value("2000000 bytes")
+            .limit("1048576 bytes")
+            .retry_after(Duration::from_millis(1_500))
+    }
+
+    #[test]
+    fn every_error_survives_the_message() {
+        for code in ErrorCode::ALL {
+            let error = sample(*code);
+            assert_eq!(error_from_proto(&error_to_proto(&error)), error);
+            let bare = Error::new(*code);
+            assert_eq!(error_from_proto(&error_to_proto(&bare)), bare);
+        }
+    }
+
+    #[test]
+    fn every_error_survives_the_status_and_keeps_its_request_id() {
+        for code in ErrorCode::ALL {
+            let error = sample(*code);
+            let status = status_from_error(&error, "r-17");
+            assert_eq!(status.code() as i32, code.grpc() as i32);
+            assert_eq!(error_from_status(&status), error);
+            assert_eq!(request_id_of(&status), "r-17");
+            let bare = Error::new(*code);
+            assert_eq!(error_from_status(&status_from_error(&bare, "")), bare);
+        }
+    }
+
+    #[test]
+    fn an_error_of_a_later_version_keeps_its_text() {
+        let later = v1::Error {
+            code: 9_999,
+            name: "LATER".into(),
+            message: "LATER: of tomorrow".into(),
+            ..Default::default()
+        };
+        let error = error_from_proto(&later);
+        assert_eq!(error.code(), ErrorCode::Internal);
+        assert_eq!(error.found(), "LATER: of tomorrow");
+    }
+
+    #[test]
+    fn a_broken_connection_is_disconnected() {
+        for code in [
+            Code::Unavailable,
+            Code::Unknown,
+            Code::Cancelled,
+            Code::Internal,
+        ] {
+            let error = error_from_status(&Status::new(code, "broken pipe"));
+            assert_eq!(error.code(), ErrorCode::Disconnected);
+            assert_eq!(error.found(), "broken pipe");
+        }
+    }
+
+    #[test]
+    fn an_oversize_message_names_found_and_limit() {
+        let text = "Error, decoded message length too large: found 99 bytes, the limit is: 9 bytes";
+        let status = Status::out_of_range(text);
+        assert!(is_oversize(&status));
+        let error = oversize_error(status.message(), 9);
+        assert_eq!(error.found(), "99 bytes");
+        assert_eq!(error.expected(), "9 bytes");
+    }
+}

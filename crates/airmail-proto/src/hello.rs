@@ -1,0 +1,271 @@
+//! Hello, limits and maps.
+//!
+//! A map travels as runs of slots with one owner: a namespace of one log is one run.
+
+use crate::v1;
+use airmail_model::{Error, ErrorCode, Limits, LogIndex, LogMap, MapEpoch, NamespaceId, map};
+
+/// The lowest protocol version that this build speaks.
+pub const PROTOCOL_MIN: u32 = 1;
+/// The highest protocol version that this build speaks.
+pub const PROTOCOL_MAX: u32 = 1;
+
+/// A namespace's map, with the name that its users know it by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedMap {
+    /// The namespace's name.
+    pub name: String,
+    /// Its map; the namespace's id and epoch are in it.
+    pub map: LogMap,
+}
+
+/// What a node says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// The version spoken from here on.
+    pub protocol: u32,
+    /// The node's name.
+    pub node: String,
+    /// What it accepts and sends.
+    pub limits: Limits,
+    /// Each of the namespaces asked for.
+    pub namespaces: Vec<NamedMap>,
+}
+
+/// The version to be spoken, out of what both sides can.
+///
+/// # Errors
+/// `PROTOCOL_UNSUPPORTED` naming both ranges; `UNIMPLEMENTED` for a feature or a token.
+pub fn check_client_hello(hello: &v1::ClientHello) -> Result<u32, Error> {
+    let low = hello.protocol_min.max(1);
+    let high = hello.protocol_max.max(1);
+    let spoken = high.min(PROTOCOL_MAX);
+    if low > high || spoken < low || spoken < PROTOCOL_MIN {
+        return Err(Error::new(ErrorCode::ProtocolUnsupported)
+            .field("protocol_min, protocol_max")
+            .value(format!("{low} to {high}"))
+            .limit(format!("{PROTOCOL_MIN} to {PROTOCOL_MAX}")));
+    }
+    if let Some(feature) = hello.features.first() {
+        return Err(Error::unimplemented("features").value(feature));
+    }
+    if !hello.token.is_empty() {
+        let length = format!("{} bytes", hello.token.len());
+        return Err(Error::unimplemented("token").value(length).limit("empty"));
+    }
+    Ok(spoken)
+}
+
+/// What a node says of itself, as a message.
+#[must_use]
+pub fn welcome_to_proto(welcome: &Welcome) -> v1::ServerHello {
+    let named = welcome.namespaces.iter();
+    v1::ServerHello {
+        protocol: welcome.protocol,
+        features: Vec::new(),
+        node: welcome.node.clone(),
+        limits: Some(limits_to_proto(&welcome.limits)),
+        namespaces: named
+            .map(|named| map_to_proto(&named.name, &named.map))
+            .collect(),
+    }
+}
+
+/// What a node says of itself, from a message.
+///
+/// # Errors
+/// `PROTOCOL_UNSUPPORTED` if the node chose a version that this build does not speak;
+/// `INVALID_ARGUMENT` for a map or limits that cannot be.
+pub fn welcome_from_proto(hello: &v1::ServerHello) -> Result<Welcome, Error> {
+    if !(PROTOCOL_MIN..=PROTOCOL_MAX).contains(&hello.protocol) {
+        return Err(Error::new(ErrorCode::ProtocolUnsupported)
+            .field("protocol")
+            .value(hello.protocol)
+            .limit(format!("{PROTOCOL_MIN} to {PROTOCOL_MAX}")));
+    }
+    let limits = hello.limits.as_ref();
+    let namespaces: Result<Vec<NamedMap>, Error> =
+        hello.namespaces.iter().map(map_from_proto).collect();
+    Ok(Welcome {
+        protocol: hello.protocol,
+        node: hello.node.clone(),
+        limits: limits
+            .map(limits_from_proto)
+            .transpose()?
+            .unwrap_or_default(),
+        namespaces: namespaces?,
+    })
+}
+
+/// Limits as a message.
+#[must_use]
+pub fn limits_to_proto(limits: &Limits) -> v1::Limits {
+    v1::Limits {
+        message_bytes: limits.message_bytes,
+        topic_bytes: limits.topic_bytes,
+        attributes: limits.attributes,
+        batch_bytes: limits.batch_bytes,
+        batch_records: limits.batch_records.into(),
+        frame_bytes: limits.frame_bytes,
+        credit_bytes: limits.credit_bytes,
+        unacked_bytes: limits.unacked_bytes,
+        subscriptions: limits.subscriptions,
+    }
+}
+
+/// Limits from a message.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a number of messages that no batch can have.
+pub fn limits_from_proto(limits: &v1::Limits) -> Result<Limits, Error> {
+    let batch_records = u16::try_from(limits.batch_records).map_err(|_| {
+        Error::new(ErrorCode::InvalidArgument)
+            .field("limits.batch_records")
+            .value(limits.batch_records)
+            .limit(Limits::DEFAULT.batch_records)
+    })?;
+    Ok(Limits {
+        message_bytes: limits.message_bytes,
+        topic_bytes: limits.topic_bytes,
+        attributes: limits.attributes,
+        batch_bytes: limits.batch_bytes,
+        batch_records,
+        frame_bytes: limits.frame_bytes,
+        credit_bytes: limits.credit_bytes,
+        unacked_bytes: limits.unacked_bytes,
+        subscriptions: limits.subscriptions,
+    })
+}
+
+/// A map as a message.
+#[must_use]
+pub fn map_to_proto(name: &str, map: &LogMap) -> v1::NamespaceMap {
+    let mut runs: Vec<v1::SlotRun> = Vec::new();
+    for owner in map.slots() {
+        let log = u32::from(owner.0);
+        match runs.last_mut().filter(|run| run.log == log) {
+            Some(run) => run.slots += 1,
+            None => runs.push(v1::SlotRun { slots: 1, log }),
+        }
+    }
+    v1::NamespaceMap {
+        name: name.to_owned(),
+        namespace_id: map.namespace.0,
+        epoch: map.epoch.0,
+        runs,
+    }
+}
+
+/// A map from a message.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` if its runs do not cover the slots exactly once, or name an impossible log.
+pub fn map_from_proto(named: &v1::NamespaceMap) -> Result<NamedMap, Error> {
+    let invalid = |field: &str, value: u64, limit: String| {
+        Error::new(ErrorCode::InvalidArgument)
+            .field(format!("map.runs.{field}"))
+            .value(value)
+            .limit(limit)
+    };
+    let total: u64 = named.runs.iter().map(|run| u64::from(run.slots)).sum();
+    if total != map::SLOTS as u64 {
+        return Err(invalid("slots", total, format!("{} in all", map::SLOTS)));
+    }
+    let mut slots = Vec::with_capacity(map::SLOTS);
+    for run in &named.runs {
+        let owner = u16::try_from(run.log)
+            .map_err(|_| invalid("log", run.log.into(), format!("at most {}", u16::MAX)))?;
+        slots.extend(std::iter::repeat_n(LogIndex(owner), run.slots as usize));
+    }
+    let map = LogMap::from_slots(
+        NamespaceId(named.namespace_id),
+        MapEpoch(named.epoch),
+        slots,
+    );
+    let map = map.ok_or_else(|| invalid("slots", total, map::SLOTS.to_string()))?;
+    Ok(NamedMap {
+        name: named.name.clone(),
+        map,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn welcome(logs: u16) -> Welcome {
+        let map = LogMap::even(NamespaceId(3), MapEpoch(4), LogIndex(2), logs);
+        Welcome {
+            protocol: 1,
+            node: "n1".into(),
+            limits: Limits::DEFAULT,
+            namespaces: vec![NamedMap {
+                name: "default".into(),
+                map,
+            }],
+        }
+    }
+
+    #[test]
+    fn hello_survives_with_any_number_of_logs() {
+        for logs in [1, 2, 3, 7, 1_000, 4_096] {
+            let welcome = welcome(logs);
+            let wire = welcome_to_proto(&welcome);
+            assert_eq!(wire.namespaces[0].runs.len(), usize::from(logs));
+            assert_eq!(welcome_from_proto(&wire).unwrap(), welcome);
+        }
+    }
+
+    #[test]
+    fn a_map_that_does_not_cover_the_slots_is_refused() {
+        let mut wire = welcome_to_proto(&welcome(2));
+        wire.namespaces[0].runs[0].slots -= 1;
+        let error = welcome_from_proto(&wire).unwrap_err();
+        assert_eq!(error.found(), "4095");
+        wire.namespaces[0].runs[0].slots = u32::MAX;
+        assert!(welcome_from_proto(&wire).is_err());
+    }
+
+    #[test]
+    fn a_protocol_that_is_not_spoken_names_both_ranges() {
+        let hello = v1::ClientHello {
+            protocol_min: 2,
+            protocol_max: 5,
+            ..Default::default()
+        };
+        let error = check_client_hello(&hello).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::ProtocolUnsupported);
+        assert_eq!((error.found(), error.expected()), ("2 to 5", "1 to 1"));
+    }
+
+    #[test]
+    fn zero_counts_as_version_one_and_newer_clients_step_down() {
+        assert_eq!(check_client_hello(&v1::ClientHello::default()).unwrap(), 1);
+        let newer = v1::ClientHello {
+            protocol_min: 1,
+            protocol_max: 9,
+            ..Default::default()
+        };
+        assert_eq!(check_client_hello(&newer).unwrap(), 1);
+    }
+
+    #[test]
+    fn a_token_and_a_feature_are_refused_by_name() {
+        let token = v1::ClientHello {
+            token: "secret".into(),
+            ..Default::default()
+        };
+        let error = check_client_hello(&token).unwrap_err();
+        assert_eq!(error.field_name(), "token");
+        assert!(!error.to_string().contains("secret"));
+        let feature = v1::ClientHello {
+            features: vec!["teleport".into()],
+            ..Default::default()
+        };
+        let error = check_client_hello(&feature).unwrap_err();
+        assert_eq!(
+            (error.field_name(), error.found()),
+            ("features", "teleport")
+        );
+    }
+}

@@ -1,0 +1,278 @@
+//! Plain messages: encoded into batches for clients without an SDK, and taken out of them again.
+//!
+//! The same encoder and checker as the SDK's are used, so that a message is stored in one form
+//! whoever sent it. A field that is reserved is refused by name, never ignored.
+
+use crate::v1;
+use airmail_model::batch::{AttributeValue, BatchTarget, PushError, TopicEntry};
+use airmail_model::position::LogPosition;
+use airmail_model::{
+    AppendTime, Batch, BatchEncoder, Checked, Error, ErrorCode, Extent, Incarnation, Lane, Limits,
+    LogId, LogIndex, LogMap, MapEpoch, Message, Position, Sequence, TopicName,
+};
+use std::collections::BTreeMap;
+
+/// A message to be published, from its message.
+///
+/// # Errors
+/// `TOPIC_INVALID`, `ATTRIBUTES_INVALID`, and `UNIMPLEMENTED` for each reserved field in use.
+pub fn message_from_proto(message: v1::Message, limits: &Limits) -> Result<Message, Error> {
+    refuse_reserved(&message)?;
+    let mut attributes = Vec::with_capacity(message.attributes.len());
+    for (key, attribute) in message.attributes {
+        let Some(value) = attribute.value else {
+            return Err(Error::new(ErrorCode::AttributesInvalid)
+                .field("attributes")
+                .value(format!("{key} without a value"))
+                .limit("text, integer, float or boolean"));
+        };
+        attributes.push((key, attribute_from_proto(value)));
+    }
+    Ok(Message {
+        topic: TopicName::new(&message.topic, limits)?,
+        payload: message.payload,
+        attributes,
+        key: None,
+        ttl_ms: None,
+        deliver_at: None,
+        version: None,
+        audience: Vec::new(),
+    })
+}
+
+fn refuse_reserved(message: &v1::Message) -> Result<(), Error> {
+    let reserved = [
+        ("lane", message.lane != v1::Lane::Normal as i32),
+        ("key", message.key.is_some()),
+        ("ttl_ms", message.ttl_ms.is_some()),
+        ("deliver_at_us", message.deliver_at_us.is_some()),
+        ("version", message.version.is_some()),
+        ("audience", !message.audience.is_empty()),
+    ];
+    match reserved.into_iter().find(|(_, used)| *used) {
+        Some((field, _)) => Err(Error::unimplemented(field)),
+        None => Ok(()),
+    }
+}
+
+/// A message to be published, as a message. Fields that the API reserves are kept.
+#[must_use]
+pub fn message_to_proto(message: &Message) -> v1::Message {
+    let attributes = message.attributes.iter();
+    v1::Message {
+        topic: message.topic.as_str().to_owned(),
+        payload: message.payload.clone(),
+        attributes: attributes
+            .map(|(key, value)| (key.clone(), attribute_to_proto(value)))
+            .collect(),
+        lane: v1::Lane::Normal.into(),
+        key: message.key.clone(),
+        ttl_ms: message.ttl_ms,
+        deliver_at_us: message.deliver_at,
+        version: message.version,
+        audience: message.audience.clone(),
+    }
+}
+
+/// An attribute's value as a message.
+#[must_use]
+pub fn attribute_to_proto(value: &AttributeValue) -> v1::Attribute {
+    use v1::attribute::Value;
+    v1::Attribute {
+        value: Some(match value {
+            AttributeValue::String(text) => Value::Text(text.clone()),
+            AttributeValue::Integer(number) => Value::Integer(*number),
+            AttributeValue::Float(number) => Value::Float(*number),
+            AttributeValue::Bool(flag) => Value::Boolean(*flag),
+        }),
+    }
+}
+
+/// An attribute's value from a message.
+#[must_use]
+pub fn attribute_from_proto(value: v1::attribute::Value) -> AttributeValue {
+    use v1::attribute::Value;
+    match value {
+        Value::Text(text) => AttributeValue::String(text),
+        Value::Integer(number) => AttributeValue::Integer(number),
+        Value::Float(number) => AttributeValue::Float(number),
+        Value::Boolean(flag) => AttributeValue::Bool(flag),
+    }
+}
+
+/// Encodes plain messages into as few batches as the map and the limits allow, in order of log.
+/// Messages of one topic keep their order.
+///
+/// # Errors
+/// The first message's refusal: nothing is encoded then.
+pub fn messages_to_batches(
+    map: &LogMap,
+    messages: Vec<v1::Message>,
+    time_us: i64,
+    limits: &Limits,
+) -> Result<Vec<Checked<Batch>>, Error> {
+    if messages.is_empty() {
+        return Err(Error::new(ErrorCode::InvalidArgument)
+            .field("messages")
+            .value("none")
+            .limit("at least 1"));
+    }
+    let mut encoders: BTreeMap<LogIndex, BatchEncoder> = BTreeMap::new();
+    let mut batches = Vec::new();
+    for message in messages {
+        let message = message_from_proto(message, limits)?;
+        let log = map.log(message.topic.hash(map.namespace), Lane::Normal);
+        let encoder = encoders
+            .entry(log.index)
+            .or_insert_with(|| BatchEncoder::new(map.namespace));
+        match encoder.push(&message, time_us, limits) {
+            Ok(()) => {}
+            Err(PushError::Refused(error)) => return Err(error),
+            Err(PushError::Full) => {
+                batches.push(encoder.finish(&target(map, log, time_us)));
+                encoder
+                    .push(&message, time_us, limits)
+                    .map_err(refusal_by_an_empty_batch)?;
+            }
+        }
+    }
+    for (index, mut encoder) in encoders {
+        let log = LogId {
+            namespace: map.namespace,
+            lane: Lane::Normal,
+            index,
+        };
+        batches.push(encoder.finish(&target(map, log, time_us)));
+    }
+    Ok(batches)
+}
+
+fn target(map: &LogMap, log: LogId, producer_time: i64) -> BatchTarget {
+    BatchTarget {
+        log,
+        epoch: map.epoch,
+        producer: None,
+        producer_time,
+    }
+}
+
+fn refusal_by_an_empty_batch(error: PushError) -> Error {
+    match error {
+        PushError::Refused(error) => error,
+        PushError::Full => Error::new(ErrorCode::MessageTooLarge).field("message"),
+    }
+}
+
+/// Where a delivered batch stands: what a plain message needs beside its own bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// The log.
+    pub log: LogId,
+    /// The log's life.
+    pub incarnation: Incarnation,
+    /// The epoch of the namespace's map.
+    pub epoch: MapEpoch,
+    /// The number of a record with index 0.
+    pub base: Sequence,
+    /// When the batch was appended.
+    pub appended: AppendTime,
+}
+
+impl Placed {
+    /// The position that goes on at `next`, as text.
+    #[must_use]
+    pub fn position(&self, next: Sequence) -> String {
+        position_of(self.log, self.incarnation, self.epoch, next).to_string()
+    }
+}
+
+/// The position of a subscription to a topic of one log.
+#[must_use]
+pub fn position_of(
+    log: LogId,
+    incarnation: Incarnation,
+    epoch: MapEpoch,
+    next: Sequence,
+) -> Position {
+    Position {
+        namespace: log.namespace,
+        epoch,
+        logs: vec![LogPosition {
+            log,
+            incarnation,
+            next,
+        }],
+    }
+}
+
+/// The messages of a batch whose numbers lie in `covers`, and that `wanted` takes by their topic
+/// and number.
+pub fn stored_messages(
+    batch: &Batch,
+    placed: &Placed,
+    covers: Extent,
+    mut wanted: impl FnMut(TopicEntry<'_>, Sequence) -> bool,
+) -> Vec<v1::StoredMessage> {
+    let mut messages = Vec::with_capacity(batch.records().into());
+    for record in batch.iter() {
+        let sequence = placed.base.plus(record.index.into());
+        let topic = TopicEntry {
+            hash: record.topic_hash,
+            name: record.topic_name,
+        };
+        if !covers.contains(sequence) || !wanted(topic, sequence) {
+            continue;
+        }
+        let attributes = record.attributes;
+        messages.push(v1::StoredMessage {
+            topic: record.topic_name.to_owned(),
+            payload: record.payload.clone(),
+            attributes: attributes
+                .map(|(key, value)| (key.to_owned(), attribute_to_proto(&value)))
+                .collect(),
+            lane: lane_to_proto(placed.log.lane).into(),
+            sequence: sequence.0,
+            appended_at_us: placed.appended.0,
+            position: placed.position(sequence.plus(1)),
+        });
+    }
+    messages
+}
+
+/// A lane as a message.
+#[must_use]
+pub fn lane_to_proto(lane: Lane) -> v1::Lane {
+    match lane {
+        Lane::Normal => v1::Lane::Normal,
+        Lane::High => v1::Lane::High,
+    }
+}
+
+/// A log as a message.
+#[must_use]
+pub fn log_to_proto(log: LogId) -> v1::Log {
+    v1::Log {
+        namespace_id: log.namespace.0,
+        lane: lane_to_proto(log.lane).into(),
+        index: log.index.0.into(),
+    }
+}
+
+/// A log from a message.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` if it is absent, or has a lane or index that cannot be.
+pub fn log_from_proto(log: Option<&v1::Log>) -> Result<LogId, Error> {
+    let invalid = |field: &str| Error::new(ErrorCode::InvalidArgument).field(field);
+    let log = log.ok_or_else(|| invalid("log"))?;
+    let lane = u8::try_from(log.lane).ok().and_then(Lane::from_u8);
+    let index = u16::try_from(log.index);
+    Ok(LogId {
+        namespace: airmail_model::NamespaceId(log.namespace_id),
+        lane: lane.ok_or_else(|| invalid("log.lane").value(log.lane))?,
+        index: LogIndex(index.map_err(|_| invalid("log.index").value(log.index))?),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! What travels on a publish stream: batches up, acks and maps down.
+
+use crate::error::{error_from_proto, error_to_proto};
+use crate::hello::{NamedMap, map_from_proto, map_to_proto};
+use crate::namespace::{durability_from_proto, durability_to_proto};
+use crate::v1;
+use airmail_model::frame::{Ack, Refused, RequestId};
+use airmail_model::{AppendTime, Batch, Checked, Durability, Error, Extent, Sequence};
+
+/// A batch to be stored, as a message.
+#[must_use]
+pub fn batch_to_proto(request: RequestId, batch: &Checked<Batch>) -> v1::PublishBatch {
+    v1::PublishBatch {
+        request: request.0,
+        body: Some(v1::publish_batch::Body::Batch(batch.bytes().clone())),
+        namespace: String::new(),
+    }
+}
+
+/// An ack as a message. A stale map's answer carries the present map, under the name that
+/// `name_of` gives it.
+pub fn ack_to_proto(
+    request: RequestId,
+    result: &Result<Ack, Refused>,
+    name_of: impl FnOnce(airmail_model::NamespaceId) -> String,
+) -> v1::Ack {
+    match result {
+        Ok(ack) => v1::Ack {
+            request: request.0,
+            first: ack.extent.first.0,
+            last: ack.extent.last.0,
+            appended_at_us: ack.appended.0,
+            held: durability_to_proto(ack.held).into(),
+            copies: ack.copies.into(),
+            duplicate: ack.duplicate,
+            exact: ack.exact,
+            error: None,
+            map: None,
+        },
+        Err(refused) => v1::Ack {
+            request: request.0,
+            error: Some(error_to_proto(&refused.error)),
+            map: refused
+                .map
+                .as_ref()
+                .map(|map| map_to_proto(&name_of(map.namespace), map)),
+            ..Default::default()
+        },
+    }
+}
+
+/// An ack from a message.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a map, durability or number of copies that a node never sends.
+pub fn ack_from_proto(ack: &v1::Ack) -> Result<(RequestId, Result<Ack, Refused>), Error> {
+    let request = RequestId(ack.request);
+    if let Some(error) = &ack.error {
+        let map = ack.map.as_ref().map(map_from_proto).transpose()?;
+        let refused = Refused {
+            error: error_from_proto(error),
+            map: map.map(|named| named.map),
+        };
+        return Ok((request, Err(refused)));
+    }
+    let held = durability_from_proto(ack.held)?.unwrap_or(Durability::Memory);
+    let extent = Extent {
+        first: Sequence(ack.first),
+        last: Sequence(ack.last.max(ack.first)),
+    };
+    let ack = Ack {
+        extent,
+        appended: AppendTime(ack.appended_at_us),
+        held,
+        copies: u8::try_from(ack.copies).unwrap_or(u8::MAX),
+        duplicate: ack.duplicate,
+        exact: ack.exact,
+    };
+    Ok((request, Ok(ack)))
+}
+
+/// Maps asked for, as a message: those found, and an error for each that was not.
+#[must_use]
+pub fn maps_to_proto(found: &[NamedMap], missing: &[Error]) -> v1::Maps {
+    v1::Maps {
+        namespaces: found
+            .iter()
+            .map(|named| map_to_proto(&named.name, &named.map))
+            .collect(),
+        errors: missing.iter().map(error_to_proto).collect(),
+    }
+}
+
+/// Maps asked for, from a message.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a map that cannot be.
+pub fn maps_from_proto(maps: &v1::Maps) -> Result<(Vec<NamedMap>, Vec<Error>), Error> {
+    let found: Result<Vec<NamedMap>, Error> = maps.namespaces.iter().map(map_from_proto).collect();
+    Ok((found?, maps.errors.iter().map(error_from_proto).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use airmail_model::{ErrorCode, LogIndex, LogMap, MapEpoch, NamespaceId};
+
+    #[test]
+    fn an_ack_survives() {
+        let ack = Ack {
+            extent: Extent::starting_at(Sequence(17), 4),
+            appended: AppendTime(99),
+            held: Durability::Os,
+            copies: 1,
+            duplicate: true,
+            exact: true,
+        };
+        let wire = ack_to_proto(RequestId(5), &Ok(ack), |_| String::new());
+        assert_eq!(ack_from_proto(&wire).unwrap(), (RequestId(5), Ok(ack)));
+    }
+
+    #[test]
+    fn a_stale_maps_refusal_survives_with_the_new_map() {
+        let refused = Refused {
+            error: Error::new(ErrorCode::MapStale)
+                .field("map_epoch")
+                .value(1)
+                .limit(2),
+            map: Some(LogMap::even(NamespaceId(1), MapEpoch(2), LogIndex(0), 3)),
+        };
+        let wire = ack_to_proto(RequestId(6), &Err(refused.clone()), |_| "default".into());
+        assert_eq!(wire.map.as_ref().unwrap().name, "default");
+        assert_eq!(ack_from_proto(&wire).unwrap(), (RequestId(6), Err(refused)));
+    }
+}

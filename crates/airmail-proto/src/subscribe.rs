@@ -1,0 +1,151 @@
+//! What travels on a subscribe stream: subscriptions and credit up, deliveries and what belongs to
+//! them down.
+
+mod replies;
+
+pub use replies::{
+    FromNode, delivery_from_proto, delivery_to_proto, gap_from_proto, gap_to_proto,
+    place_from_proto, place_to_proto, reply_from_proto, reply_to_proto, status_to_proto,
+};
+
+use crate::namespace::namespace_or_default;
+use crate::v1;
+use airmail_model::frame::{
+    DELIVERY_OVERHEAD_BYTES, Delivered, Generation, Start, Subscribe, SubscriptionId, Until,
+};
+use airmail_model::{
+    AppendTime, Error, ErrorCode, Limits, NamespaceId, Position, Sequence, TopicName,
+};
+
+/// What a delivery takes of the credit.
+#[must_use]
+pub fn cost_of(body: &Delivered) -> u32 {
+    u32::try_from(body.len())
+        .unwrap_or(u32::MAX)
+        .saturating_add(DELIVERY_OVERHEAD_BYTES)
+}
+
+/// A subscription as asked for, from a message; `id_of` knows the namespaces.
+///
+/// # Errors
+/// `TOPIC_INVALID`, `NAMESPACE_NOT_FOUND`, `POSITION_INVALID`, and `UNIMPLEMENTED` for a name or a
+/// filter.
+pub fn subscribe_from_proto(
+    add: &v1::Add,
+    limits: &Limits,
+    id_of: impl FnOnce(&str) -> Option<NamespaceId>,
+) -> Result<Subscribe, Error> {
+    if !add.name.is_empty() {
+        return Err(Error::unimplemented("name").value(&add.name).limit("empty"));
+    }
+    if !add.filter.is_empty() {
+        return Err(Error::unimplemented("filter")
+            .value(&add.filter)
+            .limit("empty"));
+    }
+    TopicName::check(&add.topic, limits)?;
+    let name = namespace_or_default(&add.namespace);
+    let namespace = id_of(name).ok_or_else(|| namespace_not_found(name))?;
+    Ok(Subscribe {
+        subscription: SubscriptionId(add.subscription),
+        generation: Generation(add.generation),
+        namespace,
+        topic: TopicName::hash_of(namespace, &add.topic),
+        start: start_from_proto(add.start.as_ref())?.unwrap_or_default(),
+        until: None,
+    })
+}
+
+/// The error for a namespace that is not there.
+#[must_use]
+pub fn namespace_not_found(name: &str) -> Error {
+    Error::new(ErrorCode::NamespaceNotFound)
+        .field("namespace")
+        .value(name)
+}
+
+/// A start from a message; `None` where there is none.
+///
+/// # Errors
+/// `POSITION_INVALID` for a position that cannot be read.
+pub fn start_from_proto(start: Option<&v1::Start>) -> Result<Option<Start>, Error> {
+    let Some(at) = start.and_then(|start| start.at.as_ref()) else {
+        return Ok(None);
+    };
+    Ok(Some(match at {
+        v1::start::At::Latest(_) => Start::Latest,
+        v1::start::At::Earliest(_) => Start::Earliest,
+        v1::start::At::Sequence(sequence) => Start::Sequence(Sequence(*sequence)),
+        v1::start::At::TimeUs(time) => Start::Time(AppendTime(*time)),
+        v1::start::At::Position(text) => Start::Position(text.parse::<Position>()?),
+    }))
+}
+
+/// Where a look into history ends, from a message. Absent: the end as it is now.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a start that is no end.
+pub fn until_from_proto(until: Option<&v1::Start>) -> Result<Until, Error> {
+    let Some(at) = until.and_then(|until| until.at.as_ref()) else {
+        return Ok(Until::Now);
+    };
+    let found = match at {
+        v1::start::At::Sequence(sequence) => return Ok(Until::Sequence(Sequence(*sequence))),
+        v1::start::At::TimeUs(time) => return Ok(Until::Time(AppendTime(*time))),
+        v1::start::At::Latest(_) => "latest",
+        v1::start::At::Earliest(_) => "earliest",
+        v1::start::At::Position(_) => "position",
+    };
+    Err(Error::new(ErrorCode::InvalidArgument)
+        .field("until")
+        .value(found)
+        .limit("sequence or time_us"))
+}
+
+/// A subscription as asked for, as a message. Names are the caller's: a [`Subscribe`] has none.
+#[must_use]
+pub fn subscribe_to_proto(
+    subscribe: &Subscribe,
+    namespace: &str,
+    topic: &str,
+    batches: bool,
+) -> v1::Add {
+    v1::Add {
+        subscription: subscribe.subscription.0,
+        generation: subscribe.generation.0,
+        namespace: namespace.to_owned(),
+        topic: topic.to_owned(),
+        start: Some(start_to_proto(&subscribe.start)),
+        batches,
+        name: String::new(),
+        filter: String::new(),
+    }
+}
+
+/// A start as a message.
+#[must_use]
+pub fn start_to_proto(start: &Start) -> v1::Start {
+    v1::Start {
+        at: Some(match start {
+            Start::Latest => v1::start::At::Latest(true),
+            Start::Earliest => v1::start::At::Earliest(true),
+            Start::Sequence(sequence) => v1::start::At::Sequence(sequence.0),
+            Start::Time(time) => v1::start::At::TimeUs(time.0),
+            Start::Position(position) => v1::start::At::Position(position.to_string()),
+        }),
+    }
+}
+
+/// The end of a look into history as a message; `None` for the end as it is now.
+#[must_use]
+pub fn until_to_proto(until: Until) -> Option<v1::Start> {
+    let at = match until {
+        Until::Now => return None,
+        Until::Sequence(sequence) => v1::start::At::Sequence(sequence.0),
+        Until::Time(time) => v1::start::At::TimeUs(time.0),
+    };
+    Some(v1::Start { at: Some(at) })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,303 @@
+//! What a node says on a subscribe stream, both ways.
+
+use super::cost_of;
+use crate::error::{error_from_proto, error_to_proto};
+use crate::hello::{Welcome, welcome_from_proto};
+use crate::message::{log_from_proto, log_to_proto, position_of};
+use crate::v1;
+use airmail_model::frame::{
+    Channel, Delivered, GapReason, Generation, Reply, State, SubscriptionId,
+};
+use airmail_model::{
+    AppendTime, Batch, Checked, Error, ErrorCode, Incarnation, LogId, MapEpoch, NamespaceId,
+    Sequence,
+};
+use bytes::Bytes;
+
+/// A delivery as a message, in the stored format.
+#[must_use]
+pub fn delivery_to_proto(
+    channel: Channel,
+    log: LogId,
+    (previous, last): (Sequence, Sequence),
+    (base, appended): (Sequence, AppendTime),
+    body: &Delivered,
+) -> v1::Delivery {
+    v1::Delivery {
+        detached: channel_to_proto(channel),
+        log: Some(log_to_proto(log)),
+        previous: previous.0,
+        last: last.0,
+        base: base.0,
+        appended_at_us: appended.0,
+        cost: cost_of(body),
+        body: Some(v1::delivery::Body::Batch(body.to_bytes())),
+    }
+}
+
+/// A gap as a message.
+#[must_use]
+pub fn gap_to_proto(
+    channel: Channel,
+    log: LogId,
+    (previous, last): (Sequence, Sequence),
+    why: GapReason,
+) -> v1::Gap {
+    let reason = match why {
+        GapReason::Unused => v1::GapReason::Unused,
+        GapReason::Retention => v1::GapReason::Retention,
+        GapReason::Expiry => v1::GapReason::Expiry,
+        GapReason::Loss => v1::GapReason::Loss,
+    };
+    v1::Gap {
+        detached: channel_to_proto(channel),
+        log: Some(log_to_proto(log)),
+        previous: previous.0,
+        last: last.0,
+        reason: reason.into(),
+    }
+}
+
+/// A place in a log, in one of its lives, as a message; `epoch` is that of the namespace's map.
+#[must_use]
+pub fn place_to_proto(
+    log: LogId,
+    incarnation: Incarnation,
+    next: Sequence,
+    epoch: MapEpoch,
+) -> v1::At {
+    v1::At {
+        log: Some(log_to_proto(log)),
+        incarnation: incarnation.0,
+        next: next.0,
+        epoch: epoch.0,
+        position: position_of(log, incarnation, epoch, next).to_string(),
+    }
+}
+
+/// A place in a log from a message: the log, its life, and the epoch of the namespace's map.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a log that cannot be.
+pub fn place_from_proto(at: &v1::At) -> Result<(LogId, Incarnation, MapEpoch), Error> {
+    let log = log_from_proto(at.log.as_ref())?;
+    Ok((log, Incarnation(at.incarnation), MapEpoch(at.epoch)))
+}
+
+/// A subscription's state as a message. `epoch` is that of the namespace's map.
+#[must_use]
+pub fn status_to_proto(
+    subscription: SubscriptionId,
+    generation: Generation,
+    state: &State,
+    epoch: MapEpoch,
+) -> v1::Status {
+    use v1::status::State as Wire;
+    let at = |log, incarnation, next| place_to_proto(log, incarnation, next, epoch);
+    let state = match state {
+        State::Live {
+            log,
+            incarnation,
+            next,
+        } => Wire::Live(at(*log, *incarnation, *next)),
+        State::Detached {
+            log,
+            incarnation,
+            next,
+        } => Wire::Detached(at(*log, *incarnation, *next)),
+        State::Complete { next } => Wire::Complete(next.0),
+        State::Removed => Wire::Removed(true),
+        State::Failed(error) => Wire::Failed(error_to_proto(error)),
+    };
+    v1::Status {
+        subscription: subscription.0,
+        generation: generation.0,
+        state: Some(state),
+    }
+}
+
+/// Anything that a node says on a subscribe stream in the stored format, as a message. `epoch_of`
+/// knows the namespaces' maps. Acks have no place on this stream: `None`.
+pub fn reply_to_proto(
+    reply: &Reply,
+    epoch_of: impl FnOnce(NamespaceId) -> MapEpoch,
+) -> Option<v1::SubscribeResponse> {
+    use v1::subscribe_response::Kind;
+    let kind = match reply {
+        Reply::Acked { .. } => return None,
+        Reply::Delivery {
+            channel,
+            log,
+            previous,
+            last,
+            base,
+            appended,
+            body,
+        } => Kind::Delivery(delivery_to_proto(
+            *channel,
+            *log,
+            (*previous, *last),
+            (*base, *appended),
+            body,
+        )),
+        Reply::Gap {
+            channel,
+            log,
+            previous,
+            last,
+            why,
+        } => Kind::Gap(gap_to_proto(*channel, *log, (*previous, *last), *why)),
+        Reply::Mark {
+            log,
+            previous,
+            next,
+        } => Kind::Mark(v1::Mark {
+            log: Some(log_to_proto(*log)),
+            previous: previous.0,
+            next: next.0,
+        }),
+        Reply::Status {
+            subscription,
+            generation,
+            state,
+        } => {
+            let epoch = match state {
+                State::Live { log, .. } | State::Detached { log, .. } => epoch_of(log.namespace),
+                _ => MapEpoch(0),
+            };
+            Kind::Status(status_to_proto(*subscription, *generation, state, epoch))
+        }
+    };
+    Some(v1::SubscribeResponse { kind: Some(kind) })
+}
+
+/// What a node says on a subscribe stream, as the SDK takes it.
+#[derive(Clone, Debug)]
+pub enum FromNode {
+    /// The answer to Hello.
+    Welcome(Welcome),
+    /// Anything else.
+    Reply(Reply),
+}
+
+/// What a node says on a subscribe stream, from a message. Batches are checked
+/// to the last byte.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for what a node never sends, or what the check of a batch says.
+pub fn reply_from_proto(response: v1::SubscribeResponse) -> Result<FromNode, Error> {
+    use v1::subscribe_response::Kind;
+    let kind = response.kind.ok_or_else(|| absent("kind"))?;
+    Ok(FromNode::Reply(match kind {
+        Kind::Hello(hello) => return Ok(FromNode::Welcome(welcome_from_proto(&hello)?)),
+        Kind::Delivery(delivery) => delivery_from_proto(delivery)?,
+        Kind::Gap(gap) => gap_from_proto(&gap)?,
+        Kind::Mark(mark) => Reply::Mark {
+            log: log_from_proto(mark.log.as_ref())?,
+            previous: Sequence(mark.previous),
+            next: Sequence(mark.next),
+        },
+        Kind::Status(status) => Reply::Status {
+            subscription: SubscriptionId(status.subscription),
+            generation: Generation(status.generation),
+            state: state_from_proto(status.state)?,
+        },
+    }))
+}
+
+/// A delivery in the stored format, from a message.
+///
+/// # Errors
+/// As [`reply_from_proto`]; `INVALID_ARGUMENT` for a delivery of plain messages.
+pub fn delivery_from_proto(delivery: v1::Delivery) -> Result<Reply, Error> {
+    let Some(v1::delivery::Body::Batch(bytes)) = delivery.body else {
+        return Err(absent("delivery.batch"));
+    };
+    Ok(Reply::Delivery {
+        channel: channel_from_proto(delivery.detached.as_ref()),
+        log: log_from_proto(delivery.log.as_ref())?,
+        previous: Sequence(delivery.previous),
+        last: Sequence(delivery.last),
+        base: Sequence(delivery.base),
+        appended: AppendTime(delivery.appended_at_us),
+        body: Delivered::Whole(check_delivered(bytes)?),
+    })
+}
+
+/// What a node delivers may be a slice; every checksum must hold.
+fn check_delivered(bytes: Bytes) -> Result<Checked<Batch>, Error> {
+    let (batch, damaged) = Batch::check_stored(bytes)?;
+    match damaged.first() {
+        None => Ok(batch),
+        Some(record) => Err(Error::new(ErrorCode::BatchMalformed)
+            .field(format!("batch.record[{record}].body_crc"))
+            .value("does not match")),
+    }
+}
+
+/// A gap from a message. A reason that this version does not know counts as loss.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for a log that cannot be.
+pub fn gap_from_proto(gap: &v1::Gap) -> Result<Reply, Error> {
+    let why = match v1::GapReason::try_from(gap.reason) {
+        Ok(v1::GapReason::Unused) => GapReason::Unused,
+        Ok(v1::GapReason::Retention) => GapReason::Retention,
+        Ok(v1::GapReason::Expiry) => GapReason::Expiry,
+        Ok(v1::GapReason::Loss | v1::GapReason::Unspecified) | Err(_) => GapReason::Loss,
+    };
+    Ok(Reply::Gap {
+        channel: channel_from_proto(gap.detached.as_ref()),
+        log: log_from_proto(gap.log.as_ref())?,
+        previous: Sequence(gap.previous),
+        last: Sequence(gap.last),
+        why,
+    })
+}
+
+fn state_from_proto(state: Option<v1::status::State>) -> Result<State, Error> {
+    use v1::status::State as Wire;
+    Ok(match state.ok_or_else(|| absent("status.state"))? {
+        Wire::Live(at) => State::Live {
+            log: log_from_proto(at.log.as_ref())?,
+            incarnation: Incarnation(at.incarnation),
+            next: Sequence(at.next),
+        },
+        Wire::Detached(at) => State::Detached {
+            log: log_from_proto(at.log.as_ref())?,
+            incarnation: Incarnation(at.incarnation),
+            next: Sequence(at.next),
+        },
+        Wire::Complete(next) => State::Complete {
+            next: Sequence(next),
+        },
+        Wire::Removed(_) => State::Removed,
+        Wire::Failed(error) => State::Failed(error_from_proto(&error)),
+    })
+}
+
+fn channel_to_proto(channel: Channel) -> Option<v1::Detached> {
+    match channel {
+        Channel::Live => None,
+        Channel::Detached(subscription, generation) => Some(v1::Detached {
+            subscription: subscription.0,
+            generation: generation.0,
+        }),
+    }
+}
+
+fn channel_from_proto(detached: Option<&v1::Detached>) -> Channel {
+    match detached {
+        None => Channel::Live,
+        Some(detached) => Channel::Detached(
+            SubscriptionId(detached.subscription),
+            Generation(detached.generation),
+        ),
+    }
+}
+
+fn absent(field: &str) -> Error {
+    Error::new(ErrorCode::InvalidArgument)
+        .field(field)
+        .value("absent")
+}

@@ -1,0 +1,143 @@
+use super::*;
+use crate::message::position_of;
+use airmail_model::frame::{Channel, GapReason, Reply, State};
+use airmail_model::{Incarnation, Lane, LogId, LogIndex, MapEpoch};
+
+const LOG: LogId = LogId {
+    namespace: NamespaceId(4),
+    lane: Lane::Normal,
+    index: LogIndex(3),
+};
+
+fn there_and_back(reply: &Reply) -> Reply {
+    let wire = reply_to_proto(reply, |_| MapEpoch(7)).unwrap();
+    match reply_from_proto(wire).unwrap() {
+        FromNode::Reply(reply) => reply,
+        FromNode::Welcome(_) => panic!("a reply became a Hello"),
+    }
+}
+
+#[test]
+fn every_gap_survives_on_every_channel() {
+    for why in [
+        GapReason::Unused,
+        GapReason::Retention,
+        GapReason::Expiry,
+        GapReason::Loss,
+    ] {
+        for channel in [
+            Channel::Live,
+            Channel::Detached(SubscriptionId(0), Generation(9)),
+        ] {
+            let gap = Reply::Gap {
+                channel,
+                log: LOG,
+                previous: Sequence(3),
+                last: Sequence(9),
+                why,
+            };
+            assert_eq!(format!("{:?}", there_and_back(&gap)), format!("{gap:?}"));
+        }
+    }
+}
+
+#[test]
+fn every_state_survives() {
+    let (incarnation, next) = (Incarnation(5), Sequence(8));
+    let states = [
+        State::Live {
+            log: LOG,
+            incarnation,
+            next,
+        },
+        State::Detached {
+            log: LOG,
+            incarnation,
+            next,
+        },
+        State::Complete { next },
+        State::Removed,
+        State::Failed(namespace_not_found("nowhere")),
+    ];
+    for state in states {
+        let status = Reply::Status {
+            subscription: SubscriptionId(2),
+            generation: Generation(6),
+            state,
+        };
+        assert_eq!(
+            format!("{:?}", there_and_back(&status)),
+            format!("{status:?}")
+        );
+    }
+}
+
+#[test]
+fn a_mark_survives() {
+    let mark = Reply::Mark {
+        log: LOG,
+        previous: Sequence(3),
+        next: Sequence(9),
+    };
+    assert_eq!(format!("{:?}", there_and_back(&mark)), format!("{mark:?}"));
+}
+
+#[test]
+fn a_subscription_survives_with_every_start() {
+    let position = position_of(LOG, Incarnation(1), MapEpoch(2), Sequence(3));
+    for start in [
+        Start::Latest,
+        Start::Earliest,
+        Start::Sequence(Sequence(12)),
+        Start::Time(AppendTime(13)),
+        Start::Position(position),
+    ] {
+        let subscribe = Subscribe {
+            subscription: SubscriptionId(1),
+            generation: Generation(2),
+            namespace: NamespaceId(4),
+            topic: TopicName::hash_of(NamespaceId(4), "a"),
+            start,
+            until: None,
+        };
+        let wire = subscribe_to_proto(&subscribe, "logs", "a", true);
+        let back = subscribe_from_proto(&wire, &Limits::DEFAULT, |name| {
+            (name == "logs").then_some(NamespaceId(4))
+        });
+        assert_eq!(back.unwrap(), subscribe);
+    }
+}
+
+#[test]
+fn what_is_reserved_is_refused_by_name() {
+    let add = v1::Add {
+        topic: "a".into(),
+        ..Default::default()
+    };
+    let filter = v1::Add {
+        filter: "x > 1".into(),
+        ..add.clone()
+    };
+    let name = v1::Add {
+        name: "mine".into(),
+        ..add
+    };
+    for (add, field) in [(filter, "filter"), (name, "name")] {
+        let error = subscribe_from_proto(&add, &Limits::DEFAULT, |_| Some(NamespaceId(1)));
+        let error = error.unwrap_err();
+        assert_eq!(error.code(), ErrorCode::Unimplemented);
+        assert_eq!(error.field_name(), field);
+    }
+}
+
+#[test]
+fn latest_is_no_end_of_a_history() {
+    let until = start_to_proto(&Start::Latest);
+    let error = until_from_proto(Some(&until)).unwrap_err();
+    assert_eq!((error.field_name(), error.found()), ("until", "latest"));
+    for until in [Until::Sequence(Sequence(4)), Until::Time(AppendTime(5))] {
+        let back = until_from_proto(until_to_proto(until).as_ref());
+        assert_eq!(back.unwrap(), until);
+    }
+    assert_eq!(until_from_proto(None).unwrap(), Until::Now);
+}
