@@ -1,1 +1,15 @@
 //! The SDK's core, without I/O: what a publisher and a subscriber decide, as state machines.
+//!
+//! Both take what happened (`reply`, `connected`, `disconnected`, the time) and give what is to be
+//! sent. Time is an argument and randomness is a seed, so a run can be had again exactly.
+
+pub mod backoff;
+pub mod producer;
+pub mod subscriber;
+
+pub use backoff::{Backoff, BackoffConfig};
+pub use producer::{Producer, ProducerConfig, ProducerOutput, PublishError, Settled, Ticket};
+pub use subscriber::{
+    Arrived, Event, GapSeen, Subscriber, SubscriberConfig, SubscriberOutput, SubscriptionKey,
+    Wanted,
+};

@@ -1,1 +1,76 @@
-//! client
+//! The Rust SDK for Airmail.
+//!
+//! Two layers. [`core`] decides: what to batch, when to send again, which delivery is a duplicate,
+//! where to go on. It has no I/O, no clock and no async runtime, so the simulator drives the very
+//! code that users run. The other, behind the feature `grpc` (on by default), is the client that
+//! talks to a node: begin at [`Client`].
+//!
+//! ```no_run
+//! # #[cfg(feature = "grpc")]
+//! # async fn example() -> Result<(), airmail_model::Error> {
+//! use airmail_client::{Client, Item};
+//!
+//! let client = Client::connect("airmail://127.0.0.1:7400").await?;
+//! let mut news = client.subscribe("news").open().await?;
+//! let published = client.publish("news", "hello").attribute("lang", "en").await?;
+//! if let Some(Item::Message(message)) = news.next().await? {
+//!     assert_eq!(message.sequence, published.sequence);
+//! }
+//! client.close().await
+//! # }
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod core;
+
+#[cfg(feature = "grpc")]
+mod address;
+#[cfg(feature = "grpc")]
+mod admin;
+#[cfg(feature = "grpc")]
+mod builder;
+#[cfg(feature = "grpc")]
+mod client;
+#[cfg(feature = "grpc")]
+mod clock;
+#[cfg(feature = "grpc")]
+mod history;
+#[cfg(feature = "grpc")]
+mod nodes;
+#[cfg(feature = "grpc")]
+mod publisher;
+#[cfg(feature = "grpc")]
+mod received;
+#[cfg(feature = "grpc")]
+mod subscription;
+#[cfg(feature = "grpc")]
+mod topics;
+
+#[cfg(feature = "grpc")]
+pub use address::{Address, DEFAULT_PORT, DEFAULT_URL, parse_url};
+#[cfg(feature = "grpc")]
+pub use admin::Admin;
+#[cfg(feature = "grpc")]
+pub use builder::ClientBuilder;
+#[cfg(feature = "grpc")]
+pub use client::Client;
+#[cfg(feature = "grpc")]
+pub use clock::{Clock, SystemClock};
+#[cfg(feature = "grpc")]
+pub use history::{History, HistoryRequest};
+#[cfg(feature = "grpc")]
+pub use publisher::{Publish, Published, Publisher, Receipt, Summary, SummaryReceipt};
+#[cfg(feature = "grpc")]
+pub use received::{Gap, Item, Received};
+#[cfg(feature = "grpc")]
+pub use subscription::{Standing, Subscription, SubscriptionRequest};
+#[cfg(feature = "grpc")]
+pub use topics::{Topic, Topics};
+
+#[doc(no_inline)]
+pub use airmail_model::batch::AttributeValue;
+#[doc(no_inline)]
+pub use airmail_model::frame::{Start, Until};
+#[doc(no_inline)]
+pub use airmail_model::{Error, ErrorCode, Message, Position};

@@ -1,0 +1,133 @@
+//! Namespaces: created, listed, changed and deleted.
+
+use crate::client::Shared;
+use crate::nodes::Node;
+use airmail_model::{Durability, Error, Namespace, NamespaceSpec, Retention};
+use airmail_proto::namespace::{SpecChange, namespace_from_proto, spec_to_proto};
+use airmail_proto::v1;
+use std::sync::Arc;
+
+/// Administers a node's namespaces.
+///
+/// ```no_run
+/// # async fn example(client: airmail_client::Client) -> Result<(), airmail_model::Error> {
+/// use airmail_model::Retention;
+///
+/// let admin = client.admin();
+/// let week = Retention { time_ms: Some(7 * 24 * 3_600_000), bytes: None };
+/// let made = admin.create("orders", Some(4), Some(week), None).await?;
+/// assert_eq!(made.spec.logs, 4);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Admin {
+    shared: Arc<Shared>,
+}
+
+impl Admin {
+    pub(crate) fn new(shared: Arc<Shared>) -> Admin {
+        Admin { shared }
+    }
+
+    /// Creates a namespace. What is `None` is as [`NamespaceSpec`] says; durability: the strongest
+    /// that the node's storage has.
+    ///
+    /// # Errors
+    /// `NAMESPACE_EXISTS`, `NAMESPACE_INVALID`, `DURABILITY_UNAVAILABLE`.
+    pub async fn create(
+        &self,
+        name: &str,
+        logs: Option<u16>,
+        retention: Option<Retention>,
+        durability: Option<Durability>,
+    ) -> Result<Namespace, Error> {
+        let request = v1::CreateNamespaceRequest {
+            name: name.to_owned(),
+            spec: Some(spec_to_proto(&SpecChange {
+                logs: Some(logs.unwrap_or(NamespaceSpec::default().logs)),
+                retention,
+                durability,
+            })),
+        };
+        let ask = |node: Node| {
+            let request = request.clone();
+            async move { node.admin().create_namespace(request).await }
+        };
+        namespace_from_proto(self.shared.call(false, ask).await?.into_inner())
+    }
+
+    /// A namespace as it stands.
+    ///
+    /// # Errors
+    /// `NAMESPACE_NOT_FOUND`.
+    pub async fn get(&self, name: &str) -> Result<Namespace, Error> {
+        let name = name.to_owned();
+        let ask = |node: Node| {
+            let request = v1::GetNamespaceRequest { name: name.clone() };
+            async move { node.admin().get_namespace(request).await }
+        };
+        namespace_from_proto(self.shared.call(true, ask).await?.into_inner())
+    }
+
+    /// Every namespace.
+    ///
+    /// # Errors
+    /// `DISCONNECTED`, and what else the node says.
+    pub async fn list(&self) -> Result<Vec<Namespace>, Error> {
+        let request = v1::ListNamespacesRequest {};
+        let ask = |node: Node| async move { node.admin().list_namespaces(request).await };
+        let answer = self.shared.call(true, ask).await?.into_inner();
+        answer
+            .namespaces
+            .into_iter()
+            .map(namespace_from_proto)
+            .collect()
+    }
+
+    /// Changes a namespace: what is `None` stays, a retention given replaces the whole of it.
+    /// `based_on`: only if it is still at this version.
+    ///
+    /// # Errors
+    /// `NAMESPACE_NOT_FOUND`, `NAMESPACE_CHANGED`, `DURABILITY_UNAVAILABLE`; `UNIMPLEMENTED` for
+    /// another number of logs.
+    pub async fn update(
+        &self,
+        name: &str,
+        logs: Option<u16>,
+        retention: Option<Retention>,
+        durability: Option<Durability>,
+        based_on: Option<u64>,
+    ) -> Result<Namespace, Error> {
+        let request = v1::UpdateNamespaceRequest {
+            name: name.to_owned(),
+            spec: Some(spec_to_proto(&SpecChange {
+                logs,
+                retention,
+                durability,
+            })),
+            based_on: based_on.unwrap_or(0),
+        };
+        let ask = |node: Node| {
+            let request = request.clone();
+            async move { node.admin().update_namespace(request).await }
+        };
+        namespace_from_proto(self.shared.call(false, ask).await?.into_inner())
+    }
+
+    /// Deletes a namespace and all that it holds. `based_on`: only if it is still at this version.
+    ///
+    /// # Errors
+    /// `NAMESPACE_NOT_FOUND`, `NAMESPACE_CHANGED`.
+    pub async fn delete(&self, name: &str, based_on: Option<u64>) -> Result<(), Error> {
+        let request = v1::DeleteNamespaceRequest {
+            name: name.to_owned(),
+            based_on: based_on.unwrap_or(0),
+        };
+        let ask = |node: Node| {
+            let request = request.clone();
+            async move { node.admin().delete_namespace(request).await }
+        };
+        self.shared.call(false, ask).await.map(|_| ())
+    }
+}

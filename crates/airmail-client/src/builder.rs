@@ -1,0 +1,203 @@
+//! A client's settings.
+
+use crate::address::{DEFAULT_URL, parse_url};
+use crate::client::{Client, Shared};
+use crate::clock::{Clock, SystemClock};
+use crate::core::{BackoffConfig, ProducerConfig, SubscriberConfig};
+use crate::nodes::Nodes;
+use airmail_model::Error;
+use std::future::Future;
+use std::hash::{BuildHasher, Hasher};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What may be done when a client is told to shut down, by whoever built it.
+pub(crate) type Shutdown = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Settings of a [`Client`], each with a default.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), airmail_model::Error> {
+/// use airmail_client::Client;
+/// use std::time::Duration;
+///
+/// let client = Client::builder()
+///     .url("airmail://a.example,b.example")
+///     .namespace("orders")
+///     .delivery_timeout(Duration::from_secs(300))
+///     .connect()
+///     .await?;
+/// # client.close().await
+/// # }
+/// ```
+pub struct ClientBuilder {
+    url: String,
+    namespace: String,
+    name: String,
+    producer: ProducerConfig,
+    subscriber: SubscriberConfig,
+    connect_timeout: Duration,
+    seed: Option<u64>,
+    clock: Option<Arc<dyn Clock>>,
+    shutdown: Option<Shutdown>,
+}
+
+impl std::fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientBuilder")
+            .field("url", &self.url)
+            .field("namespace", &self.namespace)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for ClientBuilder {
+    fn default() -> ClientBuilder {
+        ClientBuilder {
+            url: DEFAULT_URL.to_owned(),
+            namespace: "default".to_owned(),
+            name: concat!("airmail-client-rust/", env!("CARGO_PKG_VERSION")).to_owned(),
+            producer: ProducerConfig::default(),
+            subscriber: SubscriberConfig {
+                credit_bytes: 4 << 20,
+                ..SubscriberConfig::default()
+            },
+            connect_timeout: Duration::from_secs(10),
+            seed: None,
+            clock: None,
+            shutdown: None,
+        }
+    }
+}
+
+impl ClientBuilder {
+    /// Where the nodes are: `airmail://HOST:PORT[,HOST:PORT…]`. Default `airmail://127.0.0.1:7400`.
+    #[must_use]
+    pub fn url(mut self, url: impl Into<String>) -> ClientBuilder {
+        self.url = url.into();
+        self
+    }
+
+    /// The namespace of every call that names none. Default `default`.
+    #[must_use]
+    pub fn namespace(mut self, namespace: impl Into<String>) -> ClientBuilder {
+        self.namespace = namespace.into();
+        self
+    }
+
+    /// Who this is, for the nodes' logs. Default: the SDK's name and version.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> ClientBuilder {
+        self.name = name.into();
+        self
+    }
+
+    /// How long a message may take to be acknowledged, lost connections included, before it fails.
+    /// Default 30 s.
+    #[must_use]
+    pub fn delivery_timeout(mut self, timeout: Duration) -> ClientBuilder {
+        self.producer.delivery_timeout = timeout;
+        self
+    }
+
+    /// How long [`ClientBuilder::connect`], opening a subscription, and a call of administration
+    /// look for a node that answers. Default 10 s.
+    #[must_use]
+    pub fn connect_timeout(mut self, timeout: Duration) -> ClientBuilder {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// Bytes of messages that wait to be acknowledged; more have to wait for room. Default 64 MiB.
+    #[must_use]
+    pub fn publish_memory_bytes(mut self, bytes: usize) -> ClientBuilder {
+        self.producer.memory_bytes = bytes;
+        self
+    }
+
+    /// Batches of one log that wait for their ack. Default 8.
+    #[must_use]
+    pub fn batches_in_flight(mut self, batches: usize) -> ClientBuilder {
+        self.producer.in_flight = batches;
+        self
+    }
+
+    /// Bytes of deliveries that each subscription has room for. Default 4 MiB.
+    #[must_use]
+    pub fn credit_bytes(mut self, bytes: u32) -> ClientBuilder {
+        self.subscriber.credit_bytes = bytes;
+        self
+    }
+
+    /// Delays between attempts. Default: drawn evenly up to a ceiling of 50 ms at first, doubled
+    /// each time, and at most 5 s.
+    #[must_use]
+    pub fn backoff(mut self, backoff: BackoffConfig) -> ClientBuilder {
+        self.producer.backoff = backoff;
+        self.subscriber.backoff = backoff;
+        self
+    }
+
+    /// All of the client's randomness: jitter, and the producer's id. Default: from the system.
+    /// Two clients that publish must not have the same.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> ClientBuilder {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// What tells the time. Default: the system.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock) -> ClientBuilder {
+        self.clock = Some(Arc::new(clock));
+        self
+    }
+
+    /// When this is done, the client takes no more messages, and delivers those that it has, as
+    /// with [`Client::close`].
+    #[must_use]
+    pub fn shutdown(
+        mut self,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> ClientBuilder {
+        self.shutdown = Some(Box::pin(shutdown));
+        self
+    }
+
+    /// Looks for a node that answers.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a URL that is none; `DISCONNECTED` if no node answers in time.
+    pub async fn connect(self) -> Result<Client, Error> {
+        let addresses = parse_url(&self.url)?;
+        let clock = self
+            .clock
+            .unwrap_or_else(|| Arc::new(SystemClock::default()));
+        let seed = self.seed.unwrap_or_else(system_seed);
+        let mut producer = self.producer;
+        let mut subscriber = self.subscriber;
+        producer.seed = seed;
+        subscriber.seed = seed;
+        let client = Client::new(Shared {
+            nodes: Nodes::new(addresses, self.name, clock),
+            namespace: self.namespace.into(),
+            producer,
+            subscriber,
+            connect_timeout: self.connect_timeout,
+            seeds: seed.into(),
+        });
+        client.reach().await?;
+        client.start(self.shutdown);
+        Ok(client)
+    }
+}
+
+/// Unlike in every other process.
+#[expect(
+    clippy::disallowed_types,
+    reason = "the shell's one source of randomness"
+)]
+fn system_seed() -> u64 {
+    std::hash::RandomState::new().build_hasher().finish()
+}

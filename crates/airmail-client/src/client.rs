@@ -1,0 +1,251 @@
+//! The client: one connection, one task that publishes, and as many subscriptions as are opened.
+
+use crate::admin::Admin;
+use crate::builder::{ClientBuilder, Shutdown};
+use crate::core::{Backoff, ProducerConfig, SubscriberConfig};
+use crate::history::HistoryRequest;
+use crate::nodes::{Node, Nodes};
+use crate::publisher::{Publish, Publisher, actor};
+use crate::subscription::SubscriptionRequest;
+use crate::topics::Topics;
+use airmail_model::{Error, ErrorCode, Mono};
+use bytes::Bytes;
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tonic::Status;
+
+/// What all parts of a client share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) nodes: Nodes,
+    pub(crate) namespace: Arc<str>,
+    pub(crate) producer: ProducerConfig,
+    pub(crate) subscriber: SubscriberConfig,
+    pub(crate) connect_timeout: Duration,
+    /// Each part's randomness is the next of this series.
+    pub(crate) seeds: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn mono(&self) -> Mono {
+        self.nodes.clock.now().mono
+    }
+
+    pub(crate) fn seed(&self) -> u64 {
+        // An odd step visits every value; the mixing makes neighbours unlike.
+        let step = 0x9e37_79b9_7f4a_7c15;
+        let mut seed = self.seeds.fetch_add(step, Ordering::Relaxed);
+        seed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        seed = (seed ^ (seed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        seed ^ (seed >> 31)
+    }
+
+    pub(crate) fn backoff(&self) -> Backoff {
+        Backoff::new(self.producer.backoff, self.seed())
+    }
+
+    /// Sleeps until the clock says `until`.
+    pub(crate) async fn sleep_until(&self, until: Mono) {
+        tokio::time::sleep(until.since(self.mono())).await;
+    }
+
+    /// Makes a unary call, on one node after the other until one can be reached, or for
+    /// `connect_timeout`. `repeatable`: may be made again although the node may have acted.
+    pub(crate) async fn call<T, F>(
+        &self,
+        repeatable: bool,
+        call: impl Fn(Node) -> F,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Status>>,
+    {
+        let until = self.mono().plus(self.connect_timeout);
+        let mut backoff = self.backoff();
+        loop {
+            let node = self.nodes.node()?;
+            let status = match call(node.clone()).await {
+                Ok(answer) => return Ok(answer),
+                Err(status) => status,
+            };
+            let error = airmail_proto::error::error_from_status(&status);
+            let unreached = is_unreached(&status);
+            let again = error.code() == ErrorCode::Disconnected && (repeatable || unreached);
+            let error = self.explain(error, &node, &status);
+            let retry = self.mono().plus(backoff.delay());
+            if !again || retry >= until {
+                return Err(error);
+            }
+            self.nodes.failed(&node);
+            self.sleep_until(retry).await;
+        }
+    }
+
+    /// Says which node could not be reached.
+    pub(crate) fn explain(&self, error: Error, node: &Node, status: &Status) -> Error {
+        if error.code() != ErrorCode::Disconnected {
+            return error;
+        }
+        let address = self.nodes.address(node);
+        let cause = cause_of(status);
+        Error::new(ErrorCode::Disconnected)
+            .field("url")
+            .value(format!("{address}: {cause}"))
+    }
+}
+
+/// Whether a call failed before a node could know of it.
+fn is_unreached(status: &Status) -> bool {
+    status.code() == tonic::Code::Unavailable
+}
+
+/// The innermost cause of a transport's error: what the system said.
+fn cause_of(status: &Status) -> String {
+    let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(status);
+    let mut text = status.message().to_owned();
+    while let Some(inner) = cause {
+        text = inner.to_string();
+        cause = inner.source();
+    }
+    text
+}
+
+/// A client of one or more nodes: publishes, subscribes, reads history. Cheap to clone; all clones
+/// share one connection and one order of publishing.
+///
+/// Close it with [`Client::close`]: dropping the last clone abandons what is not acknowledged yet.
+#[derive(Clone, Debug)]
+pub struct Client {
+    pub(crate) shared: Arc<Shared>,
+    publishing: actor::Handle,
+    mailbox: Arc<Mutex<Option<actor::Mailbox>>>,
+    /// Every task of this client.
+    tasks: Arc<Mutex<JoinSet<()>>>,
+}
+
+impl Client {
+    pub(crate) fn new(shared: Shared) -> Client {
+        let (publishing, mailbox) = actor::channel();
+        Client {
+            shared: Arc::new(shared),
+            publishing,
+            mailbox: Arc::new(Mutex::new(Some(mailbox))),
+            tasks: Arc::new(Mutex::new(JoinSet::new())),
+        }
+    }
+
+    /// Connects with the default settings.
+    ///
+    /// # Errors
+    /// As [`ClientBuilder::connect`].
+    pub async fn connect(url: &str) -> Result<Client, Error> {
+        Client::builder().url(url).connect().await
+    }
+
+    /// Settings to begin with.
+    #[must_use]
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::default()
+    }
+
+    /// Looks for a node that answers.
+    pub(crate) async fn reach(&self) -> Result<(), Error> {
+        let request = airmail_proto::v1::ListNamespacesRequest {};
+        let ask = |node: Node| async move { node.admin().list_namespaces(request).await };
+        self.shared.call(true, ask).await.map(|_| ())
+    }
+
+    /// Starts the task that publishes.
+    pub(crate) fn start(&self, shutdown: Option<Shutdown>) {
+        let mailbox = self
+            .mailbox
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(mailbox) = mailbox {
+            let actor = actor::run(Arc::clone(&self.shared), mailbox, shutdown);
+            let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+            tasks.spawn(actor);
+        }
+    }
+
+    /// Publishes one message, and waits until it is stored. Many tasks that do this at once share
+    /// batches.
+    ///
+    /// ```no_run
+    /// # async fn example(client: airmail_client::Client) -> Result<(), airmail_model::Error> {
+    /// let published = client.publish("orders", "a book").attribute("pages", 320).await?;
+    /// println!("number {} on disk: {}", published.sequence, published.held);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use = "nothing is published before it is awaited"]
+    pub fn publish(&self, topic: &str, payload: impl Into<Bytes>) -> Publish {
+        self.publisher().publish(topic, payload)
+    }
+
+    /// Publishes to the client's namespace, without waiting for each message.
+    #[must_use]
+    pub fn publisher(&self) -> Publisher {
+        let namespace = Arc::clone(&self.shared.namespace);
+        Publisher::new(self.publishing.clone(), namespace)
+    }
+
+    /// Begins a subscription: choose where it starts, and open it.
+    ///
+    /// ```no_run
+    /// # async fn example(client: airmail_client::Client) -> Result<(), airmail_model::Error> {
+    /// use airmail_client::{Item, Start};
+    ///
+    /// let mut orders = client.subscribe("orders").from(Start::Earliest).open().await?;
+    /// while let Some(item) = orders.next().await? {
+    ///     match item {
+    ///         Item::Message(message) => println!("{} {:?}", message.sequence, message.payload),
+    ///         Item::Gap(gap) => eprintln!("{} to {} are gone", gap.first, gap.last),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use = "nothing is subscribed to before it is opened"]
+    pub fn subscribe(&self, topic: &str) -> SubscriptionRequest {
+        SubscriptionRequest::new(Arc::clone(&self.shared), topic)
+    }
+
+    /// Looks into a topic's past.
+    #[must_use = "nothing is read before it is opened"]
+    pub fn history(&self, topic: &str) -> HistoryRequest {
+        HistoryRequest::new(Arc::clone(&self.shared), topic)
+    }
+
+    /// Topics that hold messages.
+    #[must_use]
+    pub fn topics(&self) -> Topics {
+        Topics::new(Arc::clone(&self.shared))
+    }
+
+    /// Creates, lists, changes and deletes namespaces.
+    #[must_use]
+    pub fn admin(&self) -> Admin {
+        Admin::new(Arc::clone(&self.shared))
+    }
+
+    /// Takes no more messages, waits until all taken are acknowledged (or have failed: each within
+    /// the delivery timeout), and ends the client's tasks. Subscriptions live on.
+    ///
+    /// # Errors
+    /// `INTERNAL` if a task of the client has failed.
+    pub async fn close(self) -> Result<(), Error> {
+        self.publishing.close().await;
+        let mut tasks = {
+            let mut held = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *held)
+        };
+        while let Some(ended) = tasks.join_next().await {
+            ended.map_err(|error| Error::new(ErrorCode::Internal).field("client").value(error))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,379 @@
+//! Publishing: batches, splitting by the map, sequence numbers, what is in flight, trying again.
+//!
+//! One queue for each log, each an order that is kept: messages gather in an open batch while an
+//! earlier one is in flight (natural batching: no timer), a batch is sealed with the producer's
+//! next numbers, and sent again byte for byte until it is answered, so the node can tell a retry
+//! from a new message (G3).
+//!
+//! What happens when an answer is a refusal:
+//!
+//! - One that may pass (disk full, overload) stops the log. Once everything in flight is answered
+//!   and the delay is over, the same bytes go again from the first unanswered one on.
+//! - One that is final fails that batch's messages. Nothing of them is stored, so the numbers are
+//!   free: what waits behind is numbered again from there, and no hole arises.
+//! - A stale map stops the namespace; when nothing of it is in flight, all that waits is split
+//!   again by the new map, each log's messages in their order, so each topic's order is kept.
+//! - Where the producer's numbers no longer tell anything (`OUT_OF_ORDER` at the front,
+//!   `UNKNOWN_PRODUCER`, `OUTCOME_UNKNOWN`) the log begins a new epoch at 0. A batch of which every
+//!   attempt was refused is certainly not stored and goes under the new epoch; one of which an
+//!   attempt was lost with its connection may be stored, and fails with `OUTCOME_UNKNOWN` rather
+//!   than risk a duplicate.
+//! - The same holds when the delivery timeout passes.
+//!
+//! Invariants: at most `in_flight` batches of a log and `Limits::unacked_bytes` in all are sent and
+//! unanswered; held messages never exceed `memory_bytes` (one message may always be held); every
+//! ticket comes back exactly once.
+
+mod queue;
+mod rebuild;
+#[cfg(test)]
+mod tests;
+
+use super::backoff::{Backoff, BackoffConfig};
+use airmail_model::batch::PushError;
+use airmail_model::frame::{Ack, Refused, Reply, Request, RequestId};
+use airmail_model::{
+    Error, ErrorCode, Lane, Limits, LogId, LogMap, Message, Mono, NamespaceId, Now, ProducerEpoch,
+    ProducerId,
+};
+use queue::{Phase, Queue};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Bounds and patience of a [`Producer`].
+#[derive(Clone, Debug)]
+pub struct ProducerConfig {
+    /// The node's limits, as Hello told them.
+    pub limits: Limits,
+    /// Batches of one log that wait for their ack. Default 8, at least 1. A node remembers the
+    /// results of some 16 batches of a producer and log, so more would risk retries that it
+    /// cannot tell.
+    pub in_flight: usize,
+    /// Bytes of messages held, sent or not, until they are settled. Default 64 MiB.
+    pub memory_bytes: usize,
+    /// How long a message may take to be acknowledged, attempts and waits together. Default 30 s.
+    pub delivery_timeout: Duration,
+    /// Delays after refusals that may pass.
+    pub backoff: BackoffConfig,
+    /// Of the delays' jitter.
+    pub seed: u64,
+}
+
+impl Default for ProducerConfig {
+    fn default() -> ProducerConfig {
+        ProducerConfig {
+            limits: Limits::DEFAULT,
+            in_flight: 8,
+            memory_bytes: 64 << 20,
+            delivery_timeout: Duration::from_secs(30),
+            backoff: BackoffConfig::default(),
+            seed: 0,
+        }
+    }
+}
+
+/// The caller's mark on a message: comes back once, when the message is settled. Need not be
+/// unique.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// What has become of some messages of one log, in the order in which they were published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// One for each message.
+    pub tickets: Vec<Ticket>,
+    /// Their log.
+    pub log: LogId,
+    /// Stored: the number of the message of `tickets[i]` is `extent.first` plus `i`. Else the
+    /// reason; with `OUTCOME_UNKNOWN` they may have been stored all the same.
+    pub result: Result<Ack, Error>,
+}
+
+/// What a producer wants done.
+#[derive(Debug, Default)]
+pub struct ProducerOutput {
+    /// To be sent to the node, in order.
+    pub requests: Vec<Request>,
+    /// Messages whose fate is known.
+    pub settled: Vec<Settled>,
+}
+
+/// Why a message was not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PublishError {
+    /// The memory bound is reached: offer it again when something has been settled.
+    Full,
+    /// The namespace's map is not known: [`Producer::set_map`] first.
+    Unresolved,
+    /// It can never be stored.
+    Refused(Error),
+}
+
+/// A namespace's map, and the newer one that waits until nothing of the old is in flight.
+#[derive(Debug)]
+struct Space {
+    map: LogMap,
+    newer: Option<LogMap>,
+}
+
+/// One client's publishing side.
+#[derive(Debug)]
+pub struct Producer {
+    config: ProducerConfig,
+    id: ProducerId,
+    epoch: ProducerEpoch,
+    connected: bool,
+    spaces: BTreeMap<NamespaceId, Space>,
+    queues: BTreeMap<LogId, Queue>,
+    /// Sent and unanswered on this connection: the log, and the bytes.
+    requests: BTreeMap<RequestId, (LogId, usize)>,
+    next_request: u64,
+    held_bytes: usize,
+    unacked_bytes: usize,
+    backoff: Backoff,
+    /// The log whose turn was last, so that each gets its part of `unacked_bytes`.
+    served: Option<LogId>,
+}
+
+impl Producer {
+    /// A producer that is not connected. `id` is drawn at random by the caller; 0 stands for none
+    /// and must not be given.
+    #[must_use]
+    pub fn new(config: ProducerConfig, id: ProducerId, epoch: ProducerEpoch) -> Producer {
+        let backoff = Backoff::new(config.backoff, config.seed);
+        Producer {
+            config,
+            id,
+            epoch,
+            connected: false,
+            spaces: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            next_request: 0,
+            held_bytes: 0,
+            unacked_bytes: 0,
+            backoff,
+            served: None,
+        }
+    }
+
+    /// Takes the limits of the node that the client is connected to now.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.config.limits = limits;
+    }
+
+    /// Takes a namespace's map; an older epoch than the one known is ignored. A newer one comes
+    /// into force when nothing sent by the old one is unanswered.
+    pub fn set_map(&mut self, map: LogMap) {
+        match self.spaces.get_mut(&map.namespace) {
+            None => {
+                let space = Space {
+                    newer: None,
+                    map: map.clone(),
+                };
+                self.spaces.insert(map.namespace, space);
+            }
+            Some(space) => {
+                let known = space.newer.as_ref().map_or(space.map.epoch, |m| m.epoch);
+                if map.epoch > known {
+                    space.newer = Some(map);
+                }
+            }
+        }
+    }
+
+    /// Whether a namespace's map is known.
+    #[must_use]
+    pub fn has_map(&self, namespace: NamespaceId) -> bool {
+        self.spaces.contains_key(&namespace)
+    }
+
+    /// Takes a message. It goes out with a later [`Producer::poll`].
+    ///
+    /// # Errors
+    /// [`PublishError`]; the message is then not taken and its ticket will not come back.
+    pub fn publish(
+        &mut self,
+        now: Now,
+        namespace: NamespaceId,
+        message: &Message,
+        ticket: Ticket,
+    ) -> Result<(), PublishError> {
+        let space = self.spaces.get(&namespace);
+        let map = &space.ok_or(PublishError::Unresolved)?.map;
+        let log = map.log(message.topic.hash(namespace), Lane::Normal);
+        let bytes = queue::held_bytes(message);
+        if self.held_bytes > 0 && self.held_bytes + bytes > self.config.memory_bytes {
+            return Err(PublishError::Full);
+        }
+        let epoch = self.epoch;
+        let queue = self.queues.entry(log);
+        let queue = queue.or_insert_with(|| Queue::new(log, map.epoch, self.id, epoch));
+        if let Some(error) = &queue.fenced {
+            return Err(PublishError::Refused(error.clone()));
+        }
+        queue
+            .push(message, ticket, now.mono, now.wall.0, &self.config.limits)
+            .map_err(|error| match error {
+                PushError::Refused(error) => PublishError::Refused(error),
+                // An empty batch takes any message that passes its check.
+                PushError::Full => PublishError::Refused(Error::new(ErrorCode::BatchTooLarge)),
+            })?;
+        self.held_bytes += bytes;
+        Ok(())
+    }
+
+    /// A stream to a node is open. What was not acknowledged is sent again by [`Producer::poll`].
+    pub fn connected(&mut self) {
+        self.disconnected();
+        self.connected = true;
+    }
+
+    /// The stream has ended.
+    pub fn disconnected(&mut self) {
+        self.connected = false;
+        self.requests.clear();
+        self.unacked_bytes = 0;
+        for queue in self.queues.values_mut() {
+            queue.connection_lost();
+        }
+    }
+
+    /// Takes what the node says; anything but [`Reply::Acked`] is ignored.
+    pub fn reply(&mut self, now: Now, reply: Reply, out: &mut ProducerOutput) {
+        let Reply::Acked { request, result } = reply else {
+            return;
+        };
+        let Some((log, bytes)) = self.requests.remove(&request) else {
+            return;
+        };
+        self.unacked_bytes -= bytes;
+        let Some(queue) = self.queues.get_mut(&log) else {
+            return;
+        };
+        let Some(at) = queue.find(request) else {
+            return;
+        };
+        match result {
+            Ok(ack) => {
+                self.held_bytes -= queue.acknowledged(at, ack, &mut out.settled);
+                self.backoff.reset();
+            }
+            Err(refused) => self.refused(now.mono, log, at, refused, out),
+        }
+    }
+
+    fn refused(
+        &mut self,
+        now: Mono,
+        log: LogId,
+        at: usize,
+        refused: Refused,
+        out: &mut ProducerOutput,
+    ) {
+        let Refused { error, map } = refused;
+        let newer = map.filter(|map| {
+            let known = self.spaces.get(&map.namespace);
+            known.is_some_and(|space| map.epoch > space.map.epoch)
+        });
+        let delay = match (&newer, error.delay()) {
+            (Some(_), _) => Duration::ZERO,
+            (None, Some(delay)) => self.backoff.delay_after(delay),
+            (None, None) => self.backoff.delay(),
+        };
+        if let Some(queue) = self.queues.get_mut(&log) {
+            self.held_bytes -= queue.refused(at, error, now.plus(delay), &mut out.settled);
+        }
+        if let Some(map) = newer {
+            self.set_map(map);
+        }
+    }
+
+    /// Appends what is to be sent now and what is settled. To be called after every other call, and
+    /// at the time that it returns.
+    pub fn poll(&mut self, now: Now, out: &mut ProducerOutput) -> Option<Mono> {
+        self.expire(now.mono, out);
+        self.rebuild(now, out);
+        self.switch_maps(now, out);
+        if self.connected {
+            self.send(now.mono, out);
+        }
+        let timeout = self.config.delivery_timeout;
+        let connected = self.connected;
+        let deadlines = self.queues.values();
+        deadlines
+            .filter_map(|queue| queue.deadline(now.mono, timeout, connected))
+            .min()
+    }
+
+    /// Sends from each log in turn, beginning after the one served last.
+    fn send(&mut self, now: Mono, out: &mut ProducerOutput) {
+        let mut order: Vec<LogId> = Vec::new();
+        for (log, queue) in &self.queues {
+            if queue.has_unsent() {
+                order.push(*log);
+            }
+        }
+        let after = |log: &LogId| self.served.is_none_or(|served| *log > served);
+        let first = order.iter().position(after).unwrap_or(0);
+        order.rotate_left(first);
+        for log in order {
+            if !self.send_log(now, log, out) {
+                break;
+            }
+            self.served = Some(log);
+        }
+    }
+
+    /// Sends what a log has and may. False when the connection's window is used up.
+    fn send_log(&mut self, now: Mono, log: LogId, out: &mut ProducerOutput) -> bool {
+        let space = self.spaces.get(&log.namespace);
+        let switching = space.is_some_and(|space| space.newer.is_some());
+        let window = self.config.in_flight.max(1);
+        let room = self.config.limits.unacked_bytes as usize;
+        let Some(queue) = self.queues.get_mut(&log) else {
+            return true;
+        };
+        if !queue.may_send(now) {
+            return true;
+        }
+        while let Some(batch) = queue.next_unsent(window, switching) {
+            let bytes = batch.batch.bytes().len();
+            if self.unacked_bytes > 0 && self.unacked_bytes + bytes > room {
+                return false;
+            }
+            let request = RequestId(self.next_request);
+            self.next_request += 1;
+            self.unacked_bytes += bytes;
+            self.requests.insert(request, (log, bytes));
+            batch.request = Some(request);
+            out.requests.push(Request::Publish {
+                request,
+                batch: batch.batch.clone(),
+            });
+        }
+        true
+    }
+
+    /// Whether every message taken has been settled.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.held_bytes == 0
+    }
+
+    /// Bytes of messages held, as counted against the memory bound.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    /// Gives up: settles everything held, with `error`, or `OUTCOME_UNKNOWN` for what was sent.
+    pub fn abandon(&mut self, error: &Error, out: &mut ProducerOutput) {
+        for queue in self.queues.values_mut() {
+            self.held_bytes -= queue.fail_all(error, &mut out.settled);
+            queue.phase = Phase::Rebuild { until: Mono(0) };
+        }
+        self.requests.clear();
+        self.unacked_bytes = 0;
+    }
+}

@@ -1,0 +1,395 @@
+//! One log's messages on the producer's side: the open batch, the sealed ones, their numbers.
+//!
+//! Sealed batches carry consecutive producer numbers from `acked` on. Those sent and unanswered on
+//! this connection come first; a refusal changes the phase, and nothing more is sent before all
+//! of them are answered.
+
+use super::{Settled, Ticket};
+use airmail_model::batch::{AttributeValue, BatchTarget, ProducerStamp, PushError};
+use airmail_model::frame::{Ack, RequestId};
+use airmail_model::{
+    Batch, BatchEncoder, Checked, Error, ErrorCode, Limits, LogId, MapEpoch, Message, Mono,
+    ProducerEpoch, ProducerId, ProducerSequence,
+};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// What a message takes of the memory bound beyond its own bytes: tables and ticket.
+const MESSAGE_OVERHEAD_BYTES: usize = 64;
+
+/// What a message takes of the memory bound.
+pub(super) fn held_bytes(message: &Message) -> usize {
+    let attributes = message.attributes.iter().map(|(name, value)| {
+        let value = match value {
+            AttributeValue::String(text) => text.len(),
+            _ => 8,
+        };
+        name.len() + value
+    });
+    let body = message.payload.len() + attributes.sum::<usize>();
+    MESSAGE_OVERHEAD_BYTES + message.topic.as_str().len() + body
+}
+
+/// Whether batches may be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Yes.
+    Sending,
+    /// After a refusal: again when all is answered, at this time.
+    Waiting { until: Mono },
+    /// As `Waiting`, and what remains gets new numbers first.
+    Rebuild { until: Mono },
+}
+
+/// A batch with its numbers.
+#[derive(Debug)]
+pub(super) struct Sealed {
+    pub(super) batch: Checked<Batch>,
+    pub(super) tickets: Vec<Ticket>,
+    /// Of the memory bound.
+    pub(super) bytes: usize,
+    /// When its first message was published.
+    pub(super) since: Mono,
+    /// Sent on this connection and not answered.
+    pub(super) request: Option<RequestId>,
+    /// An attempt was lost with its connection: it may be stored.
+    pub(super) uncertain: bool,
+    /// Why the last attempt was refused.
+    pub(super) last_error: Option<Error>,
+}
+
+impl Sealed {
+    /// The error that its messages end with: honest about what is not known.
+    fn verdict(&self, error: &Error) -> Error {
+        let certain = !self.uncertain && self.request.is_none();
+        if certain || error.code() == ErrorCode::OutcomeUnknown {
+            return error.clone();
+        }
+        Error::new(ErrorCode::OutcomeUnknown)
+            .field("publish")
+            .value(error)
+    }
+
+    fn settle(self, log: LogId, result: Result<Ack, Error>, settled: &mut Vec<Settled>) -> usize {
+        settled.push(Settled {
+            tickets: self.tickets,
+            log,
+            result,
+        });
+        self.bytes
+    }
+}
+
+/// The batch that gathers messages.
+#[derive(Debug)]
+struct Open {
+    encoder: BatchEncoder,
+    tickets: Vec<Ticket>,
+    bytes: usize,
+    since: Mono,
+    /// The producer's time of its first message; no later one is given an earlier time.
+    time: i64,
+}
+
+/// One log's order.
+#[derive(Debug)]
+pub(super) struct Queue {
+    log: LogId,
+    pub(super) map: MapEpoch,
+    id: ProducerId,
+    pub(super) epoch: ProducerEpoch,
+    /// The number after the last acknowledged one.
+    pub(super) acked: u64,
+    /// The number of the next batch to be sealed.
+    pub(super) next: u64,
+    pub(super) batches: VecDeque<Sealed>,
+    open: Open,
+    pub(super) phase: Phase,
+    /// Numbers may have been used for what has failed: the rest needs a new epoch.
+    pub(super) tainted: bool,
+    /// Another client goes on under this producer's id.
+    pub(super) fenced: Option<Error>,
+}
+
+impl Queue {
+    pub(super) fn new(log: LogId, map: MapEpoch, id: ProducerId, epoch: ProducerEpoch) -> Queue {
+        Queue {
+            log,
+            map,
+            id,
+            epoch,
+            acked: 0,
+            next: 0,
+            batches: VecDeque::new(),
+            open: Open {
+                encoder: BatchEncoder::new(log.namespace),
+                tickets: Vec::new(),
+                bytes: 0,
+                since: Mono(0),
+                time: 0,
+            },
+            phase: Phase::Sending,
+            tainted: false,
+            fenced: None,
+        }
+    }
+
+    /// Adds a message to the open batch; seals that one before if it has no room, and after if it
+    /// has no more.
+    pub(super) fn push(
+        &mut self,
+        message: &Message,
+        ticket: Ticket,
+        since: Mono,
+        time: i64,
+        limits: &Limits,
+    ) -> Result<(), PushError> {
+        let push = |open: &mut Open| {
+            let begins = open.tickets.is_empty();
+            let time = if begins { time } else { time.max(open.time) };
+            open.encoder.push(message, time, limits)?;
+            if begins {
+                open.time = time;
+                open.since = since;
+            }
+            open.tickets.push(ticket);
+            open.bytes += held_bytes(message);
+            Ok(())
+        };
+        match push(&mut self.open) {
+            Err(PushError::Full) => {
+                self.seal();
+                push(&mut self.open)?;
+            }
+            other => other?,
+        }
+        if self.open.tickets.len() >= usize::from(limits.batch_records) {
+            self.seal();
+        }
+        Ok(())
+    }
+
+    /// Gives the open batch its numbers.
+    pub(super) fn seal(&mut self) {
+        if self.open.tickets.is_empty() {
+            return;
+        }
+        let batch = self.open.encoder.finish(&BatchTarget {
+            log: self.log,
+            epoch: self.map,
+            producer: Some(ProducerStamp {
+                id: self.id,
+                epoch: self.epoch,
+                sequence: ProducerSequence(self.next),
+            }),
+            producer_time: self.open.time,
+        });
+        self.next += u64::from(batch.records());
+        self.batches.push_back(Sealed {
+            batch,
+            tickets: std::mem::take(&mut self.open.tickets),
+            bytes: std::mem::take(&mut self.open.bytes),
+            since: self.open.since,
+            request: None,
+            uncertain: false,
+            last_error: None,
+        });
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        let sent = |batch: &&Sealed| batch.request.is_some();
+        self.batches.iter().take_while(sent).count()
+    }
+
+    pub(super) fn any_in_flight(&self) -> bool {
+        self.batches.iter().any(|batch| batch.request.is_some())
+    }
+
+    /// Whether something sent by the present map may still be answered.
+    pub(super) fn any_uncertain(&self) -> bool {
+        let pending = |batch: &Sealed| batch.request.is_some() || batch.uncertain;
+        self.batches.iter().any(pending)
+    }
+
+    pub(super) fn has_unsent(&self) -> bool {
+        !self.open.tickets.is_empty() || self.batches.back().is_some_and(|b| b.request.is_none())
+    }
+
+    pub(super) fn find(&self, request: RequestId) -> Option<usize> {
+        let of = |batch: &Sealed| batch.request == Some(request);
+        self.batches.iter().position(of)
+    }
+
+    /// Whether it is time to send; a wait that is over ends here.
+    pub(super) fn may_send(&mut self, now: Mono) -> bool {
+        match self.phase {
+            Phase::Sending => true,
+            Phase::Waiting { until } if now >= until && !self.any_in_flight() => {
+                self.phase = Phase::Sending;
+                true
+            }
+            Phase::Waiting { .. } | Phase::Rebuild { .. } => false,
+        }
+    }
+
+    /// The next batch to be sent: a full one while the window has room, the open one when nothing
+    /// is in flight. While maps are `switching`, only what may be stored already.
+    pub(super) fn next_unsent(&mut self, window: usize, switching: bool) -> Option<&mut Sealed> {
+        let sent = self.in_flight();
+        if sent >= window {
+            return None;
+        }
+        if sent == self.batches.len() {
+            if sent > 0 || switching {
+                return None;
+            }
+            self.seal();
+        }
+        let batch = self.batches.get_mut(sent)?;
+        (!switching || batch.uncertain).then_some(batch)
+    }
+
+    pub(super) fn connection_lost(&mut self) {
+        for batch in &mut self.batches {
+            batch.uncertain |= batch.request.take().is_some();
+        }
+    }
+
+    /// Takes an ack; returns the bytes set free.
+    pub(super) fn acknowledged(&mut self, at: usize, ack: Ack, out: &mut Vec<Settled>) -> usize {
+        let Some(batch) = self.batches.remove(at) else {
+            return 0;
+        };
+        if let Some(stamp) = batch.batch.producer() {
+            let after = stamp.sequence.0 + u64::from(batch.batch.records());
+            self.acked = self.acked.max(after);
+        }
+        batch.settle(self.log, Ok(ack), out)
+    }
+
+    /// Takes a refusal; returns the bytes set free. What may pass is tried at `until`.
+    pub(super) fn refused(
+        &mut self,
+        at: usize,
+        error: Error,
+        until: Mono,
+        out: &mut Vec<Settled>,
+    ) -> usize {
+        let rebuilding = matches!(self.phase, Phase::Rebuild { .. });
+        let batch = &mut self.batches[at];
+        batch.request = None;
+        batch.last_error = Some(error.clone());
+        let uncertain = batch.uncertain;
+        match error.code() {
+            ErrorCode::OutOfOrder if at > 0 || rebuilding => {
+                self.wait(until, false);
+                0
+            }
+            ErrorCode::OutOfOrder | ErrorCode::UnknownProducer => {
+                self.tainted = true;
+                self.wait(until, true);
+                if uncertain {
+                    self.fail(at, &error, out)
+                } else {
+                    0
+                }
+            }
+            ErrorCode::ProducerFenced => {
+                self.fenced = Some(error.clone());
+                self.fail_all(&error, out)
+            }
+            ErrorCode::MapStale | ErrorCode::LogSealed if uncertain => {
+                // An attempt under the old map may have been stored, and it can't be asked again.
+                self.wait(until, true);
+                self.fail(at, &error, out)
+            }
+            _ if error.code().retriable() => {
+                self.wait(until, false);
+                0
+            }
+            code => {
+                self.tainted |= code == ErrorCode::OutcomeUnknown;
+                self.wait(Mono(0), true);
+                self.fail(at, &error, out)
+            }
+        }
+    }
+
+    fn wait(&mut self, until: Mono, renumber: bool) {
+        let (before, rebuild) = match self.phase {
+            Phase::Sending => (Mono(0), false),
+            Phase::Waiting { until } => (until, false),
+            Phase::Rebuild { until } => (until, true),
+        };
+        let until = until.max(before);
+        self.phase = if renumber || rebuild {
+            Phase::Rebuild { until }
+        } else {
+            Phase::Waiting { until }
+        };
+    }
+
+    /// Fails one batch; what remains needs new numbers.
+    pub(super) fn fail(&mut self, at: usize, error: &Error, out: &mut Vec<Settled>) -> usize {
+        let Some(batch) = self.batches.remove(at) else {
+            return 0;
+        };
+        self.tainted |= batch.uncertain || batch.request.is_some();
+        self.wait(Mono(0), true);
+        let verdict = batch.verdict(error);
+        batch.settle(self.log, Err(verdict), out)
+    }
+
+    /// Fails all that may be stored already; its answers, if any come, are ignored.
+    pub(super) fn fail_uncertain(&mut self, error: &Error, out: &mut Vec<Settled>) -> usize {
+        let mut freed = 0;
+        let mut at = 0;
+        while let Some(batch) = self.batches.get(at) {
+            if batch.uncertain || batch.request.is_some() {
+                freed += self.fail(at, error, out);
+            } else {
+                at += 1;
+            }
+        }
+        freed
+    }
+
+    /// Fails everything.
+    pub(super) fn fail_all(&mut self, error: &Error, out: &mut Vec<Settled>) -> usize {
+        let mut freed = 0;
+        while !self.batches.is_empty() {
+            freed += self.fail(0, error, out);
+        }
+        freed + self.fail_open(error, out)
+    }
+
+    /// Fails what gathers.
+    pub(super) fn fail_open(&mut self, error: &Error, out: &mut Vec<Settled>) -> usize {
+        if self.open.tickets.is_empty() {
+            return 0;
+        }
+        self.open.encoder = BatchEncoder::new(self.log.namespace);
+        out.push(Settled {
+            tickets: std::mem::take(&mut self.open.tickets),
+            log: self.log,
+            result: Err(error.clone()),
+        });
+        std::mem::take(&mut self.open.bytes)
+    }
+
+    /// When the oldest message was published.
+    pub(super) fn oldest(&self) -> Option<Mono> {
+        let open = (!self.open.tickets.is_empty()).then_some(self.open.since);
+        self.batches.front().map(|batch| batch.since).or(open)
+    }
+
+    /// When there is something to be done without an answer.
+    pub(super) fn deadline(&self, now: Mono, timeout: Duration, connected: bool) -> Option<Mono> {
+        let expiry = self.oldest()?.plus(timeout);
+        let retry = match self.phase {
+            Phase::Waiting { until } if connected && !self.any_in_flight() => until,
+            _ => Mono::NEVER,
+        };
+        Some(expiry.min(retry).max(now))
+    }
+}

@@ -1,0 +1,117 @@
+//! The live ranges of a stream, one for each log, and who is on them.
+
+use airmail_model::{Incarnation, LogId, Sequence, TopicHash};
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// What a message from the node, covering `(previous, last]`, is to a range that stands at `next`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// All of it is accounted for.
+    Duplicate,
+    /// Something before it is missing.
+    Hole,
+    /// What is at `next` or later is new.
+    Taken,
+}
+
+/// Applies the range rule.
+pub(super) fn fit(next: Sequence, previous: Sequence, last: Sequence) -> Fit {
+    if last < next {
+        Fit::Duplicate
+    } else if previous >= next {
+        Fit::Hole
+    } else {
+        Fit::Taken
+    }
+}
+
+/// A topic's hash is evenly distributed already.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TopicHasher(u64);
+
+impl Hasher for TopicHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u128(&mut self, value: u128) {
+        self.0 = value as u64;
+    }
+}
+
+/// One log's live range.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Range {
+    /// The first number not yet accounted for.
+    pub(super) next: Sequence,
+    pub(super) incarnation: Incarnation,
+    members: usize,
+}
+
+/// All live ranges and their subscriptions. The table by topic is only looked up, never walked,
+/// so that its order can reach nothing.
+#[derive(Debug, Default)]
+pub(super) struct Live {
+    pub(super) ranges: BTreeMap<LogId, Range>,
+    topics: HashMap<TopicHash, Vec<u32>, BuildHasherDefault<TopicHasher>>,
+}
+
+impl Live {
+    /// Adds a subscription that the range serves from `next` on.
+    ///
+    /// The range stands at the least of its members' beginnings: one that begins beyond the log's
+    /// end must not hide from later ones what comes before.
+    pub(super) fn join(
+        &mut self,
+        log: LogId,
+        incarnation: Incarnation,
+        next: Sequence,
+        topic: TopicHash,
+        index: u32,
+    ) {
+        let range = self.ranges.entry(log).or_insert(Range {
+            next,
+            incarnation,
+            members: 0,
+        });
+        range.next = range.next.min(next);
+        range.incarnation = incarnation;
+        range.members += 1;
+        self.topics.entry(topic).or_default().push(index);
+    }
+
+    /// Takes a subscription out; gives the range's `next`.
+    pub(super) fn leave(&mut self, log: LogId, topic: TopicHash, index: u32) -> Option<Sequence> {
+        if let Some(members) = self.topics.get_mut(&topic) {
+            members.retain(|member| *member != index);
+            if members.is_empty() {
+                self.topics.remove(&topic);
+            }
+        }
+        let range = self.ranges.get_mut(&log)?;
+        range.members = range.members.saturating_sub(1);
+        let next = range.next;
+        if range.members == 0 {
+            self.ranges.remove(&log);
+        }
+        Some(next)
+    }
+
+    /// The subscriptions of a topic, oldest first.
+    pub(super) fn members(&self, topic: TopicHash) -> &[u32] {
+        self.topics.get(&topic).map_or(&[], Vec::as_slice)
+    }
+
+    /// Where a member that began at `own` stands.
+    pub(super) fn next(&self, log: LogId, own: Sequence) -> Sequence {
+        self.ranges.get(&log).map_or(own, |r| r.next.max(own))
+    }
+}

@@ -1,0 +1,397 @@
+//! What a subscriber makes of each thing that the node says.
+
+use super::range::{Fit, fit};
+use super::slot::Mode;
+use super::{Arrived, Event, GapSeen, Subscriber, SubscriberOutput, SubscriptionKey, Todo};
+use airmail_model::frame::{
+    Channel, DELIVERY_OVERHEAD_BYTES, Delivered, GapReason, Generation, Reply, State,
+    SubscriptionId,
+};
+use airmail_model::position::LogPosition;
+use airmail_model::{
+    AppendTime, Batch, Checked, Error, Extent, Incarnation, LogId, Mono, Sequence,
+};
+
+/// A delivery, its channel and range apart.
+struct Delivery {
+    log: LogId,
+    base: Sequence,
+    appended: AppendTime,
+    batch: Checked<Batch>,
+    cost: u32,
+}
+
+impl Subscriber {
+    /// Takes what the node says.
+    pub fn reply(&mut self, now: Mono, reply: Reply, out: &mut SubscriberOutput) {
+        match reply {
+            Reply::Acked { .. } => {}
+            Reply::Delivery {
+                channel,
+                log,
+                previous,
+                last,
+                base,
+                appended,
+                body,
+            } => {
+                let bytes = u32::try_from(body.len()).unwrap_or(u32::MAX);
+                let delivery = Delivery {
+                    log,
+                    base,
+                    appended,
+                    cost: bytes.saturating_add(DELIVERY_OVERHEAD_BYTES),
+                    batch: match body {
+                        Delivered::Whole(batch) => batch,
+                        Delivered::Slice(slice) => slice.to_batch(),
+                    },
+                };
+                let told = match channel {
+                    Channel::Live => self.live_delivery(&delivery, previous, last),
+                    Channel::Detached(id, generation) => {
+                        self.detached_delivery((id, generation), &delivery, previous, last)
+                    }
+                };
+                self.tell(delivery, &told, out);
+            }
+            Reply::Gap {
+                channel,
+                log,
+                previous,
+                last,
+                why,
+            } => match channel {
+                Channel::Live => self.live_gap(log, previous, last, why, out),
+                Channel::Detached(id, generation) => {
+                    self.detached_gap((id, generation), previous, last, why, out);
+                }
+            },
+            Reply::Mark {
+                log,
+                previous,
+                next,
+            } => self.live_gap(log, previous, next.before(), GapReason::Unused, out),
+            Reply::Status {
+                subscription,
+                generation,
+                state,
+            } => {
+                if let Some(index) = self.in_force(subscription, generation) {
+                    self.status(now, index, state, out);
+                }
+            }
+        }
+    }
+
+    /// The subscription that a number means, if the generation is the one in force.
+    fn in_force(&self, id: SubscriptionId, generation: Generation) -> Option<u32> {
+        let slot = self.slots.get(id.0 as usize)?;
+        (slot.is_asked() && slot.generation == generation.0).then_some(id.0)
+    }
+
+    fn key(&self, index: u32) -> SubscriptionKey {
+        SubscriptionKey::new(index, self.slots[index as usize].life)
+    }
+
+    /// Advances a live range; gives who is concerned: subscription, topic, first number.
+    fn live_delivery(
+        &mut self,
+        delivery: &Delivery,
+        previous: Sequence,
+        last: Sequence,
+    ) -> Vec<(u32, u16, Sequence)> {
+        let Some(range) = self.live.ranges.get_mut(&delivery.log) else {
+            return Vec::new();
+        };
+        let next = range.next;
+        match fit(next, previous, last) {
+            Fit::Duplicate => return Vec::new(),
+            Fit::Hole => {
+                self.live_hole(delivery.log);
+                return Vec::new();
+            }
+            Fit::Taken => range.next = last.plus(1),
+        }
+        let mut told = Vec::new();
+        for (topic, entry) in (0u16..).zip(delivery.batch.topics()) {
+            for index in self.live.members(entry.hash) {
+                let own = self.slots[*index as usize].next();
+                told.push((*index, topic, own.max(next)));
+            }
+        }
+        told
+    }
+
+    fn detached_delivery(
+        &mut self,
+        channel: (SubscriptionId, Generation),
+        delivery: &Delivery,
+        previous: Sequence,
+        last: Sequence,
+    ) -> Vec<(u32, u16, Sequence)> {
+        let Some((index, next)) = self.detached_range(channel, previous, last) else {
+            return Vec::new();
+        };
+        let wanted = self.slots[index as usize].topic;
+        let mut topics = (0u16..).zip(delivery.batch.topics());
+        let topic = topics.find(|(_, entry)| entry.hash == wanted);
+        topic
+            .map(|(topic, _)| (index, topic, next))
+            .into_iter()
+            .collect()
+    }
+
+    /// Advances a detached subscription's range; gives it and where it stood.
+    fn detached_range(
+        &mut self,
+        channel: (SubscriptionId, Generation),
+        previous: Sequence,
+        last: Sequence,
+    ) -> Option<(u32, Sequence)> {
+        let index = self.in_force(channel.0, channel.1)?;
+        let slot = &mut self.slots[index as usize];
+        let place = slot
+            .place
+            .as_mut()
+            .filter(|_| slot.mode == Mode::Detached)?;
+        let next = place.next;
+        match fit(next, previous, last) {
+            Fit::Duplicate => None,
+            Fit::Hole => {
+                self.renew(index);
+                None
+            }
+            Fit::Taken => {
+                place.next = last.plus(1);
+                Some((index, next))
+            }
+        }
+    }
+
+    /// Tells a delivery to those concerned, and shares its cost among them.
+    fn tell(
+        &mut self,
+        delivery: Delivery,
+        told: &[(u32, u16, Sequence)],
+        out: &mut SubscriberOutput,
+    ) {
+        let before = out.events.len();
+        for (index, topic, from) in told {
+            let slot = &self.slots[*index as usize];
+            let early = slot.not_before.is_some_and(|at| delivery.appended < at);
+            let any = || {
+                let mut heads = delivery.batch.heads();
+                heads.any(|(i, t)| t == *topic && delivery.base.plus(i.into()) >= *from)
+            };
+            if early || !any() {
+                continue;
+            }
+            let arrived = Arrived {
+                log: delivery.log,
+                incarnation: slot.place.map_or(Incarnation(0), |place| place.incarnation),
+                appended: delivery.appended,
+                cost: 0,
+                batch: delivery.batch.clone(),
+                topic: *topic,
+                base: delivery.base,
+                from: *from,
+            };
+            let event = Event::Messages(arrived);
+            out.events.push((self.key(*index), event));
+        }
+        let events = &mut out.events[before..];
+        let shares = u32::try_from(events.len()).unwrap_or(u32::MAX);
+        if shares == 0 {
+            self.credit.free += delivery.cost;
+            return;
+        }
+        self.credit.out += delivery.cost;
+        let mut rest = delivery.cost % shares;
+        for (_, event) in events {
+            if let Event::Messages(arrived) = event {
+                arrived.cost = delivery.cost / shares + std::mem::take(&mut rest);
+            }
+        }
+    }
+
+    fn live_gap(
+        &mut self,
+        log: LogId,
+        previous: Sequence,
+        last: Sequence,
+        why: GapReason,
+        out: &mut SubscriberOutput,
+    ) {
+        let Some(range) = self.live.ranges.get_mut(&log) else {
+            return;
+        };
+        let next = range.next;
+        match fit(next, previous, last) {
+            Fit::Duplicate => return,
+            Fit::Hole => return self.live_hole(log),
+            Fit::Taken => range.next = last.plus(1),
+        }
+        if why == GapReason::Unused {
+            return;
+        }
+        for index in self.live_on(log) {
+            let from = self.slots[index as usize].next().max(next);
+            self.tell_gap(index, from, last, why, out);
+        }
+    }
+
+    fn detached_gap(
+        &mut self,
+        channel: (SubscriptionId, Generation),
+        previous: Sequence,
+        last: Sequence,
+        why: GapReason,
+        out: &mut SubscriberOutput,
+    ) {
+        if let Some((index, next)) = self.detached_range(channel, previous, last) {
+            self.tell_gap(index, next.max(previous.plus(1)), last, why, out);
+        }
+    }
+
+    fn tell_gap(
+        &self,
+        index: u32,
+        first: Sequence,
+        last: Sequence,
+        why: GapReason,
+        out: &mut SubscriberOutput,
+    ) {
+        let Some(place) = self.slots[index as usize].place else {
+            return;
+        };
+        if why == GapReason::Unused || first > last {
+            return;
+        }
+        let gap = GapSeen {
+            log: place.log,
+            incarnation: place.incarnation,
+            extent: Extent { first, last },
+            why,
+        };
+        out.events.push((self.key(index), Event::Gap(gap)));
+    }
+
+    /// The live subscriptions of a log, by number.
+    fn live_on(&self, log: LogId) -> Vec<u32> {
+        let slots = self.slots.iter().zip(0u32..);
+        let on = slots.filter(|(slot, _)| {
+            slot.mode == Mode::Live && slot.place.is_some_and(|place| place.log == log)
+        });
+        on.map(|(_, index)| index).collect()
+    }
+
+    /// Something of a live range is missing: all on it are asked for again from where they are.
+    fn live_hole(&mut self, log: LogId) {
+        for index in self.live_on(log) {
+            self.renew(index);
+        }
+    }
+
+    /// Asks for a subscription again, from where it is, under a new generation.
+    fn renew(&mut self, index: u32) {
+        self.leave_live(index);
+        self.todo.push_back(Todo::Remove(index));
+        self.ask_again(index);
+    }
+
+    /// Takes a subscription off its live range, if it is on one, and keeps its place.
+    pub(super) fn leave_live(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        if slot.mode != Mode::Live {
+            return;
+        }
+        if let Some(place) = &mut slot.place
+            && let Some(next) = self.live.leave(place.log, slot.topic, index)
+        {
+            place.next = place.next.max(next);
+        }
+        slot.mode = Mode::Detached;
+    }
+
+    fn status(&mut self, now: Mono, index: u32, state: State, out: &mut SubscriberOutput) {
+        match state {
+            State::Live {
+                log,
+                incarnation,
+                next,
+            } => {
+                if self.slots[index as usize].mode == Mode::Live {
+                    return;
+                }
+                if self.arrive(index, log, incarnation, next, out) < next {
+                    // What lies between was never told.
+                    return self.renew(index);
+                }
+                let slot = &mut self.slots[index as usize];
+                slot.mode = Mode::Live;
+                self.live.join(log, incarnation, next, slot.topic, index);
+            }
+            State::Detached {
+                log,
+                incarnation,
+                next,
+            } => {
+                self.leave_live(index);
+                self.arrive(index, log, incarnation, next, out);
+                self.slots[index as usize].mode = Mode::Detached;
+            }
+            State::Complete { .. } => {
+                out.events.push((self.key(index), Event::Status(state)));
+                self.free_slot(index);
+                return;
+            }
+            State::Failed(error) => return self.failed(now, index, error, out),
+            State::Removed => return,
+        }
+        self.backoff.reset();
+        out.events.push((self.key(index), Event::Status(state)));
+    }
+
+    /// Takes where the node says that a subscription stands; gives where it stands by its own
+    /// account, which it keeps within a life of the log. If the log has begun a new life, what it
+    /// did not get of the old one is told as lost.
+    fn arrive(
+        &mut self,
+        index: u32,
+        log: LogId,
+        incarnation: Incarnation,
+        next: Sequence,
+        out: &mut SubscriberOutput,
+    ) -> Sequence {
+        let slot = &mut self.slots[index as usize];
+        if let Some(old) = slot.earlier_life(log, incarnation) {
+            slot.place = Some(old);
+            self.tell_gap(index, old.next, Sequence::MAX, GapReason::Loss, out);
+        }
+        let slot = &mut self.slots[index as usize];
+        let own = slot.expected(log, incarnation).unwrap_or(next);
+        slot.settle(LogPosition {
+            log,
+            incarnation,
+            next: own,
+        });
+        own
+    }
+
+    fn failed(&mut self, now: Mono, index: u32, error: Error, out: &mut SubscriberOutput) {
+        if error.code().retriable() {
+            self.leave_live(index);
+            let delay = match error.delay() {
+                Some(least) => self.backoff.delay_after(least),
+                None => self.backoff.delay(),
+            };
+            let until = now.plus(delay);
+            self.slots[index as usize].mode = Mode::Waiting(until);
+            self.retries.insert((until, index));
+            return;
+        }
+        let event = Event::Status(State::Failed(error));
+        out.events.push((self.key(index), event));
+        self.free_slot(index);
+    }
+}

@@ -1,0 +1,113 @@
+//! The nodes that a client may talk to, and the connection to the one it talks to now.
+//!
+//! All streams of a client share one HTTP/2 connection. When an attempt on it fails, whoever failed
+//! says so, and the next attempt goes to the next address.
+
+use crate::address::Address;
+use crate::clock::Clock;
+use airmail_model::{Error, ErrorCode, Limits};
+use airmail_proto::v1::admin_client::AdminClient;
+use airmail_proto::v1::airmail_client::AirmailClient;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tonic::transport::{Channel, Endpoint};
+
+/// HTTP/2 flow control windows: large, because credit does the fine work.
+const WINDOW_BYTES: u32 = 4 << 20;
+/// Between two pings of a quiet connection, and how long an answer may take.
+const PING_EVERY: Duration = Duration::from_secs(10);
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a connection may take to be made.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// What a message of the API has beside its batches.
+const FRAME_SLACK_BYTES: usize = 64 << 10;
+
+/// The one connection of the moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    /// Which of the addresses.
+    index: usize,
+    channel: Channel,
+}
+
+impl Node {
+    /// The service of streams.
+    pub(crate) fn airmail(&self) -> AirmailClient<Channel> {
+        let bytes = Limits::DEFAULT.frame_bytes as usize + FRAME_SLACK_BYTES;
+        AirmailClient::new(self.channel.clone())
+            .max_decoding_message_size(bytes)
+            .max_encoding_message_size(bytes)
+    }
+
+    /// The service of namespaces.
+    pub(crate) fn admin(&self) -> AdminClient<Channel> {
+        AdminClient::new(self.channel.clone())
+    }
+}
+
+/// A client's nodes, and what all its parts share.
+#[derive(Debug)]
+pub(crate) struct Nodes {
+    addresses: Vec<Address>,
+    /// Named in Hello.
+    pub(crate) client: String,
+    pub(crate) clock: Arc<dyn Clock>,
+    current: Mutex<Option<Node>>,
+}
+
+impl Nodes {
+    pub(crate) fn new(addresses: Vec<Address>, client: String, clock: Arc<dyn Clock>) -> Nodes {
+        Nodes {
+            addresses,
+            client,
+            clock,
+            current: Mutex::new(None),
+        }
+    }
+
+    /// The node of the moment. Connects when used.
+    pub(crate) fn node(&self) -> Result<Node, Error> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(node) = &*current {
+            return Ok(node.clone());
+        }
+        let node = self.connect(0)?;
+        *current = Some(node.clone());
+        Ok(node)
+    }
+
+    /// An attempt on `node` failed: the next one goes to the next address.
+    pub(crate) fn failed(&self, node: &Node) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = current.as_ref().is_some_and(|now| now.index == node.index);
+        if same && self.addresses.len() > 1 {
+            *current = self.connect((node.index + 1) % self.addresses.len()).ok();
+        }
+    }
+
+    /// The address of `node`, for people.
+    pub(crate) fn address(&self, node: &Node) -> String {
+        let address = self.addresses.get(node.index);
+        address.map(Address::to_string).unwrap_or_default()
+    }
+
+    fn connect(&self, index: usize) -> Result<Node, Error> {
+        let address = self.addresses.get(index);
+        let address = address.map(Address::to_string).unwrap_or_default();
+        let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(|error| {
+            Error::new(ErrorCode::InvalidArgument)
+                .field("url")
+                .value(format!("{address}: {error}"))
+        })?;
+        let channel = endpoint
+            .initial_stream_window_size(WINDOW_BYTES)
+            .initial_connection_window_size(2 * WINDOW_BYTES)
+            .http2_keep_alive_interval(PING_EVERY)
+            .keep_alive_timeout(PING_TIMEOUT)
+            .keep_alive_while_idle(true)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .tcp_nodelay(true)
+            .connect_lazy();
+        Ok(Node { index, channel })
+    }
+}

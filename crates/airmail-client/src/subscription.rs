@@ -1,0 +1,301 @@
+//! Subscriptions, as users hold them.
+//!
+//! A subscription has a stream of its own on the client's connection, and no task: the core runs
+//! when its user asks for the next item. So one that is not read costs the others nothing; the node
+//! sees its credit used up and detaches it, and it goes on where it was when it is read again.
+//!
+//! A lost connection is not an event: the subscription looks for a node until it finds one, and
+//! goes on from its position.
+
+mod link;
+
+use crate::client::Shared;
+use crate::core::{Arrived, Backoff, Event, Subscriber, SubscriberOutput, SubscriptionKey, Wanted};
+use crate::publisher::topic_name;
+use crate::received::{Item, Names, Received};
+use airmail_model::frame::{Start, State};
+use airmail_model::{Error, ErrorCode, LogMap, MapEpoch, Mono, NamespaceId, Position};
+use airmail_proto::hello::Welcome;
+use link::{Happening, Link};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// A subscription to be opened.
+#[derive(Debug)]
+#[must_use = "nothing is subscribed to before it is opened"]
+pub struct SubscriptionRequest {
+    shared: Arc<Shared>,
+    namespace: Arc<str>,
+    topic: Arc<str>,
+    start: Start,
+}
+
+impl SubscriptionRequest {
+    pub(crate) fn new(shared: Arc<Shared>, topic: &str) -> SubscriptionRequest {
+        SubscriptionRequest {
+            namespace: Arc::clone(&shared.namespace),
+            shared,
+            topic: topic.into(),
+            start: Start::Latest,
+        }
+    }
+
+    /// In another namespace than the client's.
+    pub fn namespace(mut self, namespace: &str) -> SubscriptionRequest {
+        self.namespace = namespace.into();
+        self
+    }
+
+    /// Where it begins. Default: after what is stored now.
+    pub fn from(mut self, start: Start) -> SubscriptionRequest {
+        self.start = start;
+        self
+    }
+
+    /// Opens it. When this is done the node has it: nothing published from now on is missed.
+    ///
+    /// # Errors
+    /// `TOPIC_INVALID`, `NAMESPACE_NOT_FOUND`, `POSITION_INVALID`, `PERMISSION_DENIED`, and
+    /// `DISCONNECTED` if no node answers within the client's `connect_timeout`.
+    pub async fn open(self) -> Result<Subscription, Error> {
+        topic_name(&self.topic)?;
+        let mut config = self.shared.subscriber;
+        config.seed = self.shared.seed();
+        let until = self.shared.mono().plus(self.shared.connect_timeout);
+        let mut subscription = Subscription {
+            backoff: Backoff::new(config.backoff, config.seed),
+            core: Subscriber::new(config),
+            names: Names {
+                namespace: self.namespace,
+                topic: self.topic,
+                id: NamespaceId(0),
+                epoch: MapEpoch(0),
+            },
+            start: self.start,
+            key: None,
+            link: Link::Closed(Mono(0)),
+            events: VecDeque::new(),
+            arrived: None,
+            messages: VecDeque::new(),
+            standing: Standing::Connecting,
+            ended: false,
+            shared: self.shared,
+        };
+        while subscription.standing == Standing::Connecting {
+            subscription.advance(Some(until)).await?;
+            // Nothing but a status can come first.
+            subscription.tell()?;
+        }
+        Ok(subscription)
+    }
+}
+
+/// How a subscription stands with a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It looks for a node, or waits for its answer.
+    Connecting,
+    /// At the tail: what is published comes at once.
+    Live,
+    /// Behind: it is sent what is stored, at its own pace.
+    Detached,
+}
+
+/// Messages of one topic, in order, for ever: across lost connections, to any of the nodes.
+#[derive(Debug)]
+pub struct Subscription {
+    shared: Arc<Shared>,
+    names: Names,
+    start: Start,
+    core: Subscriber,
+    /// Once its namespace has a number.
+    key: Option<SubscriptionKey>,
+    link: Link,
+    backoff: Backoff,
+    events: VecDeque<Event>,
+    /// The arrival that `messages` are of; its cost goes back when they have been given.
+    arrived: Option<Arrived>,
+    messages: VecDeque<Received>,
+    standing: Standing,
+    ended: bool,
+}
+
+impl Subscription {
+    /// The next message or gap; `None` once an error has ended the subscription.
+    ///
+    /// # Errors
+    /// What ended it: `NAMESPACE_NOT_FOUND` when its namespace is deleted, `PERMISSION_DENIED`, and
+    /// the like. A lost connection is none.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped before it is done.
+    pub async fn next(&mut self) -> Result<Option<Item>, Error> {
+        loop {
+            if let Some(message) = self.messages.pop_front() {
+                return Ok(Some(Item::Message(message)));
+            }
+            self.give_back();
+            if let Some(item) = self.tell()? {
+                return Ok(Some(item));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            if self.messages.is_empty() {
+                self.advance(None).await?;
+            }
+        }
+    }
+
+    /// What has arrived and can be had without waiting.
+    #[must_use]
+    pub fn ready(&self) -> bool {
+        !self.messages.is_empty() || !self.events.is_empty()
+    }
+
+    /// Where it goes on after the last item that it gave. `None` before a node has answered, if it
+    /// did not begin at a position.
+    #[must_use]
+    pub fn position(&self) -> Option<Position> {
+        // What has arrived and was not given yet is still to come.
+        let waiting = self.messages.front().map(|message| {
+            let mut position = message.position();
+            for log in &mut position.logs {
+                log.next = message.sequence;
+            }
+            position
+        });
+        let arrived = || {
+            self.events.iter().find_map(|event| match event {
+                Event::Messages(arrived) => self.names.received(arrived).next(),
+                _ => None,
+            })
+        };
+        waiting
+            .or_else(|| {
+                let message = arrived()?;
+                let mut position = message.position();
+                for log in &mut position.logs {
+                    log.next = message.sequence;
+                }
+                Some(position)
+            })
+            .or_else(|| self.core.position(self.key?))
+    }
+
+    /// How it stands with a node.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    /// Takes the next event; gives what it has for the user.
+    fn tell(&mut self) -> Result<Option<Item>, Error> {
+        while let Some(event) = self.events.pop_front() {
+            match event {
+                Event::Messages(arrived) => {
+                    self.messages.extend(self.names.received(&arrived));
+                    self.arrived = Some(arrived);
+                    return Ok(self.messages.pop_front().map(Item::Message));
+                }
+                Event::Gap(gap) => return Ok(Some(Item::Gap(gap.into()))),
+                Event::Status(State::Live { .. }) => self.standing = Standing::Live,
+                Event::Status(State::Detached { .. }) => self.standing = Standing::Detached,
+                Event::Status(State::Failed(error)) => {
+                    self.ended = true;
+                    return Err(error);
+                }
+                Event::Status(State::Complete { .. } | State::Removed) => self.ended = true,
+            }
+        }
+        Ok(None)
+    }
+
+    fn give_back(&mut self) {
+        if let Some(arrived) = self.arrived.take() {
+            self.core.consumed(arrived.cost);
+        }
+    }
+
+    /// Waits for one thing to happen and takes it in; with `until`, no longer than that for a node.
+    async fn advance(&mut self, until: Option<Mono>) -> Result<(), Error> {
+        let mut out = SubscriberOutput::default();
+        let wake = self.core.poll(self.shared.mono(), &mut out);
+        self.link.send(out.requests, &self.names);
+        let wait = async {
+            match wake {
+                Some(wake) => self.shared.sleep_until(wake).await,
+                None => std::future::pending().await,
+            }
+        };
+        let credit = self.shared.subscriber.credit_bytes;
+        let happening = tokio::select! {
+            happening = self.link.next(&self.shared, &self.names, credit) => happening,
+            () = wait => return Ok(()),
+        };
+        match happening {
+            Happening::Opened(welcome) => self.opened(welcome),
+            Happening::Reply(reply) => {
+                let mut out = SubscriberOutput::default();
+                self.core.reply(self.shared.mono(), reply, &mut out);
+                self.events
+                    .extend(out.events.into_iter().map(|(_, event)| event));
+                self.backoff.reset();
+                Ok(())
+            }
+            Happening::Lost(error) => self.lost(error, until),
+        }
+    }
+
+    fn opened(&mut self, welcome: Welcome) -> Result<(), Error> {
+        let name = &*self.names.namespace;
+        let map = welcome
+            .namespaces
+            .into_iter()
+            .find(|named| named.name == name);
+        let map: LogMap = map.ok_or_else(|| not_found(name))?.map;
+        if self.key.is_some() && self.names.id != map.namespace {
+            // Deleted, and made anew under the same name: not what was subscribed to.
+            self.ended = true;
+            return Err(not_found(name));
+        }
+        self.names.id = map.namespace;
+        self.names.epoch = map.epoch;
+        self.core.set_map(&map);
+        if self.key.is_none() {
+            let topic = topic_name(&self.names.topic)?.hash(map.namespace);
+            self.key = Some(self.core.add(Wanted {
+                namespace: map.namespace,
+                topic,
+                start: self.start.clone(),
+                until: None,
+            }));
+        }
+        self.core.connected();
+        Ok(())
+    }
+
+    fn lost(&mut self, error: Error, until: Option<Mono>) -> Result<(), Error> {
+        tracing::debug!(%error, topic = %self.names.topic, "subscribe stream lost");
+        self.core.disconnected();
+        self.standing = Standing::Connecting;
+        let delay = match error.delay() {
+            Some(least) => self.backoff.delay_after(least),
+            None => self.backoff.delay(),
+        };
+        let retry = self.shared.mono().plus(delay);
+        self.link = Link::Closed(retry);
+        let late = until.is_some_and(|until| retry >= until);
+        if error.code().retriable() && !late {
+            return Ok(());
+        }
+        self.ended = true;
+        Err(error)
+    }
+}
+
+fn not_found(namespace: &str) -> Error {
+    Error::new(ErrorCode::NamespaceNotFound)
+        .field("namespace")
+        .value(namespace)
+}

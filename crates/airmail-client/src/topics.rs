@@ -1,0 +1,104 @@
+//! Topics that hold messages, a page at a time.
+
+use crate::client::Shared;
+use airmail_model::{Error, Sequence};
+use airmail_proto::v1;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Asked for at once.
+const PAGE: u32 = 1_000;
+
+/// A topic that holds messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topic {
+    /// Its name.
+    pub name: String,
+    /// The number of its last message.
+    pub last: Sequence,
+}
+
+/// Topics that hold messages, in byte order of name.
+///
+/// ```no_run
+/// # async fn example(client: airmail_client::Client) -> Result<(), airmail_model::Error> {
+/// let mut topics = client.topics().prefix("orders.");
+/// while let Some(topic) = topics.next().await? {
+///     println!("{}", topic.name);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Topics {
+    shared: Arc<Shared>,
+    namespace: Arc<str>,
+    prefix: String,
+    after: String,
+    page: VecDeque<Topic>,
+    more: bool,
+}
+
+impl Topics {
+    pub(crate) fn new(shared: Arc<Shared>) -> Topics {
+        Topics {
+            namespace: Arc::clone(&shared.namespace),
+            shared,
+            prefix: String::new(),
+            after: String::new(),
+            page: VecDeque::new(),
+            more: true,
+        }
+    }
+
+    /// In another namespace than the client's.
+    #[must_use]
+    pub fn namespace(mut self, namespace: &str) -> Topics {
+        self.namespace = namespace.into();
+        self
+    }
+
+    /// Only names that begin so.
+    #[must_use]
+    pub fn prefix(mut self, prefix: &str) -> Topics {
+        prefix.clone_into(&mut self.prefix);
+        self
+    }
+
+    /// Only names after this one.
+    #[must_use]
+    pub fn after(mut self, name: &str) -> Topics {
+        name.clone_into(&mut self.after);
+        self
+    }
+
+    /// The next topic; `None` at the end.
+    ///
+    /// # Errors
+    /// `NAMESPACE_NOT_FOUND`, `DISCONNECTED`, and what else the node says.
+    pub async fn next(&mut self) -> Result<Option<Topic>, Error> {
+        while self.page.is_empty() && self.more {
+            let request = v1::ListTopicsRequest {
+                namespace: self.namespace.to_string(),
+                prefix: self.prefix.clone(),
+                after: self.after.clone(),
+                limit: PAGE,
+            };
+            let ask = |node: crate::nodes::Node| {
+                let request = request.clone();
+                async move { node.airmail().list_topics(request).await }
+            };
+            let page = self.shared.call(true, ask).await?.into_inner();
+            // A page without topics cannot be gone on from.
+            self.more = page.more && !page.topics.is_empty();
+            if let Some(last) = page.topics.last() {
+                last.name.clone_into(&mut self.after);
+            }
+            self.page.extend(page.topics.into_iter().map(|topic| Topic {
+                name: topic.name,
+                last: Sequence(topic.last),
+            }));
+        }
+        Ok(self.page.pop_front())
+    }
+}
