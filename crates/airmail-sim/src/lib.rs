@@ -1,1 +1,78 @@
-//! sim
+//! The simulator: one thread, one seed, the real cores.
+//!
+//! Files, network, clock and chance are simulated; the journal, the shard and the client are the
+//! ones that users run, and there is no routing of its own here. A run goes through a phase of
+//! faults and a phase of healing; [`invariants`] are held against everything that anyone is told.
+
+#![forbid(unsafe_code)]
+
+pub mod batching;
+pub mod entropy;
+pub mod files;
+pub mod invariants;
+pub mod ledger;
+pub mod message;
+pub mod plant;
+pub mod storage;
+pub mod swarm;
+pub mod trace;
+pub mod tuning;
+pub mod world;
+
+pub use invariants::Violation;
+pub use plant::Plant;
+
+/// What is simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Stage {
+    /// The journal alone.
+    Storage,
+    /// The whole node with clients.
+    World,
+}
+
+/// One run.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// What is simulated.
+    pub stage: Stage,
+    /// What everything in it follows from.
+    pub seed: u64,
+    /// Steps with faults, before healing.
+    pub steps: u64,
+    /// A bug to plant.
+    pub plant: Option<Plant>,
+    /// Writes the trace to standard output.
+    pub show: bool,
+}
+
+impl Run {
+    /// Runs it. Gives the hash of its trace.
+    ///
+    /// # Errors
+    /// The first violation of an invariant.
+    pub fn go(self) -> Result<u64, Violation> {
+        match self.stage {
+            Stage::Storage => {
+                storage::StorageRun::new(self.seed, self.plant, self.show).run(self.steps)
+            }
+            Stage::World => world::World::new(self.seed, self.plant, self.show).run(self.steps),
+        }
+    }
+
+    /// The command that repeats it.
+    #[must_use]
+    pub fn command(self) -> String {
+        let stage = match self.stage {
+            Stage::Storage => "storage",
+            Stage::World => "world",
+        };
+        let plant = self.plant.map(|plant| format!(" --plant {plant}"));
+        format!(
+            "cargo run -p airmail-sim -- --stage {stage} --seed {} --steps {}{} --trace",
+            self.seed,
+            self.steps,
+            plant.unwrap_or_default()
+        )
+    }
+}

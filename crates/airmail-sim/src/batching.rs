@@ -1,0 +1,49 @@
+//! Batches for the log's own simulation, made with the encoder that publishers use.
+
+use crate::message::{MessageId, payload};
+use airmail_model::batch::{BatchTarget, ProducerStamp};
+use airmail_model::{Batch, BatchEncoder, Checked, Limits, LogId, MapEpoch, Message, TopicName};
+
+/// A message of a batch to be.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// Which message.
+    pub id: MessageId,
+    /// On which topic.
+    pub topic: TopicName,
+    /// Bytes of its payload beyond the least.
+    pub filler: u32,
+}
+
+/// A topic's name, by its number.
+#[must_use]
+pub fn topic_name(number: u64) -> TopicName {
+    let name = format!("topic/{number}");
+    TopicName::new(&name, &Limits::DEFAULT).unwrap_or_else(|_| unreachable!("a fixed, legal name"))
+}
+
+/// A message as its publisher hands it over.
+#[must_use]
+pub fn message(part: &Part) -> Message {
+    Message::new(part.topic.clone(), payload(part.id, part.filler))
+}
+
+/// The parts as one batch; how many of them did fit.
+#[must_use]
+pub fn batch(log: LogId, producer: ProducerStamp, parts: &[Part]) -> (Checked<Batch>, usize) {
+    let mut encoder = BatchEncoder::new(log.namespace);
+    let mut taken = 0;
+    for part in parts {
+        if encoder.push(&message(part), 0, &Limits::DEFAULT).is_err() {
+            break;
+        }
+        taken += 1;
+    }
+    let target = BatchTarget {
+        log,
+        epoch: MapEpoch(1),
+        producer: Some(producer),
+        producer_time: 0,
+    };
+    (encoder.finish(&target), taken)
+}

@@ -1,0 +1,122 @@
+//! Crashes and damage: what may become of a file that the journal did not ask for.
+
+use super::disk::{Disk, name_of};
+use super::effect::joined;
+use super::file::{SimFile, Unsynced, overlay};
+use crate::entropy::Entropy;
+use crate::message::{MessageId, scan};
+use airmail_log::files::{FileName, FileOp};
+use bytes::Bytes;
+use std::io;
+
+const SECTOR_BYTES: usize = 512;
+
+impl Disk {
+    /// The process is gone. What it had asked for is done, or half done, or not; what the operating
+    /// system had taken stays, but for what a failed sync left in the cache.
+    pub fn kill(&mut self) {
+        let pending = std::mem::take(&mut self.pending);
+        for one in pending {
+            if self.chance.coin() {
+                // Nobody is left to be told whether it failed.
+                let _: io::Result<Bytes> = self.half(one.op);
+            }
+        }
+        self.done.clear();
+        for file in self.files.values_mut().chain(self.ghosts.values_mut()) {
+            if file.unsynced.iter().any(|write| write.stranded) {
+                file.unsynced.retain(|write| !write.stranded);
+                file.seen.clone_from(&file.durable);
+                for write in &file.unsynced {
+                    overlay(&mut file.seen, write.at, &write.bytes);
+                }
+            }
+            file.failed = false;
+            file.failure_told = false;
+        }
+    }
+
+    /// The power is gone: as [`Disk::kill`], and each unsynced write is kept, lost or torn.
+    pub fn cut_power(&mut self) {
+        self.kill();
+        let mut chance = self.chance.fork();
+        for (name, file) in std::mem::take(&mut self.ghosts) {
+            if chance.coin() {
+                self.files.entry(name).or_insert(file);
+            }
+        }
+        for file in self.files.values_mut() {
+            for write in std::mem::take(&mut file.unsynced) {
+                survive(&mut chance, file, &write);
+            }
+            file.forget();
+        }
+        self.recount();
+    }
+
+    /// Changes one byte of a message's stored payload, where one is found in the file for certain.
+    /// Gives the messages whose payload is now damaged.
+    pub fn damage(&mut self, chance: &mut Entropy) -> Option<MessageId> {
+        let names: Vec<FileName> = self.files.keys().cloned().collect();
+        let name = chance.pick(&names)?;
+        let file = self.files.get_mut(name)?;
+        let mut places = Vec::new();
+        scan(&file.durable, |id, place| places.push((id, place)));
+        let (id, place) = chance.pick(&places)?.clone();
+        let at = place.start + chance.index(place.len());
+        let bit = 1u8 << chance.below(8);
+        file.durable[at] ^= bit;
+        if let Some(byte) = file.seen.get_mut(at) {
+            *byte ^= bit;
+        }
+        Some(id)
+    }
+
+    fn half(&mut self, op: FileOp) -> io::Result<Bytes> {
+        let whole = self.chance.coin();
+        match op {
+            FileOp::Write {
+                name, at, parts, ..
+            } if !whole => {
+                let bytes = joined(&parts);
+                let taken = bytes.slice(..self.chance.index(bytes.len() + 1));
+                let file = self.files.get_mut(&name).ok_or(io::ErrorKind::NotFound)?;
+                file.write(at, &taken);
+                self.note_written(&taken);
+                Ok(Bytes::new())
+            }
+            FileOp::Read { .. } => Ok(Bytes::new()),
+            op if self.files.get(name_of(&op)).is_some_and(|file| file.failed) => Ok(Bytes::new()),
+            op => self.effect(op),
+        }
+    }
+
+    fn recount(&mut self) {
+        let mut found = Vec::new();
+        for file in self.files.values() {
+            scan(&file.durable, |id, _| found.push(id));
+        }
+        self.durable.extend(found);
+    }
+}
+
+fn survive(chance: &mut Entropy, file: &mut SimFile, write: &Unsynced) {
+    let length = write.bytes.len();
+    match chance.below(5) {
+        _ if write.stranded => {}
+        0 => {}
+        1 | 2 => overlay(&mut file.durable, write.at, &write.bytes),
+        3 => {
+            let kept = chance.index(length + 1);
+            overlay(&mut file.durable, write.at, &write.bytes[..kept]);
+        }
+        _ => {
+            for (index, sector) in write.bytes.chunks(SECTOR_BYTES).enumerate() {
+                if chance.coin() {
+                    let at = write.at + (index * SECTOR_BYTES) as u64;
+                    overlay(&mut file.durable, at, sector);
+                }
+            }
+        }
+    }
+}

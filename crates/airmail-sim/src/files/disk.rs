@@ -1,0 +1,259 @@
+//! The disk: its files, the operations under way, and what is known to have been stored.
+
+use super::file::SimFile;
+use crate::entropy::Entropy;
+use crate::invariants::Violation;
+use crate::message::{MessageId, scan};
+use crate::swarm::Swarm;
+use airmail_log::files::{FileDone, FileName, FileOp, FileToken};
+use airmail_model::Mono;
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::time::Duration;
+
+/// An operation under way.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) token: FileToken,
+    pub(super) op: FileOp,
+    due: Mono,
+    number: u64,
+}
+
+/// The machine's disk, which outlives every process.
+#[derive(Debug)]
+pub struct Disk {
+    pub(super) files: BTreeMap<FileName, SimFile>,
+    /// Removed, but the directory has not been synced since: a crash may bring them back.
+    pub(super) ghosts: BTreeMap<FileName, SimFile>,
+    pub(super) pending: Vec<Pending>,
+    pub(super) done: Vec<(FileDone, Option<FileName>)>,
+    pub(super) chance: Entropy,
+    pub(super) faults: Swarm,
+    pub(super) lies: bool,
+    pub(super) durable: BTreeSet<MessageId>,
+    pub(super) written: BTreeSet<MessageId>,
+    pub(super) capacity: u64,
+    failures: u64,
+    now: Mono,
+    life: u64,
+    submitted: u64,
+    violation: Option<Violation>,
+}
+
+impl Disk {
+    /// An empty disk. With `lies` it says of a sync that it is done and does not do it: a planted
+    /// bug.
+    #[must_use]
+    pub const fn new(chance: Entropy, faults: Swarm, lies: bool) -> Disk {
+        Disk {
+            files: BTreeMap::new(),
+            ghosts: BTreeMap::new(),
+            pending: Vec::new(),
+            done: Vec::new(),
+            chance,
+            faults,
+            lies,
+            durable: BTreeSet::new(),
+            written: BTreeSet::new(),
+            capacity: u64::MAX,
+            failures: 0,
+            now: Mono(0),
+            life: 0,
+            submitted: 0,
+            violation: None,
+        }
+    }
+
+    /// Which process's operations are taken.
+    #[must_use]
+    pub const fn life(&self) -> u64 {
+        self.life
+    }
+
+    pub(super) fn boot(&mut self) -> u64 {
+        self.life += 1;
+        self.failures = 0;
+        self.pending.clear();
+        self.done.clear();
+        self.life
+    }
+
+    /// Other faults from here on.
+    pub fn set_faults(&mut self, faults: Swarm) {
+        self.faults = faults;
+    }
+
+    /// Room for `bytes` more than there are now; `None`: without bound.
+    pub fn set_room(&mut self, bytes: Option<u64>) {
+        self.capacity = bytes.map_or(u64::MAX, |bytes| self.used() + bytes);
+    }
+
+    /// Bytes taken by all files.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        self.files.values().map(SimFile::length).sum()
+    }
+
+    /// Operations of this process that have failed.
+    #[must_use]
+    pub const fn failures(&self) -> u64 {
+        self.failures
+    }
+
+    /// Whether a message has been on the disk, whole and synced.
+    #[must_use]
+    pub fn is_durable(&self, id: MessageId) -> bool {
+        self.durable.contains(&id)
+    }
+
+    /// Whether a message has been handed to the operating system, whole.
+    #[must_use]
+    pub fn is_written(&self, id: MessageId) -> bool {
+        self.written.contains(&id)
+    }
+
+    /// What the journal did that it never may. Told once.
+    pub fn take_violation(&mut self) -> Option<Violation> {
+        self.violation.take()
+    }
+
+    pub(super) fn list(&self) -> Vec<(FileName, u64)> {
+        let entry = |(name, file): (&FileName, &SimFile)| (name.clone(), file.length());
+        self.files.iter().map(entry).collect()
+    }
+
+    pub(super) fn load(&self, name: &FileName, at: u64, length: u32) -> io::Result<Bytes> {
+        let file = self.files.get(name).ok_or(io::ErrorKind::NotFound)?;
+        let from = usize::try_from(at)
+            .unwrap_or(usize::MAX)
+            .min(file.seen.len());
+        let to = from.saturating_add(length as usize).min(file.seen.len());
+        Ok(Bytes::copy_from_slice(&file.seen[from..to]))
+    }
+
+    pub(super) fn submit(&mut self, token: FileToken, op: FileOp) {
+        self.check_submitted(&op);
+        let most = if matches!(op, FileOp::Read { .. }) {
+            self.faults.read_delay
+        } else {
+            self.faults.write_delay
+        };
+        let most = u64::try_from(most.as_nanos()).unwrap_or(0);
+        let mut delay = self.chance.between(0, most);
+        if self.chance.chance(self.faults.stall) {
+            delay = delay.saturating_mul(100);
+        }
+        let mut due = self.now.plus(Duration::from_nanos(delay));
+        for earlier in &self.pending {
+            if must_follow(&earlier.op, &op) {
+                due = due.max(earlier.due);
+            }
+        }
+        self.submitted += 1;
+        self.pending.push(Pending {
+            token,
+            op,
+            due,
+            number: self.submitted,
+        });
+    }
+
+    /// A file whose sync has failed is never synced again, once the journal knows.
+    fn check_submitted(&mut self, op: &FileOp) {
+        let (FileOp::Write {
+            name, sync: true, ..
+        }
+        | FileOp::Fill { name, .. }) = op
+        else {
+            return;
+        };
+        if self.files.get(name).is_some_and(|file| file.failure_told) {
+            self.violation.get_or_insert_with(|| {
+                Violation::new("G1 failed sync is final", format!("{name} synced again"))
+            });
+        }
+    }
+
+    /// Does what is due, in its order.
+    pub fn advance(&mut self, now: Mono) {
+        self.now = now;
+        loop {
+            let next = self
+                .pending
+                .iter()
+                .enumerate()
+                .filter(|(_, p)| p.due <= now);
+            let Some((index, _)) = next.min_by_key(|(_, p)| (p.due, p.number)) else {
+                return;
+            };
+            let pending = self.pending.remove(index);
+            let name = name_of(&pending.op).clone();
+            let result = self.effect(pending.op);
+            self.failures += u64::from(result.is_err());
+            let token = pending.token;
+            self.done.push((FileDone { token, result }, Some(name)));
+        }
+    }
+
+    /// When something becomes due, if anything is under way.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Mono> {
+        self.pending.iter().map(|pending| pending.due).min()
+    }
+
+    /// Completions are there to be taken.
+    #[must_use]
+    pub fn has_done(&self) -> bool {
+        !self.done.is_empty()
+    }
+
+    pub(super) fn poll(&mut self, out: &mut Vec<FileDone>) {
+        for (done, name) in self.done.drain(..) {
+            if done.result.is_err()
+                && let Some(file) = name.and_then(|name| self.files.get_mut(&name))
+            {
+                file.failure_told |= file.failed;
+            }
+            out.push(done);
+        }
+    }
+
+    pub(super) fn note_written(&mut self, bytes: &[u8]) {
+        scan(bytes, |id, _| {
+            self.written.insert(id);
+        });
+    }
+
+    pub(super) fn note_durable(&mut self, bytes: &[u8]) {
+        scan(bytes, |id, _| {
+            self.durable.insert(id);
+        });
+    }
+}
+
+/// The file that an operation is about; for a rename, the one that is there afterwards.
+pub(super) const fn name_of(op: &FileOp) -> &FileName {
+    match op {
+        FileOp::Create { name }
+        | FileOp::Write { name, .. }
+        | FileOp::Fill { name, .. }
+        | FileOp::Read { name, .. }
+        | FileOp::Remove { name }
+        | FileOp::Rename { to: name, .. } => name,
+    }
+}
+
+fn must_follow(earlier: &FileOp, later: &FileOp) -> bool {
+    if matches!(later, FileOp::Read { .. }) || matches!(earlier, FileOp::Read { .. }) {
+        return false;
+    }
+    let from = |op: &FileOp| match op {
+        FileOp::Rename { from, .. } => Some(from.clone()),
+        _ => None,
+    };
+    let touches =
+        |op: &FileOp, name: &FileName| name_of(op) == name || from(op).as_ref() == Some(name);
+    touches(earlier, name_of(later)) || from(later).is_some_and(|name| touches(earlier, &name))
+}

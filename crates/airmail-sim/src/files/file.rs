@@ -1,0 +1,80 @@
+//! One file: what is on the disk, what a reader of it sees, and the difference.
+
+use bytes::Bytes;
+
+/// A write that is not known to be on the disk.
+#[derive(Clone, Debug)]
+pub struct Unsynced {
+    /// From which byte.
+    pub at: u64,
+    /// What.
+    pub bytes: Bytes,
+    /// A sync of it has failed, and it is not on the disk: later syncs leave it there.
+    pub stranded: bool,
+}
+
+/// A file of the simulated disk.
+#[derive(Clone, Debug, Default)]
+pub struct SimFile {
+    /// What a crash of the power leaves, at least.
+    pub durable: Vec<u8>,
+    /// What a read gives.
+    pub seen: Vec<u8>,
+    /// In order, what makes `seen` of `durable`.
+    pub unsynced: Vec<Unsynced>,
+    /// A sync of it has failed.
+    pub failed: bool,
+    /// The journal has been told so.
+    pub failure_told: bool,
+}
+
+impl SimFile {
+    /// Puts a write in the cache.
+    pub fn write(&mut self, at: u64, bytes: &Bytes) {
+        if bytes.is_empty() {
+            return;
+        }
+        overlay(&mut self.seen, at, bytes);
+        self.unsynced.push(Unsynced {
+            at,
+            bytes: bytes.clone(),
+            stranded: false,
+        });
+    }
+
+    /// Puts on the disk what is only in the cache, and gives each write that arrived there.
+    pub fn sync(&mut self) -> Vec<Bytes> {
+        let mut arrived = Vec::new();
+        let durable = &mut self.durable;
+        self.unsynced.retain(|write| {
+            if !write.stranded {
+                overlay(durable, write.at, &write.bytes);
+                arrived.push(write.bytes.clone());
+            }
+            write.stranded
+        });
+        arrived
+    }
+
+    /// Makes the cache what the disk has.
+    pub fn forget(&mut self) {
+        self.unsynced.clear();
+        self.seen.clone_from(&self.durable);
+    }
+
+    /// How long the file is, for a reader.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.seen.len() as u64
+    }
+}
+
+/// Writes `bytes` at `at`, over zeros where nothing was.
+pub(super) fn overlay(image: &mut Vec<u8>, at: u64, bytes: &[u8]) {
+    let from = usize::try_from(at).unwrap_or(usize::MAX);
+    let to = from.saturating_add(bytes.len());
+    if image.len() < to {
+        image.resize(to, 0);
+    }
+    image[from..to].copy_from_slice(bytes);
+}

@@ -1,0 +1,43 @@
+//! What must hold in every run. One invariant a file, named after the guarantee of the design that
+//! it stands for; each says what it takes for a violation, and nothing else does.
+
+pub mod bounded;
+pub mod complete;
+pub mod durable_first;
+pub mod gaps;
+pub mod numbers;
+pub mod order;
+pub mod tiling;
+
+use std::fmt;
+
+/// A guarantee was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which invariant, beginning with its guarantee.
+    pub invariant: &'static str,
+    /// What was seen.
+    pub detail: String,
+}
+
+impl Violation {
+    /// A violation of `invariant`, as `detail` shows.
+    #[must_use]
+    pub fn new(invariant: &'static str, detail: impl Into<String>) -> Violation {
+        Violation {
+            invariant,
+            detail: detail.into(),
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.invariant, self.detail)
+    }
+}
+
+impl std::error::Error for Violation {}
+
+/// Nothing, or what was broken.
+pub type Checked = Result<(), Violation>;

@@ -1,0 +1,37 @@
+//! G5: a session is never sent more than its credit and one delivery.
+
+use super::{Checked, Violation};
+
+/// A session's credit, counted from outside.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Budget {
+    left: i64,
+}
+
+impl Budget {
+    /// A budget with what the session was opened with.
+    #[must_use]
+    pub fn new(bytes: u32) -> Budget {
+        Budget { left: bytes.into() }
+    }
+
+    /// More was granted.
+    pub fn grant(&mut self, bytes: u32) {
+        self.left += i64::from(bytes);
+    }
+
+    /// A delivery was sent.
+    ///
+    /// # Errors
+    /// There was nothing left.
+    pub fn spend(&mut self, bytes: u64, who: &str) -> Checked {
+        if self.left <= 0 {
+            return Err(Violation::new(
+                "G5 credit bounds what is sent",
+                format!("{who} was sent {bytes} bytes with {} left", self.left),
+            ));
+        }
+        self.left -= i64::try_from(bytes).unwrap_or(i64::MAX);
+        Ok(())
+    }
+}

@@ -1,0 +1,46 @@
+//! G1, G2, G4: in the end everyone has everything: each acknowledged message of a reader's range was
+//! given to it, or was in a gap that it was told of.
+
+use super::{Checked, Violation};
+use crate::ledger::Ledger;
+use crate::message::MessageId;
+use airmail_model::{Extent, LogId, Sequence, TopicHash};
+use std::collections::BTreeSet;
+
+/// What a reader has been given in its whole life.
+#[derive(Clone, Debug, Default)]
+pub struct Given {
+    /// Messages.
+    pub messages: BTreeSet<MessageId>,
+    /// Numbers that it was told will not come, because they are removed or lost.
+    pub missing: Vec<Extent>,
+}
+
+/// Checks the range `[from, next)` of a reader of one log.
+///
+/// # Errors
+/// An acknowledged message is neither given nor told as missing.
+pub fn check(
+    ledger: &Ledger,
+    log: LogId,
+    topic: Option<TopicHash>,
+    range: (Sequence, Sequence),
+    given: &Given,
+    who: &str,
+) -> Checked {
+    for (number, id, entry) in ledger.acked(log, range.0, range.1) {
+        let wanted = topic.is_none_or(|topic| topic == entry.topic);
+        let told = || given.missing.iter().any(|extent| extent.contains(number));
+        if !wanted || given.messages.contains(&id) || entry.excused || told() {
+            continue;
+        }
+        return Err(Violation::new(
+            "G2 everything acknowledged arrives",
+            format!(
+                "{who}, at {} of {log} since {}, never got message {} (number {number})",
+                range.1, range.0, id.0
+            ),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,28 @@
+//! G1: nothing is acknowledged or delivered below its namespace's durability.
+
+use super::{Checked, Violation};
+use crate::files::Disk;
+use crate::message::MessageId;
+use airmail_model::Durability;
+
+/// Checks a message at the moment at which someone is told of it.
+///
+/// # Errors
+/// Its bytes are not where the durability says.
+pub fn check(disk: &Disk, id: MessageId, durability: Durability, how: &str) -> Checked {
+    let held = match durability {
+        Durability::Memory => true,
+        Durability::Os => disk.is_written(id),
+        Durability::Fsync => disk.is_durable(id),
+    };
+    if held {
+        return Ok(());
+    }
+    Err(Violation::new(
+        "G1 durable before it is told",
+        format!(
+            "message {} {how} under {durability}, and is not so held",
+            id.0
+        ),
+    ))
+}

@@ -1,0 +1,58 @@
+//! G2 and G7: a gap is told for a reason that is so.
+
+use super::{Checked, Violation};
+use crate::ledger::Ledger;
+use airmail_log::GapWhy;
+use airmail_model::{Extent, LogId, TopicHash};
+
+/// What a reader asked for and was told.
+#[derive(Clone, Copy, Debug)]
+pub struct Told {
+    /// The log.
+    pub log: LogId,
+    /// `None`: all of them.
+    pub topic: Option<TopicHash>,
+    /// The numbers that will not come.
+    pub extent: Extent,
+    /// Why.
+    pub why: GapWhy,
+    /// Retention or a trim may have taken records of this log.
+    pub retained: bool,
+}
+
+/// Checks a gap against what was acknowledged.
+///
+/// # Errors
+/// An acknowledged message is in it, and is neither damaged nor excused; or there was nothing that
+/// could have been lost or removed.
+pub fn check(ledger: &Ledger, told: &Told, who: &str) -> Checked {
+    let Told { log, extent, .. } = *told;
+    let wanted = |hash: TopicHash| told.topic.is_none_or(|topic| topic == hash);
+    let broken = |what: String| {
+        Err(Violation::new(
+            "G2 a gap's reason is so",
+            format!(
+                "{who} was told {:?} for {log} {} to {}: {what}",
+                told.why, extent.first, extent.last
+            ),
+        ))
+    };
+    if told.why == GapWhy::Retention {
+        return if told.retained {
+            Ok(())
+        } else {
+            broken("this log keeps everything".into())
+        };
+    }
+    if told.why == GapWhy::Loss && ledger.damaged.is_empty() && !ledger.bereft.contains(&log) {
+        return broken("nothing was lost".into());
+    }
+    for (number, id, entry) in ledger.acked(log, extent.first, extent.next()) {
+        let held = wanted(entry.topic) && !ledger.may_be_missing(id);
+        let damaged = told.why == GapWhy::Unused && ledger.damaged.contains(&id);
+        if held || (damaged && wanted(entry.topic)) {
+            return broken(format!("message {} has number {number}", id.0));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! The oracle: every message of the run, who was told what about it, and what a fault excuses.
+
+use crate::invariants::Checked;
+use crate::invariants::numbers::Numbers;
+use crate::message::MessageId;
+use airmail_model::{AppendTime, Durability, Incarnation, LogId, Sequence, TopicHash};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is known of one message.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Who published it.
+    pub publisher: u32,
+    /// Its log. Topics keep to their log for a whole run.
+    pub log: LogId,
+    /// Its topic.
+    pub topic: TopicHash,
+    /// What its ack said: its number, and when it was appended.
+    pub acked: Option<Acked>,
+    /// What its namespace asks.
+    pub durability: Durability,
+    /// A fault has happened since its ack that the durability does not cover: it may be gone.
+    pub excused: bool,
+    /// A fault has happened that the durability does not cover: if it was not acknowledged, it may
+    /// be stored once more.
+    pub reborn: bool,
+    /// Its publisher was told that it is not stored.
+    pub refused: bool,
+}
+
+/// What an ack said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acked {
+    /// The number.
+    pub sequence: Sequence,
+    /// The log's life.
+    pub incarnation: Incarnation,
+    /// When appended.
+    pub appended: AppendTime,
+    /// What held.
+    pub held: Durability,
+}
+
+/// The whole run's messages.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    entries: BTreeMap<MessageId, Entry>,
+    by_log: BTreeMap<(LogId, Sequence), MessageId>,
+    /// Whose number is whose.
+    pub numbers: Numbers,
+    /// Messages whose stored bytes were changed.
+    pub damaged: BTreeSet<MessageId>,
+    /// Logs below `fsync` that have seen a crash: they skip numbers.
+    pub bereft: BTreeSet<LogId>,
+    last: u64,
+}
+
+impl Ledger {
+    /// A new message's number.
+    pub fn create(
+        &mut self,
+        publisher: u32,
+        log: LogId,
+        topic: TopicHash,
+        durability: Durability,
+    ) -> MessageId {
+        self.last += 1;
+        let id = MessageId(self.last);
+        let entry = Entry {
+            publisher,
+            log,
+            topic,
+            acked: None,
+            durability,
+            excused: false,
+            reborn: false,
+            refused: false,
+        };
+        self.entries.insert(id, entry);
+        id
+    }
+
+    /// What is known of a message.
+    #[must_use]
+    pub fn get(&self, id: MessageId) -> Option<&Entry> {
+        self.entries.get(&id)
+    }
+
+    /// Every message, in order of creation.
+    pub fn iter(&self) -> impl Iterator<Item = (MessageId, &Entry)> {
+        self.entries.iter().map(|(id, entry)| (*id, entry))
+    }
+
+    /// The acknowledged messages of a log with numbers in `[from, to)`, in order.
+    pub fn acked(
+        &self,
+        log: LogId,
+        from: Sequence,
+        to: Sequence,
+    ) -> impl Iterator<Item = (Sequence, MessageId, &Entry)> {
+        let range = (log, from)..(log, to.max(from));
+        self.by_log.range(range).filter_map(|((_, sequence), id)| {
+            let entry = self.entries.get(id)?;
+            Some((*sequence, *id, entry))
+        })
+    }
+
+    /// The highest acknowledged number of a log; 0 if there is none.
+    #[must_use]
+    pub fn last_acked(&self, log: LogId) -> Sequence {
+        let all = (log, Sequence(0))..=(log, Sequence::MAX);
+        let last = self.by_log.range(all).next_back();
+        last.map_or(Sequence(0), |((_, sequence), _)| *sequence)
+    }
+
+    /// An ack was given.
+    ///
+    /// # Errors
+    /// Its number is another message's, or the message has another number.
+    pub fn ack(&mut self, id: MessageId, acked: Acked) -> Checked {
+        let Some(entry) = self.entries.get_mut(&id) else {
+            return Ok(());
+        };
+        let log = entry.log;
+        entry.acked = Some(acked);
+        entry.excused = false;
+        self.by_log.insert((log, acked.sequence), id);
+        self.numbers
+            .see((log, acked.incarnation, acked.sequence), id, "acknowledged")
+    }
+
+    /// The publisher was told that the message is not stored.
+    pub fn refuse(&mut self, id: MessageId) {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.refused = true;
+        }
+    }
+
+    /// The process was killed, or (`power`) all of the machine: what a weaker durability promised is
+    /// excused. `weak`: the logs below `fsync`.
+    pub fn crash(&mut self, power: bool, weak: &[LogId]) {
+        // They go on above their reservations, whatever was lost of them (G4).
+        self.bereft.extend(weak);
+        for (id, entry) in &mut self.entries {
+            let hit = match entry.durability {
+                Durability::Memory => true,
+                Durability::Os => power,
+                Durability::Fsync => false,
+            };
+            if hit {
+                entry.excused = true;
+                entry.reborn = true;
+                self.numbers.release(*id);
+            }
+        }
+    }
+
+    /// Whether a message may be missing.
+    #[must_use]
+    pub fn may_be_missing(&self, id: MessageId) -> bool {
+        self.damaged.contains(&id) || self.entries.get(&id).is_none_or(|entry| entry.excused)
+    }
+}

@@ -1,0 +1,316 @@
+//! The log alone: the journal, driven through its contract over the simulated disk.
+//!
+//! Producers append and try again, readers come and go, the disk and the process fail. Smaller than
+//! [`crate::world`] and so quicker to find what is wrong below the shard.
+
+mod answers;
+mod heal;
+mod line;
+mod process;
+mod reader;
+
+use crate::entropy::Entropy;
+use crate::files::{Disk, Machine, SimFiles};
+use crate::invariants::{Checked, Violation};
+use crate::ledger::Ledger;
+use crate::plant::Plant;
+use crate::swarm::Swarm;
+use crate::trace::Trace;
+use airmail_log::journal::JournalStorage;
+use airmail_log::{Completion, LogSpec, LogStorage, ReaderId, Tag};
+use airmail_model::{
+    AppendTime, Durability, Incarnation, Lane, LogId, LogIndex, MapEpoch, Mono, NamespaceId, Now,
+    Retention, Sequence, Wall,
+};
+use line::Line;
+use reader::Reader;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// One log under test.
+#[derive(Clone, Debug)]
+struct LogState {
+    log: LogId,
+    spec: LogSpec,
+    opened: bool,
+    incarnation: Incarnation,
+    /// A trim has been asked for.
+    trimmed: bool,
+    /// Above every number that anyone was told of.
+    told: Sequence,
+}
+
+impl LogState {
+    fn may_shrink(&self) -> bool {
+        self.trimmed || self.spec.retention != Retention::default()
+    }
+}
+
+/// A call that waits for its answer.
+#[derive(Clone, Debug)]
+enum Call {
+    Open(usize),
+    Append {
+        line: usize,
+    },
+    Bounds(usize),
+    FindTime {
+        log: usize,
+        at: AppendTime,
+        by: Option<Sequence>,
+    },
+    Topics {
+        log: usize,
+    },
+    Trim,
+}
+
+/// A run of the log alone.
+#[derive(Debug)]
+pub struct StorageRun {
+    chance: Entropy,
+    swarm: Swarm,
+    trace: Trace,
+    ledger: Ledger,
+    machine: Machine,
+    storage: Option<JournalStorage<SimFiles>>,
+    now: Now,
+    wake: Option<Mono>,
+    down_until: Mono,
+    full_until: Option<Mono>,
+    logs: Vec<LogState>,
+    lines: Vec<Line>,
+    readers: BTreeMap<ReaderId, Reader>,
+    /// Those of an earlier process, that go on when their log is open again.
+    waiting: Vec<Reader>,
+    /// Names of a listing under way.
+    listed: Vec<String>,
+    calls: BTreeMap<Tag, Call>,
+    last_tag: u64,
+    last_reader: u64,
+    plant: Option<Plant>,
+    boots: u64,
+}
+
+impl StorageRun {
+    /// The run of a seed.
+    #[must_use]
+    pub fn new(seed: u64, plant: Option<Plant>, show: bool) -> StorageRun {
+        let mut chance = Entropy::new(seed ^ 0x57_0a6e);
+        let swarm = Swarm::of(&mut chance);
+        let lies = plant == Some(Plant::AckBeforeSync);
+        let disk = Disk::new(chance.fork(), swarm.clone(), lies);
+        let logs: Vec<LogState> = (0..chance.between(1, 4))
+            .map(|number| log_state(number, &mut chance))
+            .collect();
+        let lines = (0..chance.between(1, 5))
+            .map(|number| Line::new(number, chance.index(logs.len())))
+            .collect();
+        let start = Now {
+            mono: Mono(1_000_000_000),
+            wall: Wall(1_800_000_000_000_000),
+        };
+        StorageRun {
+            chance,
+            swarm,
+            trace: Trace::new(show),
+            ledger: Ledger::default(),
+            machine: Machine::new(disk),
+            storage: None,
+            now: start,
+            wake: None,
+            down_until: Mono(0),
+            full_until: None,
+            logs,
+            lines,
+            readers: BTreeMap::new(),
+            waiting: Vec::new(),
+            listed: Vec::new(),
+            calls: BTreeMap::new(),
+            last_tag: 0,
+            last_reader: 0,
+            plant,
+            boots: 0,
+        }
+    }
+
+    /// Runs `steps` steps of faults, then heals. Gives the trace's hash.
+    ///
+    /// # Errors
+    /// The first violation.
+    pub fn run(mut self, steps: u64) -> Result<u64, Violation> {
+        self.trace
+            .note(format_args!("{:?} {:?}", self.swarm, self.logs));
+        for _ in 0..steps {
+            self.step()?;
+        }
+        self.heal()?;
+        Ok(self.trace.hash())
+    }
+
+    fn step(&mut self) -> Checked {
+        self.pass_time();
+        self.faults()?;
+        if self.storage.is_none() {
+            if self.now.mono < self.down_until {
+                return Ok(());
+            }
+            self.boot()?;
+        }
+        self.work();
+        self.turn()
+    }
+
+    fn pass_time(&mut self) {
+        let mut micros = self.chance.between(1, 800);
+        if self.chance.chance(20_000) {
+            micros = self.chance.between(1, 100_000);
+        }
+        if self.chance.chance(self.swarm.leap) {
+            micros = self.chance.between(1, 3_600_000_000);
+        }
+        self.now.mono = self.now.mono.plus(Duration::from_micros(micros));
+        self.now.wall.0 += i64::try_from(micros).unwrap_or(0);
+        if self.chance.chance(self.swarm.leap) {
+            // The wall clock may be set back; the log's times may not.
+            self.now.wall.0 -= 5_000_000;
+        }
+    }
+
+    /// Lets the disk and the journal go on until neither has anything to do now.
+    fn turn(&mut self) -> Checked {
+        let mut answers = Vec::new();
+        for _ in 0..1_000 {
+            self.machine.disk().advance(self.now.mono);
+            let Some(storage) = &mut self.storage else {
+                return Ok(());
+            };
+            self.wake = storage.poll(self.now, &mut answers);
+            let violation = self.machine.disk().take_violation();
+            if let Some(violation) = violation {
+                return Err(violation);
+            }
+            let idle = answers.is_empty() && !self.machine.disk().has_done();
+            for answer in answers.drain(..) {
+                self.note(&answer);
+                self.answer(answer)?;
+            }
+            if idle {
+                return Ok(());
+            }
+        }
+        Err(Violation::new(
+            "liveness",
+            "the journal is never done in one moment",
+        ))
+    }
+
+    fn note(&mut self, answer: &Completion) {
+        match answer {
+            Completion::Batch { r, stored } => self.trace.note(format_args!(
+                "{} batch {} base {} numbers {} to {} appended {}",
+                self.now.mono.0,
+                r.0,
+                stored.base,
+                stored.extent.first,
+                stored.extent.last,
+                stored.appended
+            )),
+            other => self
+                .trace
+                .note(format_args!("{} {other:?}", self.now.mono.0)),
+        }
+    }
+
+    fn tag(&mut self, call: Call) -> Tag {
+        self.last_tag += 1;
+        let tag = Tag(self.last_tag);
+        self.calls.insert(tag, call);
+        tag
+    }
+
+    fn work(&mut self) {
+        match self.chance.below(20) {
+            0..=7 => self.publish(),
+            8..=9 => self.open_reader(),
+            10..=13 => self.feed_reader(),
+            14 => self.stop_reader(),
+            15..=16 => self.ask(),
+            _ => {}
+        }
+        self.send();
+    }
+
+    fn ask(&mut self) {
+        let log = self.chance.index(self.logs.len());
+        let id = self.logs[log].log;
+        if !self.logs[log].opened {
+            return;
+        }
+        let trim = self.chance.chance(30_000);
+        let (call, at) = if trim {
+            (Call::Trim, AppendTime(0))
+        } else if self.chance.coin() {
+            (Call::Bounds(log), AppendTime(0))
+        } else {
+            let back = i64::try_from(self.chance.below(2_000_000)).unwrap_or(0);
+            let at = AppendTime(self.now.wall.0 - back);
+            let acked = self.ledger.acked(id, Sequence(0), Sequence::MAX);
+            let by = acked
+                .filter(|(_, id, _)| !self.ledger.may_be_missing(*id))
+                .find(|(_, _, entry)| entry.acked.is_some_and(|acked| acked.appended >= at));
+            let by = by.map(|(sequence, _, _)| sequence);
+            (Call::FindTime { log, at, by }, at)
+        };
+        let tag = self.tag(call.clone());
+        let Some(storage) = &mut self.storage else {
+            return;
+        };
+        match call {
+            Call::Trim => {
+                let told = self.logs[log].told;
+                let before = Sequence(self.chance.between(1, told.0));
+                self.logs[log].trimmed = true;
+                storage.trim(tag, id, before);
+            }
+            Call::Bounds(_) => storage.bounds(tag, id),
+            _ => storage.find_time(tag, id, at),
+        }
+    }
+}
+
+fn log_state(number: u64, chance: &mut Entropy) -> LogState {
+    let durability = match chance.below(4) {
+        0 => Durability::Memory,
+        1 => Durability::Os,
+        _ => Durability::Fsync,
+    };
+    let retention = match chance.below(5) {
+        0 => Retention {
+            time_ms: Some(chance.between(50, 5_000)),
+            bytes: None,
+        },
+        1 => Retention {
+            time_ms: None,
+            bytes: Some(chance.between(1_000, 100_000)),
+        },
+        _ => Retention::default(),
+    };
+    let namespace = u32::try_from(number).unwrap_or(0) / 2 + 1;
+    LogState {
+        log: LogId {
+            namespace: NamespaceId(namespace),
+            lane: Lane::Normal,
+            index: LogIndex(u16::try_from(number).unwrap_or(0) % 2),
+        },
+        spec: LogSpec {
+            durability,
+            retention,
+            epoch: MapEpoch(1),
+        },
+        opened: false,
+        incarnation: Incarnation(0),
+        trimmed: false,
+        told: Sequence(1),
+    }
+}

@@ -1,0 +1,133 @@
+//! What the storage says, held against what is known.
+
+use super::{Call, StorageRun};
+use crate::invariants::{Checked, Violation};
+use airmail_log::{Bounds, Completion, Refusal, Tag, TopicSeen};
+use airmail_model::Sequence;
+
+impl StorageRun {
+    pub(super) fn answer(&mut self, answer: Completion) -> Checked {
+        match answer {
+            Completion::Batch { r, stored } => self.batch(r, &stored),
+            Completion::Gap { r, extent, why } => self.gap(r, extent, why),
+            Completion::Tail { r, next } => self.tail(r, next),
+            Completion::Ended { r, why } => self.ended(r, why.is_some()),
+            Completion::Sealed { .. } => contract("a log was sealed by nobody"),
+            Completion::Opened { t, bounds } => match self.calls.remove(&t) {
+                Some(Call::Open(log)) => self.opened(log, bounds),
+                call => mismatch(t, call),
+            },
+            Completion::Bounds { t, bounds } => match self.calls.remove(&t) {
+                Some(Call::Bounds(log)) => self.bounds(log, bounds),
+                call => mismatch(t, call),
+            },
+            Completion::Appended {
+                t,
+                extent,
+                at,
+                held,
+                ..
+            } => match self.calls.remove(&t) {
+                Some(Call::Append { line }) => self.appended(line, t, extent, at, held),
+                call => mismatch(t, call),
+            },
+            Completion::Found { t, at } => match self.calls.remove(&t) {
+                Some(Call::FindTime { log, at: asked, by }) => {
+                    if self.logs[log].may_shrink() || by.is_none_or(|by| at <= by) {
+                        return Ok(());
+                    }
+                    contract(&format!("find_time({asked}) gave {at}, later than {by:?}"))
+                }
+                call => mismatch(t, call),
+            },
+            Completion::Topics { t, page } => match self.calls.remove(&t) {
+                Some(Call::Topics { log }) => self.topics(log, page),
+                call => mismatch(t, call),
+            },
+            Completion::Done { t } => match self.calls.remove(&t) {
+                Some(Call::Trim) => Ok(()),
+                call => mismatch(t, call),
+            },
+            Completion::Refused { t, why } => match self.calls.remove(&t) {
+                Some(Call::Append { line }) => self.append_refused(line, t, &why),
+                Some(call) => self.refused(call, &why),
+                None => mismatch(t, None),
+            },
+        }
+    }
+
+    fn refused(&mut self, call: Call, why: &Refusal) -> Checked {
+        match (&call, why) {
+            // A query may meet the failing disk; it is simply asked again some day.
+            (_, Refusal::Io(_) | Refusal::Full { .. } | Refusal::OutcomeUnknown) => {
+                match call {
+                    Call::Open(log) => self.open_log(log),
+                    Call::Topics { log } => self.list_topics(log),
+                    _ => {}
+                }
+                Ok(())
+            }
+            _ => contract(&format!("{call:?} was refused: {why}")),
+        }
+    }
+
+    fn opened(&mut self, log: usize, bounds: Bounds) -> Checked {
+        let state = &mut self.logs[log];
+        if state.incarnation.0 != 0 && state.incarnation != bounds.incarnation {
+            return contract(&format!(
+                "{} has another incarnation: {bounds:?}",
+                state.log
+            ));
+        }
+        state.incarnation = bounds.incarnation;
+        state.opened = true;
+        self.bounds(log, bounds)?;
+        let resumed: Vec<_> = self
+            .waiting
+            .extract_if(.., |reader| reader.log == log)
+            .collect();
+        for reader in resumed {
+            self.start_reader(reader);
+        }
+        Ok(())
+    }
+
+    fn bounds(&mut self, log: usize, bounds: Bounds) -> Checked {
+        let state = &self.logs[log];
+        let odd = bounds.first > bounds.next
+            || bounds.first < Sequence::FIRST
+            || bounds.next < state.told
+            || (!state.may_shrink() && bounds.first > Sequence::FIRST);
+        if odd {
+            let detail = format!("{}: {bounds:?}, told up to {}", state.log, state.told);
+            return Err(Violation::new("G4 a log never steps back", detail));
+        }
+        Ok(())
+    }
+
+    fn topics(&mut self, log: usize, page: Vec<TopicSeen>) -> Checked {
+        for seen in page.iter() {
+            if self.listed.last().is_some_and(|last| *last >= seen.name) {
+                return contract(&format!("topic {} is out of order", seen.name));
+            }
+            self.listed.push(seen.name.clone());
+        }
+        if page.is_empty() {
+            self.check_listed(log)
+        } else {
+            self.list_topics(log);
+            Ok(())
+        }
+    }
+}
+
+fn contract(detail: &str) -> Checked {
+    Err(Violation::new("contract", detail))
+}
+
+fn mismatch(tag: Tag, call: Option<Call>) -> Checked {
+    contract(&format!(
+        "tag {} has an answer to another call than {call:?}",
+        tag.0
+    ))
+}

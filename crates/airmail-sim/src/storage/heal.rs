@@ -1,0 +1,119 @@
+//! Healing: no more faults, and everyone must end with everything.
+
+use super::reader::Reader;
+use super::{Call, StorageRun};
+use crate::batching::topic_name;
+use crate::invariants::{Checked, Violation};
+use crate::swarm::Swarm;
+use airmail_log::{LogStorage, ReaderId, TopicPage};
+use airmail_model::Sequence;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+const TURNS_MAX: u32 = 20_000;
+
+impl StorageRun {
+    /// Ends the faults, starts the process once more, and waits until all is acknowledged and read.
+    pub(super) fn heal(&mut self) -> Checked {
+        self.trace.note(format_args!("healing"));
+        self.swarm = Swarm::calm();
+        {
+            let mut disk = self.machine.disk();
+            disk.set_faults(Swarm::calm());
+            disk.set_room(None);
+        }
+        self.full_until = None;
+        let power = self.chance.coin();
+        self.crash(power);
+        self.boot()?;
+        self.until("opened", |run| run.logs.iter().all(|state| state.opened))?;
+        self.until("acknowledged", |run| {
+            run.send();
+            run.lines.iter().all(super::line::Line::is_idle)
+        })?;
+        for log in 0..self.logs.len() {
+            self.start_reader(Reader::new(log, None, Sequence::FIRST));
+            let topic = topic_name(0).hash(self.logs[log].log.namespace);
+            self.start_reader(Reader::new(log, Some(topic), Sequence::FIRST));
+        }
+        self.until("read", |run| {
+            let ids: Vec<ReaderId> = run.readers.keys().copied().collect();
+            ids.into_iter().for_each(|id| run.grant(id, 10_000));
+            run.readers.values().all(|reader| reader.at_tail)
+        })?;
+        for (id, reader) in &self.readers {
+            let state = &self.logs[reader.log];
+            if reader.tiling.next < state.told {
+                let detail = format!("reader {} ends at {}", id.0, reader.tiling.next);
+                return Err(Violation::new("G2 everything acknowledged arrives", detail));
+            }
+            self.complete(*id, reader)?;
+        }
+        for log in 0..self.logs.len() {
+            self.listed.clear();
+            self.list_topics(log);
+            self.until("listed", |run| run.calls.is_empty())?;
+        }
+        Ok(())
+    }
+
+    fn until(&mut self, what: &str, mut done: impl FnMut(&mut StorageRun) -> bool) -> Checked {
+        for _ in 0..TURNS_MAX {
+            if done(self) {
+                return Ok(());
+            }
+            self.turn()?;
+            let step = Duration::from_millis(1);
+            let wake = self
+                .wake
+                .unwrap_or(self.now.mono)
+                .max(self.now.mono.plus(step));
+            let wake = wake.min(self.now.mono.plus(Duration::from_millis(50)));
+            self.now.wall.0 += i64::try_from(wake.since(self.now.mono).as_micros()).unwrap_or(0);
+            self.now.mono = wake;
+        }
+        let detail = format!(
+            "without faults not everything is {what}; calls {:?}, lines {:?}",
+            self.calls, self.lines
+        );
+        Err(Violation::new("liveness", detail))
+    }
+
+    /// Asks for the next page of a log's topics.
+    pub(super) fn list_topics(&mut self, log: usize) {
+        let tag = self.tag(Call::Topics { log });
+        let page = TopicPage {
+            prefix: String::new(),
+            after: self.listed.last().cloned().unwrap_or_default(),
+            limit: 3,
+        };
+        let id = self.logs[log].log;
+        if let Some(storage) = &mut self.storage {
+            storage.topics(tag, id, &page);
+        }
+    }
+
+    /// Every topic with a message that must be there has been listed.
+    pub(super) fn check_listed(&self, log: usize) -> Checked {
+        let state = &self.logs[log];
+        if state.may_shrink() {
+            return Ok(());
+        }
+        let listed: BTreeSet<_> = self.listed.iter().map(String::as_str).collect();
+        let names = (0..7).map(topic_name);
+        for name in names {
+            let hash = name.hash(state.log.namespace);
+            let held = self.ledger.iter().any(|(id, entry)| {
+                entry.log == state.log
+                    && entry.topic == hash
+                    && entry.acked.is_some()
+                    && !self.ledger.may_be_missing(id)
+            });
+            if held && !listed.contains(name.as_str()) {
+                let detail = format!("{} does not list {name}, lists {listed:?}", state.log);
+                return Err(Violation::new("contract", detail));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,232 @@
+//! One producer of one log: what it has appended, what waits for its answer, what it sends again.
+
+use super::{Call, StorageRun};
+use crate::batching::{Part, batch, topic_name};
+use crate::invariants::{Checked, Violation};
+use crate::ledger::Acked;
+use airmail_log::{LogStorage, Refusal, Tag};
+use airmail_model::batch::ProducerStamp;
+use airmail_model::{
+    AppendTime, Durability, Extent, MapEpoch, ProducerEpoch, ProducerId, ProducerSequence,
+};
+use std::collections::VecDeque;
+
+const WINDOW: usize = 4;
+const WAITING_MAX: usize = 20;
+const TOPICS: u64 = 6;
+
+/// A batch that is not yet acknowledged.
+#[derive(Clone, Debug)]
+struct Piece {
+    sequence: u64,
+    parts: Vec<Part>,
+    tag: Option<Tag>,
+}
+
+/// One producer of one log.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    number: u32,
+    pub(super) log: usize,
+    epoch: u32,
+    next: u64,
+    pieces: VecDeque<Piece>,
+    /// Something was refused: nothing new goes out until everything sent has been answered.
+    held: bool,
+    /// The log no longer knows where this producer stood.
+    unknown: bool,
+}
+
+impl Line {
+    pub(super) fn new(number: u64, log: usize) -> Line {
+        Line {
+            number: u32::try_from(number).unwrap_or(0),
+            log,
+            epoch: 1,
+            next: 0,
+            pieces: VecDeque::new(),
+            held: false,
+            unknown: false,
+        }
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    fn stamp(&self, sequence: u64) -> ProducerStamp {
+        ProducerStamp {
+            id: ProducerId(u64::from(self.number) + 100),
+            epoch: ProducerEpoch(self.epoch),
+            sequence: ProducerSequence(sequence),
+        }
+    }
+
+    /// The process is gone, and with it every answer.
+    pub(super) fn forget_answers(&mut self) {
+        for piece in &mut self.pieces {
+            piece.tag = None;
+        }
+        self.held = false;
+        self.unknown = false;
+    }
+
+    /// Begins again at 0, with what is not acknowledged.
+    fn new_epoch(&mut self) {
+        self.epoch += 1;
+        self.next = 0;
+        for piece in &mut self.pieces {
+            piece.sequence = self.next;
+            piece.tag = None;
+            self.next += piece.parts.len() as u64;
+        }
+    }
+}
+
+impl StorageRun {
+    /// Makes a batch and queues it.
+    pub(super) fn publish(&mut self) {
+        let index = self.chance.index(self.lines.len());
+        let line = &mut self.lines[index];
+        if line.pieces.len() >= WAITING_MAX {
+            return;
+        }
+        let state = &self.logs[line.log];
+        let count = if self.chance.chance(100_000) { 40 } else { 5 };
+        let parts: Vec<Part> = (0..self.chance.between(1, count))
+            .map(|_| {
+                let topic = topic_name(self.chance.below(TOPICS));
+                let hash = topic.hash(state.log.namespace);
+                let durability = state.spec.durability;
+                Part {
+                    id: self.ledger.create(line.number, state.log, hash, durability),
+                    topic,
+                    filler: u32::try_from(self.chance.below(300)).unwrap_or(0),
+                }
+            })
+            .collect();
+        let sequence = line.next;
+        line.next += parts.len() as u64;
+        line.pieces.push_back(Piece {
+            sequence,
+            parts,
+            tag: None,
+        });
+    }
+
+    /// Sends what may be sent.
+    pub(super) fn send(&mut self) {
+        for index in 0..self.lines.len() {
+            let log = self.lines[index].log;
+            if !self.logs[log].opened {
+                continue;
+            }
+            loop {
+                let line = &self.lines[index];
+                let sent = line
+                    .pieces
+                    .iter()
+                    .filter(|piece| piece.tag.is_some())
+                    .count();
+                let unsent = line.pieces.iter().position(|piece| piece.tag.is_none());
+                let Some(at) = unsent.filter(|_| !line.held && sent < WINDOW) else {
+                    break;
+                };
+                let piece = &line.pieces[at];
+                let id = self.logs[log].log;
+                let (batch, _) = batch(id, line.stamp(piece.sequence), &piece.parts);
+                let tag = self.tag(Call::Append { line: index });
+                self.lines[index].pieces[at].tag = Some(tag);
+                if let Some(storage) = &mut self.storage {
+                    storage.append(tag, id, MapEpoch(1), batch);
+                }
+            }
+        }
+    }
+
+    /// An append was done.
+    pub(super) fn appended(
+        &mut self,
+        index: usize,
+        tag: Tag,
+        extent: Extent,
+        at: AppendTime,
+        held: Durability,
+    ) -> Checked {
+        let line = &mut self.lines[index];
+        let who = format!("producer {}", line.number);
+        let first = line.pieces.front().filter(|piece| piece.tag == Some(tag));
+        let Some(piece) = first.cloned() else {
+            return Err(Violation::new(
+                "G3 exactly the next is stored",
+                format!(
+                    "{who}: numbers {} to {} answer a batch out of its turn",
+                    extent.first, extent.last
+                ),
+            ));
+        };
+        line.pieces.pop_front();
+        let state = &mut self.logs[line.log];
+        state.told = state.told.max(extent.next());
+        if extent.numbers() != piece.parts.len() as u64 || held < state.spec.durability {
+            return Err(Violation::new(
+                "G1 an ack says what holds",
+                format!(
+                    "{who}: {extent:?} held {held} for {} messages",
+                    piece.parts.len()
+                ),
+            ));
+        }
+        for (offset, part) in piece.parts.iter().enumerate() {
+            let acked = Acked {
+                sequence: extent.first.plus(offset as u64),
+                incarnation: state.incarnation,
+                appended: at,
+                held,
+            };
+            let disk = self.machine.disk();
+            crate::invariants::durable_first::check(&disk, part.id, held, "acknowledged")?;
+            self.ledger.ack(part.id, acked)?;
+        }
+        self.release(index);
+        Ok(())
+    }
+
+    /// An append was refused.
+    pub(super) fn append_refused(&mut self, index: usize, tag: Tag, why: &Refusal) -> Checked {
+        let line = &mut self.lines[index];
+        let place = line.pieces.iter().position(|piece| piece.tag == Some(tag));
+        let Some(place) = place else { return Ok(()) };
+        line.pieces[place].tag = None;
+        let first = place == 0;
+        line.held = true;
+        let log = self.logs[line.log].log;
+        let lost = !self.ledger.damaged.is_empty() || self.ledger.bereft.contains(&log);
+        match why {
+            Refusal::Full { .. }
+            | Refusal::Busy { .. }
+            | Refusal::Io(_)
+            | Refusal::OutcomeUnknown => {}
+            Refusal::OutOfOrder { .. } | Refusal::UnknownProducer if !first => {}
+            Refusal::OutOfOrder { .. } | Refusal::UnknownProducer if lost => line.unknown = true,
+            other => {
+                return Err(Violation::new(
+                    "G3 exactly the next is stored",
+                    format!("producer {} was refused: {other}", line.number),
+                ));
+            }
+        }
+        self.release(index);
+        Ok(())
+    }
+
+    fn release(&mut self, index: usize) {
+        let line = &mut self.lines[index];
+        if line.pieces.iter().all(|piece| piece.tag.is_none()) {
+            line.held = false;
+            if std::mem::take(&mut line.unknown) {
+                line.new_epoch();
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The process and its faults: starting, stopping, being killed, losing the power, a full disk.
+
+use super::{Call, StorageRun};
+use crate::invariants::{Checked, Violation};
+use airmail_log::LogStorage;
+use airmail_model::{Durability, LogId};
+use std::time::Duration;
+
+impl StorageRun {
+    /// Lets what the seed has in store happen.
+    pub(super) fn faults(&mut self) -> Checked {
+        if self.chance.chance(self.swarm.power_cut) {
+            self.crash(true);
+        } else if self.chance.chance(self.swarm.killed) {
+            self.crash(false);
+        } else if self.chance.chance(self.swarm.stopped) {
+            self.stop()?;
+        }
+        if self.chance.chance(self.swarm.damage) {
+            let mut chance = self.chance.fork();
+            let hit = self.machine.disk().damage(&mut chance);
+            if let Some(id) = hit {
+                self.trace.note(format_args!("damaged message {}", id.0));
+                self.ledger.damaged.insert(id);
+            }
+        }
+        if self.full_until.is_none() && self.chance.chance(self.swarm.fills_up) {
+            let room = self.chance.below(20_000);
+            self.machine.disk().set_room(Some(room));
+            let pause = Duration::from_micros(self.chance.below(200_000));
+            self.full_until = Some(self.now.mono.plus(pause));
+            self.trace
+                .note(format_args!("the disk fills up, {room} bytes left"));
+        }
+        if self.full_until.is_some_and(|until| until <= self.now.mono) {
+            self.machine.disk().set_room(None);
+            self.full_until = None;
+        }
+        Ok(())
+    }
+
+    /// The process ends without warning; with `power`, the machine too.
+    pub(super) fn crash(&mut self, power: bool) {
+        self.end(power, false);
+    }
+
+    /// The process is no more. After a clean end everything that it took is held.
+    fn end(&mut self, power: bool, clean: bool) {
+        self.trace
+            .note(format_args!("ended, power cut: {power}, clean: {clean}"));
+        if !clean && (self.storage.is_some() || power) {
+            let weak = self
+                .logs
+                .iter()
+                .filter(|state| state.spec.durability < Durability::Fsync);
+            let weak: Vec<LogId> = weak.map(|state| state.log).collect();
+            // What a failing file had only in the cache is written once more, elsewhere; a kill in
+            // between takes it: two faults at once are beyond `os`.
+            let hazard = power || self.machine.disk().failures() > 0;
+            self.ledger.crash(hazard, &weak);
+        }
+        if power {
+            self.machine.disk().cut_power();
+        } else {
+            self.machine.disk().kill();
+        }
+        self.down();
+    }
+
+    fn down(&mut self) {
+        self.storage = None;
+        self.calls.clear();
+        self.listed.clear();
+        for state in &mut self.logs {
+            state.opened = false;
+        }
+        for line in &mut self.lines {
+            line.forget_answers();
+        }
+        let readers = std::mem::take(&mut self.readers);
+        self.waiting
+            .extend(readers.into_values().filter(|reader| !reader.stopping));
+        let pause = Duration::from_micros(self.chance.below(5_000));
+        self.down_until = self.now.mono.plus(pause);
+    }
+
+    /// Starts the process on what the disk has.
+    pub(super) fn boot(&mut self) -> Checked {
+        self.boots += 1;
+        let files = self.machine.boot();
+        let config = crate::tuning::journal(&mut self.chance.fork(), self.plant);
+        match airmail_log::journal::JournalStorage::open(files, config, self.now) {
+            Ok(storage) => self.storage = Some(storage),
+            Err(error) => {
+                let detail = format!("start {} failed: {error}", self.boots);
+                return Err(Violation::new("G1 what was written can be opened", detail));
+            }
+        }
+        self.trace.note(format_args!("start {}", self.boots));
+        for log in 0..self.logs.len() {
+            self.open_log(log);
+        }
+        Ok(())
+    }
+
+    pub(super) fn open_log(&mut self, log: usize) {
+        let tag = self.tag(Call::Open(log));
+        let state = &self.logs[log];
+        if let Some(storage) = &mut self.storage {
+            storage.open(tag, state.log, &state.spec);
+        }
+    }
+
+    /// The process ends in good order, or is killed if it does not get there.
+    pub(super) fn stop(&mut self) -> Checked {
+        let Some(storage) = &mut self.storage else {
+            return Ok(());
+        };
+        self.trace.note(format_args!("stop"));
+        storage.close(self.now);
+        for _ in 0..2_000 {
+            self.turn()?;
+            if self
+                .storage
+                .as_ref()
+                .is_some_and(|storage| storage.is_closed())
+            {
+                self.trace.note(format_args!("stopped"));
+                // A journal whose files fail gives up in the end; that is no clean stop.
+                let clean = self.machine.disk().failures() == 0;
+                self.end(false, clean);
+                return Ok(());
+            }
+            self.now.mono = self.now.mono.plus(Duration::from_micros(500));
+            self.now.wall.0 += 500;
+        }
+        self.crash(false);
+        Ok(())
+    }
+}

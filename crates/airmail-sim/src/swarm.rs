@@ -1,0 +1,111 @@
+//! Which faults a seed has, and how often. Each seed enables some and leaves out others, because a
+//! run with every fault at once hides what one alone would show.
+
+use crate::entropy::Entropy;
+use std::time::Duration;
+
+/// Rates are in parts of a million, for each operation or each step of the driver.
+#[derive(Clone, Debug)]
+pub struct Swarm {
+    /// A write, sync or fill takes up to this long.
+    pub write_delay: Duration,
+    /// A read takes up to this long.
+    pub read_delay: Duration,
+    /// An operation takes a hundred times as long.
+    pub stall: u32,
+    /// A sync fails.
+    pub sync_fails: u32,
+    /// A write fails.
+    pub write_fails: u32,
+    /// A read fails, though the bytes are good.
+    pub read_fails: u32,
+    /// The disk becomes full, for a while. For each step.
+    pub fills_up: u32,
+    /// The process is killed; what it wrote is kept. For each step.
+    pub killed: u32,
+    /// The power fails; what was not synced is at hazard. For each step.
+    pub power_cut: u32,
+    /// The process stops in good order and starts again. For each step.
+    pub stopped: u32,
+    /// A byte of a stored batch changes. For each step.
+    pub damage: u32,
+    /// A connection is cut. For each step.
+    pub cut: u32,
+    /// A message on a connection takes up to this long.
+    pub net_delay: Duration,
+    /// A subscriber stops consuming for a while. For each step.
+    pub sluggish: u32,
+    /// A namespace is deleted, once. For each step.
+    pub deleted: u32,
+    /// The clock leaps ahead by up to an hour. For each step.
+    pub leap: u32,
+}
+
+impl Swarm {
+    /// The faults of a seed.
+    #[must_use]
+    pub fn of(chance: &mut Entropy) -> Swarm {
+        let mut rate = |high: u64| {
+            if chance.coin() {
+                u32::try_from(chance.between(high / 20, high)).unwrap_or(0)
+            } else {
+                0
+            }
+        };
+        let mut swarm = Swarm {
+            stall: rate(20_000),
+            sync_fails: rate(10_000),
+            write_fails: rate(5_000),
+            read_fails: rate(10_000),
+            fills_up: rate(1_500),
+            killed: rate(3_000),
+            power_cut: rate(3_000),
+            stopped: rate(1_500),
+            damage: rate(2_000),
+            cut: rate(10_000),
+            sluggish: rate(5_000),
+            deleted: rate(1_000),
+            leap: rate(1_000),
+            ..Swarm::calm()
+        };
+        // Damage is allowed to lose what it hits; three seeds of four hold the node to everything.
+        if !chance.chance(250_000) {
+            swarm.damage = 0;
+        }
+        swarm.write_delay = delay(chance, 3_000);
+        swarm.read_delay = delay(chance, 3_000);
+        swarm.net_delay = delay(chance, 20_000);
+        swarm
+    }
+
+    /// No faults, no delays: healing.
+    #[must_use]
+    pub const fn calm() -> Swarm {
+        Swarm {
+            write_delay: Duration::ZERO,
+            read_delay: Duration::ZERO,
+            stall: 0,
+            sync_fails: 0,
+            write_fails: 0,
+            read_fails: 0,
+            fills_up: 0,
+            killed: 0,
+            power_cut: 0,
+            stopped: 0,
+            damage: 0,
+            cut: 0,
+            net_delay: Duration::ZERO,
+            sluggish: 0,
+            deleted: 0,
+            leap: 0,
+        }
+    }
+}
+
+fn delay(chance: &mut Entropy, micros: u64) -> Duration {
+    Duration::from_micros(if chance.chance(200_000) {
+        0
+    } else {
+        chance.between(1, micros)
+    })
+}

@@ -1,0 +1,50 @@
+//! Settings of the cores for a run: small, so that a run of seconds meets every bound.
+
+use crate::entropy::Entropy;
+use crate::plant::Plant;
+use airmail_broker::ShardConfig;
+use airmail_log::journal::JournalConfig;
+use std::time::Duration;
+
+/// A journal's settings: tiny segments, blocks and caches.
+#[must_use]
+pub fn journal(chance: &mut Entropy, plant: Option<Plant>) -> JournalConfig {
+    let segment_bytes = 1 << chance.between(12, 16);
+    JournalConfig {
+        seed: chance.next(),
+        segment_bytes,
+        meta_segment_bytes: 1 << chance.between(12, 14),
+        fill_bytes: chance.below(3) * 4096,
+        recycled_max: chance.index(3),
+        block_bytes: 1 << chance.between(10, 13),
+        checkpoint_bytes: 1 << chance.between(12, 16),
+        commit_bytes: 1 << chance.between(10, 16),
+        pending_bytes: 1 << chance.between(13, 18),
+        unsynced_bytes: chance.below(4) * 8_000,
+        unsynced_time: Duration::from_millis(chance.between(1, 100)),
+        cache_bytes: chance.below(4) * 4_000,
+        read_bytes: 1 << chance.between(9, 14),
+        reads_max: chance.index(8) + 1,
+        reserve_numbers: chance.between(1, 500),
+        retention_interval: Duration::from_millis(chance.between(1, 200)),
+        probe_interval: Duration::from_millis(chance.between(1, 100)),
+        greater_is_next: plant == Some(Plant::ProducerGreaterIsNext),
+        ..JournalConfig::default()
+    }
+}
+
+/// A shard's settings: few readers, small steps.
+#[must_use]
+pub fn shard(chance: &mut Entropy) -> ShardConfig {
+    ShardConfig {
+        seed: chance.next(),
+        mark_interval: Duration::from_millis(chance.between(1, 200)),
+        caravans: chance.index(3) + 1,
+        caravan_step_bytes: 1 << chance.between(9, 13),
+        caravan_quantum_bytes: 1 << chance.between(10, 14),
+        caravan_span: chance.between(1, 300),
+        room_window_bytes: 1 << chance.between(10, 16),
+        retry_delay: Duration::from_millis(chance.between(1, 50)),
+        ..ShardConfig::default()
+    }
+}

@@ -1,0 +1,208 @@
+//! The whole node with its clients: the shard over the journal, the SDK's producers and subscribers,
+//! and between them streams that are late and break.
+
+mod admin;
+mod client;
+mod faults;
+mod heal;
+mod link;
+mod node;
+mod publisher;
+mod traffic;
+mod watch;
+
+use crate::entropy::Entropy;
+use crate::files::{Disk, Machine, SimFiles};
+use crate::invariants::bounded::Budget;
+use crate::invariants::{Checked, Violation};
+use crate::ledger::Ledger;
+use crate::plant::Plant;
+use crate::swarm::Swarm;
+use crate::trace::Trace;
+use airmail_broker::{CommandId, Node, SessionId};
+use airmail_log::journal::JournalStorage;
+use airmail_model::{Durability, LogMap, Mono, NamespaceId, Now, Retention, Wall};
+use client::Client;
+use publisher::Publisher;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Topics of each namespace.
+const TOPICS: u64 = 8;
+
+/// A namespace of the run, as it is to be or is.
+#[derive(Clone, Debug)]
+struct Space {
+    name: String,
+    id: NamespaceId,
+    map: LogMap,
+    durability: Durability,
+    shrinks: bool,
+    /// It is to be deleted.
+    doomed: bool,
+    /// Its deletion has been asked for: from here on it may be gone.
+    leaving: bool,
+}
+
+/// A namespace that is still to be created.
+#[derive(Clone, Debug)]
+struct Plan {
+    name: String,
+    logs: u16,
+    retention: Retention,
+    durability: Durability,
+}
+
+/// Who is at a stream's other end.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Publisher(usize),
+    Client(usize),
+}
+
+/// A run of the whole node.
+#[derive(Debug)]
+pub struct World {
+    chance: Entropy,
+    swarm: Swarm,
+    trace: Trace,
+    ledger: Ledger,
+    machine: Machine,
+    node: Option<Node<JournalStorage<SimFiles>>>,
+    now: Now,
+    wake: Option<Mono>,
+    down_until: Mono,
+    full_until: Option<Mono>,
+    plans: Vec<Plan>,
+    spaces: Vec<Space>,
+    asked: Option<CommandId>,
+    /// Names from a listing of topics.
+    listed: Option<Vec<String>>,
+    publishers: Vec<Publisher>,
+    clients: Vec<Client>,
+    ends: BTreeMap<SessionId, (End, Budget)>,
+    /// Closed since the node's last turn, which may still have something for them.
+    closed: BTreeSet<SessionId>,
+    last_session: u64,
+    last_command: u64,
+    boots: u64,
+    plant: Option<Plant>,
+}
+
+impl World {
+    /// The run of a seed.
+    #[must_use]
+    pub fn new(seed: u64, plant: Option<Plant>, show: bool) -> World {
+        let mut chance = Entropy::new(seed ^ 0x0770_411d);
+        let swarm = Swarm::of(&mut chance);
+        let lies = plant == Some(Plant::AckBeforeSync);
+        let disk = Disk::new(chance.fork(), swarm.clone(), lies);
+        let plans = (0..chance.between(1, 3))
+            .map(|number| plan(number, &mut chance))
+            .collect();
+        let publishers = (0..u32::try_from(chance.between(1, 3)).unwrap_or(1))
+            .map(|number| Publisher::new(number, &mut chance))
+            .collect();
+        let clients = (0..u32::try_from(chance.between(1, 4)).unwrap_or(1))
+            .map(|number| Client::new(number, &mut chance))
+            .collect();
+        World {
+            chance,
+            swarm,
+            trace: Trace::new(show),
+            ledger: Ledger::default(),
+            machine: Machine::new(disk),
+            node: None,
+            now: Now {
+                mono: Mono(1_000_000_000),
+                wall: Wall(1_800_000_000_000_000),
+            },
+            wake: None,
+            down_until: Mono(0),
+            full_until: None,
+            plans,
+            spaces: Vec::new(),
+            asked: None,
+            listed: None,
+            publishers,
+            clients,
+            ends: BTreeMap::new(),
+            closed: BTreeSet::new(),
+            last_session: 0,
+            last_command: 0,
+            boots: 0,
+            plant,
+        }
+    }
+
+    /// Runs `steps` steps of faults, then heals. Gives the trace's hash.
+    ///
+    /// # Errors
+    /// The first violation.
+    pub fn run(mut self, steps: u64) -> Result<u64, Violation> {
+        self.trace
+            .note(format_args!("{:?} {:?}", self.swarm, self.plans));
+        for _ in 0..steps {
+            self.step()?;
+        }
+        self.heal()?;
+        Ok(self.trace.hash())
+    }
+
+    fn step(&mut self) -> Checked {
+        self.pass_time();
+        self.faults()?;
+        if self.node.is_none() && self.now.mono >= self.down_until {
+            self.boot()?;
+        }
+        self.administer();
+        self.connect();
+        self.work()?;
+        self.exchange()
+    }
+
+    fn pass_time(&mut self) {
+        let mut micros = self.chance.between(1, 1_500);
+        if self.chance.chance(20_000) {
+            micros = self.chance.between(1, 200_000);
+        }
+        if self.chance.chance(self.swarm.leap) {
+            micros = self.chance.between(1, 3_600_000_000);
+        }
+        self.later(Duration::from_micros(micros));
+        if self.chance.chance(self.swarm.leap) {
+            // The wall clock may be set back; the log's times may not.
+            self.now.wall.0 -= 5_000_000;
+        }
+    }
+
+    fn later(&mut self, by: Duration) {
+        self.now.mono = self.now.mono.plus(by);
+        self.now.wall.0 += i64::try_from(by.as_micros()).unwrap_or(0);
+    }
+}
+
+fn plan(number: u64, chance: &mut Entropy) -> Plan {
+    let durability = match chance.below(5) {
+        0 => Durability::Memory,
+        1 => Durability::Os,
+        _ => Durability::Fsync,
+    };
+    let retention = match chance.below(6) {
+        0 => Retention {
+            time_ms: Some(chance.between(100, 10_000)),
+            bytes: None,
+        },
+        1 => Retention {
+            time_ms: None,
+            bytes: Some(chance.between(2_000, 100_000)),
+        },
+        _ => Retention::default(),
+    };
+    Plan {
+        name: format!("space-{number}"),
+        logs: u16::try_from(chance.between(1, 3)).unwrap_or(1),
+        retention,
+        durability,
+    }
+}

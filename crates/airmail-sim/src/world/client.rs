@@ -1,0 +1,324 @@
+//! A client's subscriptions: the SDK's subscriber, and what each subscription has been given.
+
+use super::link::Link;
+use super::watch::{From, Watch};
+use super::{Space, TOPICS};
+use crate::batching::topic_name;
+use crate::entropy::Entropy;
+use crate::files::Disk;
+use crate::invariants::{Checked, Violation, complete, durable_first};
+use crate::ledger::Ledger;
+use airmail_client::core::{
+    Event, Subscriber, SubscriberConfig, SubscriberOutput, SubscriptionKey, Wanted,
+};
+use airmail_model::frame::{Reply, Request, Start, State, Until};
+use airmail_model::{AppendTime, ErrorCode, Incarnation, Lane, Position, Sequence, TopicHash};
+use std::collections::BTreeMap;
+
+const SUBSCRIPTIONS_MAX: usize = 12;
+
+/// One client.
+#[derive(Debug)]
+pub(super) struct Client {
+    number: u32,
+    pub(super) link: Link,
+    pub(super) core: Subscriber,
+    pub(super) credit: u32,
+    pub(super) watches: BTreeMap<SubscriptionKey, Watch>,
+    /// Positions that someone wrote down, to begin from again.
+    saved: Vec<(usize, TopicHash, Position)>,
+    /// Delivered, not yet dealt with.
+    unconsumed: u32,
+    /// Deals with nothing.
+    pub(super) stuck: bool,
+    /// Subscriptions that it may still ask for without having met a hole.
+    asks: u64,
+}
+
+impl Client {
+    pub(super) fn new(number: u32, chance: &mut Entropy) -> Client {
+        let credit = 1 << chance.between(10, 16);
+        let config = SubscriberConfig {
+            credit_bytes: credit,
+            seed: chance.next(),
+            ..SubscriberConfig::default()
+        };
+        Client {
+            number,
+            link: Link::default(),
+            core: Subscriber::new(config),
+            credit,
+            watches: BTreeMap::new(),
+            saved: Vec::new(),
+            unconsumed: 0,
+            stuck: false,
+            asks: 0,
+        }
+    }
+
+    /// A stream to the node is open.
+    pub(super) fn connected(&mut self) {
+        self.asks = self.watches.len() as u64;
+        self.core.connected();
+    }
+
+    /// The client asks for a subscription.
+    ///
+    /// # Errors
+    /// It has no reason to but a hole in what the node has sent, on a stream that loses nothing.
+    pub(super) fn asks(&mut self, request: &Request) -> Checked {
+        let Request::Add(subscribe) = request else {
+            return Ok(());
+        };
+        self.asks = self.asks.checked_sub(1).ok_or_else(|| {
+            let detail = format!("client {} asks again: {subscribe:?}", self.number);
+            Violation::new("G2 a whole stream has no holes", detail)
+        })?;
+        Ok(())
+    }
+
+    /// The node has said something that may make the client ask again.
+    pub(super) fn answered(&mut self, reply: &Reply) {
+        if let Reply::Status {
+            state: State::Failed(error),
+            ..
+        } = reply
+            && error.code().retriable()
+        {
+            self.asks += 1;
+        }
+    }
+
+    /// Begins a subscription somewhere, or a look into history.
+    pub(super) fn subscribe(
+        &mut self,
+        at: usize,
+        space: &Space,
+        ledger: &Ledger,
+        now: AppendTime,
+        chance: &mut Entropy,
+    ) {
+        if self.watches.len() >= SUBSCRIPTIONS_MAX {
+            return;
+        }
+        let mut topic = topic_name(chance.below(TOPICS + 1)).hash(space.id);
+        let high = |topic| ledger.last_acked(space.map.log(topic, Lane::Normal)).0;
+        let (start, from) = match chance.below(6) {
+            0 | 1 => (Start::Latest, From::Unknown),
+            2 => (Start::Earliest, earliest(space)),
+            3 => {
+                let number = Sequence(chance.between(1, high(topic) + 2));
+                (Start::Sequence(number), From::Number(number))
+            }
+            4 => {
+                let back = i64::try_from(chance.below(3_000_000)).unwrap_or(0);
+                let time = AppendTime(now.0 - back);
+                (Start::Time(time), From::Time(time))
+            }
+            _ => match chance.pick(&self.saved) {
+                Some((which, saved, position)) if *which == at => {
+                    topic = *saved;
+                    let next = position.logs.first().map_or(Sequence(1), |log| log.next);
+                    (Start::Position(position.clone()), From::Number(next))
+                }
+                _ => (Start::Earliest, earliest(space)),
+            },
+        };
+        let history = from != From::Unknown && chance.chance(250_000);
+        let wanted = Wanted {
+            namespace: space.id,
+            topic,
+            start,
+            until: history.then_some(Until::Now),
+        };
+        let key = self.core.add(wanted);
+        self.asks += 1;
+        let log = space.map.log(topic, Lane::Normal);
+        self.watches.insert(key, Watch::new(at, topic, log, from));
+    }
+
+    /// Subscribes to every topic of a namespace, from its beginning.
+    pub(super) fn read_all(&mut self, at: usize, space: &Space) {
+        for number in 0..TOPICS {
+            let topic = topic_name(number).hash(space.id);
+            let key = self.core.add(Wanted {
+                namespace: space.id,
+                topic,
+                start: Start::Earliest,
+                until: None,
+            });
+            self.asks += 1;
+            let log = space.map.log(topic, Lane::Normal);
+            let watch = Watch::new(at, topic, log, earliest(space));
+            self.watches.insert(key, watch);
+        }
+    }
+
+    /// Ends a subscription; its position is kept to begin from again.
+    pub(super) fn unsubscribe(&mut self, ledger: &Ledger, chance: &mut Entropy) -> Checked {
+        let keys: Vec<SubscriptionKey> = self.watches.keys().copied().collect();
+        let Some(key) = chance.pick(&keys).copied() else {
+            return Ok(());
+        };
+        self.note_positions();
+        self.check_complete(key, ledger)?;
+        if let Some(watch) = self.watches.remove(&key)
+            && let Some(position) = watch.position
+        {
+            self.saved.push((watch.space, watch.topic, position));
+        }
+        self.core.remove(key);
+        Ok(())
+    }
+
+    fn note_positions(&mut self) {
+        for (key, watch) in &mut self.watches {
+            if let Some(position) = self.core.position(*key) {
+                watch.position = Some(position);
+            }
+        }
+    }
+
+    /// Deals with what has been delivered.
+    pub(super) fn consume(&mut self) {
+        if !self.stuck {
+            self.core.consumed(std::mem::take(&mut self.unconsumed));
+        }
+    }
+
+    /// Takes in what the subscriptions are told.
+    pub(super) fn told(
+        &mut self,
+        out: &mut SubscriberOutput,
+        ledger: &mut Ledger,
+        disk: &Disk,
+        spaces: &[Space],
+    ) -> Checked {
+        for (key, event) in out.events.drain(..) {
+            let who = format!("subscription {key:?} of client {}", self.number);
+            let Some(watch) = self.watches.get_mut(&key) else {
+                let detail = format!("{who} is told of {event:?} after its end");
+                return Err(Violation::new("G2 nothing comes after the end", detail));
+            };
+            match event {
+                Event::Messages(arrived) => {
+                    self.unconsumed += arrived.cost;
+                    let durability = spaces[watch.space].durability;
+                    watch.messages(
+                        &arrived,
+                        ledger,
+                        |ledger, id, number| {
+                            durable_first::check(disk, id, durability, "delivered")?;
+                            let place = (arrived.log, Incarnation(0), number);
+                            ledger.numbers.see(place, id, "delivered")
+                        },
+                        &who,
+                    )?;
+                }
+                Event::Gap(gap) => watch.gap(&gap, ledger, spaces, &who)?,
+                Event::Status(state) => self.status(key, &state, ledger, spaces)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn status(
+        &mut self,
+        key: SubscriptionKey,
+        state: &State,
+        ledger: &Ledger,
+        spaces: &[Space],
+    ) -> Checked {
+        let Some(watch) = self.watches.get_mut(&key) else {
+            return Ok(());
+        };
+        match state {
+            State::Live { log, next, .. } | State::Detached { log, next, .. } => {
+                if spaces[watch.space].shrinks {
+                    watch.begun.get_or_insert(*next);
+                }
+                if watch.from == From::Unknown {
+                    watch.from = From::Number(*next);
+                }
+                if *log != watch.log {
+                    let detail = format!("client {}: {log} is not {}", self.number, watch.log);
+                    return Err(Violation::new("a topic keeps to its log", detail));
+                }
+            }
+            State::Complete { next } => {
+                let end = *next;
+                self.check_range(key, end, ledger)?;
+                self.watches.remove(&key);
+            }
+            State::Removed => {}
+            State::Failed(error)
+                if error.code() == ErrorCode::NamespaceNotFound && spaces[watch.space].leaving =>
+            {
+                self.watches.remove(&key);
+            }
+            State::Failed(error) => {
+                let detail = format!("client {}: {error}", self.number);
+                return Err(Violation::new("G2 a good subscription holds", detail));
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything before its position has been told to the subscription.
+    pub(super) fn check_complete(&self, key: SubscriptionKey, ledger: &Ledger) -> Checked {
+        let Some(position) = self.core.position(key) else {
+            return Ok(());
+        };
+        let next = position.logs.first().map(|log| log.next);
+        next.map_or(Ok(()), |next| self.check_range(key, next, ledger))
+    }
+
+    /// As [`Client::check_complete`], for each of them.
+    pub(super) fn check_all(&self, ledger: &Ledger) -> Checked {
+        let mut keys = self.watches.keys();
+        keys.try_for_each(|key| self.check_complete(*key, ledger))
+    }
+
+    fn check_range(&self, key: SubscriptionKey, to: Sequence, ledger: &Ledger) -> Checked {
+        let Some(watch) = self.watches.get(&key) else {
+            return Ok(());
+        };
+        let Some(from) = watch.first(ledger) else {
+            return Ok(());
+        };
+        let who = format!("subscription {key:?} of client {}", self.number);
+        let topic = Some(watch.topic);
+        complete::check(ledger, watch.log, topic, (from, to), &watch.given, &who)
+    }
+
+    /// Whether every subscription has been told of all that is acknowledged, but for what lies
+    /// beyond what can be known here.
+    pub(super) fn has_everything(&self, ledger: &Ledger) -> bool {
+        self.watches.iter().all(|(key, watch)| {
+            let end = ledger.last_acked(watch.log);
+            let next = self
+                .core
+                .position(*key)
+                .and_then(|position| position.logs.first().copied());
+            next.is_some_and(|log| log.next > end)
+        })
+    }
+
+    /// Where every subscription stands, to be shown.
+    pub(super) fn standing(&self) -> Vec<String> {
+        let show = |(key, watch): (&SubscriptionKey, &Watch)| {
+            let next = self.core.position(*key).map(|position| position.logs);
+            format!("{key:?} {} from {:?} at {next:?}", watch.log, watch.from)
+        };
+        self.watches.iter().map(show).collect()
+    }
+}
+
+/// Where a subscription from the earliest record begins. What was removed before is not told of.
+const fn earliest(space: &Space) -> From {
+    if space.shrinks {
+        From::Unknown
+    } else {
+        From::Number(Sequence::FIRST)
+    }
+}

@@ -1,0 +1,91 @@
+//! Healing: no more faults, and every subscriber must end with everything.
+
+use super::client::Client;
+use super::{Plan, World};
+use crate::invariants::{Checked, Violation};
+use crate::swarm::Swarm;
+use std::time::Duration;
+
+const TURNS_MAX: u32 = 20_000;
+
+impl World {
+    /// Ends the faults, starts the process once more, and waits until all is acknowledged, told and
+    /// dealt with; then a newcomer reads everything from the beginning.
+    pub(super) fn heal(&mut self) -> Checked {
+        self.trace.note(format_args!("healing"));
+        self.swarm = Swarm::calm();
+        {
+            let mut disk = self.machine.disk();
+            disk.set_faults(Swarm::calm());
+            disk.set_room(None);
+        }
+        self.full_until = None;
+        let power = self.chance.coin();
+        self.crash(power);
+        self.boot()?;
+        self.until("settled", |world| {
+            world.plans.is_empty()
+                && world
+                    .publishers
+                    .iter()
+                    .all(super::publisher::Publisher::is_idle)
+        })?;
+        let mut newcomer = Client::new(1_000, &mut self.chance);
+        let settled = |world: &mut World| world.asked.is_none();
+        self.until("answered", settled)?;
+        for (at, space) in self.spaces.iter().enumerate() {
+            newcomer.core.set_map(&space.map);
+            if !space.leaving {
+                newcomer.read_all(at, space);
+            }
+        }
+        self.clients.push(newcomer);
+        self.until("read", |world| {
+            let clients = &mut world.clients;
+            clients.iter_mut().for_each(|client| {
+                client.stuck = false;
+                client.consume();
+            });
+            clients
+                .iter()
+                .all(|client| client.has_everything(&world.ledger))
+        })?;
+        for client in &self.clients {
+            client.check_all(&self.ledger)?;
+        }
+        for at in 0..self.spaces.len() {
+            if !self.spaces[at].leaving {
+                self.list(at);
+                self.until("listed", |world| world.asked.is_none())?;
+                self.check_listed(at)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn until(&mut self, what: &str, mut done: impl FnMut(&mut World) -> bool) -> Checked {
+        for _ in 0..TURNS_MAX {
+            self.administer();
+            self.connect();
+            self.exchange()?;
+            if done(self) {
+                return Ok(());
+            }
+            let soon = Duration::from_millis(20);
+            let wait = self.wake.map_or(soon, |wake| wake.since(self.now.mono));
+            self.later(wait.clamp(Duration::from_micros(100), soon));
+        }
+        let plans: Vec<&str> = self
+            .plans
+            .iter()
+            .map(|Plan { name, .. }| name.as_str())
+            .collect();
+        let standing: Vec<_> = self.clients.iter().map(Client::standing).collect();
+        let detail = format!(
+            "without faults not everything is {what}; namespaces {plans:?}, publishers {:?}, \
+             clients {standing:#?}",
+            self.publishers
+        );
+        Err(Violation::new("liveness", detail))
+    }
+}

@@ -1,0 +1,197 @@
+//! What goes over the streams, and what the clients do.
+
+use super::{End, World};
+use crate::invariants::Checked;
+use airmail_broker::Input;
+use airmail_client::core::{ProducerOutput, SubscriberOutput};
+use airmail_model::AppendTime;
+use airmail_model::frame::{Channel, Reply, Request, State};
+
+impl World {
+    /// Clients do something, or nothing.
+    pub(super) fn work(&mut self) -> Checked {
+        if self.spaces.is_empty() {
+            return Ok(());
+        }
+        let at = self.chance.index(self.spaces.len());
+        let who = self.chance.index(self.publishers.len());
+        let client = self.chance.index(self.clients.len());
+        let space = &self.spaces[at];
+        match self.chance.below(24) {
+            0..=8 => {
+                self.publishers[who].publish(self.now, space, &mut self.ledger, &mut self.chance)?
+            }
+            9 => self.clients[client].subscribe(
+                at,
+                space,
+                &self.ledger,
+                AppendTime(self.now.wall.0),
+                &mut self.chance,
+            ),
+            10 if self.chance.chance(300_000) => {
+                self.clients[client].unsubscribe(&self.ledger, &mut self.chance)?;
+            }
+            11..=16 => self.clients[client].consume(),
+            _ => {}
+        }
+        if self.clients[client].stuck && self.chance.chance(10_000) {
+            self.clients[client].stuck = false;
+        } else if self.chance.chance(self.swarm.sluggish) {
+            self.clients[client].stuck = true;
+        }
+        Ok(())
+    }
+
+    /// Moves what has arrived at either end, and lets both go on.
+    pub(super) fn exchange(&mut self) -> Checked {
+        let sessions: Vec<_> = self.ends.iter().map(|(id, (end, _))| (*id, *end)).collect();
+        let now = self.now.mono;
+        for (session, end) in sessions {
+            while let Some(request) = self.link(end).arrived(now) {
+                self.request(session, request);
+            }
+        }
+        self.turn()?;
+        for at in 0..self.publishers.len() {
+            self.publisher_turn(at)?;
+        }
+        for at in 0..self.clients.len() {
+            self.client_turn(at)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn link(&mut self, end: End) -> &mut super::link::Link {
+        match end {
+            End::Publisher(at) => &mut self.publishers[at].link,
+            End::Client(at) => &mut self.clients[at].link,
+        }
+    }
+
+    /// A request has arrived at the node.
+    pub(super) fn request(&mut self, session: airmail_broker::SessionId, request: Request) {
+        if let (Request::Credit { bytes }, Some((_, budget))) =
+            (&request, self.ends.get_mut(&session))
+        {
+            budget.grant(*bytes);
+        }
+        if let Some(node) = &mut self.node {
+            node.input(self.now, Input::Request { session, request });
+        }
+    }
+
+    fn publisher_turn(&mut self, at: usize) -> Checked {
+        let publisher = &mut self.publishers[at];
+        let mut out = ProducerOutput::default();
+        while let Some(reply) = publisher.link.answered(self.now.mono) {
+            publisher.core.reply(self.now, reply, &mut out);
+        }
+        publisher.core.poll(self.now, &mut out);
+        let disk = self.machine.disk();
+        publisher.settle(&mut out, &mut self.ledger, &disk)?;
+        drop(disk);
+        for request in out.requests {
+            let note = brief_request(&request);
+            self.trace
+                .note(format_args!("{} publisher {at} -> {note}", self.now.mono.0));
+            let most = self.swarm.net_delay;
+            publisher
+                .link
+                .send(self.now.mono, most, &mut self.chance, request);
+        }
+        Ok(())
+    }
+
+    fn client_turn(&mut self, at: usize) -> Checked {
+        let client = &mut self.clients[at];
+        let mut out = SubscriberOutput::default();
+        while let Some(reply) = client.link.answered(self.now.mono) {
+            client.answered(&reply);
+            client.core.reply(self.now.mono, reply, &mut out);
+        }
+        client.core.poll(self.now.mono, &mut out);
+        let disk = self.machine.disk();
+        client.told(&mut out, &mut self.ledger, &disk, &self.spaces)?;
+        drop(disk);
+        for request in out.requests {
+            let note = brief_request(&request);
+            self.trace
+                .note(format_args!("{} client {at} -> {note}", self.now.mono.0));
+            client.asks(&request)?;
+            let most = self.swarm.net_delay;
+            client
+                .link
+                .send(self.now.mono, most, &mut self.chance, request);
+        }
+        Ok(())
+    }
+}
+
+/// A reply in a line.
+pub(super) fn brief(reply: &Reply) -> String {
+    let channel = |channel: &Channel| match channel {
+        Channel::Live => "live".to_owned(),
+        Channel::Detached(subscription, generation) => {
+            format!(
+                "subscription {} generation {}",
+                subscription.0, generation.0
+            )
+        }
+    };
+    match reply {
+        Reply::Acked { request, result } => format!("acked {} {result:?}", request.0),
+        Reply::Delivery {
+            channel: whose,
+            log,
+            previous,
+            last,
+            base,
+            body,
+            ..
+        } => format!(
+            "delivery {} {log} ({previous}, {last}] base {base}, {} bytes",
+            channel(whose),
+            body.len()
+        ),
+        Reply::Gap {
+            channel: whose,
+            log,
+            previous,
+            last,
+            why,
+        } => format!("gap {} {log} ({previous}, {last}] {why:?}", channel(whose)),
+        Reply::Mark {
+            log,
+            previous,
+            next,
+        } => format!("mark {log} after {previous}, next {next}"),
+        Reply::Status {
+            subscription,
+            generation,
+            state,
+        } => {
+            let state = match state {
+                State::Live { log, next, .. } => format!("live on {log} from {next}"),
+                State::Detached { log, next, .. } => format!("detached on {log} from {next}"),
+                other => format!("{other:?}"),
+            };
+            format!(
+                "subscription {} generation {} is {state}",
+                subscription.0, generation.0
+            )
+        }
+    }
+}
+
+fn brief_request(request: &Request) -> String {
+    match request {
+        Request::Publish { request, batch } => format!(
+            "publish {} to {}: {} messages, {:?}",
+            request.0,
+            batch.log(),
+            batch.records(),
+            batch.producer()
+        ),
+        other => format!("{other:?}"),
+    }
+}
