@@ -1,0 +1,157 @@
+//! `airmail check DIR`: reads a data directory, changes nothing, and tells whether it is sound.
+//!
+//! Exit code 0: sound. 1: damage was found, or the directory cannot be read. 2: wrong usage.
+
+use airmail_log::disk::DataDir;
+use airmail_log::journal::{CheckReport, Problem, check};
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Arguments of `airmail check`.
+#[derive(clap::Args, Debug)]
+pub struct CheckArgs {
+    /// The data directory.
+    pub dir: PathBuf,
+    /// Print the report as one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// There is no data directory, or it cannot be read.
+pub fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    let dir = DataDir::open_read_only(&args.dir)?;
+    if dir.in_use() {
+        warn("a node is running on this directory: what it writes meanwhile may look damaged");
+    }
+    let mut shards = Vec::new();
+    for shard in 0..dir.identity().shards {
+        let mut files = dir.files_read_only(shard);
+        let report = check(&mut files).with_context(|| format!("shard {shard}"))?;
+        shards.push(report);
+    }
+    let sound = shards.iter().all(CheckReport::is_sound);
+    let text = match args.json {
+        true => format!("{:#}\n", as_json(&shards, sound)),
+        false => as_table(&shards, sound),
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(match sound {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+#[expect(clippy::print_stderr, reason = "a command's remark")]
+fn warn(text: &str) {
+    eprintln!("airmail: {text}");
+}
+
+fn as_table(shards: &[CheckReport], sound: bool) -> String {
+    let mut rows = vec![row([
+        "log", "first", "next", "batches", "messages", "bytes", "lost",
+    ])];
+    for log in shards.iter().flat_map(|report| &report.logs) {
+        let lost: u64 = log.lost.iter().map(|extent| extent.numbers()).sum();
+        rows.push(row([
+            &log.log.to_string(),
+            &log.first.to_string(),
+            &log.next.to_string(),
+            &log.batches.to_string(),
+            &log.records.to_string(),
+            &log.bytes.to_string(),
+            &lost.to_string(),
+        ]));
+    }
+    rows.push(String::new());
+    rows.push(row([
+        "file", "bytes", "used", "batches", "messages", "commands", "",
+    ]));
+    for file in shards.iter().flat_map(|report| &report.files) {
+        rows.push(row([
+            &file.name,
+            &file.bytes.to_string(),
+            &file.end.to_string(),
+            &file.batches.to_string(),
+            &file.records.to_string(),
+            &file.commands.to_string(),
+            "",
+        ]));
+    }
+    let problems: Vec<&Problem> = shards.iter().flat_map(|report| &report.problems).collect();
+    if !problems.is_empty() {
+        rows.push(String::new());
+    }
+    for problem in &problems {
+        rows.push(format!("damage: {}", sentence(problem)));
+    }
+    rows.push(String::new());
+    rows.push(match sound {
+        true => "sound".to_owned(),
+        false => format!("damaged: {} places", problems.len()),
+    });
+    let lines = rows.iter().map(|line| line.trim_end());
+    lines.collect::<Vec<_>>().join("\n") + "\n"
+}
+
+/// One line of a table: a name of up to 24 letters, and six numbers.
+fn row([name, a, b, c, d, e, f]: [&str; 7]) -> String {
+    format!("{name:<24}{a:>12}{b:>12}{c:>12}{d:>12}{e:>14}{f:>12}")
+}
+
+fn sentence(problem: &Problem) -> String {
+    let mut text = format!("{} at byte {}", problem.file, problem.at);
+    if let Some(log) = problem.log {
+        text.push_str(&format!(", log {log}"));
+    }
+    if let Some(number) = problem.number {
+        text.push_str(&format!(", number {number}"));
+    }
+    format!("{text}: {}", problem.reason)
+}
+
+fn as_json(shards: &[CheckReport], sound: bool) -> Value {
+    let logs = shards.iter().flat_map(|report| &report.logs).map(|log| {
+        let lost = log.lost.iter();
+        json!({
+            "log": log.log.to_string(),
+            "first": log.first.0,
+            "next": log.next.0,
+            "batches": log.batches,
+            "messages": log.records,
+            "bytes": log.bytes,
+            "lost": lost.map(|extent| [extent.first.0, extent.last.0]).collect::<Vec<_>>(),
+        })
+    });
+    let files = shards.iter().flat_map(|report| &report.files).map(|file| {
+        json!({
+            "name": file.name,
+            "bytes": file.bytes,
+            "used": file.end,
+            "batches": file.batches,
+            "messages": file.records,
+            "commands": file.commands,
+        })
+    });
+    let problems = shards.iter().flat_map(|report| &report.problems);
+    let problems = problems.map(|problem| {
+        json!({
+            "file": problem.file,
+            "at": problem.at,
+            "log": problem.log.map(|log| log.to_string()),
+            "number": problem.number.map(|number| number.0),
+            "reason": problem.reason.to_string(),
+        })
+    });
+    json!({
+        "sound": sound,
+        "logs": logs.collect::<Vec<_>>(),
+        "files": files.collect::<Vec<_>>(),
+        "problems": problems.collect::<Vec<_>>(),
+    })
+}

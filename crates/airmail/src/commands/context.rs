@@ -1,0 +1,170 @@
+//! `airmail context`: several nodes' addresses under names, in `contexts.toml` among the user's
+//! settings.
+
+use crate::cli::{ClientOptions, UsageError};
+use crate::environment::Environment;
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{ErrorKind, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Arguments of `airmail context`.
+#[derive(clap::Args, Debug)]
+pub struct ContextArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+/// What can be done with contexts.
+#[derive(clap::Subcommand, Debug)]
+pub enum Action {
+    /// Save a node's address under a name
+    Add {
+        /// The name
+        name: String,
+        /// airmail://HOST:PORT[,HOST:PORT…]
+        address: String,
+        /// The namespace of commands that name none
+        #[arg(long)]
+        namespace: Option<String>,
+    },
+    /// Make a context the current one
+    Use {
+        /// Its name
+        name: String,
+    },
+    /// List the contexts; the current one has a *
+    List,
+    /// Forget a context
+    Rm {
+        /// Its name
+        name: String,
+    },
+}
+
+/// One context.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// Where the nodes are.
+    pub url: String,
+    /// The namespace, if not `default`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+}
+
+/// All contexts of a user.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Book {
+    /// The one that commands use which name none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current: Option<String>,
+    /// By name.
+    #[serde(default)]
+    pub contexts: BTreeMap<String, Entry>,
+}
+
+impl Book {
+    /// Reads the user's contexts; none where there is no file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not as it should be.
+    pub fn load(environment: &Environment) -> anyhow::Result<Book> {
+        let Some(path) = path(environment) else {
+            return Ok(Book::default());
+        };
+        match fs::read_to_string(&path) {
+            Ok(text) => {
+                toml::from_str(&text).with_context(|| format!("reading {}", path.display()))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Book::default()),
+            Err(error) => Err(error).with_context(|| format!("reading {}", path.display())),
+        }
+    }
+
+    /// Writes them, whole or not at all.
+    ///
+    /// # Errors
+    /// There is no place for a user's settings, or it cannot be written.
+    pub fn save(&self, environment: &Environment) -> anyhow::Result<()> {
+        let path = path(environment).context("neither XDG_CONFIG_HOME nor HOME is set")?;
+        let failed = || format!("writing {}", path.display());
+        if let Some(dir) = path.parent() {
+            fs::create_dir_all(dir).with_context(failed)?;
+        }
+        let new = path.with_extension("toml.new");
+        fs::write(&new, toml::to_string(self)?).with_context(failed)?;
+        fs::rename(&new, &path).with_context(failed)
+    }
+
+    /// The context of a name.
+    ///
+    /// # Errors
+    /// Wrong usage, if there is none.
+    pub fn get(&self, name: &str) -> anyhow::Result<Entry> {
+        let known = || self.contexts.keys().cloned().collect::<Vec<_>>().join(", ");
+        let entry = self.contexts.get(name).cloned();
+        let unknown = || UsageError(format!("no context is named {name} (known: {})", known()));
+        Ok(entry.ok_or_else(unknown)?)
+    }
+}
+
+fn path(environment: &Environment) -> Option<PathBuf> {
+    Some(environment.settings_dir()?.join("contexts.toml"))
+}
+
+/// Runs it.
+///
+/// # Errors
+/// An address that is none, a context that is not there, a file that cannot be read or written.
+pub async fn run(args: ContextArgs, options: &ClientOptions) -> anyhow::Result<ExitCode> {
+    let environment = &options.environment;
+    let mut book = Book::load(environment)?;
+    match args.action {
+        Action::Add {
+            name,
+            address,
+            namespace,
+        } => {
+            airmail_client::parse_url(&address).map_err(|error| UsageError(error.to_string()))?;
+            let entry = Entry {
+                url: address,
+                namespace,
+            };
+            book.contexts.insert(name, entry);
+            book.save(environment)?;
+        }
+        Action::Use { name } => {
+            book.get(&name)?;
+            book.current = Some(name);
+            book.save(environment)?;
+        }
+        Action::Rm { name } => {
+            book.get(&name)?;
+            book.contexts.remove(&name);
+            book.current.take_if(|current| *current == name);
+            book.save(environment)?;
+        }
+        Action::List => list(&book)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(book: &Book) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    for (name, entry) in &book.contexts {
+        let mark = if book.current.as_ref() == Some(name) {
+            '*'
+        } else {
+            ' '
+        };
+        let namespace = entry.namespace.as_deref().unwrap_or("default");
+        writeln!(out, "{mark} {name}\t{}\t{namespace}", entry.url)?;
+    }
+    Ok(())
+}

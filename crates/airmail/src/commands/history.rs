@@ -1,0 +1,78 @@
+//! `airmail history`: prints a topic's stored messages, and ends.
+
+use super::instant::Instant;
+use super::lines::{Lines, is_closed, tell_gap};
+use super::target::Target;
+use crate::cli::{ClientOptions, UsageError};
+use airmail_client::{History, Item};
+use std::process::ExitCode;
+
+/// Arguments of `airmail history`.
+#[derive(clap::Args, Debug)]
+pub struct HistoryArgs {
+    /// The topic
+    pub topic: String,
+    /// The namespace [default: the context's, or `default`]
+    #[arg(long, value_name = "NS")]
+    pub namespace: Option<String>,
+    /// Where to begin, as in `airmail sub --from` [default: earliest]
+    #[arg(long, value_name = "PLACE")]
+    pub since: Option<Instant>,
+    /// Where to end, that place not included: a sequence number, an RFC 3339 time, or a length of
+    /// time such as 1h [default: latest]
+    #[arg(long, value_name = "PLACE")]
+    pub until: Option<Instant>,
+    /// At most this many messages, the oldest [default: all]
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+    /// Print a line of JSON for each message
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// No node answers, or it refuses.
+pub async fn run(args: HistoryArgs, options: &ClientOptions) -> anyhow::Result<ExitCode> {
+    let target = Target::resolve(options, args.namespace.as_deref())?;
+    let until = args.until.map(Instant::until).transpose();
+    let until = until.map_err(UsageError)?;
+    let client = target.client().connect().await?;
+    let mut request = client.history(&args.topic);
+    if let Some(since) = args.since {
+        request = request.since(since.start());
+    }
+    if let Some(until) = until {
+        request = request.until(until);
+    }
+    if let Some(limit) = args.limit {
+        request = request.limit(limit);
+    }
+    let mut history = request.open()?;
+    let mut lines = Lines::new(args.json);
+    let printed = print(&mut history, &mut lines).await;
+    match printed.and_then(|()| Ok(lines.flush()?)) {
+        Err(error) if is_closed(&error) => {}
+        result => result?,
+    }
+    client.close().await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn print(history: &mut History, lines: &mut Lines) -> anyhow::Result<()> {
+    loop {
+        match history.next().await {
+            Ok(Some(Item::Message(message))) => lines.message(&message)?,
+            Ok(Some(Item::Gap(gap))) => {
+                lines.flush()?;
+                tell_gap(&gap);
+            }
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                lines.flush()?;
+                return Err(error.into());
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Messages on standard output: as lines of text, or as lines of JSON.
+
+use airmail_client::{AttributeValue, Gap, Received};
+use airmail_model::frame::GapReason;
+use airmail_model::{AppendTime, Sequence};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use std::io::{self, BufWriter, ErrorKind, Stdout, Write};
+
+/// Collected before it is written, if more is there at once.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Writes messages.
+#[derive(Debug)]
+pub struct Lines {
+    out: BufWriter<Stdout>,
+    json: bool,
+}
+
+/// A message as a line of JSON; the fields are in this order, for ever.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    namespace: &'a str,
+    topic: &'a str,
+    sequence: u64,
+    lane: String,
+    appended_at: String,
+    attributes: Attributes<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload_base64: Option<String>,
+    position: String,
+}
+
+#[derive(Debug)]
+struct Attributes<'a>(&'a [(String, AttributeValue)]);
+
+impl Serialize for Attributes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in self.0 {
+            match value {
+                AttributeValue::String(text) => map.serialize_entry(name, text)?,
+                AttributeValue::Integer(number) => map.serialize_entry(name, number)?,
+                AttributeValue::Float(number) => map.serialize_entry(name, number)?,
+                AttributeValue::Bool(flag) => map.serialize_entry(name, flag)?,
+            }
+        }
+        map.end()
+    }
+}
+
+impl<'a> Line<'a> {
+    fn of(message: &'a Received) -> Line<'a> {
+        let text = std::str::from_utf8(&message.payload).ok();
+        Line {
+            namespace: &message.namespace,
+            topic: &message.topic,
+            sequence: message.sequence.0,
+            lane: message.lane.to_string(),
+            appended_at: time_text(message.appended),
+            attributes: Attributes(&message.attributes),
+            payload: text,
+            payload_base64: text.is_none().then(|| STANDARD.encode(&message.payload)),
+            position: message.position().to_string(),
+        }
+    }
+}
+
+/// A time as RFC 3339 with microseconds.
+#[must_use]
+pub fn time_text(time: AppendTime) -> String {
+    match jiff::Timestamp::from_microsecond(time.0) {
+        Ok(timestamp) => format!("{timestamp:.6}"),
+        Err(_) => time.0.to_string(),
+    }
+}
+
+impl Lines {
+    /// On standard output.
+    #[must_use]
+    pub fn new(json: bool) -> Lines {
+        Lines {
+            out: BufWriter::with_capacity(BUFFER_BYTES, io::stdout()),
+            json,
+        }
+    }
+
+    /// Writes a message; it may wait until [`Lines::flush`].
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn message(&mut self, message: &Received) -> io::Result<()> {
+        if self.json {
+            serde_json::to_writer(&mut self.out, &Line::of(message))?;
+        } else {
+            self.out.write_all(&message.payload)?;
+        }
+        self.out.write_all(b"\n")
+    }
+
+    /// Writes what has been collected.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Tells a gap on standard error: standard output is for messages.
+#[expect(clippy::print_stderr, reason = "for whoever watches the command")]
+pub fn tell_gap(gap: &Gap) {
+    let reason = match gap.reason {
+        GapReason::Unused => "unused",
+        GapReason::Retention => "retention",
+        GapReason::Expiry => "expiry",
+        GapReason::Loss => "loss",
+    };
+    if gap.last == Sequence::MAX {
+        eprintln!(
+            "airmail: gap from {} on ({reason}: the log began anew)",
+            gap.first
+        );
+    } else {
+        eprintln!("airmail: gap {} to {} ({reason})", gap.first, gap.last);
+    }
+}
+
+/// Whoever read our output has had enough: the command ends well.
+#[must_use]
+pub fn is_closed(error: &anyhow::Error) -> bool {
+    let of = |error: &io::Error| error.kind() == ErrorKind::BrokenPipe;
+    error.downcast_ref::<io::Error>().is_some_and(of)
+}

@@ -1,0 +1,18 @@
+//! One module for each command: its arguments and `run`, which gives the exit code.
+//!
+//! A command that is wrong usage in a way that clap cannot see returns
+//! [`UsageError`](crate::cli::UsageError): exit code 2. Any other error is exit code 1.
+
+pub mod bench;
+pub mod check;
+pub mod context;
+pub mod history;
+pub mod input;
+pub mod instant;
+pub mod lines;
+pub mod namespace;
+pub mod publish;
+pub mod serve;
+pub mod subscribe;
+pub mod target;
+pub mod topics;

@@ -1,0 +1,244 @@
+//! `airmail namespace`: creates, lists, shows, changes and deletes namespaces.
+
+use super::target::Target;
+use crate::cli::ClientOptions;
+use crate::config::quantity::{ByteSize, Span};
+use airmail_client::Client;
+use airmail_model::{Durability, Namespace, Retention};
+use serde::Serialize;
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Arguments of `airmail namespace`.
+#[derive(clap::Args, Debug)]
+pub struct NamespaceArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+/// What can be done with namespaces.
+#[derive(clap::Subcommand, Debug)]
+pub enum Action {
+    /// Create a namespace
+    Create {
+        /// Its name: letters, digits, . _ -
+        name: String,
+        /// What is set.
+        #[command(flatten)]
+        settings: Settings,
+        /// Print it as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List all namespaces
+    List {
+        /// Print a line of JSON for each
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one namespace
+    Show {
+        /// Its name
+        name: String,
+        /// Print it as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Change a namespace while it is used
+    Update {
+        /// Its name
+        name: String,
+        /// What is changed.
+        #[command(flatten)]
+        settings: Settings,
+        /// Print it as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Delete a namespace, with everything in it
+    Delete {
+        /// Its name
+        name: String,
+    },
+}
+
+/// What can be set about a namespace.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Settings {
+    /// Keep messages this long, such as 7d, or `forever`
+    #[arg(long, value_name = "TIME")]
+    pub retention: Option<Bound<Span>>,
+    /// Keep this much in each log, such as 1GiB, or `unbounded`
+    #[arg(long, value_name = "SIZE")]
+    pub retention_bytes: Option<Bound<ByteSize>>,
+    /// What an ack promises: fsync, os or memory
+    #[arg(long, value_name = "LEVEL", value_parser = durability)]
+    pub durability: Option<Durability>,
+    /// How many logs the topics are spread over
+    #[arg(long, value_name = "N")]
+    pub logs: Option<u16>,
+}
+
+/// A bound, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound<T>(pub Option<T>);
+
+impl<T: FromStr> FromStr for Bound<T> {
+    type Err = T::Err;
+
+    fn from_str(text: &str) -> Result<Bound<T>, T::Err> {
+        match text {
+            "forever" | "unbounded" | "none" => Ok(Bound(None)),
+            text => text.parse().map(|bound| Bound(Some(bound))),
+        }
+    }
+}
+
+fn durability(text: &str) -> Result<Durability, String> {
+    let all = [Durability::Fsync, Durability::Os, Durability::Memory];
+    let found = all
+        .into_iter()
+        .find(|durability| durability.to_string() == text);
+    found.ok_or_else(|| "expected fsync, os or memory".to_owned())
+}
+
+impl Settings {
+    /// The retention asked for, on the ground of what there is; `None`: nothing about it was.
+    fn retention(&self, present: Retention) -> Option<Retention> {
+        if self.retention.is_none() && self.retention_bytes.is_none() {
+            return None;
+        }
+        let millis = |span: Span| u64::try_from(span.0.as_millis()).unwrap_or(u64::MAX);
+        Some(Retention {
+            time_ms: match self.retention {
+                Some(Bound(time)) => time.map(millis),
+                None => present.time_ms,
+            },
+            bytes: match self.retention_bytes {
+                Some(Bound(bytes)) => bytes.map(|size| size.0),
+                None => present.bytes,
+            },
+        })
+    }
+}
+
+/// A namespace as JSON.
+#[derive(Debug, Serialize)]
+struct Shown<'a> {
+    name: &'a str,
+    id: u32,
+    logs: u16,
+    retention_ms: Option<u64>,
+    retention_bytes: Option<u64>,
+    durability: String,
+    version: u64,
+    map_epoch: u32,
+}
+
+fn show(namespace: &Namespace, json: bool) -> anyhow::Result<()> {
+    let spec = &namespace.spec;
+    let mut out = std::io::stdout().lock();
+    if json {
+        let shown = Shown {
+            name: &namespace.name,
+            id: namespace.id.0,
+            logs: spec.logs,
+            retention_ms: spec.retention.time_ms,
+            retention_bytes: spec.retention.bytes,
+            durability: spec.durability.to_string(),
+            version: namespace.version,
+            map_epoch: namespace.epoch.0,
+        };
+        writeln!(out, "{}", serde_json::to_string(&shown)?)?;
+        return Ok(());
+    }
+    let time = spec.retention.time_ms.map(Duration::from_millis);
+    let time = time.map_or("forever".to_owned(), |time| Span(time).to_string());
+    let bytes = spec.retention.bytes.map(ByteSize);
+    let bytes = bytes.map_or("unbounded".to_owned(), |bytes| bytes.to_string());
+    writeln!(
+        out,
+        "{}\tid {}\tlogs {}\tretention {time}\tretention-bytes {bytes}\tdurability {}\tversion {}",
+        namespace.name, namespace.id, spec.logs, spec.durability, namespace.version,
+    )?;
+    Ok(())
+}
+
+/// Runs it.
+///
+/// # Errors
+/// No node answers, or it refuses.
+pub async fn run(args: NamespaceArgs, options: &ClientOptions) -> anyhow::Result<ExitCode> {
+    let target = Target::resolve(options, None)?;
+    let client = target.client().connect().await?;
+    act(args.action, &client).await?;
+    client.close().await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn act(action: Action, client: &Client) -> anyhow::Result<()> {
+    let admin = client.admin();
+    match action {
+        Action::Create {
+            name,
+            settings,
+            json,
+        } => {
+            let retention = settings.retention(Retention::default());
+            let made = admin.create(&name, settings.logs, retention, settings.durability);
+            show(&made.await?, json)
+        }
+        Action::List { json } => {
+            for namespace in admin.list().await? {
+                show(&namespace, json)?;
+            }
+            Ok(())
+        }
+        Action::Show { name, json } => show(&admin.get(&name).await?, json),
+        Action::Update {
+            name,
+            settings,
+            json,
+        } => {
+            // A retention is replaced whole: what is not named stays as it is now, and if it is
+            // changed meanwhile, the node says so.
+            let present = admin.get(&name).await?;
+            let retention = settings.retention(present.spec.retention);
+            let (logs, durability) = (settings.logs, settings.durability);
+            let based_on = Some(present.version);
+            let changed = admin.update(&name, logs, retention, durability, based_on);
+            show(&changed.await?, json)
+        }
+        Action::Delete { name } => Ok(admin.delete(&name, None).await?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_retention_not_named_stays() {
+        let present = Retention {
+            time_ms: Some(5),
+            bytes: Some(6),
+        };
+        let mut settings = Settings {
+            retention: None,
+            retention_bytes: None,
+            durability: None,
+            logs: None,
+        };
+        assert_eq!(settings.retention(present), None);
+        settings.retention = Some("7d".parse().unwrap());
+        let week = settings.retention(present).unwrap();
+        assert_eq!((week.time_ms, week.bytes), (Some(604_800_000), Some(6)));
+        settings.retention = Some("forever".parse().unwrap());
+        settings.retention_bytes = Some("1GiB".parse().unwrap());
+        let bytes = settings.retention(present).unwrap();
+        assert_eq!((bytes.time_ms, bytes.bytes), (None, Some(1 << 30)));
+    }
+}

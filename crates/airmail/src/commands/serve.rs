@@ -1,0 +1,251 @@
+//! `airmail serve`: runs a node until it is told to stop.
+//!
+//! Standard output has the addresses and two commands to try; the log goes to standard error.
+//! SIGINT and SIGTERM stop the node in order: exit code 0. A second signal ends it at once.
+
+use crate::cli::UsageError;
+use crate::config::Config;
+use crate::environment::Environment;
+use crate::node::clock::SystemClock;
+use crate::node::storage::StorageUrl;
+use crate::node::{self, NodeOptions, Running};
+use airmail_model::{Durability, Error};
+use anyhow::Context as _;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+/// Arguments of `airmail serve`.
+#[derive(clap::Args, Debug, Default)]
+pub struct ServeArgs {
+    /// Where the node keeps its data [default: ./airmail-data]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Where clients connect (gRPC) [default: 127.0.0.1:7400]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub listen: Option<String>,
+    /// Where health and metrics are served [default: 127.0.0.1:7401]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub http: Option<String>,
+    /// The storage: disk:PATH or memory: [default: disk, in the data directory]
+    #[arg(long, value_name = "URL")]
+    pub log: Option<String>,
+    /// Durability of the default namespace when it is first made: fsync, os or memory [default:
+    /// the strongest that the storage has]
+    #[arg(long, value_name = "DURABILITY")]
+    pub durability: Option<String>,
+    /// Which parts of a node run here. Reserved: all
+    #[arg(long, value_name = "ROLES")]
+    pub roles: Option<String>,
+    /// Threads with connections and logs of their own. Reserved: 1
+    #[arg(long, value_name = "N")]
+    pub shards: Option<u16>,
+    /// A TOML file of settings
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// What is logged: error, warn, info, debug, trace, or a filter
+    #[arg(long, value_name = "LEVEL")]
+    pub log_level: Option<String>,
+    /// How it is logged: text or json
+    #[arg(long, value_name = "FORMAT")]
+    pub log_format: Option<String>,
+    /// Print the effective settings, every limit among them, and end
+    #[arg(long)]
+    pub print_config: bool,
+}
+
+impl ServeArgs {
+    /// The node's settings: these flags over the environment, the file, and the defaults.
+    ///
+    /// # Errors
+    /// A setting that is unknown, cannot be read, or does not fit the others.
+    pub fn settings(&self, environment: &Environment) -> Result<Config, Error> {
+        let mut config = Config::read(self.config.as_deref(), environment)?;
+        let data = self.data.as_ref().map(|path| path.display().to_string());
+        let shards = self.shards.map(|shards| shards.to_string());
+        let flags = [
+            ("--data", "node.data", &data),
+            ("--shards", "node.shards", &shards),
+            ("--roles", "node.roles", &self.roles),
+            ("--listen", "listen.address", &self.listen),
+            ("--http", "http.address", &self.http),
+            ("--log", "log.url", &self.log),
+            ("--log-level", "log.level", &self.log_level),
+            ("--log-format", "log.format", &self.log_format),
+            ("--durability", "namespace.durability", &self.durability),
+        ];
+        for (flag, name, value) in flags {
+            if let Some(value) = value {
+                config.set(name, value).map_err(|error| {
+                    Error::new(error.code())
+                        .field(flag)
+                        .value(error.found())
+                        .limit(error.expected())
+                })?;
+            }
+        }
+        config.validate()?;
+        Ok(config)
+    }
+}
+
+/// Runs it.
+///
+/// # Errors
+/// Wrong settings ([`UsageError`]); an address in use; a data directory that cannot be opened.
+pub fn run(args: &ServeArgs, environment: &Environment) -> anyhow::Result<ExitCode> {
+    let config = args.settings(environment);
+    let config = config.map_err(|error| UsageError(error.to_string()))?;
+    if args.print_config {
+        print(&config.to_toml());
+        return Ok(ExitCode::SUCCESS);
+    }
+    start_logging(&config)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(serve(config))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn serve(config: Config) -> anyhow::Result<()> {
+    let listener = bind(&config.listen, "--listen")?;
+    let http = bind(&config.http, "--http")?;
+    let shutdown = CancellationToken::new();
+    let mut signals = Signals::new()?;
+    let options = NodeOptions {
+        config: config.clone(),
+        listener,
+        http: Some(http),
+        clock: Arc::new(SystemClock::new()),
+        seed: entropy(),
+        shutdown: shutdown.clone(),
+    };
+    let starting = node::start(options);
+    let running = tokio::select! {
+        running = starting => running?,
+        // Nothing is under way yet that would have to be finished.
+        signal = signals.next() => {
+            tracing::info!(signal, "stopped while starting");
+            return Ok(());
+        }
+    };
+    announce(&config, &running);
+    let ended = running.wait();
+    tokio::pin!(ended);
+    tokio::select! {
+        () = &mut ended => anyhow::bail!("the node ended by itself; its log says why"),
+        signal = signals.next() => tracing::info!(signal, "stopping"),
+    }
+    shutdown.cancel();
+    tokio::select! {
+        () = ended => Ok(()),
+        signal = signals.next() => {
+            tracing::warn!(signal, "ended at once: appends that were not acknowledged may be lost");
+            anyhow::bail!("ended by a second signal");
+        }
+    }
+}
+
+fn bind(address: &str, flag: &str) -> anyhow::Result<TcpListener> {
+    let resolved: Vec<SocketAddr> = address
+        .to_socket_addrs()
+        .map_err(|error| UsageError(format!("{flag} {address}: {error}: HOST:PORT is wanted")))?
+        .collect();
+    TcpListener::bind(resolved.as_slice())
+        .with_context(|| format!("cannot listen on {address} ({flag})"))
+}
+
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.terminate.recv() => "SIGTERM",
+        }
+    }
+}
+
+/// Where a node's one seed comes from; everything behind it is given a seed.
+#[expect(
+    clippy::disallowed_types,
+    reason = "the operating system's randomness, by way of the standard library"
+)]
+fn entropy() -> u64 {
+    use std::hash::{BuildHasher as _, RandomState};
+    RandomState::new().hash_one(std::process::id())
+}
+
+/// Says where the node is and what to try.
+fn announce(config: &Config, running: &Running) {
+    let url = StorageUrl::parse(&config.log_url, &config.data);
+    let storage = url.map_or_else(|error| error.to_string(), |url| url.to_string());
+    if let Some(weaker @ (Durability::Os | Durability::Memory)) = config.durability {
+        let lost = match weaker {
+            Durability::Os => "a power cut",
+            _ => "the end of the process",
+        };
+        tracing::warn!(
+            durability = %weaker,
+            "the default namespace, if made now, acknowledges messages that {lost} can lose"
+        );
+    }
+    if storage == "memory:" {
+        tracing::warn!("storage is memory: everything is lost when the process ends");
+    }
+    let flag = match running.address.to_string().as_str() {
+        "127.0.0.1:7400" => String::new(),
+        address => format!(" --url airmail://{address}"),
+    };
+    let http = running.http_address.map(|at| format!("\n  HTTP  {at}"));
+    print(&format!(
+        "airmail {version} is ready, {storage}\n  gRPC  {grpc}{http}\ntry\n  airmail sub hello{flag}\n  \
+         airmail pub hello world{flag}\n",
+        version = env!("CARGO_PKG_VERSION"),
+        grpc = running.address,
+        http = http.unwrap_or_default(),
+    ));
+    tracing::info!(
+        grpc = %running.address,
+        http = running.http_address.map(tracing::field::display),
+        storage,
+        "node is ready"
+    );
+}
+
+/// Sends the process's log to standard error.
+fn start_logging(config: &Config) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(&config.log_level)
+        .map_err(|error| UsageError(format!("log.level: {}: {error}", config.log_level)))?;
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    // There is one already where a test runs several nodes.
+    let _ = match config.log_format.as_str() {
+        "json" => log.json().flatten_event(true).try_init(),
+        _ => log.with_ansi(false).try_init(),
+    };
+    Ok(())
+}
+
+fn print(text: &str) {
+    use std::io::Write as _;
+    // Nobody may be reading.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    let _ = std::io::stdout().flush();
+}

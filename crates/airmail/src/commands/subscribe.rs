@@ -1,0 +1,79 @@
+//! `airmail sub`: prints a topic's messages as they come.
+
+use super::instant::Instant;
+use super::lines::{Lines, is_closed, tell_gap};
+use super::target::Target;
+use crate::cli::ClientOptions;
+use airmail_client::{Client, Item, Start, Subscription};
+use std::process::ExitCode;
+
+/// Arguments of `airmail sub`.
+#[derive(clap::Args, Debug)]
+pub struct SubscribeArgs {
+    /// The topic
+    pub topic: String,
+    /// The namespace [default: the context's, or `default`]
+    #[arg(long, value_name = "NS")]
+    pub namespace: Option<String>,
+    /// Where to begin: earliest, latest, a sequence number, an RFC 3339 time, a length of time
+    /// such as 1h, or a position [default: latest]
+    #[arg(long, value_name = "PLACE")]
+    pub from: Option<Instant>,
+    /// End after this many messages
+    #[arg(long, value_name = "N")]
+    pub count: Option<u64>,
+    /// Print a line of JSON for each message
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Runs until interrupted, or `--count` is reached. Lost connections are looked for again for ever.
+///
+/// # Errors
+/// No node answers at first, or what ended the subscription.
+pub async fn run(args: SubscribeArgs, options: &ClientOptions) -> anyhow::Result<ExitCode> {
+    let target = Target::resolve(options, args.namespace.as_deref())?;
+    let client: Client = target.client().connect().await?;
+    let start = args.from.map_or(Start::Latest, Instant::start);
+    let mut subscription = client.subscribe(&args.topic).from(start).open().await?;
+    let mut lines = Lines::new(args.json);
+    let printed = tokio::select! {
+        printed = print(&mut subscription, &mut lines, args.count) => printed,
+        interrupted = tokio::signal::ctrl_c() => Ok(interrupted?),
+    };
+    match printed.and_then(|()| Ok(lines.flush()?)) {
+        Err(error) if is_closed(&error) => {}
+        result => result?,
+    }
+    client.close().await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn print(
+    subscription: &mut Subscription,
+    lines: &mut Lines,
+    count: Option<u64>,
+) -> anyhow::Result<()> {
+    let mut left = count;
+    while left != Some(0) {
+        if !subscription.ready() {
+            lines.flush()?;
+        }
+        match subscription.next().await {
+            Ok(Some(Item::Message(message))) => {
+                lines.message(&message)?;
+                left = left.map(|left| left - 1);
+            }
+            Ok(Some(Item::Gap(gap))) => {
+                lines.flush()?;
+                tell_gap(&gap);
+            }
+            Ok(None) => break,
+            Err(error) => {
+                lines.flush()?;
+                return Err(error.into());
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! Which node and namespace a client command means.
+//!
+//! The nearest wins: `--url`, then `--context`, then `AIRMAIL_URL`, then `AIRMAIL_CONTEXT`, then
+//! the saved current context, then the default.
+
+use super::context::{Book, Entry};
+use crate::cli::{ClientOptions, UsageError};
+use airmail_client::{Client, ClientBuilder, DEFAULT_URL};
+
+/// The namespace where nothing names one.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// A node, or several of one system, and a namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// `airmail://HOST:PORT[,HOST:PORT…]`.
+    pub url: String,
+    /// The namespace's name.
+    pub namespace: String,
+}
+
+impl Target {
+    /// Settles what was left open on the command line.
+    ///
+    /// # Errors
+    /// A context that is not there, or a URL that is none: wrong usage.
+    pub fn resolve(options: &ClientOptions, namespace: Option<&str>) -> anyhow::Result<Target> {
+        let entry = entry(options)?;
+        let named = namespace.map(str::to_owned).or(entry.namespace);
+        let target = Target {
+            url: entry.url,
+            namespace: named.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned()),
+        };
+        airmail_client::parse_url(&target.url).map_err(|error| UsageError(error.to_string()))?;
+        Ok(target)
+    }
+
+    /// A client of it, to be set further and connected.
+    #[must_use]
+    pub fn client(&self) -> ClientBuilder {
+        Client::builder()
+            .url(&self.url)
+            .namespace(&self.namespace)
+            .name(concat!("airmail-cli/", env!("CARGO_PKG_VERSION")))
+    }
+}
+
+fn entry(options: &ClientOptions) -> anyhow::Result<Entry> {
+    let at = |url: &str| Entry {
+        url: url.to_owned(),
+        namespace: None,
+    };
+    let environment = &options.environment;
+    if let Some(url) = &options.url {
+        return Ok(at(url));
+    }
+    let book = || Book::load(environment);
+    if let Some(name) = &options.context {
+        return book()?.get(name);
+    }
+    if let Some(url) = environment.get("AIRMAIL_URL") {
+        return Ok(at(url));
+    }
+    if let Some(name) = environment.get("AIRMAIL_CONTEXT") {
+        return book()?.get(name);
+    }
+    let book = book()?;
+    match &book.current {
+        Some(name) => book.get(name),
+        None => Ok(at(DEFAULT_URL)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::Environment;
+
+    fn options(variables: &[(&str, &str)]) -> ClientOptions {
+        ClientOptions {
+            environment: Environment::of(variables.iter().copied()),
+            ..ClientOptions::default()
+        }
+    }
+
+    #[test]
+    fn without_anything_it_is_this_machines_default() {
+        let target = Target::resolve(&options(&[]), None).unwrap();
+        assert_eq!((&*target.url, &*target.namespace), (DEFAULT_URL, "default"));
+    }
+
+    #[test]
+    fn a_flag_wins_over_the_environment() {
+        let mut options = options(&[("AIRMAIL_URL", "airmail://a:1")]);
+        assert_eq!(
+            Target::resolve(&options, None).unwrap().url,
+            "airmail://a:1"
+        );
+        options.url = Some("airmail://b:2".into());
+        let target = Target::resolve(&options, Some("logs")).unwrap();
+        assert_eq!(
+            (&*target.url, &*target.namespace),
+            ("airmail://b:2", "logs")
+        );
+    }
+
+    #[test]
+    fn a_context_gives_url_and_namespace_and_the_environment_does_not_hide_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().to_str().unwrap();
+        let mut options = options(&[("XDG_CONFIG_HOME", home), ("AIRMAIL_URL", "airmail://a:1")]);
+        let mut book = Book::load(&options.environment).unwrap();
+        let entry = Entry {
+            url: "airmail://c:3".into(),
+            namespace: Some("orders".into()),
+        };
+        book.contexts.insert("shop".into(), entry);
+        book.save(&options.environment).unwrap();
+        options.context = Some("shop".into());
+        let target = Target::resolve(&options, None).unwrap();
+        assert_eq!(
+            (&*target.url, &*target.namespace),
+            ("airmail://c:3", "orders")
+        );
+        options.context = Some("shed".into());
+        assert!(
+            Target::resolve(&options, None)
+                .unwrap_err()
+                .is::<UsageError>()
+        );
+    }
+
+    #[test]
+    fn a_url_that_is_none_is_wrong_usage() {
+        let options = options(&[("AIRMAIL_URL", "http://a:1")]);
+        assert!(
+            Target::resolve(&options, None)
+                .unwrap_err()
+                .is::<UsageError>()
+        );
+    }
+}

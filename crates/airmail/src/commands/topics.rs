@@ -1,0 +1,77 @@
+//! `airmail topics`: the topics that hold messages.
+
+use super::lines::is_closed;
+use super::target::Target;
+use crate::cli::ClientOptions;
+use airmail_client::Topics;
+use serde::Serialize;
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+
+/// Arguments of `airmail topics`.
+#[derive(clap::Args, Debug)]
+pub struct TopicsArgs {
+    /// Only names that begin so
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub prefix: String,
+    /// The namespace [default: the context's, or `default`]
+    #[arg(long, value_name = "NS")]
+    pub namespace: Option<String>,
+    /// At most this many [default: all]
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+    /// Print a line of JSON for each topic
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    namespace: &'a str,
+    topic: &'a str,
+    last_sequence: u64,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// No node answers, or it refuses.
+pub async fn run(args: TopicsArgs, options: &ClientOptions) -> anyhow::Result<ExitCode> {
+    let target = Target::resolve(options, args.namespace.as_deref())?;
+    let client = target.client().connect().await?;
+    let topics = client.topics().prefix(&args.prefix);
+    match print(topics, &args, &target.namespace).await {
+        Err(error) if is_closed(&error) => {}
+        result => result?,
+    }
+    client.close().await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn print(mut topics: Topics, args: &TopicsArgs, namespace: &str) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(io::stdout());
+    let mut left = args.limit;
+    while left != Some(0) {
+        let Some(topic) = topics.next().await? else {
+            break;
+        };
+        left = left.map(|left| left - 1);
+        if args.json {
+            let line = Line {
+                namespace,
+                topic: &topic.name,
+                last_sequence: topic.last.0,
+            };
+            serde_json::to_writer(&mut out, &line)?;
+            writeln!(out)?;
+        } else {
+            writeln!(out, "{}", topic.name)?;
+        }
+    }
+    Ok(out.flush()?)
+}

@@ -1,0 +1,285 @@
+//! A node's settings: flags, then `AIRMAIL_<SECTION>_<KEY>`, then one TOML file, then defaults.
+//!
+//! Every setting is one row of [`settings::SETTINGS`]: its section and key, what it means, how it is
+//! read and written. File, environment, `--print-config` and its check all go through that table,
+//! so that none can know a setting which another does not. Unknown keys are refused by name.
+
+pub mod quantity;
+pub mod settings;
+
+use crate::environment::Environment;
+use crate::node::storage::StorageUrl;
+use airmail_model::{Durability, Error, ErrorCode, Limits};
+use quantity::{ByteSize, Span};
+use settings::{SETTINGS, Setting};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Everything that can be set about a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Where the node keeps its data.
+    pub data: PathBuf,
+    /// Shards: threads with connections and logs of their own. 1, for now.
+    pub shards: u16,
+    /// Which parts of a node run here. `all`, for now.
+    pub roles: String,
+    /// The node's name, told in Hello and in logs.
+    pub name: String,
+    /// Where clients connect: `HOST:PORT`.
+    pub listen: String,
+    /// Where clients are told to connect, where that differs. Empty: as `listen`.
+    pub advertised: String,
+    /// Connections at once.
+    pub connections: u32,
+    /// How long a stop waits for what is under way.
+    pub stop_timeout: Span,
+    /// Where health and metrics are served: `HOST:PORT`.
+    pub http: String,
+    /// The storage: `disk:PATH` or `memory:`. Empty: `disk:` in the data directory.
+    pub log_url: String,
+    /// What is logged: `error`, `warn`, `info`, `debug`, `trace`, or a filter of tracing.
+    pub log_level: String,
+    /// How it is logged: `text` or `json`.
+    pub log_format: String,
+    /// Durability of the default namespace. `None`: the strongest that the storage has.
+    pub durability: Option<Durability>,
+    /// What clients may send, and what the node will send.
+    pub limits: Limits,
+    /// A segment's size on disk.
+    pub segment: ByteSize,
+    /// Recent batches kept in memory, for readers near the end.
+    pub cache: ByteSize,
+    /// Appends that wait for the disk; what goes beyond is refused.
+    pub pending: ByteSize,
+    /// How often a quiet subscription is told how far its log has come.
+    pub mark_interval: Span,
+    /// Readers of storage for late subscribers.
+    pub readers: u32,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            data: PathBuf::from("./airmail-data"),
+            shards: 1,
+            roles: "all".into(),
+            name: "airmail".into(),
+            listen: "127.0.0.1:7400".into(),
+            advertised: String::new(),
+            connections: 10_000,
+            stop_timeout: Span(Duration::from_secs(10)),
+            http: "127.0.0.1:7401".into(),
+            log_url: String::new(),
+            log_level: "info".into(),
+            log_format: "text".into(),
+            durability: None,
+            limits: Limits::DEFAULT,
+            segment: ByteSize(64 << 20),
+            cache: ByteSize(16 << 20),
+            pending: ByteSize(64 << 20),
+            mark_interval: Span(Duration::from_secs(1)),
+            readers: 8,
+        }
+    }
+}
+
+impl Config {
+    /// Reads settings from everywhere but flags, which the caller sets afterwards.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` naming the key, the value and what would have been right.
+    pub fn read(file: Option<&Path>, environment: &Environment) -> Result<Config, Error> {
+        let mut config = Config::default();
+        if let Some(path) = file {
+            let text = std::fs::read_to_string(path).map_err(|error| {
+                invalid("--config")
+                    .value(path.display())
+                    .limit(format!("a file that can be read: {error}"))
+            })?;
+            config.take_toml(&text)?;
+        }
+        config.take_environment(environment)?;
+        Ok(config)
+    }
+
+    /// Sets one setting by its `section.key`, as flags do.
+    ///
+    /// # Errors
+    /// As [`Config::read`].
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), Error> {
+        let setting = SETTINGS.iter().find(|setting| setting.name() == name);
+        let setting = setting.ok_or_else(|| invalid(name).limit("a setting that there is"))?;
+        (setting.set)(self, value.trim())
+            .map_err(|expected| invalid(name).value(value).limit(expected))
+    }
+
+    fn take_toml(&mut self, text: &str) -> Result<(), Error> {
+        let table: toml::Table = toml::from_str(text)
+            .map_err(|error| invalid("--config").value(error).limit("a TOML file"))?;
+        for (section, keys) in table {
+            let toml::Value::Table(keys) = keys else {
+                return Err(unknown(&section));
+            };
+            for (key, value) in keys {
+                let name = format!("{section}.{key}");
+                if !SETTINGS.iter().any(|setting| setting.name() == name) {
+                    return Err(unknown(&name));
+                }
+                let value = match value {
+                    toml::Value::String(text) => text,
+                    other => other.to_string(),
+                };
+                self.set(&name, &value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_environment(&mut self, environment: &Environment) -> Result<(), Error> {
+        for (variable, value) in environment.with_prefix("AIRMAIL_") {
+            if value.is_empty() {
+                continue;
+            }
+            let full = format!("AIRMAIL_{variable}");
+            match SETTINGS.iter().find(|one| one.variable() == full) {
+                Some(setting) => self
+                    .set(&setting.name(), value)
+                    .map_err(|error| invalid(&full).value(error.found()).limit(error.expected()))?,
+                None if in_a_section(variable) => return Err(unknown(&full)),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the settings fit together.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED` for what is reserved, `INVALID_ARGUMENT` naming the relation that is broken.
+    pub fn validate(&self) -> Result<(), Error> {
+        if self.shards != 1 {
+            return Err(Error::unimplemented("node.shards")
+                .value(self.shards)
+                .limit(1));
+        }
+        if self.roles != "all" {
+            let error = Error::unimplemented("node.roles");
+            return Err(error.value(&self.roles).limit("all"));
+        }
+        let in_memory = StorageUrl::parse(&self.log_url, &self.data)? == StorageUrl::Memory;
+        if let Some(asked @ (Durability::Os | Durability::Fsync)) = self.durability
+            && in_memory
+        {
+            return Err(Error::new(ErrorCode::DurabilityUnavailable)
+                .field("namespace.durability")
+                .value(asked)
+                .limit("memory, on storage memory:"));
+        }
+        self.validate_limits()
+    }
+
+    fn validate_limits(&self) -> Result<(), Error> {
+        let limits = &self.limits;
+        let relations = [
+            (
+                "limits.message_bytes",
+                limits.message_bytes,
+                "limits.frame_bytes",
+                limits.frame_bytes,
+            ),
+            (
+                "limits.batch_bytes",
+                limits.batch_bytes,
+                "limits.frame_bytes",
+                limits.frame_bytes,
+            ),
+            (
+                "limits.topic_bytes",
+                limits.topic_bytes,
+                "limits.batch_bytes",
+                limits.batch_bytes,
+            ),
+            ("limits.frame_bytes", limits.frame_bytes, "64MiB", 64 << 20),
+            (
+                "limits.batch_records",
+                limits.batch_records.into(),
+                "4096",
+                4096,
+            ),
+            ("limits.topic_bytes", limits.topic_bytes, "32KiB", 32 << 10),
+            ("limits.attributes", limits.attributes, "1024", 1024),
+        ];
+        for (name, value, bound_name, bound) in relations {
+            if value > bound {
+                let bound = format!("at most {bound_name} ({bound})");
+                return Err(invalid(name).value(value).limit(bound));
+            }
+        }
+        for (name, value) in [
+            ("limits.message_bytes", limits.message_bytes),
+            ("limits.topic_bytes", limits.topic_bytes),
+            ("limits.batch_bytes", limits.batch_bytes),
+            ("limits.batch_records", limits.batch_records.into()),
+            ("limits.credit_bytes", limits.credit_bytes),
+            ("limits.unacked_bytes", limits.unacked_bytes),
+            ("limits.subscriptions", limits.subscriptions),
+            ("listen.connections", self.connections),
+            ("storage.readers", self.readers),
+        ] {
+            if value == 0 {
+                return Err(invalid(name).value(0).limit("at least 1"));
+            }
+        }
+        let least = u64::from(limits.frame_bytes) + (1 << 20);
+        if self.segment.0 < least {
+            let bound = format!("at least limits.frame_bytes and 1MiB ({})", ByteSize(least));
+            return Err(invalid("storage.segment_bytes")
+                .value(self.segment)
+                .limit(bound));
+        }
+        Ok(())
+    }
+
+    /// The settings as a TOML file, each with its meaning and its variable.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        let mut text = String::from(
+            "# Airmail's effective settings. Flags come before AIRMAIL_<SECTION>_<KEY>, these\n\
+             # before the file given with --config, and that before the defaults.\n",
+        );
+        let mut section = "";
+        for setting in SETTINGS {
+            if setting.section != section {
+                section = setting.section;
+                let _ = write!(text, "\n[{section}]\n");
+            }
+            let value = (setting.get)(self);
+            let value = match setting.quoted {
+                true => toml::Value::String(value).to_string(),
+                false => value,
+            };
+            let _ = writeln!(text, "# {}\n{} = {value}", setting.about, setting.key);
+        }
+        text
+    }
+}
+
+fn in_a_section(variable: &str) -> bool {
+    let section = variable.split('_').next().unwrap_or_default();
+    SETTINGS
+        .iter()
+        .any(|setting: &Setting| setting.section.eq_ignore_ascii_case(section))
+}
+
+fn invalid(name: &str) -> Error {
+    Error::new(ErrorCode::InvalidArgument).field(name)
+}
+
+fn unknown(name: &str) -> Error {
+    invalid(name).limit("a setting that there is: see airmail serve --print-config")
+}
+
+#[cfg(test)]
+mod tests;

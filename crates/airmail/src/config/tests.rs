@@ -1,0 +1,106 @@
+use super::*;
+
+#[test]
+fn what_is_printed_reads_back_as_itself() {
+    let mut config = Config {
+        durability: Some(Durability::Os),
+        name: "a \"quoted\" name".into(),
+        ..Config::default()
+    };
+    config.limits.message_bytes = 12_345;
+    let mut back = Config::default();
+    back.take_toml(&config.to_toml()).unwrap();
+    assert_eq!(back, config);
+}
+
+#[test]
+fn every_setting_is_printed_with_its_meaning() {
+    let text = Config::default().to_toml();
+    for setting in SETTINGS {
+        assert!(text.contains(setting.about), "{}", setting.name());
+        assert!(text.contains(&format!("\n{} = ", setting.key)));
+    }
+}
+
+#[test]
+fn an_unknown_key_is_refused_by_name() {
+    let mut config = Config::default();
+    for (text, name) in [
+        ("[node]\ndatas = \"x\"", "node.datas"),
+        ("[nodes]\ndata = \"x\"", "nodes.data"),
+        ("data = \"x\"", "data"),
+    ] {
+        let error = config.take_toml(text).unwrap_err();
+        assert_eq!(error.field_name(), name);
+    }
+}
+
+#[test]
+fn the_environment_comes_before_the_file() {
+    let mut config = Config::default();
+    config
+        .take_toml("[limits]\nmessage_bytes = \"2MiB\"\nattributes = 7")
+        .unwrap();
+    let environment = Environment::of([("AIRMAIL_LIMITS_MESSAGE_BYTES", "3MiB")]);
+    config.take_environment(&environment).unwrap();
+    assert_eq!(config.limits.message_bytes, 3 << 20);
+    assert_eq!(config.limits.attributes, 7);
+}
+
+#[test]
+fn a_misspelt_variable_of_a_section_is_refused_and_a_foreign_one_is_not() {
+    let mut config = Config::default();
+    let misspelt = Environment::of([("AIRMAIL_NODE_DATAS", "x")]);
+    let error = config.take_environment(&misspelt).unwrap_err();
+    assert_eq!(error.field_name(), "AIRMAIL_NODE_DATAS");
+    let foreign = Environment::of([("AIRMAIL_URL", "airmail://x"), ("AIRMAIL_CONTEXT", "y")]);
+    config.take_environment(&foreign).unwrap();
+    assert_eq!(config, Config::default());
+}
+
+#[test]
+fn a_value_that_cannot_be_names_key_value_and_limit() {
+    let mut config = Config::default();
+    let error = config.set("limits.message_bytes", "huge").unwrap_err();
+    assert_eq!(error.field_name(), "limits.message_bytes");
+    assert_eq!(error.found(), "huge");
+    assert!(error.expected().contains("1MiB"));
+    let variable = Environment::of([("AIRMAIL_LOG_FORMAT", "xml")]);
+    let error = config.take_environment(&variable).unwrap_err();
+    assert_eq!(error.field_name(), "AIRMAIL_LOG_FORMAT");
+    assert_eq!(error.expected(), "text or json");
+}
+
+#[test]
+fn defaults_are_valid_and_broken_relations_are_named() {
+    Config::default().validate().unwrap();
+    let mut config = Config::default();
+    config.limits.message_bytes = 4 << 20;
+    let error = config.validate().unwrap_err();
+    assert_eq!(error.field_name(), "limits.message_bytes");
+    assert!(error.expected().contains("limits.frame_bytes"));
+}
+
+#[test]
+fn what_is_reserved_is_refused_as_unimplemented() {
+    for (name, value) in [("node.shards", "2"), ("node.roles", "pilot")] {
+        let mut config = Config::default();
+        config.set(name, value).unwrap();
+        let error = config.validate().unwrap_err();
+        assert_eq!(error.code(), ErrorCode::Unimplemented);
+        assert_eq!(error.field_name(), name);
+    }
+}
+
+#[test]
+fn a_durability_that_memory_cannot_give_is_refused_before_the_start() {
+    let mut config = Config::default();
+    config.set("log.url", "memory:").unwrap();
+    config.validate().unwrap();
+    config.set("namespace.durability", "memory").unwrap();
+    config.validate().unwrap();
+    config.set("namespace.durability", "os").unwrap();
+    let error = config.validate().unwrap_err();
+    assert_eq!(error.code(), ErrorCode::DurabilityUnavailable);
+    assert_eq!(error.found(), "os");
+}

@@ -1,0 +1,235 @@
+//! The node's shell: threads, sockets, clocks and signals around the cores, which have none.
+//!
+//! One shard is one OS thread with one current-thread runtime, which owns its connections for
+//! life, the [`airmail_broker::Node`] and its storage; handlers only translate (`service`), and
+//! the shard takes turns (`turns`). HTTP runs where [`start`] was called, so that it answers when
+//! a shard does not. Listeners, clock, seed and shutdown are passed in.
+
+pub mod clock;
+mod http;
+mod link;
+mod listener;
+mod metrics;
+mod outbox;
+mod oversize;
+mod service;
+mod shard_thread;
+pub mod storage;
+mod turns;
+
+use crate::config::Config;
+use airmail_model::{Durability, Error};
+use clock::Clock;
+use link::Link;
+use metrics::Metrics;
+use shard_thread::ShardThread;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// How often a start looks whether the shard is ready.
+const READY_STEP: Duration = Duration::from_millis(2);
+
+/// How long a stop waits for HTTP requests under way.
+const HTTP_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Everything that a node is given.
+#[derive(Debug)]
+pub struct NodeOptions {
+    /// Its settings. Addresses in them are not looked at: listeners are given.
+    pub config: Config,
+    /// Where clients connect (gRPC).
+    pub listener: TcpListener,
+    /// Where health and metrics are served; `None`: nowhere.
+    pub http: Option<TcpListener>,
+    /// Who tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Source of every random choice: ids, salts, jitter.
+    pub seed: u64,
+    /// When cancelled, the node stops in order.
+    pub shutdown: CancellationToken,
+}
+
+/// Why a node did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A setting is wrong.
+    #[error(transparent)]
+    Setting(#[from] Error),
+    /// The storage cannot be opened.
+    #[error("storage {url}: {error}")]
+    Storage {
+        /// The storage's URL.
+        url: String,
+        /// What it says.
+        error: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The system refused a thread, a socket or a timer.
+    #[error("{what}: {error}")]
+    System {
+        /// What was asked for.
+        what: &'static str,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// The shard ended before it was ready.
+    #[error("the shard ended before it was ready")]
+    Ended,
+}
+
+fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> StartError {
+    move |error| StartError::System { what, error }
+}
+
+/// A node that runs.
+#[derive(Debug)]
+pub struct Running {
+    /// Where clients connect.
+    pub address: SocketAddr,
+    /// Where health and metrics are.
+    pub http_address: Option<SocketAddr>,
+    shutdown: CancellationToken,
+    ended: oneshot::Receiver<()>,
+    thread: Option<JoinHandle<()>>,
+    http: TaskTracker,
+}
+
+impl Running {
+    /// Waits until the node has stopped, which it does when its `shutdown` is cancelled.
+    pub async fn wait(mut self) {
+        // An error means that the thread is gone: stopped all the same.
+        let _ = (&mut self.ended).await;
+        self.shutdown.cancel();
+        self.http.close();
+        // A client that holds its connection open does not hold up the end.
+        let _ = tokio::time::timeout(HTTP_PATIENCE, self.http.wait()).await;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the shard's thread panicked");
+        }
+    }
+
+    /// Stops the node in order and waits until it has.
+    pub async fn stop(self) {
+        self.shutdown.cancel();
+        self.wait().await;
+    }
+}
+
+/// Starts a node and waits until it takes requests.
+///
+/// # Errors
+/// A wrong setting, a storage that cannot be opened, or what the system refused.
+pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
+    options.config.validate()?;
+    let address = options
+        .listener
+        .local_addr()
+        .map_err(system("listener's address"))?;
+    let durability = options.config.durability;
+    let metrics = Arc::new(Metrics::default());
+    let (link, receiver) = Link::new(
+        (options.config.name.clone(), options.seed),
+        options.config.limits.clone(),
+        Arc::clone(&options.clock),
+        options.shutdown.clone(),
+    );
+    let http = TaskTracker::new();
+    let http_address = match options.http {
+        None => None,
+        Some(listener) => Some(serve_http(listener, &http, &link, &metrics)?),
+    };
+    let waker_link = link.clone();
+    let storage = storage::open(
+        &options.config,
+        options.seed,
+        options.clock.now(),
+        Arc::new(move || waker_link.wake()),
+    )?;
+    let shard = ShardThread {
+        config: options.config,
+        listener: options.listener,
+        clock: options.clock,
+        seed: options.seed,
+        link: link.clone(),
+        receiver,
+        metrics,
+        storage,
+    };
+    let (end, ended) = oneshot::channel();
+    let thread = std::thread::Builder::new()
+        .name("shard-0".into())
+        .spawn(move || {
+            shard.run();
+            // Nobody may be waiting.
+            let _ = end.send(());
+        })
+        .map_err(system("the shard's thread"))?;
+    let running = Running {
+        address,
+        http_address,
+        shutdown: options.shutdown,
+        ended,
+        thread: Some(thread),
+        http,
+    };
+    let running = wait_until_ready(running, &link).await?;
+    if let (Some(asked), Ok(entry)) = (durability, link.namespace("")) {
+        say_if_other(asked, entry.namespace.spec.durability);
+    }
+    Ok(running)
+}
+
+/// A setting that comes too late is not ignored in silence.
+fn say_if_other(asked: Durability, held: Durability) {
+    if asked != held {
+        tracing::warn!(
+            %asked,
+            %held,
+            "the default namespace exists and keeps its durability: airmail namespace update"
+        );
+    }
+}
+
+async fn wait_until_ready(mut running: Running, link: &Link) -> Result<Running, StartError> {
+    while !link.is_ready() && !running.shutdown.is_cancelled() {
+        if !matches!(
+            running.ended.try_recv(),
+            Err(oneshot::error::TryRecvError::Empty)
+        ) {
+            return Err(StartError::Ended);
+        }
+        tokio::time::sleep(READY_STEP).await;
+    }
+    Ok(running)
+}
+
+fn serve_http(
+    listener: TcpListener,
+    tasks: &TaskTracker,
+    link: &Link,
+    metrics: &Arc<Metrics>,
+) -> Result<SocketAddr, StartError> {
+    let address = listener.local_addr().map_err(system("HTTP address"))?;
+    listener
+        .set_nonblocking(true)
+        .map_err(system("HTTP listener"))?;
+    let listener = tokio::net::TcpListener::from_std(listener).map_err(system("HTTP listener"))?;
+    let serve = http::serve(
+        listener,
+        link.clone(),
+        Arc::clone(metrics),
+        link.stop().clone(),
+    );
+    tasks.spawn(async move {
+        if let Err(error) = serve.await {
+            tracing::error!(%error, "HTTP ended");
+        }
+    });
+    Ok(address)
+}

@@ -1,0 +1,131 @@
+//! Accepts connections and serves the gRPC services on them.
+//!
+//! A connection that does not speak HTTP/2 is closed, with a line in the log; no other notices. When
+//! the node stops, each gets a GOAWAY and ends when its streams have.
+
+use super::link::Link;
+use super::metrics::Metrics;
+use super::oversize::Oversize;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tonic::service::Routes;
+use tracing::Instrument as _;
+
+const STREAM_WINDOW_BYTES: u32 = 1 << 20;
+const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
+const STREAMS_MAX: u32 = 1_024;
+const FRAME_BYTES: u32 = 64 << 10;
+const SEND_BUFFER_BYTES: usize = 1 << 20;
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
+const KEEP_ALIVE_PATIENCE: Duration = Duration::from_secs(20);
+/// How long to leave the listener alone when the system has no more to give (files, memory).
+const BREATH: Duration = Duration::from_millis(100);
+
+/// Everything that a connection needs.
+#[derive(Clone)]
+pub(crate) struct Connections {
+    pub(crate) routes: Routes,
+    pub(crate) link: Link,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) tasks: TaskTracker,
+    /// Connections at once.
+    pub(crate) most: u32,
+    /// Cancelled when connections are to be dropped as they are.
+    pub(crate) abandon: CancellationToken,
+}
+
+impl Connections {
+    /// Accepts until the node stops.
+    pub(crate) async fn accept(self, listener: TcpListener) {
+        let stop = self.link.stop().clone();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, peer)) => self.take(stream, peer),
+                Err(error) => {
+                    tracing::warn!(%error, "connection not accepted");
+                    tokio::time::sleep(BREATH).await;
+                }
+            }
+        }
+    }
+
+    fn take(&self, stream: TcpStream, peer: SocketAddr) {
+        if self.metrics.connections.get() >= i64::from(self.most) {
+            tracing::warn!(%peer, limit = self.most, "connection closed: too many");
+            return;
+        }
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%peer, %error, "no TCP_NODELAY");
+        }
+        self.metrics.connections.inc();
+        self.metrics.connections_opened.inc();
+        let span = tracing::info_span!("connection", %peer);
+        let served = self.clone().serve(stream, peer);
+        self.tasks.spawn(served.instrument(span));
+    }
+
+    async fn serve(self, stream: TcpStream, peer: SocketAddr) {
+        let mut builder = Builder::new(TokioExecutor::new()).http2_only();
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .max_concurrent_streams(STREAMS_MAX)
+            .max_frame_size(FRAME_BYTES)
+            .max_send_buf_size(SEND_BUFFER_BYTES)
+            .keep_alive_interval(KEEP_ALIVE)
+            .keep_alive_timeout(KEEP_ALIVE_PATIENCE);
+        let frame_bytes = self.link.limits().frame_bytes;
+        let service = Oversize::new(self.routes.clone(), self.link.clone(), frame_bytes);
+        let service = TowerToHyperService::new(service);
+        let connection = builder.serve_connection(TokioIo::new(stream), service);
+        tokio::pin!(connection);
+        let stop = self.link.stop().clone();
+        let ended = tokio::select! {
+            biased;
+            () = self.abandon.cancelled() => Ok(()),
+            ended = connection.as_mut() => ended,
+            () = stop.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                tokio::select! {
+                    biased;
+                    () = self.abandon.cancelled() => Ok(()),
+                    ended = connection.as_mut() => ended,
+                }
+            }
+        };
+        self.metrics.connections.dec();
+        match ended {
+            Ok(()) => tracing::debug!("connection ended"),
+            Err(error) => {
+                self.metrics.connections_failed.inc();
+                tracing::info!(%peer, error = causes(error.as_ref()), "connection closed");
+            }
+        }
+    }
+}
+
+/// An error with all that caused it, in one line.
+fn causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        text.push_str(": ");
+        text.push_str(&next.to_string());
+        cause = next.source();
+    }
+    text
+}

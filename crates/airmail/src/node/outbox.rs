@@ -1,0 +1,288 @@
+//! What a shard has for one stream, until the connection takes it.
+//!
+//! Deliveries in it are bounded by the credit that the shard counts; acks by the stream's window of
+//! unacknowledged bytes; everything else by [`Outbox::room`], for which the reading side waits before it asks for
+//! more. A client that takes nothing all the same is cut off with `OVERLOADED`: that is the answer
+//! to the last bound. Marks and gaps that continue one another are joined, so that a client that
+//! does not read for days costs no more than one that does not read for a second.
+
+use super::link::Link;
+use airmail_broker::SessionId;
+use airmail_model::frame::Reply;
+use airmail_model::{Error, ErrorCode};
+use airmail_proto::v1;
+use std::collections::VecDeque;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use tokio::sync::Notify;
+
+/// Items beyond which the stream's requests are not read.
+const ROOM_ITEMS: usize = 16 << 10;
+/// Items beyond which the stream is given up.
+const ITEMS_MAX: usize = 1 << 20;
+/// Bytes of deliveries beyond which the stream is given up: no client can use so much credit.
+const BYTES_MAX: usize = 256 << 20;
+
+/// One thing to be sent.
+#[derive(Debug)]
+pub(crate) enum Outgoing {
+    /// From the shard.
+    Reply(Reply),
+    /// The answer to Hello.
+    Hello(v1::ServerHello),
+    /// The answer to a question for maps.
+    Maps(v1::Maps),
+    /// An ack that the shard had no part in: a request that was refused at the edge.
+    Ack(v1::Ack),
+    /// A status that the shard had no part in: a subscription refused at the edge.
+    Status(v1::Status),
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queue: VecDeque<Outgoing>,
+    bytes: usize,
+    end: Option<Result<(), Error>>,
+    gone: bool,
+    credit_back: u32,
+    listed: bool,
+    waker: Option<Waker>,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    session: SessionId,
+    link: Link,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+impl Outbox {
+    pub(crate) fn new(session: SessionId, link: Link) -> Outbox {
+        Outbox {
+            session,
+            link,
+            state: Mutex::default(),
+            changed: Notify::new(),
+        }
+    }
+
+    pub(crate) fn session(&self) -> SessionId {
+        self.session
+    }
+
+    /// Adds something to be sent. Dropped if the stream has ended.
+    pub(crate) fn push(&self, item: Outgoing) {
+        let mut state = self.lock();
+        if state.gone || state.end.is_some() {
+            return;
+        }
+        state.bytes += size_of_delivery(&item);
+        if !joined(state.queue.back_mut(), &item) {
+            state.queue.push_back(item);
+        }
+        if state.queue.len() > ITEMS_MAX || state.bytes > BYTES_MAX {
+            let error = Error::new(ErrorCode::Overloaded)
+                .field("stream")
+                .value(format!("{} answers not taken", state.queue.len()))
+                .limit(ITEMS_MAX);
+            state.queue.clear();
+            state.bytes = 0;
+            state.end = Some(Err(error));
+        }
+        wake(state);
+    }
+
+    /// Nothing more comes: the stream ends after what is queued.
+    pub(crate) fn end(&self, how: Result<(), Error>) {
+        let mut state = self.lock();
+        if state.end.is_none() {
+            state.end = Some(how);
+        }
+        wake(state);
+        self.changed.notify_waiters();
+    }
+
+    /// The next thing to be sent; `None` when the stream has ended well.
+    pub(crate) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Outgoing, Error>>> {
+        let mut state = self.lock();
+        if let Some(item) = state.queue.pop_front() {
+            state.bytes -= size_of_delivery(&item);
+            let room_again = state.queue.len() == ROOM_ITEMS;
+            drop(state);
+            if room_again {
+                self.changed.notify_waiters();
+            }
+            return Poll::Ready(Some(Ok(item)));
+        }
+        match state.end.clone() {
+            Some(Ok(())) => Poll::Ready(None),
+            Some(Err(error)) => {
+                // Told once; after it the stream is over.
+                state.end = Some(Ok(()));
+                Poll::Ready(Some(Err(error)))
+            }
+            None => {
+                state.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Whether something can be taken at once.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.lock().queue.is_empty()
+    }
+
+    /// Waits until the stream has taken enough for more requests to be read. At once if it is gone.
+    pub(crate) async fn room(&self) {
+        loop {
+            let changed = self.changed.notified();
+            {
+                let state = self.lock();
+                if state.queue.len() <= ROOM_ITEMS || state.gone || state.end.is_some() {
+                    return;
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// Waits until nothing can be sent on the stream any more.
+    pub(crate) async fn gone(&self) {
+        loop {
+            let changed = self.changed.notified();
+            {
+                let state = self.lock();
+                if state.gone || state.end.is_some() {
+                    return;
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// The connection will take nothing more: the shard closes the session.
+    pub(crate) fn leave(&self) {
+        let mut state = self.lock();
+        state.gone = true;
+        state.queue.clear();
+        state.bytes = 0;
+        self.list(state);
+        self.changed.notify_waiters();
+    }
+
+    /// Gives credit back for what the connection has taken.
+    pub(crate) fn return_credit(&self, bytes: u32) {
+        let mut state = self.lock();
+        state.credit_back = state.credit_back.saturating_add(bytes);
+        self.list(state);
+    }
+
+    /// For the shard: the credit to be given back, and whether the session is to be closed.
+    pub(crate) fn attend(&self) -> (u32, bool) {
+        let mut state = self.lock();
+        state.listed = false;
+        (std::mem::take(&mut state.credit_back), state.gone)
+    }
+
+    fn list(&self, mut state: MutexGuard<'_, State>) {
+        if !std::mem::replace(&mut state.listed, true) {
+            drop(state);
+            self.link.attend(self.session);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whoever takes from an outbox. When dropped, the shard closes the session.
+#[derive(Debug)]
+pub(crate) struct Taker(Arc<Outbox>);
+
+impl Taker {
+    pub(crate) fn new(outbox: Arc<Outbox>) -> Taker {
+        Taker(outbox)
+    }
+
+    /// The next thing; `SHUTTING_DOWN` if nothing comes any more.
+    pub(crate) async fn take(&self) -> Result<Outgoing, Error> {
+        let item = std::future::poll_fn(|cx| self.0.poll_take(cx)).await;
+        item.unwrap_or_else(|| Err(super::link::stopping()))
+    }
+}
+
+impl Deref for Taker {
+    type Target = Outbox;
+
+    fn deref(&self) -> &Outbox {
+        &self.0
+    }
+}
+
+impl Drop for Taker {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+fn wake(mut state: MutexGuard<'_, State>) {
+    let waker = state.waker.take();
+    drop(state);
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+fn size_of_delivery(item: &Outgoing) -> usize {
+    match item {
+        Outgoing::Reply(Reply::Delivery { body, .. }) => body.len(),
+        _ => 0,
+    }
+}
+
+/// Makes one of two marks, or of two gaps, where the second continues the first.
+fn joined(before: Option<&mut Outgoing>, item: &Outgoing) -> bool {
+    match (before, item) {
+        (
+            Some(Outgoing::Reply(Reply::Mark { log, next, .. })),
+            Outgoing::Reply(Reply::Mark {
+                log: same_log,
+                previous,
+                next: further,
+            }),
+        ) if log == same_log && previous.plus(1) == *next => {
+            *next = *further;
+            true
+        }
+        (
+            Some(Outgoing::Reply(Reply::Gap {
+                channel,
+                log,
+                last,
+                why,
+                ..
+            })),
+            Outgoing::Reply(Reply::Gap {
+                channel: same_channel,
+                log: same_log,
+                previous,
+                last: further,
+                why: same_why,
+            }),
+        ) if (&*channel, &*log, &*why) == (same_channel, same_log, same_why)
+            && *previous == *last =>
+        {
+            *last = *further;
+            true
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

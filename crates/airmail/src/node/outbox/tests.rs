@@ -1,0 +1,137 @@
+use super::super::clock::SystemClock;
+use super::*;
+use airmail_model::frame::{Channel, GapReason, RequestId};
+use airmail_model::{Limits, LogId, Sequence};
+use std::future::Future as _;
+use std::pin::pin;
+use tokio_util::sync::CancellationToken;
+
+fn outbox() -> (Arc<Outbox>, Link) {
+    let clock = Arc::new(SystemClock::new());
+    let stop = CancellationToken::new();
+    let (link, _receiver) = Link::new(("n".into(), 1), Limits::DEFAULT, clock, stop);
+    let outbox = Outbox::new(SessionId(4), link.clone());
+    (Arc::new(outbox), link)
+}
+
+fn mark(previous: u64, next: u64) -> Outgoing {
+    Outgoing::Reply(Reply::Mark {
+        log: LogId::SYSTEM,
+        previous: Sequence(previous),
+        next: Sequence(next),
+    })
+}
+
+fn gap(previous: u64, last: u64, why: GapReason) -> Outgoing {
+    Outgoing::Reply(Reply::Gap {
+        channel: Channel::Live,
+        log: LogId::SYSTEM,
+        previous: Sequence(previous),
+        last: Sequence(last),
+        why,
+    })
+}
+
+fn take(outbox: &Outbox) -> Option<Result<Outgoing, Error>> {
+    let mut cx = Context::from_waker(Waker::noop());
+    match outbox.poll_take(&mut cx) {
+        Poll::Ready(item) => item,
+        Poll::Pending => panic!("nothing to take"),
+    }
+}
+
+fn empty(outbox: &Outbox) -> bool {
+    !outbox.has_more()
+}
+
+#[test]
+fn marks_that_continue_one_another_become_one() {
+    let (outbox, _) = outbox();
+    outbox.push(mark(0, 5));
+    outbox.push(mark(4, 9));
+    outbox.push(mark(20, 30));
+    let Some(Ok(Outgoing::Reply(Reply::Mark { previous, next, .. }))) = take(&outbox) else {
+        panic!("a mark expected");
+    };
+    assert_eq!((previous, next), (Sequence(0), Sequence(9)));
+    assert!(take(&outbox).is_some());
+    assert!(empty(&outbox));
+}
+
+#[test]
+fn gaps_are_joined_only_for_the_same_reason() {
+    let (outbox, _) = outbox();
+    outbox.push(gap(0, 5, GapReason::Loss));
+    outbox.push(gap(5, 9, GapReason::Loss));
+    outbox.push(gap(9, 12, GapReason::Retention));
+    let Some(Ok(Outgoing::Reply(Reply::Gap { previous, last, .. }))) = take(&outbox) else {
+        panic!("a gap expected");
+    };
+    assert_eq!((previous, last), (Sequence(0), Sequence(9)));
+    assert!(take(&outbox).is_some());
+    assert!(empty(&outbox));
+}
+
+#[test]
+fn a_stream_ends_after_what_was_queued_and_tells_its_error_once() {
+    let (outbox, _) = outbox();
+    outbox.push(mark(0, 5));
+    outbox.end(Err(Error::new(ErrorCode::ShuttingDown)));
+    outbox.push(mark(4, 9));
+    assert!(matches!(take(&outbox), Some(Ok(_))));
+    let Some(Err(error)) = take(&outbox) else {
+        panic!("an error expected");
+    };
+    assert_eq!(error.code(), ErrorCode::ShuttingDown);
+    assert!(take(&outbox).is_none());
+}
+
+#[test]
+fn a_client_that_takes_nothing_is_given_up_at_the_bound() {
+    let (outbox, _) = outbox();
+    let ack = || {
+        Outgoing::Reply(Reply::Acked {
+            request: RequestId(0),
+            result: Err(airmail_model::frame::Refused {
+                error: Error::new(ErrorCode::StorageFull),
+                map: None,
+            }),
+        })
+    };
+    for _ in 0..=ITEMS_MAX {
+        outbox.push(ack());
+    }
+    let Some(Err(error)) = take(&outbox) else {
+        panic!("an error expected");
+    };
+    assert_eq!(error.code(), ErrorCode::Overloaded);
+    assert_eq!(error.expected(), ITEMS_MAX.to_string());
+}
+
+#[test]
+fn requests_are_read_again_when_there_is_room() {
+    let (outbox, _) = outbox();
+    for n in 0..=ROOM_ITEMS as u64 {
+        outbox.push(gap(2 * n, 2 * n + 1, GapReason::Loss));
+    }
+    let mut room = pin!(outbox.room());
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(room.as_mut().poll(&mut cx).is_pending());
+    take(&outbox);
+    assert!(room.as_mut().poll(&mut cx).is_ready());
+}
+
+#[test]
+fn a_session_wants_attention_once_however_often_credit_comes_back() {
+    let (outbox, link) = outbox();
+    outbox.return_credit(3);
+    outbox.return_credit(4);
+    let mut sessions = Vec::new();
+    link.take_attention(&mut sessions);
+    assert_eq!(sessions, [SessionId(4)]);
+    assert_eq!(outbox.attend(), (7, false));
+    drop(Taker::new(Arc::clone(&outbox)));
+    link.take_attention(&mut sessions);
+    assert_eq!(sessions.len(), 2);
+    assert_eq!(outbox.attend(), (0, true));
+}

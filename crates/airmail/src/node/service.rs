@@ -1,0 +1,191 @@
+//! The gRPC services: they translate, and speak to the shard through its [`Link`].
+
+pub(crate) mod admin;
+pub(crate) mod history;
+pub(crate) mod plain;
+pub(crate) mod publish;
+pub(crate) mod subscribe;
+pub(crate) mod topics;
+pub(crate) mod window;
+
+use super::link::Link;
+use super::metrics::Metrics;
+use airmail_broker::Principal;
+use airmail_model::{Error, MapEpoch, NamespaceId};
+use airmail_proto::hello::{NamedMap, Welcome, check_client_hello, welcome_to_proto};
+use airmail_proto::namespace::DEFAULT_NAMESPACE;
+use airmail_proto::v1;
+use airmail_proto::v1::airmail_server::Airmail;
+use futures::Stream;
+use std::pin::Pin;
+use std::sync::Arc;
+use tokio_util::task::TaskTracker;
+use tonic::{Request, Response, Status, Streaming};
+
+/// A stream of answers.
+type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+/// Both services. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Services {
+    pub(crate) link: Link,
+    pub(crate) metrics: Arc<Metrics>,
+    /// The tasks that read streams' requests.
+    pub(crate) tasks: TaskTracker,
+}
+
+/// A call, for its errors and its lines in the log.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) name: &'static str,
+    pub(crate) request_id: String,
+}
+
+impl Call {
+    /// The status of an error, which is logged under the same request id.
+    pub(crate) fn status(&self, error: &Error) -> Status {
+        tracing::info!(
+            call = self.name,
+            request_id = self.request_id,
+            code = error.code().name(),
+            field = error.field_name(),
+            value = error.found(),
+            limit = error.expected(),
+            "call refused"
+        );
+        airmail_proto::error::status_from_error(error, &self.request_id)
+    }
+}
+
+impl Services {
+    pub(crate) fn call(&self, name: &'static str) -> Call {
+        Call {
+            name,
+            request_id: self.link.request_id(),
+        }
+    }
+
+    /// Gives a call's result, or its status.
+    fn answer<T>(call: &Call, result: Result<T, Error>) -> Result<Response<T>, Status> {
+        result
+            .map(Response::new)
+            .map_err(|error| call.status(&error))
+    }
+}
+
+/// Who asks. Anonymous, until authentication is built.
+pub(crate) fn principal() -> Principal {
+    Principal::default()
+}
+
+/// The epoch of a namespace's map; 0 if there is none of that number.
+pub(crate) fn epoch_of(link: &Link, id: NamespaceId) -> MapEpoch {
+    let catalog = link.catalog();
+    catalog.get(id).map_or(MapEpoch(0), |entry| entry.map.epoch)
+}
+
+/// The answer to a client's Hello.
+pub(crate) fn welcome(link: &Link, hello: &v1::ClientHello) -> Result<v1::ServerHello, Error> {
+    tracing::debug!(client = hello.client, "hello");
+    let protocol = check_client_hello(hello)?;
+    link.check_up()?;
+    let default = [DEFAULT_NAMESPACE.to_owned()];
+    let wanted: &[String] = match hello.namespaces.is_empty() {
+        true => &default,
+        false => &hello.namespaces,
+    };
+    let mut namespaces = Vec::with_capacity(wanted.len());
+    for name in wanted {
+        let entry = link.namespace(name)?;
+        namespaces.push(NamedMap {
+            name: entry.namespace.name.clone(),
+            map: entry.map.clone(),
+        });
+    }
+    Ok(welcome_to_proto(&Welcome {
+        protocol,
+        node: link.node().to_owned(),
+        limits: link.limits().clone(),
+        namespaces,
+    }))
+}
+
+/// The error of a stream that does not begin with Hello, or has two.
+pub(crate) fn hello_expected(found: &str) -> Error {
+    Error::new(airmail_model::ErrorCode::HelloExpected)
+        .field("kind")
+        .value(found)
+        .limit("hello first, and only first")
+}
+
+/// What to make of a stream's reading end: the client is done (`None`), or what is wrong.
+pub(crate) fn reading_error(link: &Link, status: &Status) -> Option<Error> {
+    if airmail_proto::error::is_oversize(status) {
+        let limit = link.limits().frame_bytes;
+        return Some(airmail_proto::error::oversize_error(
+            status.message(),
+            limit,
+        ));
+    }
+    // The client is gone, or what it sends is no message of the API.
+    match status.code() {
+        tonic::Code::Internal | tonic::Code::InvalidArgument => Some(
+            Error::new(airmail_model::ErrorCode::InvalidArgument)
+                .field("request")
+                .value(status.message()),
+        ),
+        _ => None,
+    }
+}
+
+#[tonic::async_trait]
+impl Airmail for Services {
+    type PublishStream = Answers<v1::PublishResponse>;
+    type SubscribeStream = Answers<v1::SubscribeResponse>;
+    type HistoryStream = Answers<v1::HistoryResponse>;
+
+    async fn publish(
+        &self,
+        request: Request<Streaming<v1::PublishRequest>>,
+    ) -> Result<Response<Self::PublishStream>, Status> {
+        let call = self.call("Publish");
+        Self::answer(
+            &call,
+            publish::stream(self, &call, request.into_inner()).await,
+        )
+    }
+
+    async fn publish_one(
+        &self,
+        request: Request<v1::PublishOneRequest>,
+    ) -> Result<Response<v1::PublishOneResponse>, Status> {
+        let call = self.call("PublishOne");
+        Self::answer(&call, publish::one(self, request.into_inner()).await)
+    }
+
+    async fn subscribe(
+        &self,
+        request: Request<Streaming<v1::SubscribeRequest>>,
+    ) -> Result<Response<Self::SubscribeStream>, Status> {
+        let call = self.call("Subscribe");
+        let stream = subscribe::stream(self, &call, request.into_inner()).await;
+        Self::answer(&call, stream)
+    }
+
+    async fn history(
+        &self,
+        request: Request<v1::HistoryRequest>,
+    ) -> Result<Response<Self::HistoryStream>, Status> {
+        let call = self.call("History");
+        let stream = history::stream(self, &call, request.into_inner()).await;
+        Self::answer(&call, stream)
+    }
+
+    async fn list_topics(
+        &self,
+        request: Request<v1::ListTopicsRequest>,
+    ) -> Result<Response<v1::ListTopicsResponse>, Status> {
+        let call = self.call("ListTopics");
+        Self::answer(&call, topics::list(self, request.into_inner()).await)
+    }
+}

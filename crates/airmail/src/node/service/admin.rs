@@ -1,0 +1,120 @@
+//! Admin: namespaces, created, changed and deleted while the node runs.
+
+use super::{Services, principal};
+use airmail_broker::{Command, Outcome};
+use airmail_model::{Error, ErrorCode, Namespace};
+use airmail_proto::namespace::{namespace_to_proto, spec_from_proto};
+use airmail_proto::v1;
+use airmail_proto::v1::admin_server::Admin;
+use tonic::{Request, Response, Status};
+
+impl Services {
+    async fn change(&self, command: Command) -> Result<v1::Namespace, Error> {
+        match self.link.command(principal(), command).await? {
+            Outcome::Namespace(namespace) => Ok(namespace_to_proto(&namespace)),
+            Outcome::Deleted | Outcome::Topics { .. } => Err(Error::new(ErrorCode::Internal)),
+        }
+    }
+
+    async fn create(&self, request: v1::CreateNamespaceRequest) -> Result<v1::Namespace, Error> {
+        self.link.check_up()?;
+        Namespace::check_name(&request.name)?;
+        let spec = spec_from_proto(request.spec.as_ref())?;
+        self.change(Command::CreateNamespace {
+            name: request.name,
+            logs: spec.logs.unwrap_or(1),
+            retention: spec.retention.unwrap_or_default(),
+            durability: spec.durability,
+        })
+        .await
+    }
+
+    async fn update(&self, request: v1::UpdateNamespaceRequest) -> Result<v1::Namespace, Error> {
+        self.link.check_up()?;
+        let spec = spec_from_proto(request.spec.as_ref())?;
+        self.change(Command::UpdateNamespace {
+            name: request.name,
+            logs: spec.logs,
+            retention: spec.retention,
+            durability: spec.durability,
+            based_on: (request.based_on > 0).then_some(request.based_on),
+        })
+        .await
+    }
+
+    async fn delete(
+        &self,
+        request: v1::DeleteNamespaceRequest,
+    ) -> Result<v1::DeleteNamespaceResponse, Error> {
+        self.link.check_up()?;
+        let command = Command::DeleteNamespace {
+            name: request.name,
+            based_on: (request.based_on > 0).then_some(request.based_on),
+        };
+        let outcome = self.link.command(principal(), command).await?;
+        match outcome {
+            Outcome::Deleted => Ok(v1::DeleteNamespaceResponse {}),
+            Outcome::Namespace(_) | Outcome::Topics { .. } => Err(Error::new(ErrorCode::Internal)),
+        }
+    }
+
+    fn find(&self, name: &str) -> Result<v1::Namespace, Error> {
+        self.link.check_up()?;
+        let entry = self.link.namespace(name)?;
+        Ok(namespace_to_proto(&entry.namespace))
+    }
+
+    fn all(&self) -> Result<v1::ListNamespacesResponse, Error> {
+        self.link.check_up()?;
+        let catalog = self.link.catalog();
+        let namespaces = catalog
+            .iter()
+            .map(|entry| namespace_to_proto(&entry.namespace));
+        Ok(v1::ListNamespacesResponse {
+            namespaces: namespaces.collect(),
+        })
+    }
+}
+
+#[tonic::async_trait]
+impl Admin for Services {
+    async fn create_namespace(
+        &self,
+        request: Request<v1::CreateNamespaceRequest>,
+    ) -> Result<Response<v1::Namespace>, Status> {
+        let call = self.call("CreateNamespace");
+        Self::answer(&call, self.create(request.into_inner()).await)
+    }
+
+    async fn get_namespace(
+        &self,
+        request: Request<v1::GetNamespaceRequest>,
+    ) -> Result<Response<v1::Namespace>, Status> {
+        let call = self.call("GetNamespace");
+        Self::answer(&call, self.find(&request.into_inner().name))
+    }
+
+    async fn list_namespaces(
+        &self,
+        _request: Request<v1::ListNamespacesRequest>,
+    ) -> Result<Response<v1::ListNamespacesResponse>, Status> {
+        let call = self.call("ListNamespaces");
+        Self::answer(&call, self.all())
+    }
+
+    async fn update_namespace(
+        &self,
+        request: Request<v1::UpdateNamespaceRequest>,
+    ) -> Result<Response<v1::Namespace>, Status> {
+        let call = self.call("UpdateNamespace");
+        Self::answer(&call, self.update(request.into_inner()).await)
+    }
+
+    async fn delete_namespace(
+        &self,
+        request: Request<v1::DeleteNamespaceRequest>,
+    ) -> Result<Response<v1::DeleteNamespaceResponse>, Status> {
+        let call = self.call("DeleteNamespace");
+        Self::answer(&call, self.delete(request.into_inner()).await)
+    }
+}

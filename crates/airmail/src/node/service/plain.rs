@@ -1,0 +1,176 @@
+//! Deliveries as plain messages, for clients that do not read batches.
+//!
+//! Such a client keeps no ranges by itself, so the node remembers for it what an SDK would: which
+//! subscription wants which topic from which number on, and which life of a log it is in.
+
+use airmail_model::frame::{
+    Channel, Delivered, Generation, Reply, State, Subscribe, SubscriptionId,
+};
+use airmail_model::{Batch, batch::TopicEntry};
+use airmail_model::{
+    Checked, Extent, Incarnation, LogId, MapEpoch, NamespaceId, Sequence, TopicHash,
+};
+use airmail_proto::message::{Placed, stored_messages};
+use airmail_proto::subscribe::{delivery_to_proto, reply_to_proto};
+use airmail_proto::v1;
+use std::collections::BTreeMap;
+
+/// What a stream's deliveries look like: the first Add decides.
+#[derive(Debug, Default)]
+pub(super) enum Format {
+    /// No Add has come yet.
+    #[default]
+    Unknown,
+    /// Batches in the stored format.
+    Batches,
+    /// Plain messages.
+    Plain(Plain),
+}
+
+impl Format {
+    /// Takes note of an Add.
+    pub(super) fn add(&mut self, batches: bool, subscribe: &Subscribe) {
+        if matches!(self, Format::Unknown) {
+            *self = match batches {
+                true => Format::Batches,
+                false => Format::Plain(Plain::default()),
+            };
+        }
+        if let Format::Plain(plain) = self {
+            plain.add(subscribe);
+        }
+    }
+}
+
+/// What a stream of plain messages remembers.
+#[derive(Debug, Default)]
+pub(super) struct Plain {
+    topics: BTreeMap<(SubscriptionId, Generation), TopicHash>,
+    /// From which number on each live subscription of a topic wants messages.
+    live: BTreeMap<TopicHash, BTreeMap<(SubscriptionId, Generation), Sequence>>,
+    lives: BTreeMap<LogId, Incarnation>,
+}
+
+impl Plain {
+    /// Takes note of a subscription.
+    pub(super) fn add(&mut self, subscribe: &Subscribe) {
+        let key = (subscribe.subscription, subscribe.generation);
+        self.topics.insert(key, subscribe.topic);
+    }
+
+    /// Takes note of which life a log is in.
+    pub(super) fn note_life(&mut self, log: LogId, life: Incarnation) {
+        self.lives.insert(log, life);
+    }
+
+    /// A reply as a message, with deliveries as plain messages.
+    pub(super) fn translate(
+        &mut self,
+        reply: &Reply,
+        epoch_of: impl Fn(NamespaceId) -> MapEpoch,
+    ) -> Option<v1::SubscribeResponse> {
+        match reply {
+            Reply::Delivery { .. } => {
+                let delivery = self.delivery(reply, epoch_of)?;
+                let kind = v1::subscribe_response::Kind::Delivery(delivery);
+                return Some(v1::SubscribeResponse { kind: Some(kind) });
+            }
+            Reply::Status {
+                subscription,
+                generation,
+                state,
+            } => self.note((*subscription, *generation), state),
+            _ => {}
+        }
+        reply_to_proto(reply, epoch_of)
+    }
+
+    /// A delivery of plain messages.
+    pub(super) fn delivery(
+        &self,
+        reply: &Reply,
+        epoch_of: impl Fn(NamespaceId) -> MapEpoch,
+    ) -> Option<v1::Delivery> {
+        let Reply::Delivery {
+            channel,
+            log,
+            previous,
+            last,
+            base,
+            appended,
+            body,
+        } = reply
+        else {
+            return None;
+        };
+        let placed = Placed {
+            log: *log,
+            incarnation: self.lives.get(log).copied().unwrap_or_default(),
+            epoch: epoch_of(log.namespace),
+            base: *base,
+            appended: *appended,
+        };
+        let covers = Extent {
+            first: previous.plus(1),
+            last: *last,
+        };
+        let messages = stored_messages(&whole(body), &placed, covers, |topic, number| {
+            self.wants(*channel, topic, number)
+        });
+        let mut delivery =
+            delivery_to_proto(*channel, *log, (*previous, *last), (*base, *appended), body);
+        let messages = v1::StoredMessages { messages };
+        delivery.body = Some(v1::delivery::Body::Messages(messages));
+        Some(delivery)
+    }
+
+    fn wants(&self, channel: Channel, topic: TopicEntry<'_>, number: Sequence) -> bool {
+        match channel {
+            Channel::Live => self
+                .live
+                .get(&topic.hash)
+                .is_some_and(|from| from.values().any(|first| *first <= number)),
+            Channel::Detached(subscription, generation) => {
+                self.topics.get(&(subscription, generation)) == Some(&topic.hash)
+            }
+        }
+    }
+
+    fn note(&mut self, key: (SubscriptionId, Generation), state: &State) {
+        let Some(topic) = self.topics.get(&key).copied() else {
+            return;
+        };
+        match state {
+            State::Live {
+                log,
+                incarnation,
+                next,
+            } => {
+                self.lives.insert(*log, *incarnation);
+                self.live.entry(topic).or_default().insert(key, *next);
+                return;
+            }
+            State::Detached {
+                log, incarnation, ..
+            } => {
+                self.lives.insert(*log, *incarnation);
+            }
+            State::Complete { .. } | State::Removed | State::Failed(_) => {
+                self.topics.remove(&key);
+            }
+        }
+        if let Some(from) = self.live.get_mut(&topic) {
+            from.remove(&key);
+            if from.is_empty() {
+                self.live.remove(&topic);
+            }
+        }
+    }
+}
+
+fn whole(body: &Delivered) -> Checked<Batch> {
+    match body {
+        Delivered::Whole(batch) => batch.clone(),
+        Delivered::Slice(slice) => slice.to_batch(),
+    }
+}

@@ -1,0 +1,210 @@
+//! A publish stream's window: which batches wait for their ack, and how many bytes they are.
+//!
+//! Inside, each batch has a number of its own: a client may use a number twice, and plain messages
+//! may become several batches under one number, whose one ack says what became of all of them.
+
+use airmail_model::Mono;
+use airmail_model::frame::{Ack, Refused, RequestId};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+#[derive(Debug)]
+struct Waiting {
+    group: u64,
+    bytes: usize,
+    since: Mono,
+}
+
+#[derive(Debug)]
+struct Group {
+    client: RequestId,
+    left: usize,
+    /// The last batch's ack, or the first refusal.
+    result: Option<Result<Ack, Refused>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next: u64,
+    waiting: BTreeMap<u64, Waiting>,
+    groups: BTreeMap<u64, Group>,
+    bytes: usize,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct Window {
+    limit: usize,
+    state: Mutex<State>,
+    freed: Notify,
+}
+
+/// What settling a batch brought.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    /// When the batch was taken in.
+    pub(crate) since: Mono,
+    /// The client's request, if this was the last batch of it.
+    pub(crate) answer: Option<(RequestId, Result<Ack, Refused>)>,
+}
+
+impl Window {
+    /// A window of `limit` bytes.
+    pub(crate) fn new(limit: usize) -> Window {
+        Window {
+            limit,
+            state: Mutex::default(),
+            freed: Notify::new(),
+        }
+    }
+
+    /// Takes in a request of one or more batches, by their sizes; gives each batch its number.
+    pub(crate) fn begin(&self, client: RequestId, sizes: &[usize], now: Mono) -> Vec<RequestId> {
+        let mut state = self.lock();
+        let group = state.next;
+        let numbers = sizes.iter().map(|bytes| {
+            let number = state.next;
+            state.next += 1;
+            state.bytes += bytes;
+            let waiting = Waiting {
+                group,
+                bytes: *bytes,
+                since: now,
+            };
+            state.waiting.insert(number, waiting);
+            RequestId(number)
+        });
+        let numbers = numbers.collect();
+        let group_of_all = Group {
+            client,
+            left: sizes.len(),
+            result: None,
+        };
+        state.groups.insert(group, group_of_all);
+        numbers
+    }
+
+    /// Takes a batch's ack. `None` for a number that does not wait.
+    pub(crate) fn settle(
+        &self,
+        number: RequestId,
+        result: Result<Ack, Refused>,
+    ) -> Option<Settled> {
+        let mut state = self.lock();
+        let waiting = state.waiting.remove(&number.0)?;
+        state.bytes -= waiting.bytes;
+        let group = state.groups.get_mut(&waiting.group)?;
+        group.left -= 1;
+        if !matches!(group.result, Some(Err(_))) {
+            group.result = Some(result);
+        }
+        let mut answer = None;
+        if group.left == 0
+            && let Some(group) = state.groups.remove(&waiting.group)
+            && let Some(result) = group.result
+        {
+            answer = Some((group.client, result));
+        }
+        drop(state);
+        self.freed.notify_waiters();
+        Some(Settled {
+            since: waiting.since,
+            answer,
+        })
+    }
+
+    /// Waits until there is room for another request. One alone may be larger than the window.
+    pub(crate) async fn room(&self) {
+        self.wait_for(|state| state.bytes < self.limit).await;
+    }
+
+    /// Waits until nothing waits for its ack.
+    pub(crate) async fn empty(&self) {
+        self.wait_for(|state| state.waiting.is_empty()).await;
+    }
+
+    async fn wait_for(&self, enough: impl Fn(&State) -> bool) {
+        loop {
+            let freed = self.freed.notified();
+            if enough(&self.lock()) {
+                return;
+            }
+            freed.await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use airmail_model::{AppendTime, Durability, Error, ErrorCode, Extent, Sequence};
+
+    fn ack(first: u64) -> Result<Ack, Refused> {
+        Ok(Ack {
+            extent: Extent::starting_at(Sequence(first), 1),
+            appended: AppendTime(0),
+            held: Durability::Fsync,
+            copies: 1,
+            duplicate: false,
+            exact: true,
+        })
+    }
+
+    fn refused() -> Result<Ack, Refused> {
+        Err(Refused {
+            error: Error::new(ErrorCode::StorageFull),
+            map: None,
+        })
+    }
+
+    #[test]
+    fn a_number_used_twice_is_answered_twice() {
+        let window = Window::new(100);
+        let one = window.begin(RequestId(7), &[10], Mono(1))[0];
+        let two = window.begin(RequestId(7), &[10], Mono(2))[0];
+        let second = window.settle(two, ack(2)).unwrap();
+        assert_eq!(second.answer, Some((RequestId(7), ack(2))));
+        assert_eq!(second.since, Mono(2));
+        let first = window.settle(one, ack(1)).unwrap();
+        assert_eq!(first.answer, Some((RequestId(7), ack(1))));
+    }
+
+    #[test]
+    fn a_request_of_many_batches_has_one_answer_and_a_refusal_of_one_is_it() {
+        let window = Window::new(100);
+        let numbers = window.begin(RequestId(3), &[1, 1, 1], Mono(0));
+        assert!(window.settle(numbers[0], ack(1)).unwrap().answer.is_none());
+        assert!(
+            window
+                .settle(numbers[1], refused())
+                .unwrap()
+                .answer
+                .is_none()
+        );
+        let last = window.settle(numbers[2], ack(3)).unwrap();
+        assert_eq!(last.answer, Some((RequestId(3), refused())));
+    }
+
+    #[test]
+    fn an_answer_that_nothing_waits_for_is_dropped() {
+        assert!(Window::new(1).settle(RequestId(9), ack(1)).is_none());
+    }
+
+    #[tokio::test]
+    async fn a_full_window_waits_for_an_ack() {
+        let window = Window::new(10);
+        window.room().await;
+        let number = window.begin(RequestId(1), &[50], Mono(0))[0];
+        let room = window.room();
+        tokio::pin!(room);
+        assert!(futures::poll!(room.as_mut()).is_pending());
+        window.settle(number, ack(1));
+        room.await;
+        window.empty().await;
+    }
+}

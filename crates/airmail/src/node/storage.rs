@@ -1,0 +1,257 @@
+//! Which storage a URL means, and how a node owns it.
+
+use super::StartError;
+use crate::config::Config;
+use airmail_log::disk::{DataDir, DiskFiles, DiskOptions, Identity, Waker};
+use airmail_log::files::Files;
+use airmail_log::journal::{JournalConfig, JournalStorage};
+use airmail_log::memory::MemoryFiles;
+use airmail_log::{
+    Capabilities, Completion, LogSpec, LogStorage, ReaderId, Scope, Stored, Tag, TopicPage,
+};
+use airmail_model::{
+    AppendTime, Batch, Checked, Error, ErrorCode, LogId, MapEpoch, Mono, Now, Sequence,
+};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// A storage that a node can stop in order.
+pub trait NodeStorage: LogStorage + fmt::Debug {
+    /// Finishes what is under way and writes the last checkpoint; through `poll`, as ever.
+    fn close(&mut self, now: Now);
+
+    /// Whether that is done.
+    fn is_closed(&self) -> bool;
+
+    /// Why nothing is stored at the moment, if so.
+    fn trouble(&self) -> Option<Trouble>;
+}
+
+/// Why a storage stores nothing at the moment. Reading goes on; it heals by itself if it can.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// For want of room, rather than because something failed.
+    pub full: bool,
+    /// What the system says.
+    pub error: String,
+}
+
+impl<F: Files + fmt::Debug> NodeStorage for JournalStorage<F> {
+    fn close(&mut self, now: Now) {
+        JournalStorage::close(self, now);
+    }
+
+    fn is_closed(&self) -> bool {
+        JournalStorage::is_closed(self)
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        let (full, error) = JournalStorage::trouble(self)?;
+        let error = error.to_owned();
+        Some(Trouble { full, error })
+    }
+}
+
+/// A journal on a disk, with the lock of the directory that it is in.
+#[derive(Debug)]
+struct OnDisk {
+    journal: JournalStorage<DiskFiles>,
+    /// After the journal, so that its threads have ended before the lock is let go.
+    _directory: DataDir,
+}
+
+/// What a storage's URL says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StorageUrl {
+    /// `memory:`
+    Memory,
+    /// `disk:PATH`
+    Disk(PathBuf),
+}
+
+impl StorageUrl {
+    /// Reads `memory:` or `disk:PATH`; the empty URL is `disk:` in `data`.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED` for a storage that is reserved, `INVALID_ARGUMENT` for any other.
+    pub fn parse(url: &str, data: &Path) -> Result<StorageUrl, Error> {
+        match url.split_once(':') {
+            None if url.is_empty() => Ok(StorageUrl::Disk(data.to_owned())),
+            Some(("memory", "")) => Ok(StorageUrl::Memory),
+            Some(("disk", "")) => Ok(StorageUrl::Disk(data.to_owned())),
+            Some(("disk", path)) => Ok(StorageUrl::Disk(path.into())),
+            Some(("kafka" | "raft" | "tree", _)) => Err(Error::unimplemented("log.url")
+                .value(url)
+                .limit("disk:PATH or memory:")),
+            _ => Err(Error::new(ErrorCode::InvalidArgument)
+                .field("log.url")
+                .value(url)
+                .limit("disk:PATH or memory:")),
+        }
+    }
+}
+
+impl fmt::Display for StorageUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StorageUrl::Memory => f.write_str("memory:"),
+            StorageUrl::Disk(path) => write!(f, "disk:{}", path.display()),
+        }
+    }
+}
+
+/// Opens the storage that the settings name. Blocks while it recovers.
+pub(crate) fn open(
+    config: &Config,
+    seed: u64,
+    now: Now,
+    waker: Waker,
+) -> Result<Box<dyn NodeStorage>, StartError> {
+    let url = StorageUrl::parse(&config.log_url, &config.data)?;
+    let failed = |error: Box<dyn std::error::Error + Send + Sync>| StartError::Storage {
+        url: url.to_string(),
+        error,
+    };
+    match &url {
+        StorageUrl::Memory => {
+            let journal = JournalConfig {
+                segment_bytes: config.segment.0,
+                pending_bytes: config.pending.0,
+                ..JournalConfig::memory(seed)
+            };
+            let storage = JournalStorage::open(MemoryFiles::new(), journal, now);
+            Ok(Box::new(storage.map_err(|error| failed(error.into()))?))
+        }
+        StorageUrl::Disk(path) => {
+            let new = Identity {
+                cluster: mixed(seed, 1),
+                node: mixed(seed, 2),
+                shards: 1,
+                created: now.wall,
+            };
+            let directory = DataDir::open(path, &new).map_err(|error| failed(error.into()))?;
+            let files = directory
+                .files(0, &DiskOptions::default(), waker)
+                .map_err(|error| failed(error.into()))?;
+            let journal = JournalConfig {
+                cluster: directory.identity().cluster,
+                node: directory.identity().node,
+                seed,
+                segment_bytes: config.segment.0,
+                cache_bytes: config.cache.0,
+                pending_bytes: config.pending.0,
+                ..JournalConfig::default()
+            };
+            let journal =
+                JournalStorage::open(files, journal, now).map_err(|error| failed(error.into()))?;
+            Ok(Box::new(OnDisk {
+                journal,
+                _directory: directory,
+            }))
+        }
+    }
+}
+
+/// A number that looks random, from the seed and which one it is (SplitMix64).
+fn mixed(seed: u64, which: u64) -> u64 {
+    let mut z = seed.wrapping_add(which.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+impl NodeStorage for OnDisk {
+    fn close(&mut self, now: Now) {
+        self.journal.close(now);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.journal.is_closed()
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        NodeStorage::trouble(&self.journal)
+    }
+}
+
+/// Hands every call of the contract on to what is inside.
+macro_rules! pass_on {
+    ($outer:ty, $self:ident => $inner:expr) => {
+        impl LogStorage for $outer {
+            fn capabilities(&$self) -> Capabilities {
+                $inner.capabilities()
+            }
+            fn open(&mut $self, t: Tag, log: LogId, spec: &LogSpec) {
+                $inner.open(t, log, spec);
+            }
+            fn append(&mut $self, t: Tag, log: LogId, map: MapEpoch, batch: Checked<Batch>) {
+                $inner.append(t, log, map, batch);
+            }
+            fn read(&mut $self, r: ReaderId, log: LogId, from: Sequence, scope: Scope, credit: u32) {
+                $inner.read(r, log, from, scope, credit);
+            }
+            fn credit(&mut $self, r: ReaderId, bytes: u32) {
+                $inner.credit(r, bytes);
+            }
+            fn stop(&mut $self, r: ReaderId) {
+                $inner.stop(r);
+            }
+            fn find_time(&mut $self, t: Tag, log: LogId, at: AppendTime) {
+                $inner.find_time(t, log, at);
+            }
+            fn bounds(&mut $self, t: Tag, log: LogId) {
+                $inner.bounds(t, log);
+            }
+            fn topics(&mut $self, t: Tag, log: LogId, page: &TopicPage) {
+                $inner.topics(t, log, page);
+            }
+            fn trim(&mut $self, t: Tag, log: LogId, before: Sequence) {
+                $inner.trim(t, log, before);
+            }
+            fn seal(&mut $self, t: Tag, log: LogId, next: MapEpoch) {
+                $inner.seal(t, log, next);
+            }
+            fn heal(&mut $self, t: Tag, log: LogId, copy: Stored) {
+                $inner.heal(t, log, copy);
+            }
+            fn delete(&mut $self, t: Tag, log: LogId) {
+                $inner.delete(t, log);
+            }
+            fn poll(&mut $self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
+                $inner.poll(now, out)
+            }
+        }
+    };
+}
+
+pass_on!(OnDisk, self => self.journal);
+pass_on!(Box<dyn NodeStorage>, self => (**self));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_names_memory_or_a_path() {
+        let parse = |url| StorageUrl::parse(url, Path::new("here"));
+        assert_eq!(parse("memory:"), Ok(StorageUrl::Memory));
+        for (url, path) in [("", "here"), ("disk:", "here"), ("disk:/x/y", "/x/y")] {
+            assert_eq!(parse(url), Ok(StorageUrl::Disk(path.into())));
+        }
+    }
+
+    #[test]
+    fn storages_to_come_are_unimplemented_and_others_invalid() {
+        for (url, code) in [
+            ("kafka://a:9092", ErrorCode::Unimplemented),
+            ("raft://a", ErrorCode::Unimplemented),
+            ("memory:x", ErrorCode::InvalidArgument),
+            ("ftp:x", ErrorCode::InvalidArgument),
+            ("here", ErrorCode::InvalidArgument),
+        ] {
+            let error = StorageUrl::parse(url, Path::new("d")).unwrap_err();
+            assert_eq!(error.code(), code);
+            assert_eq!(error.found(), url);
+        }
+    }
+}

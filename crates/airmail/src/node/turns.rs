@@ -1,0 +1,232 @@
+//! A shard's life: wait until something happens, take in a bounded amount of it, take one turn,
+//! hand out what came of it.
+//!
+//! The connections' tasks run on the same thread between turns; each turn takes at most
+//! [`TURN_BYTES`] of requests, so that neither side starves the other.
+
+use super::clock::Clock;
+use super::link::{Link, ToShard, stopping};
+use super::metrics::Snapshot;
+use super::outbox::{Outbox, Outgoing};
+use super::storage::NodeStorage;
+use airmail_broker::node::Outbox as Sent;
+use airmail_broker::{CommandId, Input, Node, Outcome, SessionId};
+use airmail_model::frame::Request;
+use airmail_model::{Error, Mono};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+/// Bytes of requests taken in one turn.
+const TURN_BYTES: usize = 1 << 20;
+/// Requests taken in one turn.
+const TURN_ITEMS: usize = 1024;
+/// Shorter waits are not worth a timer, whose steps are of one millisecond.
+const TIMER_STEP: Duration = Duration::from_millis(1);
+
+/// A shard with everything that it needs of the outside.
+pub(crate) struct Turns {
+    pub(crate) node: Node<Box<dyn NodeStorage>>,
+    pub(crate) link: Link,
+    pub(crate) receiver: mpsc::Receiver<ToShard>,
+    pub(crate) clock: Arc<dyn Clock>,
+    outboxes: BTreeMap<SessionId, Arc<Outbox>>,
+    commands: BTreeMap<CommandId, oneshot::Sender<Result<Outcome, Error>>>,
+    next_command: u64,
+    sent: Sent,
+    attention: Vec<SessionId>,
+}
+
+impl Turns {
+    pub(crate) fn new(
+        node: Node<Box<dyn NodeStorage>>,
+        link: Link,
+        receiver: mpsc::Receiver<ToShard>,
+        clock: Arc<dyn Clock>,
+    ) -> Turns {
+        Turns {
+            node,
+            link,
+            receiver,
+            clock,
+            outboxes: BTreeMap::new(),
+            commands: BTreeMap::new(),
+            next_command: 1,
+            sent: Sent::default(),
+            attention: Vec::new(),
+        }
+    }
+
+    /// Takes turns until `finish`; then closes the storage and ends, at the latest when `give_up`.
+    pub(crate) async fn run(mut self, finish: CancellationToken, give_up: CancellationToken) {
+        let mut deadline = self.turn();
+        while !finish.is_cancelled() {
+            let first = tokio::select! {
+                biased;
+                () = finish.cancelled() => break,
+                () = self.link.woken() => None,
+                message = self.receiver.recv() => message,
+                () = until(deadline, self.clock.as_ref()) => None,
+            };
+            self.take_in(first);
+            deadline = self.turn();
+            // The connections' tasks get their turn, however much there is to do here.
+            tokio::task::yield_now().await;
+        }
+        for outbox in self.outboxes.values() {
+            outbox.end(Err(stopping()));
+        }
+        self.close(give_up).await;
+    }
+
+    fn take_in(&mut self, first: Option<ToShard>) {
+        let (mut bytes, mut items) = (0, 0);
+        let mut next = first.or_else(|| self.receiver.try_recv().ok());
+        while let Some(message) = next {
+            bytes += self.take(message);
+            items += 1;
+            if bytes >= TURN_BYTES || items >= TURN_ITEMS {
+                break;
+            }
+            next = self.receiver.try_recv().ok();
+        }
+        self.attend();
+    }
+
+    /// Takes one message; its size.
+    fn take(&mut self, message: ToShard) -> usize {
+        let now = self.clock.now();
+        match message {
+            ToShard::Opened {
+                outbox,
+                principal,
+                credit,
+            } => {
+                let session = outbox.session();
+                self.outboxes.insert(session, outbox);
+                let opened = Input::Opened {
+                    session,
+                    principal,
+                    credit,
+                };
+                self.node.input(now, opened);
+                0
+            }
+            ToShard::Request { session, request } => {
+                let bytes = match &request {
+                    Request::Publish { batch, .. } => batch.bytes().len(),
+                    _ => 64,
+                };
+                if self.outboxes.contains_key(&session) {
+                    self.node.input(now, Input::Request { session, request });
+                }
+                bytes
+            }
+            ToShard::Command {
+                principal,
+                command,
+                answer,
+            } => {
+                let id = CommandId(self.next_command);
+                self.next_command += 1;
+                self.commands.insert(id, answer);
+                let command = Input::Command {
+                    id,
+                    principal,
+                    command,
+                };
+                self.node.input(now, command);
+                64
+            }
+            ToShard::Incarnation { log, answer } => {
+                // Whoever asked may have gone.
+                let _ = answer.send(self.node.shard().incarnation(log));
+                64
+            }
+            ToShard::Snapshot { answer } => {
+                let snapshot = Snapshot {
+                    stats: self.node.shard().stats().clone(),
+                    ready: self.node.shard().ready(),
+                    namespaces: self.node.shard().catalog().len() as u64,
+                    trouble: self.node.storage().trouble(),
+                };
+                // Whoever asked may have gone.
+                let _ = answer.send(snapshot);
+                0
+            }
+        }
+    }
+
+    /// Credit that comes back, and streams that are gone.
+    fn attend(&mut self) {
+        self.link.take_attention(&mut self.attention);
+        let now = self.clock.now();
+        for session in self.attention.drain(..) {
+            let Some(outbox) = self.outboxes.get(&session) else {
+                continue;
+            };
+            let (bytes, gone) = outbox.attend();
+            if gone {
+                self.outboxes.remove(&session);
+                self.node.input(now, Input::Closed { session });
+            } else if bytes > 0 {
+                let request = Request::Credit { bytes };
+                self.node.input(now, Input::Request { session, request });
+            }
+        }
+    }
+
+    fn turn(&mut self) -> Option<Mono> {
+        let deadline = self.node.turn(self.clock.now(), &mut self.sent);
+        // Before the answers: whoever reads "created" finds the namespace there.
+        let shard = self.node.shard();
+        self.link.publish_catalog(shard.catalog(), shard.ready());
+        for (session, reply) in self.sent.replies.drain(..) {
+            if let Some(outbox) = self.outboxes.get(&session) {
+                outbox.push(Outgoing::Reply(reply));
+            }
+        }
+        for (id, outcome) in self.sent.outcomes.drain(..) {
+            if let Some(answer) = self.commands.remove(&id) {
+                // Whoever asked may have gone.
+                let _ = answer.send(outcome);
+            }
+        }
+        deadline
+    }
+
+    /// Lets the storage finish and write its last checkpoint.
+    async fn close(mut self, give_up: CancellationToken) {
+        self.node.storage_mut().close(self.clock.now());
+        loop {
+            let deadline = self.turn();
+            if self.node.storage_mut().is_closed() {
+                return;
+            }
+            tokio::select! {
+                biased;
+                () = self.link.woken() => {}
+                () = until(deadline, self.clock.as_ref()) => {}
+                () = give_up.cancelled() => {
+                    tracing::error!("storage did not close in time: its next start takes longer");
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Waits until `deadline`; for ever if there is none.
+async fn until(deadline: Option<Mono>, clock: &dyn Clock) {
+    let Some(deadline) = deadline else {
+        return std::future::pending().await;
+    };
+    let left = deadline.since(clock.now().mono);
+    if left < TIMER_STEP {
+        tokio::task::yield_now().await;
+    } else {
+        tokio::time::sleep(left).await;
+    }
+}

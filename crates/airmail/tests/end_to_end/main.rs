@@ -1,0 +1,38 @@
+//! The real binary, end to end: each test starts `airmail serve` on free ports with a data directory
+//! of its own, and talks to it by the command line or by clients that are not ours.
+//!
+//! - `lines`: the lines of a log file, published, subscribed to and read back.
+//! - `kill`: the same, with the node killed in the middle and everything else left running.
+//! - `directory`: one process for each data directory; a clean stop; `check`.
+//! - `disk_full`: publishes are refused, reads go on, and it heals.
+//! - `slow`: a late subscriber, one that never reads, and a live one.
+//! - `sync_order`: a trace of system calls shows no ack before its fdatasync.
+//! - `generic_clients`: grpcurl, and Python without an SDK.
+//! - `usage`: exit codes, settings, and what errors look like from the command line.
+//! - `measure`: `airmail bench e2e`.
+//! - `book`: the commands in the README and in `docs/`.
+//! - `pages`: pages that are made from the code are fresh.
+//!
+//! What they share: `node` (the process), `scale` (how much, and with which tools), `log_file`.
+
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test panics where something is wrong"
+)]
+
+mod book;
+mod directory;
+mod disk_full;
+mod generic_clients;
+mod kill;
+mod lines;
+mod log_file;
+mod measure;
+mod node;
+mod pages;
+mod scale;
+mod slow;
+mod sync_order;
+mod usage;

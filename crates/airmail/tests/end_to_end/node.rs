@@ -1,0 +1,275 @@
+//! A node in a process of its own, and commands that talk to it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use crate::scale;
+
+/// `airmail`, with nothing inherited that could change what it does.
+pub(crate) fn airmail() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_airmail"));
+    for name in scale::settings() {
+        command.env_remove(name);
+    }
+    command
+        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .stdin(Stdio::null());
+    command
+}
+
+/// What a command did.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Done {
+    /// Standard output of a command that must have succeeded.
+    #[track_caller]
+    pub(crate) fn ok(self) -> String {
+        assert_eq!(self.code, Some(0), "{self:#?}");
+        self.stdout
+    }
+
+    /// Standard error of a command that must have ended with `code`.
+    #[track_caller]
+    pub(crate) fn failed(self, code: i32) -> String {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        self.stderr
+    }
+}
+
+/// Runs a command to its end, with `input` as its standard input.
+pub(crate) fn run(command: &mut Command, input: &[u8]) -> Done {
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let output = thread::scope(|scope| {
+        // A command that fails does not read to the end; that is its right.
+        scope.spawn(move || stdin.write_all(input).ok());
+        child.wait_with_output().unwrap()
+    });
+    Done {
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// A running node. Killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Node {
+    child: Child,
+    said: Said,
+    /// Where it answers gRPC, as `HOST:PORT`.
+    pub(crate) grpc: String,
+    /// Where it answers HTTP, as `HOST:PORT`.
+    pub(crate) http: String,
+}
+
+impl Node {
+    /// Starts a node on free ports.
+    pub(crate) fn start(data: &Path) -> Node {
+        Node::start_with(data, &[])
+    }
+
+    /// Starts a node on free ports, with further flags.
+    pub(crate) fn start_with(data: &Path, flags: &[&str]) -> Node {
+        let mut command = airmail();
+        command.args([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--http",
+            "127.0.0.1:0",
+            "--data",
+        ]);
+        command.arg(data).args(flags);
+        Node::spawn(command)
+    }
+
+    /// Starts a node where one was, or will be again.
+    pub(crate) fn start_at(data: &Path, grpc: &str) -> Node {
+        let mut command = airmail();
+        command.args(["serve", "--listen", grpc, "--http", "127.0.0.1:0", "--data"]);
+        command.arg(data);
+        Node::spawn(command)
+    }
+
+    /// Starts a command that becomes a node, and waits until it has said its addresses.
+    pub(crate) fn spawn(mut command: Command) -> Node {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let said = Said::default();
+        said.listen(child.stdout.take().unwrap());
+        said.listen(child.stderr.take().unwrap());
+        for _ in 0..1200 {
+            if let (Some(grpc), Some(http)) = (said.address("gRPC"), said.address("HTTP")) {
+                return Node {
+                    child,
+                    said,
+                    grpc,
+                    http,
+                };
+            }
+            if let Some(status) = child.try_wait().unwrap() {
+                panic!("the node ended with {status}:\n{}", said.all());
+            }
+            thread::sleep(Duration::from_millis(25));
+        }
+        child.kill().ok();
+        panic!("the node did not say its addresses:\n{}", said.all());
+    }
+
+    /// `airmail`, pointed at this node.
+    pub(crate) fn airmail(&self, arguments: &[&str]) -> Command {
+        let mut command = airmail();
+        command
+            .args(arguments)
+            .env("AIRMAIL_URL", format!("airmail://{}", self.grpc));
+        command
+    }
+
+    /// Runs `airmail` against this node to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Done {
+        run(&mut self.airmail(arguments), b"")
+    }
+
+    /// The process's id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has said so far.
+    pub(crate) fn said(&self) -> String {
+        self.said.all()
+    }
+
+    /// `kill -9`.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// SIGTERM; waits for the end.
+    pub(crate) fn stop(mut self) -> ExitStatus {
+        let pid = self.pid().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-TERM", &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// The lines of a process's outputs.
+#[derive(Clone, Debug, Default)]
+struct Said(Arc<Mutex<Vec<String>>>);
+
+impl Said {
+    fn listen(&self, output: impl Read + Send + 'static) {
+        let lines = Arc::clone(&self.0);
+        let read = move || {
+            for line in BufReader::new(output).lines() {
+                let Ok(line) = line else { break };
+                lines.lock().unwrap().push(line);
+            }
+        };
+        thread::Builder::new()
+            .name("listen".into())
+            .spawn(read)
+            .unwrap();
+    }
+
+    fn all(&self) -> String {
+        self.0.lock().unwrap().join("\n")
+    }
+
+    /// The `HOST:PORT` of the first line that names `what`.
+    fn address(&self, what: &str) -> Option<String> {
+        let lines = self.0.lock().unwrap();
+        let line = lines
+            .iter()
+            .find(|line| line.contains(what) && line.contains("127.0.0.1:"))?;
+        let rest = &line[line.find("127.0.0.1:")?..];
+        let end = "127.0.0.1:".len()
+            + rest["127.0.0.1:".len()..]
+                .find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(rest.len() - "127.0.0.1:".len());
+        Some(rest[..end].to_owned())
+    }
+}
+
+/// Waits until `true`, for a minute at most; says what it waited for if it does not come.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..2400 {
+        if holds() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(25));
+    }
+    panic!("waited a minute for this: {what}");
+}
+
+/// An address that a node can have again after its end. Not one that the system chooses: those it
+/// gives to the next who asks, and a client that keeps trying could be connected to itself.
+pub(crate) fn lasting_address() -> String {
+    let first = 20_000 + std::process::id() % 5_000;
+    (first..first + 5_000)
+        .map(|port| format!("127.0.0.1:{port}"))
+        .find(|address| TcpListener::bind(address).is_ok())
+        .unwrap()
+}
+
+/// The body of an HTTP page, with its status.
+pub(crate) fn get(address: &str, path: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let status = answer
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .unwrap();
+    (
+        status,
+        answer
+            .split_once("\r\n\r\n")
+            .map_or(String::new(), |(_, body)| body.to_owned()),
+    )
+}
+
+/// The sum of a metric's samples, if the node has it.
+pub(crate) fn metric(address: &str, name: &str) -> Option<f64> {
+    let (_, page) = get(address, "/metrics");
+    let samples = page.lines().filter(|line| {
+        line.strip_prefix(name)
+            .is_some_and(|rest| rest.starts_with([' ', '{']))
+    });
+    samples
+        .map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+        .reduce(|a, b| Some(a? + b?))?
+}

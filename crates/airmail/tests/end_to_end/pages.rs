@@ -1,0 +1,166 @@
+//! Pages of `docs/` that are made from the code. Each test compares; with `AIRMAIL_REWRITE=1` it
+//! writes.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use airmail_model::ErrorCode;
+
+use crate::node::{self, airmail};
+use crate::scale;
+
+const BEGIN: &str = "<!-- made from the code: AIRMAIL_REWRITE=1 cargo test -p airmail pages -->\n";
+const END: &str = "<!-- end of what is made -->";
+
+#[test]
+fn the_page_of_errors_is_fresh() {
+    let mut text = String::from(
+        "| number | name | gRPC status | try again | what it means | what to do |\n|---|---|---|---|---|---|\n",
+    );
+    for code in ErrorCode::ALL {
+        let again = if code.retriable() { "yes" } else { "no" };
+        let (number, name, grpc) = (*code as u16, code.name(), status_name(*code));
+        let _ = writeln!(
+            text,
+            "| {number} | `{name}` | `{grpc}` | {again} | {} | {} |",
+            code.text(),
+            advice(*code),
+        );
+    }
+    freshen("errors.md", &text);
+}
+
+#[test]
+fn the_page_of_the_command_line_is_fresh() {
+    let mut text = String::new();
+    let mut pending: Vec<Vec<String>> = vec![Vec::new()];
+    while let Some(command) = pending.pop() {
+        let help = node::run(
+            airmail().args(&command).arg("--help").env("COLUMNS", "100"),
+            b"",
+        )
+        .ok();
+        let name = ["airmail"]
+            .into_iter()
+            .chain(command.iter().map(String::as_str));
+        let name = name.collect::<Vec<_>>().join(" ");
+        let depth = "#".repeat(2 + command.len().min(2));
+        let _ = write!(
+            text,
+            "{depth} `{name}`\n\n```text\n{}\n```\n\n",
+            trim_lines(&help)
+        );
+        for subcommand in subcommands(&help).into_iter().rev() {
+            pending.push([&command[..], &[subcommand]].concat());
+        }
+    }
+    freshen("command-line.md", &text);
+}
+
+#[test]
+fn the_page_of_settings_is_fresh() {
+    let printed = node::run(airmail().args(["serve", "--print-config"]), b"").ok();
+    freshen(
+        "configuration.md",
+        &format!("```toml\n{}\n```\n", trim_lines(&printed)),
+    );
+}
+
+/// The names in the section "Commands:" of a help text.
+fn subcommands(help: &str) -> Vec<String> {
+    help.lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| line.starts_with("  "))
+        .filter(|line| !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .map(str::to_owned)
+        .collect()
+}
+
+fn trim_lines(text: &str) -> String {
+    text.trim_end()
+        .lines()
+        .map(str::trim_end)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// Compares, or writes, the part of a page between its two marks.
+#[track_caller]
+fn freshen(page: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs")
+        .join(page);
+    let old = fs::read_to_string(&path).unwrap();
+    let (head, rest) = old.split_once(BEGIN).expect("the mark of the beginning");
+    let (_, tail) = rest.split_once(END).expect("the mark of the end");
+    let new = format!("{head}{BEGIN}\n{}\n\n{END}{tail}", text.trim_end());
+    if scale::rewrite() {
+        fs::write(&path, new).unwrap();
+    } else {
+        assert!(
+            new == old,
+            "docs/{page} is stale: AIRMAIL_REWRITE=1 cargo test -p airmail pages"
+        );
+    }
+}
+
+fn status_name(code: ErrorCode) -> String {
+    let name = format!("{:?}", code.grpc());
+    let mut words = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !words.is_empty() {
+            words.push('_');
+        }
+        words.push(letter.to_ascii_uppercase());
+    }
+    words
+}
+
+/// What whoever gets the error can do about it.
+fn advice(code: ErrorCode) -> &'static str {
+    match code {
+        ErrorCode::InvalidArgument => "correct the field that the error names",
+        ErrorCode::MessageTooLarge => "make it smaller, divide it, or send where it can be fetched",
+        ErrorCode::BatchTooLarge => "put fewer messages into a batch; SDKs do by themselves",
+        ErrorCode::BatchMalformed => "a fault of the SDK, or bytes damaged on their way",
+        ErrorCode::TopicInvalid => "1 to 1,024 bytes of UTF-8 without control characters",
+        ErrorCode::AttributesInvalid => "at most 64, each with a name of its own",
+        ErrorCode::PositionInvalid => "use a position as it was given, in its own namespace",
+        ErrorCode::NamespaceInvalid => "correct the name or the setting that the error names",
+        ErrorCode::NamespaceNotFound => "`airmail namespace list`; create it, or correct the name",
+        ErrorCode::NamespaceExists => "use it, or another name",
+        ErrorCode::NamespaceChanged => "read it again, and decide again",
+        ErrorCode::NamespaceReserved => "use another; this one is the system's own",
+        ErrorCode::DurabilityUnavailable => "ask for less, or run the node on another storage",
+        ErrorCode::MapStale => "take the map in the answer and divide anew; SDKs do by themselves",
+        ErrorCode::LogSealed => "get the present map and divide anew; SDKs do by themselves",
+        ErrorCode::OutOfOrder => "send what is missing first; with an SDK: a fault, tell us",
+        ErrorCode::UnknownProducer => {
+            "begin a new epoch; whether the last messages were stored, history tells"
+        }
+        ErrorCode::ProducerFenced => "stop: another process publishes as this producer",
+        ErrorCode::StorageFull => {
+            "make space: shorten retention, or enlarge the disk; it heals by itself"
+        }
+        ErrorCode::StorageFailed => "look at the node's log and its disk",
+        ErrorCode::OutcomeUnknown => "look in history before publishing again",
+        ErrorCode::ProtocolUnsupported => "use versions of client and node that overlap",
+        ErrorCode::HelloExpected => "begin each stream with one Hello; SDKs do by themselves",
+        ErrorCode::Unimplemented => "do without the field that the error names",
+        ErrorCode::SubscriptionInvalid => {
+            "use a number that is free, or fewer subscriptions on a stream"
+        }
+        ErrorCode::Unauthenticated => "say who you are",
+        ErrorCode::PermissionDenied => "ask whoever runs the node",
+        ErrorCode::Overloaded => "wait as long as the error says; SDKs do by themselves",
+        ErrorCode::ShuttingDown => "connect again, or to another node; SDKs do by themselves",
+        ErrorCode::Internal => {
+            "a fault of the node: tell us, with the request id and the node's log"
+        }
+        ErrorCode::Disconnected => "is the node running, and is the address right?",
+    }
+}

@@ -1,0 +1,9 @@
+//! The Rust SDK against a real node in the same process, over real sockets.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test panics where something is wrong")]
+
+mod connections;
+mod node;
+mod publishing;
+mod reading;

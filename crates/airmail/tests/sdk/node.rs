@@ -1,0 +1,159 @@
+//! A node that can be stopped and started again where it was, and a wire that can be cut.
+
+use airmail::config::Config;
+use airmail::node::clock::SystemClock;
+use airmail::node::{NodeOptions, Running, start};
+use airmail_client::{Client, Item, Message, Subscription};
+use airmail_model::{Limits, TopicName};
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) struct Node {
+    running: Running,
+    pub(crate) address: SocketAddr,
+}
+
+impl Node {
+    /// A node whose data is gone with it.
+    pub(crate) async fn in_memory() -> Node {
+        let config = Config {
+            log_url: "memory:".into(),
+            ..Config::default()
+        };
+        Node::with(config, "127.0.0.1:0").await
+    }
+
+    /// A node on a disk.
+    pub(crate) async fn on(data: &Path, address: &str) -> Node {
+        let config = Config {
+            data: data.to_owned(),
+            ..Config::default()
+        };
+        Node::with(config, address).await
+    }
+
+    async fn with(config: Config, address: &str) -> Node {
+        let running = start(NodeOptions {
+            config,
+            listener: TcpListener::bind(address).unwrap(),
+            http: None,
+            clock: Arc::new(SystemClock::new()),
+            seed: 7,
+            shutdown: CancellationToken::new(),
+        });
+        let running = running.await.unwrap();
+        Node {
+            address: running.address,
+            running,
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("airmail://{}", self.address)
+    }
+
+    pub(crate) async fn client(&self) -> Client {
+        Client::connect(&self.url()).await.unwrap()
+    }
+
+    pub(crate) async fn stop(self) {
+        self.running.stop().await;
+    }
+}
+
+/// A wire to a node, whose connections can be cut at any time.
+pub(crate) struct Wire {
+    pub(crate) address: SocketAddr,
+    cuts: watch::Sender<u64>,
+    _tasks: JoinSet<()>,
+}
+
+impl Wire {
+    pub(crate) async fn to(node: SocketAddr) -> Wire {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (cuts, seen) = watch::channel(0);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let mut wires = JoinSet::new();
+            while let Ok((mut near, _)) = listener.accept().await {
+                let mut cut = seen.clone();
+                cut.mark_unchanged();
+                wires.spawn(async move {
+                    let Ok(mut far) = TcpStream::connect(node).await else {
+                        return;
+                    };
+                    tokio::select! {
+                        _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
+                        _ = cut.changed() => {}
+                    }
+                });
+            }
+        });
+        Wire {
+            address,
+            cuts,
+            _tasks: tasks,
+        }
+    }
+
+    pub(crate) fn cutter(&self) -> Cutter {
+        Cutter(self.cuts.clone())
+    }
+}
+
+/// Cuts all connections over a wire.
+pub(crate) struct Cutter(watch::Sender<u64>);
+
+impl Cutter {
+    pub(crate) fn cut(&self) {
+        self.0.send_modify(|cuts| *cuts += 1);
+    }
+}
+
+pub(crate) fn message(topic: &str, payload: impl ToString) -> Message {
+    let topic = TopicName::new(topic, &Limits::DEFAULT).unwrap();
+    Message::new(topic, payload.to_string())
+}
+
+pub(crate) fn text(payload: &[u8]) -> String {
+    String::from_utf8(payload.to_vec()).unwrap()
+}
+
+/// The next `count` payloads of a subscription, and no gap among them.
+pub(crate) async fn take(subscription: &mut Subscription, count: usize) -> Vec<String> {
+    let mut payloads = Vec::with_capacity(count);
+    while payloads.len() < count {
+        match subscription.next().await.unwrap() {
+            Some(Item::Message(message)) => payloads.push(text(&message.payload)),
+            other => panic!("{other:?} after {} messages", payloads.len()),
+        }
+    }
+    payloads
+}
+
+/// Every stored payload of a topic.
+pub(crate) async fn stored(client: &Client, topic: &str) -> Vec<String> {
+    let mut history = client.history(topic).open().unwrap();
+    let mut payloads = Vec::new();
+    while let Some(item) = history.next().await.unwrap() {
+        match item {
+            Item::Message(message) => payloads.push(text(&message.payload)),
+            Item::Gap(gap) => panic!("{gap:?}"),
+        }
+    }
+    payloads
+}
+
+pub(crate) fn numbers(range: std::ops::Range<usize>) -> Vec<String> {
+    range.map(|number| number.to_string()).collect()
+}
+
+/// Long enough for anything that will happen at all.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);

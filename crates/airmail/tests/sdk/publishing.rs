@@ -1,0 +1,197 @@
+//! Publishing: from many tasks, with bounds, refusals, and a clean end.
+
+use crate::node::{Node, message, numbers, stored};
+use airmail_client::{Client, ErrorCode};
+use std::collections::BTreeSet;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+#[tokio::test]
+async fn many_tasks_that_publish_at_once_are_each_told_their_own_number() {
+    let node = Node::in_memory().await;
+    let client = node.client().await;
+    let mut tasks = JoinSet::new();
+    for task in 0..100 {
+        let client = client.clone();
+        tasks.spawn(async move {
+            let mut numbers = Vec::new();
+            for n in 0..10 {
+                let payload = format!("{task}/{n}");
+                let published = client.publish("shared", payload.clone()).await.unwrap();
+                numbers.push((published.sequence, payload));
+            }
+            assert!(numbers.is_sorted_by_key(|(sequence, _)| *sequence));
+            numbers
+        });
+    }
+    let told: BTreeSet<_> = tasks.join_all().await.into_iter().flatten().collect();
+    assert_eq!(told.len(), 1_000);
+    let payloads: Vec<String> = told.into_iter().map(|(_, payload)| payload).collect();
+    assert_eq!(stored(&client, "shared").await, payloads);
+    client.close().await.unwrap();
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn closing_delivers_what_was_accepted() {
+    let node = Node::in_memory().await;
+    let client = node.client().await;
+    let publisher = client.publisher();
+    let mut receipts = Vec::new();
+    for n in 0..3_000 {
+        receipts.push(publisher.send(message("kept", n)).await.unwrap());
+    }
+    client.close().await.unwrap();
+    for receipt in receipts {
+        receipt.await.unwrap();
+    }
+    let late = publisher.send(message("kept", "late")).await.unwrap_err();
+    assert_eq!(late.code(), ErrorCode::ShuttingDown);
+    let client = node.client().await;
+    assert_eq!(stored(&client, "kept").await, numbers(0..3_000));
+    client.close().await.unwrap();
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_shutdown_that_was_passed_in_is_a_clean_end_too() {
+    let node = Node::in_memory().await;
+    let (stop, stopped) = oneshot::channel::<()>();
+    let builder = Client::builder().url(node.url()).shutdown(async {
+        let _ = stopped.await;
+    });
+    let client = builder.connect().await.unwrap();
+    let publisher = client.publisher();
+    let receipt = publisher
+        .send_all((0..500).map(|n| message("t", n)).collect())
+        .await
+        .unwrap();
+    stop.send(()).unwrap();
+    let summary = receipt.await.unwrap();
+    assert_eq!((summary.stored, summary.failed), (500, 0));
+    while publisher.send(message("t", "late")).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    client.close().await.unwrap();
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_small_memory_bound_makes_senders_wait_and_loses_nothing() {
+    let node = Node::in_memory().await;
+    let builder = Client::builder()
+        .url(node.url())
+        .publish_memory_bytes(10_000);
+    let client = builder.connect().await.unwrap();
+    let publisher = client.publisher();
+    let messages = (0..5_000).map(|n| message("narrow", n)).collect();
+    let receipt = publisher.send_all(messages).await.unwrap();
+    publisher.flush().await.unwrap();
+    assert_eq!(receipt.await.unwrap().stored, 5_000);
+    assert_eq!(stored(&client, "narrow").await, numbers(0..5_000));
+    client.close().await.unwrap();
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_refused_message_names_its_fault_and_the_others_go_on() {
+    let node = Node::in_memory().await;
+    let client = node.client().await;
+    let large = client.publish("t", vec![0; 2 << 20]).await.unwrap_err();
+    assert_eq!(large.code(), ErrorCode::MessageTooLarge);
+    assert_eq!(
+        (large.found(), large.expected()),
+        ("2097152 bytes", "1048576 bytes")
+    );
+    let topic = client.publish("a\nb", "x").await.unwrap_err();
+    assert_eq!(
+        (topic.code(), topic.field_name()),
+        (ErrorCode::TopicInvalid, "topic")
+    );
+    let twice = client
+        .publish("t", "x")
+        .attribute("a", 1)
+        .attribute("a", 2)
+        .await
+        .unwrap_err();
+    assert_eq!(twice.code(), ErrorCode::AttributesInvalid);
+    let nowhere = client
+        .publish("t", "x")
+        .namespace("nowhere")
+        .await
+        .unwrap_err();
+    assert_eq!(nowhere.code(), ErrorCode::NamespaceNotFound);
+    assert_eq!(nowhere.found(), "nowhere");
+    client.publish("t", "good").await.unwrap();
+    assert_eq!(stored(&client, "t").await, ["good"]);
+    client.close().await.unwrap();
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn messages_of_a_deleted_namespace_fail_and_those_of_others_do_not() {
+    let node = Node::in_memory().await;
+    let client = node.client().await;
+    client
+        .admin()
+        .create("gone", Some(3), None, None)
+        .await
+        .unwrap();
+    client.publish("t", "x").namespace("gone").await.unwrap();
+    let mut subscription = client
+        .subscribe("t")
+        .namespace("gone")
+        .open()
+        .await
+        .unwrap();
+    client.admin().delete("gone", None).await.unwrap();
+    let refused = client
+        .publish("t", "y")
+        .namespace("gone")
+        .await
+        .unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::NamespaceNotFound);
+    let ended = subscription.next().await.unwrap_err();
+    assert_eq!(ended.code(), ErrorCode::NamespaceNotFound);
+    assert_eq!(subscription.next().await.unwrap(), None);
+    client.publish("t", "z").await.unwrap();
+    client.close().await.unwrap();
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn topics_over_many_logs_keep_their_order() {
+    let node = Node::in_memory().await;
+    let client = node.client().await;
+    client
+        .admin()
+        .create("wide", Some(16), None, None)
+        .await
+        .unwrap();
+    let publisher = client.publisher().namespace("wide");
+    let messages = (0..4_000)
+        .map(|n| message(&format!("t{}", n % 40), n / 40))
+        .collect();
+    let receipt = publisher.send_all(messages).await.unwrap();
+    assert_eq!(receipt.await.unwrap().stored, 4_000);
+    for topic in 0..40 {
+        let mut history = client
+            .history(&format!("t{topic}"))
+            .namespace("wide")
+            .open()
+            .unwrap();
+        let mut payloads = Vec::new();
+        while let Some(airmail_client::Item::Message(message)) = history.next().await.unwrap() {
+            payloads.push(crate::node::text(&message.payload));
+        }
+        assert_eq!(payloads, numbers(0..100));
+    }
+    let mut topics = client.topics().namespace("wide").prefix("t1");
+    let mut names = Vec::new();
+    while let Some(topic) = topics.next().await.unwrap() {
+        names.push(topic.name);
+    }
+    assert!(names.is_sorted() && names.len() == 11, "{names:?}");
+    client.close().await.unwrap();
+    node.stop().await;
+}
