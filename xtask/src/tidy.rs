@@ -1,0 +1,71 @@
+//! The house rules that no compiler checks, one a file. Each is a function from text to
+//! complaints, and has a test that shows it complaining.
+//!
+//! They run as tests of this crate, in `cargo xtask verify`, and alone by `cargo xtask tidy`.
+
+mod architecture;
+mod edges;
+mod fences;
+mod leftovers;
+mod length;
+mod links;
+mod names;
+mod proto;
+mod roots;
+mod runtime;
+
+use anyhow::bail;
+
+use crate::workspace;
+
+/// What a rule found wrong, each with its place.
+type Complaints = Vec<String>;
+
+/// Prints what is wrong, and fails if anything is.
+pub(crate) fn run() -> anyhow::Result<()> {
+    let complaints = all()?;
+    for complaint in &complaints {
+        println!("tidy: {complaint}");
+    }
+    if !complaints.is_empty() {
+        bail!("tidy: {} complaints", complaints.len());
+    }
+    println!("tidy: nothing to complain of");
+    Ok(())
+}
+
+fn all() -> anyhow::Result<Complaints> {
+    let packages = edges::packages()?;
+    let rust = workspace::files(&[".rs"])?;
+    let markdown = workspace::files(&[".md"])?;
+    let proto = workspace::files(&[".proto"])?;
+    let mut complaints = edges::check(&packages);
+    complaints.extend(runtime::check()?);
+    complaints.extend(roots::check(&packages)?);
+    complaints.extend(architecture::check(&packages, &markdown));
+    complaints.extend(names::check_packages(&packages));
+    for file in &rust {
+        complaints.extend(names::check_path(&file.path));
+        complaints.extend(length::check(file));
+        complaints.extend(leftovers::check(file));
+    }
+    for file in &markdown {
+        complaints.extend(links::check(file, &|path| {
+            workspace::root().join(path).exists()
+        }));
+        complaints.extend(fences::check(file));
+    }
+    for file in &proto {
+        complaints.extend(proto::check(file));
+    }
+    Ok(complaints)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_tree_is_tidy() {
+        let complaints = super::all().unwrap();
+        assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+    }
+}

@@ -1,0 +1,84 @@
+//! The tools of other projects that the end-to-end tests use, brought once into `target/tools`.
+//!
+//! - Python with grpcio, in an environment of its own: the client without an SDK in `examples/`.
+//! - grpcurl, where Go is there: the generic gRPC client that people know.
+//! - strace: shows that no ack is sent before its fdatasync. From the system's packages.
+//!
+//! What cannot be brought is named, with how to bring it; the tests that want it say that they were
+//! not run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::process;
+use crate::workspace;
+
+/// Pinned, so that a test that fails does so for what we changed.
+const GRPCURL: &str = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3";
+const PYTHON_PACKAGES: [&str; 2] = ["grpcio>=1.60,<2", "grpcio-reflection>=1.60,<2"];
+
+/// The directory that tests find their tools in: `python/bin/python`, `bin/grpcurl`.
+#[derive(Debug)]
+pub(crate) struct Tools {
+    directory: PathBuf,
+}
+
+impl Tools {
+    /// Brings what is missing, as far as it can be brought.
+    pub(crate) fn bring() -> anyhow::Result<Tools> {
+        let directory = workspace::root().join("target/tools");
+        fs::create_dir_all(directory.join("bin"))?;
+        told(
+            "Python with grpcio",
+            bring_python(&directory.join("python")),
+        );
+        told("grpcurl", bring_grpcurl(&directory.join("bin")));
+        if !process::succeeds("strace", &["--version"]) {
+            println!("tools: no strace; install it with the system's package manager");
+        }
+        Ok(Tools { directory })
+    }
+
+    /// Where they are.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+}
+
+fn told(name: &str, brought: anyhow::Result<()>) {
+    if let Err(error) = brought {
+        println!("tools: no {name}: {error:#}");
+    }
+}
+
+fn bring_python(directory: &Path) -> anyhow::Result<()> {
+    let python = directory.join("bin/python");
+    if process::succeeds(&python, &["-c", "import grpc, grpc_reflection"]) {
+        return Ok(());
+    }
+    process::run(
+        Command::new("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(directory),
+    )?;
+    let install = [
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ];
+    process::run(Command::new(python).args(install).args(PYTHON_PACKAGES))
+}
+
+fn bring_grpcurl(directory: &Path) -> anyhow::Result<()> {
+    if process::succeeds(directory.join("grpcurl"), &["-version"]) {
+        return Ok(());
+    }
+    process::run(
+        Command::new("go")
+            .args(["install", GRPCURL])
+            .env("GOBIN", directory),
+    )
+}

@@ -1,0 +1,70 @@
+//! Where the workspace is, and which of its files the house rules look at.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+/// The workspace's root.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap_or(Path::new("."))
+}
+
+/// A file of the workspace, by its path from the root, with `/` between.
+#[derive(Debug)]
+pub(crate) struct File {
+    /// Such as `crates/airmail-log/src/lib.rs`.
+    pub(crate) path: String,
+    /// All of it.
+    pub(crate) text: String,
+}
+
+/// Every text file whose name ends in one of `endings`, in order of path. Build output, hidden
+/// directories and data are left out.
+pub(crate) fn files(endings: &[&str]) -> anyhow::Result<Vec<File>> {
+    let mut paths = Vec::new();
+    walk(root(), &mut paths)?;
+    paths.sort();
+    let mut files = Vec::new();
+    for path in paths {
+        let name = path
+            .strip_prefix(root())?
+            .to_string_lossy()
+            .replace('\\', "/");
+        if !endings.iter().any(|ending| name.ends_with(ending)) {
+            continue;
+        }
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {name}"))?;
+        files.push(File { path: name, text });
+    }
+    Ok(files)
+}
+
+fn walk(directory: &Path, paths: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    let entries =
+        fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let skipped = name.starts_with('.')
+            || name.starts_with("target")
+            || matches!(
+                name.as_str(),
+                "airmail-data" | "corpus" | "artifacts" | "__pycache__"
+            );
+        if path.is_dir() {
+            if !skipped {
+                walk(&path, paths)?;
+            }
+        } else {
+            paths.push(path);
+        }
+    }
+    Ok(())
+}
