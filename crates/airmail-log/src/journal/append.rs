@@ -55,11 +55,12 @@ impl Journal {
                 };
                 return self.out.push(Completion::Refused { t, why });
             }
-            if spec == log.spec {
+            if spec == log.spec && log.spec_told {
                 let bounds = log.bounds();
                 return self.out.push(Completion::Opened { t, bounds });
             }
             log.spec = spec;
+            log.spec_told = false;
             self.log_moved(slot);
         }
         self.tell_spec(slot, Some(t));

@@ -345,7 +345,7 @@ impl Checker {
         let length = u32::try_from(length).unwrap_or(u32::MAX);
         match files.load(&name, 0, length) {
             Ok(bytes) => {
-                if let Some(at) = index::damage(&bytes, segment, block, layout) {
+                if let Some(at) = index::damage(&bytes, layout) {
                     self.problem(&name, at, Reason::Index);
                 }
             }

@@ -244,8 +244,8 @@ impl Journal {
             let log = self.logs.get(&entry.slot);
             entry.copy || log.is_none_or(|log| log.spec.durability == Durability::Fsync)
         });
-        let waiting = segment.unsynced.iter().chain(entries);
-        let unsynced: u64 = waiting.map(|entry| cost(&entry.batch)).sum();
+        let new: u64 = entries.iter().map(|entry| cost(&entry.batch)).sum();
+        let unsynced = segment.written - segment.durable + new;
         strong || entries.is_empty() || unsynced >= self.config.unsynced_bytes
     }
 

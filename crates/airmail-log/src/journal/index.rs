@@ -1,11 +1,12 @@
 //! A block's index file: where its batches are, by log and sequence, and by topic.
 //!
 //! Derived from the segment; written once, when the block is complete. Pages of 4,096 bytes, each
-//! `crc u32 | 4,092 bytes`, the crc seeded with the page's number: a reader takes the few pages that
-//! it needs and trusts none that is damaged.
+//! `crc u32 | 4,092 bytes`: a reader takes the few pages that it needs and trusts none that is
+//! damaged. But for page 0, the crc is seeded with the page's number and all that page 0 says; so a
+//! file that was made anew, under a checkpoint that knows the earlier one, is not mistaken for it.
 //!
 //! ```text
-//! page 0:  magic u32 | version u32 | segment u64 | block u32 | entries u32 | topics u32
+//! page 0:  magic u32 | version u32 | segment u64 | start u64 | block u32 | entries u32 | topics u32
 //! entries: 146 to a page: first u64 | numbers u32 | offset in the block u32 | length u32 | time i64
 //! topics:  341 to a page: fingerprint u64 | place in its log's entries u32, in order of both
 //! ```
@@ -30,9 +31,15 @@ pub const ENTRIES_IN_PAGE: u32 = (BODY_BYTES / ENTRY_BYTES) as u32;
 pub const TOPICS_IN_PAGE: u32 = (BODY_BYTES / TOPIC_BYTES) as u32;
 const MAGIC: u32 = u32::from_le_bytes(*b"AmIx");
 
-/// How an index file is laid out.
+/// Whose an index file is, and how it is laid out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
+    /// The segment.
+    pub segment: u64,
+    /// Where the block begins in it, in bytes.
+    pub start: u64,
+    /// Which block of it.
+    pub block: u32,
     /// Entries in it.
     pub entries: u32,
     /// (topic, batch) pairs in it.
@@ -59,8 +66,32 @@ impl Layout {
     }
 }
 
+impl Layout {
+    /// What page 0 says.
+    fn head(self) -> Vec<u8> {
+        let mut head = Vec::new();
+        head.extend_from_slice(&MAGIC.to_le_bytes());
+        head.extend_from_slice(&u32::from(VERSION).to_le_bytes());
+        head.extend_from_slice(&self.segment.to_le_bytes());
+        head.extend_from_slice(&self.start.to_le_bytes());
+        for value in [self.block, self.entries, self.topics] {
+            head.extend_from_slice(&value.to_le_bytes());
+        }
+        head
+    }
+
+    /// What a page's checksum begins with.
+    #[must_use]
+    pub fn seed(self, number: u32) -> u32 {
+        match number {
+            0 => 0,
+            _ => crc32c::crc32c_append(number, &self.head()),
+        }
+    }
+}
+
 /// Gathers fixed-size things into pages.
-struct Pages(Vec<u8>);
+struct Pages(Vec<u8>, Layout);
 
 impl Pages {
     fn push(&mut self, number: u32, body: &[u8]) {
@@ -68,7 +99,7 @@ impl Pages {
         self.0.extend_from_slice(&[0; 4]);
         self.0.extend_from_slice(body);
         self.0.resize(start + PAGE_BYTES, 0);
-        let crc = crc32c::crc32c_append(number, &self.0[start + 4..]);
+        let crc = crc32c::crc32c_append(self.1.seed(number), &self.0[start + 4..]);
         self.0[start..start + 4].copy_from_slice(&crc.to_le_bytes());
     }
 }
@@ -80,22 +111,20 @@ pub fn encode(
     block: u32,
     start: u64,
     table: &Table,
-) -> (Vec<u8>, BTreeMap<u32, u32>) {
+) -> (Vec<u8>, Layout, BTreeMap<u32, u32>) {
     let entries: usize = table.logs.values().map(Vec::len).sum();
     let layout = Layout {
+        segment,
+        start,
+        block,
         entries: entries as u32,
         topics: table.topics.len() as u32,
     };
-    let mut pages = Pages(Vec::with_capacity(layout.pages() as usize * PAGE_BYTES));
-    let mut head = Vec::new();
-    for value in [MAGIC, u32::from(VERSION)] {
-        head.extend_from_slice(&value.to_le_bytes());
-    }
-    head.extend_from_slice(&segment.to_le_bytes());
-    for value in [block, layout.entries, layout.topics] {
-        head.extend_from_slice(&value.to_le_bytes());
-    }
-    pages.push(0, &head);
+    let mut pages = Pages(
+        Vec::with_capacity(layout.pages() as usize * PAGE_BYTES),
+        layout,
+    );
+    pages.push(0, &layout.head());
     let mut number = 1;
     let mut firsts = BTreeMap::new();
     let mut count = 0;
@@ -131,56 +160,65 @@ pub fn encode(
         pages.push(number, &body);
         number += 1;
     }
-    (pages.0, firsts)
+    (pages.0, layout, firsts)
 }
 
 /// The body of page `number`, the `at`-th in `bytes`; `None` if it is damaged.
-fn body(bytes: &[u8], at: usize, number: u32) -> Option<&[u8]> {
+fn body(bytes: &[u8], at: usize, number: u32, layout: Layout) -> Option<&[u8]> {
     let page = bytes.get(at * PAGE_BYTES..(at + 1) * PAGE_BYTES)?;
-    (u32_at(page, 0) == crc32c::crc32c_append(number, &page[4..])).then_some(&page[4..])
+    (u32_at(page, 0) == crc32c::crc32c_append(layout.seed(number), &page[4..]))
+        .then_some(&page[4..])
 }
 
-/// Whether page 0 is that of this block, and what it says of the others.
+/// What page 0 says.
 #[must_use]
-pub fn layout(bytes: &[u8], segment: u64, block: u32) -> Option<Layout> {
-    let head = body(bytes, 0, 0)?;
-    let ours = u32_at(head, 0) == MAGIC
-        && u32_at(head, 4) == u32::from(VERSION)
-        && u64_at(head, 8) == segment
-        && u32_at(head, 16) == block;
+pub fn layout(bytes: &[u8]) -> Option<Layout> {
+    let head = body(bytes, 0, 0, Layout::default())?;
+    let ours = u32_at(head, 0) == MAGIC && u32_at(head, 4) == u32::from(VERSION);
     ours.then(|| Layout {
-        entries: u32_at(head, 20),
-        topics: u32_at(head, 24),
+        segment: u64_at(head, 8),
+        start: u64_at(head, 16),
+        block: u32_at(head, 24),
+        entries: u32_at(head, 28),
+        topics: u32_at(head, 32),
     })
 }
 
 /// The byte at which an index file is first not what its block's layout says; `None` if it is sound.
 #[must_use]
-pub fn damage(bytes: &[u8], segment: u64, block: u32, expected: Layout) -> Option<u64> {
-    if layout(bytes, segment, block) != Some(expected) {
+pub fn damage(bytes: &[u8], expected: Layout) -> Option<u64> {
+    if layout(bytes) != Some(expected) {
         return Some(0);
     }
-    let damaged = (0..expected.pages()).find(|page| body(bytes, *page as usize, *page).is_none());
+    let sound = |page: u32| body(bytes, page as usize, page, expected).is_some();
+    let damaged = (1..expected.pages()).find(|page| !sound(*page));
     damaged.map(|page| u64::from(page) * PAGE_BYTES as u64)
 }
 
 /// The entries from `from` to `to`, exclusive, out of pages that begin with page `page`.
 #[must_use]
-pub fn entries(bytes: &[u8], page: u32, start: u64, from: u32, to: u32) -> Option<Vec<Location>> {
-    let mut out = Vec::with_capacity((to - from) as usize);
+pub fn entries(
+    bytes: &[u8],
+    page: u32,
+    layout: Layout,
+    from: u32,
+    to: u32,
+) -> Option<Vec<Location>> {
+    let mut out =
+        Vec::with_capacity((to.saturating_sub(from) as usize).min(bytes.len() / ENTRY_BYTES));
     for entry in from..to {
         let number = Layout::entry_page(entry);
         let at = number.checked_sub(page)? as usize;
         // Each page is checked once: at its first entry, or at the first that is wanted.
         let place = (entry % ENTRIES_IN_PAGE) as usize * ENTRY_BYTES;
         if entry == from || place == 0 {
-            body(bytes, at, number)?;
+            body(bytes, at, number, layout)?;
         }
         let bytes = bytes.get(at * PAGE_BYTES + 4 + place..)?;
         out.push(Location {
             first: u64_at(bytes, 0),
             numbers: u32_at(bytes, 8),
-            offset: start + u64::from(u32_at(bytes, 12)),
+            offset: layout.start + u64::from(u32_at(bytes, 12)),
             length: u32_at(bytes, 16),
             time: u64_at(bytes, 20).cast_signed(),
         });
@@ -188,11 +226,13 @@ pub fn entries(bytes: &[u8], page: u32, start: u64, from: u32, to: u32) -> Optio
     Some(out)
 }
 
-/// Every topic of a page; `count` of them are there in all of the file, `first` before this page.
+/// Every topic of page `number`, the `at`-th in `bytes`.
 #[must_use]
-pub fn topics(bytes: &[u8], at: usize, number: u32, count: u32) -> Option<Vec<(u64, u32)>> {
-    let body = body(bytes, at, number)?;
-    let count = count.min(TOPICS_IN_PAGE) as usize;
+pub fn topics(bytes: &[u8], at: usize, number: u32, layout: Layout) -> Option<Vec<(u64, u32)>> {
+    let body = body(bytes, at, number, layout)?;
+    let page = number.checked_sub(layout.topics_page())?;
+    let before = page.checked_mul(TOPICS_IN_PAGE)?;
+    let count = layout.topics.checked_sub(before)?.min(TOPICS_IN_PAGE) as usize;
     let all = body.chunks_exact(TOPIC_BYTES).take(count);
     Some(
         all.map(|topic| (u64_at(topic, 0), u32_at(topic, 8)))
@@ -224,18 +264,17 @@ mod tests {
     #[test]
     fn entries_and_topics_come_back() {
         let table = table();
-        let (bytes, firsts) = encode(5, 2, 64, &table);
-        let layout = layout(&bytes, 5, 2).unwrap();
+        let (bytes, told, firsts) = encode(5, 2, 64, &table);
+        let layout = layout(&bytes).unwrap();
+        assert_eq!(layout, told);
         assert_eq!((layout.entries, layout.topics), (400, 800));
         assert_eq!(bytes.len(), layout.pages() as usize * PAGE_BYTES);
         assert_eq!(firsts, [(0, 0), (1, 200)].into());
-        let second = entries(&bytes[PAGE_BYTES..], 1, 64, 200, 400).unwrap();
+        let second = entries(&bytes[PAGE_BYTES..], 1, layout, 200, 400).unwrap();
         assert_eq!(second, table.logs[&1]);
-        let page = layout.topics_page();
         let mut all = Vec::new();
-        for number in page..layout.pages() {
-            let before = (number - page) * TOPICS_IN_PAGE;
-            all.extend(topics(&bytes, number as usize, number, 800 - before).unwrap());
+        for number in layout.topics_page()..layout.pages() {
+            all.extend(topics(&bytes, number as usize, number, layout).unwrap());
         }
         let mut wanted = table.topics.clone();
         wanted.sort_unstable();
@@ -243,13 +282,20 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_page_is_found() {
-        let (bytes, _) = encode(5, 2, 64, &table());
+    fn a_damaged_page_is_found_and_one_of_another_file() {
+        let (bytes, layout, _) = encode(5, 2, 64, &table());
+        assert_eq!(damage(&bytes, layout), None);
         for at in (0..bytes.len()).step_by(97) {
             let mut hit = bytes.clone();
             hit[at] ^= 1;
-            let page = (at / PAGE_BYTES) as u32;
-            assert!(body(&hit, page as usize, page).is_none());
+            let page = at / PAGE_BYTES;
+            assert_eq!(damage(&hit, layout), Some((page * PAGE_BYTES) as u64));
         }
+        let other = Layout {
+            topics: layout.topics - 1,
+            ..layout
+        };
+        assert_eq!(topics(&bytes, 5, 5, other), None);
+        assert_eq!(entries(&bytes[PAGE_BYTES..], 1, other, 0, 1), None);
     }
 }

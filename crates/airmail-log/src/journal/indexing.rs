@@ -73,12 +73,7 @@ impl Journal {
             let Some(table) = place.table.as_ref().filter(|_| place.layout.is_none()) else {
                 continue;
             };
-            let (bytes, firsts) = index::encode(segment, block, place.start, table);
-            let entries = table.logs.values().map(Vec::len).sum::<usize>() as u32;
-            let layout = Layout {
-                entries,
-                topics: table.topics.len() as u32,
-            };
+            let (bytes, layout, firsts) = index::encode(segment, block, place.start, table);
             let (bytes, stage) = (Bytes::from(bytes), Stage::Making);
             self.indexing = Some(Indexing {
                 segment,

@@ -113,21 +113,27 @@ impl Journal {
             let Some(segment) = self.segments.get_mut(&part.id) else {
                 continue;
             };
-            segment.blocks.extend(part.blocks.iter().map(|block| Block {
-                start: block.start,
-                end: block.end,
-                table: None,
-                layout: Some(Layout {
-                    entries: block.entries,
-                    topics: block.topics,
-                }),
-                kept_by: 0,
-            }));
+            segment
+                .blocks
+                .extend(part.blocks.iter().zip(0..).map(|(block, n)| Block {
+                    start: block.start,
+                    end: block.end,
+                    table: None,
+                    layout: Some(Layout {
+                        segment: part.id,
+                        start: block.start,
+                        block: n,
+                        entries: block.entries,
+                        topics: block.topics,
+                    }),
+                    kept_by: 0,
+                }));
         }
         for part in std::mem::take(&mut checkpoint.logs) {
             let mut log = LogState::new(part.id, part.slot, part.spec, part.incarnation);
             log.first = part.first;
             log.first_durable = part.first;
+            log.spec_told = true;
             log.reserved = part.reserved;
             log.sealed = part.sealed;
             log.seal_told = part.sealed.is_some();

@@ -81,6 +81,8 @@ pub(super) struct LogState {
     pub(super) id: LogId,
     pub(super) slot: u32,
     pub(super) spec: LogSpec,
+    /// The command with this spec and incarnation is durable.
+    pub(super) spec_told: bool,
     pub(super) incarnation: u64,
     /// The first number kept.
     pub(super) first: u64,
@@ -121,6 +123,7 @@ impl LogState {
             id,
             slot,
             spec,
+            spec_told: false,
             incarnation,
             first: 1,
             first_durable: 1,

@@ -3,7 +3,7 @@
 //! A topic's batches are found by interpolation among the block's sorted fingerprints; a number's
 //! among its log's entries. A page that is damaged makes the block's table be made again.
 
-use super::index::{self, Layout, PAGE_BYTES, TOPICS_IN_PAGE};
+use super::index::{self, Layout, PAGE_BYTES};
 use super::log::Place;
 use super::read::{Item, Reader};
 use super::segment::index_name;
@@ -23,7 +23,6 @@ const ENTRY_PAGES: u32 = 16;
 #[derive(Debug)]
 pub(super) struct Lookup {
     place: Place,
-    start: u64,
     layout: Layout,
     /// The bounds of what may hold what is searched: pages of topics, or entries of the log.
     lo: u32,
@@ -65,7 +64,7 @@ enum Step {
 }
 
 impl Lookup {
-    fn new(place: Place, start: u64, layout: Layout, reader: &Reader) -> Lookup {
+    fn new(place: Place, layout: Layout, reader: &Reader) -> Lookup {
         let (lo, hi, phase) = match reader.filter {
             ScopeFilter::Topic(topic) => {
                 let wanted = fingerprint(reader.slot, topic);
@@ -75,7 +74,6 @@ impl Lookup {
         };
         Lookup {
             place,
-            start,
             layout,
             lo,
             hi,
@@ -130,7 +128,7 @@ impl Lookup {
         let at = self.place.entries_at;
         let first = ((self.page - 1) * index::ENTRIES_IN_PAGE).max(at);
         let last = ((end - 1) * index::ENTRIES_IN_PAGE).min(at + self.place.entries);
-        let list = index::entries(bytes, self.page, self.start, first, last.max(first))?;
+        let list = index::entries(bytes, self.page, self.layout, first, last.max(first))?;
         Some((first - at, list))
     }
 
@@ -152,14 +150,8 @@ impl Lookup {
     fn take_topics(&mut self, bytes: &[u8], end: u32) -> Option<Step> {
         let mut all = Vec::new();
         for number in self.page..end {
-            let before = (number - self.layout.topics_page()) * TOPICS_IN_PAGE;
-            let count = self.layout.topics.checked_sub(before)?;
-            all.extend(index::topics(
-                bytes,
-                (number - self.page) as usize,
-                number,
-                count,
-            )?);
+            let at = (number - self.page) as usize;
+            all.extend(index::topics(bytes, at, number, self.layout)?);
         }
         let (first, last) = (all.first()?.0, all.last()?.0);
         if let Phase::Topics(wanted) = self.phase {
@@ -282,11 +274,10 @@ impl Journal {
             self.rebuild(reader.id, place.segment, place.block);
             return false;
         };
-        let start = block.start;
-        let key = (place.segment, place.block);
         let going = reader.lookup.take();
-        let going = going.filter(|going| (going.place.segment, going.place.block) == key);
-        let mut lookup = going.unwrap_or_else(|| Lookup::new(place, start, layout, reader));
+        let going = going
+            .filter(|going| going.layout == layout && going.place.entries_at == place.entries_at);
+        let mut lookup = going.unwrap_or_else(|| Lookup::new(place, layout, reader));
         let Some((page, count)) = lookup.pages(reader.next) else {
             // Nothing of the topic is left in the block.
             let item = match reader.filter {

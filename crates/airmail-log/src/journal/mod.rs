@@ -365,7 +365,9 @@ impl Journal {
         self.write_index();
         self.sweep();
         self.tell_ends();
+        self.wake_reading();
         self.run_readers();
+        self.wake_reading();
     }
 
     fn take(&mut self, call: Call) {

@@ -207,6 +207,8 @@ impl Journal {
             for (count, meta) in found {
                 if let Meta::SegmentSealed { segment, end } = meta {
                     sealed.entry(segment).or_insert(end);
+                    // Its file may be gone; a new segment of this number would be taken to end here.
+                    self.next_segment = self.next_segment.max(segment + 1);
                 }
                 self.meta_count = self.meta_count.max(count + 1);
                 if count >= known.checkpoint.meta_count {
@@ -232,6 +234,7 @@ impl Journal {
                 }
                 let state = self.log_at(slot, log);
                 state.spec = spec;
+                state.spec_told = true;
                 state.incarnation = incarnation;
             }
             Meta::Trim { slot, first } => {

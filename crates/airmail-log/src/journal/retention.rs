@@ -145,7 +145,10 @@ impl Journal {
             return self.out.extend(t.map(done));
         };
         match *meta {
-            Meta::Open { .. } => {
+            Meta::Open {
+                spec, incarnation, ..
+            } => {
+                log.spec_told |= (spec, incarnation) == (log.spec, log.incarnation);
                 let bounds = log.bounds();
                 return self.out.extend(t.map(|t| Completion::Opened { t, bounds }));
             }

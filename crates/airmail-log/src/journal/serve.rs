@@ -71,7 +71,7 @@ impl Journal {
     fn ask(&mut self, reader: &mut Reader, segment: u64, location: Location) -> bool {
         reader.loaded = None;
         reader.reading = true;
-        if self.reads >= self.config.reads_max {
+        if self.reads >= self.config.reads_max.max(1) {
             self.read_queue.push_back(reader.id);
             return false;
         }
@@ -130,11 +130,20 @@ impl Journal {
             }
             self.runnable.insert(r);
         }
-        if let Some(next) = self.read_queue.pop_front()
-            && let Some(reader) = self.readers.get_mut(&next)
+    }
+
+    /// Gives the turn to readers that wait for a read, as many as may read. One that is gone, or
+    /// that wants nothing any more, gives its turn to the next.
+    pub(super) fn wake_reading(&mut self) {
+        let mut free = self.config.reads_max.max(1).saturating_sub(self.reads);
+        while free > 0
+            && let Some(next) = self.read_queue.pop_front()
         {
-            reader.reading = false;
-            self.runnable.insert(next);
+            if let Some(reader) = self.readers.get_mut(&next) {
+                reader.reading = false;
+                self.runnable.insert(next);
+                free -= 1;
+            }
         }
     }
 

@@ -106,6 +106,9 @@ impl<F: Files> LogStorage for JournalStorage<F> {
         let bytes = batch.bytes().len() as u64;
         let waiting = self.journal.call_bytes;
         if waiting > 0 && waiting + bytes > self.journal.config.pending_bytes {
+            // What follows is refused too, until there is room for all: a producer's retries keep
+            // their order.
+            self.journal.call_bytes = self.journal.config.pending_bytes.max(1);
             return self.call(Call::Busy { t, log });
         }
         self.journal.call_bytes += bytes;

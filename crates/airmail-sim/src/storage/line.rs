@@ -137,6 +137,12 @@ impl StorageRun {
                 let (batch, _) = batch(id, line.stamp(piece.sequence), &piece.parts);
                 let tag = self.tag(Call::Append { line: index });
                 self.lines[index].pieces[at].tag = Some(tag);
+                self.trace.note(format_args!(
+                    "append {} to {id}: {} messages, {:?}",
+                    tag.0,
+                    batch.records(),
+                    batch.producer()
+                ));
                 if let Some(storage) = &mut self.storage {
                     storage.append(tag, id, MapEpoch(1), batch);
                 }
