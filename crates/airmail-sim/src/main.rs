@@ -11,10 +11,10 @@ use std::process::ExitCode;
 /// Drives Airmail's cores through simulated faults and holds them to their guarantees.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// How many seeds to run.
-    #[arg(long, default_value_t = 200)]
-    seeds: u64,
-    /// The first seed, or the only one without --seeds.
+    /// How many seeds to run. Default: 200, or 1 if --seed says which.
+    #[arg(long)]
+    seeds: Option<u64>,
+    /// The first seed. Default: 0.
     #[arg(long)]
     seed: Option<u64>,
     /// Steps with faults in each run.
@@ -37,8 +37,8 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let first = arguments.seed.unwrap_or(0);
-    let one = arguments.seed.is_some() && !std::env::args().any(|arg| arg.starts_with("--seeds"));
-    let count = if one { 1 } else { arguments.seeds };
+    let default = if arguments.seed.is_some() { 1 } else { 200 };
+    let count = arguments.seeds.unwrap_or(default);
     let stages = arguments
         .stage
         .map_or(vec![Stage::Storage, Stage::World], |stage| vec![stage]);

@@ -36,6 +36,8 @@ pub struct Disk {
     pub(super) written: BTreeSet<MessageId>,
     pub(super) capacity: u64,
     failures: u64,
+    /// How often in a row the read of a place has failed.
+    pub(super) failed_reads: BTreeMap<(FileName, u64), u32>,
     now: Mono,
     life: u64,
     submitted: u64,
@@ -59,6 +61,7 @@ impl Disk {
             written: BTreeSet::new(),
             capacity: u64::MAX,
             failures: 0,
+            failed_reads: BTreeMap::new(),
             now: Mono(0),
             life: 0,
             submitted: 0,

@@ -29,9 +29,14 @@ impl Disk {
                 self.sync(&name)
             }
             FileOp::Read { name, at, length } => {
-                if self.chance.chance(self.faults.read_fails) {
+                // What fails and fails again is damage, which is simulated apart.
+                let fails = self.chance.chance(self.faults.read_fails);
+                let failures = self.failed_reads.entry((name.clone(), at)).or_default();
+                if fails && *failures < 2 {
+                    *failures += 1;
                     return Err(failure("read"));
                 }
+                *failures = 0;
                 self.load(&name, at, length)
             }
             FileOp::Rename { from, to } => {

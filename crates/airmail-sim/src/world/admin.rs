@@ -6,7 +6,7 @@ use crate::batching::topic_name;
 use crate::invariants::{Checked, Violation};
 use airmail_broker::{Command, CommandId, Input, Outcome, Principal};
 use airmail_log::TopicPage;
-use airmail_model::{Error, ErrorCode, Retention};
+use airmail_model::{Durability, Error, ErrorCode, Lane, Retention};
 
 impl World {
     /// Asks for the next change that is wanted, if none is under way.
@@ -48,6 +48,10 @@ impl World {
     }
 
     fn tell_map(&mut self, space: Space) {
+        // Made in an earlier process, perhaps, and not seen before it ended.
+        if space.durability < Durability::Fsync && self.boots > 1 {
+            self.ledger.bereft.extend(space.map.logs(Lane::Normal));
+        }
         for publisher in &mut self.publishers {
             publisher.core.set_map(space.map.clone());
         }

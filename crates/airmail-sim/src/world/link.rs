@@ -70,11 +70,6 @@ impl Link {
             .pop_front_if(|(due, _)| *due <= now)
             .map(|(_, what)| what)
     }
-
-    /// Nothing is on its way.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.up.is_empty() && self.down.is_empty()
-    }
 }
 
 fn due(now: Mono, most: Duration, chance: &mut Entropy, after: Option<Mono>) -> Mono {
