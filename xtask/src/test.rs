@@ -21,13 +21,16 @@ pub(crate) struct Options {
     /// Size of the backlog that a late subscriber reads, in MiB.
     #[arg(long)]
     backlog_mib: Option<u64>,
+    /// Fail if a tool that a test wants cannot be brought, rather than leave that test out.
+    #[arg(long)]
+    all_tools: bool,
     /// Only tests whose name contains this.
     filter: Option<String>,
 }
 
 /// Brings the tools and runs the tests.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
-    let tools = Tools::bring()?;
+    let tools = Tools::bring(options.all_tools)?;
     let mut tests = cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]);
     tests.args(&options.filter);
     tests.env("AIRMAIL_TEST_TOOLS", tools.directory());

@@ -4,6 +4,7 @@
 //! They run as tests of this crate, in `cargo xtask verify`, and alone by `cargo xtask tidy`.
 
 mod architecture;
+mod behaviours;
 mod edges;
 mod fences;
 mod leftovers;
@@ -43,6 +44,7 @@ fn all() -> anyhow::Result<Complaints> {
     complaints.extend(runtime::check()?);
     complaints.extend(roots::check(&packages)?);
     complaints.extend(architecture::check(&packages, &markdown));
+    complaints.extend(behaviours::check(&markdown, &rust));
     complaints.extend(names::check_packages(&packages));
     for file in &rust {
         complaints.extend(names::check_path(&file.path));

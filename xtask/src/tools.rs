@@ -5,11 +5,13 @@
 //! - strace: shows that no ack is sent before its fdatasync. From the system's packages.
 //!
 //! What cannot be brought is named, with how to bring it; the tests that want it say that they were
-//! not run.
+//! not run. Continuous integration wants all of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use anyhow::Context as _;
 
 use crate::process;
 use crate::workspace;
@@ -25,17 +27,24 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    /// Brings what is missing, as far as it can be brought.
-    pub(crate) fn bring() -> anyhow::Result<Tools> {
+    /// Brings what is missing, as far as it can be brought; with `all`, fails if something cannot.
+    pub(crate) fn bring(all: bool) -> anyhow::Result<Tools> {
         let directory = workspace::root().join("target/tools");
         fs::create_dir_all(directory.join("bin"))?;
-        told(
-            "Python with grpcio",
-            bring_python(&directory.join("python")),
-        );
-        told("grpcurl", bring_grpcurl(&directory.join("bin")));
-        if !process::succeeds("strace", &["--version"]) {
-            println!("tools: no strace; install it with the system's package manager");
+        let brought = [
+            (
+                "Python with grpcio",
+                bring_python(&directory.join("python")),
+            ),
+            ("grpcurl", bring_grpcurl(&directory.join("bin"))),
+            ("strace", find_strace()),
+        ];
+        for (name, brought) in brought {
+            match brought.with_context(|| format!("no {name}")) {
+                Err(error) if all => return Err(error),
+                Err(error) => println!("tools: {error:#}"),
+                Ok(()) => {}
+            }
         }
         Ok(Tools { directory })
     }
@@ -46,10 +55,12 @@ impl Tools {
     }
 }
 
-fn told(name: &str, brought: anyhow::Result<()>) {
-    if let Err(error) = brought {
-        println!("tools: no {name}: {error:#}");
-    }
+fn find_strace() -> anyhow::Result<()> {
+    anyhow::ensure!(
+        process::succeeds("strace", &["--version"]),
+        "install it with the system's package manager"
+    );
+    Ok(())
 }
 
 fn bring_python(directory: &Path) -> anyhow::Result<()> {
