@@ -3,13 +3,14 @@
 //! Credit is in bytes and may be overdrawn by one delivery. A session that has none gets no
 //! deliveries: its live subscriptions are detached as messages for them come, and what is behind
 //! stays parked here until there is credit again. So a client that does not read costs the node
-//! nothing but what it has been promised.
+//! nothing but what it has been promised, and that is at most [`CREDIT_BYTES_MAX`].
 
 use crate::access::Principal;
 use crate::input::SessionId;
 use crate::keys::{LateKey, LogKey, SessionKey, SubKey};
 use crate::subscription::Subscriptions;
 use airmail_model::frame::{DELIVERY_OVERHEAD_BYTES, RequestId, SubscriptionId};
+use airmail_model::limits::CREDIT_BYTES_MAX;
 use airmail_model::{Batch, Checked, Mono};
 use hashbrown::HashTable;
 use slab::Slab;
@@ -65,9 +66,10 @@ impl Session {
         open
     }
 
-    /// Grants more.
+    /// Grants more, up to what a session can hold.
     pub(crate) fn grant(&mut self, bytes: u32) {
-        self.credit = self.credit.saturating_add(bytes.into());
+        let granted = self.credit.saturating_add(bytes.into());
+        self.credit = granted.min(CREDIT_BYTES_MAX.into());
     }
 
     /// Whether one more subscription may travel: there is credit for a delivery to each that does.
@@ -129,7 +131,7 @@ impl Sessions {
             parked: BTreeMap::new(),
             travelling: 0,
             publishes: Publishes::default(),
-            credit: credit.into(),
+            credit: credit.min(CREDIT_BYTES_MAX).into(),
             numbers: HashTable::new(),
         });
         self.by_id.insert(id, SessionKey::new(key));
@@ -164,5 +166,27 @@ impl std::ops::Index<SessionKey> for Sessions {
 impl std::ops::IndexMut<SessionKey> for Sessions {
     fn index_mut(&mut self, key: SessionKey) -> &mut Session {
         &mut self.slab[key.place()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_holds_no_more_credit_than_its_bound_however_much_is_granted() {
+        let mut sessions = Sessions::default();
+        assert!(sessions.open(SessionId(1), Principal::default(), u32::MAX));
+        let key = sessions.find(SessionId(1)).expect("open");
+        let session = &mut sessions[key];
+        for _ in 0..3 {
+            session.grant(u32::MAX);
+        }
+        let mebibyte = 1 << 20;
+        let sent = (0..1_000).filter(|_| session.spend(mebibyte)).count();
+        let most = CREDIT_BYTES_MAX as usize / mebibyte;
+        assert!((most - 1..=most).contains(&sent), "{sent} MiB");
+        session.grant(u32::MAX);
+        assert!(session.has_credit(), "what was overdrawn is made good");
     }
 }

@@ -6,6 +6,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::core::{BackoffConfig, ProducerConfig, SubscriberConfig};
 use crate::nodes::Nodes;
 use airmail_model::Error;
+use airmail_model::limits::CREDIT_BYTES_MAX;
 use std::future::Future;
 use std::hash::{BuildHasher, Hasher};
 use std::pin::Pin;
@@ -123,10 +124,11 @@ impl ClientBuilder {
         self
     }
 
-    /// Bytes of deliveries that each subscription has room for. Default 4 MiB.
+    /// Bytes of deliveries that each subscription has room for. Default 4 MiB, at most 64 MiB (a
+    /// node counts no more).
     #[must_use]
     pub fn credit_bytes(mut self, bytes: u32) -> ClientBuilder {
-        self.subscriber.credit_bytes = bytes;
+        self.subscriber.credit_bytes = bytes.min(CREDIT_BYTES_MAX);
         self
     }
 

@@ -52,6 +52,21 @@ impl Shared {
         tokio::time::sleep(until.since(self.mono())).await;
     }
 
+    /// Waits for a node's first answer: one that takes connections and says nothing must not use up
+    /// the time of the other addresses.
+    pub(crate) async fn first_answer<T>(
+        &self,
+        answer: impl Future<Output = Result<T, Status>>,
+    ) -> Result<T, Status> {
+        let patience = self.connect_timeout / self.nodes.addresses();
+        let silent = |_| {
+            let waited = patience.as_millis();
+            Err(Status::unavailable(format!("no answer within {waited} ms")))
+        };
+        let answer = tokio::time::timeout(patience, answer).await;
+        answer.unwrap_or_else(silent)
+    }
+
     /// Makes a unary call, on one node after the other until one can be reached, or for
     /// `connect_timeout`. `repeatable`: may be made again although the node may have acted.
     pub(crate) async fn call<T, F>(
@@ -153,8 +168,12 @@ impl Client {
     /// Looks for a node that answers.
     pub(crate) async fn reach(&self) -> Result<(), Error> {
         let request = airmail_proto::v1::ListNamespacesRequest {};
-        let ask = |node: Node| async move { node.admin().list_namespaces(request).await };
-        self.shared.call(true, ask).await.map(|_| ())
+        let shared = &self.shared;
+        let ask = |node: Node| {
+            let answer = async move { node.admin().list_namespaces(request).await };
+            shared.first_answer(answer)
+        };
+        shared.call(true, ask).await.map(|_| ())
     }
 
     /// Starts the task that publishes.

@@ -71,6 +71,6 @@ pub use topics::{Topic, Topics};
 #[doc(no_inline)]
 pub use airmail_model::batch::AttributeValue;
 #[doc(no_inline)]
-pub use airmail_model::frame::{Start, Until};
+pub use airmail_model::frame::{GapReason, Start, Until};
 #[doc(no_inline)]
 pub use airmail_model::{Error, ErrorCode, Message, Position};

@@ -65,6 +65,11 @@ impl Nodes {
         }
     }
 
+    /// How many addresses there are to try, at least 1.
+    pub(crate) fn addresses(&self) -> u32 {
+        u32::try_from(self.addresses.len()).unwrap_or(1).max(1)
+    }
+
     /// The node of the moment. Connects when used.
     pub(crate) fn node(&self) -> Result<Node, Error> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);

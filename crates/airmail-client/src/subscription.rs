@@ -83,8 +83,7 @@ impl SubscriptionRequest {
         };
         while subscription.standing == Standing::Connecting {
             subscription.advance(Some(until)).await?;
-            // Nothing but a status can come first.
-            subscription.tell()?;
+            subscription.settle()?;
         }
         Ok(subscription)
     }
@@ -199,16 +198,35 @@ impl Subscription {
                     return Ok(self.messages.pop_front().map(Item::Message));
                 }
                 Event::Gap(gap) => return Ok(Some(Item::Gap(gap.into()))),
-                Event::Status(State::Live { .. }) => self.standing = Standing::Live,
-                Event::Status(State::Detached { .. }) => self.standing = Standing::Detached,
-                Event::Status(State::Failed(error)) => {
-                    self.ended = true;
-                    return Err(error);
-                }
-                Event::Status(State::Complete { .. } | State::Removed) => self.ended = true,
+                Event::Status(state) => self.stand(state)?,
             }
         }
         Ok(None)
+    }
+
+    /// Takes the statuses that have come. What is for the user waits: what a position was owed by
+    /// another life of its log is told before the first status.
+    fn settle(&mut self) -> Result<(), Error> {
+        for event in std::mem::take(&mut self.events) {
+            match event {
+                Event::Status(state) => self.stand(state)?,
+                other => self.events.push_back(other),
+            }
+        }
+        Ok(())
+    }
+
+    fn stand(&mut self, state: State) -> Result<(), Error> {
+        match state {
+            State::Live { .. } => self.standing = Standing::Live,
+            State::Detached { .. } => self.standing = Standing::Detached,
+            State::Complete { .. } | State::Removed => self.ended = true,
+            State::Failed(error) => {
+                self.ended = true;
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     fn give_back(&mut self) {

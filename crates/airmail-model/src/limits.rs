@@ -1,5 +1,9 @@
 //! Every limit that a user can meet, with its default, in one place.
 
+/// What one stream can hold of credit, in bytes: what is granted beyond it does not count. So a
+/// client cannot make a node keep more than this, and one delivery, for its stream.
+pub const CREDIT_BYTES_MAX: u32 = 64 << 20;
+
 /// Bounds on what a client may send and a node will send. Shown by `airmail serve --print-config`,
 /// told to clients in Hello.
 #[derive(Clone, Debug, PartialEq, Eq)]

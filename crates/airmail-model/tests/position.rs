@@ -10,7 +10,7 @@ use airmail_model::map::SLOTS;
 use airmail_model::position::LogPosition;
 use airmail_model::{
     ErrorCode, Incarnation, Lane, LogId, LogIndex, LogMap, MapEpoch, NamespaceId, Position,
-    Sequence, TopicHash,
+    Sequence, TopicHash, TopicName,
 };
 use proptest::collection::btree_map;
 use proptest::prelude::*;
@@ -83,6 +83,24 @@ proptest! {
         prop_assert!(most - least <= 1);
         prop_assert_eq!(map.logs(Lane::Normal).count(), usize::from(logs));
     }
+}
+
+#[test]
+fn topics_are_spread_evenly_over_logs_and_each_stays_where_it_is() {
+    let map = |epoch| LogMap::even(NamespaceId(7), MapEpoch(epoch), LogIndex(0), 16);
+    let (first, later) = (map(1), map(2));
+    let mut topics = [0_u32; 16];
+    for n in 0..16_000 {
+        let topic = TopicName::hash_of(NamespaceId(7), &format!("user/{n}"));
+        let log = first.log(topic, Lane::Normal);
+        topics[usize::from(log.index.0)] += 1;
+        assert_eq!(later.log(topic, Lane::Normal), log);
+    }
+    // 1,000 are expected of each, give or take 31; these are six times that.
+    assert!(
+        topics.iter().all(|count| (810..1_190).contains(count)),
+        "{topics:?}"
+    );
 }
 
 #[test]

@@ -127,6 +127,13 @@ pub fn oversize_error(status_message: &str, frame_bytes: u32) -> Error {
 }
 
 fn error_of_transport(status: &Status) -> Error {
+    if status.message().starts_with("grpc-status header missing") {
+        // An answer, but not of a gRPC server: the address is another port's.
+        return Error::new(ErrorCode::ProtocolUnsupported)
+            .field("url")
+            .value("an answer that is not gRPC")
+            .limit("the address of a node's gRPC port");
+    }
     let code = match status.code() {
         Code::InvalidArgument => ErrorCode::InvalidArgument,
         Code::OutOfRange => ErrorCode::BatchTooLarge,
@@ -213,6 +220,14 @@ mod tests {
             assert_eq!(error.code(), ErrorCode::Disconnected);
             assert_eq!(error.found(), "broken pipe");
         }
+    }
+
+    #[test]
+    fn an_answer_that_is_not_grpc_is_another_ports() {
+        let text = "grpc-status header missing, mapped from HTTP status code 404";
+        let error = error_from_status(&Status::unimplemented(text));
+        assert_eq!(error.code(), ErrorCode::ProtocolUnsupported);
+        assert_eq!(error.field_name(), "url");
     }
 
     #[test]

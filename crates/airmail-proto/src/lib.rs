@@ -36,3 +36,7 @@ pub mod v1 {
 
 /// The descriptors of `airmail.v1`, encoded, for reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/airmail.v1.bin"));
+
+/// The descriptors of `google.rpc`'s error details, encoded, for reflection: with them a generic
+/// client shows what a status carries.
+pub const ERROR_DETAILS_DESCRIPTOR_SET: &[u8] = tonic_types::pb::FILE_DESCRIPTOR_SET;

@@ -44,8 +44,9 @@ impl Shard {
                 based_on,
             } => {
                 let namespace = self.named(&name, based_on)?;
-                if logs.is_some_and(|logs| logs != namespace.spec.logs) {
-                    return Err(Error::unimplemented("logs").limit(namespace.spec.logs));
+                let held = namespace.spec.logs;
+                if let Some(logs) = logs.filter(|logs| *logs != held) {
+                    return Err(Error::unimplemented("logs").value(logs).limit(held));
                 }
                 let retention = retention.unwrap_or(namespace.spec.retention);
                 check_retention(retention)?;

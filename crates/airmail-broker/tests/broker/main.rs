@@ -18,3 +18,4 @@ mod live;
 mod namespaces;
 mod publishing;
 mod random;
+mod subscriptions;

@@ -1,12 +1,16 @@
 //! What is refused, what waits, and in which order publishes are answered.
 
+use crate::client::Mode;
 use crate::vec_storage::VecStorage;
 use crate::world::{LOG, World, batch};
 use airmail_broker::{
     Action, Admission, Admit, AllowAll, Authorizer, Cost, Input, Node, Principal, ShardConfig,
 };
 use airmail_log::Refusal;
-use airmail_model::{Error, ErrorCode, Lane, LogId, LogIndex, NamespaceId, Now, ProducerSequence};
+use airmail_model::frame::{Start, State};
+use airmail_model::{
+    Error, ErrorCode, Lane, LogId, LogIndex, MapEpoch, NamespaceId, Now, ProducerSequence,
+};
 use std::time::Duration;
 
 #[test]
@@ -18,11 +22,13 @@ fn each_refusal_of_the_storage_is_told_with_its_facts() {
         expected: ProducerSequence(4),
         found: ProducerSequence(9),
     };
+    let sealed = Refusal::Sealed { next: MapEpoch(2) };
     let table = [
         (Refusal::Full { retry_after }, ErrorCode::StorageFull),
         (out_of_order, ErrorCode::OutOfOrder),
         (Refusal::UnknownProducer, ErrorCode::UnknownProducer),
         (Refusal::Fenced, ErrorCode::ProducerFenced),
+        (sealed, ErrorCode::LogSealed),
         (Refusal::OutcomeUnknown, ErrorCode::OutcomeUnknown),
         (Refusal::Io("broken".into()), ErrorCode::StorageFailed),
     ];
@@ -33,6 +39,8 @@ fn each_refusal_of_the_storage_is_told_with_its_facts() {
         let error = world.refused(client, request);
         assert_eq!(error.code(), code);
         assert!(!error.field_name().is_empty());
+        let fact = !error.found().is_empty() || error.delay().is_some();
+        assert!(fact, "{error}: no value, and no delay either");
         if code == ErrorCode::OutOfOrder {
             assert_eq!((error.found(), error.expected()), ("9", "4"));
         }
@@ -199,7 +207,7 @@ fn what_waits_for_admission_keeps_its_order_and_its_bound() {
     assert_eq!(stored, requests[..5], "in order");
 }
 
-/// Nobody may publish or administer.
+/// Nobody may publish or administer, and only the known may subscribe.
 #[derive(Debug)]
 struct ReadOnly;
 
@@ -209,6 +217,7 @@ impl Authorizer for ReadOnly {
             Action::Publish(_) | Action::Administer => {
                 Err(Error::new(ErrorCode::PermissionDenied).field("action"))
             }
+            Action::Subscribe(..) => Err(Error::new(ErrorCode::Unauthenticated).field("token")),
             _ => Ok(()),
         }
     }
@@ -239,6 +248,14 @@ fn the_authorizer_is_asked_before_anything_is_done() {
         created.expect_err("denied").code(),
         ErrorCode::PermissionDenied
     );
+    world.add(client, 0, "a", Start::Latest);
+    world.run();
+    let sub = world.client(client).sub(0);
+    let Mode::Ended(State::Failed(error)) = &sub.mode else {
+        panic!("a failure expected: {:?}", sub.mode);
+    };
+    assert_eq!(error.code(), ErrorCode::Unauthenticated);
+    assert_eq!(error.field_name(), "token");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use crate::core::{Backoff, Producer, ProducerOutput, PublishError, Ticket};
 use airmail_model::frame::{Reply, Request};
 use airmail_model::{Error, ErrorCode, Message, Mono, NamespaceId, Now, ProducerEpoch, ProducerId};
 use airmail_proto::hello::NamedMap;
+use airmail_proto::namespace::DEFAULT_NAMESPACE;
 use airmail_proto::publish::{ack_from_proto, batch_to_proto, maps_from_proto};
 use airmail_proto::v1::{self, publish_request, publish_response};
 use std::collections::{BTreeMap, VecDeque};
@@ -190,6 +191,11 @@ impl Actor {
     }
 
     fn publish(&mut self, namespace: Arc<str>, work: Work) {
+        // Without a name it is the default one, which the node's answer calls by its name.
+        let namespace = match &*namespace {
+            "" => Arc::from(DEFAULT_NAMESPACE),
+            _ => namespace,
+        };
         let (messages, waiter) = match work {
             Work::One(message, done) => (VecDeque::from([message]), Waiter::One(done)),
             Work::Many(messages, done) => (messages, Waiter::Many(done)),
@@ -233,7 +239,11 @@ impl Actor {
     /// Asks for a namespace's map, or gives up waiting for it.
     fn resolve(&mut self, stalled: Stalled, now: Mono) {
         if stalled.since.plus(self.shared.producer.delivery_timeout) <= now {
-            let error = Error::new(ErrorCode::Disconnected).field("delivery_timeout");
+            let timeout = self.shared.producer.delivery_timeout;
+            let error = Error::new(ErrorCode::Disconnected)
+                .field("delivery_timeout")
+                .value(format!("namespace {} not resolved", stalled.namespace))
+                .limit(format!("{timeout:?}"));
             let count = stalled.messages.len();
             self.groups.failed(stalled.ticket, count, &error);
             return;

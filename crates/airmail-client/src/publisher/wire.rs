@@ -173,9 +173,12 @@ async fn open(shared: Arc<Shared>, namespaces: Vec<String>) -> Result<(Link, Wel
     };
     // The channel is new and has room.
     let _ = requests.try_send(first);
-    let answer = node.airmail().publish(ReceiverStream::new(stream)).await;
-    let mut responses = answer.map_err(failed)?.into_inner();
-    let first = responses.message().await.map_err(failed)?;
+    let answer = async {
+        let answer = node.airmail().publish(ReceiverStream::new(stream)).await?;
+        let mut responses = answer.into_inner();
+        Ok((responses.message().await?, responses))
+    };
+    let (first, responses) = shared.first_answer(answer).await.map_err(failed)?;
     match first.and_then(|response| response.kind) {
         Some(v1::publish_response::Kind::Hello(hello)) => {
             let welcome = welcome_from_proto(&hello)?;

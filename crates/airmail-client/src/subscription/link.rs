@@ -171,9 +171,12 @@ async fn open(
     let _ = requests.try_send(v1::SubscribeRequest {
         kind: Some(subscribe_request::Kind::Hello(hello)),
     });
-    let answer = node.airmail().subscribe(ReceiverStream::new(stream)).await;
-    let mut responses = answer.map_err(failed)?.into_inner();
-    let first = responses.message().await.map_err(failed)?;
+    let answer = async {
+        let stream = ReceiverStream::new(stream);
+        let mut responses = node.airmail().subscribe(stream).await?.into_inner();
+        Ok((responses.message().await?, responses))
+    };
+    let (first, responses) = shared.first_answer(answer).await.map_err(failed)?;
     let first = first.ok_or_else(|| Error::new(ErrorCode::Disconnected))?;
     match reply_from_proto(first)? {
         FromNode::Welcome(welcome) => {
