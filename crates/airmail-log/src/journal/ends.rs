@@ -89,7 +89,8 @@ impl Ends {
 impl Journal {
     /// Writes the durable ends, if they have changed and no write of them is under way.
     pub(super) fn tell_ends(&mut self) {
-        if !self.ends_changed || self.ends_busy {
+        // While the journal opens, the last run's ends are still needed, should this one end early.
+        if !self.ends_changed || self.ends_busy || self.recovering.is_some() {
             return;
         }
         self.ends_changed = false;
