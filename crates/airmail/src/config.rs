@@ -9,12 +9,15 @@ pub mod settings;
 
 use crate::environment::Environment;
 use crate::node::storage::StorageUrl;
+use airmail_model::limits::CREDIT_BYTES_MAX;
 use airmail_model::{Durability, Error, ErrorCode, Limits};
 use quantity::{ByteSize, Span};
 use settings::{SETTINGS, Setting};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 /// Everything that can be set about a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,8 +119,7 @@ impl Config {
     }
 
     fn take_toml(&mut self, text: &str) -> Result<(), Error> {
-        let table: toml::Table = toml::from_str(text)
-            .map_err(|error| invalid("--config").value(error).limit("a TOML file"))?;
+        let table: toml::Table = toml::from_str(text).map_err(|error| not_toml(text, &error))?;
         for (section, keys) in table {
             let toml::Value::Table(keys) = keys else {
                 return Err(unknown(&section));
@@ -210,6 +212,12 @@ impl Config {
             ),
             ("limits.topic_bytes", limits.topic_bytes, "32KiB", 32 << 10),
             ("limits.attributes", limits.attributes, "1024", 1024),
+            (
+                "limits.credit_bytes",
+                limits.credit_bytes,
+                "64MiB",
+                CREDIT_BYTES_MAX,
+            ),
         ];
         for (name, value, bound_name, bound) in relations {
             if value > bound {
@@ -231,6 +239,11 @@ impl Config {
             if value == 0 {
                 return Err(invalid(name).value(0).limit("at least 1"));
             }
+        }
+        if !is_log_level(&self.log_level) {
+            return Err(invalid("log.level")
+                .value(&self.log_level)
+                .limit("error, warn, info, debug, trace, or a filter such as airmail=debug"));
         }
         let least = u64::from(limits.frame_bytes) + (1 << 20);
         if self.segment.0 < least {
@@ -275,6 +288,22 @@ fn in_a_section(variable: &str) -> bool {
 
 fn invalid(name: &str) -> Error {
     Error::new(ErrorCode::InvalidArgument).field(name)
+}
+
+/// A word that is no level would be taken for the name of a part, and silence all others.
+fn is_log_level(text: &str) -> bool {
+    let level = |word: &str| word.contains('=') || word.trim().parse::<LevelFilter>().is_ok();
+    text.split(',').all(level) && EnvFilter::try_new(text).is_ok()
+}
+
+/// One line, whatever the reader of TOML says.
+fn not_toml(text: &str, error: &toml::de::Error) -> Error {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+    let reason = error.message().replace('\n', ", ");
+    invalid("--config")
+        .value(format!("line {line}: {reason}"))
+        .limit("a TOML file")
 }
 
 fn unknown(name: &str) -> Error {

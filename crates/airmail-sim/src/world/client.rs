@@ -295,12 +295,11 @@ impl Client {
     /// beyond what can be known here.
     pub(super) fn has_everything(&self, ledger: &Ledger) -> bool {
         self.watches.iter().all(|(key, watch)| {
-            let end = ledger.last_acked(watch.log);
             let next = self
                 .core
                 .position(*key)
                 .and_then(|position| position.logs.first().copied());
-            next.is_some_and(|log| log.next > end)
+            next.is_some_and(|log| watch.is_done(log.next, ledger))
         })
     }
 

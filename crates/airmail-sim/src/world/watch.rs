@@ -65,6 +65,16 @@ impl Watch {
         Some(first.max(self.begun.unwrap_or(first)))
     }
 
+    /// Whether it has been told of all that is acknowledged, when it stands at `next`. One that
+    /// begins at a time may wait, where the clock was set back, before what is not its own.
+    pub(super) fn is_done(&self, next: Sequence, ledger: &Ledger) -> bool {
+        let mut left = ledger.acked(self.log, next, Sequence::MAX);
+        match self.from {
+            From::Time(_) => left.all(|(_, _, entry)| entry.topic != self.topic),
+            _ => next > ledger.last_acked(self.log),
+        }
+    }
+
     /// Messages have come. `check` says whether they may.
     pub(super) fn messages(
         &mut self,

@@ -2,6 +2,7 @@
 //!
 //! Exit code 0: sound. 1: damage was found, or the directory cannot be read. 2: wrong usage.
 
+use super::lines::printed;
 use airmail_log::disk::DataDir;
 use airmail_log::journal::{CheckReport, Problem, check};
 use anyhow::Context as _;
@@ -40,7 +41,8 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         true => format!("{:#}\n", as_json(&shards, sound)),
         false => as_table(&shards, sound),
     };
-    std::io::stdout().write_all(text.as_bytes())?;
+    let written = std::io::stdout().write_all(text.as_bytes());
+    printed(written.map_err(anyhow::Error::from))?;
     Ok(match sound {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,

@@ -1,6 +1,7 @@
 //! `airmail context`: several nodes' addresses under names, in `contexts.toml` among the user's
 //! settings.
 
+use super::lines::printed;
 use crate::cli::{ClientOptions, UsageError};
 use crate::environment::Environment;
 use anyhow::Context as _;
@@ -80,7 +81,11 @@ impl Book {
         };
         match fs::read_to_string(&path) {
             Ok(text) => {
-                toml::from_str(&text).with_context(|| format!("reading {}", path.display()))
+                // In one line: the reader's own text draws a picture.
+                let wrong = |error: toml::de::Error| error.message().replace('\n', ", ");
+                toml::from_str(&text).map_err(|error| {
+                    anyhow::anyhow!("reading {}: {}", path.display(), wrong(error))
+                })
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Book::default()),
             Err(error) => Err(error).with_context(|| format!("reading {}", path.display())),
@@ -107,7 +112,10 @@ impl Book {
     /// # Errors
     /// Wrong usage, if there is none.
     pub fn get(&self, name: &str) -> anyhow::Result<Entry> {
-        let known = || self.contexts.keys().cloned().collect::<Vec<_>>().join(", ");
+        let known = || match self.contexts.is_empty() {
+            true => "none".to_owned(),
+            false => self.contexts.keys().cloned().collect::<Vec<_>>().join(", "),
+        };
         let entry = self.contexts.get(name).cloned();
         let unknown = || UsageError(format!("no context is named {name} (known: {})", known()));
         Ok(entry.ok_or_else(unknown)?)
@@ -150,7 +158,7 @@ pub async fn run(args: ContextArgs, options: &ClientOptions) -> anyhow::Result<E
             book.current.take_if(|current| *current == name);
             book.save(environment)?;
         }
-        Action::List => list(&book)?,
+        Action::List => printed(list(&book))?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,7 @@
 //! `airmail history`: prints a topic's stored messages, and ends.
 
 use super::instant::Instant;
-use super::lines::{Lines, is_closed, tell_gap};
+use super::lines::{Lines, printed, tell_gap};
 use super::target::Target;
 use crate::cli::{ClientOptions, UsageError};
 use airmail_client::{History, Item};
@@ -51,11 +51,8 @@ pub async fn run(args: HistoryArgs, options: &ClientOptions) -> anyhow::Result<E
     }
     let mut history = request.open()?;
     let mut lines = Lines::new(args.json);
-    let printed = print(&mut history, &mut lines).await;
-    match printed.and_then(|()| Ok(lines.flush()?)) {
-        Err(error) if is_closed(&error) => {}
-        result => result?,
-    }
+    let done = print(&mut history, &mut lines).await;
+    printed(done.and_then(|()| Ok(lines.flush()?)))?;
     client.close().await?;
     Ok(ExitCode::SUCCESS)
 }

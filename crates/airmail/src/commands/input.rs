@@ -3,6 +3,7 @@
 //! Reading blocks, so it has a thread of its own, which the process does not wait for. Few chunks
 //! wait: when nobody takes them, nothing more is read.
 
+use airmail_model::{Error, ErrorCode};
 use bytes::Bytes;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use tokio::sync::mpsc;
@@ -19,11 +20,11 @@ pub const MESSAGE_BYTES_MAX: u64 = 64 << 20;
 /// Standard input holds more than one message can.
 #[must_use]
 pub fn too_long() -> io::Error {
-    let limit = MESSAGE_BYTES_MAX >> 20;
-    io::Error::new(
-        ErrorKind::InvalidData,
-        format!("a message has at most {limit} MiB"),
-    )
+    let error = Error::new(ErrorCode::MessageTooLarge)
+        .field("standard input")
+        .value(format!("more than {MESSAGE_BYTES_MAX} bytes"))
+        .limit(format!("{MESSAGE_BYTES_MAX} bytes"));
+    io::Error::new(ErrorKind::InvalidData, error)
 }
 
 /// Some lines, without their ends.

@@ -130,9 +130,18 @@ pub fn tell_gap(gap: &Gap) {
     }
 }
 
-/// Whoever read our output has had enough: the command ends well.
-#[must_use]
-pub fn is_closed(error: &anyhow::Error) -> bool {
-    let of = |error: &io::Error| error.kind() == ErrorKind::BrokenPipe;
-    error.downcast_ref::<io::Error>().is_some_and(of)
+/// How a command that prints ends: well if whoever read its output has had enough; if standard
+/// output cannot be written, the error says so.
+///
+/// # Errors
+/// Any other than that the output was closed.
+pub fn printed(result: anyhow::Result<()>) -> anyhow::Result<()> {
+    let Err(error) = result else {
+        return Ok(());
+    };
+    match error.downcast_ref::<io::Error>() {
+        Some(failed) if failed.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Some(_) => Err(error.context("writing standard output")),
+        None => Err(error),
+    }
 }

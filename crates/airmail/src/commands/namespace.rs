@@ -1,7 +1,8 @@
 //! `airmail namespace`: creates, lists, shows, changes and deletes namespaces.
 
+use super::lines::printed;
 use super::target::Target;
-use crate::cli::ClientOptions;
+use crate::cli::{ClientOptions, UsageError};
 use crate::config::quantity::{ByteSize, Span};
 use airmail_client::Client;
 use airmail_model::{Durability, Namespace, Retention};
@@ -78,7 +79,7 @@ pub struct Settings {
     #[arg(long, value_name = "LEVEL", value_parser = durability)]
     pub durability: Option<Durability>,
     /// How many logs the topics are spread over
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub logs: Option<u16>,
 }
 
@@ -106,6 +107,13 @@ fn durability(text: &str) -> Result<Durability, String> {
 }
 
 impl Settings {
+    fn is_empty(&self) -> bool {
+        self.retention.is_none()
+            && self.retention_bytes.is_none()
+            && self.durability.is_none()
+            && self.logs.is_none()
+    }
+
     /// The retention asked for, on the ground of what there is; `None`: nothing about it was.
     fn retention(&self, present: Retention) -> Option<Retention> {
         if self.retention.is_none() && self.retention_bytes.is_none() {
@@ -173,8 +181,14 @@ fn show(namespace: &Namespace, json: bool) -> anyhow::Result<()> {
 /// No node answers, or it refuses.
 pub async fn run(args: NamespaceArgs, options: &ClientOptions) -> anyhow::Result<ExitCode> {
     let target = Target::resolve(options, None)?;
+    if let Action::Update { settings, .. } = &args.action
+        && settings.is_empty()
+    {
+        let flags = "--retention, --retention-bytes, --durability, --logs";
+        return Err(UsageError(format!("namespace update: nothing to change: {flags}")).into());
+    }
     let client = target.client().connect().await?;
-    act(args.action, &client).await?;
+    printed(act(args.action, &client).await)?;
     client.close().await?;
     Ok(ExitCode::SUCCESS)
 }

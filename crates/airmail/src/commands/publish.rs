@@ -12,7 +12,9 @@ use airmail_model::{Limits, TopicName};
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::io::{IsTerminal as _, Read as _};
+use std::os::unix::ffi::OsStringExt as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -25,7 +27,7 @@ pub struct PublishArgs {
     /// The topic; with --lines, {} in it stands for the line's first word
     pub topic: String,
     /// The message [default: standard input, all of it]
-    pub payload: Option<String>,
+    pub payload: Option<OsString>,
     /// The namespace [default: the context's, or `default`]
     #[arg(long, value_name = "NS")]
     pub namespace: Option<String>,
@@ -36,8 +38,15 @@ pub struct PublishArgs {
     #[arg(long, conflicts_with = "payload")]
     pub lines: bool,
     /// How long a message may take to be stored, lost connections included
-    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = timeout)]
     pub timeout: Duration,
+}
+
+fn timeout(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(Duration::ZERO) => Err("expected more than 0, such as 30s".into()),
+        parsed => parsed.map_err(|error| error.to_string()),
+    }
 }
 
 fn attribute(text: &str) -> Result<(String, AttributeValue), String> {
@@ -82,7 +91,7 @@ pub async fn run(args: PublishArgs, options: &ClientOptions) -> anyhow::Result<E
 
 async fn publish_one(args: PublishArgs, client: &Client) -> anyhow::Result<()> {
     let payload = match args.payload {
-        Some(payload) => payload.into_bytes(),
+        Some(payload) => payload.into_vec(),
         None => {
             let mut all = Vec::new();
             let mut input = std::io::stdin().lock().take(MESSAGE_BYTES_MAX + 1);

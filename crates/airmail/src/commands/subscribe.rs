@@ -1,7 +1,7 @@
 //! `airmail sub`: prints a topic's messages as they come.
 
 use super::instant::Instant;
-use super::lines::{Lines, is_closed, tell_gap};
+use super::lines::{Lines, printed, tell_gap};
 use super::target::Target;
 use crate::cli::ClientOptions;
 use airmail_client::{Client, Item, Start, Subscription};
@@ -37,14 +37,11 @@ pub async fn run(args: SubscribeArgs, options: &ClientOptions) -> anyhow::Result
     let start = args.from.map_or(Start::Latest, Instant::start);
     let mut subscription = client.subscribe(&args.topic).from(start).open().await?;
     let mut lines = Lines::new(args.json);
-    let printed = tokio::select! {
-        printed = print(&mut subscription, &mut lines, args.count) => printed,
+    let done = tokio::select! {
+        done = print(&mut subscription, &mut lines, args.count) => done,
         interrupted = tokio::signal::ctrl_c() => Ok(interrupted?),
     };
-    match printed.and_then(|()| Ok(lines.flush()?)) {
-        Err(error) if is_closed(&error) => {}
-        result => result?,
-    }
+    printed(done.and_then(|()| Ok(lines.flush()?)))?;
     client.close().await?;
     Ok(ExitCode::SUCCESS)
 }

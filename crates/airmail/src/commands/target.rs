@@ -6,6 +6,10 @@
 use super::context::{Book, Entry};
 use crate::cli::{ClientOptions, UsageError};
 use airmail_client::{Client, ClientBuilder, DEFAULT_URL};
+use std::time::Duration;
+
+/// How long a command looks for a node: somebody sits and waits.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The namespace where nothing names one.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -41,6 +45,7 @@ impl Target {
         Client::builder()
             .url(&self.url)
             .namespace(&self.namespace)
+            .connect_timeout(CONNECT_TIMEOUT)
             .name(concat!("airmail-cli/", env!("CARGO_PKG_VERSION")))
     }
 }

@@ -1,6 +1,6 @@
 //! `airmail topics`: the topics that hold messages.
 
-use super::lines::is_closed;
+use super::lines::printed;
 use super::target::Target;
 use crate::cli::ClientOptions;
 use airmail_client::Topics;
@@ -45,10 +45,7 @@ pub async fn run(args: TopicsArgs, options: &ClientOptions) -> anyhow::Result<Ex
     let target = Target::resolve(options, args.namespace.as_deref())?;
     let client = target.client().connect().await?;
     let topics = client.topics().prefix(&args.prefix);
-    match print(topics, &args, &target.namespace).await {
-        Err(error) if is_closed(&error) => {}
-        result => result?,
-    }
+    printed(print(topics, &args, &target.namespace).await)?;
     client.close().await?;
     Ok(ExitCode::SUCCESS)
 }
@@ -67,7 +64,7 @@ async fn print(mut topics: Topics, args: &TopicsArgs, namespace: &str) -> anyhow
                 topic: &topic.name,
                 last_sequence: topic.last.0,
             };
-            serde_json::to_writer(&mut out, &line)?;
+            serde_json::to_writer(&mut out, &line).map_err(io::Error::from)?;
             writeln!(out)?;
         } else {
             writeln!(out, "{}", topic.name)?;

@@ -9,6 +9,7 @@
 use super::link::Link;
 use airmail_broker::SessionId;
 use airmail_model::frame::Reply;
+use airmail_model::limits::CREDIT_BYTES_MAX;
 use airmail_model::{Error, ErrorCode};
 use airmail_proto::v1;
 use std::collections::VecDeque;
@@ -21,8 +22,9 @@ use tokio::sync::Notify;
 const ROOM_ITEMS: usize = 16 << 10;
 /// Items beyond which the stream is given up.
 const ITEMS_MAX: usize = 1 << 20;
-/// Bytes of deliveries beyond which the stream is given up: no client can use so much credit.
-const BYTES_MAX: usize = 256 << 20;
+/// Bytes of deliveries beyond which the stream is given up. Only a client that grants again what it
+/// has not taken gets there: a stream holds no more credit than [`CREDIT_BYTES_MAX`].
+const BYTES_MAX: usize = 2 * CREDIT_BYTES_MAX as usize;
 
 /// One thing to be sent.
 #[derive(Debug)]
@@ -84,10 +86,15 @@ impl Outbox {
             state.queue.push_back(item);
         }
         if state.queue.len() > ITEMS_MAX || state.bytes > BYTES_MAX {
-            let error = Error::new(ErrorCode::Overloaded)
-                .field("stream")
-                .value(format!("{} answers not taken", state.queue.len()))
-                .limit(ITEMS_MAX);
+            let (value, limit) = match state.bytes > BYTES_MAX {
+                true => (format!("{} bytes not taken", state.bytes), BYTES_MAX),
+                false => (
+                    format!("{} answers not taken", state.queue.len()),
+                    ITEMS_MAX,
+                ),
+            };
+            let error = Error::new(ErrorCode::Overloaded);
+            let error = error.field("stream").value(value).limit(limit);
             state.queue.clear();
             state.bytes = 0;
             state.end = Some(Err(error));

@@ -146,6 +146,7 @@ fn routes(services: &Services, config: &Config) -> (Routes, HealthReporter) {
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(airmail_proto::FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(airmail_proto::ERROR_DETAILS_DESCRIPTOR_SET)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     match (reflection().build_v1(), reflection().build_v1alpha()) {

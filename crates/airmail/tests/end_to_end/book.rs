@@ -68,8 +68,9 @@ fn run_page(page: &Path, steps: &[Step]) {
     let tools = scale::tools();
     for step in steps {
         if step.command.starts_with("grpcurl") && !tools.join("grpcurl").exists() {
+            // What follows on the page may show what it has done.
             scale::not_run("grpcurl is not there");
-            continue;
+            break;
         }
         // One shell for each command; variables that one sets are there for the next.
         let script = format!(

@@ -185,3 +185,124 @@ fn the_start_says_what_to_try() {
         node.said().contains("airmail sub") && node.said().contains("airmail pub")
     });
 }
+
+#[test]
+fn whoever_reads_no_further_is_no_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let node = Node::start(directory.path());
+    let lines = "a line of some length\n".repeat(20_000);
+    let publish = &mut node.airmail(&["pub", "t", "--lines"]);
+    node::run(publish, lines.as_bytes()).ok();
+    let data = directory.path().to_str().unwrap();
+    for arguments in [
+        &["history", "t"][..],
+        &["history", "t", "--json"],
+        &["sub", "t", "--from", "earliest"],
+        &["topics"],
+        &["topics", "--json"],
+        &["namespace", "list"],
+        &["check", data],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = node.airmail(arguments);
+        command.stdout(writer).stderr(std::process::Stdio::piped());
+        let child = command.spawn().unwrap();
+        drop(command);
+        let done = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success(), "{arguments:?}: {said}");
+        assert!(!said.contains("pipe"), "{arguments:?}: {said}");
+    }
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+    let mut history = node.airmail(&["history", "t"]);
+    let done = history.stdout(full.unwrap()).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert!(said.contains("writing standard output: "), "{said}");
+}
+
+#[test]
+fn what_would_do_nothing_or_wait_for_ever_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let node = Node::start(directory.path());
+    let refused = |arguments: &[&str], words: &[&str]| {
+        let said = node.run(arguments).failed(2);
+        for word in words {
+            assert!(said.contains(word), "{arguments:?}: no {word} in: {said}");
+        }
+    };
+    refused(
+        &["namespace", "create", "n", "--logs", "0"],
+        &["--logs", "0", "1.."],
+    );
+    refused(
+        &["namespace", "update", "default"],
+        &["nothing to change", "--retention"],
+    );
+    refused(
+        &["pub", "t", "x", "--timeout", "0s"],
+        &["--timeout", "more than 0"],
+    );
+    let update = node.run(&["namespace", "update", "default", "--logs", "7"]);
+    let said = update.failed(1);
+    assert!(said.contains("(logs: 7, limit: 1)"), "{said}");
+    // An empty name is the default namespace, everywhere.
+    node.run(&["pub", "t", "x", "--namespace", ""]).ok();
+    assert_eq!(node.run(&["history", "t", "--namespace", ""]).ok(), "x\n");
+    assert_eq!(node.run(&["history", "t"]).ok(), "x\n");
+}
+
+#[test]
+fn another_port_than_the_nodes_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let node = Node::start(directory.path());
+    let mut topics = airmail();
+    topics.args(["topics", "--url", &format!("airmail://{}", node.http)]);
+    let said = node::run(&mut topics, b"").failed(1);
+    assert!(said.starts_with("airmail: PROTOCOL_UNSUPPORTED"), "{said}");
+    assert!(said.contains("gRPC port"), "{said}");
+}
+
+#[test]
+fn a_payload_may_be_any_bytes() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let directory = tempfile::tempdir().unwrap();
+    let node = Node::start(directory.path());
+    let mut publish = node.airmail(&["pub", "a topic, ünï → 🚀"]);
+    publish.arg(std::ffi::OsStr::from_bytes(b"\xff\xfe"));
+    node::run(&mut publish, b"").ok();
+    node.run(&["pub", "a topic, ünï → 🚀", ""]).ok();
+    let said = node.run(&["history", "a topic, ünï → 🚀", "--json"]).ok();
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].contains(r#""payload_base64":"//4=""#), "{said}");
+    assert!(lines[1].contains(r#""payload":"""#), "{said}");
+}
+
+#[test]
+fn a_wrong_file_of_settings_is_one_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("airmail.toml");
+    let said = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let mut serve = airmail();
+        serve
+            .args(["serve", "--print-config", "--config"])
+            .arg(&file);
+        node::run(&mut serve, b"").failed(2)
+    };
+    for (text, words) in [
+        ("[node]\nname = \n", &["--config", "line 2", "TOML"][..]),
+        (
+            "[limits]\ncredit_bytes = \"65MiB\"\n",
+            &["limits.credit_bytes", "64MiB"],
+        ),
+        ("[log]\nlevel = \"loud\"\n", &["log.level", "loud", "debug"]),
+    ] {
+        let said = said(text);
+        assert_eq!(said.lines().count(), 1, "{said}");
+        for word in words {
+            assert!(said.contains(word), "no {word} in: {said}");
+        }
+    }
+}

@@ -15,4 +15,5 @@ mod publish;
 mod services;
 mod stop;
 mod subscribe;
+mod table;
 mod vectors;

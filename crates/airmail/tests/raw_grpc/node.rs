@@ -302,6 +302,20 @@ pub(crate) fn batch_for(
     messages: &[(&str, &str)],
     producer: Option<(u64, u64)>,
 ) -> Checked<Batch> {
+    let producer = producer.map(|(id, sequence)| ProducerStamp {
+        id: ProducerId(id),
+        epoch: ProducerEpoch(0),
+        sequence: ProducerSequence(sequence),
+    });
+    batch_of(namespace, epoch, messages, producer)
+}
+
+pub(crate) fn batch_of(
+    namespace: NamespaceId,
+    epoch: MapEpoch,
+    messages: &[(&str, &str)],
+    producer: Option<ProducerStamp>,
+) -> Checked<Batch> {
     let mut encoder = BatchEncoder::new(namespace);
     for (topic, payload) in messages {
         let topic = TopicName::new(topic, &Limits::DEFAULT).unwrap();
@@ -315,11 +329,7 @@ pub(crate) fn batch_for(
             index: LogIndex(0),
         },
         epoch,
-        producer: producer.map(|(id, sequence)| ProducerStamp {
-            id: ProducerId(id),
-            epoch: ProducerEpoch(0),
-            sequence: ProducerSequence(sequence),
-        }),
+        producer,
         producer_time: 0,
     })
 }

@@ -60,9 +60,12 @@ async fn reflection_lists_the_services_and_their_files() {
     ] {
         assert!(names.contains(&name), "{names:?}");
     }
-    let symbol = "airmail.v1.Airmail.Publish".to_owned();
-    let found = ask(MessageRequest::FileContainingSymbol(symbol)).await;
-    assert!(matches!(found, MessageResponse::FileDescriptorResponse(_)));
+    for symbol in ["airmail.v1.Airmail.Publish", "google.rpc.ErrorInfo"] {
+        let symbol = MessageRequest::FileContainingSymbol(symbol.to_owned());
+        let found = ask(symbol).await;
+        let file = matches!(found, MessageResponse::FileDescriptorResponse(_));
+        assert!(file, "{found:?}");
+    }
     node.stop().await;
 }
 

@@ -154,3 +154,32 @@ async fn a_client_that_counts_its_credit_is_sent_no_more_than_it_granted() {
     assert_eq!(subscriber.messages(4).await.len(), 4);
     node.stop().await;
 }
+
+#[tokio::test]
+async fn a_stream_that_is_not_read_does_not_stop_the_others_of_its_connection() {
+    let node = Node::in_memory().await;
+    let (mut stuck, mut live) = (node.subscriber().await, node.subscriber().await);
+    for subscriber in [&mut stuck, &mut live] {
+        subscriber.greet().await;
+        // The same number on both: each stream has its own.
+        subscriber.add(0, "t", At::Latest(true)).await;
+        subscriber.state().await;
+    }
+    let payload = "x".repeat(100 << 10);
+    for n in 0..60 {
+        let payload = format!("{n}/{payload}");
+        node.publish_one("t", &payload).await.unwrap();
+        assert_eq!(&*live.messages(1).await[0].payload, payload.as_bytes());
+    }
+    let later = stuck.messages(60).await;
+    let number = |payload: &[u8]| {
+        String::from_utf8_lossy(payload)
+            .split('/')
+            .next()
+            .map(str::to_owned)
+    };
+    for (n, message) in later.iter().enumerate() {
+        assert_eq!(number(&message.payload), Some(n.to_string()));
+    }
+    node.stop().await;
+}

@@ -1,7 +1,7 @@
 //! Lost connections, nodes that stop and come back, several addresses.
 
 use crate::node::{Cutter, Node, PATIENCE, Wire, message, numbers, stored, take};
-use airmail_client::{Client, ErrorCode, Start};
+use airmail_client::{Client, ErrorCode, Standing, Start};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -130,6 +130,65 @@ async fn the_second_address_serves_when_the_first_does_not() {
     let client = Client::connect(&url).await.unwrap();
     client.publish("t", "x").await.unwrap();
     assert_eq!(stored(&client, "t").await, ["x"]);
+    client.close().await.unwrap();
+    node.stop().await;
+}
+
+/// Takes connections, and never says anything on them.
+fn mute() -> std::net::TcpListener {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap()
+}
+
+#[tokio::test]
+async fn one_that_takes_connections_and_never_answers_is_given_up_in_time() {
+    let mute = mute();
+    let address = mute.local_addr().unwrap();
+    let builder = Client::builder()
+        .url(format!("airmail://{address}"))
+        .connect_timeout(Duration::from_millis(300));
+    let connected = tokio::time::timeout(Duration::from_secs(9), builder.connect());
+    let error = connected.await.expect("given up").unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Disconnected);
+    assert!(error.found().starts_with(&address.to_string()), "{error}");
+}
+
+#[tokio::test]
+async fn the_second_address_serves_when_the_first_never_answers() {
+    let (mute, node) = (mute(), Node::in_memory().await);
+    let mute = mute.local_addr().unwrap();
+    let builder = Client::builder()
+        .url(format!("airmail://{mute},{}", node.address))
+        .connect_timeout(Duration::from_secs(5));
+    let client = builder.connect().await.unwrap();
+    client.publish("t", "x").await.unwrap();
+    assert_eq!(stored(&client, "t").await, ["x"]);
+    client.close().await.unwrap();
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_subscription_says_that_it_looks_for_a_node_and_when_it_has_one_again() {
+    let data = tempfile::tempdir().unwrap();
+    let node = Node::on(data.path(), "127.0.0.1:0").await;
+    let address = node.address.to_string();
+    let client = node.client().await;
+    let mut subscription = client.subscribe("t").open().await.unwrap();
+    assert_eq!(subscription.standing(), Standing::Live);
+    node.stop().await;
+    while subscription.standing() != Standing::Connecting {
+        let moment = Duration::from_millis(10);
+        let next = tokio::time::timeout(moment, subscription.next()).await;
+        assert!(next.is_err(), "a lost connection is no item: {next:?}");
+    }
+    let builder = Client::builder()
+        .url(format!("airmail://{address}"))
+        .connect_timeout(Duration::from_millis(300));
+    let error = builder.connect().await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Disconnected, "a new one is told");
+    let node = Node::on(data.path(), &address).await;
+    client.publish("t", "0").await.unwrap();
+    assert_eq!(take(&mut subscription, 1).await, numbers(0..1));
+    assert_ne!(subscription.standing(), Standing::Connecting);
     client.close().await.unwrap();
     node.stop().await;
 }

@@ -22,11 +22,20 @@ pub(crate) struct Node {
 impl Node {
     /// A node whose data is gone with it.
     pub(crate) async fn in_memory() -> Node {
+        Node::seeded(7).await
+    }
+
+    /// Another, whose logs have the same names and another life.
+    pub(crate) async fn reborn_in_memory() -> Node {
+        Node::seeded(8).await
+    }
+
+    async fn seeded(seed: u64) -> Node {
         let config = Config {
             log_url: "memory:".into(),
             ..Config::default()
         };
-        Node::with(config, "127.0.0.1:0").await
+        Node::with(config, "127.0.0.1:0", seed).await
     }
 
     /// A node on a disk.
@@ -35,16 +44,16 @@ impl Node {
             data: data.to_owned(),
             ..Config::default()
         };
-        Node::with(config, address).await
+        Node::with(config, address, 7).await
     }
 
-    async fn with(config: Config, address: &str) -> Node {
+    async fn with(config: Config, address: &str, seed: u64) -> Node {
         let running = start(NodeOptions {
             config,
             listener: TcpListener::bind(address).unwrap(),
             http: None,
             clock: Arc::new(SystemClock::new()),
-            seed: 7,
+            seed,
             shutdown: CancellationToken::new(),
         });
         let running = running.await.unwrap();

@@ -1,7 +1,9 @@
 //! Subscriptions and history.
 
-use crate::node::{Node, message, numbers, stored, take, text};
-use airmail_client::{AttributeValue, Client, ErrorCode, Item, Position, Standing, Start, Until};
+use crate::node::{Node, PATIENCE, message, numbers, stored, take, text};
+use airmail_client::{
+    AttributeValue, Client, ErrorCode, Gap, GapReason, Item, Position, Standing, Start, Until,
+};
 use airmail_model::Sequence;
 use std::time::Duration;
 
@@ -159,6 +161,83 @@ async fn asking_for_the_next_can_be_given_up_at_any_moment() {
     }
     payloads.extend(take(&mut subscription, 300 - payloads.len()).await);
     assert_eq!(payloads, numbers(0..300));
+    client.close().await.unwrap();
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn each_of_many_short_subscriptions_to_one_topic_gets_what_is_its_own() {
+    let node = Node::in_memory().await;
+    let client = node.client().await;
+    let mut all = client.subscribe("t").open().await.unwrap();
+    let mut left = None;
+    for n in 0..100 {
+        let mut latest = client.subscribe("t").open().await.unwrap();
+        // The one before is given up unread, or in the middle of its answer.
+        drop(left.take());
+        client.publish("t", n.to_string()).await.unwrap();
+        assert_eq!(take(&mut latest, 1).await, numbers(n..n + 1));
+        left = Some(
+            client
+                .subscribe("t")
+                .from(Start::Earliest)
+                .open()
+                .await
+                .unwrap(),
+        );
+        if let (Some(whole), true) = (&mut left, n % 10 == 0) {
+            assert_eq!(take(whole, n + 1).await, numbers(0..n + 1));
+        }
+    }
+    assert_eq!(take(&mut all, 100).await, numbers(0..100));
+    client.close().await.unwrap();
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_position_was_owed_by_a_log_that_is_gone_is_told_as_lost() {
+    let node = Node::in_memory().await;
+    let client = node.client().await;
+    for n in 0..3 {
+        client.publish("t", n.to_string()).await.unwrap();
+    }
+    let mut subscription = client
+        .subscribe("t")
+        .from(Start::Earliest)
+        .open()
+        .await
+        .unwrap();
+    take(&mut subscription, 2).await;
+    let position = subscription.position().unwrap();
+    client.close().await.unwrap();
+    node.stop().await;
+    let node = Node::reborn_in_memory().await;
+    let client = node.client().await;
+    client.publish("t", "new").await.unwrap();
+    let start = Start::Position(position);
+    let mut subscription = client.subscribe("t").from(start).open().await.unwrap();
+    // Asked for again and again without patience: neither gap nor message goes missing.
+    let mut items = Vec::new();
+    let all = async {
+        while items.len() < 2 {
+            let patience = Duration::from_micros(50);
+            if let Ok(item) = tokio::time::timeout(patience, subscription.next()).await {
+                items.push(item.unwrap().unwrap());
+            }
+        }
+    };
+    let all = tokio::time::timeout(PATIENCE, all).await;
+    assert!(all.is_ok(), "only {items:?}");
+    let lost = Gap {
+        first: Sequence(3),
+        last: Sequence::MAX,
+        reason: GapReason::Loss,
+    };
+    assert_eq!(items[0], Item::Gap(lost));
+    let Item::Message(message) = &items[1] else {
+        panic!("{items:?}");
+    };
+    assert_eq!(text(&message.payload), "new");
     client.close().await.unwrap();
     node.stop().await;
 }

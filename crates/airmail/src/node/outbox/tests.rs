@@ -1,7 +1,10 @@
 use super::super::clock::SystemClock;
 use super::*;
-use airmail_model::frame::{Channel, GapReason, RequestId};
-use airmail_model::{Limits, LogId, Sequence};
+use airmail_model::batch::BatchTarget;
+use airmail_model::frame::{Channel, Delivered, GapReason, RequestId};
+use airmail_model::{
+    AppendTime, BatchEncoder, Limits, LogId, MapEpoch, Message, Sequence, TopicName,
+};
 use std::future::Future as _;
 use std::pin::pin;
 use tokio_util::sync::CancellationToken;
@@ -106,6 +109,40 @@ fn a_client_that_takes_nothing_is_given_up_at_the_bound() {
     };
     assert_eq!(error.code(), ErrorCode::Overloaded);
     assert_eq!(error.expected(), ITEMS_MAX.to_string());
+}
+
+#[test]
+fn a_client_that_grants_what_it_has_not_taken_is_cut_off_at_a_bound_of_bytes() {
+    let mut encoder = BatchEncoder::new(LogId::SYSTEM.namespace);
+    let topic = TopicName::new("t", &Limits::DEFAULT).unwrap();
+    let message = Message::new(topic, vec![0; 1 << 20]);
+    encoder.push(&message, 0, &Limits::DEFAULT).unwrap();
+    let batch = encoder.finish(&BatchTarget {
+        log: LogId::SYSTEM,
+        epoch: MapEpoch(1),
+        producer: None,
+        producer_time: 0,
+    });
+    let (outbox, _) = outbox();
+    let mut pushed = 0;
+    while !outbox.lock().queue.is_empty() || pushed == 0 {
+        pushed += batch.bytes().len();
+        outbox.push(Outgoing::Reply(Reply::Delivery {
+            channel: Channel::Live,
+            log: LogId::SYSTEM,
+            previous: Sequence(0),
+            last: Sequence(1),
+            base: Sequence(1),
+            appended: AppendTime(0),
+            body: Delivered::Whole(batch.clone()),
+        }));
+    }
+    assert!(pushed > BYTES_MAX && pushed - batch.bytes().len() <= BYTES_MAX);
+    let Some(Err(error)) = take(&outbox) else {
+        panic!("an error expected");
+    };
+    assert_eq!(error.code(), ErrorCode::Overloaded);
+    assert_eq!(error.expected(), BYTES_MAX.to_string());
 }
 
 #[test]
