@@ -187,7 +187,8 @@ impl History {
             limit: self.left.unwrap_or(0),
             batches: true,
         };
-        match node.airmail().history(request).await {
+        let mut airmail = node.airmail();
+        match self.shared.first_answer(airmail.history(request)).await {
             Ok(answer) => {
                 self.stream = Some((node, answer.into_inner()));
                 Ok(())

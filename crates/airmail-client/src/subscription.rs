@@ -14,6 +14,7 @@ use crate::core::{Arrived, Backoff, Event, Subscriber, SubscriberOutput, Subscri
 use crate::publisher::topic_name;
 use crate::received::{Item, Names, Received};
 use airmail_model::frame::{Start, State};
+use airmail_model::position::LogPosition;
 use airmail_model::{Error, ErrorCode, LogMap, MapEpoch, Mono, NamespaceId, Position};
 use airmail_proto::hello::Welcome;
 use link::{Happening, Link};
@@ -157,29 +158,30 @@ impl Subscription {
     #[must_use]
     pub fn position(&self) -> Option<Position> {
         // What has arrived and was not given yet is still to come.
-        let waiting = self.messages.front().map(|message| {
-            let mut position = message.position();
-            for log in &mut position.logs {
-                log.next = message.sequence;
-            }
-            position
-        });
-        let arrived = || {
-            self.events.iter().find_map(|event| match event {
-                Event::Messages(arrived) => self.names.received(arrived).next(),
-                _ => None,
-            })
-        };
-        waiting
-            .or_else(|| {
-                let message = arrived()?;
-                let mut position = message.position();
-                for log in &mut position.logs {
-                    log.next = message.sequence;
-                }
-                Some(position)
-            })
+        let given = self.messages.front().map(before);
+        given
+            .or_else(|| self.events.iter().find_map(|event| self.start_of(event)))
             .or_else(|| self.core.position(self.key?))
+    }
+
+    /// The position before what an event is for the user; `None` where it is nothing.
+    fn start_of(&self, event: &Event) -> Option<Position> {
+        match event {
+            Event::Messages(arrived) => {
+                let first = self.names.received(arrived).next()?;
+                Some(before(&first))
+            }
+            Event::Gap(gap) => Some(Position {
+                namespace: gap.log.namespace,
+                epoch: self.names.epoch,
+                logs: vec![LogPosition {
+                    log: gap.log,
+                    incarnation: gap.incarnation,
+                    next: gap.extent.first,
+                }],
+            }),
+            Event::Status(_) => None,
+        }
     }
 
     /// How it stands with a node.
@@ -310,6 +312,15 @@ impl Subscription {
         self.ended = true;
         Err(error)
     }
+}
+
+/// Where to go on so that this message comes again.
+fn before(message: &Received) -> Position {
+    let mut position = message.position();
+    for log in &mut position.logs {
+        log.next = message.sequence;
+    }
+    position
 }
 
 fn not_found(namespace: &str) -> Error {

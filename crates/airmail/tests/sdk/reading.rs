@@ -214,8 +214,10 @@ async fn what_a_position_was_owed_by_a_log_that_is_gone_is_told_as_lost() {
     let node = Node::reborn_in_memory().await;
     let client = node.client().await;
     client.publish("t", "new").await.unwrap();
-    let start = Start::Position(position);
+    let start = Start::Position(position.clone());
     let mut subscription = client.subscribe("t").from(start).open().await.unwrap();
+    let before = subscription.position();
+    assert_eq!(before, Some(position), "the gap has not been given yet");
     // Asked for again and again without patience: neither gap nor message goes missing.
     let mut items = Vec::new();
     let all = async {
