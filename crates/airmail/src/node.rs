@@ -18,11 +18,13 @@ pub mod storage;
 mod turns;
 
 use crate::config::Config;
+use airmail_broker::{Admission, AllowAll, Authorizer};
 use airmail_model::{Durability, Error};
 use clock::Clock;
 use link::Link;
 use metrics::Metrics;
 use shard_thread::ShardThread;
+use std::fmt;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -37,11 +39,37 @@ const READY_STEP: Duration = Duration::from_millis(2);
 /// How long a stop waits for HTTP requests under way.
 const HTTP_PATIENCE: Duration = Duration::from_secs(1);
 
+/// Who answers the two questions that every action passes.
+pub struct Access {
+    /// Whether a principal may do it.
+    pub authorizer: Box<dyn Authorizer>,
+    /// Whether there is room for it now.
+    pub admission: Box<dyn Admission>,
+}
+
+impl Default for Access {
+    /// Everyone may do everything, at any time.
+    fn default() -> Access {
+        Access {
+            authorizer: Box::new(AllowAll),
+            admission: Box::new(AllowAll),
+        }
+    }
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Access").finish_non_exhaustive()
+    }
+}
+
 /// Everything that a node is given.
 #[derive(Debug)]
 pub struct NodeOptions {
     /// Its settings. Addresses in them are not looked at: listeners are given.
     pub config: Config,
+    /// Who may do what, and when.
+    pub access: Access,
     /// Where clients connect (gRPC).
     pub listener: TcpListener,
     /// Where health and metrics are served; `None`: nowhere.
@@ -153,6 +181,7 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
     )?;
     let shard = ShardThread {
         config: options.config,
+        access: options.access,
         listener: options.listener,
         clock: options.clock,
         seed: options.seed,

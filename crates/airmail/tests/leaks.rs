@@ -26,6 +26,7 @@ fn held() -> (usize, usize) {
 async fn live(data: &Path) {
     let listen = || TcpListener::bind("127.0.0.1:0").unwrap();
     let options = NodeOptions {
+        access: airmail::node::Access::default(),
         config: Config {
             data: data.to_owned(),
             ..Config::default()

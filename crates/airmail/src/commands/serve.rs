@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::environment::Environment;
 use crate::node::clock::SystemClock;
 use crate::node::storage::StorageUrl;
-use crate::node::{self, NodeOptions, Running};
+use crate::node::{self, Access, NodeOptions, Running};
 use airmail_model::{Durability, Error};
 use anyhow::Context as _;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
@@ -118,6 +118,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let shutdown = CancellationToken::new();
     let mut signals = Signals::new()?;
     let options = NodeOptions {
+        access: Access::default(),
         config: config.clone(),
         listener,
         http: Some(http),

@@ -5,7 +5,6 @@
 //! when what they sent is answered, the storage writes its last checkpoint. Each half has half of
 //! `node.stop_timeout`; what does not end in it is abandoned, and the log says so.
 
-use super::READY_STEP;
 use super::clock::Clock;
 use super::link::{Link, ToShard};
 use super::listener::Connections;
@@ -13,9 +12,10 @@ use super::metrics::Metrics;
 use super::service::Services;
 use super::storage::NodeStorage;
 use super::turns::Turns;
+use super::{Access, READY_STEP};
 use crate::config::Config;
+use airmail_broker::Node;
 use airmail_broker::config::{FirstNamespace, ShardConfig};
-use airmail_broker::{AllowAll, Node};
 use airmail_proto::v1::admin_server::AdminServer;
 use airmail_proto::v1::airmail_server::AirmailServer;
 use std::net::TcpListener;
@@ -30,6 +30,7 @@ use tonic_health::server::HealthReporter;
 /// What goes to the shard's thread.
 pub(super) struct ShardThread {
     pub(super) config: Config,
+    pub(super) access: Access,
     pub(super) listener: TcpListener,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) seed: u64,
@@ -81,8 +82,8 @@ impl ShardThread {
         let node = Node::new(
             shard_config,
             self.storage,
-            Box::new(AllowAll),
-            Box::new(AllowAll),
+            self.access.authorizer,
+            self.access.admission,
             self.clock.now(),
         );
         let turns = Turns::new(node, self.link, self.receiver, self.clock);

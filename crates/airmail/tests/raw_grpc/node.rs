@@ -51,6 +51,7 @@ impl Node {
 
     pub(crate) async fn with(config: Config) -> Node {
         let options = NodeOptions {
+            access: airmail::node::Access::default(),
             config,
             listener: TcpListener::bind("127.0.0.1:0").unwrap(),
             http: Some(TcpListener::bind("127.0.0.1:0").unwrap()),

@@ -1,5 +1,5 @@
 //! The table of errors, whole: each is provoked by a test that is named here, from the command
-//! line, the SDK, a raw stream, or through the broker's places for what decides and stores.
+//! line, the SDK or a raw stream, some of them through the node's places for who decides.
 
 use crate::node::{DEFAULT, Node, batch_of, message};
 use airmail_model::batch::ProducerStamp;
@@ -21,15 +21,22 @@ use Proof::{Reserved, Test};
 
 const RAW: &str = "airmail/tests/raw_grpc/errors.rs";
 const TABLE: &str = "airmail/tests/raw_grpc/table.rs";
-const BROKER: &str = "airmail-broker/tests/broker/publishing.rs";
+const REFUSALS: &str = "airmail/tests/sdk/refusals.rs";
 
 const BAD_MESSAGE: Proof = Test(RAW, "a_bad_message_names_what_is_wrong_with_it");
 const BAD_NAMESPACE: Proof = Test(RAW, "namespaces_say_what_is_wrong_with_them");
 const BAD_SUBSCRIPTION: Proof = Test(RAW, "a_bad_subscription_fails_alone");
 const OUT_OF_ORDER: Proof = Test(RAW, "an_out_of_order_producer_is_told_what_was_expected");
 const OTHER_NAMESPACE: Proof = Test(RAW, "a_batch_for_another_namespace_is_refused");
-const STORAGE: Proof = Test(BROKER, "each_refusal_of_the_storage_is_told_with_its_facts");
-const AUTHORIZER: Proof = Test(BROKER, "the_authorizer_is_asked_before_anything_is_done");
+const PASSING: Proof = Test(REFUSALS, "what_may_pass_is_tried_again_and_stored_once");
+const UNKNOWN: Proof = Test(
+    REFUSALS,
+    "an_unknown_outcome_is_told_and_the_next_message_is_stored",
+);
+const AUTHORIZER: Proof = Test(
+    REFUSALS,
+    "who_may_not_publish_is_told_and_the_connection_goes_on",
+);
 
 /// The compiler asks for a line for each new error.
 fn proof(code: ErrorCode) -> Proof {
@@ -57,8 +64,9 @@ fn proof(code: ErrorCode) -> Proof {
             RAW,
             "a_stale_map_is_refused_with_the_new_one_and_the_stream_goes_on",
         ),
-        // Nothing seals a log until a namespace's map can change.
-        ErrorCode::LogSealed | ErrorCode::StorageFailed | ErrorCode::OutcomeUnknown => STORAGE,
+        // Nothing seals a log until a namespace's map can change: the node's admission says it here.
+        ErrorCode::LogSealed | ErrorCode::StorageFailed | ErrorCode::Overloaded => PASSING,
+        ErrorCode::OutcomeUnknown => UNKNOWN,
         ErrorCode::OutOfOrder | ErrorCode::UnknownProducer => OUT_OF_ORDER,
         ErrorCode::ProducerFenced => Test(TABLE, "an_older_epoch_of_a_producer_is_fenced"),
         ErrorCode::StorageFull => Test(
@@ -70,10 +78,6 @@ fn proof(code: ErrorCode) -> Proof {
         ErrorCode::Unimplemented => Test(RAW, "what_is_reserved_is_unimplemented_by_name"),
         // Everyone may do everything until authentication is built: its place refuses here.
         ErrorCode::Unauthenticated | ErrorCode::PermissionDenied => AUTHORIZER,
-        ErrorCode::Overloaded => Test(
-            BROKER,
-            "what_waits_for_admission_keeps_its_order_and_its_bound",
-        ),
         ErrorCode::ShuttingDown => Test(
             "airmail/tests/raw_grpc/stop.rs",
             "streams_are_told_that_the_node_is_stopping",

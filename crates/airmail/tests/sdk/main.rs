@@ -7,3 +7,4 @@ mod connections;
 mod node;
 mod publishing;
 mod reading;
+mod refusals;

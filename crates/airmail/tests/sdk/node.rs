@@ -2,7 +2,7 @@
 
 use airmail::config::Config;
 use airmail::node::clock::SystemClock;
-use airmail::node::{NodeOptions, Running, start};
+use airmail::node::{Access, NodeOptions, Running, start};
 use airmail_client::{Client, Item, Message, Subscription};
 use airmail_model::{Limits, TopicName};
 use std::net::{SocketAddr, TcpListener};
@@ -35,7 +35,16 @@ impl Node {
             log_url: "memory:".into(),
             ..Config::default()
         };
-        Node::with(config, "127.0.0.1:0", seed).await
+        Node::with(config, Access::default(), "127.0.0.1:0", seed).await
+    }
+
+    /// One in memory that asks `access`.
+    pub(crate) async fn guarded(access: Access) -> Node {
+        let config = Config {
+            log_url: "memory:".into(),
+            ..Config::default()
+        };
+        Node::with(config, access, "127.0.0.1:0", 7).await
     }
 
     /// A node on a disk.
@@ -44,12 +53,13 @@ impl Node {
             data: data.to_owned(),
             ..Config::default()
         };
-        Node::with(config, address, 7).await
+        Node::with(config, Access::default(), address, 7).await
     }
 
-    async fn with(config: Config, address: &str, seed: u64) -> Node {
+    async fn with(config: Config, access: Access, address: &str, seed: u64) -> Node {
         let running = start(NodeOptions {
             config,
+            access,
             listener: TcpListener::bind(address).unwrap(),
             http: None,
             clock: Arc::new(SystemClock::new()),

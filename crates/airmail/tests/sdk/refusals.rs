@@ -1,0 +1,119 @@
+//! What those who decide can say of a publish, as a user of the SDK meets it: the error with its
+//! facts, the next message stored, nothing stored that was refused.
+
+use crate::node::Node;
+use airmail::node::Access;
+use airmail_broker::{Action, Admission, Admit, Authorizer, Cost, Principal};
+use airmail_client::{Client, Error, ErrorCode, Item, Start};
+use airmail_model::Now;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Refuses one publish, with the error that it is given.
+#[derive(Clone, Default)]
+struct Once(Arc<Mutex<Option<Error>>>);
+
+impl Once {
+    fn refuse(&self, code: ErrorCode) {
+        let error = Error::new(code).field("topic").value("t").limit("not now");
+        let error = error.retry_after(Duration::from_millis(5));
+        *self.0.lock().unwrap() = Some(error);
+    }
+}
+
+impl Authorizer for Once {
+    fn authorize(&mut self, _: &Principal, action: Action) -> Result<(), Error> {
+        let publish = matches!(action, Action::Publish(_));
+        let refusal = publish.then(|| self.0.lock().unwrap().take());
+        refusal.flatten().map_or(Ok(()), Err)
+    }
+}
+
+impl Admission for Once {
+    fn admit(&mut self, _: Now, _: &Principal, cost: Cost) -> Admit {
+        let publish = cost.bytes > 0;
+        let refusal = publish.then(|| self.0.lock().unwrap().take());
+        refusal.flatten().map_or(Admit::Go, Admit::Refuse)
+    }
+}
+
+async fn payloads(client: &Client) -> Vec<String> {
+    let mut past = client.history("t").since(Start::Earliest).open().unwrap();
+    let mut all = Vec::new();
+    while let Some(item) = past.next().await.unwrap() {
+        if let Item::Message(message) = item {
+            all.push(String::from_utf8_lossy(&message.payload).into_owned());
+        }
+    }
+    all
+}
+
+#[tokio::test]
+async fn who_may_not_publish_is_told_and_the_connection_goes_on() {
+    let authorizer = Once::default();
+    let node = Node::guarded(Access {
+        authorizer: Box::new(authorizer.clone()),
+        ..Access::default()
+    });
+    let node = node.await;
+    let client = node.client().await;
+    for code in [ErrorCode::PermissionDenied, ErrorCode::Unauthenticated] {
+        authorizer.refuse(code);
+        let error = client.publish("t", "refused").await.unwrap_err();
+        assert_eq!(error.code(), code);
+        let facts = (error.field_name(), error.found(), error.expected());
+        assert_eq!(facts, ("topic", "t", "not now"));
+        client.publish("t", code.name()).await.unwrap();
+    }
+    let stored = ["PERMISSION_DENIED", "UNAUTHENTICATED"];
+    assert_eq!(payloads(&client).await, stored);
+    client.close().await.unwrap();
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn what_may_pass_is_tried_again_and_stored_once() {
+    let admission = Once::default();
+    let node = Node::guarded(Access {
+        admission: Box::new(admission.clone()),
+        ..Access::default()
+    });
+    let node = node.await;
+    let client = node.client().await;
+    let passing = [
+        ErrorCode::Overloaded,
+        ErrorCode::StorageFailed,
+        ErrorCode::StorageFull,
+        ErrorCode::LogSealed,
+    ];
+    for code in passing {
+        admission.refuse(code);
+        client.publish("t", code.name()).await.unwrap();
+        assert!(
+            admission.0.lock().unwrap().is_none(),
+            "{code:?} was not met"
+        );
+    }
+    let stored: Vec<&str> = passing.iter().map(|code| code.name()).collect();
+    assert_eq!(payloads(&client).await, stored);
+    client.close().await.unwrap();
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn an_unknown_outcome_is_told_and_the_next_message_is_stored() {
+    let admission = Once::default();
+    let node = Node::guarded(Access {
+        admission: Box::new(admission.clone()),
+        ..Access::default()
+    });
+    let node = node.await;
+    let client = node.client().await;
+    admission.refuse(ErrorCode::OutcomeUnknown);
+    let error = client.publish("t", "first").await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::OutcomeUnknown);
+    client.publish("t", "second").await.unwrap();
+    assert_eq!(payloads(&client).await, ["second"]);
+    client.close().await.unwrap();
+    node.stop().await;
+}
