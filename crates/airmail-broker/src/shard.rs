@@ -200,7 +200,7 @@ impl Shard {
                     self.caravan_tail(now, caravan, last.plus(1), out);
                 }
             }
-            Completion::Ended { r, why } => self.reader_ended(now, r, why.as_ref(), out),
+            Completion::Ended { r, .. } => self.reader_ended(now, r, out),
             Completion::Opened { t, bounds } => match self.calls.answered(t) {
                 Some(Call::OpenSystem) => self.system_opened(bounds, out),
                 Some(Call::Open(log)) => self.log_opened(now, log, bounds, out),

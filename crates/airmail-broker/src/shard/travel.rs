@@ -6,7 +6,7 @@ use crate::calls::Owner;
 use crate::input::{Effects, StorageCall};
 use crate::keys::{CaravanKey, LateKey};
 use crate::places::Places;
-use airmail_log::{GapWhy, ReaderId, Refusal, Stored};
+use airmail_log::{GapWhy, ReaderId, Stored};
 use airmail_model::frame::{Channel, Delivered, GapReason, Reply};
 use airmail_model::{Extent, Now, Sequence};
 use smallvec::SmallVec;
@@ -208,18 +208,11 @@ impl Shard {
     }
 
     /// A reader has ended, which the shard did not ask for: the storage has failed it.
-    pub(super) fn reader_ended(
-        &mut self,
-        now: Now,
-        r: ReaderId,
-        why: Option<&Refusal>,
-        out: &mut Effects,
-    ) {
+    pub(super) fn reader_ended(&mut self, now: Now, r: ReaderId, out: &mut Effects) {
         let Some(owner) = self.calls.owner(r) else {
             return;
         };
         self.calls.give_up(r);
-        let _ = why;
         match owner {
             Owner::System => self.namespaces.reader = None,
             Owner::Room(log) => self.logs[log].room.failed = true,

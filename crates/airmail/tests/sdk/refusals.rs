@@ -37,6 +37,17 @@ impl Admission for Once {
     }
 }
 
+async fn guarded(access: Access) -> (Node, Client) {
+    let node = Node::guarded(access).await;
+    let client = node.client().await;
+    (node, client)
+}
+
+async fn end(node: Node, client: Client) {
+    client.close().await.unwrap();
+    node.stop().await;
+}
+
 async fn payloads(client: &Client) -> Vec<String> {
     let mut past = client.history("t").since(Start::Earliest).open().unwrap();
     let mut all = Vec::new();
@@ -51,12 +62,11 @@ async fn payloads(client: &Client) -> Vec<String> {
 #[tokio::test]
 async fn who_may_not_publish_is_told_and_the_connection_goes_on() {
     let authorizer = Once::default();
-    let node = Node::guarded(Access {
+    let (node, client) = guarded(Access {
         authorizer: Box::new(authorizer.clone()),
         ..Access::default()
-    });
-    let node = node.await;
-    let client = node.client().await;
+    })
+    .await;
     for code in [ErrorCode::PermissionDenied, ErrorCode::Unauthenticated] {
         authorizer.refuse(code);
         let error = client.publish("t", "refused").await.unwrap_err();
@@ -67,19 +77,17 @@ async fn who_may_not_publish_is_told_and_the_connection_goes_on() {
     }
     let stored = ["PERMISSION_DENIED", "UNAUTHENTICATED"];
     assert_eq!(payloads(&client).await, stored);
-    client.close().await.unwrap();
-    node.stop().await;
+    end(node, client).await;
 }
 
 #[tokio::test]
 async fn what_may_pass_is_tried_again_and_stored_once() {
     let admission = Once::default();
-    let node = Node::guarded(Access {
+    let (node, client) = guarded(Access {
         admission: Box::new(admission.clone()),
         ..Access::default()
-    });
-    let node = node.await;
-    let client = node.client().await;
+    })
+    .await;
     let passing = [
         ErrorCode::Overloaded,
         ErrorCode::StorageFailed,
@@ -96,24 +104,21 @@ async fn what_may_pass_is_tried_again_and_stored_once() {
     }
     let stored: Vec<&str> = passing.iter().map(|code| code.name()).collect();
     assert_eq!(payloads(&client).await, stored);
-    client.close().await.unwrap();
-    node.stop().await;
+    end(node, client).await;
 }
 
 #[tokio::test]
 async fn an_unknown_outcome_is_told_and_the_next_message_is_stored() {
     let admission = Once::default();
-    let node = Node::guarded(Access {
+    let (node, client) = guarded(Access {
         admission: Box::new(admission.clone()),
         ..Access::default()
-    });
-    let node = node.await;
-    let client = node.client().await;
+    })
+    .await;
     admission.refuse(ErrorCode::OutcomeUnknown);
     let error = client.publish("t", "first").await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::OutcomeUnknown);
     client.publish("t", "second").await.unwrap();
     assert_eq!(payloads(&client).await, ["second"]);
-    client.close().await.unwrap();
-    node.stop().await;
+    end(node, client).await;
 }
