@@ -34,7 +34,7 @@ async fn main() -> Result<(), Error> {
         match subscription.next().await? {
             Some(Item::Message(message)) => {
                 let text = String::from_utf8_lossy(&message.payload);
-                println!("received {} {} {text}", message.sequence, message.topic);
+                println!("received {} {} {text}", message.sequence, message.topic());
             }
             Some(Item::Gap(gap)) => println!("missed {} to {}", gap.first, gap.last),
             None => break,

@@ -3,13 +3,21 @@
 #![no_main]
 
 use airmail_model::Position;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| {
-    let Ok(text) = std::str::from_utf8(data) else {
-        return;
-    };
+fn check(text: &str) {
     if let Ok(position) = text.parse::<Position>() {
         assert_eq!(position.to_string(), text);
     }
+}
+
+fuzz_target!(|data: &[u8]| {
+    if let Ok(text) = std::str::from_utf8(data) {
+        check(text);
+    }
+    // The bytes of one, with the checksum that they would need.
+    let sealed = [data, &crc32c::crc32c(data).to_le_bytes()].concat();
+    check(&format!("pos1-{}", URL_SAFE_NO_PAD.encode(sealed)));
 });

@@ -1,6 +1,10 @@
 //! Puts a batch's checksums right, so that a fuzzer gets past them.
 
-/// The bytes with length and checksums as they would have to be, if there are any places for them.
+/// Set in a byte that readers ignore, it leaves the hashes of topics as they are.
+const KEEP_HASHES: u8 = 0x80;
+
+/// The bytes with length, hashes and checksums as they would have to be, if there are any places
+/// for them.
 pub fn seal(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = bytes.to_vec();
     let u32_at = |bytes: &[u8], at: usize| {
@@ -14,6 +18,9 @@ pub fn seal(bytes: &[u8]) -> Option<Vec<u8>> {
     let records = u32_at(&bytes, 20)? & 0xffff;
     if bodies > bytes.len() {
         return None;
+    }
+    if bytes[11] & KEEP_HASHES == 0 {
+        hash_topics(&mut bytes);
     }
     let mut start = 0;
     for record in (0..records).map(|n| bodies.checked_sub((records - n) * 20)) {
@@ -31,4 +38,25 @@ pub fn seal(bytes: &[u8]) -> Option<Vec<u8>> {
     let crc = crc32c::crc32c(bytes.get(8..bodies)?);
     bytes[4..8].copy_from_slice(&crc.to_le_bytes());
     Some(bytes)
+}
+
+/// Gives each name that is where it can be the hash that it would need.
+fn hash_topics(bytes: &mut [u8]) {
+    let u16_at =
+        |bytes: &[u8], at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+    let (topics, table) = (u16_at(bytes, 22), 66 + u16_at(bytes, 64));
+    let seed = u32::from_le_bytes([bytes[32], bytes[33], bytes[34], bytes[35]]);
+    let names = table + topics * 20;
+    let mut start = 0;
+    for entry in (table..names).step_by(20) {
+        let Some(end) = bytes.get(entry + 16..entry + 20) else {
+            return;
+        };
+        let end = u32::from_le_bytes([end[0], end[1], end[2], end[3]]) as usize;
+        if let Some(name) = bytes.get(names..).and_then(|names| names.get(start..end)) {
+            let hash = xxhash_rust::xxh3::xxh3_128_with_seed(name, seed.into());
+            bytes[entry..entry + 16].copy_from_slice(&hash.to_le_bytes());
+        }
+        start = end;
+    }
 }

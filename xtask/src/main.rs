@@ -1,7 +1,10 @@
 //! Airmail's workshop: one entry for whoever builds it, and for continuous integration.
 //!
 //! `verify` looks at everything and changes nothing; `fix` mends what a machine can mend; `test`
-//! brings the tools that the tests use and runs them all; `tidy` is the house rules alone.
+//! brings the tools that the tests use and runs them all; `tidy` is the house rules alone; `prove`
+//! kills, fills and damages a real node as often as one asks; `rivals` measures it beside others;
+//! `fuzz` gives decoders and cores bytes
+//! that nobody meant.
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -11,7 +14,10 @@
 )]
 
 mod fix;
+mod fuzz;
 mod process;
+mod prove;
+mod rivals;
 mod test;
 mod tidy;
 mod tools;
@@ -35,8 +41,14 @@ enum Task {
     Fix,
     /// Bring the tools that tests use, then run all tests.
     Test(test::Options),
+    /// Build the fuzz targets and give each a number of inputs; the canary must be found.
+    Fuzz(fuzz::Options),
     /// Check the house rules only.
     Tidy,
+    /// Measure Airmail beside other systems, which are fetched, started and stopped.
+    Rivals(rivals::Options),
+    /// Hurt the real binary, or watch it for long, as often as one asks.
+    Prove(prove::Options),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -44,6 +56,9 @@ fn main() -> anyhow::Result<()> {
         Task::Verify(options) => verify::run(&options),
         Task::Fix => fix::run(),
         Task::Test(options) => test::run(&options),
+        Task::Fuzz(options) => fuzz::run(&options),
         Task::Tidy => tidy::run(),
+        Task::Rivals(options) => rivals::run(&options),
+        Task::Prove(options) => prove::run(&options),
     }
 }

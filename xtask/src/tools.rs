@@ -18,6 +18,7 @@ use crate::workspace;
 
 /// Pinned, so that a test that fails does so for what we changed.
 const GRPCURL: &str = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3";
+const NATS_SERVER: &str = "github.com/nats-io/nats-server/v2@v2.15.2";
 const PYTHON_PACKAGES: [&str; 2] = ["grpcio>=1.60,<2", "grpcio-reflection>=1.60,<2"];
 
 /// The directory that tests find their tools in: `python/bin/python`, `bin/grpcurl`.
@@ -92,4 +93,19 @@ fn bring_grpcurl(directory: &Path) -> anyhow::Result<()> {
             .args(["install", GRPCURL])
             .env("GOBIN", directory),
     )
+}
+
+/// Brings the NATS server, for comparisons only: no test wants it. Where it is then.
+pub(crate) fn bring_nats(directory: &Path) -> anyhow::Result<PathBuf> {
+    let program = directory.join("nats-server");
+    if !process::succeeds(&program, &["--version"]) {
+        fs::create_dir_all(directory)?;
+        process::run(
+            Command::new("go")
+                .args(["install", NATS_SERVER])
+                .env("GOBIN", directory),
+        )
+        .context("Go is needed to build it")?;
+    }
+    Ok(program)
 }

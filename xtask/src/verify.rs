@@ -25,6 +25,18 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         "warnings",
     ];
     process::run(&mut cargo(&clippy))?;
+    let rivals = [
+        "clippy",
+        "--package=airmail",
+        "--package=airmail-bench",
+        "--features=airmail/rivals",
+        "--all-targets",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    process::run(&mut cargo(&rivals))?;
     let doc = ["doc", "--workspace", "--no-deps", "--locked", "--quiet"];
     process::run(cargo(&doc).env("RUSTDOCFLAGS", "-D warnings"))?;
     if process::succeeds("c++", &["--version"]) {

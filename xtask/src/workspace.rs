@@ -5,11 +5,27 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
+use crate::process::{self, cargo};
+
 /// The workspace's root.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .unwrap_or(Path::new("."))
+}
+
+/// Where cargo puts what it builds, by its own account.
+pub(crate) fn target_directory() -> anyhow::Result<PathBuf> {
+    let ask = [
+        "metadata",
+        "--no-deps",
+        "--offline",
+        "--format-version",
+        "1",
+    ];
+    let told: serde_json::Value = serde_json::from_str(&process::output(&mut cargo(&ask))?)?;
+    let path = told.get("target_directory").and_then(|path| path.as_str());
+    Ok(path.context("cargo does not say where it builds")?.into())
 }
 
 /// A file of the workspace, by its path from the root, with `/` between.

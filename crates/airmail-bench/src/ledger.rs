@@ -3,6 +3,13 @@
 //! A publisher's messages on a topic are numbered, so what is missing, doubled or late is seen at
 //! once. Between publishers no order is known in advance, but all subscribers must see the same one:
 //! each account holds a hash of the order, and those of one topic must agree.
+//!
+//! A message that is the next one costs a comparison; only what comes out of turn is looked up, among
+//! the ranges that are missing so far.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 
 use crate::stamp::Stamp;
 
@@ -16,7 +23,7 @@ pub struct Ledger {
 }
 
 /// The figures that accounts add up to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Messages that came for the first time.
     pub delivered: u64,
@@ -28,12 +35,13 @@ pub struct Tally {
     pub strange: u64,
 }
 
+/// What came of one publisher.
 #[derive(Clone, Debug, Default)]
 struct Seen {
-    /// One bit for each message, by its index within (publisher, topic).
-    bits: Vec<u64>,
     /// One more than the highest index that came.
     next: u64,
+    /// What did not come below it: first index of each range, and the one behind its last.
+    missing: BTreeMap<u64, u64>,
 }
 
 impl Ledger {
@@ -50,19 +58,31 @@ impl Ledger {
 
     /// Enters a message. True if it came for the first time.
     pub fn enter(&mut self, stamp: &Stamp) -> bool {
-        let index = stamp.number / self.topics;
+        let alone = self.publishers.len() == 1;
         let Some(seen) = self.publishers.get_mut(stamp.publisher as usize) else {
             self.tally.strange += 1;
             return false;
         };
-        if !seen.mark(index) {
+        let index = if self.topics == 1 {
+            stamp.number
+        } else {
+            stamp.number / self.topics
+        };
+        if index == seen.next {
+            seen.next += 1;
+        } else if index > seen.next {
+            seen.missing.insert(seen.next, index);
+            seen.next = index + 1;
+        } else if seen.find(index) {
+            self.tally.reordered += 1;
+        } else {
             self.tally.duplicates += 1;
             return false;
         }
         self.tally.delivered += 1;
-        self.tally.reordered += u64::from(index < seen.next);
-        seen.next = seen.next.max(index + 1);
-        for word in [u64::from(stamp.publisher), stamp.number] {
+        // The numbers of one publisher have but one order, which has just been looked at.
+        if !alone {
+            let word = stamp.number ^ (u64::from(stamp.publisher) << 48);
             self.order = (self.order ^ word)
                 .wrapping_mul(0x0000_0100_0000_01b3)
                 .rotate_left(17);
@@ -79,6 +99,20 @@ impl Ledger {
     #[must_use]
     pub fn tally(&self) -> Tally {
         self.tally
+    }
+
+    /// Messages that did not come although a later one of their publisher did.
+    #[must_use]
+    pub fn holes(&self) -> u64 {
+        let ranges = self.publishers.iter().flat_map(|seen| &seen.missing);
+        ranges.map(|(first, end)| end - first).sum()
+    }
+
+    /// Holds nothing that came before the first message against the sender: for who joins late.
+    pub fn forgive_the_past(&mut self) {
+        for seen in &mut self.publishers {
+            seen.missing.remove(&0);
+        }
     }
 
     /// A number that is the same for two subscribers who saw the same messages in the same order.
@@ -99,24 +133,33 @@ impl Tally {
 }
 
 impl Seen {
-    /// Notes an index; false if it was noted before.
-    fn mark(&mut self, index: u64) -> bool {
-        let (word, bit) = ((index / 64) as usize, 1u64 << (index % 64));
-        if word >= self.bits.len() {
-            self.bits.resize(word + 1, 0);
+    /// Takes an index from what is missing; false if it is not.
+    fn find(&mut self, index: u64) -> bool {
+        let Some((&first, &end)) = self.missing.range(..=index).next_back() else {
+            return false;
+        };
+        if index >= end {
+            return false;
         }
-        let new = self.bits[word] & bit == 0;
-        self.bits[word] |= bit;
-        new
+        self.missing.remove(&first);
+        if first < index {
+            self.missing.insert(first, index);
+        }
+        if index + 1 < end {
+            self.missing.insert(index + 1, end);
+        }
+        true
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     fn enter(numbers: &[u64]) -> Ledger {
-        let mut ledger = Ledger::new(1, 2);
+        let mut ledger = Ledger::new(2, 2);
         for number in numbers {
             ledger.enter(&Stamp {
                 run: 0,
@@ -131,39 +174,11 @@ mod tests {
     #[test]
     fn messages_in_order_are_delivered() {
         let tally = enter(&[0, 2, 4]).tally();
-        assert_eq!(
-            tally,
-            Tally {
-                delivered: 3,
-                ..Tally::default()
-            }
-        );
-    }
-
-    #[test]
-    fn a_message_that_comes_again_is_a_duplicate() {
-        let tally = enter(&[0, 2, 0]).tally();
-        assert_eq!(
-            tally,
-            Tally {
-                delivered: 2,
-                duplicates: 1,
-                ..Tally::default()
-            }
-        );
-    }
-
-    #[test]
-    fn a_message_that_comes_late_is_reordered() {
-        let tally = enter(&[0, 4, 2]).tally();
-        assert_eq!(
-            tally,
-            Tally {
-                delivered: 3,
-                reordered: 1,
-                ..Tally::default()
-            }
-        );
+        let all = Tally {
+            delivered: 3,
+            ..Tally::default()
+        };
+        assert_eq!(tally, all);
     }
 
     #[test]
@@ -182,5 +197,35 @@ mod tests {
             sent_us: 0
         }));
         assert_eq!(ledger.tally().strange, 1);
+    }
+
+    #[test]
+    fn who_joins_late_misses_nothing() {
+        let mut ledger = enter(&[10, 12, 16]);
+        assert_eq!(ledger.holes(), 6);
+        ledger.forgive_the_past();
+        assert_eq!(ledger.holes(), 1);
+    }
+
+    proptest! {
+        /// The same figures as from a set of all that came.
+        #[test]
+        fn an_account_agrees_with_a_set(indexes in prop::collection::vec(0u64..40, 0..120)) {
+            let numbers: Vec<u64> = indexes.iter().map(|index| index * 2).collect();
+            let ledger = enter(&numbers);
+            let (mut seen, mut expected) = (BTreeSet::new(), Tally::default());
+            for index in &indexes {
+                let late = seen.last().is_some_and(|last| index < last);
+                if seen.insert(*index) {
+                    expected.delivered += 1;
+                    expected.reordered += u64::from(late);
+                } else {
+                    expected.duplicates += 1;
+                }
+            }
+            prop_assert_eq!(ledger.tally(), expected);
+            let below = seen.last().map_or(0, |last| last + 1);
+            prop_assert_eq!(ledger.holes(), below - seen.len() as u64);
+        }
     }
 }

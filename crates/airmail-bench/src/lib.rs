@@ -1,25 +1,40 @@
-//! Workloads against a running node, and what they measured.
+//! Workloads against a running node or one of its rivals, and what they measured.
 //!
 //! A measurement that does not count what is lost measures nothing: every message says who sent it,
 //! which it is and when, and a [`ledger`] of each subscriber finds what is missing, doubled or out of
 //! order. The rate and the latencies of a run that lost something are not a result.
 //!
-//! - [`e2e`]: publishers and subscribers, from publish to delivery.
-//! - [`settings`], [`progress`], [`report`]: what was asked for, how far it is, what came out.
-//! - [`stamp`], [`ledger`], [`latency`], [`pace`]: one message's identity, the accounts, the times, and
-//!   the timetable.
+//! - [`run`]: publishers and subscribers, from publish to delivery.
+//! - [`system`], [`target`]: what is measured, through its own client, and how a URL names it.
+//! - [`settings`], [`progress`], [`part`], [`report`]: what was asked for, how far it is, what each
+//!   process found, what came out.
+//! - [`stamp`], [`chunk`], [`ledger`], [`latency`], [`pace`], [`clock`], [`process`]: one message's
+//!   identity, many messages in one buffer, the accounts, the times, the timetable, the clock, and what
+//!   a process uses.
+//! - [`csv`], [`html`]: a report for other programs, and for a browser.
+//! - [`disk`]: the disk alone, beside which a durable latency is to be seen.
 
 #![forbid(unsafe_code)]
 
-pub mod e2e;
+pub mod chunk;
+pub mod clock;
+pub mod csv;
+pub mod disk;
+pub mod html;
 pub mod latency;
 pub mod ledger;
 pub mod pace;
+pub mod part;
+pub mod process;
 pub mod progress;
 pub mod report;
+pub mod run;
 pub mod settings;
 pub mod stamp;
+pub mod system;
+pub mod target;
 
 pub use progress::Progress;
 pub use report::Report;
-pub use settings::Settings;
+pub use settings::{Settings, Workload};
+pub use target::Target;

@@ -28,9 +28,16 @@ impl Pace {
     /// When message `number` is due, in microseconds; nothing without a rate.
     #[must_use]
     pub fn due_us(&self, number: u64) -> Option<u64> {
-        let rate = u128::from(self.rate?);
-        let place = u128::from(number) * u128::from(self.publishers) + u128::from(self.publisher);
-        Some(self.start_us + u64::try_from(place * 1_000_000 / rate).unwrap_or(u64::MAX))
+        let rate = self.rate?;
+        let place = number
+            .saturating_mul(self.publishers.into())
+            .saturating_add(self.publisher.into());
+        let offset_us = match place.checked_mul(1_000_000) {
+            Some(micros) => micros / rate,
+            // Rounded to a second, after more messages than a run will have.
+            None => (place / rate).saturating_mul(1_000_000),
+        };
+        Some(self.start_us.saturating_add(offset_us))
     }
 }
 

@@ -1,12 +1,19 @@
-//! How far a run is, for whoever watches it.
+//! How far a run is, for whoever watches it and for its course over time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Counts that only rise while a run is under way.
+use crate::latency::Latencies;
+
+/// Histograms that subscribers enter times in, so that they seldom wait for one another.
+const LANES: usize = 4;
+
+/// Counts that only rise while a run is under way, and the latest times.
 #[derive(Debug, Default)]
 pub struct Progress {
     acknowledged: AtomicU64,
     delivered: AtomicU64,
+    latencies: [Mutex<Latencies>; LANES],
 }
 
 impl Progress {
@@ -22,11 +29,31 @@ impl Progress {
         self.delivered.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn acknowledge(&self) {
-        self.acknowledged.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn acknowledge(&self, count: u64) {
+        self.acknowledged.fetch_add(count, Ordering::Relaxed);
     }
 
-    pub(crate) fn deliver(&self) {
-        self.delivered.fetch_add(1, Ordering::Relaxed);
+    /// Enters what arrived at once: times, each with its count, and how many messages they are.
+    pub(crate) fn deliver(&self, lane: usize, times: &[(u64, u64)], messages: u64) {
+        self.delivered.fetch_add(messages, Ordering::Relaxed);
+        let mut latencies = lock(&self.latencies[lane % LANES]);
+        for (latency_us, count) in times {
+            latencies.record_many(*latency_us, *count);
+        }
     }
+
+    /// The times entered since this was last called.
+    pub(crate) fn take_latencies(&self) -> Latencies {
+        let mut taken = Latencies::new();
+        for lane in &self.latencies {
+            let mut latencies = lock(lane);
+            taken.add(&latencies);
+            latencies.clear();
+        }
+        taken
+    }
+}
+
+fn lock(latencies: &Mutex<Latencies>) -> MutexGuard<'_, Latencies> {
+    latencies.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,14 +1,39 @@
 //! What a run is asked to do.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::stamp::Stamp;
 
+/// What is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Workload {
+    /// Publishing only, to the ack.
+    Pub,
+    /// Receiving what others publish, or what is stored.
+    Sub,
+    /// From publish to delivery, as fast as there is room.
+    #[default]
+    E2e,
+    /// From publish to delivery, at a rate.
+    Latency,
+    /// From one publisher to many subscribers.
+    Fanout,
+}
+
 /// The settings of a run; a report repeats them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Messages to publish, by all publishers together. At least 1. Default 100,000.
-    pub messages: u64,
+    /// Which part of the way is measured. Default `e2e`.
+    pub workload: Workload,
+    /// Messages to publish, by all publishers together. At least 1. Absent: as many as
+    /// [`Settings::duration_ms`] has room for. Default 100,000.
+    pub messages: Option<u64>,
+    /// How long to publish, in milliseconds, warm-up included. Absent: until all are published.
+    pub duration_ms: Option<u64>,
+    /// What is not counted in rates and times at the beginning, in milliseconds; the messages count
+    /// all the same. Default 0.
+    pub warmup_ms: u64,
     /// Payload of each message, in bytes, at least [`Stamp::BYTES`]. Default 100.
     pub size: usize,
     /// Publishing clients, each with a connection of its own. At least 1. Default 1.
@@ -21,20 +46,40 @@ pub struct Settings {
     /// Messages per second, by all publishers together, whether or not the node keeps up. Absent: as
     /// fast as there is room.
     pub rate: Option<u64>,
+    /// Messages of each publisher that may wait for their acks, at least 1. Absent: what the
+    /// system's client takes.
+    pub in_flight: Option<u32>,
+    /// Each message is handed over, and its ack awaited, by itself, in a batch of its own. Default
+    /// false.
+    pub unbatched: bool,
+    /// Subscribers begin with what is stored. Default false.
+    pub from_earliest: bool,
+    /// Processes that publishers and subscribers are spread over. At least 1. Default 1.
+    pub processes: u32,
     /// Namespace of the topics. Default `default`.
     pub namespace: String,
+    /// What an ack promises: `fsync`, `os` or `memory`. Absent: whatever the namespace has.
+    pub durability: Option<String>,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
-            messages: 100_000,
+            workload: Workload::E2e,
+            messages: Some(100_000),
+            duration_ms: None,
+            warmup_ms: 0,
             size: 100,
             publishers: 1,
             subscribers: 1,
             topics: 1,
             rate: None,
+            in_flight: None,
+            unbatched: false,
+            from_earliest: false,
+            processes: 1,
             namespace: "default".to_owned(),
+            durability: None,
         }
     }
 }
@@ -43,7 +88,7 @@ impl Default for Settings {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{setting}: {value} is too small; at least {least}")]
 pub struct SettingTooSmall {
-    /// Which one, by its name here.
+    /// Which one, by its name on the command line.
     pub setting: &'static str,
     /// What it is.
     pub value: u64,
@@ -58,12 +103,19 @@ impl Settings {
     /// The first setting that is too small.
     pub fn check(&self) -> Result<(), SettingTooSmall> {
         let checks = [
-            ("messages", self.messages, 1),
+            ("messages", self.messages.unwrap_or(1), 1),
+            (
+                "duration",
+                self.duration_ms.unwrap_or(u64::MAX),
+                self.warmup_ms + 1,
+            ),
             ("size", self.size as u64, Stamp::BYTES as u64),
             ("publishers", self.publishers.into(), 1),
             ("subscribers", self.subscribers.into(), 1),
             ("topics", self.topics.into(), 1),
             ("rate", self.rate.unwrap_or(1), 1),
+            ("in-flight", self.in_flight.unwrap_or(1).into(), 1),
+            ("processes", self.processes.into(), 1),
         ];
         match checks.into_iter().find(|(_, value, least)| value < least) {
             Some((setting, value, least)) => Err(SettingTooSmall {
@@ -75,23 +127,33 @@ impl Settings {
         }
     }
 
-    /// How often a message is to be delivered, at all subscribers together.
+    /// Whether the run publishes.
     #[must_use]
-    pub fn deliveries(&self) -> u64 {
-        self.messages * u64::from(self.subscribers)
+    pub fn publishes(&self) -> bool {
+        self.workload != Workload::Sub
     }
 
-    /// How many of the messages `publisher` publishes: as even as can be.
+    /// Whether the run subscribes.
+    #[must_use]
+    pub fn subscribes(&self) -> bool {
+        self.workload != Workload::Pub
+    }
+
+    /// How often a message is to be delivered, at all subscribers together, if that is known.
+    #[must_use]
+    pub fn deliveries(&self) -> Option<u64> {
+        Some(self.messages? * u64::from(self.subscribers))
+    }
+
+    /// How many of the messages `publisher` publishes: as even as can be; without a number, as many
+    /// as there are.
     #[must_use]
     pub fn messages_of(&self, publisher: u32) -> u64 {
+        let Some(messages) = self.messages else {
+            return u64::MAX;
+        };
         let publishers = u64::from(self.publishers);
-        self.messages / publishers + u64::from(u64::from(publisher) < self.messages % publishers)
-    }
-
-    /// The topic of a publisher's message, by number.
-    #[must_use]
-    pub fn topic_of(&self, number: u64) -> u32 {
-        (number % u64::from(self.topics)) as u32
+        messages / publishers + u64::from(u64::from(publisher) < messages % publishers)
     }
 }
 
@@ -102,9 +164,8 @@ mod tests {
     #[test]
     fn all_messages_are_shared_out() {
         let settings = Settings {
-            messages: 103,
+            messages: Some(103),
             publishers: 4,
-            topics: 7,
             ..Settings::default()
         };
         let by_publisher: u64 = (0..4)
@@ -121,5 +182,15 @@ mod tests {
         };
         let refused = settings.check().unwrap_err();
         assert_eq!(refused.to_string(), "size: 8 is too small; at least 24");
+    }
+
+    #[test]
+    fn a_run_that_is_all_warm_up_is_refused() {
+        let settings = Settings {
+            duration_ms: Some(1000),
+            warmup_ms: 1000,
+            ..Settings::default()
+        };
+        assert_eq!(settings.check().unwrap_err().setting, "duration");
     }
 }

@@ -10,7 +10,7 @@ pub struct Stamp {
     pub publisher: u32,
     /// Which of the publisher's messages it is, from 0.
     pub number: u64,
-    /// When it was, or should have been, published: microseconds of the run's clock.
+    /// When it was, or should have been, published: microseconds of [`crate::clock`].
     pub sent_us: u64,
 }
 
@@ -18,17 +18,15 @@ impl Stamp {
     /// Bytes that a stamp takes.
     pub const BYTES: usize = 24;
 
-    /// A payload of `size` bytes that begins with this stamp. `size` below [`Stamp::BYTES`] counts
-    /// as that.
+    /// As it stands at the head of a payload.
     #[must_use]
-    pub fn payload(&self, size: usize) -> Vec<u8> {
-        let mut payload = Vec::with_capacity(size.max(Stamp::BYTES));
-        payload.extend_from_slice(&self.run.to_le_bytes());
-        payload.extend_from_slice(&self.publisher.to_le_bytes());
-        payload.extend_from_slice(&self.number.to_le_bytes());
-        payload.extend_from_slice(&self.sent_us.to_le_bytes());
-        payload.resize(size.max(Stamp::BYTES), b'.');
-        payload
+    pub fn bytes(&self) -> [u8; Stamp::BYTES] {
+        let mut bytes = [0; Stamp::BYTES];
+        bytes[..4].copy_from_slice(&self.run.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.publisher.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.number.to_le_bytes());
+        bytes[16..].copy_from_slice(&self.sent_us.to_le_bytes());
+        bytes
     }
 
     /// Reads the stamp of a payload; nothing if it is too short for one.
@@ -59,8 +57,8 @@ mod tests {
             number: 3,
             sent_us: 4,
         };
-        let payload = stamp.payload(100);
-        assert_eq!(payload.len(), 100);
+        let mut payload = stamp.bytes().to_vec();
+        payload.resize(100, b'.');
         assert_eq!(Stamp::read(&payload), Some(stamp));
         assert_eq!(Stamp::read(&payload[..23]), None);
     }

@@ -35,7 +35,7 @@ pub(crate) struct Caravan {
 impl Caravan {
     /// Those aboard for a topic, in order of key.
     pub(crate) fn aboard(&self, topic: TopicHash) -> impl Iterator<Item = LateKey> + '_ {
-        let stretch = (topic, LateKey::MIN)..=(topic, LateKey::NONE);
+        let stretch = (topic, LateKey::MIN)..=(topic, LateKey::MAX);
         self.members.range(stretch).map(|(_, late)| *late)
     }
 

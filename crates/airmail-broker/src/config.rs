@@ -35,6 +35,9 @@ pub struct ShardConfig {
     /// After how long a storage call that failed is tried again, and what a client is told to wait
     /// when the shard is busy. Default 1 s.
     pub retry_delay: Duration,
+    /// A planted bug.
+    #[cfg(feature = "sabotage")]
+    pub bug: Option<crate::sabotage::Bug>,
 }
 
 impl Default for ShardConfig {
@@ -53,6 +56,8 @@ impl Default for ShardConfig {
             commands: 256,
             listings: 64,
             retry_delay: Duration::from_secs(1),
+            #[cfg(feature = "sabotage")]
+            bug: None,
         }
     }
 }

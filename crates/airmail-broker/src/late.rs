@@ -127,7 +127,7 @@ impl LateTable {
         most: usize,
     ) -> impl Iterator<Item = LateKey> + '_ {
         let low = (log, from, LateKey::MIN);
-        let high = (log, to, LateKey::NONE);
+        let high = (log, to, LateKey::MAX);
         let stretch = self.by_place.range(low..=high);
         stretch.map(|(_, _, key)| *key).take(most)
     }

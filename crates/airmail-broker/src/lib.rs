@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+mod allowance;
 mod calls;
 mod caravan;
 pub mod catalog;
@@ -16,9 +17,12 @@ mod keys;
 mod late;
 mod log_head;
 pub mod node;
+mod numbers;
 mod places;
 mod refusal;
 mod room;
+#[cfg(feature = "sabotage")]
+pub mod sabotage;
 mod session;
 pub mod shard;
 pub mod stats;

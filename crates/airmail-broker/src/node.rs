@@ -10,6 +10,7 @@ use crate::shard::Shard;
 use airmail_log::{Completion, LogStorage};
 use airmail_model::frame::Reply;
 use airmail_model::{Error, Mono, Now};
+use std::time::Duration;
 
 /// Rounds between shard and storage in one turn, before the caller gets to send and receive.
 const ROUNDS: usize = 8;
@@ -61,6 +62,12 @@ impl<S: LogStorage> Node<S> {
     pub fn input(&mut self, now: Now, input: Input) {
         self.shard.step(now, input, &mut self.effects);
         self.pass_calls();
+    }
+
+    /// The thread that runs this node has worked for `time` since this was last said, on whatever.
+    /// See [`Shard::worked`].
+    pub fn worked(&mut self, time: Duration) {
+        self.shard.worked(time);
     }
 
     /// Does what is ready and moves what is to be sent to `out`. Returns when to take the next turn

@@ -8,11 +8,11 @@
 use crate::access::Principal;
 use crate::input::SessionId;
 use crate::keys::{LateKey, LogKey, SessionKey, SubKey};
+use crate::numbers::Numbers;
 use crate::subscription::Subscriptions;
 use airmail_model::frame::{DELIVERY_OVERHEAD_BYTES, RequestId, SubscriptionId};
 use airmail_model::limits::CREDIT_BYTES_MAX;
 use airmail_model::{Batch, Checked, Mono};
-use hashbrown::HashTable;
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -32,7 +32,7 @@ pub(crate) struct Session {
     /// Publishes that wait for admission.
     pub(crate) publishes: Publishes,
     credit: i64,
-    numbers: HashTable<SubKey>,
+    numbers: Numbers,
 }
 
 /// Publishes of one session that wait for admission, in order.
@@ -43,11 +43,6 @@ pub(crate) struct Publishes {
     pub(crate) bytes: usize,
     /// When the first may be tried again; there is one if the queue is not empty.
     pub(crate) wake: Mono,
-}
-
-/// Spreads dense numbers over the table.
-fn hash(id: SubscriptionId) -> u64 {
-    u64::from(id.0).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 impl Session {
@@ -80,22 +75,17 @@ impl Session {
 
     /// The subscription of a number.
     pub(crate) fn find(&self, subs: &Subscriptions, id: SubscriptionId) -> Option<SubKey> {
-        let found = self.numbers.find(hash(id), |key| subs[*key].id == id);
-        found.copied()
+        self.numbers.find(subs, id)
     }
 
     /// Takes over a subscription whose number is free.
     pub(crate) fn put(&mut self, subs: &Subscriptions, key: SubKey) {
-        let rehash = |key: &SubKey| hash(subs[*key].id);
-        self.numbers.insert_unique(hash(subs[key].id), key, rehash);
+        self.numbers.put(subs, key);
     }
 
     /// Gives up a subscription.
     pub(crate) fn take(&mut self, subs: &Subscriptions, key: SubKey) {
-        let id = subs[key].id;
-        if let Ok(entry) = self.numbers.find_entry(hash(id), |other| *other == key) {
-            entry.remove();
-        }
+        self.numbers.take(subs, key);
     }
 
     /// How many subscriptions it has.
@@ -105,9 +95,7 @@ impl Session {
 
     /// Its subscriptions, in order of key.
     pub(crate) fn everything(&self) -> Vec<SubKey> {
-        let mut all: Vec<SubKey> = self.numbers.iter().copied().collect();
-        all.sort_unstable();
-        all
+        self.numbers.everything()
     }
 }
 
@@ -132,7 +120,7 @@ impl Sessions {
             travelling: 0,
             publishes: Publishes::default(),
             credit: credit.min(CREDIT_BYTES_MAX).into(),
-            numbers: HashTable::new(),
+            numbers: Numbers::default(),
         });
         self.by_id.insert(id, SessionKey::new(key));
         true

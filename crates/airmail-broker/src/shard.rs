@@ -19,6 +19,7 @@ mod travel;
 mod validate;
 
 use crate::access::{Admission, Authorizer};
+use crate::allowance::Allowance;
 use crate::calls::{Call, Calls, Owner};
 use crate::caravan::Caravans;
 use crate::catalog::Catalog;
@@ -54,6 +55,7 @@ pub struct Shard {
     logs: Logs,
     late: LateTable,
     caravans: Caravans,
+    allowance: Allowance,
     calls: Calls,
     listings: Listings,
     timers: Timers,
@@ -74,6 +76,8 @@ struct Timers {
     retry: Option<Mono>,
     /// No caravan is started before: one has failed.
     hold: Option<Mono>,
+    /// To let caravans read on: what they may read was used up.
+    late: Option<Mono>,
     /// To ask for admission again.
     admission: BTreeSet<(Mono, SessionKey)>,
 }
@@ -108,6 +112,7 @@ impl Shard {
             logs: Logs::default(),
             late: LateTable::default(),
             caravans: Caravans::default(),
+            allowance: Allowance::default(),
             calls: Calls::default(),
             listings: Listings::default(),
             timers: Timers::default(),
@@ -170,6 +175,11 @@ impl Shard {
                 if !self.sessions[key].has_credit() {
                     self.mark_later(now);
                 }
+                #[cfg(feature = "sabotage")]
+                let bytes = match self.config.bug {
+                    Some(crate::sabotage::Bug::CreditLost) => bytes / 2,
+                    _ => bytes,
+                };
                 self.sessions[key].grant(bytes);
                 self.unpark(key, out);
             }
@@ -217,6 +227,12 @@ impl Shard {
                 }
             }
         }
+    }
+
+    /// The shard's thread has worked for `time` since this was last said, on whatever; what else
+    /// has passed was free, and is given to late subscribers. If never said, all time is free.
+    pub fn worked(&mut self, time: Duration) {
+        self.allowance.worked(time);
     }
 
     /// Whether the namespaces are known and their logs open.

@@ -1,15 +1,18 @@
 //! Subscriptions: what is kept of each while it is live.
 //!
-//! 44 bytes and two table places (its session's and its topic's), whatever its state; one that is
+//! 40 bytes and two table places (its session's and its topic's), whatever its state; one that is
 //! behind has a [`crate::late::Late`] besides. The live subscriptions of a topic form a list
-//! through this table, whose head is in the [`crate::room::Room`].
+//! through this table, whose head is in the [`crate::room::Room`]; one that is not live is in none,
+//! and keeps the key of its record in the links' place.
 
 use crate::keys::{LateKey, LogKey, SessionKey, SubKey};
 use airmail_model::TopicHash;
 use airmail_model::frame::{Generation, SubscriptionId};
 use slab::Slab;
 
-const _: () = assert!(size_of::<Subscription>() == 44);
+const _: () = assert!(size_of::<Subscription>() == 40);
+/// A place of a slab, which finds room for its own mark in the keys.
+const _: () = assert!(size_of::<Result<Subscription, usize>>() == 40);
 
 /// One subscription. The topic is kept in words of four bytes for its alignment's sake.
 #[derive(Clone, Copy, Debug)]
@@ -23,9 +26,7 @@ pub(crate) struct Subscription {
     pub(crate) session: SessionKey,
     /// Where its topic lives.
     pub(crate) log: LogKey,
-    /// Its record while it is not live.
-    pub(crate) late: LateKey,
-    /// Neighbours in its topic's list while it is live.
+    /// Neighbours in its topic's list while it is live; else its record, and [`SubKey::LATE`].
     pub(crate) before: SubKey,
     pub(crate) after: SubKey,
 }
@@ -46,10 +47,22 @@ impl Subscription {
             generation,
             session,
             log,
-            late: LateKey::NONE,
             before: SubKey::NONE,
             after: SubKey::NONE,
         }
+    }
+
+    /// Its record while it is not live.
+    pub(crate) fn late(&self) -> Option<LateKey> {
+        (self.after == SubKey::LATE).then(|| self.before.to_late())
+    }
+
+    /// Gets a record, or loses it; it is in no list.
+    pub(crate) fn set_late(&mut self, late: Option<LateKey>) {
+        (self.before, self.after) = match late {
+            Some(late) => (late.to_neighbour(), SubKey::LATE),
+            None => (SubKey::NONE, SubKey::NONE),
+        };
     }
 
     /// Its topic.

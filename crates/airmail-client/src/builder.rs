@@ -61,7 +61,7 @@ impl Default for ClientBuilder {
             name: concat!("airmail-client-rust/", env!("CARGO_PKG_VERSION")).to_owned(),
             producer: ProducerConfig::default(),
             subscriber: SubscriberConfig {
-                credit_bytes: 4 << 20,
+                credit_bytes: 16 << 20,
                 ..SubscriberConfig::default()
             },
             connect_timeout: Duration::from_secs(10),
@@ -117,14 +117,32 @@ impl ClientBuilder {
         self
     }
 
-    /// Batches of one log that wait for their ack. Default 8.
+    /// Batches of one log that wait for their ack. Default 64, which is as many as a node remembers
+    /// the results of; together at most [`ClientBuilder::bytes_in_flight`].
     #[must_use]
     pub fn batches_in_flight(mut self, batches: usize) -> ClientBuilder {
         self.producer.in_flight = batches;
         self
     }
 
-    /// Bytes of deliveries that each subscription has room for. Default 4 MiB, at most 64 MiB (a
+    /// Messages of one batch, at most: with 1, each message is one of its own. Default: as many as
+    /// the node lets. Several batches may still go in one request.
+    #[must_use]
+    pub fn batch_messages(mut self, messages: u16) -> ClientBuilder {
+        self.producer.batch_messages = messages;
+        self
+    }
+
+    /// Bytes of batches of one log that wait for their ack; one batch may always be sent. Default
+    /// 4 MiB.
+    #[must_use]
+    pub fn bytes_in_flight(mut self, bytes: usize) -> ClientBuilder {
+        self.producer.in_flight_bytes = bytes;
+        self
+    }
+
+    /// Bytes of deliveries that each subscription has room for. Default 16 MiB, four times what a
+    /// publisher has in flight, so that a burst at full speed does not detach it; at most 64 MiB (a
     /// node counts no more).
     #[must_use]
     pub fn credit_bytes(mut self, bytes: u32) -> ClientBuilder {

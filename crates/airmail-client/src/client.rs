@@ -5,7 +5,8 @@ use crate::builder::{ClientBuilder, Shutdown};
 use crate::core::{Backoff, ProducerConfig, SubscriberConfig};
 use crate::history::HistoryRequest;
 use crate::nodes::{Node, Nodes};
-use crate::publisher::{Publish, Publisher, actor};
+use crate::publisher::desk::Desk;
+use crate::publisher::{Publish, Publisher, task};
 use crate::subscription::SubscriptionRequest;
 use crate::topics::Topics;
 use airmail_model::{Error, ErrorCode, Mono};
@@ -134,19 +135,17 @@ fn cause_of(status: &Status) -> String {
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(crate) shared: Arc<Shared>,
-    publishing: actor::Handle,
-    mailbox: Arc<Mutex<Option<actor::Mailbox>>>,
+    desk: Arc<Desk>,
     /// Every task of this client.
     tasks: Arc<Mutex<JoinSet<()>>>,
 }
 
 impl Client {
     pub(crate) fn new(shared: Shared) -> Client {
-        let (publishing, mailbox) = actor::channel();
+        let shared = Arc::new(shared);
         Client {
-            shared: Arc::new(shared),
-            publishing,
-            mailbox: Arc::new(Mutex::new(Some(mailbox))),
+            desk: Arc::new(Desk::new(Arc::clone(&shared))),
+            shared,
             tasks: Arc::new(Mutex::new(JoinSet::new())),
         }
     }
@@ -178,16 +177,9 @@ impl Client {
 
     /// Starts the task that publishes.
     pub(crate) fn start(&self, shutdown: Option<Shutdown>) {
-        let mailbox = self
-            .mailbox
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(mailbox) = mailbox {
-            let actor = actor::run(Arc::clone(&self.shared), mailbox, shutdown);
-            let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-            tasks.spawn(actor);
-        }
+        let (shared, desk) = (Arc::clone(&self.shared), Arc::clone(&self.desk));
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.spawn(task::run(shared, desk, shutdown));
     }
 
     /// Publishes one message, and waits until it is stored. Many tasks that do this at once share
@@ -209,7 +201,7 @@ impl Client {
     #[must_use]
     pub fn publisher(&self) -> Publisher {
         let namespace = Arc::clone(&self.shared.namespace);
-        Publisher::new(self.publishing.clone(), namespace)
+        Publisher::new(Arc::clone(&self.desk), namespace)
     }
 
     /// Begins a subscription: choose where it starts, and open it.
@@ -257,7 +249,7 @@ impl Client {
     /// # Errors
     /// `INTERNAL` if a task of the client has failed.
     pub async fn close(self) -> Result<(), Error> {
-        self.publishing.close().await;
+        self.desk.close();
         let mut tasks = {
             let mut held = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut *held)

@@ -8,7 +8,9 @@ pub mod producer;
 pub mod subscriber;
 
 pub use backoff::{Backoff, BackoffConfig};
-pub use producer::{Producer, ProducerConfig, ProducerOutput, PublishError, Settled, Ticket};
+pub use producer::{
+    Offer, Place, Producer, ProducerConfig, ProducerOutput, PublishError, Settled, Taken, Ticket,
+};
 pub use subscriber::{
     Arrived, Event, GapSeen, Subscriber, SubscriberConfig, SubscriberOutput, SubscriptionKey,
     Wanted,

@@ -6,7 +6,7 @@ use crate::client::Shared;
 use crate::core::Backoff;
 use crate::nodes::Node;
 use crate::publisher::topic_name;
-use crate::received::{Gap, Item, Place, Received};
+use crate::received::{Gap, Item, Named, Place, Received};
 use airmail_model::frame::{Reply, Start, Until};
 use airmail_model::{Error, ErrorCode, Incarnation, MapEpoch, Mono, Sequence};
 use airmail_proto::error::error_from_status;
@@ -76,8 +76,10 @@ impl HistoryRequest {
         Ok(History {
             backoff: self.shared.backoff(),
             shared: self.shared,
-            namespace: self.namespace,
-            topic: self.topic,
+            named: Arc::new(Named {
+                namespace: self.namespace,
+                topic: self.topic,
+            }),
             since: self.since,
             until: self.until,
             left: self.limit,
@@ -108,8 +110,7 @@ impl HistoryRequest {
 #[derive(Debug)]
 pub struct History {
     shared: Arc<Shared>,
-    namespace: Arc<str>,
-    topic: Arc<str>,
+    named: Arc<Named>,
     since: Start,
     until: Until,
     /// Messages still wanted.
@@ -180,8 +181,8 @@ impl History {
     async fn ask(&mut self) -> Result<(), Error> {
         let node = self.shared.nodes.node()?;
         let request = v1::HistoryRequest {
-            namespace: self.namespace.to_string(),
-            topic: self.topic.to_string(),
+            namespace: self.named.namespace.to_string(),
+            topic: self.named.topic.to_string(),
             since: Some(start_to_proto(&self.since)),
             until: until_to_proto(self.until),
             limit: self.left.unwrap_or(0),
@@ -271,13 +272,13 @@ impl History {
         })?;
         for record in batch.iter() {
             let sequence = base.plus(record.index.into());
-            if record.topic_name != &*self.topic || sequence <= previous || sequence > last {
+            if record.topic_name != &*self.named.topic || sequence <= previous || sequence > last {
                 continue;
             }
             let received = Received::new(
-                &self.namespace,
-                &self.topic,
+                &self.named,
                 &record,
+                batch.share(record.payload),
                 sequence,
                 appended,
                 place,

@@ -43,6 +43,8 @@ mod publisher;
 #[cfg(feature = "grpc")]
 mod received;
 #[cfg(feature = "grpc")]
+mod stream;
+#[cfg(feature = "grpc")]
 mod subscription;
 #[cfg(feature = "grpc")]
 mod topics;
@@ -62,7 +64,7 @@ pub use history::{History, HistoryRequest};
 #[cfg(feature = "grpc")]
 pub use publisher::{Publish, Published, Publisher, Receipt, Summary, SummaryReceipt};
 #[cfg(feature = "grpc")]
-pub use received::{Gap, Item, Received};
+pub use received::{Gap, Item, Items, MessageBatch, Received};
 #[cfg(feature = "grpc")]
 pub use subscription::{Standing, Subscription, SubscriptionRequest};
 #[cfg(feature = "grpc")]

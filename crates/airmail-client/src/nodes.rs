@@ -5,15 +5,28 @@
 
 use crate::address::Address;
 use crate::clock::Clock;
+use crate::stream::Answers;
 use airmail_model::{Error, ErrorCode, Limits};
-use airmail_proto::v1::admin_client::AdminClient;
 use airmail_proto::v1::airmail_client::AirmailClient;
+use airmail_proto::v1::{self, admin_client::AdminClient};
+use bytes::Bytes;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tonic::Status;
+use tonic::body::Body;
+use tonic::client::GrpcService;
+use tonic::codegen::http;
 use tonic::transport::{Channel, Endpoint};
+
+/// The calls that open the two streams.
+const PUBLISH_PATH: &str = "/airmail.v1.Airmail/Publish";
+const SUBSCRIBE_PATH: &str = "/airmail.v1.Airmail/Subscribe";
 
 /// HTTP/2 flow control windows: large, because credit does the fine work.
 const WINDOW_BYTES: u32 = 4 << 20;
+/// What a node may send in one frame: a delivery, mostly, which then lies in memory as one piece.
+const FRAME_BYTES: u32 = 1 << 20;
 /// Between two pings of a quiet connection, and how long an answer may take.
 const PING_EVERY: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
@@ -21,6 +34,8 @@ const PING_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// What a message of the API has beside its batches.
 const FRAME_SLACK_BYTES: usize = 64 << 10;
+/// The largest message that is taken from a node.
+const MESSAGE_BYTES_MAX: usize = Limits::DEFAULT.frame_bytes as usize + FRAME_SLACK_BYTES;
 
 /// The one connection of the moment.
 #[derive(Clone, Debug)]
@@ -31,12 +46,47 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// The service of streams.
+    /// The service of all calls but the two streams.
     pub(crate) fn airmail(&self) -> AirmailClient<Channel> {
-        let bytes = Limits::DEFAULT.frame_bytes as usize + FRAME_SLACK_BYTES;
         AirmailClient::new(self.channel.clone())
-            .max_decoding_message_size(bytes)
-            .max_encoding_message_size(bytes)
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    /// Opens the publish stream; `body` gives whole gRPC messages, encoded.
+    pub(crate) async fn publish(
+        &self,
+        body: impl tonic::codegen::Body<Data = Bytes, Error = Infallible> + Send + 'static,
+    ) -> Result<Answers<v1::PublishResponse>, Status> {
+        self.stream(PUBLISH_PATH, Body::new(body)).await
+    }
+
+    /// Opens a subscribe stream; `body` gives whole gRPC messages, encoded.
+    pub(crate) async fn subscribe(
+        &self,
+        body: impl tonic::codegen::Body<Data = Bytes, Error = Infallible> + Send + 'static,
+    ) -> Result<Answers<v1::SubscribeResponse>, Status> {
+        self.stream(SUBSCRIBE_PATH, Body::new(body)).await
+    }
+
+    async fn stream<M: prost::Message + Default>(
+        &self,
+        path: &str,
+        body: Body,
+    ) -> Result<Answers<M>, Status> {
+        let mut channel = self.channel.clone();
+        let failed = |error| Status::from_error(Box::new(error));
+        std::future::poll_fn(|context| GrpcService::poll_ready(&mut channel, context))
+            .await
+            .map_err(failed)?;
+        let request = http::Request::post(path)
+            .version(http::Version::HTTP_2)
+            .header(http::header::TE, "trailers")
+            .header(http::header::CONTENT_TYPE, "application/grpc")
+            .body(body);
+        let request = request.map_err(|error| Status::internal(error.to_string()))?;
+        let response = GrpcService::call(&mut channel, request).await;
+        Answers::new(response.map_err(failed)?, MESSAGE_BYTES_MAX)
     }
 
     /// The service of namespaces.
@@ -107,6 +157,7 @@ impl Nodes {
         let channel = endpoint
             .initial_stream_window_size(WINDOW_BYTES)
             .initial_connection_window_size(2 * WINDOW_BYTES)
+            .max_frame_size(FRAME_BYTES)
             .http2_keep_alive_interval(PING_EVERY)
             .keep_alive_timeout(PING_TIMEOUT)
             .keep_alive_while_idle(true)

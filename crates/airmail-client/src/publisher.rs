@@ -1,26 +1,31 @@
 //! Publishing, as users see it.
 //!
-//! A [`Publisher`] hands messages to the client's one publishing task through a bounded queue; the
-//! task holds as many as its memory bound allows, and when there is no room, [`Publisher::send`]
-//! waits. Each message's fate comes back by its [`Receipt`].
+//! A [`Publisher`] hands messages over at the client's one [`desk`], which encodes them at once;
+//! when there is no room, whoever sends waits in line. Each message's fate comes back by its
+//! [`Receipt`].
 
-pub(crate) mod actor;
-mod groups;
+pub(crate) mod desk;
+mod fates;
+mod frames;
+mod outgoing;
+pub(crate) mod task;
 mod wire;
 
 pub(crate) use wire::hello;
 
-use actor::{Command, Handle, Work};
+use crate::core::Offer;
 use airmail_model::batch::AttributeValue;
 use airmail_model::{
     AppendTime, Durability, Error, ErrorCode, Limits, LogId, Message, Sequence, TopicName,
 };
 use bytes::Bytes;
+use desk::{Desk, Handing, Kept, Work};
+use fates::{Page, Tally};
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
-use tokio::sync::oneshot;
+use std::task::{Context, Poll};
+use tokio::task::coop::consume_budget;
 
 /// Where a message was stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,13 +60,13 @@ pub struct Summary {
 /// Publishes without waiting for each message. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Publisher {
-    handle: Handle,
+    desk: Arc<Desk>,
     namespace: Arc<str>,
 }
 
 impl Publisher {
-    pub(crate) fn new(handle: Handle, namespace: Arc<str>) -> Publisher {
-        Publisher { handle, namespace }
+    pub(crate) fn new(desk: Arc<Desk>, namespace: Arc<str>) -> Publisher {
+        Publisher { desk, namespace }
     }
 
     /// The same to another namespace.
@@ -91,13 +96,56 @@ impl Publisher {
     /// # Cancel safety
     /// If the future is dropped before it is done, the message is not taken.
     pub async fn send(&self, message: Message) -> Result<Receipt, Error> {
-        let (done, receipt) = oneshot::channel();
-        self.command(Work::One(message, done)).await?;
-        Ok(Receipt(receipt))
+        consume_budget().await;
+        let offer = Offer::Message(&message);
+        if let Some(answer) = self.desk.offer(&self.namespace, offer) {
+            return answer;
+        }
+        self.wait_to_send(message).await
     }
 
-    /// Hands several messages over, kept in their order, with one receipt for all: the way of the
-    /// highest rates.
+    /// As [`Publisher::send`], for a payload without attributes: nothing is allocated for it, and
+    /// the caller's buffer can be used again at once.
+    ///
+    /// ```no_run
+    /// # async fn example(client: airmail_client::Client) -> Result<(), airmail_model::Error> {
+    /// use airmail_model::{Limits, TopicName};
+    ///
+    /// let publisher = client.publisher();
+    /// let topic = TopicName::new("ticks", &Limits::DEFAULT)?;
+    /// for tick in 0..1_000_000_u64 {
+    ///     // Whether it was stored is asked once for all, by the flush.
+    ///     drop(publisher.send_ref(&topic, &tick.to_le_bytes()).await?);
+    /// }
+    /// publisher.flush().await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Publisher::send`].
+    ///
+    /// # Cancel safety
+    /// As [`Publisher::send`].
+    pub async fn send_ref(&self, topic: &TopicName, payload: &[u8]) -> Result<Receipt, Error> {
+        consume_budget().await;
+        let offer = Offer::Payload(topic, payload);
+        if let Some(answer) = self.desk.offer(&self.namespace, offer) {
+            return answer;
+        }
+        let payload = Bytes::copy_from_slice(payload);
+        self.wait_to_send(Message::new(topic.clone(), payload))
+            .await
+    }
+
+    async fn wait_to_send(&self, message: Message) -> Result<Receipt, Error> {
+        let handing = Handing::new(&self.desk, &self.namespace, Work::One(message));
+        match handing.await? {
+            Kept::One(receipt) => Ok(receipt),
+            Kept::Together(_) => Err(abandoned()),
+        }
+    }
+
+    /// Hands several messages over, kept in their order, with one receipt for all.
     ///
     /// # Errors
     /// As [`Publisher::send`].
@@ -105,9 +153,12 @@ impl Publisher {
     /// # Cancel safety
     /// If the future is dropped before it is done, none is taken.
     pub async fn send_all(&self, messages: Vec<Message>) -> Result<SummaryReceipt, Error> {
-        let (done, receipt) = oneshot::channel();
-        self.command(Work::Many(messages.into(), done)).await?;
-        Ok(SummaryReceipt(receipt))
+        consume_budget().await;
+        let handing = Handing::new(&self.desk, &self.namespace, Work::Together(messages));
+        match handing.await? {
+            Kept::Together(receipt) => Ok(receipt),
+            Kept::One(_) => Err(abandoned()),
+        }
     }
 
     /// Waits until everything that was handed over before, by any clone, is stored or has failed.
@@ -115,42 +166,39 @@ impl Publisher {
     /// # Errors
     /// `SHUTTING_DOWN` once the client is closed.
     pub async fn flush(&self) -> Result<(), Error> {
-        let (done, flushed) = oneshot::channel();
-        self.handle.send(Command::Flush(done)).await?;
-        flushed.await.map_err(|_| actor::closed())
-    }
-
-    async fn command(&self, work: Work) -> Result<(), Error> {
-        let namespace = Arc::clone(&self.namespace);
-        self.handle.send(Command::Publish(namespace, work)).await
+        let flushed = self.desk.flush()?;
+        flushed.await.map_err(|_| desk::closed())
     }
 }
 
-/// The fate of one message, as a future.
+/// The fate of one message, as a future. It keeps what is known of some neighbours in memory, 256
+/// at most; dropping it costs nothing.
 #[derive(Debug)]
 #[must_use = "a message's failure is told by its receipt"]
-pub struct Receipt(oneshot::Receiver<Result<Published, Error>>);
+pub struct Receipt {
+    page: Arc<Page>,
+    number: u64,
+}
 
 impl Future for Receipt {
     type Output = Result<Published, Error>;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let told = ready!(Pin::new(&mut self.0).poll(context));
-        Poll::Ready(told.unwrap_or_else(|_| Err(abandoned())))
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.page.poll(self.number, context)
     }
 }
 
-/// The fate of several messages, as a future. It never fails: the summary says what did.
+/// The fate of several messages, as a future. It fails only if the client is dropped before all is
+/// known; else the summary says what failed.
 #[derive(Debug)]
 #[must_use = "messages' failures are told by their receipt"]
-pub struct SummaryReceipt(oneshot::Receiver<Summary>);
+pub struct SummaryReceipt(Arc<Tally>);
 
 impl Future for SummaryReceipt {
     type Output = Result<Summary, Error>;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let told = ready!(Pin::new(&mut self.0).poll(context));
-        Poll::Ready(told.map_err(|_| abandoned()))
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.poll(context)
     }
 }
 

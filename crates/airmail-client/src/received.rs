@@ -13,10 +13,7 @@ use std::sync::Arc;
 /// A message, with where it stands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Received {
-    /// The namespace's name.
-    pub namespace: Arc<str>,
-    /// The topic.
-    pub topic: Arc<str>,
+    topic: Arc<Named>,
     /// Its number in its log: more than every earlier one of its topic.
     pub sequence: Sequence,
     /// Its lane.
@@ -34,16 +31,15 @@ pub struct Received {
 
 impl Received {
     pub(crate) fn new(
-        namespace: &Arc<str>,
-        topic: &Arc<str>,
+        topic: &Arc<Named>,
         record: &Record<'_>,
+        payload: Bytes,
         sequence: Sequence,
         appended: AppendTime,
         place: Place,
     ) -> Received {
         let attributes = record.attributes;
         Received {
-            namespace: Arc::clone(namespace),
             topic: Arc::clone(topic),
             sequence,
             lane: place.log.lane,
@@ -52,9 +48,21 @@ impl Received {
             attributes: attributes
                 .map(|(name, value)| (name.to_owned(), value))
                 .collect(),
-            payload: record.payload.clone(),
+            payload,
             place,
         }
+    }
+
+    /// Its namespace's name.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.topic.namespace
+    }
+
+    /// Its topic.
+    #[must_use]
+    pub fn topic(&self) -> &str {
+        &self.topic.topic
     }
 
     /// Where to go on after this message.
@@ -116,35 +124,125 @@ impl Place {
     }
 }
 
+/// A topic as its user named it. Its messages share it: each counts one reference, not two.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Named {
+    pub(crate) namespace: Arc<str>,
+    pub(crate) topic: Arc<str>,
+}
+
 /// A topic as its user named it, and as a node gave it a number.
 #[derive(Clone, Debug)]
 pub(crate) struct Names {
-    pub(crate) namespace: Arc<str>,
-    pub(crate) topic: Arc<str>,
+    pub(crate) named: Arc<Named>,
     pub(crate) id: NamespaceId,
     pub(crate) epoch: MapEpoch,
 }
 
-impl Names {
-    /// The messages of an arrival, in order.
-    pub(crate) fn received<'a>(
-        &'a self,
-        arrived: &'a Arrived,
-    ) -> impl Iterator<Item = Received> + 'a {
+/// An arrival that is being given, message by message: none is unpacked before it is asked for.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    arrived: Arrived,
+    /// Of the next message.
+    place: Option<u16>,
+}
+
+impl Reading {
+    pub(crate) fn new(arrived: Arrived) -> Reading {
+        Reading {
+            place: arrived.seek(0),
+            arrived,
+        }
+    }
+
+    /// Whether there is another message.
+    pub(crate) fn has_more(&self) -> bool {
+        self.place.is_some()
+    }
+
+    /// What is to be given back when all has been given.
+    pub(crate) fn cost(&self) -> u32 {
+        self.arrived.cost
+    }
+
+    /// The next message; it stays the next one.
+    pub(crate) fn peek(&self, names: &Names) -> Option<Received> {
+        let (sequence, record) = self.arrived.message(self.place?);
         let place = Place {
-            log: arrived.log,
-            incarnation: arrived.incarnation,
-            epoch: self.epoch,
+            log: self.arrived.log,
+            incarnation: self.arrived.incarnation,
+            epoch: names.epoch,
         };
-        arrived.iter().map(move |(sequence, record)| {
-            Received::new(
-                &self.namespace,
-                &self.topic,
-                &record,
-                sequence,
-                arrived.appended,
-                place,
-            )
+        let payload = self.arrived.share(record.payload);
+        let appended = self.arrived.appended;
+        Some(Received::new(
+            &names.named,
+            &record,
+            payload,
+            sequence,
+            appended,
+            place,
+        ))
+    }
+
+    /// Takes the next message.
+    pub(crate) fn next(&mut self, names: &Names) -> Option<Received> {
+        let message = self.peek(names)?;
+        self.skip();
+        Some(message)
+    }
+
+    fn skip(&mut self) {
+        self.place = self.place.and_then(|at| self.arrived.seek(at + 1));
+    }
+}
+
+/// Messages of one topic that came in one batch, to be looked at where they lie: the cheapest way
+/// to read many.
+#[derive(Debug)]
+pub struct MessageBatch {
+    arrived: Arrived,
+    from: u16,
+}
+
+impl MessageBatch {
+    /// When the storage took them.
+    #[must_use]
+    pub fn appended(&self) -> AppendTime {
+        self.arrived.appended
+    }
+
+    /// Each with its number in its log, in order; at least one.
+    pub fn iter(&self) -> impl Iterator<Item = (Sequence, Record<'_>)> {
+        self.arrived.iter_from(self.from)
+    }
+
+    /// A payload, for longer than the look at its message: it shares the memory of the batch.
+    ///
+    /// # Panics
+    /// If it is not the payload of one of these messages.
+    #[must_use]
+    pub fn share(&self, payload: &[u8]) -> Bytes {
+        self.arrived.share(payload)
+    }
+}
+
+/// What a subscription gives when it is read by batches.
+#[derive(Debug)]
+pub enum Items {
+    /// Messages.
+    Messages(MessageBatch),
+    /// Something is missing for good.
+    Gap(Gap),
+}
+
+impl Reading {
+    /// All that has not been given, as a batch.
+    pub(crate) fn take_rest(&mut self) -> Option<MessageBatch> {
+        let from = self.place.take()?;
+        Some(MessageBatch {
+            arrived: self.arrived.clone(),
+            from,
         })
     }
 }

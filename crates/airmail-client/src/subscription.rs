@@ -10,9 +10,9 @@
 mod link;
 
 use crate::client::Shared;
-use crate::core::{Arrived, Backoff, Event, Subscriber, SubscriberOutput, SubscriptionKey, Wanted};
+use crate::core::{Backoff, Event, Subscriber, SubscriberOutput, SubscriptionKey, Wanted};
 use crate::publisher::topic_name;
-use crate::received::{Item, Names, Received};
+use crate::received::{Gap, Item, Items, Named, Names, Reading, Received};
 use airmail_model::frame::{Start, State};
 use airmail_model::position::LogPosition;
 use airmail_model::{Error, ErrorCode, LogMap, MapEpoch, Mono, NamespaceId, Position};
@@ -67,8 +67,10 @@ impl SubscriptionRequest {
             backoff: Backoff::new(config.backoff, config.seed),
             core: Subscriber::new(config),
             names: Names {
-                namespace: self.namespace,
-                topic: self.topic,
+                named: Arc::new(Named {
+                    namespace: self.namespace,
+                    topic: self.topic,
+                }),
                 id: NamespaceId(0),
                 epoch: MapEpoch(0),
             },
@@ -76,8 +78,7 @@ impl SubscriptionRequest {
             key: None,
             link: Link::Closed(Mono(0)),
             events: VecDeque::new(),
-            arrived: None,
-            messages: VecDeque::new(),
+            reading: None,
             standing: Standing::Connecting,
             ended: false,
             shared: self.shared,
@@ -113,9 +114,8 @@ pub struct Subscription {
     link: Link,
     backoff: Backoff,
     events: VecDeque<Event>,
-    /// The arrival that `messages` are of; its cost goes back when they have been given.
-    arrived: Option<Arrived>,
-    messages: VecDeque<Received>,
+    /// Its cost goes back when all of it has been given.
+    reading: Option<Reading>,
     standing: Standing,
     ended: bool,
 }
@@ -131,18 +131,39 @@ impl Subscription {
     /// Nothing is lost when the future is dropped before it is done.
     pub async fn next(&mut self) -> Result<Option<Item>, Error> {
         loop {
-            if let Some(message) = self.messages.pop_front() {
+            if let Some(reading) = &mut self.reading
+                && let Some(message) = reading.next(&self.names)
+            {
                 return Ok(Some(Item::Message(message)));
             }
-            self.give_back();
-            if let Some(item) = self.tell()? {
-                return Ok(Some(item));
+            match self.tell()? {
+                Some(gap) => return Ok(Some(Item::Gap(gap))),
+                None if self.reading.is_some() => {}
+                None if self.ended => return Ok(None),
+                None => self.advance(None).await?,
             }
-            if self.ended {
-                return Ok(None);
+        }
+    }
+
+    /// As [`Subscription::next`], but all messages of one batch together.
+    ///
+    /// # Errors
+    /// As [`Subscription::next`].
+    ///
+    /// # Cancel safety
+    /// As [`Subscription::next`].
+    pub async fn next_batch(&mut self) -> Result<Option<Items>, Error> {
+        loop {
+            if let Some(reading) = &mut self.reading
+                && let Some(messages) = reading.take_rest()
+            {
+                return Ok(Some(Items::Messages(messages)));
             }
-            if self.messages.is_empty() {
-                self.advance(None).await?;
+            match self.tell()? {
+                Some(gap) => return Ok(Some(Items::Gap(gap))),
+                None if self.reading.is_some() => {}
+                None if self.ended => return Ok(None),
+                None => self.advance(None).await?,
             }
         }
     }
@@ -150,7 +171,7 @@ impl Subscription {
     /// What has arrived and can be had without waiting.
     #[must_use]
     pub fn ready(&self) -> bool {
-        !self.messages.is_empty() || !self.events.is_empty()
+        self.reading.as_ref().is_some_and(Reading::has_more) || !self.events.is_empty()
     }
 
     /// Where it goes on after the last item that it gave. `None` before a node has answered, if it
@@ -158,7 +179,8 @@ impl Subscription {
     #[must_use]
     pub fn position(&self) -> Option<Position> {
         // What has arrived and was not given yet is still to come.
-        let given = self.messages.front().map(before);
+        let next = self.reading.as_ref();
+        let given = next.and_then(|reading| Some(before(&reading.peek(&self.names)?)));
         given
             .or_else(|| self.events.iter().find_map(|event| self.start_of(event)))
             .or_else(|| self.core.position(self.key?))
@@ -168,7 +190,7 @@ impl Subscription {
     fn start_of(&self, event: &Event) -> Option<Position> {
         match event {
             Event::Messages(arrived) => {
-                let first = self.names.received(arrived).next()?;
+                let first = Reading::new(arrived.clone()).peek(&self.names)?;
                 Some(before(&first))
             }
             Event::Gap(gap) => Some(Position {
@@ -190,16 +212,19 @@ impl Subscription {
         self.standing
     }
 
-    /// Takes the next event; gives what it has for the user.
-    fn tell(&mut self) -> Result<Option<Item>, Error> {
+    /// Takes events up to the next gap or arrival, which is then being read. What was read before
+    /// is done with.
+    fn tell(&mut self) -> Result<Option<Gap>, Error> {
+        if let Some(read) = self.reading.take() {
+            self.core.consumed(read.cost());
+        }
         while let Some(event) = self.events.pop_front() {
             match event {
                 Event::Messages(arrived) => {
-                    self.messages.extend(self.names.received(&arrived));
-                    self.arrived = Some(arrived);
-                    return Ok(self.messages.pop_front().map(Item::Message));
+                    self.reading = Some(Reading::new(arrived));
+                    return Ok(None);
                 }
-                Event::Gap(gap) => return Ok(Some(Item::Gap(gap.into()))),
+                Event::Gap(gap) => return Ok(Some(gap.into())),
                 Event::Status(state) => self.stand(state)?,
             }
         }
@@ -229,12 +254,6 @@ impl Subscription {
             }
         }
         Ok(())
-    }
-
-    fn give_back(&mut self) {
-        if let Some(arrived) = self.arrived.take() {
-            self.core.consumed(arrived.cost);
-        }
     }
 
     /// Waits for one thing to happen and takes it in; with `until`, no longer than that for a node.
@@ -268,7 +287,7 @@ impl Subscription {
     }
 
     fn opened(&mut self, welcome: Welcome) -> Result<(), Error> {
-        let name = &*self.names.namespace;
+        let name = &*self.names.named.namespace;
         let map = welcome
             .namespaces
             .into_iter()
@@ -283,7 +302,7 @@ impl Subscription {
         self.names.epoch = map.epoch;
         self.core.set_map(&map);
         if self.key.is_none() {
-            let topic = topic_name(&self.names.topic)?.hash(map.namespace);
+            let topic = topic_name(&self.names.named.topic)?.hash(map.namespace);
             self.key = Some(self.core.add(Wanted {
                 namespace: map.namespace,
                 topic,
@@ -296,7 +315,7 @@ impl Subscription {
     }
 
     fn lost(&mut self, error: Error, until: Option<Mono>) -> Result<(), Error> {
-        tracing::debug!(%error, topic = %self.names.topic, "subscribe stream lost");
+        tracing::debug!(%error, topic = %self.names.named.topic, "subscribe stream lost");
         self.core.disconnected();
         self.standing = Standing::Connecting;
         let delay = match error.delay() {

@@ -129,6 +129,7 @@ macro_rules! conformance {
             producers:
                 exactly_the_next_is_stored
                 a_retry_gets_the_first_ones_result
+                every_batch_in_flight_is_recognised
                 a_retry_of_one_under_way_is_answered_with_it
                 a_higher_sequence_is_refused_with_the_next
                 a_batch_that_is_old_in_part_is_not_stored
@@ -151,6 +152,7 @@ macro_rules! conformance {
                 a_durable_log_keeps_its_incarnation
                 a_log_that_is_lost_begins_a_new_incarnation
                 retries_are_recognised_after_a_crash
+                every_batch_in_flight_is_recognised_after_a_crash
                 a_producer_is_known_though_its_records_are_trimmed
                 an_older_epoch_is_still_fenced_after_a_crash
                 a_change_of_retention_keeps_what_is_there_after_a_crash

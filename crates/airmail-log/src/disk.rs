@@ -4,6 +4,7 @@
 //! - [`DiskFiles`]: one shard's files, with threads behind it; [`ReadOnlyFiles`] for `check`.
 
 mod data_dir;
+mod direct;
 mod files;
 mod handles;
 mod identity;

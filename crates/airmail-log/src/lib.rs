@@ -14,6 +14,8 @@ pub mod disk;
 pub mod files;
 pub mod journal;
 pub mod memory;
+#[cfg(feature = "sabotage")]
+pub mod sabotage;
 
 pub use contract::{
     Bounds, Capabilities, Completion, Dedup, Direction, GapWhy, LogSpec, LogStorage, ReaderId,

@@ -75,3 +75,24 @@ fn a_missing_file_loses_no_more_than_it_held() {
         assert!(lost > 0, "none of it was damage");
     }
 }
+
+#[test]
+fn what_data_and_index_have_lost_together_is_told_as_lost() {
+    let (directory, mut lost) = (Directory::written(Stop::Clean), 0);
+    for step in [1, 4] {
+        for flips in directory.index_and_data(step) {
+            lost += directory.flipped_all(&flips);
+        }
+    }
+    assert!(lost > 0, "none of it was damage");
+}
+
+/// Also where the commands that made the logs were in checkpoints alone.
+#[test]
+fn without_any_checkpoint_every_batch_is_still_there() {
+    for stop in [Stop::Clean, Stop::Crash] {
+        let directory = Directory::with_commands(stop, 2);
+        assert!(directory.has_no_first_commands());
+        assert_eq!(directory.removed("checkpoint-"), 0);
+    }
+}

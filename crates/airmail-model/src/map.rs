@@ -17,6 +17,8 @@ pub struct LogMap {
     /// Its version.
     pub epoch: MapEpoch,
     slots: Arc<[LogIndex]>,
+    /// Each owner once, ascending: found once, because a node asks often.
+    owners: Arc<[LogIndex]>,
 }
 
 impl LogMap {
@@ -26,13 +28,12 @@ impl LogMap {
     #[must_use]
     pub fn even(namespace: NamespaceId, epoch: MapEpoch, first_log: LogIndex, logs: u16) -> LogMap {
         let logs = usize::from(logs).clamp(1, SLOTS);
-        let slots = (0..SLOTS)
-            .map(|slot| LogIndex(first_log.0 + u16::try_from(slot * logs / SLOTS).unwrap_or(0)))
-            .collect();
+        let log = |n: usize| LogIndex(first_log.0 + u16::try_from(n).unwrap_or(0));
         LogMap {
             namespace,
             epoch,
-            slots,
+            slots: (0..SLOTS).map(|slot| log(slot * logs / SLOTS)).collect(),
+            owners: (0..logs).map(log).collect(),
         }
     }
 
@@ -43,10 +44,17 @@ impl LogMap {
         epoch: MapEpoch,
         slots: Vec<LogIndex>,
     ) -> Option<LogMap> {
-        (slots.len() == SLOTS).then(|| LogMap {
+        if slots.len() != SLOTS {
+            return None;
+        }
+        let mut owners = slots.clone();
+        owners.sort_unstable();
+        owners.dedup();
+        Some(LogMap {
             namespace,
             epoch,
             slots: slots.into(),
+            owners: owners.into(),
         })
     }
 
@@ -74,14 +82,11 @@ impl LogMap {
 
     /// Each distinct log of a lane once, in order of index.
     pub fn logs(&self, lane: Lane) -> impl Iterator<Item = LogId> + use<> {
-        let mut indices: Vec<LogIndex> = self.slots.to_vec();
-        indices.sort_unstable();
-        indices.dedup();
-        let namespace = self.namespace;
-        indices.into_iter().map(move |index| LogId {
+        let (namespace, owners) = (self.namespace, Arc::clone(&self.owners));
+        (0..owners.len()).map(move |n| LogId {
             namespace,
             lane,
-            index,
+            index: owners[n],
         })
     }
 }

@@ -113,7 +113,7 @@ fn encode(messages: &[Message], target: &BatchTarget) -> Checked<Batch> {
 fn read(record: &Record<'_>) -> Message {
     Message {
         topic: TopicName::new(record.topic_name, &LIMITS).unwrap(),
-        payload: record.payload.clone(),
+        payload: Bytes::copy_from_slice(record.payload),
         attributes: record
             .attributes
             .map(|(name, value)| (name.to_owned(), value))

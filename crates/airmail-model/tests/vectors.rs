@@ -92,7 +92,7 @@ fn describe_record(record: &Record<'_>) -> Value {
         "deliver_at": record.deliver_at.map(|at| at.to_string()),
         "version": record.version.map(|version| version.to_string()),
         "audience": record.audience.collect::<Vec<_>>(),
-        "payload_hex": documents::hex(&record.payload),
+        "payload_hex": documents::hex(record.payload),
     })
 }
 

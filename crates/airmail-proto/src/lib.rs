@@ -1,7 +1,9 @@
 //! The generated `airmail.v1` API and its translation to and from the model.
 //!
-//! - [`v1`]: what prost and tonic make of `proto/airmail/v1/airmail.proto`.
+//! - [`v1`]: what prost and tonic make of `proto/airmail/v1/airmail.proto`: messages and clients.
+//! - [`server`]: the services that tonic serves: all calls but Publish and Subscribe.
 //! - [`error`]: the error table as messages and as gRPC statuses, both ways.
+//! - [`framing`]: gRPC's framing below tonic's codec.
 //! - [`hello`]: Hello, limits and maps.
 //! - [`namespace`]: namespaces, retention, durability.
 //! - [`message`]: plain messages, encoded into batches and taken out of them.
@@ -12,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+pub mod framing;
 pub mod hello;
 pub mod message;
 pub mod namespace;
@@ -32,6 +35,23 @@ pub mod subscribe;
 )]
 pub mod v1 {
     tonic::include_proto!("airmail.v1");
+}
+
+/// The generated services, for a node. Publish and Subscribe are not among their calls: a node
+/// answers them below tonic's codec.
+#[allow(
+    missing_docs,
+    unreachable_pub,
+    missing_debug_implementations,
+    clippy::all,
+    clippy::pedantic,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::too_many_lines,
+    reason = "generated"
+)]
+pub mod server {
+    include!(concat!(env!("OUT_DIR"), "/server/airmail.v1.rs"));
 }
 
 /// The descriptors of `airmail.v1`, encoded, for reflection.

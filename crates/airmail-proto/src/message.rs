@@ -226,7 +226,7 @@ pub fn stored_messages(
         let attributes = record.attributes;
         messages.push(v1::StoredMessage {
             topic: record.topic_name.to_owned(),
-            payload: record.payload.clone(),
+            payload: batch.share(record.payload),
             attributes: attributes
                 .map(|(key, value)| (key.to_owned(), attribute_to_proto(&value)))
                 .collect(),

@@ -4,7 +4,7 @@
 mod replies;
 
 pub use replies::{
-    FromNode, delivery_from_proto, delivery_to_proto, gap_from_proto, gap_to_proto,
+    DeliveryHead, FromNode, delivery_from_proto, delivery_to_proto, gap_from_proto, gap_to_proto,
     place_from_proto, place_to_proto, reply_from_proto, reply_to_proto, status_to_proto,
 };
 

@@ -6,6 +6,7 @@
 //! was handed over. After a failed sync the unsynced writes are in one of two states, and no later
 //! sync changes that: on the disk, or only in the cache until the next crash of either kind.
 
+mod corrupt;
 mod crash;
 mod disk;
 mod effect;
@@ -13,6 +14,7 @@ mod file;
 #[cfg(test)]
 mod tests;
 
+pub use corrupt::Corruption;
 pub use disk::Disk;
 pub use file::SimFile;
 

@@ -155,6 +155,32 @@ impl Ledger {
         }
     }
 
+    /// A log's life has ended, with all that it held: what is acknowledged of it may be gone, and
+    /// published again into the next.
+    pub fn forget(&mut self, log: LogId) {
+        let all = (log, Sequence(0))..=(log, Sequence::MAX);
+        let gone: Vec<_> = self.by_log.range(all).map(|(place, _)| *place).collect();
+        for place in gone {
+            self.by_log.remove(&place);
+        }
+        for (id, entry) in &mut self.entries {
+            if entry.log == log {
+                entry.excused = true;
+                entry.reborn = true;
+                self.numbers.release(*id);
+            }
+        }
+    }
+
+    /// A log is kept otherwise: what it has not acknowledged is held at least as the weaker says.
+    pub fn respecify(&mut self, log: LogId, durability: Durability) {
+        for entry in self.entries.values_mut() {
+            if entry.log == log && entry.acked.is_none() {
+                entry.durability = entry.durability.min(durability);
+            }
+        }
+    }
+
     /// Whether a message may be missing.
     #[must_use]
     pub fn may_be_missing(&self, id: MessageId) -> bool {

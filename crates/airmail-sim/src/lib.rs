@@ -7,18 +7,22 @@
 #![forbid(unsafe_code)]
 
 pub mod batching;
+pub mod census;
 pub mod entropy;
 pub mod files;
 pub mod invariants;
 pub mod ledger;
 pub mod message;
 pub mod plant;
+pub mod shape;
+pub mod spells;
 pub mod storage;
 pub mod swarm;
 pub mod trace;
 pub mod tuning;
 pub mod world;
 
+pub use census::Census;
 pub use invariants::Violation;
 pub use plant::Plant;
 
@@ -29,6 +33,15 @@ pub enum Stage {
     Storage,
     /// The whole node with clients.
     World,
+}
+
+/// What a run that broke nothing leaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Of the trace: two runs of one seed have the same.
+    pub hash: u64,
+    /// What happened in it.
+    pub census: Census,
 }
 
 /// One run.
@@ -47,11 +60,11 @@ pub struct Run {
 }
 
 impl Run {
-    /// Runs it. Gives the hash of its trace.
+    /// Runs it.
     ///
     /// # Errors
     /// The first violation of an invariant.
-    pub fn go(self) -> Result<u64, Violation> {
+    pub fn go(self) -> Result<Report, Violation> {
         match self.stage {
             Stage::Storage => {
                 storage::StorageRun::new(self.seed, self.plant, self.show).run(self.steps)

@@ -1,5 +1,9 @@
 //! Bugs that can be planted, to see that the simulator finds them.
 
+use crate::Stage;
+use airmail_broker::sabotage::Bug as BrokerBug;
+use airmail_log::sabotage::Bug as LogBug;
+use clap::ValueEnum;
 use std::fmt;
 
 /// A bug to plant. Each is a mistake that is easily made, and that no user may ever meet.
@@ -11,23 +15,98 @@ pub enum Plant {
     RangeOffByOne,
     /// A producer's batch that leaves numbers out is taken for the next one.
     ProducerGreaterIsNext,
+    /// [`LogBug::GapTooLong`].
+    GapTooLong,
+    /// [`LogBug::SeenBeforeSync`].
+    SeenBeforeSync,
+    /// [`LogBug::ProducersForgotten`].
+    ProducersForgotten,
+    /// [`LogBug::IndexMissesOne`].
+    IndexMissesOne,
+    /// [`LogBug::BlockGoneEarly`].
+    BlockGoneEarly,
+    /// [`LogBug::NumbersReused`].
+    NumbersReused,
+    /// [`LogBug::SealForgotten`].
+    SealForgotten,
+    /// [`LogBug::DeleteForgotten`].
+    DeleteForgotten,
+    /// [`BrokerBug::DetachOffByOne`].
+    DetachOffByOne,
+    /// [`BrokerBug::LateNotCharged`].
+    LateNotCharged,
+    /// [`BrokerBug::CreditLost`].
+    CreditLost,
 }
 
 impl Plant {
+    /// Where it is sure to be found.
+    #[must_use]
+    pub const fn stage(self) -> Stage {
+        match self {
+            Plant::RangeOffByOne
+            | Plant::DetachOffByOne
+            | Plant::LateNotCharged
+            | Plant::CreditLost => Stage::World,
+            _ => Stage::Storage,
+        }
+    }
+
+    /// How what is found begins: a guarantee, or another invariant.
+    #[must_use]
+    pub const fn breaks(self) -> &'static [&'static str] {
+        match self {
+            Plant::AckBeforeSync | Plant::SeenBeforeSync | Plant::SealForgotten => &["G1"],
+            Plant::ProducerGreaterIsNext | Plant::ProducersForgotten => &["G3"],
+            Plant::NumbersReused => &["G4", "G3"],
+            Plant::LateNotCharged => &["G5"],
+            Plant::CreditLost => &["liveness"],
+            Plant::DeleteForgotten => &["contract"],
+            Plant::RangeOffByOne
+            | Plant::GapTooLong
+            | Plant::IndexMissesOne
+            | Plant::BlockGoneEarly
+            | Plant::DetachOffByOne => &["G2"],
+        }
+    }
+
+    /// The journal's own part.
+    #[must_use]
+    pub const fn in_log(self) -> Option<LogBug> {
+        Some(match self {
+            Plant::GapTooLong => LogBug::GapTooLong,
+            Plant::SeenBeforeSync => LogBug::SeenBeforeSync,
+            Plant::ProducersForgotten => LogBug::ProducersForgotten,
+            Plant::IndexMissesOne => LogBug::IndexMissesOne,
+            Plant::BlockGoneEarly => LogBug::BlockGoneEarly,
+            Plant::NumbersReused => LogBug::NumbersReused,
+            Plant::SealForgotten => LogBug::SealForgotten,
+            Plant::DeleteForgotten => LogBug::DeleteForgotten,
+            _ => return None,
+        })
+    }
+
+    /// The shard's own part.
+    #[must_use]
+    pub const fn in_broker(self) -> Option<BrokerBug> {
+        Some(match self {
+            Plant::DetachOffByOne => BrokerBug::DetachOffByOne,
+            Plant::LateNotCharged => BrokerBug::LateNotCharged,
+            Plant::CreditLost => BrokerBug::CreditLost,
+            _ => return None,
+        })
+    }
+
     /// Every one of them.
-    pub const ALL: [Plant; 3] = [
-        Plant::AckBeforeSync,
-        Plant::RangeOffByOne,
-        Plant::ProducerGreaterIsNext,
-    ];
+    #[must_use]
+    pub fn all() -> &'static [Plant] {
+        Plant::value_variants()
+    }
 }
 
 impl fmt::Display for Plant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Plant::AckBeforeSync => "ack-before-sync",
-            Plant::RangeOffByOne => "range-off-by-one",
-            Plant::ProducerGreaterIsNext => "producer-greater-is-next",
-        })
+        let value = self.to_possible_value();
+        f.write_str(value.as_ref().map_or("", |value| value.get_name()))
     }
 }

@@ -8,12 +8,16 @@ mod heal;
 mod line;
 mod process;
 mod reader;
+mod upheaval;
 
+use crate::Report;
+use crate::census::{Census, Kind};
 use crate::entropy::Entropy;
 use crate::files::{Disk, Machine, SimFiles};
 use crate::invariants::{Checked, Violation};
 use crate::ledger::Ledger;
 use crate::plant::Plant;
+use crate::spells::Spells;
 use crate::swarm::Swarm;
 use crate::trace::Trace;
 use airmail_log::journal::JournalStorage;
@@ -24,7 +28,7 @@ use airmail_model::{
 };
 use line::Line;
 use reader::Reader;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// One log under test.
@@ -34,15 +38,35 @@ struct LogState {
     spec: LogSpec,
     opened: bool,
     incarnation: Incarnation,
-    /// A trim has been asked for.
-    trimmed: bool,
+    /// Its earlier lives, which are over for good.
+    dead: BTreeSet<Incarnation>,
+    /// It has been deleted, and is not yet wanted again.
+    absent: bool,
+    /// Its life may be over: it has been asked to be deleted, or does not outlive the process.
+    may_be_new: bool,
+    /// Up to here a trim has been asked for.
+    trimmed: Sequence,
+    /// A seal has been asked for, so it may be sealed; the call.
+    seal: Option<Tag>,
+    /// A seal has been answered: it is sealed.
+    sealed: bool,
+    /// Its durability was below `fsync` at some time.
+    weak: bool,
+    /// Its retention has changed: what has gone cannot be told from the one in force.
+    changed: bool,
     /// Above every number that anyone was told of.
     told: Sequence,
 }
 
 impl LogState {
+    /// Somebody was told, in answer to a call, that it is sealed: no later one is stored.
+    fn be_sealed(&mut self, call: Tag) {
+        self.seal = self.seal.filter(|_| self.sealed).or(Some(call));
+        self.sealed = true;
+    }
+
     fn may_shrink(&self) -> bool {
-        self.trimmed || self.spec.retention != Retention::default()
+        self.trimmed > Sequence(0) || self.changed || self.spec.retention != Retention::default()
     }
 }
 
@@ -51,6 +75,10 @@ impl LogState {
 enum Call {
     Open(usize),
     Append {
+        line: usize,
+    },
+    /// An append that is to be refused.
+    Doomed {
         line: usize,
     },
     Bounds(usize),
@@ -62,7 +90,9 @@ enum Call {
     Topics {
         log: usize,
     },
-    Trim,
+    Trim(usize),
+    Seal(usize),
+    Delete(usize),
 }
 
 /// A run of the log alone.
@@ -72,12 +102,13 @@ pub struct StorageRun {
     swarm: Swarm,
     trace: Trace,
     ledger: Ledger,
+    census: Census,
+    spells: Spells,
     machine: Machine,
     storage: Option<JournalStorage<SimFiles>>,
     now: Now,
     wake: Option<Mono>,
     down_until: Mono,
-    full_until: Option<Mono>,
     logs: Vec<LogState>,
     lines: Vec<Line>,
     readers: BTreeMap<ReaderId, Reader>,
@@ -86,6 +117,14 @@ pub struct StorageRun {
     /// Names of a listing under way.
     listed: Vec<String>,
     calls: BTreeMap<Tag, Call>,
+    /// Calls to logs that have been deleted meanwhile: any answer will do.
+    orphans: BTreeSet<Tag>,
+    /// Nothing outlives the process.
+    volatile: bool,
+    /// A file has been hit.
+    corrupted: bool,
+    /// The highest that the wall clock has shown.
+    wall_max: Wall,
     last_tag: u64,
     last_reader: u64,
     plant: Option<Plant>,
@@ -97,13 +136,19 @@ impl StorageRun {
     #[must_use]
     pub fn new(seed: u64, plant: Option<Plant>, show: bool) -> StorageRun {
         let mut chance = Entropy::new(seed ^ 0x57_0a6e);
-        let swarm = Swarm::of(&mut chance);
+        let mut swarm = Swarm::of(&mut chance);
+        let volatile = chance.chance(100_000);
+        if volatile {
+            // Files that are memory do not rot.
+            (swarm.damage, swarm.corrupt) = (0, 0);
+        }
         let lies = plant == Some(Plant::AckBeforeSync);
         let disk = Disk::new(chance.fork(), swarm.clone(), lies);
         let logs: Vec<LogState> = (0..chance.between(1, 4))
-            .map(|number| log_state(number, &mut chance))
+            .map(|number| log_state(number, volatile, &mut chance))
             .collect();
-        let lines = (0..chance.between(1, 5))
+        let most = if chance.chance(100_000) { 40 } else { 6 };
+        let lines = (0..chance.between(1, most))
             .map(|number| Line::new(number, chance.index(logs.len())))
             .collect();
         let start = Now {
@@ -115,18 +160,23 @@ impl StorageRun {
             swarm,
             trace: Trace::new(show),
             ledger: Ledger::default(),
+            census: Census::default(),
+            spells: Spells::default(),
             machine: Machine::new(disk),
             storage: None,
             now: start,
             wake: None,
             down_until: Mono(0),
-            full_until: None,
             logs,
             lines,
             readers: BTreeMap::new(),
             waiting: Vec::new(),
             listed: Vec::new(),
             calls: BTreeMap::new(),
+            orphans: BTreeSet::new(),
+            volatile,
+            corrupted: false,
+            wall_max: start.wall,
             last_tag: 0,
             last_reader: 0,
             plant,
@@ -134,18 +184,22 @@ impl StorageRun {
         }
     }
 
-    /// Runs `steps` steps of faults, then heals. Gives the trace's hash.
+    /// Runs `steps` steps of faults, then heals.
     ///
     /// # Errors
     /// The first violation.
-    pub fn run(mut self, steps: u64) -> Result<u64, Violation> {
+    pub fn run(mut self, steps: u64) -> Result<Report, Violation> {
         self.trace
             .note(format_args!("{:?} {:?}", self.swarm, self.logs));
         for _ in 0..steps {
             self.step()?;
         }
         self.heal()?;
-        Ok(self.trace.hash())
+        self.census.merge(self.machine.disk().census());
+        Ok(Report {
+            hash: self.trace.hash(),
+            census: self.census,
+        })
     }
 
     fn step(&mut self) -> Checked {
@@ -167,12 +221,14 @@ impl StorageRun {
             micros = self.chance.between(1, 100_000);
         }
         if self.chance.chance(self.swarm.leap) {
+            self.census.count(Kind::ClockLeap);
             micros = self.chance.between(1, 3_600_000_000);
         }
         self.now.mono = self.now.mono.plus(Duration::from_micros(micros));
         self.now.wall.0 += i64::try_from(micros).unwrap_or(0);
         if self.chance.chance(self.swarm.leap) {
             // The wall clock may be set back; the log's times may not.
+            self.census.count(Kind::ClockBack);
             self.now.wall.0 -= 5_000_000;
         }
     }
@@ -180,6 +236,7 @@ impl StorageRun {
     /// Lets the disk and the journal go on until neither has anything to do now.
     fn turn(&mut self) -> Checked {
         let mut answers = Vec::new();
+        self.wall_max = self.wall_max.max(self.now.wall);
         for _ in 0..1_000 {
             self.machine.disk().advance(self.now.mono);
             let Some(storage) = &mut self.storage else {
@@ -238,6 +295,7 @@ impl StorageRun {
             15..=16 => self.ask(),
             _ => {}
         }
+        self.upheave();
         self.send();
     }
 
@@ -249,7 +307,7 @@ impl StorageRun {
         }
         let trim = self.chance.chance(30_000);
         let (call, at) = if trim {
-            (Call::Trim, AppendTime(0))
+            (Call::Trim(log), AppendTime(0))
         } else if self.chance.coin() {
             (Call::Bounds(log), AppendTime(0))
         } else {
@@ -267,10 +325,11 @@ impl StorageRun {
             return;
         };
         match call {
-            Call::Trim => {
+            Call::Trim(_) => {
                 let told = self.logs[log].told;
                 let before = Sequence(self.chance.between(1, told.0));
-                self.logs[log].trimmed = true;
+                self.logs[log].trimmed = before.max(self.logs[log].trimmed);
+                self.census.count(Kind::Trimmed);
                 storage.trim(tag, id, before);
             }
             Call::Bounds(_) => storage.bounds(tag, id),
@@ -279,23 +338,14 @@ impl StorageRun {
     }
 }
 
-fn log_state(number: u64, chance: &mut Entropy) -> LogState {
+fn log_state(number: u64, volatile: bool, chance: &mut Entropy) -> LogState {
     let durability = match chance.below(4) {
+        _ if volatile => Durability::Memory,
         0 => Durability::Memory,
         1 => Durability::Os,
         _ => Durability::Fsync,
     };
-    let retention = match chance.below(5) {
-        0 => Retention {
-            time_ms: Some(chance.between(50, 5_000)),
-            bytes: None,
-        },
-        1 => Retention {
-            time_ms: None,
-            bytes: Some(chance.between(1_000, 100_000)),
-        },
-        _ => Retention::default(),
-    };
+    let retention = retention(chance);
     let namespace = u32::try_from(number).unwrap_or(0) / 2 + 1;
     LogState {
         log: LogId {
@@ -310,7 +360,28 @@ fn log_state(number: u64, chance: &mut Entropy) -> LogState {
         },
         opened: false,
         incarnation: Incarnation(0),
-        trimmed: false,
+        dead: BTreeSet::new(),
+        absent: false,
+        may_be_new: volatile,
+        trimmed: Sequence(0),
+        seal: None,
+        sealed: false,
+        weak: durability < Durability::Fsync,
+        changed: false,
         told: Sequence(1),
+    }
+}
+
+fn retention(chance: &mut Entropy) -> Retention {
+    match chance.below(5) {
+        0 => Retention {
+            time_ms: Some(chance.between(50, 5_000)),
+            bytes: None,
+        },
+        1 => Retention {
+            time_ms: None,
+            bytes: Some(chance.between(1_000, 100_000)),
+        },
+        _ => Retention::default(),
     }
 }

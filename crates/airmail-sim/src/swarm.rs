@@ -37,6 +37,18 @@ pub struct Swarm {
     pub sluggish: u32,
     /// A namespace is deleted, once. For each step.
     pub deleted: u32,
+    /// Any file at rest is damaged: a bit, or its end. For each step, once in a run.
+    pub corrupt: u32,
+    /// Every sync fails, for a while. For each step.
+    pub ails: u32,
+    /// The disk is slow, for a while. For each step.
+    pub slows: u32,
+    /// A log is sealed. For each step.
+    pub sealed: u32,
+    /// Durability or retention change. For each step.
+    pub updated: u32,
+    /// A producer begins anew: with another id, or with a higher epoch. For each step.
+    pub restarted: u32,
     /// The clock leaps ahead by up to an hour. For each step.
     pub leap: u32,
 }
@@ -66,16 +78,35 @@ impl Swarm {
             sluggish: rate(5_000),
             deleted: rate(1_000),
             leap: rate(1_000),
+            ails: rate(500),
+            slows: rate(500),
+            sealed: rate(1_000),
+            updated: rate(2_000),
+            restarted: rate(3_000),
             ..Swarm::calm()
         };
         // Damage is allowed to lose what it hits; three seeds of four hold the node to everything.
         if !chance.chance(250_000) {
             swarm.damage = 0;
         }
+        if chance.chance(300_000) {
+            swarm.one_fault_of_the_medium();
+        }
         swarm.write_delay = delay(chance, 3_000);
         swarm.read_delay = delay(chance, 3_000);
         swarm.net_delay = delay(chance, 20_000);
         swarm
+    }
+
+    /// Any file may be hit, once; the disk is sound otherwise, so that what may be lost is known.
+    fn one_fault_of_the_medium(&mut self) {
+        self.corrupt = 6_000;
+        self.damage = 0;
+        self.power_cut = 0;
+        self.sync_fails = 0;
+        self.write_fails = 0;
+        self.read_fails = 0;
+        self.ails = 0;
     }
 
     /// No faults, no delays: healing.
@@ -98,6 +129,12 @@ impl Swarm {
             sluggish: 0,
             deleted: 0,
             leap: 0,
+            corrupt: 0,
+            ails: 0,
+            slows: 0,
+            sealed: 0,
+            updated: 0,
+            restarted: 0,
         }
     }
 }

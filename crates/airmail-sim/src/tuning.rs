@@ -29,15 +29,17 @@ pub fn journal(chance: &mut Entropy, plant: Option<Plant>) -> JournalConfig {
         retention_interval: Duration::from_millis(chance.between(1, 200)),
         probe_interval: Duration::from_millis(chance.between(1, 100)),
         greater_is_next: plant == Some(Plant::ProducerGreaterIsNext),
+        bug: plant.and_then(Plant::in_log),
         ..JournalConfig::default()
     }
 }
 
 /// A shard's settings: few readers, small steps.
 #[must_use]
-pub fn shard(chance: &mut Entropy) -> ShardConfig {
+pub fn shard(chance: &mut Entropy, plant: Option<Plant>) -> ShardConfig {
     ShardConfig {
         seed: chance.next(),
+        bug: plant.and_then(Plant::in_broker),
         mark_interval: Duration::from_millis(chance.between(1, 200)),
         caravans: chance.index(3) + 1,
         caravan_step_bytes: 1 << chance.between(9, 13),

@@ -11,12 +11,16 @@ mod publisher;
 mod traffic;
 mod watch;
 
+use crate::Report;
+use crate::census::{Census, Kind};
 use crate::entropy::Entropy;
 use crate::files::{Disk, Machine, SimFiles};
 use crate::invariants::bounded::Budget;
 use crate::invariants::{Checked, Violation};
 use crate::ledger::Ledger;
 use crate::plant::Plant;
+use crate::shape::Shape;
+use crate::spells::Spells;
 use crate::swarm::Swarm;
 use crate::trace::Trace;
 use airmail_broker::{CommandId, Node, SessionId};
@@ -27,17 +31,22 @@ use publisher::Publisher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Topics of each namespace.
-const TOPICS: u64 = 8;
-
 /// A namespace of the run, as it is to be or is.
 #[derive(Clone, Debug)]
 struct Space {
     name: String,
     id: NamespaceId,
     map: LogMap,
+    /// Topics that it may have.
+    topics: u64,
+    /// The weakest that may be in force: while it is being changed, of both.
     durability: Durability,
+    /// Its durability was below `fsync` at some time.
+    weak: bool,
+    /// Its retention has taken records at some time, or may have.
     shrinks: bool,
+    /// What it is to become; asked for, perhaps not yet so.
+    wanted: Option<(Retention, Durability)>,
     /// It is to be deleted.
     doomed: bool,
     /// Its deletion has been asked for: from here on it may be gone.
@@ -49,6 +58,7 @@ struct Space {
 struct Plan {
     name: String,
     logs: u16,
+    topics: u64,
     retention: Retention,
     durability: Durability,
 }
@@ -67,18 +77,26 @@ pub struct World {
     swarm: Swarm,
     trace: Trace,
     ledger: Ledger,
+    census: Census,
+    shape: Shape,
+    spells: Spells,
     machine: Machine,
     node: Option<Node<JournalStorage<SimFiles>>>,
     now: Now,
     wake: Option<Mono>,
     down_until: Mono,
-    full_until: Option<Mono>,
     plans: Vec<Plan>,
     spaces: Vec<Space>,
     asked: Option<CommandId>,
+    /// The command under way may be refused: it is based on an old version.
+    refusable: bool,
     /// Names from a listing of topics.
-    listed: Option<Vec<String>>,
+    listed: Vec<String>,
+    /// There are no more.
+    listed_all: bool,
     publishers: Vec<Publisher>,
+    /// Publishers there ever were.
+    born: u64,
     clients: Vec<Client>,
     ends: BTreeMap<SessionId, (End, Budget)>,
     /// Closed since the node's last turn, which may still have something for them.
@@ -86,6 +104,10 @@ pub struct World {
     last_session: u64,
     last_command: u64,
     boots: u64,
+    /// What the node has said, but for progress marks.
+    heard: u64,
+    /// A file has been hit.
+    corrupted: bool,
     plant: Option<Plant>,
 }
 
@@ -97,13 +119,14 @@ impl World {
         let swarm = Swarm::of(&mut chance);
         let lies = plant == Some(Plant::AckBeforeSync);
         let disk = Disk::new(chance.fork(), swarm.clone(), lies);
-        let plans = (0..chance.between(1, 3))
-            .map(|number| plan(number, &mut chance))
+        let shape = Shape::of(&mut chance);
+        let plans = (0..shape.spaces)
+            .map(|number| plan(number, &shape, &mut chance))
             .collect();
-        let publishers = (0..u32::try_from(chance.between(1, 3)).unwrap_or(1))
+        let publishers: Vec<Publisher> = (0..u32::try_from(shape.publishers).unwrap_or(1))
             .map(|number| Publisher::new(number, &mut chance))
             .collect();
-        let clients = (0..u32::try_from(chance.between(1, 4)).unwrap_or(1))
+        let clients: Vec<Client> = (0..u32::try_from(shape.clients).unwrap_or(1))
             .map(|number| Client::new(number, &mut chance))
             .collect();
         World {
@@ -111,6 +134,9 @@ impl World {
             swarm,
             trace: Trace::new(show),
             ledger: Ledger::default(),
+            census: Census::default(),
+            shape,
+            spells: Spells::default(),
             machine: Machine::new(disk),
             node: None,
             now: Now {
@@ -119,11 +145,13 @@ impl World {
             },
             wake: None,
             down_until: Mono(0),
-            full_until: None,
             plans,
             spaces: Vec::new(),
             asked: None,
-            listed: None,
+            refusable: false,
+            listed: Vec::new(),
+            listed_all: false,
+            born: shape.publishers,
             publishers,
             clients,
             ends: BTreeMap::new(),
@@ -131,22 +159,49 @@ impl World {
             last_session: 0,
             last_command: 0,
             boots: 0,
+            heard: 0,
+            corrupted: false,
             plant,
         }
     }
 
-    /// Runs `steps` steps of faults, then heals. Gives the trace's hash.
+    /// Runs `steps` steps of faults, then heals.
     ///
     /// # Errors
     /// The first violation.
-    pub fn run(mut self, steps: u64) -> Result<u64, Violation> {
-        self.trace
-            .note(format_args!("{:?} {:?}", self.swarm, self.plans));
-        for _ in 0..steps {
+    pub fn run(mut self, steps: u64) -> Result<Report, Violation> {
+        self.trace.note(format_args!(
+            "{:?} {:?} {:?}",
+            self.shape, self.swarm, self.plans
+        ));
+        self.count_shape();
+        for _ in 0..self.shape.steps(steps) {
             self.step()?;
         }
         self.heal()?;
-        Ok(self.trace.hash())
+        self.census.merge(self.machine.disk().census());
+        Ok(Report {
+            hash: self.trace.hash(),
+            census: self.census,
+        })
+    }
+
+    fn count_shape(&mut self) {
+        let Shape {
+            spaces,
+            topics,
+            publishers,
+            clients,
+            ..
+        } = self.shape;
+        for (met, kind) in [
+            (spaces >= 5, Kind::ManySpaces),
+            (topics >= 500, Kind::ManyTopics),
+            (publishers >= 20, Kind::ManyPublishers),
+            (clients >= 50, Kind::ManyClients),
+        ] {
+            self.census.add(kind, u64::from(met));
+        }
     }
 
     fn step(&mut self) -> Checked {
@@ -167,11 +222,13 @@ impl World {
             micros = self.chance.between(1, 200_000);
         }
         if self.chance.chance(self.swarm.leap) {
+            self.census.count(Kind::ClockLeap);
             micros = self.chance.between(1, 3_600_000_000);
         }
         self.later(Duration::from_micros(micros));
         if self.chance.chance(self.swarm.leap) {
             // The wall clock may be set back; the log's times may not.
+            self.census.count(Kind::ClockBack);
             self.now.wall.0 -= 5_000_000;
         }
     }
@@ -182,13 +239,26 @@ impl World {
     }
 }
 
-fn plan(number: u64, chance: &mut Entropy) -> Plan {
-    let durability = match chance.below(5) {
+fn plan(number: u64, shape: &Shape, chance: &mut Entropy) -> Plan {
+    Plan {
+        name: format!("space-{number}"),
+        logs: u16::try_from(chance.between(1, 3)).unwrap_or(1),
+        topics: chance.between(1, shape.topics),
+        retention: retention(chance),
+        durability: durability(chance),
+    }
+}
+
+fn durability(chance: &mut Entropy) -> Durability {
+    match chance.below(5) {
         0 => Durability::Memory,
         1 => Durability::Os,
         _ => Durability::Fsync,
-    };
-    let retention = match chance.below(6) {
+    }
+}
+
+fn retention(chance: &mut Entropy) -> Retention {
+    match chance.below(6) {
         0 => Retention {
             time_ms: Some(chance.between(100, 10_000)),
             bytes: None,
@@ -198,11 +268,5 @@ fn plan(number: u64, chance: &mut Entropy) -> Plan {
             bytes: Some(chance.between(2_000, 100_000)),
         },
         _ => Retention::default(),
-    };
-    Plan {
-        name: format!("space-{number}"),
-        logs: u16::try_from(chance.between(1, 3)).unwrap_or(1),
-        retention,
-        durability,
     }
 }

@@ -105,7 +105,7 @@ pub fn run(cli: Cli, environment: Environment) -> anyhow::Result<ExitCode> {
         Command::Topics(args) => wait_for(topics::run(args, &client)),
         Command::Namespace(args) => wait_for(namespace::run(args, &client)),
         Command::Context(args) => wait_for(context::run(args, &client)),
-        Command::Bench(args) => wait_for(bench::run(args, &client)),
+        Command::Bench(args) => bench::run(args, &client),
     }
 }
 

@@ -6,6 +6,7 @@
 //! a shard does not. Listeners, clock, seed and shutdown are passed in.
 
 pub mod clock;
+mod grpc;
 mod http;
 mod link;
 mod listener;

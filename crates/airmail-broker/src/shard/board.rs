@@ -21,6 +21,11 @@ impl Shard {
         if held || nothing {
             return;
         }
+        if !self.allowance.is_open(now.mono) {
+            self.timers.late = Some(self.allowance.again());
+            return;
+        }
+        self.timers.late = None;
         self.timers.hold = None;
         if self.late.queued() > 0 {
             for caravan in self.caravans.keys() {
@@ -28,6 +33,7 @@ impl Shard {
             }
         }
         self.take_turns(out);
+        self.grant_caravans(out);
         while self.caravans.len() < self.config.caravans {
             let Some(key) = self.late.oldest() else { break };
             self.begin_caravan(key, out);

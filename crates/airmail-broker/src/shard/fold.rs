@@ -16,7 +16,7 @@ impl Shard {
     pub(super) fn system_batch(&mut self, now: Now, stored: &Stored, out: &mut Effects) {
         for record in stored.batch.iter() {
             // A command that cannot be read is of a later version: it is void here.
-            let change = Change::decode(&record.payload);
+            let change = Change::decode(record.payload);
             let applied = change
                 .as_ref()
                 .is_some_and(|c| self.namespaces.fold.apply(c));

@@ -153,7 +153,7 @@ impl Shard {
         }
         self.tell_progress(key, at, out);
         let late = self.late.remove(key);
-        self.subs[late.sub].late = LateKey::NONE;
+        self.subs[late.sub].set_late(None);
         let head = &mut self.logs[late.log];
         if head.room.link(&mut self.subs, late.sub) {
             self.sessions[late.session].logs.push(late.log);
@@ -216,15 +216,15 @@ impl Shard {
     pub(super) fn forget(&mut self, key: SubKey, out: &mut Effects) {
         let sub = self.subs[key];
         self.sessions[sub.session].take(&self.subs, key);
-        if sub.late == LateKey::NONE {
-            self.logs[sub.log].room.unlink(&mut self.subs, key);
-        } else {
-            let stand = self.late[sub.late].stand;
-            self.lift(sub.late);
-            self.late.remove(sub.late);
+        if let Some(late) = sub.late() {
+            let stand = self.late[late].stand;
+            self.lift(late);
+            self.late.remove(late);
             if let Stand::Aboard(caravan) = stand {
                 self.rest_caravan(caravan, out);
             }
+        } else {
+            self.logs[sub.log].room.unlink(&mut self.subs, key);
         }
         self.subs.remove(key);
         self.rest_room(sub.log, out);

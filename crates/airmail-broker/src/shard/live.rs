@@ -115,6 +115,7 @@ impl Shard {
         range.next = stored.extent.next();
         self.sessions[session].spend(body.len());
         self.stats.delivered(&body);
+        self.allowance.live(body.len());
         let reply = Reply::Delivery {
             channel: Channel::Live,
             log: fanout.id,
@@ -206,6 +207,10 @@ impl Shard {
         let head = &mut self.logs[sub.log];
         let told = head.room.ranges.get(&sub.session).map_or(at, |r| r.next);
         head.room.unlink(&mut self.subs, key);
+        #[cfg(feature = "sabotage")]
+        let further = u64::from(self.config.bug == Some(crate::sabotage::Bug::DetachOffByOne));
+        #[cfg(feature = "sabotage")]
+        let (told, at) = (told.plus(further), at.plus(further));
         let state = State::Detached {
             log: head.id,
             incarnation: head.incarnation,
@@ -226,7 +231,7 @@ impl Shard {
             ticket,
             stand: Stand::Parked,
         });
-        self.subs[key].late = late;
+        self.subs[key].set_late(Some(late));
         self.stats.detached += 1;
         self.tell_status(key, state, out);
         self.set_out(late);

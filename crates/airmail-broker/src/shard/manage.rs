@@ -35,6 +35,8 @@ pub(super) struct Namespaces {
     pub(super) phase: Phase,
     pub(super) fold: Fold,
     pub(super) failure: Option<Error>,
+    /// Numbers of log 0 are missing: what they said is not known, and there may be no namespace.
+    pub(super) torn: bool,
     /// The reader of log 0.
     pub(super) reader: Option<ReaderId>,
     /// The first number of log 0 that has not been read.
@@ -88,6 +90,11 @@ impl Namespaces {
         if let Some(current) = &mut self.current {
             current.met.push((at, applied));
         }
+    }
+
+    /// Whether a namespace was ever made, or it cannot be known.
+    pub(super) fn has_begun(&self) -> bool {
+        self.fold.last_id.0 != 0 || self.torn
     }
 
     pub(super) fn is_busy(&self) -> bool {

@@ -234,6 +234,7 @@ impl Shard {
                 self.stats.published_batches += 1;
                 self.stats.published_messages += u64::from(pending.messages);
                 self.stats.published_bytes += pending.bytes as u64;
+                self.allowance.live(pending.bytes);
                 self.stats.duplicates += u64::from(ack.duplicate);
             }
             Err(refused) => self.stats.refuse(refused.error.code()),

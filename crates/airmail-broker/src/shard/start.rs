@@ -58,6 +58,7 @@ impl Shard {
                 .value(format_args!("{} lacks numbers {lost}", LogId::SYSTEM))
                 .limit("restored from a copy");
             self.namespaces.failure = Some(error);
+            self.namespaces.torn = true;
         }
     }
 
@@ -76,18 +77,18 @@ impl Shard {
         for id in dying {
             self.delete_logs(id, out);
         }
-        let first_start = self.namespaces.fold.last_id.0 == 0;
-        if first_start && self.namespaces.failure.is_none() {
+        if !self.namespaces.has_begun() && self.namespaces.failure.is_none() {
             self.create_default(now, out);
         }
         self.check_ready();
     }
 
-    /// Ready, once nothing of the start is under way.
+    /// Ready, once nothing of the start is under way. Where log 0 is damaged there may be no
+    /// namespace: what is known is served, and [`Shard::failure`] says why it is not all.
     pub(super) fn check_ready(&mut self) {
         let waits = self.namespaces.is_busy()
             || self.namespaces.settling.values().any(|s| s.left > 0)
-            || self.catalog().is_empty() && self.namespaces.fold.last_id.0 == 0;
+            || self.catalog().is_empty() && !self.namespaces.has_begun();
         if self.namespaces.phase == Phase::Settling && !waits {
             self.namespaces.phase = Phase::Ready;
             self.namespaces.settling.clear();

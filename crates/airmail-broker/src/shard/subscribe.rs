@@ -68,7 +68,7 @@ impl Shard {
             ticket,
             stand: Stand::Locating,
         });
-        self.subs[sub].late = late;
+        self.subs[sub].set_late(Some(late));
         let id = self.logs[log].id;
         match begin {
             Begin::At(at) => self.begin_at(late, at, out),

@@ -14,7 +14,8 @@ impl Shard {
     /// When the shard wants to be called, if nothing else happens before.
     pub(super) fn deadline(&self) -> Option<Mono> {
         let admission = self.timers.admission.first().map(|(wake, _)| *wake);
-        [self.timers.marks, self.timers.retry, admission]
+        let timers = &self.timers;
+        [timers.marks, timers.retry, timers.late, admission]
             .into_iter()
             .flatten()
             .min()
@@ -26,6 +27,7 @@ impl Shard {
             self.mark(out);
             self.mark_caravans(out);
         }
+        due(&mut self.timers.late);
         if due(&mut self.timers.retry) {
             self.retry(out);
         }

@@ -11,6 +11,11 @@ use airmail_model::frame::{Channel, Delivered, GapReason, Reply};
 use airmail_model::{Extent, Now, Sequence};
 use smallvec::SmallVec;
 
+/// What a batch costs besides its bytes, in bytes: to find and check it, or to find nothing.
+const BATCH_COST: u64 = 1 << 10;
+/// What each of its topics costs: to look up who wants it.
+const TOPIC_COST: u64 = 64;
+
 /// Slices of one batch, by topic: made once for all who want the whole of it.
 #[derive(Default)]
 struct Slices {
@@ -34,7 +39,9 @@ impl Shard {
         head.end = head.end.max(stored.extent.next());
         // Before anybody can come aboard: who does has this batch behind.
         aboard.position = stored.extent.next();
-        aboard.used += bytes as u64;
+        let cost = bytes as u64 + BATCH_COST + TOPIC_COST * stored.batch.topics().len() as u64;
+        aboard.used += cost;
+        self.allowance.spend(cost);
         aboard.granted -= i64::try_from(bytes).unwrap_or(i64::MAX);
         self.end_by_time(caravan, stored, out);
         let mut slices = Slices::default();
@@ -44,7 +51,6 @@ impl Shard {
                 self.hand(key, place, stored, &mut slices, out);
             }
         }
-        self.grant_caravan(caravan, out);
         self.advance(now, caravan, out);
     }
 
@@ -83,7 +89,13 @@ impl Shard {
         let Reply::Delivery { body, .. } = &reply else {
             return;
         };
-        if !self.sessions[session].spend(body.len()) {
+        let cost = body.len();
+        #[cfg(feature = "sabotage")]
+        let cost = match self.config.bug {
+            Some(crate::sabotage::Bug::LateNotCharged) => 0,
+            _ => cost,
+        };
+        if !self.sessions[session].spend(cost) {
             self.lift(key);
             self.late[key].at = first;
             self.go_on(key, out);
@@ -129,7 +141,10 @@ impl Shard {
                 }
             }
         }
-        self.caravans[caravan].position = extent.next();
+        let aboard = &mut self.caravans[caravan];
+        aboard.position = extent.next();
+        aboard.used += BATCH_COST;
+        self.allowance.spend(BATCH_COST);
         self.advance(now, caravan, out);
     }
 
@@ -181,15 +196,17 @@ impl Shard {
         self.unpark(session, out);
     }
 
-    /// Lets a caravan's reader give another step.
-    fn grant_caravan(&mut self, caravan: CaravanKey, out: &mut Effects) {
+    /// Lets the caravans' readers give another step, if they have given most of the last.
+    pub(super) fn grant_caravans(&mut self, out: &mut Effects) {
         let step = i64::from(self.config.caravan_step_bytes);
-        let caravan = &mut self.caravans[caravan];
-        if caravan.granted <= step / 2 {
-            let bytes = u32::try_from(step - caravan.granted).unwrap_or(u32::MAX);
-            caravan.granted = step;
-            let r = caravan.reader;
-            out.storage.push(StorageCall::Credit { r, bytes });
+        for caravan in self.caravans.keys() {
+            let caravan = &mut self.caravans[caravan];
+            if caravan.granted <= step / 2 {
+                let bytes = u32::try_from(step - caravan.granted).unwrap_or(u32::MAX);
+                caravan.granted = step;
+                let r = caravan.reader;
+                out.storage.push(StorageCall::Credit { r, bytes });
+            }
         }
     }
 

@@ -278,6 +278,16 @@ fn a_lost_piece_of_log_0_stops_changes_but_not_messages() {
 }
 
 #[test]
+fn a_node_that_lost_the_first_command_of_log_0_is_ready_and_says_why_it_has_no_namespace() {
+    let world = World::new();
+    let mut storage = world.node.into_storage().restarted();
+    storage.damage(LogId::SYSTEM, Sequence(1));
+    let world = World::with(ShardConfig::default(), storage);
+    assert!(world.node.shard().catalog().is_empty());
+    assert!(world.node.shard().failure().is_some());
+}
+
+#[test]
 fn a_default_namespace_that_the_storage_cannot_give_keeps_the_node_from_being_ready() {
     let config = ShardConfig {
         default_namespace: FirstNamespace {

@@ -20,35 +20,39 @@
 //!   than risk a duplicate.
 //! - The same holds when the delivery timeout passes.
 //!
-//! Invariants: at most `in_flight` batches of a log and `Limits::unacked_bytes` in all are sent and
-//! unanswered; held messages never exceed `memory_bytes` (one message may always be held); every
+//! Invariants: at most `in_flight` batches and `in_flight_bytes` of a log (or one batch) and
+//! `Limits::unacked_bytes` in all are sent and unanswered; held messages never exceed `memory_bytes` (one message may always be held); every
 //! ticket comes back exactly once.
 
 mod queue;
 mod rebuild;
+mod taking;
 #[cfg(test)]
 mod tests;
 
 use super::backoff::{Backoff, BackoffConfig};
-use airmail_model::batch::PushError;
 use airmail_model::frame::{Ack, Refused, Reply, Request, RequestId};
 use airmail_model::{
-    Error, ErrorCode, Lane, Limits, LogId, LogMap, Message, Mono, NamespaceId, Now, ProducerEpoch,
-    ProducerId,
+    Error, Limits, LogId, LogMap, Mono, NamespaceId, Now, ProducerEpoch, ProducerId,
 };
-use queue::{Phase, Queue};
+use queue::{Phase, Queue, Window};
 use std::collections::BTreeMap;
 use std::time::Duration;
+pub use taking::{Offer, Place, Taken};
 
 /// Bounds and patience of a [`Producer`].
 #[derive(Clone, Debug)]
 pub struct ProducerConfig {
     /// The node's limits, as Hello told them.
     pub limits: Limits,
-    /// Batches of one log that wait for their ack. Default 8, at least 1. A node remembers the
-    /// results of some 16 batches of a producer and log, so more would risk retries that it
-    /// cannot tell.
+    /// Batches of one log that wait for their ack. Default 64, at least 1. A node remembers the
+    /// results of 64 batches of a producer and log, so more would risk retries that it cannot
+    /// tell.
     pub in_flight: usize,
+    /// Bytes of these batches; one batch may always be sent. Default 4 MiB.
+    pub in_flight_bytes: usize,
+    /// Messages of one batch, at least 1; the node's own limit holds as well. Default: no other.
+    pub batch_messages: u16,
     /// Bytes of messages held, sent or not, until they are settled. Default 64 MiB.
     pub memory_bytes: usize,
     /// How long a message may take to be acknowledged, attempts and waits together. Default 30 s.
@@ -63,11 +67,27 @@ impl Default for ProducerConfig {
     fn default() -> ProducerConfig {
         ProducerConfig {
             limits: Limits::DEFAULT,
-            in_flight: 8,
+            in_flight: 64,
+            in_flight_bytes: 4 << 20,
+            batch_messages: u16::MAX,
             memory_bytes: 64 << 20,
             delivery_timeout: Duration::from_secs(30),
             backoff: BackoffConfig::default(),
             seed: 0,
+        }
+    }
+}
+
+impl ProducerConfig {
+    fn bound_batches(&mut self) {
+        let messages = self.limits.batch_records.min(self.batch_messages);
+        self.limits.batch_records = messages.max(1);
+    }
+
+    fn window(&self) -> Window {
+        Window {
+            batches: self.in_flight.max(1),
+            bytes: self.in_flight_bytes,
         }
     }
 }
@@ -131,6 +151,7 @@ pub struct Producer {
     held_bytes: usize,
     unacked_bytes: usize,
     backoff: Backoff,
+    last: Option<taking::LastTopic>,
     /// The log whose turn was last, so that each gets its part of `unacked_bytes`.
     served: Option<LogId>,
 }
@@ -139,7 +160,8 @@ impl Producer {
     /// A producer that is not connected. `id` is drawn at random by the caller; 0 stands for none
     /// and must not be given.
     #[must_use]
-    pub fn new(config: ProducerConfig, id: ProducerId, epoch: ProducerEpoch) -> Producer {
+    pub fn new(mut config: ProducerConfig, id: ProducerId, epoch: ProducerEpoch) -> Producer {
+        config.bound_batches();
         let backoff = Backoff::new(config.backoff, config.seed);
         Producer {
             config,
@@ -153,6 +175,7 @@ impl Producer {
             held_bytes: 0,
             unacked_bytes: 0,
             backoff,
+            last: None,
             served: None,
         }
     }
@@ -160,6 +183,7 @@ impl Producer {
     /// Takes the limits of the node that the client is connected to now.
     pub fn set_limits(&mut self, limits: Limits) {
         self.config.limits = limits;
+        self.config.bound_batches();
     }
 
     /// Takes a namespace's map; an older epoch than the one known is ignored. A newer one comes
@@ -186,41 +210,6 @@ impl Producer {
     #[must_use]
     pub fn has_map(&self, namespace: NamespaceId) -> bool {
         self.spaces.contains_key(&namespace)
-    }
-
-    /// Takes a message. It goes out with a later [`Producer::poll`].
-    ///
-    /// # Errors
-    /// [`PublishError`]; the message is then not taken and its ticket will not come back.
-    pub fn publish(
-        &mut self,
-        now: Now,
-        namespace: NamespaceId,
-        message: &Message,
-        ticket: Ticket,
-    ) -> Result<(), PublishError> {
-        let space = self.spaces.get(&namespace);
-        let map = &space.ok_or(PublishError::Unresolved)?.map;
-        let log = map.log(message.topic.hash(namespace), Lane::Normal);
-        let bytes = queue::held_bytes(message);
-        if self.held_bytes > 0 && self.held_bytes + bytes > self.config.memory_bytes {
-            return Err(PublishError::Full);
-        }
-        let epoch = self.epoch;
-        let queue = self.queues.entry(log);
-        let queue = queue.or_insert_with(|| Queue::new(log, map.epoch, self.id, epoch));
-        if let Some(error) = &queue.fenced {
-            return Err(PublishError::Refused(error.clone()));
-        }
-        queue
-            .push(message, ticket, now.mono, now.wall.0, &self.config.limits)
-            .map_err(|error| match error {
-                PushError::Refused(error) => PublishError::Refused(error),
-                // An empty batch takes any message that passes its check.
-                PushError::Full => PublishError::Refused(Error::new(ErrorCode::BatchTooLarge)),
-            })?;
-        self.held_bytes += bytes;
-        Ok(())
     }
 
     /// A stream to a node is open. What was not acknowledged is sent again by [`Producer::poll`].
@@ -292,18 +281,37 @@ impl Producer {
     /// Appends what is to be sent now and what is settled. To be called after every other call, and
     /// at the time that it returns.
     pub fn poll(&mut self, now: Now, out: &mut ProducerOutput) -> Option<Mono> {
-        self.expire(now.mono, out);
-        self.rebuild(now, out);
-        self.switch_maps(now, out);
+        self.advance(now, out);
         if self.connected {
             self.send(now.mono, out);
         }
+        self.deadline(now.mono)
+    }
+
+    /// As [`Producer::poll`], but sends nothing: for when the transport takes nothing.
+    pub fn tend(&mut self, now: Now, out: &mut ProducerOutput) -> Option<Mono> {
+        self.advance(now, out);
+        self.deadline(now.mono)
+    }
+
+    fn advance(&mut self, now: Now, out: &mut ProducerOutput) {
+        self.expire(now.mono, out);
+        self.rebuild(now, out);
+        self.switch_maps(now, out);
+    }
+
+    fn deadline(&self, now: Mono) -> Option<Mono> {
         let timeout = self.config.delivery_timeout;
-        let connected = self.connected;
         let deadlines = self.queues.values();
         deadlines
-            .filter_map(|queue| queue.deadline(now.mono, timeout, connected))
+            .filter_map(|queue| queue.deadline(now, timeout, self.connected))
             .min()
+    }
+
+    /// Whether something waits to be sent, now or later.
+    #[must_use]
+    pub fn has_unsent(&self) -> bool {
+        self.queues.values().any(Queue::has_unsent)
     }
 
     /// Sends from each log in turn, beginning after the one served last.
@@ -329,7 +337,7 @@ impl Producer {
     fn send_log(&mut self, now: Mono, log: LogId, out: &mut ProducerOutput) -> bool {
         let space = self.spaces.get(&log.namespace);
         let switching = space.is_some_and(|space| space.newer.is_some());
-        let window = self.config.in_flight.max(1);
+        let window = self.config.window();
         let room = self.config.limits.unacked_bytes as usize;
         let Some(queue) = self.queues.get_mut(&log) else {
             return true;

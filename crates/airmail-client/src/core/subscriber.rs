@@ -27,12 +27,17 @@ use airmail_model::{
     AppendTime, Batch, Checked, Extent, Incarnation, LogId, LogMap, MapEpoch, Mono, NamespaceId,
     Position, Sequence, TopicHash,
 };
+use bytes::Bytes;
 use range::Live;
 use slot::{Mode, Slot};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::RangeInclusive;
 
 /// Requests that one [`Subscriber::poll`] gives at most.
 const REQUESTS_A_POLL: usize = 4096;
+
+/// Credit goes back in this part of all, so that most of it is always with the node.
+const CREDIT_PARTS: u32 = 4;
 
 /// Bounds and patience of a [`Subscriber`].
 #[derive(Clone, Copy, Debug)]
@@ -102,17 +107,51 @@ pub struct Arrived {
     batch: Checked<Batch>,
     topic: u16,
     base: Sequence,
-    from: Sequence,
+    /// The numbers that are wanted: a node that says more than its range has is not believed.
+    wanted: RangeInclusive<Sequence>,
 }
 
 impl Arrived {
+    /// The place in its batch of the first message at `place` or behind.
+    #[must_use]
+    pub fn seek(&self, place: u16) -> Option<u16> {
+        (place..self.batch.records()).find(|place| {
+            let (index, topic) = self.batch.head(*place);
+            topic == self.topic && self.wanted.contains(&self.base.plus(index.into()))
+        })
+    }
+
+    /// The message at a place that [`Arrived::seek`] gave, with its number.
+    ///
+    /// # Panics
+    /// If there is no such place.
+    #[must_use]
+    pub fn message(&self, place: u16) -> (Sequence, Record<'_>) {
+        let record = self.batch.record(place);
+        (self.base.plus(record.index.into()), record)
+    }
+
+    /// A payload, for longer than the look at its message: it shares the memory of the batch.
+    ///
+    /// # Panics
+    /// If it is not the payload of one of these messages.
+    #[must_use]
+    pub fn share(&self, payload: &[u8]) -> Bytes {
+        self.batch.share(payload)
+    }
+
     /// Each message with its number, in order.
     pub fn iter(&self) -> impl Iterator<Item = (Sequence, Record<'_>)> {
+        self.iter_from(0)
+    }
+
+    /// As [`Arrived::iter`], from a place in the batch on.
+    pub fn iter_from(&self, place: u16) -> impl Iterator<Item = (Sequence, Record<'_>)> {
         self.batch
-            .iter()
+            .iter_from(place)
             .filter(|record| record.topic == self.topic)
             .map(|record| (self.base.plus(record.index.into()), record))
-            .filter(|(sequence, _)| *sequence >= self.from)
+            .filter(|(sequence, _)| self.wanted.contains(sequence))
     }
 }
 
@@ -302,7 +341,7 @@ impl Subscriber {
             };
             out.requests.extend(self.request(todo));
         }
-        if self.credit.free > 0 && self.credit.free >= self.config.credit_bytes / 2 {
+        if self.credit.free > 0 && self.credit.free >= self.config.credit_bytes / CREDIT_PARTS {
             let bytes = std::mem::take(&mut self.credit.free);
             out.requests.push(Request::Credit { bytes });
         }

@@ -4,20 +4,25 @@ use crate::client::Shared;
 use crate::nodes::Node;
 use crate::publisher::hello;
 use crate::received::Names;
+use crate::stream::Answers;
 use airmail_model::frame::{Reply, Request};
 use airmail_model::{Error, ErrorCode, Mono};
 use airmail_proto::error::error_from_status;
+use airmail_proto::framing::framed;
 use airmail_proto::hello::Welcome;
 use airmail_proto::subscribe::{FromNode, reply_from_proto, subscribe_to_proto};
 use airmail_proto::v1::{self, subscribe_request};
+use bytes::Bytes;
+use http_body::{Body, Frame};
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Status, Streaming};
+use tonic::Status;
 
 /// Requests that wait in the transport; what is behind them waits here.
 const REQUESTS: usize = 16;
@@ -35,9 +40,25 @@ pub(super) enum Link {
 /// An open stream, after Hello.
 pub(super) struct Open {
     node: Node,
-    requests: mpsc::Sender<v1::SubscribeRequest>,
-    responses: Streaming<v1::SubscribeResponse>,
-    outbox: VecDeque<v1::SubscribeRequest>,
+    requests: mpsc::Sender<Bytes>,
+    responses: Answers<v1::SubscribeResponse>,
+    outbox: VecDeque<Bytes>,
+}
+
+/// The outgoing side: what was put into the channel.
+struct Said(mpsc::Receiver<Bytes>);
+
+impl Body for Said {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let next = self.0.poll_recv(context);
+        next.map(|message| message.map(|bytes| Ok(Frame::data(bytes))))
+    }
 }
 
 /// What happened.
@@ -68,7 +89,7 @@ impl Link {
         let kinds = requests
             .iter()
             .filter_map(|request| kind_of(request, names));
-        let requests = kinds.map(|kind| v1::SubscribeRequest { kind: Some(kind) });
+        let requests = kinds.map(|kind| framed(&v1::SubscribeRequest { kind: Some(kind) }));
         open.outbox.extend(requests);
     }
 
@@ -86,7 +107,7 @@ impl Link {
             match self {
                 Link::Closed(until) => {
                     shared.sleep_until(*until).await;
-                    let namespace = names.namespace.to_string();
+                    let namespace = names.named.namespace.to_string();
                     let opening = open(Arc::clone(shared), namespace, credit);
                     *self = Link::Opening(Box::pin(opening));
                 }
@@ -139,8 +160,8 @@ fn kind_of(request: &Request, names: &Names) -> Option<subscribe_request::Kind> 
     match request {
         Request::Add(add) => Some(subscribe_request::Kind::Add(subscribe_to_proto(
             add,
-            &names.namespace,
-            &names.topic,
+            &names.named.namespace,
+            &names.named.topic,
             true,
         ))),
         Request::Remove { subscription } => {
@@ -168,12 +189,11 @@ async fn open(
         shared.explain(error_from_status(&status), &node, &status)
     };
     // The channel is new and has room.
-    let _ = requests.try_send(v1::SubscribeRequest {
+    let _ = requests.try_send(framed(&v1::SubscribeRequest {
         kind: Some(subscribe_request::Kind::Hello(hello)),
-    });
+    }));
     let answer = async {
-        let stream = ReceiverStream::new(stream);
-        let mut responses = node.airmail().subscribe(stream).await?.into_inner();
+        let mut responses = node.subscribe(Said(stream)).await?;
         Ok((responses.message().await?, responses))
     };
     let (first, responses) = shared.first_answer(answer).await.map_err(failed)?;

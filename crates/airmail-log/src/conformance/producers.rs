@@ -5,7 +5,7 @@
 use super::batches::{Maker, log};
 use super::{Driver, Subject};
 use crate::contract::{Completion, Dedup, Refusal};
-use airmail_model::{Batch, Checked, ProducerSequence, Sequence};
+use airmail_model::{AppendTime, Batch, Checked, Extent, ProducerSequence, Sequence};
 
 /// The producer of most cases, in its first epoch.
 pub(super) fn maker() -> Maker {
@@ -78,6 +78,51 @@ pub fn a_retry_gets_the_first_ones_result<S: Subject>(d: &mut Driver<'_, S>) {
                 assert_eq!((extent, at), first[n as usize]);
                 assert!(duplicate && exact);
             }
+            other => panic!("a retry was answered with {other:?}"),
+        }
+    }
+    assert_eq!(d.bounds(log(0)), before);
+}
+
+/// What a client without an answer sends again: this many batches, each with its first result.
+const IN_FLIGHT: u64 = 64;
+
+/// However many are under way, and whatever others append between.
+pub fn every_batch_in_flight_is_recognised<S: Subject>(d: &mut Driver<'_, S>) {
+    if !exact(d) {
+        return;
+    }
+    let first = in_flight(d);
+    sent_again(d, &first);
+}
+
+/// Appends what one client may have in flight, with others' between; their extents and times.
+pub(super) fn in_flight<S: Subject>(d: &mut Driver<'_, S>) -> Vec<(Extent, AppendTime)> {
+    let mut first = Vec::new();
+    for n in 0..IN_FLIGHT * 2 {
+        match d.offer(&two(maker(), n * 2)) {
+            Completion::Appended { extent, at, .. } => first.push((extent, at)),
+            other => panic!("an append was answered with {other:?}"),
+        }
+        if n % 3 == 0 {
+            d.append(log(0), &[("b", "between")]);
+        }
+    }
+    first
+}
+
+/// Sends the last of them again, and sees that each gets what it got.
+pub(super) fn sent_again<S: Subject>(d: &mut Driver<'_, S>, first: &[(Extent, AppendTime)]) {
+    let before = d.bounds(log(0));
+    for n in IN_FLIGHT..IN_FLIGHT * 2 {
+        match d.offer(&two(maker(), n * 2)) {
+            Completion::Appended {
+                extent,
+                at,
+                duplicate: true,
+                exact: true,
+                ..
+            } => assert_eq!((extent, at), first[n as usize]),
             other => panic!("a retry was answered with {other:?}"),
         }
     }

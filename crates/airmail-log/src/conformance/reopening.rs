@@ -1,7 +1,7 @@
 //! What outlives a stop, a clean one and a crash; and what a log that does not may never do.
 
 use super::batches::{EPOCH, Maker, log, spec};
-use super::producers::maker;
+use super::producers::{in_flight, maker, sent_again};
 use super::reading::{assert_all, fill};
 use super::sealing::seal;
 use super::seeking::{find, spread};
@@ -174,6 +174,20 @@ pub fn retries_are_recognised_after_a_crash<S: Subject>(d: &mut Driver<'_, S>) {
             extents.push(d.store(&batch(n)));
         }
         d.reopen([End::Crash, End::Clean][round as usize % 2]);
+    }
+}
+
+/// What was under way when the node went is sent again, all of it.
+pub fn every_batch_in_flight_is_recognised_after_a_crash<S: Subject>(d: &mut Driver<'_, S>) {
+    if !d.outlives() || d.capabilities().dedup != Dedup::AtAppend {
+        return;
+    }
+    d.open(log(0));
+    let first = in_flight(d);
+    for end in [End::Crash, End::Clean, End::Crash] {
+        d.reopen(end);
+        d.open(log(0));
+        sent_again(d, &first);
     }
 }
 

@@ -1,5 +1,8 @@
 //! A node's data directory: `identity`, `LOCK`, and a directory of files for each shard.
 //!
+//! The identity is there twice, so that damage to one does not keep the node from starting: the one
+//! that is sound is believed, and the other is written again when the directory is taken.
+//!
 //! Only one process at a time has it, held by an exclusive lock on `LOCK` that the system lets go
 //! with the process. A directory that has something in it and no identity is somebody else's, and
 //! is refused before anything is written.
@@ -7,11 +10,14 @@
 use super::files::{DiskFiles, DiskOptions, Waker};
 use super::identity::{Identity, IdentityError};
 use super::read_only::ReadOnlyFiles;
+use crate::journal::{Problem, Reason};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 const IDENTITY: &str = "identity";
+/// The same once more. Directories made before there was one get it when they are taken.
+const IDENTITY_COPY: &str = "identity.copy";
 /// The identity while it is written.
 const IDENTITY_NEW: &str = "identity.new";
 const LOCK: &str = "LOCK";
@@ -80,14 +86,19 @@ impl DataDir {
     /// See [`DataDirError`].
     pub fn open(path: &Path, new: &Identity) -> Result<DataDir, DataDirError> {
         create_durably(path)?;
-        if !path.join(IDENTITY).exists() {
+        if !has_identity(path) {
             refuse_unless_empty(path)?;
         }
         let lock = take_lock(path)?;
-        if !path.join(IDENTITY).exists() {
-            write_identity(path, new)?;
+        if !has_identity(path) {
+            write_identity(path, IDENTITY, new)?;
         }
         let identity = read_identity(path)?;
+        for name in [IDENTITY, IDENTITY_COPY] {
+            if read_one(path, name).ok() != Some(identity) {
+                write_identity(path, name, &identity)?;
+            }
+        }
         let dir = DataDir {
             path: path.to_owned(),
             identity,
@@ -108,7 +119,7 @@ impl DataDir {
     /// # Errors
     /// See [`DataDirError`].
     pub fn open_read_only(path: &Path) -> Result<DataDir, DataDirError> {
-        if !path.join(IDENTITY).exists() {
+        if !has_identity(path) {
             return Err(DataDirError::Missing {
                 path: path.to_owned(),
             });
@@ -124,6 +135,23 @@ impl DataDir {
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    /// Damage to one of the two identities. One that is missing is none: older directories have
+    /// but one.
+    #[must_use]
+    pub fn problems(&self) -> Vec<Problem> {
+        let both = [IDENTITY, IDENTITY_COPY].into_iter();
+        let there = both.filter(|name| self.path.join(name).exists());
+        let hit = there.filter(|name| read_one(&self.path, name).ok() != Some(self.identity));
+        hit.map(|name| Problem {
+            file: name.to_owned(),
+            at: 0,
+            log: None,
+            number: None,
+            reason: Reason::Identity,
+        })
+        .collect()
     }
 
     /// Where it is.
@@ -221,8 +249,13 @@ fn take_lock(path: &Path) -> Result<File, DataDirError> {
     Ok(file)
 }
 
-/// Writes the identity so that there is all of it or none, whenever the power fails.
-fn write_identity(path: &Path, identity: &Identity) -> Result<(), DataDirError> {
+/// Whether it is a data directory, sound or not.
+fn has_identity(path: &Path) -> bool {
+    path.join(IDENTITY).exists() || path.join(IDENTITY_COPY).exists()
+}
+
+/// Writes an identity so that there is all of it or none, whenever the power fails.
+fn write_identity(path: &Path, name: &str, identity: &Identity) -> Result<(), DataDirError> {
     let new = path.join(IDENTITY_NEW);
     File::create(&new)
         .and_then(|mut file| {
@@ -230,12 +263,17 @@ fn write_identity(path: &Path, identity: &Identity) -> Result<(), DataDirError> 
             file.sync_all()
         })
         .map_err(failed("write", &new))?;
-    fs::rename(&new, path.join(IDENTITY)).map_err(failed("rename", &new))?;
+    fs::rename(&new, path.join(name)).map_err(failed("rename", &new))?;
     sync_directory(path)
 }
 
+/// The first that is sound; if none is, what is wrong with the first.
 fn read_identity(path: &Path) -> Result<Identity, DataDirError> {
-    let at = path.join(IDENTITY);
+    read_one(path, IDENTITY).or_else(|error| read_one(path, IDENTITY_COPY).map_err(|_| error))
+}
+
+fn read_one(path: &Path, name: &str) -> Result<Identity, DataDirError> {
+    let at = path.join(name);
     let bytes = fs::read(&at).map_err(failed("read", &at))?;
     Identity::parse(&String::from_utf8_lossy(&bytes)).map_err(|why| DataDirError::Identity {
         path: path.to_owned(),

@@ -1,7 +1,7 @@
-//! One shard's files on a disk, with a writer thread and a few workers behind them.
+//! One shard's files on a disk, with two writer threads and a few workers behind them.
 
 use super::handles::Handles;
-use super::queue::{Queue, failed, lock};
+use super::queue::{Lane, Queue, failed, lock};
 use super::worker::{Worker, read};
 use super::writer::Writer;
 use crate::files::{FileDone, FileName, FileOp, FileToken, Files};
@@ -23,6 +23,9 @@ pub struct DiskOptions {
     pub workers: usize,
     /// Files that are kept open to be read. Default 64, at least 1.
     pub handles: usize,
+    /// Segments are written and filled past the page cache, where the file system lets them.
+    /// Default true.
+    pub direct: bool,
     /// For tests: the sync after this many fails, once. Default `None`: never.
     pub fail_sync_after: Option<u64>,
 }
@@ -32,6 +35,7 @@ impl Default for DiskOptions {
         DiskOptions {
             workers: 2,
             handles: 64,
+            direct: true,
             fail_sync_after: None,
         }
     }
@@ -53,16 +57,23 @@ impl DiskFiles {
     pub fn open(path: &Path, options: &DiskOptions, waker: Waker) -> io::Result<DiskFiles> {
         let handles = Handles::new(path, false, options.handles.max(1));
         let handles = Arc::new(Mutex::new(handles));
-        let writer = Writer::new(path, Arc::clone(&handles), options.fail_sync_after)?;
+        let syncs_left = Arc::new(Mutex::new(options.fail_sync_after));
+        let writer = || Writer::new(path, Arc::clone(&handles), options.direct, &syncs_left);
+        let (commits, derived) = (writer()?, writer()?);
         let mut files = DiskFiles {
             path: path.to_owned(),
             queue: Arc::new(Queue::new(waker)),
-            handles,
+            handles: Arc::clone(&handles),
             threads: Vec::new(),
         };
-        files.start("airmail-write", move |queue| writer.run(queue))?;
+        files.start("airmail-write", move |queue| {
+            commits.run(Lane::Commits, queue)
+        })?;
+        files.start("airmail-index", move |queue| {
+            derived.run(Lane::Derived, queue)
+        })?;
         for _ in 0..options.workers.max(1) {
-            let worker = Worker::new(path, Arc::clone(&files.handles));
+            let worker = Worker::new(path, Arc::clone(&files.handles), options.direct);
             files.start("airmail-read", move |queue| worker.run(queue))?;
         }
         Ok(files)

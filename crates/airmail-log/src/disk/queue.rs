@@ -1,6 +1,9 @@
 //! What the shard's thread and a journal's file threads share: operations that wait, and
 //! completions that wait.
 //!
+//! What changes files goes to one of two writers by the file's [`Lane`], so everything about one
+//! file is done by one thread, in order of submission.
+//!
 //! The shard's thread never waits here longer than for a lock that is held to move items.
 //! The journal bounds what it has under way; [`Queue::BOUND`] is the backstop behind it, and what
 //! exceeds it is answered at once as `ResourceBusy`, undone.
@@ -16,11 +19,35 @@ use super::files::Waker;
 /// An operation and where its answer goes.
 pub(super) type Order = (FileToken, FileOp);
 
+/// Which writer a file belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// Commits go here, and whatever is quick.
+    Commits,
+    /// Indexes and checkpoints: new files, whose making takes many times as long as a commit, and
+    /// for which nobody waits.
+    Derived,
+}
+
+impl Lane {
+    fn of(op: &FileOp) -> Lane {
+        let derived = |name: &FileName| name.starts_with("idx-") || name.starts_with("checkpoint-");
+        match op {
+            FileOp::Create { name } | FileOp::Write { name, .. } | FileOp::Remove { name }
+                if derived(name) =>
+            {
+                Lane::Derived
+            }
+            _ => Lane::Commits,
+        }
+    }
+}
+
 /// Operations to threads, completions back.
 pub(super) struct Queue {
     orders: Mutex<Orders>,
-    /// The writer waits here.
-    to_write: Condvar,
+    /// The writers wait here, each at its own.
+    to_write: [Condvar; 2],
     /// The workers wait here.
     to_work: Condvar,
     done: Mutex<Vec<FileDone>>,
@@ -29,13 +56,22 @@ pub(super) struct Queue {
 
 #[derive(Default)]
 struct Orders {
-    /// In order of submission: creates, writes, renames, removes.
-    writes: VecDeque<Order>,
+    /// By lane.
+    writes: [Writes; 2],
     reads: VecDeque<Order>,
     fills: VecDeque<Order>,
     /// A fill is under way; there is one at a time, so that reads always have a thread.
     filling: bool,
     closed: bool,
+}
+
+/// What waits for one writer.
+#[derive(Default)]
+struct Writes {
+    /// The writer sleeps. It is woken once, and takes all that is there by then.
+    asleep: bool,
+    /// In order of submission: creates, writes, renames, removes.
+    waiting: VecDeque<Order>,
 }
 
 impl Queue {
@@ -45,7 +81,7 @@ impl Queue {
     pub(super) fn new(waker: Waker) -> Queue {
         Queue {
             orders: Mutex::default(),
-            to_write: Condvar::new(),
+            to_write: [const { Condvar::new() }; 2],
             to_work: Condvar::new(),
             done: Mutex::default(),
             waker,
@@ -55,7 +91,8 @@ impl Queue {
     /// Hands an operation to the thread that does its kind.
     pub(super) fn submit(&self, token: FileToken, op: FileOp) {
         let mut orders = lock(&self.orders);
-        let waiting = orders.writes.len() + orders.reads.len() + orders.fills.len();
+        let writes: usize = orders.writes.iter().map(|of| of.waiting.len()).sum();
+        let waiting = writes + orders.reads.len() + orders.fills.len();
         if waiting >= Queue::BOUND {
             drop(orders);
             let error = io::Error::new(
@@ -74,22 +111,31 @@ impl Queue {
                 self.to_work.notify_one();
             }
             _ => {
-                orders.writes.push_back((token, op));
-                self.to_write.notify_one();
+                let lane = Lane::of(&op) as usize;
+                let writes = &mut orders.writes[lane];
+                writes.waiting.push_back((token, op));
+                let wake = std::mem::take(&mut writes.asleep);
+                // It would wake up only to wait for the lock.
+                drop(orders);
+                if wake {
+                    self.to_write[lane].notify_one();
+                }
             }
         }
     }
 
-    /// Everything there is to write, into `out`; waits for some. False: there will be no more.
-    pub(super) fn writes(&self, out: &mut Vec<Order>) -> bool {
+    /// Everything a lane has to write, into `out`; waits for some. False: there will be no more.
+    pub(super) fn writes(&self, lane: Lane, out: &mut Vec<Order>) -> bool {
+        let lane = lane as usize;
         let mut orders = lock(&self.orders);
-        while orders.writes.is_empty() {
+        while orders.writes[lane].waiting.is_empty() {
             if orders.closed {
                 return false;
             }
-            orders = wait(&self.to_write, orders);
+            orders.writes[lane].asleep = true;
+            orders = wait(&self.to_write[lane], orders);
         }
-        out.extend(orders.writes.drain(..));
+        out.extend(orders.writes[lane].waiting.drain(..));
         true
     }
 
@@ -122,7 +168,7 @@ impl Queue {
     /// What was submitted is still done; then the threads end.
     pub(super) fn close(&self) {
         lock(&self.orders).closed = true;
-        self.to_write.notify_all();
+        self.to_write.iter().for_each(Condvar::notify_all);
         self.to_work.notify_all();
     }
 

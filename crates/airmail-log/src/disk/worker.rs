@@ -1,5 +1,10 @@
 //! The threads that read, and fill segments ahead, beside the writer.
+//!
+//! A fill goes past the page cache where the file system lets it: filling through the cache costs
+//! the processor more than all else that a saturated node does, and leaves dirty pages that a
+//! commit's sync of the same file has to wait for.
 
+use super::direct::{PAGE_BYTES, direct_flag, is_refusal};
 use super::handles::Handles;
 use super::queue::{Queue, failed, lock};
 use super::writer::write_all;
@@ -7,25 +12,32 @@ use crate::files::{FileName, FileOp};
 use bytes::{Bytes, BytesMut};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// A fill writes and syncs this much at a time: a commit's sync of the same file waits for what is
-/// not written yet, so there must never be much of it.
+/// A fill writes this much at a time. Through the cache it also syncs as often: a commit's sync of
+/// the same file waits for what is not written yet, so there must never be much of it.
 const FILL_BYTES: u64 = 256 * 1024;
+#[repr(align(4096))]
+struct Aligned([u8; FILL_BYTES as usize]);
+
+static ZEROS: Aligned = Aligned([0; FILL_BYTES as usize]);
 
 /// One of the pool.
 pub(super) struct Worker {
     path: PathBuf,
     handles: Arc<Mutex<Handles>>,
+    /// Fills go past the page cache.
+    direct: bool,
 }
 
 impl Worker {
-    pub(super) fn new(path: &Path, handles: Arc<Mutex<Handles>>) -> Worker {
+    pub(super) fn new(path: &Path, handles: Arc<Mutex<Handles>>, direct: bool) -> Worker {
         Worker {
             path: path.to_owned(),
             handles,
+            direct,
         }
     }
 
@@ -51,20 +63,53 @@ impl Worker {
     }
 
     fn fill(&self, name: &FileName, from: u64, to: u64) -> io::Result<()> {
+        let first = from.next_multiple_of(PAGE_BYTES as u64).min(to);
+        let last = (to - to % (PAGE_BYTES as u64)).max(first);
         // A handle of its own: see `handles`.
-        let file = OpenOptions::new()
-            .write(true)
-            .open(self.path.join(&**name))?;
-        let zeros = Bytes::from_static(&[0; FILL_BYTES as usize]);
+        let cached = self.writable(name, 0)?;
+        if !self.direct {
+            return fill_cached(&cached, from, to);
+        }
+        fill_cached(&cached, from, first)?;
+        match self.fill_directly(name, first, last) {
+            // Not every file system has it.
+            Err(error) if is_refusal(&error) => {
+                fill_cached(&cached, first, last)?;
+            }
+            done => done?,
+        }
+        fill_cached(&cached, last, to)
+    }
+
+    fn fill_directly(&self, name: &FileName, from: u64, to: u64) -> io::Result<()> {
+        let file = self.writable(name, direct_flag())?;
         let mut at = from;
         while at < to {
             let bytes = FILL_BYTES.min(to - at);
-            write_all(&file, at, &[zeros.slice(..bytes as usize)])?;
-            file.sync_data()?;
+            file.write_all_at(&ZEROS.0[..bytes as usize], at)?;
             at += bytes;
         }
-        Ok(())
+        file.sync_data()
     }
+
+    fn writable(&self, name: &FileName, flags: i32) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.write(true).custom_flags(flags);
+        options.open(self.path.join(&**name))
+    }
+}
+
+/// Fills through the page cache.
+fn fill_cached(file: &File, from: u64, to: u64) -> io::Result<()> {
+    let zeros = Bytes::from_static(&ZEROS.0);
+    let mut at = from;
+    while at < to {
+        let bytes = FILL_BYTES.min(to - at);
+        write_all(file, at, &[zeros.slice(..bytes as usize)])?;
+        file.sync_data()?;
+        at += bytes;
+    }
+    Ok(())
 }
 
 /// Up to `length` bytes at `at`; fewer at the end of the file.

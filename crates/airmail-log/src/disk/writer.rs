@@ -1,12 +1,17 @@
-//! The one thread that changes a shard's files, in order of submission.
+//! The threads that change a shard's files, each those of its lane, in order of submission: so an
+//! index or a checkpoint on its way is in no commit's.
+//!
+//! Commits go past the page cache where they can ([`Direct`]).
 //!
 //! Writes that wait together and follow one another in a file are joined: one system call, one
 //! sync. Creating, renaming and removing sync the directory. After a failed sync of a file there
 //! is never another: what it holds since the last good one is unknown.
 
+use super::direct::Direct;
 use super::handles::Handles;
-use super::queue::{Order, Queue, failed, lock};
+use super::queue::{Lane, Order, Queue, failed, lock};
 use crate::files::{FileName, FileOp, FileToken};
+use crate::journal::is_segment;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -24,12 +29,18 @@ pub(super) struct Writer {
     path: PathBuf,
     directory: File,
     handles: Handles,
+    direct: Direct,
     /// What readers have open, to be forgotten when a name changes its meaning.
     readers: Arc<Mutex<Handles>>,
     unsyncable: BTreeSet<FileName>,
-    /// Syncs until the one that fails; for tests.
-    syncs_left: Option<u64>,
+    /// Not answered yet: the shard is not woken for each.
+    done: Vec<(FileToken, io::Result<Bytes>)>,
+    /// Syncs of all writers until the one that fails; for tests.
+    syncs_left: SyncsLeft,
 }
+
+/// How many syncs go well before one fails. `None`: all.
+pub(super) type SyncsLeft = Arc<Mutex<Option<u64>>>;
 
 /// Writes that follow one another in one file.
 struct Run {
@@ -45,53 +56,71 @@ impl Writer {
     pub(super) fn new(
         path: &Path,
         readers: Arc<Mutex<Handles>>,
-        fail_sync_after: Option<u64>,
+        direct: bool,
+        syncs_left: &SyncsLeft,
     ) -> io::Result<Writer> {
         Ok(Writer {
             path: path.to_owned(),
             directory: File::open(path)?,
             handles: Handles::new(path, true, HANDLES),
+            direct: Direct::new(path, direct),
             readers,
             unsyncable: BTreeSet::new(),
-            syncs_left: fail_sync_after,
+            done: Vec::new(),
+            syncs_left: Arc::clone(syncs_left),
         })
     }
 
     /// Works until the queue is closed and empty.
-    pub(super) fn run(mut self, queue: &Queue) {
+    pub(super) fn run(mut self, lane: Lane, queue: &Queue) {
         let mut orders = Vec::new();
-        while queue.writes(&mut orders) {
+        while queue.writes(lane, &mut orders) {
             let mut run: Option<Run> = None;
             for (token, op) in orders.drain(..) {
                 if let Some(rest) = join(&mut run, token, op) {
-                    self.end(run.take(), queue);
+                    self.end(run.take(), true, queue);
                     let (token, op) = rest;
                     if let Some((token, op)) = join(&mut run, token, op) {
-                        queue.finish([(token, self.rename_or_so(op).map(|()| Bytes::new()))]);
+                        let result = self.rename_or_so(op).map(|()| Bytes::new());
+                        self.done.push((token, result));
+                        queue.finish(self.done.drain(..));
                     }
                 }
             }
-            self.end(run, queue);
+            self.end(run, false, queue);
         }
     }
 
-    /// Writes a run and answers each of its operations.
-    fn end(&mut self, run: Option<Run>, queue: &Queue) {
+    /// Writes a run and answers each of its operations; those of one that is not synced together
+    /// with what follows, which is why it is told whether something does.
+    fn end(&mut self, run: Option<Run>, more: bool, queue: &Queue) {
         let Some(run) = run else { return };
         let result = self.write(&run);
-        queue.finish(run.tokens.iter().map(|&token| {
+        self.done.extend(run.tokens.iter().map(|&token| {
             let result = match &result {
                 Ok(()) => Ok(Bytes::new()),
                 Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
             };
             (token, result)
         }));
+        if run.sync || !more {
+            queue.finish(self.done.drain(..));
+        }
     }
 
     fn write(&mut self, run: &Run) -> io::Result<()> {
         let file = self.handles.get(&run.name);
         let file = file.map_err(|error| failed("open", &run.name, &error))?;
-        write_all(&file, run.at, &run.parts).map_err(|e| failed("write", &run.name, &e))?;
+        let direct =
+            run.sync && is_segment(&run.name) && self.direct.can(&run.name, run.at, run.end);
+        let done = match direct {
+            true => self.direct.write(&run.name, run.at, &run.parts),
+            false => Ok(false),
+        };
+        if !done.map_err(|e| failed("write", &run.name, &e))? {
+            self.direct.forget(&run.name);
+            write_all(&file, run.at, &run.parts).map_err(|e| failed("write", &run.name, &e))?;
+        }
         if !run.sync {
             return Ok(());
         }
@@ -106,14 +135,16 @@ impl Writer {
         if self.unsyncable.contains(name) {
             return Err(io::Error::other("an earlier sync of the file has failed"));
         }
-        match &mut self.syncs_left {
+        let mut syncs_left = lock(&self.syncs_left);
+        match &mut *syncs_left {
             Some(0) => {
-                self.syncs_left = None;
+                *syncs_left = None;
                 return Err(io::Error::other("made to fail"));
             }
             Some(left) => *left -= 1,
             None => {}
         }
+        drop(syncs_left);
         file.sync_data()
     }
 
@@ -162,6 +193,7 @@ impl Writer {
     }
 
     fn forget(&mut self, name: &FileName) {
+        self.direct.forget(name);
         self.handles.forget(name);
         lock(&self.readers).forget(name);
     }

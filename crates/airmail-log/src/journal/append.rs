@@ -3,8 +3,11 @@
 use super::Journal;
 use super::log::{Answer, Entry, LogState, Recent};
 use super::meta::Meta;
-use super::producers::{Outcome, Verdict};
+use super::producers::Verdict;
+use super::results::Outcome;
 use crate::contract::{Completion, LogSpec, Refusal, Tag};
+#[cfg(feature = "sabotage")]
+use crate::sabotage::Bug;
 use airmail_model::{Batch, Checked, Durability, Extent, LogId, MapEpoch, Sequence};
 
 /// What a batch takes in a segment, about: with envelope and padding.
@@ -138,8 +141,13 @@ impl Journal {
     fn refusal(&self, slot: u32, map: MapEpoch, batch: &Batch) -> Option<Refusal> {
         let log = self.logs.get(&slot)?;
         let retry_after = self.config.probe_interval;
-        if let Some(next) = log.sealed {
-            return Some(Refusal::Sealed { next });
+        let sealed = log.sealed;
+        #[cfg(feature = "sabotage")]
+        let sealed = sealed.filter(|_| !self.has_bug(Bug::SealForgotten));
+        if let Some(next) = sealed {
+            let why = self.trouble.as_ref().filter(|_| !log.seal_told);
+            let sealed = Refusal::Sealed { next };
+            return Some(why.map_or(sealed, |why| why.refusal(retry_after)));
         }
         if map != log.spec.epoch {
             return Some(Refusal::StaleMap {
@@ -177,6 +185,8 @@ impl Journal {
             batch: batch.clone(),
         });
         let bytes = cost(&batch);
+        let awaited = log.spec.durability > Durability::Memory;
+        self.gathering.add(awaited, self.now.mono);
         self.cache_order.push_back((slot, first, bytes));
         self.cache_bytes += bytes;
         self.pending_bytes += bytes;
@@ -263,6 +273,10 @@ impl Journal {
                         t,
                         why: Refusal::OutcomeUnknown,
                     },
+                    Answer::Sealed { t, next } => Completion::Refused {
+                        t,
+                        why: Refusal::Sealed { next },
+                    },
                     Answer::Ready(completion) => completion,
                 });
             }
@@ -303,10 +317,15 @@ impl Journal {
 
     /// Tells answers and readers of a log what has changed about it.
     pub(super) fn log_moved(&mut self, slot: u32) {
+        let backlog = self.pending_bytes > self.config.pending_bytes / 2;
         let Some(log) = self.logs.get_mut(&slot) else {
             return;
         };
-        let moved = log.advance_visible();
+        #[cfg(feature = "sabotage")]
+        if self.config.bug == Some(Bug::SeenBeforeSync) {
+            log.visible = log.next;
+        }
+        let moved = log.advance_visible(backlog);
         log.answer(&mut self.out);
         if moved {
             self.runnable.extend(log.at_tail.drain(..));

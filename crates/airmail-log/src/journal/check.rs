@@ -97,6 +97,8 @@ pub enum Reason {
     Index,
     /// A checkpoint; an older one is used.
     Checkpoint,
+    /// One of the directory's two identities; the other is used.
+    Identity,
 }
 
 impl fmt::Display for Reason {
@@ -109,6 +111,7 @@ impl fmt::Display for Reason {
             Reason::Missing => f.write_str("the file is missing"),
             Reason::Index => f.write_str("the index is damaged"),
             Reason::Checkpoint => f.write_str("the checkpoint is damaged"),
+            Reason::Identity => f.write_str("the identity is damaged"),
         }
     }
 }

@@ -5,13 +5,20 @@
 //! segments behind it give the same, a little later.
 
 use super::codec::{Reader, Writer};
-use super::format::{VERSION, u16_at, u32_at, u64_at};
-use super::log::Place;
-use super::producers::{Key, Outcome, Producer};
+use super::format::{u16_at, u32_at, u64_at};
+use super::log::{Place, Recent};
+use super::producers::{Key, Producer};
+use super::results::Results;
 use crate::contract::LogSpec;
-use airmail_model::{LogId, MapEpoch};
+use airmail_model::{Batch, LogId, MapEpoch};
+use bytes::Bytes;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"AmCp");
+/// What is written. Version 1, where each result of a producer was whole and log 0 was not copied,
+/// is read.
+const VERSION: u16 = 2;
+/// No segment is longer, so an end beyond it is damage.
+const SEGMENT_BYTES_MAX: u64 = 1 << 62;
 /// Bytes before the checksum.
 const HEAD_BYTES: usize = 16;
 
@@ -46,6 +53,17 @@ pub(super) struct LogPart {
     pub(super) last_time: i64,
     /// In blocks that are indexed.
     pub(super) places: Vec<Place>,
+    /// Of log 0: its batches, once more.
+    pub(super) copies: Vec<CopyPart>,
+}
+
+/// A batch whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CopyPart {
+    pub(super) first: u64,
+    pub(super) numbers: u32,
+    pub(super) time: i64,
+    pub(super) bytes: Bytes,
 }
 
 /// A segment, as it was durable.
@@ -101,13 +119,7 @@ impl Checkpoint {
                 .u32(producer.epoch)
                 .u64(producer.next)
                 .i64(producer.heard);
-            out.count(producer.outcomes.len());
-            for outcome in &producer.outcomes {
-                out.u64(outcome.sequence)
-                    .u32(outcome.records)
-                    .u64(outcome.first)
-                    .i64(outcome.time);
-            }
+            producer.results.encode(&mut out);
         }
         let body = out.with_crc();
         let mut all = Vec::with_capacity(HEAD_BYTES + body.len());
@@ -122,7 +134,8 @@ impl Checkpoint {
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Checkpoint> {
         let length = usize::try_from(u64_at(bytes, 8)).ok()?;
-        let sound = u32_at(bytes, 0) == MAGIC && u16_at(bytes, 4) == VERSION;
+        let version = u16_at(bytes, 4);
+        let sound = u32_at(bytes, 0) == MAGIC && (1..=VERSION).contains(&version);
         let body = bytes
             .get(HEAD_BYTES..HEAD_BYTES.checked_add(length)?)
             .filter(|_| sound)?;
@@ -134,27 +147,37 @@ impl Checkpoint {
             ..Checkpoint::default()
         };
         for _ in 0..input.count(LogPart::BYTES_MIN)? {
-            out.logs.push(LogPart::decode(&mut input)?);
+            out.logs.push(LogPart::decode(&mut input, version)?);
         }
         for _ in 0..input.count(27)? {
             out.segments.push(SegmentPart::decode(&mut input)?);
         }
-        for _ in 0..input.count(36)? {
+        for _ in 0..input.count(33)? {
             let key = (input.u64()?, input.u32()?);
             let (epoch, next, heard) = (input.u32()?, input.u64()?, input.i64()?);
-            let outcomes = (0..input.count(28)?).map(|_| {
-                Some(Outcome {
-                    sequence: input.u64()?,
-                    records: input.u32()?,
-                    first: input.u64()?,
-                    time: input.i64()?,
-                })
-            });
-            let outcomes = outcomes.collect::<Option<_>>()?;
+            let results = match version {
+                1 => Results::decode_whole(&mut input)?,
+                _ => Results::decode(&mut input)?,
+            };
             out.producers
-                .push((key, Producer::new(epoch, next, heard, outcomes)));
+                .push((key, Producer::new(epoch, next, heard, results)));
         }
         input.is_empty().then_some(out)
+    }
+}
+
+impl CopyPart {
+    /// The batch, if it is what was written.
+    pub(super) fn sound(self) -> Option<Recent> {
+        let (batch, damaged) = Batch::check_stored(self.bytes).ok()?;
+        let last = self.first.checked_add(self.numbers.into());
+        let sound = damaged.is_empty() && batch.numbers() == self.numbers && last.is_some();
+        sound.then_some(Recent {
+            first: self.first,
+            numbers: self.numbers,
+            time: self.time,
+            batch,
+        })
     }
 }
 
@@ -181,9 +204,14 @@ impl LogPart {
             out.u64(place.bytes).i64(place.time_min).i64(place.time_max);
             out.u32(place.entries_at).u32(place.entries);
         }
+        out.count(self.copies.len());
+        for copy in &self.copies {
+            out.u64(copy.first).u32(copy.numbers).i64(copy.time);
+            out.count(copy.bytes.len()).bytes(&copy.bytes);
+        }
     }
 
-    fn decode(input: &mut Reader<'_>) -> Option<LogPart> {
+    fn decode(input: &mut Reader<'_>, version: u16) -> Option<LogPart> {
         let mut log = LogPart {
             slot: input.u32()?,
             id: input.log()?,
@@ -195,12 +223,13 @@ impl LogPart {
             last_time: input.i64()?,
             sealed: None,
             places: Vec::new(),
+            copies: Vec::new(),
         };
         let sealed = input.u8()? != 0;
         let next = MapEpoch(input.u32()?);
         log.sealed = sealed.then_some(next);
         for _ in 0..input.count(60)? {
-            log.places.push(Place {
+            let place = Place {
                 first: input.u64()?,
                 last: input.u64()?,
                 segment: input.u64()?,
@@ -210,6 +239,19 @@ impl LogPart {
                 time_max: input.i64()?,
                 entries_at: input.u32()?,
                 entries: input.u32()?,
+            };
+            log.places.push(Some(place).filter(Place::is_possible)?);
+        }
+        let copies = match version {
+            1 => 0,
+            _ => input.count(24)?,
+        };
+        for _ in 0..copies {
+            log.copies.push(CopyPart {
+                first: input.u64()?,
+                numbers: input.u32()?,
+                time: input.i64()?,
+                bytes: input.bytes()?,
             });
         }
         Some(log)
@@ -227,12 +269,14 @@ impl SegmentPart {
             blocks: Vec::new(),
         };
         for _ in 0..input.count(24)? {
-            segment.blocks.push(BlockPart {
+            let block = BlockPart {
                 start: input.u64()?,
                 end: input.u64()?,
                 entries: input.u32()?,
                 topics: input.u32()?,
-            });
+            };
+            let possible = block.start <= block.end && block.end <= SEGMENT_BYTES_MAX;
+            segment.blocks.push(Some(block).filter(|_| possible)?);
         }
         Some(segment)
     }
@@ -241,6 +285,7 @@ impl SegmentPart {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::results::Outcome;
 
     fn example() -> Checkpoint {
         let place = Place {
@@ -265,6 +310,12 @@ mod tests {
             sealed: Some(MapEpoch(2)),
             last_time: 5,
             places: vec![place],
+            copies: vec![CopyPart {
+                first: 1,
+                numbers: 9,
+                time: 5,
+                bytes: Bytes::from_static(b"a batch"),
+            }],
         };
         let segment = SegmentPart {
             id: 3,
@@ -279,20 +330,42 @@ mod tests {
                 topics: 3,
             }],
         };
-        let outcome = Outcome {
-            sequence: 0,
-            records: 9,
-            first: 1,
-            time: 5,
-        };
+        let mut results = Results::default();
+        for n in 0..3 {
+            let outcome = Outcome {
+                sequence: n * 3,
+                records: 3,
+                first: 1 + n * 4,
+                time: 5,
+            };
+            results.push(outcome, 64);
+        }
         Checkpoint {
             meta_count: 4,
             next_slot: 2,
             next_segment: 4,
             logs: vec![log],
             segments: vec![segment],
-            producers: vec![((8, 1), Producer::new(1, 9, 5, [outcome].into()))],
+            producers: vec![((8, 1), Producer::new(1, 9, 5, results))],
         }
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_is_damage_whatever_the_checksum_says() {
+        let changes: [fn(&mut Place); 4] = [
+            |place| place.first = 0,
+            |place| place.last = 0,
+            |place| place.last = u64::MAX,
+            |place| place.entries_at = u32::MAX,
+        ];
+        for change in changes {
+            let mut forged = example();
+            change(&mut forged.logs[0].places[0]);
+            assert_eq!(Checkpoint::decode(&forged.encode()), None);
+        }
+        let mut forged = example();
+        forged.segments[0].blocks[0].start = 165;
+        assert_eq!(Checkpoint::decode(&forged.encode()), None);
     }
 
     #[test]

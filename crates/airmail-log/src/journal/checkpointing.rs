@@ -3,7 +3,7 @@
 //! A checkpoint holds what is durable, as it is between two commits: what is only accepted, or only
 //! written, is left out, and found behind it. The file is new, written once and synced.
 
-use super::checkpoint::{BlockPart, Checkpoint, LogPart, SegmentPart};
+use super::checkpoint::{BlockPart, Checkpoint, CopyPart, LogPart, SegmentPart};
 use super::format::META_CLASS;
 use super::log::LogState;
 use super::producers::{Key, Producer, Undo};
@@ -206,6 +206,10 @@ impl Journal {
 
     /// The producers, without what is not yet durable.
     fn durable_producers(&self) -> Vec<(Key, Producer)> {
+        #[cfg(feature = "sabotage")]
+        if self.has_bug(crate::sabotage::Bug::ProducersForgotten) {
+            return Vec::new();
+        }
         let unsynced = self.segments.values().flat_map(|segment| &segment.unsynced);
         let entries: Vec<_> = unsynced.chain(&self.pending).collect();
         let mut changed: BTreeMap<Key, Option<Producer>> = BTreeMap::new();
@@ -222,7 +226,7 @@ impl Journal {
                 Undo::Restore(old) => *now = Some((**old).clone()),
                 Undo::Pop => {
                     if let Some(producer) = now {
-                        producer.pop();
+                        producer.pop(*stamp);
                     }
                 }
             }
@@ -261,6 +265,12 @@ fn segment_part(segment: &Segment) -> SegmentPart {
 fn log_part(log: &LogState, indexed: &BTreeSet<(u64, u32)>, last: bool) -> LogPart {
     let places = log.places.iter();
     let places = places.filter(|place| indexed.contains(&(place.segment, place.block)));
+    let copies = log.copies.from(log.first).map(|copy| CopyPart {
+        first: copy.first,
+        numbers: copy.numbers,
+        time: copy.time,
+        bytes: copy.batch.bytes().clone(),
+    });
     LogPart {
         slot: log.slot,
         id: log.id,
@@ -272,5 +282,6 @@ fn log_part(log: &LogState, indexed: &BTreeSet<(u64, u32)>, last: bool) -> LogPa
         sealed: log.sealed,
         last_time: log.last_time,
         places: places.copied().collect(),
+        copies: copies.collect(),
     }
 }

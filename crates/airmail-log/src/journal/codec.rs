@@ -3,6 +3,7 @@
 use super::format::u32_at;
 use crate::contract::LogSpec;
 use airmail_model::{Durability, Lane, LogId, LogIndex, MapEpoch, NamespaceId, Retention};
+use bytes::Bytes;
 
 /// Gathers bytes behind the place of a checksum.
 #[derive(Debug)]
@@ -41,6 +42,11 @@ impl Writer {
 
     pub(super) fn count(&mut self, count: usize) -> &mut Writer {
         self.u32(u32::try_from(count).unwrap_or(u32::MAX))
+    }
+
+    pub(super) fn bytes(&mut self, bytes: &[u8]) -> &mut Writer {
+        self.0.extend_from_slice(bytes);
+        self
     }
 
     pub(super) fn log(&mut self, log: LogId) -> &mut Writer {
@@ -85,6 +91,14 @@ impl<'a> Reader<'a> {
         let (taken, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;
         Some(*taken)
+    }
+
+    /// A count of bytes, and these.
+    pub(super) fn bytes(&mut self) -> Option<Bytes> {
+        let length = self.count(1)?;
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(Bytes::copy_from_slice(taken))
     }
 
     pub(super) fn u8(&mut self) -> Option<u8> {

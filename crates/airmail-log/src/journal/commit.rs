@@ -6,20 +6,26 @@
 
 use super::append::cost;
 use super::format::{ENVELOPE_BYTES, Envelope, HEADER_BYTES, Kind, META_CLASS, padding};
-use super::log::Entry;
+use super::log::{Entry, Recent};
 use super::meta::Meta;
 use super::segment::Segment;
 use super::table::Location;
 use super::{Journal, Purpose};
 use crate::contract::Tag;
 use crate::files::FileOp;
-use airmail_model::{Durability, Retention};
+use airmail_model::{Durability, Mono, Retention};
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
+/// How often a command is written. What it says is nowhere else before the next checkpoint, so that
+/// damage to one of them would cost a log its life; reading goes by a command's count.
+const COPIES: u64 = 2;
 /// Commands in one commit, at most.
 const COMMANDS_MAX: usize = 1024;
+/// What the system's page cache takes and gives at once.
+const PAGE_BYTES: u64 = 4096;
+static ZEROS: [u8; PAGE_BYTES as usize] = [0; PAGE_BYTES as usize];
 
 /// Writes under way.
 #[derive(Debug)]
@@ -37,6 +43,21 @@ pub(super) struct Part {
     pub(super) end: u64,
     pub(super) sync: bool,
     pub(super) result: Option<io::Result<()>>,
+}
+
+/// What waits for a commit: since when, and whether somebody waits for it.
+#[derive(Debug, Default)]
+pub(super) struct Gathering {
+    since: Option<Mono>,
+    awaited: bool,
+}
+
+impl Gathering {
+    /// A batch waits now.
+    pub(super) fn add(&mut self, awaited: bool, now: Mono) {
+        self.since.get_or_insert(now);
+        self.awaited |= awaited;
+    }
 }
 
 /// The class of segments for logs that keep their records so long.
@@ -90,9 +111,17 @@ impl Gather {
         self.parts.push(body);
     }
 
-    fn finish(mut self) -> (u64, Vec<Bytes>, u64) {
+    /// Where the write begins, what is written, and where the records end. With `whole_pages`,
+    /// zeros follow up to the end of the page: of a file that was filled past the page cache, a
+    /// part of a page cannot be written before the rest is read from the disk.
+    fn finish(mut self, whole_pages: bool) -> (u64, Vec<Bytes>, u64) {
         if !self.head.is_empty() {
             self.parts.push(self.head.freeze());
+        }
+        let behind = self.at.next_multiple_of(PAGE_BYTES) - self.at;
+        if whole_pages && behind > 0 {
+            self.parts
+                .push(Bytes::from_static(&ZEROS[..behind as usize]));
         }
         (self.start, self.parts, self.at)
     }
@@ -102,7 +131,7 @@ impl Journal {
     /// Starts the next commit, if there is something to be written and nothing in the way.
     pub(super) fn start_commit(&mut self) {
         self.settle();
-        if self.commit.is_some() {
+        if self.commit.is_some() || self.gathers_until().is_some_and(|at| self.now.mono < at) {
             return;
         }
         // What was answered, and lost its place, is elsewhere before its old place is given up.
@@ -112,6 +141,10 @@ impl Journal {
             return self.commit_metas();
         }
         let batches = self.gather();
+        self.gathering = Gathering {
+            since: None,
+            awaited: !self.pending.is_empty(),
+        };
         let mut parts = Vec::new();
         for (segment, mut entries) in batches {
             let Some(open) = self.segments.get(&segment) else {
@@ -131,6 +164,18 @@ impl Journal {
                 parts,
             });
         }
+    }
+
+    /// Until when what waits may gather, if nobody waits for it.
+    pub(super) fn gathers_until(&self) -> Option<Mono> {
+        let hurry = self.gathering.awaited
+            || self.closing
+            || self.recovering.is_some()
+            || self.trouble.is_some()
+            || !self.metas.is_empty()
+            || self.pending_bytes >= self.config.gather_bytes;
+        let since = self.gathering.since.filter(|_| !hurry)?;
+        Some(since.plus(self.config.gather_time))
     }
 
     /// What the next commit takes: by segment, in order. A segment without entries is to be synced.
@@ -257,7 +302,7 @@ impl Journal {
         entries: Vec<Entry>,
         metas: Vec<(Meta, Option<Tag>)>,
     ) -> Part {
-        let (at, parts, end) = gather.finish();
+        let (at, parts, end) = gather.finish(self.config.fill_bytes > 0);
         let place = self.commit_places;
         self.commit_places += 1;
         if let Some(open) = self.segments.get_mut(&segment) {
@@ -303,7 +348,8 @@ impl Journal {
                 slot: 0,
                 append_time: now,
             };
-            let Some(id) = self.room(META_CLASS, envelope.stored_bytes(), &mut ends) else {
+            let Some(id) = self.room(META_CLASS, COPIES * envelope.stored_bytes(), &mut ends)
+            else {
                 self.metas.push_front((meta, t));
                 break;
             };
@@ -317,8 +363,10 @@ impl Journal {
             return;
         };
         let mut gather = Gather::new(open);
-        for (envelope, body) in records {
-            gather.record(envelope, body);
+        for _ in 0..COPIES {
+            for (envelope, body) in &records {
+                gather.record(*envelope, body.clone());
+            }
         }
         let part = self.write_part(id, gather, true, Vec::new(), taken);
         self.commit = Some(Commit {
@@ -402,6 +450,13 @@ impl Journal {
             return;
         };
         log.durable = log.durable.max(entry.next());
+        let copied = log.take_copy(|| Recent {
+            first: entry.first,
+            numbers: entry.numbers,
+            time: entry.time,
+            batch: entry.batch.clone(),
+        });
+        self.checkpoints.due |= copied;
         self.checkpoints.appended += cost(&entry.batch);
         self.touched.insert(entry.slot);
         let length = entry.batch.bytes().len() as u32;

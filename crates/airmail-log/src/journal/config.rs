@@ -36,6 +36,11 @@ pub struct JournalConfig {
     pub checkpoint_bytes: u64,
     /// What one commit takes at most, in bytes (one batch alone may be more). Default 4 MiB.
     pub commit_bytes: u64,
+    /// How long batches that nobody waits for (of logs of durability `memory`) gather before a
+    /// commit takes them. Default 5 ms.
+    pub gather_time: Duration,
+    /// How many of such there may be, in bytes. Default 256 KiB.
+    pub gather_bytes: u64,
     /// What may wait to be stored, in bytes; more is refused as `Busy`. Default 64 MiB.
     pub pending_bytes: u64,
     /// Written but not synced bytes (logs of durability `os` or `memory`) that cause a sync.
@@ -60,11 +65,16 @@ pub struct JournalConfig {
     pub producers_max: usize,
     /// How long a producer that is not heard of stays known. Default 24 h.
     pub producer_age: Duration,
-    /// Results remembered for each producer and log. Default 16.
+    /// Results remembered for each producer and log, at least 1: a producer that has no more
+    /// batches than that in flight to a log gets each one's first result however often it sends it
+    /// again. Twelve bytes of memory each. Default 64.
     pub producer_results: usize,
     /// A planted bug: a producer's sequence above the next is taken for the next.
     #[cfg(feature = "sabotage")]
     pub greater_is_next: bool,
+    /// Another planted bug.
+    #[cfg(feature = "sabotage")]
+    pub bug: Option<crate::sabotage::Bug>,
 }
 
 impl Default for JournalConfig {
@@ -83,6 +93,8 @@ impl Default for JournalConfig {
             block_bytes: 8 << 20,
             checkpoint_bytes: 16 << 20,
             commit_bytes: 4 << 20,
+            gather_time: Duration::from_millis(5),
+            gather_bytes: 256 << 10,
             pending_bytes: 64 << 20,
             unsynced_bytes: 4 << 20,
             unsynced_time: Duration::from_secs(1),
@@ -94,9 +106,11 @@ impl Default for JournalConfig {
             probe_interval: Duration::from_secs(1),
             producers_max: 100_000,
             producer_age: Duration::from_secs(24 * 3600),
-            producer_results: 16,
+            producer_results: 64,
             #[cfg(feature = "sabotage")]
             greater_is_next: false,
+            #[cfg(feature = "sabotage")]
+            bug: None,
         }
     }
 }
@@ -112,6 +126,7 @@ impl JournalConfig {
             new_incarnations: true,
             fill_bytes: 0,
             recycled_max: 0,
+            gather_time: Duration::ZERO,
             unsynced_bytes: 0,
             cache_bytes: 1 << 20,
             ..JournalConfig::default()

@@ -87,18 +87,20 @@ impl Ends {
 }
 
 impl Journal {
-    /// Writes the durable ends, if they have changed and no write of them is under way.
-    pub(super) fn tell_ends(&mut self) {
+    /// Writes the durable ends, if they have changed and no write of them is under way. Whether it
+    /// does.
+    pub(super) fn tell_ends(&mut self) -> bool {
         // While the journal opens, the last run's ends are still needed, should this one end early.
         if !self.ends_changed || self.ends_busy || self.recovering.is_some() {
-            return;
+            return false;
         }
         self.ends_changed = false;
         self.ends_busy = true;
         let name: FileName = ENDS_NAME.into();
         if !self.ends_made {
             self.ends_changed = true;
-            return self.submit(Purpose::Ends, FileOp::Create { name });
+            self.submit(Purpose::Ends, FileOp::Create { name });
+            return true;
         }
         self.ends_count += 1;
         let open = self.classes.values().filter_map(|class| class.active);
@@ -133,6 +135,7 @@ impl Journal {
                 sync: false,
             },
         );
+        true
     }
 
     pub(super) fn ends_done(&mut self, result: io::Result<()>) {

@@ -258,6 +258,10 @@ impl Journal {
                 });
             }
         }
+        for log in self.logs.values_mut().filter(|log| log.sealed.is_some()) {
+            log.seal_failed(&why);
+            log.answer(&mut self.out);
+        }
         if self.sealing().next().is_some() {
             self.failure = Some(Refusal::OutcomeUnknown);
             self.settle_now();

@@ -215,13 +215,14 @@ pub fn entries(
             body(bytes, at, number, layout)?;
         }
         let bytes = bytes.get(at * PAGE_BYTES + 4 + place..)?;
-        out.push(Location {
+        let location = Location {
             first: u64_at(bytes, 0),
             numbers: u32_at(bytes, 8),
             offset: layout.start + u64::from(u32_at(bytes, 12)),
             length: u32_at(bytes, 16),
             time: u64_at(bytes, 20).cast_signed(),
-        });
+        };
+        out.push(Some(location).filter(Location::is_possible)?);
     }
     Some(out)
 }
@@ -279,6 +280,23 @@ mod tests {
         let mut wanted = table.topics.clone();
         wanted.sort_unstable();
         assert_eq!(all, wanted);
+    }
+
+    #[test]
+    fn a_batch_without_numbers_is_damage_whatever_the_checksum_says() {
+        for (first, numbers) in [(5, 0), (0, 1), (u64::MAX, 1)] {
+            let mut table = Table::default();
+            let location = Location {
+                first,
+                numbers,
+                offset: 64,
+                length: 60,
+                time: 0,
+            };
+            table.add(0, location, std::iter::empty());
+            let (bytes, layout, _) = encode(5, 2, 64, &table);
+            assert_eq!(entries(&bytes[PAGE_BYTES..], 1, layout, 0, 1), None);
+        }
     }
 
     #[test]

@@ -213,21 +213,28 @@ impl Journal {
 
     /// A block was read.
     pub(super) fn block_read(&mut self, segment: u64, block: u32, result: io::Result<Bytes>) {
+        let bounds = self.segments.get(&segment).and_then(|of| {
+            let place = of.blocks.get(block as usize)?;
+            Some((place.start, place.end, of.header.salt))
+        });
+        let table = result.ok().zip(bounds);
+        let table = table.map(|(bytes, (start, end, salt))| table_of(bytes, start, end, salt));
+        let whole = table
+            .as_ref()
+            .is_some_and(|table| self.is_whole(segment, block, table));
         if let Some(of) = self.segments.get_mut(&segment) {
             of.reads -= 1;
             self.sweep_due |= of.reads == 0;
-            let salt = of.header.salt;
             if let Some(place) = of.blocks.get_mut(block as usize) {
-                let (start, end) = (place.start, place.end);
-                match result {
-                    Ok(bytes) => {
-                        place.table = Some(table_of(bytes, start, end, salt));
-                        if place.layout.is_none() {
+                match table {
+                    Some(table) => {
+                        place.table = Some(table);
+                        if place.layout.is_none() && whole {
                             self.to_index.push_back((segment, block));
                         }
                         self.retention_at = self.now.mono;
                     }
-                    Err(_) => {
+                    None => {
                         let failures = self.rebuilding.entry((segment, block)).or_default();
                         failures.failures += 1;
                         if failures.failures < REBUILD_ATTEMPTS {
@@ -242,6 +249,18 @@ impl Journal {
             }
         }
         self.rebuilt(segment, block);
+    }
+
+    /// Whether a table has all that the logs have in the block. Where damage has taken some of it
+    /// the table stays in memory: by an index a reader of one topic would take it for unused.
+    fn is_whole(&self, segment: u64, block: u32, table: &Table) -> bool {
+        self.logs.values().all(|log| {
+            let list = table.logs.get(&log.slot).map_or(&[][..], |list| list);
+            let mut places = log.places.iter();
+            places
+                .find(|place| (place.segment, place.block) == (segment, block))
+                .is_none_or(|place| place.is_covered_by(list))
+        })
     }
 
     fn rebuilt(&mut self, segment: u64, block: u32) {

@@ -1,7 +1,7 @@
 //! What is known when a journal opens, before its segments are read: from the newest sound
 //! checkpoint and the file of durable ends.
 
-use super::checkpoint::Checkpoint;
+use super::checkpoint::{Checkpoint, CopyPart};
 use super::ends::{Ends, PLACE_BYTES};
 use super::format::HEADER_BYTES;
 use super::index::Layout;
@@ -151,6 +151,9 @@ impl Journal {
                 }
             }
             log.durable = log.next;
+            for copy in part.copies.into_iter().filter_map(CopyPart::sound) {
+                log.copies.take(copy);
+            }
             self.slots.insert(part.id, part.slot);
             self.logs.insert(part.slot, log);
         }

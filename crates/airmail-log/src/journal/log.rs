@@ -1,5 +1,6 @@
 //! One log of a journal: its bounds, its newest batches, its answers, and where the rest is.
 
+use super::copies::Copies;
 use super::producers::Undo;
 use super::table::Location;
 use crate::contract::{Bounds, Completion, LogSpec, ReaderId, Refusal, Tag};
@@ -43,6 +44,13 @@ pub(super) struct Recent {
     pub(super) batch: Checked<Batch>,
 }
 
+impl Recent {
+    /// The number after its last.
+    pub(super) fn next(&self) -> u64 {
+        self.first + u64::from(self.numbers)
+    }
+}
+
 /// What one block holds of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
@@ -59,6 +67,22 @@ pub(super) struct Place {
     pub(super) entries: u32,
 }
 
+impl Place {
+    /// Whether a block can hold this: a file may say anything, with a good checksum as well.
+    pub(super) fn is_possible(&self) -> bool {
+        let numbers = 0 < self.first && self.first <= self.last && self.last < u64::MAX;
+        numbers && self.entries_at.checked_add(self.entries).is_some()
+    }
+
+    /// Whether these batches hold every number of it.
+    pub(super) fn is_covered_by(&self, list: &[Location]) -> bool {
+        let begins = list.first().is_some_and(|one| one.first <= self.first);
+        let ends = list.last().is_some_and(|one| one.last() >= self.last);
+        let follow = |pair: &[Location]| pair[0].last() + 1 == pair[1].first;
+        begins && ends && list.windows(2).all(follow)
+    }
+}
+
 /// The answer to an append, in its turn.
 #[derive(Debug)]
 pub(super) enum Answer {
@@ -71,6 +95,8 @@ pub(super) enum Answer {
     },
     /// Could not be stored; said so once no crash can bring it back.
     Failed { t: Tag },
+    /// Refused by a seal; said so once no crash can take the seal back.
+    Sealed { t: Tag, next: MapEpoch },
     /// Known; waits for those before it.
     Ready(Completion),
 }
@@ -106,6 +132,8 @@ pub(super) struct LogState {
     pub(super) last_time: i64,
     /// The class of segments that it was last written to.
     pub(super) class: Option<u16>,
+    /// Of log 0, its durable batches once more.
+    pub(super) copies: Copies,
     /// Kept, by the places.
     pub(super) bytes: u64,
     pub(super) places: VecDeque<Place>,
@@ -137,6 +165,7 @@ impl LogState {
             seal_told: false,
             last_time: i64::MIN,
             class: None,
+            copies: Copies::default(),
             bytes: 0,
             places: VecDeque::new(),
             leaving: Vec::new(),
@@ -146,12 +175,14 @@ impl LogState {
         }
     }
 
-    /// Moves `visible` as far as the log's durability allows; says whether it moved.
-    pub(super) fn advance_visible(&mut self) -> bool {
+    /// Moves `visible` as far as the log's durability allows; says whether it moved. With a
+    /// `backlog`, who asks for no durability waits for the disk too, so that no more comes than it
+    /// can take.
+    pub(super) fn advance_visible(&mut self, backlog: bool) -> bool {
         let reached = match self.spec.durability {
             Durability::Fsync => self.durable,
             Durability::Os => self.written,
-            Durability::Memory if self.next <= self.reserved => self.next,
+            Durability::Memory if self.next <= self.reserved && !backlog => self.next,
             Durability::Memory => self.written.min(self.reserved),
         };
         let moved = reached > self.visible;
@@ -164,6 +195,7 @@ impl LogState {
         while let Some(front) = self.answers.front() {
             match front {
                 Answer::Waiting { extent, .. } if extent.last.0 >= self.visible => return,
+                Answer::Sealed { .. } if !self.seal_told => return,
                 Answer::Failed { .. } => return,
                 _ => {}
             }
@@ -181,6 +213,10 @@ impl LogState {
                     duplicate,
                     exact: true,
                 },
+                Some(Answer::Sealed { t, next }) => Completion::Refused {
+                    t,
+                    why: Refusal::Sealed { next },
+                },
                 Some(Answer::Ready(completion)) => completion,
                 Some(Answer::Failed { .. }) | None => return,
             };
@@ -190,8 +226,20 @@ impl LogState {
 
     /// Refuses, in its turn.
     pub(super) fn refuse(&mut self, t: Tag, why: Refusal) {
-        self.answers
-            .push_back(Answer::Ready(Completion::Refused { t, why }));
+        self.answers.push_back(match why {
+            Refusal::Sealed { next } => Answer::Sealed { t, next },
+            why => Answer::Ready(Completion::Refused { t, why }),
+        });
+    }
+
+    /// Where a seal cannot be written, who was to be refused by it is told what is in the way.
+    pub(super) fn seal_failed(&mut self, why: &Refusal) {
+        for answer in self.answers.iter_mut().filter(|_| !self.seal_told) {
+            if let Answer::Sealed { t, .. } = *answer {
+                let why = why.clone();
+                *answer = Answer::Ready(Completion::Refused { t, why });
+            }
+        }
     }
 
     /// Turns every failed answer into a refusal.
@@ -206,7 +254,21 @@ impl LogState {
         }
     }
 
+    /// A batch is durable: of log 0 it is held twice. Whether it is log 0.
+    pub(super) fn take_copy(&mut self, copy: impl FnOnce() -> Recent) -> bool {
+        let held_twice = self.id == LogId::SYSTEM;
+        if held_twice {
+            self.copies.take(copy());
+        }
+        held_twice
+    }
+
     /// The batch in memory that holds `number`.
+    pub(super) fn in_memory(&self, number: u64) -> Option<&Recent> {
+        self.recent_at(number).or_else(|| self.copies.at(number))
+    }
+
+    /// The newest batches are in memory: that which holds `number`.
     pub(super) fn recent_at(&self, number: u64) -> Option<&Recent> {
         let at = self
             .recent

@@ -278,6 +278,12 @@ impl Journal {
         let going = going
             .filter(|going| going.layout == layout && going.place.entries_at == place.entries_at);
         let mut lookup = going.unwrap_or_else(|| Lookup::new(place, layout, reader));
+        #[cfg(feature = "sabotage")]
+        if self.has_bug(crate::sabotage::Bug::IndexMissesOne)
+            && let Phase::Matches(matches, _) = &mut lookup.phase
+        {
+            matches.truncate(matches.len() - 1);
+        }
         let Some((page, count)) = lookup.pages(reader.next) else {
             // Nothing of the topic is left in the block.
             let item = match reader.filter {

@@ -22,6 +22,7 @@ mod checkpointing;
 mod codec;
 mod commit;
 mod config;
+mod copies;
 pub mod ends;
 mod failure;
 pub mod format;
@@ -35,6 +36,7 @@ mod producers;
 mod read;
 mod recover;
 mod replay;
+mod results;
 mod retention;
 mod scan;
 mod segment;
@@ -47,6 +49,7 @@ mod topics;
 pub use check::{CheckReport, FileReport, LogReport, Problem, Reason, check};
 pub use config::JournalConfig;
 pub use recover::OpenError;
+pub(crate) use segment::is_segment;
 pub use storage::JournalStorage;
 
 use crate::contract::{Completion, LogSpec, ReaderId, Scope, Tag, TopicPage};
@@ -185,6 +188,7 @@ struct Journal {
     pending_bytes: u64,
     metas: VecDeque<(meta::Meta, Option<Tag>)>,
     meta_count: u64,
+    gathering: commit::Gathering,
     commit: Option<commit::Commit>,
     commit_places: usize,
     /// Commands to be given when what may not be durable has been written once more.
@@ -261,6 +265,7 @@ impl Journal {
             pending_bytes: 0,
             metas: VecDeque::new(),
             meta_count: 1,
+            gathering: commit::Gathering::default(),
             commit: None,
             commit_places: 0,
             recovering: None,
@@ -299,6 +304,11 @@ impl Journal {
             purposes: BTreeMap::new(),
             next_token: 0,
         }
+    }
+
+    #[cfg(feature = "sabotage")]
+    fn has_bug(&self, bug: crate::sabotage::Bug) -> bool {
+        self.config.bug == Some(bug)
     }
 
     /// Begins a clean stop.
@@ -361,10 +371,14 @@ impl Journal {
         }
         self.probe();
         self.start_checkpoint();
+        let before = self.ops.len();
         self.start_commit();
+        // The ends go with a commit and before it, so that the shard is woken once for both.
+        if self.tell_ends() {
+            self.ops[before..].rotate_right(1);
+        }
         self.write_index();
         self.sweep();
-        self.tell_ends();
         self.wake_reading();
         self.run_readers();
         self.wake_reading();
@@ -410,8 +424,12 @@ impl Journal {
         if let Some(trouble) = &self.trouble {
             earlier(trouble.retry_at);
         }
+        let gathered = self.gathers_until().filter(|_| self.commit.is_none());
+        if let Some(gathered) = gathered {
+            earlier(gathered);
+        }
         // What a sync has to wait for (a commit, commands that go first) tells when it ends.
-        let may_sync = self.commit.is_none() && self.metas.is_empty();
+        let may_sync = self.commit.is_none() && self.metas.is_empty() && gathered.is_none();
         let idle = self.classes.values().filter(|_| may_sync);
         for class in idle {
             let active = class.active.and_then(|id| self.segments.get(&id));

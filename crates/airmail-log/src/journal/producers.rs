@@ -4,22 +4,14 @@
 //! It changes when a batch is accepted, and is taken back, in reverse order, when the batch could
 //! not be stored. What is not heard of for longest is forgotten first.
 
+use super::results::{Outcome, Results};
 use crate::contract::Refusal;
 use airmail_model::batch::ProducerStamp;
 use airmail_model::{ProducerEpoch, ProducerSequence};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Whose state: a producer in one log, by its slot.
 pub(super) type Key = (u64, u32);
-
-/// What became of one batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Outcome {
-    pub(super) sequence: u64,
-    pub(super) records: u32,
-    pub(super) first: u64,
-    pub(super) time: i64,
-}
 
 /// Where a producer stands in a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +20,8 @@ pub(super) struct Producer {
     pub(super) next: u64,
     /// When it was last heard of, by the log's append time.
     pub(super) heard: i64,
-    /// Of its last batches, in order.
-    pub(super) outcomes: VecDeque<Outcome>,
+    /// Of its last batches.
+    pub(super) results: Results,
     /// Its place in the order of being heard of.
     tick: u64,
 }
@@ -62,16 +54,16 @@ pub(super) struct Producers {
     known: BTreeMap<Key, Producer>,
     order: BTreeSet<(u64, Key)>,
     tick: u64,
-    outcomes_max: usize,
+    results_max: usize,
     /// A planted bug: see the configuration.
     #[cfg(feature = "sabotage")]
     pub(super) greater_is_next: bool,
 }
 
 impl Producers {
-    pub(super) fn new(outcomes_max: usize) -> Producers {
+    pub(super) fn new(results_max: usize) -> Producers {
         Producers {
-            outcomes_max: outcomes_max.max(1),
+            results_max,
             ..Producers::default()
         }
     }
@@ -98,7 +90,7 @@ impl Producers {
             return Verdict::Next;
         }
         if producer.epoch == stamp.epoch.0
-            && let Some(outcome) = producer.known_result(found.0, records)
+            && let Some(outcome) = producer.results.of(found.0, records)
         {
             return Verdict::Duplicate(outcome);
         }
@@ -117,7 +109,7 @@ impl Producers {
             epoch: stamp.epoch.0,
             next: 0,
             heard: outcome.time,
-            outcomes: VecDeque::new(),
+            results: Results::default(),
             tick,
         };
         let (producer, undo) = match self.known.entry(key) {
@@ -138,10 +130,7 @@ impl Producers {
         producer.tick = tick;
         producer.heard = producer.heard.max(outcome.time);
         producer.next = outcome.sequence + u64::from(outcome.records);
-        if producer.outcomes.len() >= self.outcomes_max {
-            producer.outcomes.pop_front();
-        }
-        producer.outcomes.push_back(outcome);
+        producer.results.push(outcome, self.results_max);
         self.order.insert((tick, key));
         undo
     }
@@ -153,7 +142,7 @@ impl Producers {
             return;
         };
         match undo {
-            Undo::Pop => producer.pop(),
+            Undo::Pop => producer.pop(stamp),
             Undo::Restore(old) => {
                 self.order.remove(&(producer.tick, key));
                 self.order.insert((old.tick, key));
@@ -222,48 +211,19 @@ impl Producers {
 
 impl Producer {
     /// One as a checkpoint has it.
-    pub(super) fn new(epoch: u32, next: u64, heard: i64, outcomes: VecDeque<Outcome>) -> Producer {
+    pub(super) fn new(epoch: u32, next: u64, heard: i64, results: Results) -> Producer {
         Producer {
             epoch,
             next,
             heard,
-            outcomes,
+            results,
             tick: 0,
         }
     }
 
     /// Takes back its last batch.
-    pub(super) fn pop(&mut self) {
-        if let Some(outcome) = self.outcomes.pop_back() {
-            self.next = outcome.sequence;
-        }
-    }
-
-    /// The result of `records` records from `sequence` on, if what is remembered covers them with
-    /// numbers that follow one another.
-    fn known_result(&self, sequence: u64, records: u32) -> Option<Outcome> {
-        let end = sequence.checked_add(u64::from(records))?;
-        let at = self
-            .outcomes
-            .partition_point(|o| o.sequence + u64::from(o.records) <= sequence);
-        let start = self.outcomes.get(at).filter(|o| o.sequence <= sequence)?;
-        let first = start.first + (sequence - start.sequence);
-        let mut covered = sequence;
-        for outcome in self.outcomes.iter().skip(at) {
-            if covered >= end {
-                break;
-            }
-            if outcome.first + (covered - outcome.sequence) != first + (covered - sequence) {
-                return None;
-            }
-            covered = outcome.sequence + u64::from(outcome.records);
-        }
-        let whole = covered >= end;
-        whole.then_some(Outcome {
-            sequence,
-            records,
-            first,
-            time: start.time,
-        })
+    pub(super) fn pop(&mut self, stamp: ProducerStamp) {
+        self.next = stamp.sequence.0;
+        self.results.pop();
     }
 }

@@ -9,6 +9,8 @@ use super::lookup::Lookup;
 use super::table::Location;
 use super::topics::TopicsJob;
 use crate::contract::{Completion, Direction, GapWhy, ReaderId, Refusal, Scope, ScopeFilter};
+#[cfg(feature = "sabotage")]
+use crate::sabotage::Bug;
 use airmail_model::{Extent, LogId, Sequence};
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -183,6 +185,8 @@ impl Journal {
                 self.flush_unused(reader);
                 return Turn::Waits;
             }
+            #[cfg(feature = "sabotage")]
+            let first = first + u64::from(self.has_bug(Bug::GapTooLong) && reader.next < first);
             if reader.next < first {
                 let last = (first - 1).min(reader.until - 1);
                 self.gap(reader, last, GapWhy::Retention);
@@ -191,7 +195,7 @@ impl Journal {
             if (before - reader.credit).unsigned_abs() >= TURN_BYTES {
                 return Turn::More;
             }
-            if let Some(recent) = log.recent_at(reader.next) {
+            if let Some(recent) = log.in_memory(reader.next) {
                 let recent = recent.clone();
                 self.give(reader, recent.first, recent.time, recent.batch, &[]);
                 continue;

@@ -20,6 +20,8 @@ use super::segments::is_own_salt;
 use super::{Journal, JournalConfig};
 use crate::contract::LogSpec;
 use crate::files::{FileName, Files};
+#[cfg(feature = "sabotage")]
+use crate::sabotage::Bug;
 use airmail_model::{LogId, Now};
 use std::collections::BTreeMap;
 use std::io;
@@ -249,6 +251,8 @@ impl Journal {
                     log.seal_told = true;
                 }
             }
+            #[cfg(feature = "sabotage")]
+            Meta::Delete { .. } if self.has_bug(Bug::DeleteForgotten) => {}
             Meta::Delete { slot } => {
                 known.deleted.insert(slot);
                 self.forget_log(slot);
@@ -294,6 +298,10 @@ impl Journal {
                 log.reserved = u64::MAX;
                 log.reserving = u64::MAX;
             } else {
+                #[cfg(feature = "sabotage")]
+                if self.config.bug == Some(Bug::NumbersReused) {
+                    log.reserved = log.next;
+                }
                 log.next = log.next.max(log.reserved);
                 log.reserved = log.next;
                 log.reserving = log.next;

@@ -7,8 +7,8 @@ use super::format::{Envelope, HEADER_BYTES, META_CLASS};
 use super::known::Known;
 use super::log::{Entry, Recent};
 use super::meta::Meta;
-use super::producers::Outcome;
 use super::recover::OpenError;
+use super::results::Outcome;
 use super::scan::{Body, End, Seen, scan};
 use super::table::Location;
 use crate::files::Files;
@@ -55,8 +55,11 @@ impl Journal {
                 self.segments.insert(id, segment);
                 for seen in found {
                     match seen.body {
-                        Body::Batch(batch, _) if seen.certain => {
+                        Body::Batch(batch, damaged) if seen.certain => {
                             self.take_certain(id, seen.at, &seen.envelope, &batch, known);
+                            if damaged.is_empty() {
+                                self.take_copy(&seen.envelope, batch);
+                            }
                         }
                         Body::Batch(batch, _) => uncertain.push((seen.envelope, batch)),
                         Body::Meta(_) => {}
@@ -125,6 +128,18 @@ impl Journal {
         self.index_batch(segment, envelope.slot, location, batch);
         if let Some(log) = self.logs.get_mut(&envelope.slot) {
             log.durable = log.next;
+        }
+    }
+
+    fn take_copy(&mut self, envelope: &Envelope, batch: Checked<Batch>) {
+        let log = self.logs.get_mut(&envelope.slot);
+        if let Some(log) = log.filter(|log| log.id == batch.log()) {
+            log.take_copy(|| Recent {
+                first: envelope.first,
+                numbers: envelope.numbers,
+                time: envelope.append_time,
+                batch,
+            });
         }
     }
 

@@ -11,6 +11,8 @@ use super::meta::Meta;
 use super::segment::Segment;
 use super::table::Location;
 use crate::contract::{Completion, Tag};
+#[cfg(feature = "sabotage")]
+use crate::sabotage::Bug;
 use airmail_model::{AppendTime, LogId, Sequence};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,6 +41,7 @@ impl Journal {
             return false;
         }
         log.first = first;
+        log.copies.forget(first);
         while let Some(place) = log.places.front_mut() {
             if place.last < first {
                 log.bytes -= place.bytes;
@@ -161,7 +164,15 @@ impl Journal {
                 log.first_durable = log.first_durable.max(first);
                 let durable = log.first_durable;
                 let gone = log.leaving.extract_if(.., |place| place.last < durable);
-                for place in gone.collect::<Vec<_>>() {
+                let gone = gone.collect::<Vec<_>>();
+                #[cfg(feature = "sabotage")]
+                let gone = match self.config.bug {
+                    Some(Bug::BlockGoneEarly) => {
+                        gone.into_iter().chain(log.places.pop_front()).collect()
+                    }
+                    _ => gone,
+                };
+                for place in gone {
                     self.let_go(place.segment, place.block);
                 }
             }

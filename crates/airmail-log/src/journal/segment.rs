@@ -132,6 +132,12 @@ pub(super) fn segment_name(id: u64) -> FileName {
     format!("seg-{id:016x}").into()
 }
 
+/// Whether a file is a segment. What a segment was just written with is in memory for its readers;
+/// of other files it is not.
+pub(crate) fn is_segment(name: &str) -> bool {
+    number_of(name, "seg-").is_some()
+}
+
 /// The name of a block's index file.
 pub(super) fn index_name(id: u64, block: u32) -> FileName {
     format!("idx-{id:016x}-{block:08x}").into()

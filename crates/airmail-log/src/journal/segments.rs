@@ -12,6 +12,9 @@ use std::io;
 
 /// What is filled to see whether a full disk has room again, in bytes.
 const PROBE_BYTES: u64 = 64 << 10;
+/// Fills begin and end at multiples of this, as commits end: no page is ever filled while a commit
+/// writes another part of it, which could undo one of the two.
+const FILL_ALIGNED_BYTES: u64 = 4096;
 
 /// The salt of a new segment. Half of it is the segment's own, so that what a recycled file held
 /// before is told from data even where the header is lost.
@@ -81,7 +84,7 @@ impl Journal {
         };
         let op = match recycled {
             Some((free, length)) => {
-                segment.filled = length;
+                segment.filled = length - length % FILL_ALIGNED_BYTES;
                 FileOp::Rename {
                     from: free_name(free),
                     to: name,
@@ -116,6 +119,7 @@ impl Journal {
         } else {
             ahead
         };
+        let to = to.next_multiple_of(FILL_ALIGNED_BYTES);
         if segment.filled >= to {
             return self.segment_ready(id);
         }
@@ -166,8 +170,10 @@ impl Journal {
             && filled < limit
             && segment.fill_failed.is_none();
         if fill && written + step / 2 > filled {
-            let from = filled.max(written);
+            // A write ends with the page that it ends in.
+            let from = filled.max(written.next_multiple_of(FILL_ALIGNED_BYTES));
             let to = (from + step).min(limit);
+            let to = to.next_multiple_of(FILL_ALIGNED_BYTES);
             if from < to
                 && let Some(segment) = self.segments.get_mut(&id)
             {

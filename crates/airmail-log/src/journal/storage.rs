@@ -14,7 +14,7 @@ const ROUNDS_MAX: usize = 64;
 #[derive(Debug)]
 pub struct JournalStorage<F> {
     files: F,
-    journal: Journal,
+    pub(super) journal: Journal,
     done: Vec<FileDone>,
 }
 

@@ -28,6 +28,13 @@ impl Location {
         self.first + self.numbers as u64 - 1
     }
 
+    /// Whether a batch can be so: a file may say anything, with a good checksum as well.
+    #[must_use]
+    pub const fn is_possible(&self) -> bool {
+        let last = self.first.checked_add(self.numbers as u64);
+        self.first > 0 && self.numbers > 0 && last.is_some()
+    }
+
     /// What it takes in the segment.
     #[must_use]
     pub const fn stored_bytes(&self) -> u64 {

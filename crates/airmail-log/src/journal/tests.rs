@@ -7,8 +7,8 @@ use crate::files::Files;
 use crate::memory::MemoryFiles;
 use airmail_model::batch::{BatchTarget, ProducerStamp};
 use airmail_model::{
-    Batch, BatchEncoder, Checked, Lane, Limits, LogId, LogIndex, MapEpoch, Message, Mono,
-    NamespaceId, Now, ProducerEpoch, ProducerId, ProducerSequence, Sequence, TopicName, Wall,
+    Batch, BatchEncoder, Checked, Durability, Lane, Limits, LogId, LogIndex, MapEpoch, Message,
+    Mono, NamespaceId, Now, ProducerEpoch, ProducerId, ProducerSequence, Sequence, TopicName, Wall,
 };
 
 const LOG: LogId = LogId {
@@ -198,4 +198,79 @@ fn a_check_finds_nothing_where_nothing_is_and_each_kind_of_damage_where_it_is() 
             |found: Reason| std::mem::discriminant(&found) == std::mem::discriminant(&reason);
         assert!(reasons.clone().all(same), "{:?}", report.problems);
     }
+}
+
+#[test]
+fn what_nobody_waits_for_gathers_and_what_somebody_waits_for_does_not() {
+    let weak = |durability| LogSpec {
+        durability,
+        ..LogSpec::default()
+    };
+    let mut bench = Bench::open(MemoryFiles::new(), 1);
+    bench.storage.open(Tag(1), LOG, &weak(Durability::Memory));
+    // Until the numbers that it needs are reserved.
+    for _ in 0..5 {
+        bench.poll();
+    }
+    bench.out.clear();
+    bench.append(0, 3);
+    assert_eq!(bench.storage.journal.pending.len(), 3);
+    for _ in 0..5 {
+        bench.poll();
+    }
+    assert_eq!(bench.storage.journal.pending.len(), 0);
+    bench.storage.open(Tag(1), LOG, &weak(Durability::Fsync));
+    bench.poll();
+    bench.out.clear();
+    bench.append(3, 1);
+    assert_eq!(bench.storage.journal.pending.len(), 0);
+}
+
+#[test]
+fn with_a_backlog_memory_is_answered_when_it_is_written() {
+    let mut bench = Bench::open(MemoryFiles::new(), 1);
+    let spec = LogSpec {
+        durability: Durability::Memory,
+        ..LogSpec::default()
+    };
+    bench.storage.open(Tag(1), LOG, &spec);
+    for _ in 0..5 {
+        bench.poll();
+    }
+    bench.out.clear();
+    let large = "x".repeat(1000);
+    bench.storage.journal.config.pending_bytes = 20_000;
+    for n in 0..18 {
+        let batch = batch(n, &large);
+        bench.storage.append(Tag(n), LOG, MapEpoch(0), batch);
+    }
+    // One step of the journal, before any file has answered.
+    bench.storage.journal.advance(bench.now);
+    let answered = std::mem::take(&mut bench.storage.journal.out).len();
+    assert!((1..18).contains(&answered), "{answered}");
+    for _ in 0..9 {
+        bench.poll();
+    }
+    assert_eq!(answered + bench.out.len(), 18, "{:?}", bench.out);
+}
+
+#[test]
+fn a_seal_refuses_nobody_before_it_is_durable() {
+    let mut bench = Bench::open(MemoryFiles::new(), 1);
+    bench.append(0, 1);
+    let next = MapEpoch(2);
+    bench.storage.seal(Tag(50), LOG, next);
+    bench
+        .storage
+        .append(Tag(51), LOG, MapEpoch(0), batch(1, "late"));
+    bench.storage.journal.advance(bench.now);
+    assert!(bench.storage.journal.out.is_empty());
+    bench.poll();
+    let why = crate::contract::Refusal::Sealed { next };
+    let sealed = Completion::Done { t: Tag(50) };
+    let refused = Completion::Refused { t: Tag(51), why };
+    assert_eq!(
+        format!("{:?}", bench.out),
+        format!("{:?}", [sealed, refused])
+    );
 }

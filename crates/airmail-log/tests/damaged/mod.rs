@@ -5,7 +5,7 @@ use airmail_log::conformance::{Driver, End, Maker, Seen, Subject, Watch, log};
 use airmail_log::files::Files;
 use airmail_log::journal::{CheckReport, JournalConfig, JournalStorage, check};
 use airmail_log::memory::MemoryFiles;
-use airmail_log::{GapWhy, Scope, ScopeFilter};
+use airmail_log::{GapWhy, LogStorage, Scope, ScopeFilter};
 use airmail_model::{Batch, Checked, Extent, Now, TopicName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -79,6 +79,11 @@ impl Subject for Found {
 impl Directory {
     /// Writes one, and stops.
     pub(crate) fn written(stop: Stop) -> Directory {
+        Directory::with_commands(stop, 0)
+    }
+
+    /// Writes one, with so many commands between each two batches.
+    pub(crate) fn with_commands(stop: Stop, commands: usize) -> Directory {
         let config = tiny(JournalConfig::default());
         let mut subject = OnKept::new(config.clone());
         let mut d = Driver::new(&mut subject);
@@ -105,6 +110,10 @@ impl Directory {
                 published.insert((index, extent.first.0 + m as u64), record);
             }
             batches.push((index, extent, batch));
+            for _ in 0..commands {
+                d.open(log(LOGS));
+                d.ask(|s, t| s.delete(t, log(LOGS)));
+            }
         }
         // Leaves the journal's own files as a stop leaves them, and nothing open.
         d.reopen(stop);
@@ -137,7 +146,7 @@ impl Directory {
                 continue;
             };
             let payloads = batch.iter().map(|record| {
-                let within = find(batch.bytes(), &record.payload).unwrap();
+                let within = find(batch.bytes(), record.payload).unwrap();
                 let number = extent.first.0 + u64::from(record.index);
                 (number, at + within..at + within + record.payload.len())
             });
@@ -168,28 +177,64 @@ impl Directory {
 
     /// One bit is not what was written.
     pub(crate) fn flipped(&self, name: &str, byte: usize, bit: usize) -> usize {
+        self.flipped_all(&[(name.to_owned(), byte, bit)])
+    }
+
+    /// Bits of several files, by name and byte, are not what was written.
+    pub(crate) fn flipped_all(&self, flips: &[(String, usize, usize)]) -> usize {
         let mut files = self.files.clone();
-        let mut contents = files.contents(name).unwrap().to_vec();
-        contents[byte] ^= 1 << bit;
-        files.put(name, &contents);
-        let what = format!("bit {bit} of byte {byte} of {name} is flipped");
+        let mut may = BTreeSet::new();
+        for (name, byte, bit) in flips {
+            let mut contents = files.contents(name).unwrap().to_vec();
+            contents[*byte] ^= 1 << bit;
+            files.put(name, &contents);
+            may.extend(self.hit(name, *byte));
+        }
+        let (first, count) = (&flips[0], flips.len());
+        let what = format!("{count} bits are flipped, the first {first:?}");
+        self.verify(files, &what, &may)
+    }
+
+    /// What a change of this byte may take.
+    fn hit(&self, name: &str, byte: usize) -> Vec<Record> {
         let hit = |place: &&Place| {
             place.file == name && (place.bytes.start - ENVELOPE..place.bytes.end).contains(&byte)
         };
-        let may = match self.places.iter().find(hit) {
-            None => BTreeSet::new(),
-            Some(place) => {
-                let payload = place
-                    .payloads
-                    .iter()
-                    .find(|(_, bytes)| bytes.contains(&byte));
-                match payload {
-                    Some((number, _)) => BTreeSet::from([(place.index, *number)]),
-                    None => place.records().collect(),
+        let Some(place) = self.places.iter().find(hit) else {
+            return Vec::new();
+        };
+        let mut payloads = place.payloads.iter();
+        match payloads.find(|(_, bytes)| bytes.contains(&byte)) {
+            Some((number, _)) => vec![(place.index, *number)],
+            None => place.records().collect(),
+        }
+    }
+
+    /// For each segment and log: flips that damage every page of the segment's indexes, and the
+    /// envelopes of every `step`th batch of the log in it.
+    pub(crate) fn index_and_data(&self, step: usize) -> Vec<Vec<(String, usize, usize)>> {
+        let mut all = Vec::new();
+        for (segment, _) in self.files() {
+            let Some(number) = segment.strip_prefix("seg-") else {
+                continue;
+            };
+            let mut pages = Vec::new();
+            for (name, length) in self.files() {
+                if name.starts_with(&format!("idx-{number}-")) {
+                    pages.extend((100..length).step_by(4096).map(|at| (name.clone(), at, 3)));
                 }
             }
-        };
-        self.verify(files, &what, &may)
+            for index in 0..LOGS {
+                let places = self.places.iter();
+                let hit = places.filter(|place| place.file == segment && place.index == index);
+                let envelopes = hit
+                    .step_by(step)
+                    .map(|place| (segment.clone(), place.bytes.start - ENVELOPE + 20, 3));
+                all.push(envelopes.chain(pages.clone()).collect());
+            }
+        }
+        all.retain(|flips: &Vec<_>| !flips.is_empty());
+        all
     }
 
     /// The file ends here.
@@ -201,16 +246,25 @@ impl Directory {
         self.verify(files, &what, &self.behind(name, at))
     }
 
-    /// The file is not there.
-    pub(crate) fn removed(&self, name: &str) -> usize {
+    /// The files whose names begin so are not there.
+    pub(crate) fn removed(&self, prefix: &str) -> usize {
         let mut files = MemoryFiles::new();
-        for (other, _) in self.files() {
-            if other != name {
-                files.put(&other, &self.files.contents(&other).unwrap());
+        let mut may = BTreeSet::new();
+        for (name, _) in self.files() {
+            if name.starts_with(prefix) {
+                may.extend(self.behind(&name, 0));
+            } else {
+                files.put(&name, &self.files.contents(&name).unwrap());
             }
         }
-        let what = format!("{name} is not there");
-        self.verify(files, &what, &self.behind(name, 0))
+        let what = format!("{prefix} is not there");
+        self.verify(files, &what, &may)
+    }
+
+    /// The first segment of commands is not needed any more, and gone.
+    pub(crate) fn has_no_first_commands(&self) -> bool {
+        let first = "seg-0000000000000001";
+        self.files().iter().all(|(name, _)| name != first)
     }
 
     fn behind(&self, name: &str, at: usize) -> BTreeSet<Record> {

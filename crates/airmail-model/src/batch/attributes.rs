@@ -96,6 +96,7 @@ impl<'a> Attributes<'a> {
     }
 
     /// How many attributes there are in `encoded`, if it is well formed; else what is wrong.
+    #[inline]
     pub(crate) fn check(mut encoded: &[u8]) -> Result<usize, &'static str> {
         let mut count = 0;
         let mut previous = "";

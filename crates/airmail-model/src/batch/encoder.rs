@@ -6,14 +6,17 @@
 
 use super::body::{body_bytes, write_body};
 use super::layout::{
-    AT_HEADER_CRC, AT_VERSION, BATCH_BYTES_MAX, FLAG_CONTROL, HEADER_BYTES, MAGIC, RECORD_BYTES,
-    RECORDS_MAX, TOPIC_BYTES, VERSION,
+    AT_HEADER_CRC, AT_VERSION, BATCH_BYTES_MAX, FLAG_CONTROL, HEADER_BYTES, MAGIC,
+    RECORD_ATTRIBUTES, RECORD_BODY_CRC, RECORD_BODY_END, RECORD_BYTES, RECORD_FLAGS, RECORD_INDEX,
+    RECORD_TIME_DELTA, RECORD_TOPIC, RECORDS_MAX, TOPIC_BYTES, VERSION,
 };
+use super::message::check_bytes;
 use super::view::{Batch, ProducerStamp};
 use super::{Checked, Message};
 use crate::error::{Error, ErrorCode};
 use crate::id::{LogId, MapEpoch, NamespaceId, TopicHash};
 use crate::limits::Limits;
+use crate::topic::TopicName;
 use hashbrown::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -76,6 +79,8 @@ pub struct BatchEncoder {
     extensions: Vec<u8>,
     topics: Vec<(TopicHash, u32)>,
     places: HashMap<u128, u16, BuildHasherDefault<Unhashed>>,
+    /// The topic of the message before: what is published together is often of one topic.
+    last: Option<(TopicHash, u16)>,
     names: Vec<u8>,
     heads: Vec<Head>,
     bodies: Vec<u8>,
@@ -90,6 +95,28 @@ struct Head {
     topic: u16,
     flags: u16,
     attributes_bytes: u16,
+}
+
+/// What is added to a batch, found good.
+struct Piece<'a> {
+    topic: &'a str,
+    body_bytes: usize,
+    body: PieceBody<'a>,
+}
+
+enum PieceBody<'a> {
+    Whole(&'a Message),
+    Payload(&'a [u8]),
+}
+
+impl<'a> Piece<'a> {
+    fn of(message: &'a Message) -> Piece<'a> {
+        Piece {
+            topic: message.topic.as_str(),
+            body_bytes: body_bytes(message),
+            body: PieceBody::Whole(message),
+        }
+    }
 }
 
 /// Takes a topic's hash as it is: it is one already.
@@ -123,6 +150,7 @@ impl BatchEncoder {
             extensions: Vec::new(),
             topics: Vec::new(),
             places: HashMap::default(),
+            last: None,
             names: Vec::new(),
             heads: Vec::new(),
             bodies: Vec::new(),
@@ -136,7 +164,47 @@ impl BatchEncoder {
     /// is one that no batch can take, as [`Message::check`] says. Either way nothing has changed.
     pub fn push(&mut self, message: &Message, time: i64, limits: &Limits) -> Result<(), PushError> {
         message.check(limits).map_err(PushError::Refused)?;
-        self.add(message, time, limits)
+        let hash = message.topic.hash(self.namespace);
+        self.add(&Piece::of(message), hash, time, limits)
+    }
+
+    /// As [`BatchEncoder::push`], for whoever knows the topic's hash already.
+    ///
+    /// # Errors
+    /// As [`BatchEncoder::push`].
+    pub fn push_hashed(
+        &mut self,
+        message: &Message,
+        hash: TopicHash,
+        time: i64,
+        limits: &Limits,
+    ) -> Result<(), PushError> {
+        debug_assert_eq!(hash, message.topic.hash(self.namespace), "the topic's");
+        message.check(limits).map_err(PushError::Refused)?;
+        self.add(&Piece::of(message), hash, time, limits)
+    }
+
+    /// As [`BatchEncoder::push_hashed`], for a message that is a payload and nothing else: no
+    /// [`Message`] has to be made for it.
+    ///
+    /// # Errors
+    /// As [`BatchEncoder::push`].
+    pub fn push_payload(
+        &mut self,
+        topic: &TopicName,
+        payload: &[u8],
+        hash: TopicHash,
+        time: i64,
+        limits: &Limits,
+    ) -> Result<(), PushError> {
+        debug_assert_eq!(hash, topic.hash(self.namespace), "the topic's");
+        check_bytes(topic, payload.len(), limits).map_err(PushError::Refused)?;
+        let piece = Piece {
+            topic: topic.as_str(),
+            body_bytes: payload.len(),
+            body: PieceBody::Payload(payload),
+        };
+        self.add(&piece, hash, time, limits)
     }
 
     /// As [`BatchEncoder::push`], but takes the reserved fields too, which every node refuses
@@ -151,7 +219,8 @@ impl BatchEncoder {
         limits: &Limits,
     ) -> Result<(), PushError> {
         message.check_size(limits).map_err(PushError::Refused)?;
-        self.add(message, time, limits)
+        let hash = message.topic.hash(self.namespace);
+        self.add(&Piece::of(message), hash, time, limits)
     }
 
     /// Attaches an extension, such as [`super::EXTENSION_TRACE_CONTEXT`], to the batch that is
@@ -233,22 +302,37 @@ impl BatchEncoder {
     }
 
     /// Adds a message that was found good, if it fits.
-    fn add(&mut self, message: &Message, time: i64, limits: &Limits) -> Result<(), PushError> {
+    fn add(
+        &mut self,
+        piece: &Piece<'_>,
+        hash: TopicHash,
+        time: i64,
+        limits: &Limits,
+    ) -> Result<(), PushError> {
         if self.heads.len() >= limits.batch_records.min(RECORDS_MAX).into() {
             return Err(PushError::Full);
         }
-        let hash = message.topic.hash(self.namespace);
-        let place = self.places.get(&hash.0).copied();
+        let place = match self.last {
+            Some((last, place)) if last == hash => Some(place),
+            _ => self.places.get(&hash.0).copied(),
+        };
         if !self.is_empty() {
-            let topic = place.map_or(TOPIC_BYTES + message.topic.as_str().len(), |_| 0);
-            let more = RECORD_BYTES + topic + body_bytes(message);
+            let topic = place.map_or(TOPIC_BYTES + piece.topic.len(), |_| 0);
+            let more = RECORD_BYTES + topic + piece.body_bytes;
             if self.len() + more > limits.batch_bytes.min(BATCH_BYTES_MAX) as usize {
                 return Err(PushError::Full);
             }
         }
-        let topic = place.unwrap_or_else(|| self.add_topic(hash, message.topic.as_str()));
+        let topic = place.unwrap_or_else(|| self.add_topic(hash, piece.topic));
+        self.last = Some((hash, topic));
         let start = self.bodies.len();
-        let (flags, attributes_bytes) = write_body(message, &mut self.bodies);
+        let (flags, attributes_bytes) = match piece.body {
+            PieceBody::Whole(message) => write_body(message, &mut self.bodies),
+            PieceBody::Payload(payload) => {
+                self.bodies.extend_from_slice(payload);
+                (0, 0)
+            }
+        };
         self.heads.push(Head {
             body_end: narrow(self.bodies.len()),
             body_crc: crc32c::crc32c(&self.bodies[start..]),
@@ -306,13 +390,19 @@ impl BatchEncoder {
         out.extend_from_slice(&self.names);
         for (index, head) in (0_u16..).zip(&self.heads) {
             let delta = u32::try_from(head.time.saturating_sub(time)).unwrap_or(u32::MAX);
-            out.extend_from_slice(&head.body_end.to_le_bytes());
-            out.extend_from_slice(&head.body_crc.to_le_bytes());
-            out.extend_from_slice(&delta.to_le_bytes());
-            out.extend_from_slice(&head.topic.to_le_bytes());
-            out.extend_from_slice(&index.to_le_bytes());
-            out.extend_from_slice(&head.flags.to_le_bytes());
-            out.extend_from_slice(&head.attributes_bytes.to_le_bytes());
+            // As one piece: seven small ones would each ask whether there is room.
+            let mut entry = [0; RECORD_BYTES];
+            let mut put = |at: usize, value: &[u8]| {
+                entry[at..at + value.len()].copy_from_slice(value);
+            };
+            put(RECORD_BODY_END, &head.body_end.to_le_bytes());
+            put(RECORD_BODY_CRC, &head.body_crc.to_le_bytes());
+            put(RECORD_TIME_DELTA, &delta.to_le_bytes());
+            put(RECORD_TOPIC, &head.topic.to_le_bytes());
+            put(RECORD_INDEX, &index.to_le_bytes());
+            put(RECORD_FLAGS, &head.flags.to_le_bytes());
+            put(RECORD_ATTRIBUTES, &head.attributes_bytes.to_le_bytes());
+            out.extend_from_slice(&entry);
         }
     }
 
@@ -321,6 +411,7 @@ impl BatchEncoder {
         self.extensions.clear();
         self.topics.clear();
         self.places.clear();
+        self.last = None;
         self.names.clear();
         self.heads.clear();
         self.bodies.clear();

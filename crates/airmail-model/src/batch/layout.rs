@@ -104,6 +104,7 @@ pub(crate) const TOPIC_BYTES_MAX: u32 = 1 << 16;
 pub const EXTENSION_TRACE_CONTEXT: u8 = 1;
 
 /// The `N` bytes from `at` on. The caller has checked that they are there.
+#[inline]
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let mut out = [0; N];
     out.copy_from_slice(&bytes[at..at + N]);
@@ -111,26 +112,31 @@ pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 }
 
 /// The u16 at `at`.
+#[inline]
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(array(bytes, at))
 }
 
 /// The u32 at `at`.
+#[inline]
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(array(bytes, at))
 }
 
 /// The u64 at `at`.
+#[inline]
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(array(bytes, at))
 }
 
 /// The i64 at `at`.
+#[inline]
 pub(crate) fn i64_at(bytes: &[u8], at: usize) -> i64 {
     i64::from_le_bytes(array(bytes, at))
 }
 
 /// The u128 at `at`.
+#[inline]
 pub(crate) fn u128_at(bytes: &[u8], at: usize) -> u128 {
     u128::from_le_bytes(array(bytes, at))
 }
@@ -175,22 +181,26 @@ impl Layout {
     }
 
     /// Where a topic's entry begins.
+    #[inline]
     pub(crate) fn topic(&self, n: usize) -> usize {
         self.topic_table + n * TOPIC_BYTES
     }
 
     /// Where a record's entry begins.
+    #[inline]
     pub(crate) fn record(&self, n: usize) -> usize {
         self.record_table + n * RECORD_BYTES
     }
 
     /// Where a topic's name begins and ends, from `names`.
+    #[inline]
     pub(crate) fn name(&self, head: &[u8], n: usize) -> (usize, usize) {
         let end_of = |n: usize| u32_at(head, self.topic(n) + TOPIC_NAME_END) as usize;
         (if n == 0 { 0 } else { end_of(n - 1) }, end_of(n))
     }
 
     /// Where a record's body begins and ends, from `bodies`.
+    #[inline]
     pub(crate) fn body(&self, head: &[u8], n: usize) -> (usize, usize) {
         let end_of = |n: usize| u32_at(head, self.record(n) + RECORD_BODY_END) as usize;
         (if n == 0 { 0 } else { end_of(n - 1) }, end_of(n))

@@ -74,6 +74,7 @@ impl Message {
     }
 
     /// Refuses every field that the format has room for and that does not work yet.
+    #[inline]
     fn check_reserved(&self) -> Result<(), Error> {
         let used = [
             (self.key.is_some(), "key"),
@@ -90,31 +91,14 @@ impl Message {
 
     /// What the format itself and the limits ask, reserved fields allowed.
     pub(crate) fn check_size(&self, limits: &Limits) -> Result<(), Error> {
-        let topic_bytes = self.topic.as_str().len();
-        // The name's letters were checked when it was made, its length perhaps by other limits.
-        let topic_limit = limits.topic_bytes.min(TOPIC_BYTES_MAX);
-        if topic_bytes > topic_limit as usize {
-            return Err(Error::new(ErrorCode::TopicInvalid)
-                .field("topic")
-                .value(format_args!("{topic_bytes} bytes"))
-                .limit(format_args!("at most {topic_limit} bytes")));
-        }
+        check_topic_bytes(&self.topic, limits)?;
         let attributes_bytes = self.check_attributes(limits)?;
         let key_bytes = self.key.as_ref().map_or(0, Bytes::len);
-        let too_large = |field: &str, bytes: usize, limit: usize| {
-            Err(Error::new(ErrorCode::MessageTooLarge)
-                .field(field)
-                .value(format_args!("{bytes} bytes"))
-                .limit(format_args!("{limit} bytes")))
-        };
         if key_bytes > u16::MAX.into() {
-            return too_large("key", key_bytes, u16::MAX.into());
+            return Err(too_large("key", key_bytes, u16::MAX.into()));
         }
         let bytes = key_bytes + attributes_bytes + self.payload.len();
-        let limit = limits.message_bytes.min(MESSAGE_BYTES_MAX) as usize;
-        if bytes > limit {
-            return too_large("message", bytes, limit);
-        }
+        check_message_bytes(bytes, limits)?;
         if self.audience.len() > u8::MAX.into() {
             return Err(Error::new(ErrorCode::InvalidArgument)
                 .field("audience")
@@ -164,4 +148,38 @@ impl Message {
         }
         Ok(bytes)
     }
+}
+
+/// What the limits ask of a message that is a payload and nothing else.
+pub(crate) fn check_bytes(topic: &TopicName, bytes: usize, limits: &Limits) -> Result<(), Error> {
+    check_topic_bytes(topic, limits)?;
+    check_message_bytes(bytes, limits)
+}
+
+/// A name's letters were checked when it was made, its length perhaps by other limits.
+fn check_topic_bytes(topic: &TopicName, limits: &Limits) -> Result<(), Error> {
+    let bytes = topic.as_str().len();
+    let limit = limits.topic_bytes.min(TOPIC_BYTES_MAX);
+    if bytes <= limit as usize {
+        return Ok(());
+    }
+    Err(Error::new(ErrorCode::TopicInvalid)
+        .field("topic")
+        .value(format_args!("{bytes} bytes"))
+        .limit(format_args!("at most {limit} bytes")))
+}
+
+fn check_message_bytes(bytes: usize, limits: &Limits) -> Result<(), Error> {
+    let limit = limits.message_bytes.min(MESSAGE_BYTES_MAX) as usize;
+    if bytes <= limit {
+        return Ok(());
+    }
+    Err(too_large("message", bytes, limit))
+}
+
+fn too_large(field: &str, bytes: usize, limit: usize) -> Error {
+    Error::new(ErrorCode::MessageTooLarge)
+        .field(field)
+        .value(format_args!("{bytes} bytes"))
+        .limit(format_args!("{limit} bytes"))
 }

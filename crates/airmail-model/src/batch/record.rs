@@ -2,9 +2,9 @@
 
 use super::attributes::Attributes;
 use crate::id::TopicHash;
-use bytes::Bytes;
 
-/// One record of a batch, by reference. Its payload shares the batch's memory.
+/// One record of a batch, by reference: looking at it costs no count of references.
+/// [`super::Batch::share`] gives a payload that outlives the look.
 #[derive(Clone, Debug)]
 pub struct Record<'a> {
     /// Its index in the original batch: sequence = extent.first + index, in slices too.
@@ -30,7 +30,7 @@ pub struct Record<'a> {
     /// The roles that may receive it; empty means all.
     pub audience: Audience<'a>,
     /// What it says.
-    pub payload: Bytes,
+    pub payload: &'a [u8],
 }
 
 /// Iterates the ids of the roles that may receive a record, ascending.

@@ -92,8 +92,33 @@ impl Batch {
 
     /// Its records, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Record<'_>> {
+        self.iter_from(0)
+    }
+
+    /// Its records from place `n` of the record table on, in order.
+    pub fn iter_from(&self, n: u16) -> impl ExactSizeIterator<Item = Record<'_>> {
         let layout = self.layout();
-        (0..self.records()).map(move |n| self.record_at(&layout, n.into()))
+        // Neighbours are often of one topic.
+        let mut last: Option<(u16, TopicEntry<'_>)> = None;
+        (n..self.records()).map(move |n| {
+            let topic = u16_at(&self.bytes, layout.record(n.into()) + RECORD_TOPIC);
+            let entry = match last {
+                Some((place, entry)) if place == topic => entry,
+                _ => self.topic_at(&layout, topic.into()),
+            };
+            last = Some((topic, entry));
+            self.record_of(&layout, n.into(), topic, entry)
+        })
+    }
+
+    /// A part of the batch, such as a record's payload, for longer than the look at it: it shares
+    /// the batch's memory.
+    ///
+    /// # Panics
+    /// If it is not a part of this batch's bytes.
+    #[must_use]
+    pub fn share(&self, part: &[u8]) -> Bytes {
+        self.bytes.slice_ref(part)
     }
 
     /// The record at place `n` of the record table; in a sliced batch that is not its index.
@@ -121,6 +146,25 @@ impl Batch {
                 u16_at(&self.bytes, at + RECORD_TOPIC),
             )
         })
+    }
+
+    /// Index and topic of the record at place `n` of the record table.
+    ///
+    /// # Panics
+    /// If `n` is not less than [`Batch::records`].
+    #[must_use]
+    pub fn head(&self, n: u16) -> (u16, u16) {
+        let layout = self.layout();
+        assert!(
+            usize::from(n) < layout.records,
+            "record {n} of {}",
+            layout.records
+        );
+        let at = layout.record(n.into());
+        (
+            u16_at(&self.bytes, at + RECORD_INDEX),
+            u16_at(&self.bytes, at + RECORD_TOPIC),
+        )
     }
 
     /// The namespace of its topics.
@@ -203,15 +247,25 @@ impl Batch {
     }
 
     fn record_at(&self, layout: &Layout, n: usize) -> Record<'_> {
+        let topic = u16_at(&self.bytes, layout.record(n) + RECORD_TOPIC);
+        self.record_of(layout, n, topic, self.topic_at(layout, topic.into()))
+    }
+
+    /// The record at place `n`, whose topic has been looked up.
+    fn record_of<'a>(
+        &'a self,
+        layout: &Layout,
+        n: usize,
+        topic: u16,
+        TopicEntry { hash, name }: TopicEntry<'a>,
+    ) -> Record<'a> {
         let at = layout.record(n);
-        let topic = u16_at(&self.bytes, at + RECORD_TOPIC);
-        let TopicEntry { hash, name } = self.topic_at(layout, topic.into());
         let (start, end) = layout.body(&self.bytes, n);
         let body = &self.bytes[layout.bodies + start..layout.bodies + end];
         let flags = u16_at(&self.bytes, at + RECORD_FLAGS);
         let attributes_bytes = u16_at(&self.bytes, at + RECORD_ATTRIBUTES);
         // Only a damaged body cannot be read; `check_stored` has told which those are.
-        let body = Body::read(body, flags, attributes_bytes).unwrap_or_default();
+        let body = Body::read_or_empty(body, flags, attributes_bytes);
         Record {
             index: u16_at(&self.bytes, at + RECORD_INDEX),
             topic,
@@ -226,7 +280,7 @@ impl Batch {
             deliver_at: body.deliver_at,
             version: body.version,
             audience: body.audience,
-            payload: self.bytes.slice_ref(body.payload),
+            payload: body.payload,
         }
     }
 }

@@ -12,7 +12,14 @@ use airmail_model::{
     AppendTime, Batch, Checked, Error, ErrorCode, Incarnation, LogId, MapEpoch, NamespaceId,
     Sequence,
 };
-use bytes::Bytes;
+use bytes::{BufMut, Bytes};
+use prost::Message as _;
+use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
+
+/// The number of `SubscribeResponse.delivery`.
+const DELIVERY_FIELD: u32 = 2;
+/// The number of `Delivery.batch`.
+const BATCH_FIELD: u32 = 7;
 
 /// A delivery as a message, in the stored format.
 #[must_use]
@@ -32,6 +39,61 @@ pub fn delivery_to_proto(
         appended_at_us: appended.0,
         cost: cost_of(body),
         body: Some(v1::delivery::Body::Batch(body.to_bytes())),
+    }
+}
+
+/// A delivery in the stored format as an encoded [`v1::SubscribeResponse`], up to where the bytes of
+/// its batch begin: whoever sends it puts [`Delivered::len`] bytes behind it, without a copy.
+#[derive(Clone, Debug)]
+pub struct DeliveryHead {
+    delivery: v1::Delivery,
+    batch_bytes: usize,
+}
+
+impl DeliveryHead {
+    /// The head of a delivery of `body`, which covers `(previous, last]`.
+    #[must_use]
+    pub fn new(
+        channel: Channel,
+        log: LogId,
+        (previous, last): (Sequence, Sequence),
+        (base, appended): (Sequence, AppendTime),
+        body: &Delivered,
+    ) -> DeliveryHead {
+        DeliveryHead {
+            delivery: v1::Delivery {
+                detached: channel_to_proto(channel),
+                log: Some(log_to_proto(log)),
+                previous: previous.0,
+                last: last.0,
+                base: base.0,
+                appended_at_us: appended.0,
+                cost: cost_of(body),
+                body: None,
+            },
+            batch_bytes: body.len(),
+        }
+    }
+
+    /// Length of the whole message, with the batch.
+    #[must_use]
+    pub fn message_len(&self) -> usize {
+        let delivery = self.delivery_len();
+        key_len(DELIVERY_FIELD) + encoded_len_varint(delivery as u64) + delivery
+    }
+
+    /// Writes the head.
+    pub fn encode(&self, out: &mut impl BufMut) {
+        encode_key(DELIVERY_FIELD, WireType::LengthDelimited, out);
+        encode_varint(self.delivery_len() as u64, out);
+        self.delivery.encode_raw(out);
+        encode_key(BATCH_FIELD, WireType::LengthDelimited, out);
+        encode_varint(self.batch_bytes as u64, out);
+    }
+
+    fn delivery_len(&self) -> usize {
+        let told = encoded_len_varint(self.batch_bytes as u64);
+        self.delivery.encoded_len() + key_len(BATCH_FIELD) + told + self.batch_bytes
     }
 }
 

@@ -1,7 +1,9 @@
 use super::*;
 use crate::message::position_of;
+use airmail_model::batch::BatchTarget;
 use airmail_model::frame::{Channel, GapReason, Reply, State};
-use airmail_model::{Incarnation, Lane, LogId, LogIndex, MapEpoch};
+use airmail_model::{BatchEncoder, Incarnation, Lane, LogId, LogIndex, MapEpoch, Message};
+use prost::Message as _;
 
 const LOG: LogId = LogId {
     namespace: NamespaceId(4),
@@ -69,6 +71,39 @@ fn every_state_survives() {
             format!("{:?}", there_and_back(&status)),
             format!("{status:?}")
         );
+    }
+}
+
+#[test]
+fn a_head_and_the_batch_behind_it_are_the_delivery() {
+    let topic = TopicName::new("a", &Limits::DEFAULT).unwrap();
+    let channels = [
+        Channel::Live,
+        Channel::Detached(SubscriptionId(1), Generation(9)),
+    ];
+    for payload_bytes in [0, 1, 100, 20_000] {
+        let mut encoder = BatchEncoder::new(LOG.namespace);
+        let message = Message::new(topic.clone(), vec![7; payload_bytes]);
+        encoder.push(&message, 0, &Limits::DEFAULT).unwrap();
+        let body = Delivered::Whole(encoder.finish(&BatchTarget {
+            log: LOG,
+            epoch: MapEpoch(1),
+            producer: None,
+            producer_time: 0,
+        }));
+        for channel in channels {
+            let covers = (Sequence(3), Sequence(1 << 40));
+            let placed = (Sequence(4), AppendTime(1_700_000_000_000_000));
+            let head = DeliveryHead::new(channel, LOG, covers, placed, &body);
+            let mut bytes = Vec::new();
+            head.encode(&mut bytes);
+            bytes.extend_from_slice(&body.to_bytes());
+            assert_eq!(bytes.len(), head.message_len());
+            let delivery = delivery_to_proto(channel, LOG, covers, placed, &body);
+            let kind = Some(v1::subscribe_response::Kind::Delivery(delivery));
+            let found = v1::SubscribeResponse::decode(&bytes[..]).unwrap();
+            assert_eq!(found, v1::SubscribeResponse { kind });
+        }
     }
 }
 

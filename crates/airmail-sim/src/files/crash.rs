@@ -3,6 +3,7 @@
 use super::disk::{Disk, name_of};
 use super::effect::joined;
 use super::file::{SimFile, Unsynced, overlay};
+use crate::census::{Census, Kind};
 use crate::entropy::Entropy;
 use crate::message::{MessageId, scan};
 use airmail_log::files::{FileName, FileOp};
@@ -42,12 +43,13 @@ impl Disk {
         let mut chance = self.chance.fork();
         for (name, file) in std::mem::take(&mut self.ghosts) {
             if chance.coin() {
+                self.census.count(Kind::FileBack);
                 self.files.entry(name).or_insert(file);
             }
         }
         for file in self.files.values_mut() {
             for write in std::mem::take(&mut file.unsynced) {
-                survive(&mut chance, file, &write);
+                survive(&mut chance, &mut self.census, file, &write);
             }
             file.forget();
         }
@@ -69,6 +71,7 @@ impl Disk {
         if let Some(byte) = file.seen.get_mut(at) {
             *byte ^= bit;
         }
+        self.census.count(Kind::PayloadDamaged);
         Some(id)
     }
 
@@ -100,17 +103,19 @@ impl Disk {
     }
 }
 
-fn survive(chance: &mut Entropy, file: &mut SimFile, write: &Unsynced) {
+fn survive(chance: &mut Entropy, census: &mut Census, file: &mut SimFile, write: &Unsynced) {
     let length = write.bytes.len();
     match chance.below(5) {
         _ if write.stranded => {}
-        0 => {}
+        0 => census.count(Kind::WriteLost),
         1 | 2 => overlay(&mut file.durable, write.at, &write.bytes),
         3 => {
+            census.count(Kind::WriteTorn);
             let kept = chance.index(length + 1);
             overlay(&mut file.durable, write.at, &write.bytes[..kept]);
         }
         _ => {
+            census.count(Kind::WriteTorn);
             for (index, sector) in write.bytes.chunks(SECTOR_BYTES).enumerate() {
                 if chance.coin() {
                     let at = write.at + (index * SECTOR_BYTES) as u64;

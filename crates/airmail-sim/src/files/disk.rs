@@ -1,6 +1,7 @@
 //! The disk: its files, the operations under way, and what is known to have been stored.
 
 use super::file::SimFile;
+use crate::census::{Census, Kind};
 use crate::entropy::Entropy;
 use crate::invariants::Violation;
 use crate::message::{MessageId, scan};
@@ -11,6 +12,9 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::Duration;
+
+/// What an operation of a slow disk takes longer.
+const SLOW_NANOS: u64 = 20_000_000;
 
 /// An operation under way.
 #[derive(Debug)]
@@ -35,6 +39,11 @@ pub struct Disk {
     pub(super) durable: BTreeSet<MessageId>,
     pub(super) written: BTreeSet<MessageId>,
     pub(super) capacity: u64,
+    /// Every sync fails.
+    pub(super) ailing: bool,
+    /// Everything takes long.
+    slow: bool,
+    pub(super) census: Census,
     failures: u64,
     /// How often in a row the read of a place has failed.
     pub(super) failed_reads: BTreeMap<(FileName, u64), u32>,
@@ -48,7 +57,7 @@ impl Disk {
     /// An empty disk. With `lies` it says of a sync that it is done and does not do it: a planted
     /// bug.
     #[must_use]
-    pub const fn new(chance: Entropy, faults: Swarm, lies: bool) -> Disk {
+    pub fn new(chance: Entropy, faults: Swarm, lies: bool) -> Disk {
         Disk {
             files: BTreeMap::new(),
             ghosts: BTreeMap::new(),
@@ -60,6 +69,9 @@ impl Disk {
             durable: BTreeSet::new(),
             written: BTreeSet::new(),
             capacity: u64::MAX,
+            ailing: false,
+            slow: false,
+            census: Census::default(),
             failures: 0,
             failed_reads: BTreeMap::new(),
             now: Mono(0),
@@ -91,6 +103,30 @@ impl Disk {
     /// Room for `bytes` more than there are now; `None`: without bound.
     pub fn set_room(&mut self, bytes: Option<u64>) {
         self.capacity = bytes.map_or(u64::MAX, |bytes| self.used() + bytes);
+    }
+
+    /// From here on every sync fails, or as many as the faults say.
+    pub fn set_ailing(&mut self, ailing: bool) {
+        self.ailing = ailing;
+    }
+
+    /// From here on everything takes long, or as long as the faults say.
+    pub fn set_slow(&mut self, slow: bool) {
+        self.slow = slow;
+    }
+
+    /// Everything that was on it is gone.
+    pub fn wipe(&mut self) {
+        self.files.clear();
+        self.ghosts.clear();
+        self.pending.clear();
+        self.done.clear();
+    }
+
+    /// What has happened to it.
+    #[must_use]
+    pub const fn census(&self) -> &Census {
+        &self.census
     }
 
     /// Bytes taken by all files.
@@ -146,7 +182,11 @@ impl Disk {
         let most = u64::try_from(most.as_nanos()).unwrap_or(0);
         let mut delay = self.chance.between(0, most);
         if self.chance.chance(self.faults.stall) {
+            self.census.count(Kind::Stalled);
             delay = delay.saturating_mul(100);
+        }
+        if self.slow {
+            delay += SLOW_NANOS;
         }
         let mut due = self.now.plus(Duration::from_nanos(delay));
         for earlier in &self.pending {

@@ -2,6 +2,7 @@
 
 use super::disk::Disk;
 use super::file::SimFile;
+use crate::census::Kind;
 use airmail_log::files::{FileName, FileOp};
 use bytes::{Bytes, BytesMut};
 use std::io;
@@ -34,6 +35,7 @@ impl Disk {
                 let failures = self.failed_reads.entry((name.clone(), at)).or_default();
                 if fails && *failures < 2 {
                     *failures += 1;
+                    self.census.count(Kind::ReadFailed);
                     return Err(failure("read"));
                 }
                 *failures = 0;
@@ -85,8 +87,10 @@ impl Disk {
             file.write(at, &taken);
         }
         if full {
+            self.census.count(Kind::DiskFull);
             Err(io::ErrorKind::StorageFull.into())
         } else if fails {
+            self.census.count(Kind::WriteFailed);
             Err(failure("write"))
         } else {
             Ok(())
@@ -94,7 +98,7 @@ impl Disk {
     }
 
     fn sync(&mut self, name: &FileName) -> io::Result<Bytes> {
-        let fails = self.chance.chance(self.faults.sync_fails);
+        let fails = self.ailing || self.chance.chance(self.faults.sync_fails);
         let mut chance = self.chance.fork();
         let file = self.files.get_mut(name).ok_or(io::ErrorKind::NotFound)?;
         if fails || file.failed {
@@ -104,6 +108,7 @@ impl Disk {
             }
             let arrived = file.sync();
             arrived.iter().for_each(|bytes| self.note_durable(bytes));
+            self.census.count(Kind::SyncFailed);
             return Err(failure("fdatasync"));
         }
         if self.lies {

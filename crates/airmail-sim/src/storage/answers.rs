@@ -1,18 +1,22 @@
 //! What the storage says, held against what is known.
 
 use super::{Call, StorageRun};
+use crate::census::Kind;
 use crate::invariants::{Checked, Violation};
 use airmail_log::{Bounds, Completion, Refusal, Tag, TopicSeen};
 use airmail_model::Sequence;
 
 impl StorageRun {
     pub(super) fn answer(&mut self, answer: Completion) -> Checked {
+        if tag_of(&answer).is_some_and(|t| self.orphans.remove(&t)) {
+            return Ok(());
+        }
         match answer {
             Completion::Batch { r, stored } => self.batch(r, &stored),
             Completion::Gap { r, extent, why } => self.gap(r, extent, why),
             Completion::Tail { r, next } => self.tail(r, next),
             Completion::Ended { r, why } => self.ended(r, why.is_some()),
-            Completion::Sealed { .. } => contract("a log was sealed by nobody"),
+            Completion::Sealed { r, last, next } => self.seal_told(r, last, next),
             Completion::Opened { t, bounds } => match self.calls.remove(&t) {
                 Some(Call::Open(log)) => self.opened(log, bounds),
                 call => mismatch(t, call),
@@ -26,13 +30,20 @@ impl StorageRun {
                 extent,
                 at,
                 held,
+                duplicate,
                 ..
             } => match self.calls.remove(&t) {
-                Some(Call::Append { line }) => self.appended(line, t, extent, at, held),
+                Some(Call::Append { line }) => {
+                    self.check_seal(line, t, duplicate)?;
+                    self.census.add(Kind::Duplicate, u64::from(duplicate));
+                    self.appended(line, t, extent, at, held)
+                }
+                Some(Call::Doomed { line }) => self.doomed_stored(line, extent),
                 call => mismatch(t, call),
             },
             Completion::Found { t, at } => match self.calls.remove(&t) {
                 Some(Call::FindTime { log, at: asked, by }) => {
+                    self.census.count(Kind::TimeFound);
                     if self.logs[log].may_shrink() || by.is_none_or(|by| at <= by) {
                         return Ok(());
                     }
@@ -45,11 +56,23 @@ impl StorageRun {
                 call => mismatch(t, call),
             },
             Completion::Done { t } => match self.calls.remove(&t) {
-                Some(Call::Trim) => Ok(()),
+                Some(Call::Trim(_)) => Ok(()),
+                Some(Call::Seal(log)) => {
+                    self.logs[log].be_sealed(t);
+                    Ok(())
+                }
+                Some(Call::Delete(log)) => {
+                    self.deleted(log);
+                    Ok(())
+                }
                 call => mismatch(t, call),
             },
             Completion::Refused { t, why } => match self.calls.remove(&t) {
                 Some(Call::Append { line }) => self.append_refused(line, t, &why),
+                Some(Call::Doomed { .. }) => {
+                    self.count_refusal(&why);
+                    Ok(())
+                }
                 Some(call) => self.refused(call, &why),
                 None => mismatch(t, None),
             },
@@ -63,6 +86,7 @@ impl StorageRun {
                 match call {
                     Call::Open(log) => self.open_log(log),
                     Call::Topics { log } => self.list_topics(log),
+                    Call::Delete(log) => self.open_log(log),
                     _ => {}
                 }
                 Ok(())
@@ -72,15 +96,8 @@ impl StorageRun {
     }
 
     fn opened(&mut self, log: usize, bounds: Bounds) -> Checked {
-        let state = &mut self.logs[log];
-        if state.incarnation.0 != 0 && state.incarnation != bounds.incarnation {
-            return contract(&format!(
-                "{} has another incarnation: {bounds:?}",
-                state.log
-            ));
-        }
-        state.incarnation = bounds.incarnation;
-        state.opened = true;
+        self.begin_life(log, bounds)?;
+        self.logs[log].opened = true;
         self.bounds(log, bounds)?;
         let resumed: Vec<_> = self
             .waiting
@@ -121,7 +138,7 @@ impl StorageRun {
     }
 }
 
-fn contract(detail: &str) -> Checked {
+pub(super) fn contract(detail: &str) -> Checked {
     Err(Violation::new("contract", detail))
 }
 
@@ -130,4 +147,18 @@ fn mismatch(tag: Tag, call: Option<Call>) -> Checked {
         "tag {} has an answer to another call than {call:?}",
         tag.0
     ))
+}
+
+/// Which call a completion answers.
+const fn tag_of(answer: &Completion) -> Option<Tag> {
+    match answer {
+        Completion::Opened { t, .. }
+        | Completion::Bounds { t, .. }
+        | Completion::Appended { t, .. }
+        | Completion::Refused { t, .. }
+        | Completion::Found { t, .. }
+        | Completion::Topics { t, .. }
+        | Completion::Done { t } => Some(*t),
+        _ => None,
+    }
 }

@@ -16,14 +16,9 @@ impl StorageRun {
     /// Ends the faults, starts the process once more, and waits until all is acknowledged and read.
     pub(super) fn heal(&mut self) -> Checked {
         self.trace.note(format_args!("healing"));
+        let power = self.chance.coin() && !self.keeps_power();
         self.swarm = Swarm::calm();
-        {
-            let mut disk = self.machine.disk();
-            disk.set_faults(Swarm::calm());
-            disk.set_room(None);
-        }
-        self.full_until = None;
-        let power = self.chance.coin();
+        self.spells.break_up(&self.machine);
         self.crash(power);
         self.boot()?;
         self.until("opened", |run| run.logs.iter().all(|state| state.opened))?;

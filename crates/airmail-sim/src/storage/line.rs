@@ -21,6 +21,8 @@ struct Piece {
     sequence: u64,
     parts: Vec<Part>,
     tag: Option<Tag>,
+    /// It was sent to a process that ended before it answered.
+    resent: bool,
 }
 
 /// One producer of one log.
@@ -35,6 +37,8 @@ pub(super) struct Line {
     held: bool,
     /// The log no longer knows where this producer stood.
     unknown: bool,
+    /// A batch of the epoch before is still to come, and is to be refused.
+    haunted: bool,
 }
 
 impl Line {
@@ -47,6 +51,7 @@ impl Line {
             pieces: VecDeque::new(),
             held: false,
             unknown: false,
+            haunted: false,
         }
     }
 
@@ -65,10 +70,31 @@ impl Line {
     /// The process is gone, and with it every answer.
     pub(super) fn forget_answers(&mut self) {
         for piece in &mut self.pieces {
-            piece.tag = None;
+            piece.resent |= piece.tag.take().is_some();
         }
         self.held = false;
         self.unknown = false;
+    }
+
+    /// The producer begins anew and no longer knows what it has sent. Gives the calls whose answers
+    /// mean nothing any more.
+    pub(super) fn restart(&mut self) -> Vec<Tag> {
+        self.epoch += 1;
+        self.next = 0;
+        (self.held, self.unknown, self.haunted) = (false, false, true);
+        self.pieces
+            .drain(..)
+            .filter_map(|piece| piece.tag)
+            .collect()
+    }
+
+    /// What it was before it began anew would send now, if it has not sent it.
+    pub(super) fn ghost(&mut self) -> Option<ProducerStamp> {
+        let haunted = std::mem::take(&mut self.haunted);
+        haunted.then(|| ProducerStamp {
+            epoch: ProducerEpoch(self.epoch - 1),
+            ..self.stamp(0)
+        })
     }
 
     /// Begins again at 0, with what is not acknowledged.
@@ -77,7 +103,7 @@ impl Line {
         self.next = 0;
         for piece in &mut self.pieces {
             piece.sequence = self.next;
-            piece.tag = None;
+            (piece.tag, piece.resent) = (None, false);
             self.next += piece.parts.len() as u64;
         }
     }
@@ -111,6 +137,7 @@ impl StorageRun {
             sequence,
             parts,
             tag: None,
+            resent: false,
         });
     }
 
@@ -161,8 +188,11 @@ impl StorageRun {
     ) -> Checked {
         let line = &mut self.lines[index];
         let who = format!("producer {}", line.number);
-        let first = line.pieces.front().filter(|piece| piece.tag == Some(tag));
-        let Some(piece) = first.cloned() else {
+        let place = line.pieces.iter().position(|piece| piece.tag == Some(tag));
+        // One sent to an earlier process may be stored already; then the next ones need not wait
+        // until it has been answered.
+        let place = place.filter(|place| line.pieces.range(..place).all(|piece| piece.resent));
+        let Some(piece) = place.and_then(|place| line.pieces.remove(place)) else {
             return Err(Violation::new(
                 "G3 exactly the next is stored",
                 format!(
@@ -171,10 +201,14 @@ impl StorageRun {
                 ),
             ));
         };
-        line.pieces.pop_front();
         let state = &mut self.logs[line.log];
         state.told = state.told.max(extent.next());
-        if extent.numbers() != piece.parts.len() as u64 || held < state.spec.durability {
+        let asked = piece
+            .parts
+            .iter()
+            .filter_map(|part| self.ledger.get(part.id));
+        let asked = asked.map(|entry| entry.durability).min();
+        if extent.numbers() != piece.parts.len() as u64 || asked.is_some_and(|asked| held < asked) {
             return Err(Violation::new(
                 "G1 an ack says what holds",
                 format!(
@@ -195,11 +229,13 @@ impl StorageRun {
             self.ledger.ack(part.id, acked)?;
         }
         self.release(index);
+        self.haunt(index);
         Ok(())
     }
 
     /// An append was refused.
     pub(super) fn append_refused(&mut self, index: usize, tag: Tag, why: &Refusal) -> Checked {
+        self.count_refusal(why);
         let line = &mut self.lines[index];
         let place = line.pieces.iter().position(|piece| piece.tag == Some(tag));
         let Some(place) = place else { return Ok(()) };
@@ -208,6 +244,7 @@ impl StorageRun {
         line.held = true;
         let log = self.logs[line.log].log;
         let lost = !self.ledger.damaged.is_empty() || self.ledger.bereft.contains(&log);
+        let may_be_sealed = self.logs[line.log].seal.is_some();
         match why {
             Refusal::Full { .. }
             | Refusal::Busy { .. }
@@ -215,6 +252,14 @@ impl StorageRun {
             | Refusal::OutcomeUnknown => {}
             Refusal::OutOfOrder { .. } | Refusal::UnknownProducer if !first => {}
             Refusal::OutOfOrder { .. } | Refusal::UnknownProducer if lost => line.unknown = true,
+            Refusal::Sealed { .. } if may_be_sealed => {
+                self.logs[line.log].be_sealed(tag);
+                let piece = line.pieces.remove(place);
+                let parts = piece.into_iter().flat_map(|piece| piece.parts);
+                for part in parts.filter(|_| !lost) {
+                    self.ledger.refuse(part.id);
+                }
+            }
             other => {
                 return Err(Violation::new(
                     "G3 exactly the next is stored",

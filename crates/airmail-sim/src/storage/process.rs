@@ -1,6 +1,7 @@
 //! The process and its faults: starting, stopping, being killed, losing the power, a full disk.
 
 use super::{Call, StorageRun};
+use crate::census::Kind;
 use crate::invariants::{Checked, Violation};
 use airmail_log::LogStorage;
 use airmail_model::{Durability, LogId};
@@ -24,19 +25,41 @@ impl StorageRun {
                 self.ledger.damaged.insert(id);
             }
         }
-        if self.full_until.is_none() && self.chance.chance(self.swarm.fills_up) {
-            let room = self.chance.below(20_000);
-            self.machine.disk().set_room(Some(room));
-            let pause = Duration::from_micros(self.chance.below(200_000));
-            self.full_until = Some(self.now.mono.plus(pause));
-            self.trace
-                .note(format_args!("the disk fills up, {room} bytes left"));
+        if self.chance.chance(self.swarm.corrupt) {
+            self.corrupt();
         }
-        if self.full_until.is_some_and(|until| until <= self.now.mono) {
-            self.machine.disk().set_room(None);
-            self.full_until = None;
-        }
+        self.spells.pass(
+            self.now.mono,
+            &self.swarm,
+            &mut self.chance,
+            &self.machine,
+            &mut self.trace,
+            &mut self.census,
+        );
         Ok(())
+    }
+
+    /// A file is hit, once in a run.
+    fn corrupt(&mut self) {
+        let mut chance = self.chance.fork();
+        let Some(hit) = self.machine.disk().corrupt(&mut chance) else {
+            return;
+        };
+        self.trace.note(format_args!("corrupted: {hit:?}"));
+        self.ledger.damaged.extend(hit.hit);
+        if matches!(hit.kind, Kind::CheckpointFlipped | Kind::CheckpointCut) {
+            // Where logs stood after a clean stop is in the last one alone; by the one before they
+            // go on above their reservations.
+            let weak = self.logs.iter().filter(|state| state.weak);
+            self.ledger.bereft.extend(weak.map(|state| state.log));
+        }
+        self.swarm.corrupt = 0;
+        self.corrupted = true;
+    }
+
+    /// Whether the power stays on: where a file is hit, the ends of the others must be known.
+    pub(super) fn keeps_power(&self) -> bool {
+        self.corrupted || self.swarm.corrupt > 0
     }
 
     /// The process ends without warning; with `power`, the machine too.
@@ -48,11 +71,13 @@ impl StorageRun {
     fn end(&mut self, power: bool, clean: bool) {
         self.trace
             .note(format_args!("ended, power cut: {power}, clean: {clean}"));
+        self.census.count(match (power, clean) {
+            (true, _) => Kind::PowerCut,
+            (false, true) => Kind::StoppedClean,
+            (false, false) => Kind::Killed,
+        });
         if !clean && (self.storage.is_some() || power) {
-            let weak = self
-                .logs
-                .iter()
-                .filter(|state| state.spec.durability < Durability::Fsync);
+            let weak = self.logs.iter().filter(|state| state.weak);
             let weak: Vec<LogId> = weak.map(|state| state.log).collect();
             // What a failing file had only in the cache is written once more, elsewhere; a kill in
             // between takes it: two faults at once are beyond `os`.
@@ -64,15 +89,20 @@ impl StorageRun {
         } else {
             self.machine.disk().kill();
         }
+        if self.volatile {
+            self.machine.disk().wipe();
+            (0..self.logs.len()).for_each(|log| self.forget(log));
+        }
         self.down();
     }
 
     fn down(&mut self) {
         self.storage = None;
         self.calls.clear();
+        self.orphans.clear();
         self.listed.clear();
         for state in &mut self.logs {
-            state.opened = false;
+            (state.opened, state.absent) = (false, false);
         }
         for line in &mut self.lines {
             line.forget_answers();
@@ -80,6 +110,9 @@ impl StorageRun {
         let readers = std::mem::take(&mut self.readers);
         self.waiting
             .extend(readers.into_values().filter(|reader| !reader.stopping));
+        if self.volatile {
+            self.waiting.clear();
+        }
         let pause = Duration::from_micros(self.chance.below(5_000));
         self.down_until = self.now.mono.plus(pause);
     }
@@ -88,7 +121,12 @@ impl StorageRun {
     pub(super) fn boot(&mut self) -> Checked {
         self.boots += 1;
         let files = self.machine.boot();
-        let config = crate::tuning::journal(&mut self.chance.fork(), self.plant);
+        let mut config = crate::tuning::journal(&mut self.chance.fork(), self.plant);
+        if self.volatile {
+            config.new_incarnations = true;
+            config.strongest = Durability::Memory;
+        }
+        self.census.count(Kind::Started);
         match airmail_log::journal::JournalStorage::open(files, config, self.now) {
             Ok(storage) => self.storage = Some(storage),
             Err(error) => {
@@ -128,6 +166,9 @@ impl StorageRun {
                 self.trace.note(format_args!("stopped"));
                 // A journal whose files fail gives up in the end; that is no clean stop.
                 let clean = self.machine.disk().failures() == 0;
+                if !clean {
+                    self.census.count(Kind::StoppedDirty);
+                }
                 self.end(false, clean);
                 return Ok(());
             }

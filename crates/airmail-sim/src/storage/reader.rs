@@ -1,16 +1,19 @@
 //! One reader of one log, and what it has been given over all its lives.
 
 use super::StorageRun;
+use super::upheaval::SEALED_FOR;
 use crate::batching::topic_name;
+use crate::census::Kind;
 use crate::invariants::bounded::Budget;
 use crate::invariants::complete::Given;
 use crate::invariants::gaps::Told;
+use crate::invariants::kept::Kept;
 use crate::invariants::order::Order;
 use crate::invariants::tiling::Tiling;
 use crate::invariants::{Checked, Violation, complete, durable_first, gaps};
 use crate::message::identify;
 use airmail_log::{GapWhy, LogStorage, ReaderId, Scope, ScopeFilter, Stored};
-use airmail_model::{AppendTime, Extent, Sequence, TopicHash};
+use airmail_model::{AppendTime, Extent, MapEpoch, Sequence, TopicHash};
 
 const READERS_MAX: usize = 6;
 
@@ -29,6 +32,8 @@ pub(super) struct Reader {
     appended: AppendTime,
     pub(super) at_tail: bool,
     pub(super) stopping: bool,
+    /// Its log has been deleted: what still comes says nothing.
+    pub(super) orphan: bool,
 }
 
 impl Reader {
@@ -46,6 +51,7 @@ impl Reader {
             appended: AppendTime(i64::MIN),
             at_tail: false,
             stopping: false,
+            orphan: false,
         }
     }
 }
@@ -60,6 +66,7 @@ impl StorageRun {
         let namespace = self.logs[log].log.namespace;
         let topic = self.chance.coin();
         let topic = topic.then(|| topic_name(self.chance.below(7)).hash(namespace));
+        self.census.add(Kind::TopicRead, u64::from(topic.is_some()));
         let from = Sequence(self.chance.between(1, self.logs[log].told.0 + 3));
         let mut reader = Reader::new(log, topic, from);
         let length = self.chance.below(50);
@@ -121,6 +128,9 @@ impl StorageRun {
         let Some(reader) = self.readers.get_mut(&id) else {
             return unknown(id);
         };
+        if reader.orphan {
+            return Ok(());
+        }
         let state = &mut self.logs[reader.log];
         let who = format!(
             "reader {} of {} (topic {:?})",
@@ -130,7 +140,9 @@ impl StorageRun {
         reader.tiling.take(first, last, &who)?;
         reader.at_tail = false;
         // The pieces of a damaged batch overdraw together what the whole would.
-        if reader.base.replace(stored.base) != Some(stored.base) {
+        if reader.base.replace(stored.base) == Some(stored.base) {
+            self.census.count(Kind::BatchSplit);
+        } else {
             let bytes = stored.batch.bytes().len() as u64;
             reader.budget.spend(bytes, &who)?;
         }
@@ -145,16 +157,13 @@ impl StorageRun {
             if !stored.extent.contains(number) {
                 continue;
             }
-            let Some((message, _)) = identify(&record.payload) else {
+            let Some((message, _)) = identify(record.payload) else {
                 let detail = format!("{who}: number {number} is not what was published");
                 return Err(Violation::new("G7 damage is never served", detail));
             };
-            durable_first::check(
-                &self.machine.disk(),
-                message,
-                state.spec.durability,
-                "delivered",
-            )?;
+            let durability = self.ledger.get(message).map(|entry| entry.durability);
+            let durability = durability.unwrap_or_default().min(state.spec.durability);
+            durable_first::check(&self.machine.disk(), message, durability, "delivered")?;
             let place = (state.log, state.incarnation, number);
             self.ledger.numbers.see(place, message, "delivered")?;
             if number < reader.from || reader.given.messages.contains(&message) {
@@ -170,8 +179,16 @@ impl StorageRun {
         let Some(reader) = self.readers.get_mut(&id) else {
             return unknown(id);
         };
+        if reader.orphan {
+            return Ok(());
+        }
         let state = &mut self.logs[reader.log];
         let who = format!("reader {} of {}", id.0, state.log);
+        self.census.count(match why {
+            GapWhy::Unused => Kind::GapUnused,
+            GapWhy::Retention => Kind::GapRetention,
+            GapWhy::Loss => Kind::GapLoss,
+        });
         reader.tiling.take(extent.first, extent.last, &who)?;
         reader.at_tail = false;
         state.told = state.told.max(extent.next());
@@ -189,13 +206,26 @@ impl StorageRun {
             why,
             retained: state.may_shrink(),
         };
-        gaps::check(&self.ledger, &told, &who)
+        gaps::check(&self.ledger, &told, &who)?;
+        if why != GapWhy::Retention || state.changed {
+            return Ok(());
+        }
+        let kept = Kept {
+            log: state.log,
+            retention: state.spec.retention,
+            trimmed: state.trimmed,
+            now: self.wall_max,
+        };
+        kept.check(&self.ledger, extent, &who)
     }
 
     pub(super) fn tail(&mut self, id: ReaderId, next: Sequence) -> Checked {
         let Some(reader) = self.readers.get_mut(&id) else {
             return unknown(id);
         };
+        if reader.orphan {
+            return Ok(());
+        }
         // A reader that began beyond the end is told of the end, not of its own place.
         if next != reader.tiling.next && reader.tiling.next <= self.logs[reader.log].told {
             let detail = format!(
@@ -211,11 +241,30 @@ impl StorageRun {
         Ok(())
     }
 
+    /// A reader has come to the end of a sealed log.
+    pub(super) fn seal_told(&mut self, id: ReaderId, last: Sequence, next: MapEpoch) -> Checked {
+        let Some(reader) = self.readers.get_mut(&id) else {
+            return unknown(id);
+        };
+        let state = &self.logs[reader.log];
+        let here = last.plus(1) == reader.tiling.next || reader.tiling.next > state.told;
+        if !reader.orphan && (state.seal.is_none() || next != SEALED_FOR || !here) {
+            let detail = format!("reader {} was told of a seal at {last} for {next}", id.0);
+            return Err(Violation::new("contract", detail));
+        }
+        self.census.count(Kind::SealTold);
+        reader.at_tail = true;
+        Ok(())
+    }
+
     /// A reader is no more: what it had must have been complete.
     pub(super) fn ended(&mut self, id: ReaderId, failed: bool) -> Checked {
         let Some(reader) = self.readers.remove(&id) else {
             return unknown(id);
         };
+        if reader.orphan {
+            return Ok(());
+        }
         if failed && !reader.stopping {
             self.start_reader(reader);
             return Ok(());

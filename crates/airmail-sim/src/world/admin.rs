@@ -3,10 +3,12 @@
 
 use super::{Plan, Space, World};
 use crate::batching::topic_name;
+use crate::census::Kind;
 use crate::invariants::{Checked, Violation};
-use airmail_broker::{Command, CommandId, Input, Outcome, Principal};
+use airmail_broker::{Catalog, Command, CommandId, Input, Outcome, Principal};
 use airmail_log::TopicPage;
-use airmail_model::{Durability, Error, ErrorCode, Lane, Retention};
+use airmail_model::{Durability, Error, ErrorCode, Lane, Retention, TopicHash};
+use std::collections::BTreeSet;
 
 impl World {
     /// Asks for the next change that is wanted, if none is under way.
@@ -23,16 +25,23 @@ impl World {
                         name: plan.name.clone(),
                         id: entry.namespace.id,
                         map: entry.map.clone(),
+                        topics: plan.topics,
                         durability: plan.durability,
+                        weak: plan.durability < Durability::Fsync,
                         shrinks: plan.retention != Retention::default(),
+                        wanted: None,
                         doomed: false,
                         leaving: false,
                     };
                     self.plans.remove(0);
+                    self.census.count(Kind::NamespaceCreated);
                     self.tell_map(space);
                 }
                 None => self.command(create(plan)),
             }
+            return;
+        }
+        if self.update(&catalog) {
             return;
         }
         let doomed = self.spaces.iter_mut().find(|space| space.doomed);
@@ -40,6 +49,7 @@ impl World {
             return;
         };
         space.leaving = true;
+        self.census.count(Kind::NamespaceDeleted);
         let name = space.name.clone();
         self.command(Command::DeleteNamespace {
             name,
@@ -47,9 +57,47 @@ impl World {
         });
     }
 
+    /// Asks for the next update that is wanted, if one is; takes note of one that is in force.
+    fn update(&mut self, catalog: &Catalog) -> bool {
+        for space in &mut self.spaces {
+            let Some((retention, durability)) = space.wanted else {
+                continue;
+            };
+            let Some(entry) = catalog.by_name(&space.name).filter(|_| !space.leaving) else {
+                space.wanted = None;
+                continue;
+            };
+            let spec = &entry.namespace.spec;
+            if (spec.retention, spec.durability) == (retention, durability) {
+                (space.wanted, space.durability) = (None, durability);
+                self.census.count(Kind::NamespaceUpdated);
+                continue;
+            }
+            space.durability = space.durability.min(durability);
+            space.weak |= durability < Durability::Fsync;
+            space.shrinks |= retention != Retention::default();
+            for log in space.map.logs(Lane::Normal) {
+                self.ledger.respecify(log, space.durability);
+            }
+            let version = entry.namespace.version;
+            let stale = self.chance.chance(200_000);
+            self.refusable = stale;
+            let command = Command::UpdateNamespace {
+                name: space.name.clone(),
+                logs: None,
+                retention: Some(retention),
+                durability: Some(durability),
+                based_on: Some(version - u64::from(stale)),
+            };
+            self.command(command);
+            return true;
+        }
+        false
+    }
+
     fn tell_map(&mut self, space: Space) {
         // Made in an earlier process, perhaps, and not seen before it ended.
-        if space.durability < Durability::Fsync && self.boots > 1 {
+        if space.weak && self.boots > 1 {
             self.ledger.bereft.extend(space.map.logs(Lane::Normal));
         }
         for publisher in &mut self.publishers {
@@ -84,13 +132,20 @@ impl World {
         }
         self.asked = None;
         match outcome {
-            Ok(Outcome::Topics { topics, .. }) => {
-                self.listed = Some(topics.into_iter().map(|topic| topic.name).collect());
+            Ok(Outcome::Topics { topics, more }) => {
+                self.census.count(Kind::TopicsListed);
+                let names = topics.into_iter().map(|topic| topic.name);
+                self.listed.extend(names);
+                self.listed_all = !more;
             }
             Ok(_) => {}
             // A command that was under way when the process ended may have been done all the same.
             Err(error) => {
                 let again = [ErrorCode::NamespaceExists, ErrorCode::NamespaceNotFound];
+                if error.code() == ErrorCode::NamespaceChanged && self.refusable {
+                    self.census.count(Kind::NamespaceRefused);
+                    return Ok(());
+                }
                 let may_pass = error.code().retriable()
                     || error.code() == ErrorCode::OutcomeUnknown
                     || again.contains(&error.code());
@@ -102,12 +157,11 @@ impl World {
         Ok(())
     }
 
-    /// Asks for a namespace's topics.
+    /// Asks for the next page of a namespace's topics.
     pub(super) fn list(&mut self, at: usize) {
-        self.listed = None;
         let page = TopicPage {
             prefix: String::new(),
-            after: String::new(),
+            after: self.listed.last().cloned().unwrap_or_default(),
             limit: 100,
         };
         let namespace = self.spaces[at].id;
@@ -117,17 +171,17 @@ impl World {
     /// Every topic with a message that must be there has been listed, in order.
     pub(super) fn check_listed(&self, at: usize) -> Checked {
         let space = &self.spaces[at];
-        let listed = self.listed.clone().unwrap_or_default();
-        let missing = (0..super::TOPICS).map(topic_name).find(|name| {
-            let hash = name.hash(space.id);
-            let held = self.ledger.iter().any(|(id, entry)| {
-                entry.log.namespace == space.id
-                    && entry.topic == hash
-                    && entry.acked.is_some()
-                    && !self.ledger.may_be_missing(id)
-            });
-            held && !space.shrinks && !listed.iter().any(|topic| topic == name.as_str())
+        let listed: BTreeSet<&str> = self.listed.iter().map(String::as_str).collect();
+        let held = self.ledger.iter().filter(|(id, entry)| {
+            entry.log.namespace == space.id
+                && entry.acked.is_some()
+                && !self.ledger.may_be_missing(*id)
         });
+        let held: BTreeSet<TopicHash> = held.map(|(_, entry)| entry.topic).collect();
+        let missing = (0..space.topics).map(topic_name).find(|name| {
+            held.contains(&name.hash(space.id)) && !space.shrinks && !listed.contains(name.as_str())
+        });
+        let listed = &self.listed;
         if missing.is_some() || !listed.is_sorted_by(|one, next| one < next) {
             let detail = format!("{}: lists {listed:?}, without {missing:?}", space.name);
             return Err(Violation::new("contract", detail));

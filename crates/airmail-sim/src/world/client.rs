@@ -1,19 +1,21 @@
 //! A client's subscriptions: the SDK's subscriber, and what each subscription has been given.
 
+use super::Space;
 use super::link::Link;
 use super::watch::{From, Watch};
-use super::{Space, TOPICS};
 use crate::batching::topic_name;
+use crate::census::{Census, Kind};
 use crate::entropy::Entropy;
 use crate::files::Disk;
 use crate::invariants::{Checked, Violation, complete, durable_first};
 use crate::ledger::Ledger;
+use crate::shape::popular;
 use airmail_client::core::{
     Event, Subscriber, SubscriberConfig, SubscriberOutput, SubscriptionKey, Wanted,
 };
-use airmail_model::frame::{Reply, Request, Start, State, Until};
+use airmail_model::frame::{GapReason, Reply, Request, Start, State, Until};
 use airmail_model::{AppendTime, ErrorCode, Incarnation, Lane, Position, Sequence, TopicHash};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const SUBSCRIPTIONS_MAX: usize = 12;
 
@@ -31,6 +33,10 @@ pub(super) struct Client {
     unconsumed: u32,
     /// Deals with nothing.
     pub(super) stuck: bool,
+    /// Subscriptions that it has, at most.
+    most: usize,
+    /// How often it deals with what has been delivered, of a million turns.
+    pace: u32,
     /// Subscriptions that it may still ask for without having met a hole.
     asks: u64,
 }
@@ -52,6 +58,12 @@ impl Client {
             saved: Vec::new(),
             unconsumed: 0,
             stuck: false,
+            most: chance.index(SUBSCRIPTIONS_MAX) + 1,
+            pace: if chance.chance(200_000) {
+                10_000
+            } else {
+                1_000_000
+            },
             asks: 0,
         }
     }
@@ -96,12 +108,13 @@ impl Client {
         space: &Space,
         ledger: &Ledger,
         now: AppendTime,
+        census: &mut Census,
         chance: &mut Entropy,
     ) {
-        if self.watches.len() >= SUBSCRIPTIONS_MAX {
+        if self.watches.len() >= self.most {
             return;
         }
-        let mut topic = topic_name(chance.below(TOPICS + 1)).hash(space.id);
+        let mut topic = topic_name(popular(chance, space.topics + 1)).hash(space.id);
         let high = |topic| ledger.last_acked(space.map.log(topic, Lane::Normal)).0;
         let (start, from) = match chance.below(6) {
             0 | 1 => (Start::Latest, From::Unknown),
@@ -124,12 +137,34 @@ impl Client {
                 _ => (Start::Earliest, earliest(space)),
             },
         };
+        census.count(match &start {
+            Start::Latest => Kind::SubscribedLatest,
+            Start::Earliest => Kind::SubscribedEarliest,
+            Start::Sequence(_) => Kind::SubscribedNumber,
+            Start::Time(_) => Kind::SubscribedTime,
+            Start::Position(_) => Kind::SubscribedPosition,
+        });
         let history = from != From::Unknown && chance.chance(250_000);
+        let until = history.then(|| match chance.below(3) {
+            0 => {
+                census.count(Kind::HistoryNow);
+                Until::Now
+            }
+            1 => {
+                census.count(Kind::HistoryNumber);
+                Until::Sequence(Sequence(chance.between(1, high(topic) + 5)))
+            }
+            _ => {
+                census.count(Kind::HistoryTime);
+                let back = i64::try_from(chance.below(2_000_000)).unwrap_or(0);
+                Until::Time(AppendTime(now.0 - back))
+            }
+        });
         let wanted = Wanted {
             namespace: space.id,
             topic,
             start,
-            until: history.then_some(Until::Now),
+            until,
         };
         let key = self.core.add(wanted);
         self.asks += 1;
@@ -137,10 +172,13 @@ impl Client {
         self.watches.insert(key, Watch::new(at, topic, log, from));
     }
 
-    /// Subscribes to every topic of a namespace, from its beginning.
-    pub(super) fn read_all(&mut self, at: usize, space: &Space) {
-        for number in 0..TOPICS {
-            let topic = topic_name(number).hash(space.id);
+    /// Subscribes to topics of a namespace that have messages, from its beginning.
+    pub(super) fn read_all(&mut self, at: usize, space: &Space, ledger: &Ledger) {
+        const TOPICS_MAX: usize = 100;
+        let entries = ledger.iter().map(|(_, entry)| entry);
+        let here = entries.filter(|entry| entry.log.namespace == space.id);
+        let topics: BTreeSet<TopicHash> = here.map(|entry| entry.topic).collect();
+        for topic in topics.into_iter().take(TOPICS_MAX) {
             let key = self.core.add(Wanted {
                 namespace: space.id,
                 topic,
@@ -179,9 +217,15 @@ impl Client {
         }
     }
 
+    /// Deals with everything, from here on.
+    pub(super) fn catch_up(&mut self) {
+        self.stuck = false;
+        self.core.consumed(std::mem::take(&mut self.unconsumed));
+    }
+
     /// Deals with what has been delivered.
-    pub(super) fn consume(&mut self) {
-        if !self.stuck {
+    pub(super) fn consume(&mut self, chance: &mut Entropy) {
+        if !self.stuck && chance.chance(self.pace) {
             self.core.consumed(std::mem::take(&mut self.unconsumed));
         }
     }
@@ -193,6 +237,7 @@ impl Client {
         ledger: &mut Ledger,
         disk: &Disk,
         spaces: &[Space],
+        census: &mut Census,
     ) -> Checked {
         for (key, event) in out.events.drain(..) {
             let who = format!("subscription {key:?} of client {}", self.number);
@@ -203,11 +248,12 @@ impl Client {
             match event {
                 Event::Messages(arrived) => {
                     self.unconsumed += arrived.cost;
-                    let durability = spaces[watch.space].durability;
                     watch.messages(
                         &arrived,
                         ledger,
                         |ledger, id, number| {
+                            let durability = ledger.get(id).map(|entry| entry.durability);
+                            let durability = durability.unwrap_or_default();
                             durable_first::check(disk, id, durability, "delivered")?;
                             let place = (arrived.log, Incarnation(0), number);
                             ledger.numbers.see(place, id, "delivered")
@@ -215,7 +261,18 @@ impl Client {
                         &who,
                     )?;
                 }
-                Event::Gap(gap) => watch.gap(&gap, ledger, spaces, &who)?,
+                Event::Gap(gap) => {
+                    census.count(match gap.why {
+                        GapReason::Unused => Kind::GapUnused,
+                        GapReason::Retention | GapReason::Expiry => Kind::GapRetention,
+                        GapReason::Loss => Kind::GapLoss,
+                    });
+                    watch.gap(&gap, ledger, spaces, &who)?;
+                }
+                Event::Status(State::Complete { next }) => {
+                    census.count(Kind::HistoryDone);
+                    self.status(key, &State::Complete { next }, ledger, spaces)?;
+                }
                 Event::Status(state) => self.status(key, &state, ledger, spaces)?,
             }
         }
@@ -303,13 +360,20 @@ impl Client {
         })
     }
 
-    /// Where every subscription stands, to be shown.
-    pub(super) fn standing(&self) -> Vec<String> {
-        let show = |(key, watch): (&SubscriptionKey, &Watch)| {
-            let next = self.core.position(*key).map(|position| position.logs);
-            format!("{key:?} {} from {:?} at {next:?}", watch.log, watch.from)
-        };
-        self.watches.iter().map(show).collect()
+    /// The subscriptions that have not been told of everything, to be shown.
+    pub(super) fn behind(&self, ledger: &Ledger) -> Vec<String> {
+        let mut behind = Vec::new();
+        for (key, watch) in &self.watches {
+            let position = self.core.position(*key);
+            let next = position.and_then(|position| position.logs.first().map(|log| log.next));
+            if next.is_none_or(|next| !watch.is_done(next, ledger)) {
+                let (number, log, from) = (self.number, watch.log, &watch.from);
+                behind.push(format!(
+                    "{key:?} of client {number}: {log} from {from:?} at {next:?}"
+                ));
+            }
+        }
+        behind
     }
 }
 

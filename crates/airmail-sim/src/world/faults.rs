@@ -1,9 +1,11 @@
 //! What goes wrong: crashes, stops, cut streams, damage, a full disk.
 
-use super::{End, World};
+use super::publisher::Publisher;
+use super::{End, World, durability, retention};
+use crate::census::Kind;
 use crate::invariants::Checked;
 use airmail_broker::Input;
-use airmail_model::{Durability, Lane, LogId};
+use airmail_model::{Lane, LogId};
 use std::time::Duration;
 
 impl World {
@@ -15,6 +17,14 @@ impl World {
             self.crash(false);
         } else if self.chance.chance(self.swarm.stopped) {
             self.stop()?;
+        }
+        if self.chance.chance(self.swarm.restarted) {
+            self.restart_publisher();
+        }
+        if self.chance.chance(self.swarm.updated) && !self.spaces.is_empty() {
+            let at = self.chance.index(self.spaces.len());
+            let wanted = (retention(&mut self.chance), durability(&mut self.chance));
+            self.spaces[at].wanted = Some(wanted);
         }
         if self.chance.chance(self.swarm.cut) {
             let ends = self.publishers.len() + self.clients.len();
@@ -37,19 +47,72 @@ impl World {
                 self.ledger.damaged.insert(id);
             }
         }
-        if self.full_until.is_none() && self.chance.chance(self.swarm.fills_up) {
-            let room = self.chance.below(20_000);
-            self.machine.disk().set_room(Some(room));
-            let pause = Duration::from_micros(self.chance.below(300_000));
-            self.full_until = Some(self.now.mono.plus(pause));
-            self.trace
-                .note(format_args!("the disk fills up, {room} bytes left"));
+        if self.chance.chance(self.swarm.corrupt) {
+            self.corrupt();
         }
-        if self.full_until.is_some_and(|until| until <= self.now.mono) {
-            self.machine.disk().set_room(None);
-            self.full_until = None;
-        }
+        self.spells.pass(
+            self.now.mono,
+            &self.swarm,
+            &mut self.chance,
+            &self.machine,
+            &mut self.trace,
+            &mut self.census,
+        );
         Ok(())
+    }
+
+    /// A publisher is no more, and another comes: under a new id, or under the same with a higher
+    /// epoch while the old one goes on.
+    fn restart_publisher(&mut self) {
+        const PUBLISHERS_MAX: usize = 60;
+        let at = self.chance.index(self.publishers.len());
+        let number = u32::try_from(self.born).unwrap_or(0);
+        let mut chance = self.chance.fork();
+        let same = self.chance.coin() && !self.publishers[at].succeeded;
+        if same && self.publishers.len() >= PUBLISHERS_MAX {
+            return;
+        }
+        self.born += 1;
+        let mut next = if same {
+            self.census.count(Kind::PublisherFencing);
+            self.publishers[at].successor(number, &mut chance)
+        } else {
+            self.census.count(Kind::PublisherRestarted);
+            self.cut(End::Publisher(at));
+            Publisher::new(number, &mut chance)
+        };
+        for space in &self.spaces {
+            next.core.set_map(space.map.clone());
+        }
+        if same {
+            self.publishers.push(next);
+        } else {
+            self.publishers[at] = next;
+        }
+    }
+
+    /// A file is hit, once in a run.
+    fn corrupt(&mut self) {
+        let mut chance = self.chance.fork();
+        let Some(hit) = self.machine.disk().corrupt(&mut chance) else {
+            return;
+        };
+        self.trace.note(format_args!("corrupted: {hit:?}"));
+        self.ledger.damaged.extend(hit.hit);
+        if matches!(hit.kind, Kind::CheckpointFlipped | Kind::CheckpointCut) {
+            // Where logs stood after a clean stop is in the last one alone; by the one before they
+            // go on above their reservations.
+            let weak = self.spaces.iter().filter(|space| space.weak);
+            let logs = weak.flat_map(|space| space.map.logs(Lane::Normal));
+            self.ledger.bereft.extend(logs);
+        }
+        self.swarm.corrupt = 0;
+        self.corrupted = true;
+    }
+
+    /// Whether the power stays on: where a file is hit, the ends of the others must be known.
+    pub(super) fn keeps_power(&self) -> bool {
+        self.corrupted || self.swarm.corrupt > 0
     }
 
     /// A stream breaks. Some of what the client had sent still arrives; then the node sees it too.
@@ -59,6 +122,7 @@ impl World {
         let Some((session, arriving)) = self.link(end).cut(now, &mut chance) else {
             return;
         };
+        self.census.count(Kind::StreamCut);
         self.trace
             .note(format_args!("{} {end:?} is cut off", now.0));
         for request in arriving {
@@ -88,11 +152,13 @@ impl World {
     fn end(&mut self, power: bool, clean: bool) {
         self.trace
             .note(format_args!("ended, power cut: {power}, clean: {clean}"));
+        self.census.count(match (power, clean) {
+            (true, _) => Kind::PowerCut,
+            (false, true) => Kind::StoppedClean,
+            (false, false) => Kind::Killed,
+        });
         if !clean && (self.node.is_some() || power) {
-            let weak = self
-                .spaces
-                .iter()
-                .filter(|space| space.durability < Durability::Fsync);
+            let weak = self.spaces.iter().filter(|space| space.weak);
             let weak: Vec<LogId> = weak
                 .flat_map(|space| space.map.logs(Lane::Normal))
                 .collect();
@@ -110,7 +176,9 @@ impl World {
     }
 
     fn down(&mut self) {
-        self.node = None;
+        if let Some(node) = self.node.take() {
+            self.census.take_shard(node.shard().stats());
+        }
         self.asked = None;
         let mut chance = self.chance.fork();
         for (_, (end, _)) in std::mem::take(&mut self.ends) {
@@ -140,6 +208,9 @@ impl World {
                 self.trace.note(format_args!("stopped"));
                 // A journal whose files fail gives up in the end; that is no clean stop.
                 let clean = self.machine.disk().failures() == 0;
+                if !clean {
+                    self.census.count(Kind::StoppedDirty);
+                }
                 self.end(false, clean);
                 return Ok(());
             }

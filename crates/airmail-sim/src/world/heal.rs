@@ -6,21 +6,19 @@ use crate::invariants::{Checked, Violation};
 use crate::swarm::Swarm;
 use std::time::Duration;
 
-const TURNS_MAX: u32 = 20_000;
+/// Turns in all, however well it goes.
+const TURNS_MAX: u32 = 500_000;
+/// Turns in which nobody is told anything.
+const QUIET_TURNS_MAX: u32 = 2_000;
 
 impl World {
     /// Ends the faults, starts the process once more, and waits until all is acknowledged, told and
     /// dealt with; then a newcomer reads everything from the beginning.
     pub(super) fn heal(&mut self) -> Checked {
         self.trace.note(format_args!("healing"));
+        let power = self.chance.coin() && !self.keeps_power();
         self.swarm = Swarm::calm();
-        {
-            let mut disk = self.machine.disk();
-            disk.set_faults(Swarm::calm());
-            disk.set_room(None);
-        }
-        self.full_until = None;
-        let power = self.chance.coin();
+        self.spells.break_up(&self.machine);
         self.crash(power);
         self.boot()?;
         self.until("settled", |world| {
@@ -36,16 +34,13 @@ impl World {
         for (at, space) in self.spaces.iter().enumerate() {
             newcomer.core.set_map(&space.map);
             if !space.leaving {
-                newcomer.read_all(at, space);
+                newcomer.read_all(at, space, &self.ledger);
             }
         }
         self.clients.push(newcomer);
         self.until("read", |world| {
             let clients = &mut world.clients;
-            clients.iter_mut().for_each(|client| {
-                client.stuck = false;
-                client.consume();
-            });
+            clients.iter_mut().for_each(Client::catch_up);
             clients
                 .iter()
                 .all(|client| client.has_everything(&world.ledger))
@@ -55,8 +50,12 @@ impl World {
         }
         for at in 0..self.spaces.len() {
             if !self.spaces[at].leaving {
-                self.list(at);
-                self.until("listed", |world| world.asked.is_none())?;
+                self.listed.clear();
+                self.listed_all = false;
+                while !self.listed_all {
+                    self.list(at);
+                    self.until("listed", |world| world.asked.is_none())?;
+                }
                 self.check_listed(at)?;
             }
         }
@@ -64,12 +63,18 @@ impl World {
     }
 
     fn until(&mut self, what: &str, mut done: impl FnMut(&mut World) -> bool) -> Checked {
+        let (mut quiet, mut heard) = (0, self.heard);
         for _ in 0..TURNS_MAX {
             self.administer();
             self.connect();
             self.exchange()?;
             if done(self) {
                 return Ok(());
+            }
+            quiet = if heard == self.heard { quiet + 1 } else { 0 };
+            heard = self.heard;
+            if quiet > QUIET_TURNS_MAX {
+                break;
             }
             let soon = Duration::from_millis(20);
             let wait = self.wake.map_or(soon, |wake| wake.since(self.now.mono));
@@ -80,11 +85,19 @@ impl World {
             .iter()
             .map(|Plan { name, .. }| name.as_str())
             .collect();
-        let standing: Vec<_> = self.clients.iter().map(Client::standing).collect();
+        let behind = self
+            .clients
+            .iter()
+            .flat_map(|client| client.behind(&self.ledger));
+        let standing: Vec<_> = behind.take(10).collect();
+        let busy: Vec<_> = self
+            .publishers
+            .iter()
+            .filter(|one| !one.is_idle())
+            .collect();
         let detail = format!(
-            "without faults not everything is {what}; namespaces {plans:?}, publishers {:?}, \
-             clients {standing:#?}",
-            self.publishers
+            "without faults not everything is {what}; namespaces {plans:?}, publishers {busy:?}, \
+             subscriptions {standing:?}"
         );
         Err(Violation::new("liveness", detail))
     }

@@ -1,6 +1,7 @@
 //! The node's process: its start, its turns, its streams' other ends.
 
 use super::{End, World};
+use crate::census::Kind;
 use crate::invariants::bounded::Budget;
 use crate::invariants::{Checked, Violation};
 use crate::plant::Plant;
@@ -22,7 +23,7 @@ impl World {
             let detail = format!("start {} failed: {error}", self.boots);
             Violation::new("G1 what was written can be opened", detail)
         })?;
-        let config = tuning::shard(&mut chance);
+        let config = tuning::shard(&mut chance, self.plant);
         let node = Node::new(
             config,
             storage,
@@ -31,6 +32,7 @@ impl World {
             self.now,
         );
         self.node = Some(node);
+        self.census.count(Kind::Started);
         self.trace.note(format_args!("start {}", self.boots));
         Ok(())
     }
@@ -126,6 +128,7 @@ impl World {
             let detail = format!("session {} is closed, and is told of {reply:?}", session.0);
             return Err(Violation::new("G2 nothing comes after the end", detail));
         };
+        self.heard += u64::from(!matches!(reply, Reply::Mark { .. }));
         let note = super::traffic::brief(&reply);
         self.trace
             .note(format_args!("{} {end:?} <- {note}", self.now.mono.0));

@@ -1,13 +1,15 @@
 //! A publisher: the SDK's producer, with messages that the ledger knows.
 
+use super::Space;
 use super::link::Link;
-use super::{Space, TOPICS};
 use crate::batching::{Part, message, topic_name};
+use crate::census::{Census, Kind};
 use crate::entropy::Entropy;
 use crate::files::Disk;
 use crate::invariants::{Checked, Violation, durable_first};
 use crate::ledger::{Acked, Ledger};
 use crate::message::MessageId;
+use crate::shape::{Shape, popular};
 use airmail_client::core::{
     Producer, ProducerConfig, ProducerOutput, PublishError, Settled, Ticket,
 };
@@ -22,24 +24,43 @@ pub(super) struct Publisher {
     pub(super) link: Link,
     pub(super) core: Producer,
     open: BTreeSet<MessageId>,
+    id: ProducerId,
+    epoch: ProducerEpoch,
+    /// Another with its id and a higher epoch has taken over: it may be fenced.
+    pub(super) succeeded: bool,
 }
 
 impl Publisher {
     pub(super) fn new(number: u32, chance: &mut Entropy) -> Publisher {
         let config = ProducerConfig {
-            in_flight: chance.index(8) + 1,
+            in_flight: 1 << chance.between(0, 6),
             memory_bytes: 1 << chance.between(12, 16),
-            delivery_timeout: Duration::from_secs(chance.between(1, 60)),
+            delivery_timeout: patience(chance),
             seed: chance.next(),
             ..ProducerConfig::default()
         };
         let id = ProducerId(u64::from(number) + 1_000);
+        let epoch = ProducerEpoch(1);
         Publisher {
             number,
             link: Link::default(),
-            core: Producer::new(config, id, ProducerEpoch(1)),
+            core: Producer::new(config, id, epoch),
             open: BTreeSet::new(),
+            id,
+            epoch,
+            succeeded: false,
         }
+    }
+
+    /// One that takes over this one's id, with a higher epoch. Its own messages count anew.
+    pub(super) fn successor(&mut self, number: u32, chance: &mut Entropy) -> Publisher {
+        self.succeeded = true;
+        let mut next = Publisher::new(number, chance);
+        next.id = self.id;
+        // An epoch that the older one gives up by itself is below this.
+        next.epoch = ProducerEpoch(self.epoch.0 + 1_000);
+        next.core = Producer::new(ProducerConfig::default(), next.id, next.epoch);
+        next
     }
 
     /// Publishes a few messages to a namespace.
@@ -47,18 +68,24 @@ impl Publisher {
         &mut self,
         now: Now,
         space: &Space,
+        shape: &Shape,
         ledger: &mut Ledger,
+        census: &mut Census,
         chance: &mut Entropy,
     ) -> Checked {
-        let most = if chance.chance(50_000) { 200 } else { 6 };
+        let most = if chance.chance(30_000) {
+            200
+        } else {
+            shape.burst
+        };
         for _ in 0..chance.between(1, most) {
-            let topic = topic_name(chance.below(TOPICS));
+            let topic = topic_name(popular(chance, space.topics));
             let hash = topic.hash(space.id);
             let log = space.map.log(hash, Lane::Normal);
             let part = Part {
                 id: ledger.create(self.number, log, hash, space.durability),
                 topic,
-                filler: u32::try_from(chance.below(400)).unwrap_or(0),
+                filler: u32::try_from(chance.below(shape.filler)).unwrap_or(0),
             };
             let ticket = Ticket(part.id.0);
             match self.core.publish(now, space.id, &message(&part), ticket) {
@@ -66,6 +93,13 @@ impl Publisher {
                     self.open.insert(part.id);
                 }
                 Err(PublishError::Full | PublishError::Unresolved) => {
+                    census.count(Kind::MemoryFull);
+                    ledger.refuse(part.id);
+                    return Ok(());
+                }
+                Err(PublishError::Refused(error))
+                    if self.succeeded && error.code() == ErrorCode::ProducerFenced =>
+                {
                     ledger.refuse(part.id);
                     return Ok(());
                 }
@@ -87,6 +121,7 @@ impl Publisher {
         &mut self,
         out: &mut ProducerOutput,
         ledger: &mut Ledger,
+        census: &mut Census,
         disk: &Disk,
     ) -> Checked {
         for settled in out.settled.drain(..) {
@@ -96,10 +131,38 @@ impl Publisher {
                     return Err(Violation::new("G3 each is settled once", detail));
                 }
             }
+            let fenced = matches!(&settled.result, Err(error)
+                if error.code() == ErrorCode::ProducerFenced);
+            if fenced && self.succeeded {
+                census.count(Kind::PublisherFenced);
+                continue;
+            }
+            count(&settled, census);
             settle_one(&settled, ledger, disk)?;
         }
         Ok(())
     }
+}
+
+/// How long a publisher waits for an ack: some give up before the node could have restarted.
+fn patience(chance: &mut Entropy) -> Duration {
+    Duration::from_millis(if chance.chance(200_000) {
+        chance.between(5, 300)
+    } else {
+        chance.between(1_000, 60_000)
+    })
+}
+
+fn count(settled: &Settled, census: &mut Census) {
+    let Err(error) = &settled.result else { return };
+    let kind = match error.code() {
+        ErrorCode::OutcomeUnknown => Kind::OutcomeUnknown,
+        ErrorCode::StorageFull => Kind::RefusedFull,
+        ErrorCode::Overloaded => Kind::RefusedBusy,
+        ErrorCode::NamespaceNotFound => Kind::NamespaceGone,
+        _ => Kind::MessageTimedOut,
+    };
+    census.count(kind);
 }
 
 fn settle_one(settled: &Settled, ledger: &mut Ledger, disk: &Disk) -> Checked {

@@ -1,6 +1,7 @@
 //! What goes over the streams, and what the clients do.
 
 use super::{End, World};
+use crate::census::Kind;
 use crate::invariants::Checked;
 use airmail_broker::Input;
 use airmail_client::core::{ProducerOutput, SubscriberOutput};
@@ -15,29 +16,45 @@ impl World {
         }
         let at = self.chance.index(self.spaces.len());
         let who = self.chance.index(self.publishers.len());
-        let client = self.chance.index(self.clients.len());
         let space = &self.spaces[at];
         match self.chance.below(24) {
-            0..=8 => {
-                self.publishers[who].publish(self.now, space, &mut self.ledger, &mut self.chance)?
-            }
-            9 => self.clients[client].subscribe(
-                at,
+            0..=8 => self.publishers[who].publish(
+                self.now,
                 space,
-                &self.ledger,
-                AppendTime(self.now.wall.0),
+                &self.shape,
+                &mut self.ledger,
+                &mut self.census,
                 &mut self.chance,
             ),
-            10 if self.chance.chance(300_000) => {
-                self.clients[client].unsubscribe(&self.ledger, &mut self.chance)?;
-            }
-            11..=16 => self.clients[client].consume(),
-            _ => {}
+            9..=18 if !self.clients.is_empty() => self.use_client(at),
+            _ => Ok(()),
         }
-        if self.clients[client].stuck && self.chance.chance(10_000) {
-            self.clients[client].stuck = false;
+    }
+
+    /// One of the clients subscribes, unsubscribes, consumes, or stops consuming.
+    fn use_client(&mut self, at: usize) -> Checked {
+        let client = self.chance.index(self.clients.len());
+        let client = &mut self.clients[client];
+        match self.chance.below(10) {
+            0..=2 => client.subscribe(
+                at,
+                &self.spaces[at],
+                &self.ledger,
+                AppendTime(self.now.wall.0),
+                &mut self.census,
+                &mut self.chance,
+            ),
+            3 if self.chance.chance(300_000) => {
+                self.census.count(Kind::Unsubscribed);
+                client.unsubscribe(&self.ledger, &mut self.chance)?;
+            }
+            _ => client.consume(&mut self.chance),
+        }
+        if client.stuck && self.chance.chance(10_000) {
+            client.stuck = false;
         } else if self.chance.chance(self.swarm.sluggish) {
-            self.clients[client].stuck = true;
+            self.census.count(Kind::Stuck);
+            client.stuck = true;
         }
         Ok(())
     }
@@ -88,7 +105,7 @@ impl World {
         }
         publisher.core.poll(self.now, &mut out);
         let disk = self.machine.disk();
-        publisher.settle(&mut out, &mut self.ledger, &disk)?;
+        publisher.settle(&mut out, &mut self.ledger, &mut self.census, &disk)?;
         drop(disk);
         for request in out.requests {
             let note = brief_request(&request);
@@ -111,7 +128,13 @@ impl World {
         }
         client.core.poll(self.now.mono, &mut out);
         let disk = self.machine.disk();
-        client.told(&mut out, &mut self.ledger, &disk, &self.spaces)?;
+        client.told(
+            &mut out,
+            &mut self.ledger,
+            &disk,
+            &self.spaces,
+            &mut self.census,
+        )?;
         drop(disk);
         for request in out.requests {
             let note = brief_request(&request);

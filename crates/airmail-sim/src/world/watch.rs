@@ -85,7 +85,7 @@ impl Watch {
     ) -> Checked {
         self.lives(arrived.incarnation, who)?;
         for (number, record) in arrived.iter() {
-            let Some((id, _)) = identify(&record.payload) else {
+            let Some((id, _)) = identify(record.payload) else {
                 let detail = format!("{who}: number {number} is not what was published");
                 return Err(Violation::new("G7 damage is never served", detail));
             };

@@ -1,20 +1,25 @@
-//! `airmail bench`: measures a node, by default one that it starts for the purpose.
+//! `airmail bench`: measures a node, by default one that it starts for the purpose, or a rival.
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, ExitCode, Stdio};
+mod family;
+mod memory;
+mod options;
+mod own_node;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::Duration;
 
-use airmail_bench::e2e::{self, Run};
-use airmail_bench::{Progress, Settings};
-use anyhow::{Context, bail};
+use airmail_bench::part::Part;
+use airmail_bench::process::Usage;
+use airmail_bench::run::{Alone, Job, Share};
+use airmail_bench::{Progress, Report, Settings, Target, csv, disk, html};
+use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
 use crate::cli::{ClientOptions, UsageError};
-
-/// How long a node of our own may take to start.
-const START_PATIENCE: Duration = Duration::from_secs(30);
+use options::LoadArgs;
+use own_node::OwnNode;
 
 /// Arguments of `airmail bench`.
 #[derive(clap::Args, Debug)]
@@ -27,35 +32,40 @@ pub struct BenchArgs {
 /// What can be measured.
 #[derive(clap::Subcommand, Debug)]
 pub enum Workload {
+    /// Publishing to the ack: rate and latency
+    Pub(LoadArgs),
+    /// Receiving what others publish, or what is stored; ends with --messages, with --duration, or
+    /// when nothing has come for 10 s
+    Sub(LoadArgs),
     /// From publish to delivery: rate and latency, with loss, duplicates and order counted
-    E2e(E2eArgs),
+    E2e(LoadArgs),
+    /// From publish to delivery at a rate, each message from when it was due
+    Latency(LoadArgs),
+    /// From one publisher to many subscribers, each on a connection of its own
+    Fanout(LoadArgs),
+    /// Memory of a node: for each topic published to, each subscription, each producer
+    Topics(memory::TopicsArgs),
+    /// Memory of a node: for each idle connection with a subscription, each further stream on it
+    Clients(memory::ClientsArgs),
+    /// The disk alone: writing and syncing 4 KiB into a file that was written before
+    Disk(DiskArgs),
+    /// A share of a run over several processes
+    #[command(hide = true)]
+    Part,
 }
 
-/// Arguments of `airmail bench e2e`.
+/// Arguments of `airmail bench disk`.
 #[derive(clap::Args, Debug)]
-pub struct E2eArgs {
-    /// The node to measure, as airmail://HOST:PORT; without one, a node is started for the run, with
-    /// its data in the directory for temporary files
-    #[arg(long, value_name = "URL")]
-    pub target: Option<String>,
-    /// Messages to publish, by all publishers together
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
-    pub messages: u64,
-    /// Payload of each message, in bytes, at least 24
-    #[arg(long, value_name = "BYTES", default_value_t = 100)]
-    pub size: usize,
-    /// Publishers, each with a connection of its own
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub publishers: u32,
-    /// Subscribers, each with a connection of its own and a subscription to every topic
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub subscribers: u32,
-    /// Topics, used in turn
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub topics: u32,
-    /// Messages a second, whether or not the node keeps up; without it, as fast as there is room
-    #[arg(long, value_name = "N")]
-    pub rate: Option<u64>,
+pub struct DiskArgs {
+    /// How long to write, as 10s
+    #[arg(long, value_name = "TIME", value_parser = options::milliseconds, default_value = "10s")]
+    pub duration: u64,
+    /// Writes a second at most; one that takes longer than its turn puts off the next
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub rate: u64,
+    /// Where the file is meanwhile [default: /var/tmp]
+    #[arg(long, value_name = "DIR")]
+    pub directory: Option<PathBuf>,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
@@ -65,41 +75,142 @@ pub struct E2eArgs {
 ///
 /// # Errors
 /// The node cannot be started or reached.
-pub async fn run(args: BenchArgs, options: &ClientOptions) -> anyhow::Result<ExitCode> {
-    let Workload::E2e(args) = args.workload;
-    let settings = Settings {
-        messages: args.messages,
-        size: args.size,
-        publishers: args.publishers,
-        subscribers: args.subscribers,
-        topics: args.topics,
-        rate: args.rate,
-        ..Settings::default()
+pub fn run(args: BenchArgs, options: &ClientOptions) -> anyhow::Result<ExitCode> {
+    // A second worker would be woken for each message of a rate, to find that there is nothing left.
+    let paced = match &args.workload {
+        Workload::Latency(_) => true,
+        Workload::E2e(args) | Workload::Pub(args) | Workload::Fanout(args) => args.rate.is_some(),
+        _ => false,
     };
-    settings
-        .check()
-        .map_err(|wrong| UsageError(format!("--{wrong}")))?;
-    let (target, node) = match args.target.or_else(|| options.url.clone()) {
-        Some(target) => (target, None),
-        None => {
-            let node = OwnNode::start().context("cannot start a node to measure")?;
-            (format!("airmail://{}", node.address), Some(node))
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(if paced { 1 } else { 2 })
+        .enable_all()
+        .build()?;
+    let result = runtime.block_on(choose(args, options));
+    runtime.shutdown_background();
+    result
+}
+
+async fn choose(args: BenchArgs, options: &ClientOptions) -> anyhow::Result<ExitCode> {
+    use airmail_bench::Workload as Kind;
+    let (kind, args) = match args.workload {
+        Workload::Pub(args) => (Kind::Pub, args),
+        Workload::Sub(args) => (Kind::Sub, args),
+        Workload::E2e(args) => (Kind::E2e, args),
+        Workload::Latency(args) => (Kind::Latency, args),
+        Workload::Fanout(args) => (Kind::Fanout, args),
+        Workload::Topics(args) => return memory::topics(&args).await,
+        Workload::Clients(args) => return memory::clients(&args).await,
+        Workload::Disk(args) => return measure_disk(&args),
+        Workload::Part => {
+            family::take_part().await?;
+            return Ok(ExitCode::SUCCESS);
         }
     };
-    let progress = Arc::new(Progress::default());
-    let run = Run {
-        target,
-        settings,
-        id: std::process::id(),
-    };
-    let watch = show(run.settings.deliveries(), Arc::clone(&progress));
-    let report = tokio::select! {
-        report = e2e::run(run, progress) => report?,
-        never = watch => match never {},
-    };
-    drop(node);
+    let settings = args.settings(kind)?;
+    let target = args.target.clone().or_else(|| options.url.clone());
+    let report = measure(&args, settings, target).await?;
+    if let Some(path) = &args.csv {
+        write(path, &csv::table(&report.samples))?;
+    }
+    if let Some(path) = &args.html {
+        write(path, &html::page(&report))?;
+    }
     print(&report, args.json)?;
     Ok(ExitCode::from(u8::from(!report.is_sound())))
+}
+
+async fn measure(
+    args: &LoadArgs,
+    mut settings: Settings,
+    target: Option<String>,
+) -> anyhow::Result<Report> {
+    let id = std::process::id();
+    let node = match target {
+        Some(_) => None,
+        None => Some(start_node(args).context("cannot start a node to measure")?),
+    };
+    let own_namespace = node.is_none() && args.durability.is_some();
+    if own_namespace {
+        settings.namespace = format!("bench-{id:08x}");
+    }
+    let url = target
+        .or_else(|| node.as_ref().map(OwnNode::url))
+        .unwrap_or_default();
+    let target: Target = url
+        .parse()
+        .map_err(|unknown| UsageError(format!("--{unknown}")))?;
+    let name = args.name.clone().unwrap_or_else(|| format!("{id:08x}"));
+    let job = Job {
+        target: url,
+        own_namespace,
+        id: args.name.as_deref().map_or(id, number_of),
+        prefix: format!("bench/{name}"),
+        share: Share::ALL,
+        settings,
+    };
+    let pid = args.pid.or_else(|| node.as_ref().map(OwnNode::pid));
+    let usage = || pid.map(Usage::of);
+    let before = usage();
+    let settings = job.settings.clone();
+    let part = run_job(&target, job).await?;
+    let usage = usage()
+        .zip(before)
+        .map(|(after, before)| after.since(&before));
+    Ok(Report::new(target.name(), settings, part, usage))
+}
+
+async fn run_job(target: &Target, job: Job) -> anyhow::Result<Part> {
+    if job.settings.processes > 1 {
+        return family::lead(&job);
+    }
+    let progress = Arc::new(Progress::default());
+    let watch = show(job.settings.clone(), Arc::clone(&progress));
+    let mut alone = Alone;
+    tokio::select! {
+        part = target.run(job, &mut alone, progress) => Ok(part?),
+        never = watch => match never {},
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "what a figure depends on")]
+fn start_node(args: &LoadArgs) -> anyhow::Result<OwnNode> {
+    let durability = args
+        .durability
+        .iter()
+        .map(|durability| format!("--durability={durability}"));
+    let options: Vec<String> = durability
+        .chain(args.node_options.iter().cloned())
+        .collect();
+    let node = OwnNode::start(args.data.as_deref(), options)?;
+    eprintln!(
+        "airmail: measuring a node with its data in {}",
+        node.data().display()
+    );
+    Ok(node)
+}
+
+/// The same number for the same name (FNV-1a), so that `pub` and `sub` know one another's messages.
+fn number_of(name: &str) -> u32 {
+    let mix = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    name.bytes().fold(0x811c_9dc5, mix)
+}
+
+#[expect(clippy::print_stdout, reason = "a command's result")]
+fn measure_disk(args: &DiskArgs) -> anyhow::Result<ExitCode> {
+    let directory = own_node::directory(args.directory.as_deref())?;
+    let report = disk::measure(&directory.path().join("file"), args.duration, args.rate)?;
+    if args.json {
+        println!("{}", serde_json::to_string(&report)?);
+    } else {
+        let (writes, p50, p99) = (report.writes, report.p50_us, report.p99_us);
+        println!("{writes} writes of 4 KiB, each synced: p50 {p50} us, p99 {p99} us");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(path: &PathBuf, text: &str) -> anyhow::Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[expect(
@@ -107,7 +218,7 @@ pub async fn run(args: BenchArgs, options: &ClientOptions) -> anyhow::Result<Exi
     clippy::print_stderr,
     reason = "a command's result"
 )]
-fn print(report: &airmail_bench::Report, json: bool) -> anyhow::Result<()> {
+fn print(report: &Report, json: bool) -> anyhow::Result<()> {
     if json {
         println!("{}", serde_json::to_string(report)?);
     } else {
@@ -120,99 +231,20 @@ fn print(report: &airmail_bench::Report, json: bool) -> anyhow::Result<()> {
 }
 
 /// Draws a bar of what was delivered, if standard error is a terminal. Does not end by itself.
-async fn show(messages: u64, progress: Arc<Progress>) -> std::convert::Infallible {
-    let bar = ProgressBar::new(messages).with_finish(ProgressFinish::AndClear);
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} delivered, {per_sec}") {
+async fn show(settings: Settings, progress: Arc<Progress>) -> std::convert::Infallible {
+    let (bar, template) = match settings.deliveries() {
+        Some(deliveries) => (
+            ProgressBar::new(deliveries),
+            "{bar:40} {pos}/{len}, {per_sec}",
+        ),
+        None => (ProgressBar::no_length(), "{elapsed} {pos}, {per_sec}"),
+    };
+    let bar = bar.with_finish(ProgressFinish::AndClear);
+    if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
     loop {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        bar.set_position(progress.delivered());
+        bar.set_position(progress.delivered().max(progress.acknowledged()));
     }
-}
-
-/// A node in a process of its own, on free ports, with durable data in a directory that goes with it.
-struct OwnNode {
-    process: Child,
-    address: String,
-    _data: tempfile::TempDir,
-}
-
-impl OwnNode {
-    fn start() -> anyhow::Result<OwnNode> {
-        let data = tempfile::tempdir()?;
-        let mut process = Command::new(std::env::current_exe()?)
-            .args([
-                "serve",
-                "--listen",
-                "127.0.0.1:0",
-                "--http",
-                "127.0.0.1:0",
-                "--data",
-            ])
-            .arg(data.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
-        let (say, said) = mpsc::sync_channel(256);
-        listen(process.stdout.take(), say.clone())?;
-        listen(process.stderr.take(), say)?;
-        let address = match address(&said) {
-            Ok(address) => address,
-            Err(error) => {
-                process.kill()?;
-                process.wait()?;
-                return Err(error);
-            }
-        };
-        Ok(OwnNode {
-            process,
-            address,
-            _data: data,
-        })
-    }
-}
-
-impl Drop for OwnNode {
-    fn drop(&mut self) {
-        // Its data goes too, so there is nothing to finish. It may have ended by itself.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// Passes on the lines of an output as long as anyone wants them, and reads it to the end, so that
-/// the process never waits for its reader.
-fn listen(
-    output: Option<impl Read + Send + 'static>,
-    say: SyncSender<String>,
-) -> anyhow::Result<()> {
-    let Some(output) = output else {
-        bail!("the node has no output")
-    };
-    let read = move || {
-        for line in BufReader::new(output).lines().map_while(Result::ok) {
-            let _ = say.try_send(line);
-        }
-    };
-    std::thread::Builder::new()
-        .name("listen".into())
-        .spawn(read)?;
-    Ok(())
-}
-
-/// The address that the node says it answers gRPC on.
-fn address(said: &Receiver<String>) -> anyhow::Result<String> {
-    let mut lines = Vec::new();
-    while let Ok(line) = said.recv_timeout(START_PATIENCE) {
-        let address = line
-            .split_whitespace()
-            .find(|word| word.starts_with("127.0.0.1:"));
-        if let Some(address) = address.filter(|_| line.contains("gRPC")) {
-            return Ok(address.to_owned());
-        }
-        lines.push(line);
-    }
-    bail!("it did not say its address:\n{}", lines.join("\n"))
 }

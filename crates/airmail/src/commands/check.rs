@@ -36,6 +36,9 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         let report = check(&mut files).with_context(|| format!("shard {shard}"))?;
         shards.push(report);
     }
+    if let Some(first) = shards.first_mut() {
+        first.problems.splice(0..0, dir.problems());
+    }
     let sound = shards.iter().all(CheckReport::is_sound);
     let text = match args.json {
         true => format!("{:#}\n", as_json(&shards, sound)),

@@ -57,8 +57,8 @@ impl<'a> Line<'a> {
     fn of(message: &'a Received) -> Line<'a> {
         let text = std::str::from_utf8(&message.payload).ok();
         Line {
-            namespace: &message.namespace,
-            topic: &message.topic,
+            namespace: message.namespace(),
+            topic: message.topic(),
             sequence: message.sequence.0,
             lane: message.lane.to_string(),
             appended_at: time_text(message.appended),

@@ -6,6 +6,8 @@
 use super::link::Link;
 use super::metrics::Metrics;
 use super::oversize::Oversize;
+use super::service::Services;
+use super::service::streams::Streams;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
@@ -16,12 +18,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::service::Routes;
-use tracing::Instrument as _;
 
 const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 const STREAMS_MAX: u32 = 1_024;
-const FRAME_BYTES: u32 = 64 << 10;
+/// A batch with all that is around it fits one frame, and is then not copied to be put together.
+const FRAME_BYTES: u32 = 256 << 10;
 const SEND_BUFFER_BYTES: usize = 1 << 20;
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 const KEEP_ALIVE_PATIENCE: Duration = Duration::from_secs(20);
@@ -71,9 +73,7 @@ impl Connections {
         }
         self.metrics.connections.inc();
         self.metrics.connections_opened.inc();
-        let span = tracing::info_span!("connection", %peer);
-        let served = self.clone().serve(stream, peer);
-        self.tasks.spawn(served.instrument(span));
+        self.tasks.spawn(self.clone().serve(stream, peer));
     }
 
     async fn serve(self, stream: TcpStream, peer: SocketAddr) {
@@ -89,7 +89,13 @@ impl Connections {
             .keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(KEEP_ALIVE_PATIENCE);
         let frame_bytes = self.link.limits().frame_bytes;
-        let service = Oversize::new(self.routes.clone(), self.link.clone(), frame_bytes);
+        let others = Oversize::new(self.routes.clone(), self.link.clone(), frame_bytes);
+        let services = Services {
+            link: self.link.clone(),
+            metrics: Arc::clone(&self.metrics),
+            tasks: self.tasks.clone(),
+        };
+        let service = Streams::new(services, others);
         let service = TowerToHyperService::new(service);
         let connection = builder.serve_connection(TokioIo::new(stream), service);
         tokio::pin!(connection);
@@ -109,7 +115,7 @@ impl Connections {
         };
         self.metrics.connections.dec();
         match ended {
-            Ok(()) => tracing::debug!("connection ended"),
+            Ok(()) => tracing::debug!(%peer, "connection ended"),
             Err(error) => {
                 self.metrics.connections_failed.inc();
                 tracing::info!(%peer, error = causes(error.as_ref()), "connection closed");

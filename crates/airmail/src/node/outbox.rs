@@ -20,6 +20,8 @@ use tokio::sync::Notify;
 
 /// Items beyond which the stream's requests are not read.
 const ROOM_ITEMS: usize = 16 << 10;
+/// Room for so many is kept when nothing waits.
+const IDLE_ITEMS: usize = 64;
 /// Items beyond which the stream is given up.
 const ITEMS_MAX: usize = 1 << 20;
 /// Bytes of deliveries beyond which the stream is given up. Only a client that grants again what it
@@ -123,6 +125,9 @@ impl Outbox {
                 self.changed.notify_waiters();
             }
             return Poll::Ready(Some(Ok(item)));
+        }
+        if state.queue.capacity() > IDLE_ITEMS {
+            state.queue = VecDeque::new();
         }
         match state.end.clone() {
             Some(Ok(())) => Poll::Ready(None),

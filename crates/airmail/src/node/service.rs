@@ -4,6 +4,7 @@ pub(crate) mod admin;
 pub(crate) mod history;
 pub(crate) mod plain;
 pub(crate) mod publish;
+pub(crate) mod streams;
 pub(crate) mod subscribe;
 pub(crate) mod topics;
 pub(crate) mod window;
@@ -14,13 +15,13 @@ use airmail_broker::Principal;
 use airmail_model::{Error, MapEpoch, NamespaceId};
 use airmail_proto::hello::{NamedMap, Welcome, check_client_hello, welcome_to_proto};
 use airmail_proto::namespace::DEFAULT_NAMESPACE;
+use airmail_proto::server::airmail_server::Airmail;
 use airmail_proto::v1;
-use airmail_proto::v1::airmail_server::Airmail;
 use futures::Stream;
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio_util::task::TaskTracker;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Request, Response, Status};
 
 /// A stream of answers.
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -85,8 +86,12 @@ pub(crate) fn epoch_of(link: &Link, id: NamespaceId) -> MapEpoch {
 }
 
 /// The answer to a client's Hello.
-pub(crate) fn welcome(link: &Link, hello: &v1::ClientHello) -> Result<v1::ServerHello, Error> {
-    tracing::debug!(client = hello.client, "hello");
+pub(crate) fn welcome(
+    link: &Link,
+    request_id: &str,
+    hello: &v1::ClientHello,
+) -> Result<v1::ServerHello, Error> {
+    tracing::debug!(request_id, client = hello.client, "hello");
     let protocol = check_client_hello(hello)?;
     link.check_up()?;
     let default = [DEFAULT_NAMESPACE.to_owned()];
@@ -140,20 +145,7 @@ pub(crate) fn reading_error(link: &Link, status: &Status) -> Option<Error> {
 
 #[tonic::async_trait]
 impl Airmail for Services {
-    type PublishStream = Answers<v1::PublishResponse>;
-    type SubscribeStream = Answers<v1::SubscribeResponse>;
     type HistoryStream = Answers<v1::HistoryResponse>;
-
-    async fn publish(
-        &self,
-        request: Request<Streaming<v1::PublishRequest>>,
-    ) -> Result<Response<Self::PublishStream>, Status> {
-        let call = self.call("Publish");
-        Self::answer(
-            &call,
-            publish::stream(self, &call, request.into_inner()).await,
-        )
-    }
 
     async fn publish_one(
         &self,
@@ -161,15 +153,6 @@ impl Airmail for Services {
     ) -> Result<Response<v1::PublishOneResponse>, Status> {
         let call = self.call("PublishOne");
         Self::answer(&call, publish::one(self, request.into_inner()).await)
-    }
-
-    async fn subscribe(
-        &self,
-        request: Request<Streaming<v1::SubscribeRequest>>,
-    ) -> Result<Response<Self::SubscribeStream>, Status> {
-        let call = self.call("Subscribe");
-        let stream = subscribe::stream(self, &call, request.into_inner()).await;
-        Self::answer(&call, stream)
     }
 
     async fn history(

@@ -11,11 +11,12 @@ use super::outbox::{Outbox, Outgoing};
 use super::storage::NodeStorage;
 use airmail_broker::node::Outbox as Sent;
 use airmail_broker::{CommandId, Input, Node, Outcome, SessionId};
-use airmail_model::frame::Request;
-use airmail_model::{Error, Mono};
+use airmail_model::frame::{Reply, Request};
+use airmail_model::{Error, Mono, Now};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -36,7 +37,13 @@ pub(crate) struct Turns {
     commands: BTreeMap<CommandId, oneshot::Sender<Result<Outcome, Error>>>,
     next_command: u64,
     sent: Sent,
+    /// Of one turn, to be sent after what else there is.
+    acks: Vec<(SessionId, Reply)>,
     attention: Vec<SessionId>,
+    /// How long this thread has worked so far, as the shard was told.
+    worked: Duration,
+    /// That the shard has failed has been told.
+    failed: bool,
 }
 
 impl Turns {
@@ -55,7 +62,10 @@ impl Turns {
             commands: BTreeMap::new(),
             next_command: 1,
             sent: Sent::default(),
+            acks: Vec::new(),
             attention: Vec::new(),
+            worked: Duration::ZERO,
+            failed: false,
         }
     }
 
@@ -72,8 +82,10 @@ impl Turns {
             };
             self.take_in(first);
             deadline = self.turn();
-            // The connections' tasks get their turn, however much there is to do here.
-            tokio::task::yield_now().await;
+            if !self.receiver.is_empty() {
+                // The connections' tasks get their turn, however much there is to do here.
+                tokio::task::yield_now().await;
+            }
         }
         for outbox in self.outboxes.values() {
             outbox.end(Err(stopping()));
@@ -83,9 +95,10 @@ impl Turns {
 
     fn take_in(&mut self, first: Option<ToShard>) {
         let (mut bytes, mut items) = (0, 0);
+        let now = self.clock.now();
         let mut next = first.or_else(|| self.receiver.try_recv().ok());
         while let Some(message) = next {
-            bytes += self.take(message);
+            bytes += self.take(now, message);
             items += 1;
             if bytes >= TURN_BYTES || items >= TURN_ITEMS {
                 break;
@@ -96,8 +109,7 @@ impl Turns {
     }
 
     /// Takes one message; its size.
-    fn take(&mut self, message: ToShard) -> usize {
-        let now = self.clock.now();
+    fn take(&mut self, now: Now, message: ToShard) -> usize {
         match message {
             ToShard::Opened {
                 outbox,
@@ -179,11 +191,23 @@ impl Turns {
     }
 
     fn turn(&mut self) -> Option<Mono> {
+        // The shard's runtime has one worker: this thread.
+        let worked = Handle::current().metrics().worker_total_busy_duration(0);
+        let more = worked.saturating_sub(self.worked);
+        self.worked = worked;
+        self.node.worked(more);
         let deadline = self.node.turn(self.clock.now(), &mut self.sent);
+        self.tell_failure();
         // Before the answers: whoever reads "created" finds the namespace there.
         let shard = self.node.shard();
         self.link.publish_catalog(shard.catalog(), shard.ready());
-        for (session, reply) in self.sent.replies.drain(..) {
+        // Acks go last: whoever publishes has other batches under way, a subscriber waits for this
+        // one. A publish stream has nothing but acks, so the order within a session stays.
+        let acked = |reply: &Reply| matches!(reply, Reply::Acked { .. });
+        let late = self.sent.replies.extract_if(.., |(_, reply)| acked(reply));
+        self.acks.extend(late);
+        let replies = self.sent.replies.drain(..).chain(self.acks.drain(..));
+        for (session, reply) in replies {
             if let Some(outbox) = self.outboxes.get(&session) {
                 outbox.push(Outgoing::Reply(reply));
             }
@@ -195,6 +219,15 @@ impl Turns {
             }
         }
         deadline
+    }
+
+    /// Tells once that namespaces are lost or cannot be changed.
+    fn tell_failure(&mut self) {
+        let failure = self.node.shard().failure();
+        if let Some(error) = failure.filter(|_| !self.failed) {
+            tracing::error!(%error, "namespaces cannot be changed, and some may be lost");
+        }
+        self.failed = failure.is_some();
     }
 
     /// Lets the storage finish and write its last checkpoint.

@@ -10,10 +10,12 @@
 //! - `generic_clients`: grpcurl, and Python without an SDK.
 //! - `usage`: exit codes, settings, and what errors look like from the command line.
 //! - `measure`: `airmail bench e2e`.
+//! - `proof`: kills, flipped bits, full and failing disks, as often as one asks.
 //! - `book`: the commands in the README and in `docs/`.
 //! - `pages`: pages that are made from the code are fresh.
 //!
-//! What they share: `node` (the process), `scale` (how much, and with which tools), `log_file`.
+//! What they share: `node` (the process), `scale` (how much, and with which tools), `log_file`,
+//! `small_disk`.
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -32,7 +34,9 @@ mod log_file;
 mod measure;
 mod node;
 mod pages;
+mod proof;
 mod scale;
 mod slow;
+mod small_disk;
 mod sync_order;
 mod usage;

@@ -1,6 +1,6 @@
-//! `airmail bench e2e` measures, and counts what is missing, doubled or out of order.
+//! `airmail bench` measures, and counts what is missing, doubled or out of order.
 
-use crate::node::{self, Node, airmail};
+use crate::node::{self, Done, Node, airmail};
 
 fn report(stdout: &str) -> serde_json::Value {
     serde_json::from_str(stdout).unwrap_or_else(|error| panic!("{error}: {stdout}"))
@@ -68,4 +68,124 @@ fn bench_of_nobody_fails() {
     ]);
     let said = node::run(&mut bench, b"").failed(1);
     assert!(said.contains("127.0.0.1:1"), "{said}");
+}
+
+fn bench(arguments: &[&str]) -> Done {
+    node::run(airmail().arg("bench").args(arguments), b"")
+}
+
+#[test]
+fn bench_latency_keeps_to_its_timetable() {
+    let run = bench(&["latency", "--messages", "300", "--rate", "1000", "--json"]);
+    let report = report(&run.ok());
+    assert_eq!(report["sent"], 300);
+    assert_eq!(report["offered_per_s"], 1000.0);
+    assert!(report["seconds"].as_f64().unwrap() >= 0.299);
+    assert!(report["late_us"]["max"].is_u64());
+}
+
+#[test]
+fn bench_fanout_delivers_to_every_subscriber() {
+    let arguments = ["--messages", "300", "--subscribers", "5", "--json"];
+    let report = report(&bench(&[&["fanout"], &arguments[..]].concat()).ok());
+    assert_eq!(report["acknowledged"], 300);
+    assert_eq!(report["delivered"], 1500);
+}
+
+#[test]
+fn bench_sub_counts_what_bench_pub_has_stored() {
+    let directory = tempfile::tempdir().unwrap();
+    let node = Node::start(directory.path());
+    let url = format!("airmail://{}", node.grpc);
+    let common = [
+        "--messages",
+        "700",
+        "--name",
+        "pair",
+        "--json",
+        "--target",
+        &url,
+    ];
+    let published = report(&bench(&[&["pub", "--unbatched"], &common[..]].concat()).ok());
+    assert_eq!(published["acknowledged"], 700);
+    assert_eq!(published["delivered"], 0);
+    let received = report(&bench(&[&["sub", "--from-earliest"], &common[..]].concat()).ok());
+    assert_eq!(received["delivered"], 700);
+    for key in ["missing", "duplicates", "reordered", "strange"] {
+        assert_eq!(received[key], 0, "{key}");
+    }
+}
+
+#[test]
+fn bench_of_several_processes_adds_up() {
+    let spread = [
+        "--publishers",
+        "2",
+        "--subscribers",
+        "3",
+        "--processes",
+        "2",
+    ];
+    let common = ["e2e", "--messages", "1000", "--in-flight", "100", "--json"];
+    let report = report(&bench(&[&common[..], &spread[..]].concat()).ok());
+    assert_eq!(report["acknowledged"], 1000);
+    assert_eq!(report["delivered"], 3000);
+}
+
+#[test]
+fn bench_writes_its_course_as_a_table_and_a_page() {
+    let directory = tempfile::tempdir().unwrap();
+    let (csv, html) = (directory.path().join("csv"), directory.path().join("html"));
+    let mut command = airmail();
+    command.args(["bench", "e2e", "--duration", "1s", "--warmup", "200ms"]);
+    command.args(["--in-flight", "1", "--durability", "memory"]);
+    command.arg("--csv").arg(&csv).arg("--html").arg(&html);
+    node::run(&mut command, b"").ok();
+    let csv = std::fs::read_to_string(csv).unwrap();
+    assert!(
+        csv.starts_with("seconds,") && csv.lines().count() > 2,
+        "{csv}"
+    );
+    let html = std::fs::read_to_string(html).unwrap();
+    assert_eq!(html.matches("</svg>").count(), 3);
+}
+
+#[test]
+fn bench_tells_what_a_node_takes_for_topics_and_connections() {
+    let few = [
+        "--topics",
+        "50",
+        "--subscriptions",
+        "50",
+        "--producers",
+        "2",
+    ];
+    let topics = report(&bench(&[&["topics", "--json"], &few[..]].concat()).ok());
+    for (key, count) in [("topics", 50), ("subscriptions", 50), ("producers", 2)] {
+        assert_eq!(topics[key]["count"], count, "{key}");
+        assert!(topics[key]["before_bytes"].as_u64().unwrap() > 0, "{key}");
+    }
+    let few = ["--connections", "3", "--streams", "2", "--json"];
+    let clients = report(&bench(&[&["clients"], &few[..]].concat()).ok());
+    assert_eq!(clients["connections"]["count"], 3);
+    assert_eq!(clients["streams"]["count"], 6);
+}
+
+#[test]
+fn bench_disk_tells_what_a_sync_takes() {
+    let report = report(&bench(&["disk", "--duration", "200ms", "--json"]).ok());
+    assert!(report["writes"].as_u64().unwrap() > 0);
+    assert!(report["latency_us"]["p50"].as_u64() <= report["latency_us"]["p99"].as_u64());
+}
+
+#[test]
+fn bench_refuses_settings_by_name() {
+    for (arguments, name) in [
+        (["e2e", "--size", "8"], "--size"),
+        (["e2e", "--target", "http://x"], "--target"),
+        (["latency", "--rate", "0"], "--rate"),
+    ] {
+        let said = bench(&arguments).failed(2);
+        assert!(said.contains(name), "{said}");
+    }
 }

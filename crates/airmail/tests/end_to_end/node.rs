@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -113,7 +114,7 @@ impl Node {
         let said = Said::default();
         said.listen(child.stdout.take().unwrap());
         said.listen(child.stderr.take().unwrap());
-        for _ in 0..1200 {
+        for _ in 0..15_000 {
             if let (Some(grpc), Some(http)) = (said.address("gRPC"), said.address("HTTP")) {
                 return Node {
                     child,
@@ -125,7 +126,7 @@ impl Node {
             if let Some(status) = child.try_wait().unwrap() {
                 panic!("the node ended with {status}:\n{}", said.all());
             }
-            thread::sleep(Duration::from_millis(25));
+            thread::sleep(Duration::from_millis(2));
         }
         child.kill().ok();
         panic!("the node did not say its addresses:\n{}", said.all());
@@ -163,6 +164,12 @@ impl Node {
 
     /// SIGTERM; waits for the end.
     pub(crate) fn stop(mut self) -> ExitStatus {
+        self.ask_to_stop();
+        self.child.wait().unwrap()
+    }
+
+    /// SIGTERM.
+    pub(crate) fn ask_to_stop(&self) {
         let pid = self.pid().to_string();
         assert!(
             Command::new("kill")
@@ -171,7 +178,6 @@ impl Node {
                 .unwrap()
                 .success()
         );
-        self.child.wait().unwrap()
     }
 }
 
@@ -235,11 +241,16 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 /// An address that a node can have again after its end. Not one that the system chooses: those it
 /// gives to the next who asks, and a client that keeps trying could be connected to itself.
 pub(crate) fn lasting_address() -> String {
-    let first = 20_000 + std::process::id() % 5_000;
-    (first..first + 5_000)
-        .map(|port| format!("127.0.0.1:{port}"))
-        .find(|address| TcpListener::bind(address).is_ok())
-        .unwrap()
+    /// No two tests of a process are given the same.
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let given = GIVEN.fetch_add(1, Ordering::Relaxed);
+        let port = 20_000 + (std::process::id().wrapping_mul(97).wrapping_add(given)) % 10_000;
+        let address = format!("127.0.0.1:{port}");
+        if TcpListener::bind(&address).is_ok() {
+            return address;
+        }
+    }
 }
 
 /// The body of an HTTP page, with its status.

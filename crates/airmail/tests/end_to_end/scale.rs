@@ -49,8 +49,17 @@ pub(crate) fn program(name: &str) -> Option<Command> {
 pub(crate) fn not_run(why: &str) {
     let test = thread::current();
     let test = test.name().unwrap_or_default();
-    let line = format!("NOT RUN: {test}: {why}\n");
-    std::io::stderr().write_all(line.as_bytes()).ok();
+    say(&format!("NOT RUN: {test}: {why}\n"));
+}
+
+/// Says something past the harness.
+pub(crate) fn say(text: &str) {
+    std::io::stderr().write_all(text.as_bytes()).ok();
+}
+
+/// A setting of `cargo xtask prove`.
+pub(crate) fn prove(name: &str) -> Option<u64> {
+    number(&format!("AIRMAIL_PROVE_{name}")).map(|number| number as u64)
 }
 
 /// Whether generated pages are to be written rather than compared.

@@ -18,9 +18,10 @@ fn no_ack_leaves_before_the_fdatasync_has_returned() {
     let trace = directory.path().join("trace");
     let calls = "trace=read,recvfrom,recvmsg,readv,write,writev,sendto,sendmsg,pwrite64,pwritev,\
                  pwritev2,fdatasync,fsync,openat";
-    // -D: the node stays our child, so that it can be stopped by its id.
+    // -D: the node stays our child, so that it can be stopped by its id. -y: files by name, for a
+    // node may write to one by another descriptor than it syncs it by.
     strace
-        .args(["-D", "-f", "-xx", "-s", "100000", "-e", calls, "-o"])
+        .args(["-D", "-f", "-y", "-xx", "-s", "100000", "-e", calls, "-o"])
         .arg(&trace);
     let serve = airmail();
     strace.arg(serve.get_program());
@@ -52,7 +53,7 @@ fn no_ack_leaves_before_the_fdatasync_has_returned() {
     }
 }
 
-fn may_trace() -> bool {
+pub(crate) fn may_trace() -> bool {
     Command::new("strace")
         .args(["-o", "/dev/null", "true"])
         .status()
@@ -60,19 +61,22 @@ fn may_trace() -> bool {
 }
 
 /// One system call that has returned, in the order of returning; sends in the order of beginning.
+/// One that failed is none.
 #[derive(Debug)]
-struct Call {
+pub(crate) struct Call {
     name: String,
-    file: i64,
+    /// What strace says stands behind the descriptor: a file may have several.
+    file: String,
     bytes: Vec<u8>,
 }
 
-struct Calls(Vec<Call>);
+#[derive(Debug)]
+pub(crate) struct Calls(Vec<Call>);
 
 impl Calls {
     /// Reads what strace wrote. A call that another thread's interrupts is in two parts: what is
     /// read and synced counts from its end, what is sent or written from its beginning.
-    fn read(text: &str) -> Calls {
+    pub(crate) fn read(text: &str) -> Calls {
         let mut calls = Vec::new();
         let mut begun: Vec<(&str, String)> = Vec::new();
         for line in text.lines() {
@@ -100,6 +104,32 @@ impl Calls {
         Calls(calls)
     }
 
+    /// Whether a message that was acknowledged was written to some file, and that file was then
+    /// synced, before the first ack after the message's last arrival.
+    pub(crate) fn synced_before_its_ack(&self, mark: &str) -> bool {
+        let holds = |call: &Call| find(&call.bytes, mark.as_bytes());
+        let came = |call: &Call| is_read(&call.name) && holds(call);
+        let Some(came) = self.0.iter().rposition(came) else {
+            return false;
+        };
+        let socket = &self.0[came].file;
+        let acks =
+            |call: &Call| is_write(&call.name) && call.file == *socket && has_acks(&call.bytes);
+        let rest = self.0[came..].iter();
+        let Some(answer) = rest.clone().position(acks) else {
+            return false;
+        };
+        let before = &self.0[..came + answer];
+        let written = before.iter().enumerate();
+        let mut written = written
+            .filter(|(_, call)| is_write(&call.name) && call.file != *socket && holds(call))
+            .map(|(at, call)| (at, &call.file));
+        written.any(|(at, file)| {
+            let mut rest = before[at..].iter();
+            rest.any(|call| call.name == "fdatasync" && call.file == *file)
+        })
+    }
+
     /// Follows one message: in by a socket, into a file, synced, and only then an answer.
     #[track_caller]
     fn check(&self, mark: &str) {
@@ -109,21 +139,21 @@ impl Calls {
             .iter()
             .position(|call| is_read(&call.name) && holds(call));
         let came = came.expect("the message came in");
-        let socket = self.0[came].file;
+        let socket = &self.0[came].file;
         let rest = &self.0[came + 1..];
         let written = rest
             .iter()
             .position(|call| is_write(&call.name) && holds(call));
         let written = written.expect("the message was written");
-        let file = rest[written].file;
+        let file = &rest[written].file;
         assert_ne!(file, socket);
         let synced = rest[written..]
             .iter()
-            .position(|call| call.name == "fdatasync" && call.file == file)
+            .position(|call| call.name == "fdatasync" && call.file == *file)
             .expect("the file was synced");
         let answer = rest
             .iter()
-            .position(|call| is_write(&call.name) && call.file == socket && has_acks(&call.bytes))
+            .position(|call| is_write(&call.name) && call.file == *socket && has_acks(&call.bytes))
             .expect("the message was acknowledged");
         assert!(
             answer > written + synced,
@@ -140,7 +170,9 @@ impl Call {
             return None;
         }
         let digits = arguments.find(|letter: char| !letter.is_ascii_digit())?;
-        let file = arguments[..digits].parse().unwrap_or(-1);
+        let (descriptor, rest) = arguments.split_at(digits);
+        let behind = rest.strip_prefix('<').and_then(|rest| rest.split_once('>'));
+        let file = behind.map_or(descriptor, |(file, _)| file).to_owned();
         let mut bytes = Vec::new();
         for quoted in arguments.split('"').skip(1).step_by(2) {
             let pairs = quoted.split("\\x").skip(1);
@@ -217,6 +249,24 @@ fn trace(order: [&str; 3]) -> String {
 #[test]
 fn an_ack_after_the_sync_is_right() {
     Calls::read(&trace(["write", "sync", "ack"])).check(MARK);
+}
+
+#[test]
+fn an_ack_whose_sync_failed_is_found() {
+    let sound = trace(["write", "sync", "ack"]);
+    assert!(Calls::read(&sound).synced_before_its_ack(MARK));
+    assert!(!Calls::read(&trace(["write", "ack", "sync"])).synced_before_its_ack(MARK));
+    let by_name = sound
+        .replace("pwrite64(5,", "pwrite64(6</data/seg>,")
+        .replace("fdatasync(5)", "fdatasync(5</data/seg>)");
+    assert!(Calls::read(&by_name).synced_before_its_ack(MARK));
+    let of_another = by_name.replace("5</data/seg>", "5</data/ends>");
+    assert!(!Calls::read(&of_another).synced_before_its_ack(MARK));
+    let failed = sound.replace(
+        "fdatasync(5) = 0",
+        "fdatasync(5) = -1 EIO (Input/output error) (INJECTED)",
+    );
+    assert!(!Calls::read(&failed).synced_before_its_ack(MARK));
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Publishing: from many tasks, with bounds, refusals, and a clean end.
 
 use crate::node::{Node, message, numbers, stored};
-use airmail_client::{Client, ErrorCode};
+use airmail_client::{Client, ErrorCode, Items};
+use airmail_model::{Limits, TopicName};
 use std::collections::BTreeSet;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -89,6 +90,102 @@ async fn a_small_memory_bound_makes_senders_wait_and_loses_nothing() {
     publisher.flush().await.unwrap();
     assert_eq!(receipt.await.unwrap().stored, 5_000);
     assert_eq!(stored(&client, "narrow").await, numbers(0..5_000));
+    client.close().await.unwrap();
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn many_senders_that_wait_for_room_keep_each_its_order_and_lose_nothing() {
+    let node = Node::in_memory().await;
+    let builder = Client::builder().url(node.url()).publish_memory_bytes(500);
+    let client = builder.connect().await.unwrap();
+    let mut tasks = JoinSet::new();
+    for sender in 0..20 {
+        let publisher = client.publisher();
+        tasks.spawn(async move {
+            let topic = TopicName::new("full", &Limits::DEFAULT).unwrap();
+            let mut receipts = Vec::new();
+            for n in 0..50 {
+                let payload = format!("{sender}/{n}");
+                let receipt = match n % 2 {
+                    0 => publisher.send_ref(&topic, payload.as_bytes()).await,
+                    _ => publisher.send(message("full", payload)).await,
+                };
+                receipts.push(receipt.unwrap());
+            }
+            let mut numbers = Vec::new();
+            for receipt in receipts {
+                numbers.push(receipt.await.unwrap().sequence);
+            }
+            assert!(numbers.is_sorted_by(|a, b| a < b));
+        });
+    }
+    tasks.join_all().await;
+    let payloads = stored(&client, "full").await;
+    assert_eq!(payloads.len(), 1_000);
+    for sender in 0..20 {
+        let own = payloads.iter().filter_map(|payload| {
+            let (from, n) = payload.split_once('/')?;
+            (from == sender.to_string()).then(|| n.to_owned())
+        });
+        assert_eq!(own.collect::<Vec<_>>(), numbers(0..50));
+    }
+    client.close().await.unwrap();
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn one_that_stops_waiting_for_room_has_sent_nothing_and_does_not_hold_up_the_others() {
+    let node = Node::in_memory().await;
+    let builder = Client::builder().url(node.url()).publish_memory_bytes(1);
+    let client = builder.connect().await.unwrap();
+    let publisher = client.publisher();
+    for n in 0..200 {
+        let mut sending = Box::pin(publisher.send(message("t", format!("dropped {n}"))));
+        let taken = futures::poll!(&mut sending).is_ready();
+        drop(sending);
+        if !taken {
+            drop(publisher.send(message("t", "kept")).await.unwrap());
+        }
+    }
+    publisher.flush().await.unwrap();
+    let payloads = stored(&client, "t").await;
+    let kept = payloads.iter().filter(|payload| *payload == "kept").count();
+    assert!(
+        kept > 0 && payloads.len() == 200,
+        "{kept} of {}",
+        payloads.len()
+    );
+    client.close().await.unwrap();
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn batches_hold_what_single_reading_gives_and_both_may_be_mixed() {
+    let node = Node::in_memory().await;
+    let client = node.client().await;
+    let mut subscription = client.subscribe("t").open().await.unwrap();
+    let publisher = client.publisher();
+    let messages = (0..2_000).map(|n| message("t", n)).collect();
+    let receipt = publisher.send_all(messages).await.unwrap();
+    assert_eq!(receipt.await.unwrap().stored, 2_000);
+    let mut payloads = Vec::new();
+    while payloads.len() < 2_000 {
+        payloads.extend(crate::node::take(&mut subscription, 1).await);
+        if payloads.len() == 2_000 {
+            break;
+        }
+        match subscription.next_batch().await.unwrap() {
+            Some(Items::Messages(batch)) => {
+                let texts = batch
+                    .iter()
+                    .map(|(_, record)| crate::node::text(record.payload));
+                payloads.extend(texts);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(payloads, numbers(0..2_000));
     client.close().await.unwrap();
     node.stop().await;
 }

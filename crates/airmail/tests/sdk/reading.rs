@@ -21,7 +21,7 @@ async fn a_message_arrives_with_all_that_it_was_published_with() {
     let Some(Item::Message(message)) = subscription.next().await.unwrap() else {
         panic!("no message");
     };
-    assert_eq!((&*message.topic, &*message.namespace), ("t", "default"));
+    assert_eq!((message.topic(), message.namespace()), ("t", "default"));
     assert_eq!(
         (message.sequence, message.appended),
         (published.sequence, published.appended)

@@ -4,12 +4,12 @@
 //! this connection come first; a refusal changes the phase, and nothing more is sent before all
 //! of them are answered.
 
-use super::{Settled, Ticket};
+use super::{Offer, Settled, Ticket};
 use airmail_model::batch::{AttributeValue, BatchTarget, ProducerStamp, PushError};
 use airmail_model::frame::{Ack, RequestId};
 use airmail_model::{
     Batch, BatchEncoder, Checked, Error, ErrorCode, Limits, LogId, MapEpoch, Message, Mono,
-    ProducerEpoch, ProducerId, ProducerSequence,
+    ProducerEpoch, ProducerId, ProducerSequence, TopicHash,
 };
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,7 +18,15 @@ use std::time::Duration;
 const MESSAGE_OVERHEAD_BYTES: usize = 64;
 
 /// What a message takes of the memory bound.
-pub(super) fn held_bytes(message: &Message) -> usize {
+pub(super) fn held_bytes(offer: &Offer<'_>) -> usize {
+    let body = match offer {
+        Offer::Message(message) => message.payload.len() + attributes_bytes(message),
+        Offer::Payload(_, payload) => payload.len(),
+    };
+    MESSAGE_OVERHEAD_BYTES + offer.topic().as_str().len() + body
+}
+
+fn attributes_bytes(message: &Message) -> usize {
     let attributes = message.attributes.iter().map(|(name, value)| {
         let value = match value {
             AttributeValue::String(text) => text.len(),
@@ -26,8 +34,14 @@ pub(super) fn held_bytes(message: &Message) -> usize {
         };
         name.len() + value
     });
-    let body = message.payload.len() + attributes.sum::<usize>();
-    MESSAGE_OVERHEAD_BYTES + message.topic.as_str().len() + body
+    attributes.sum()
+}
+
+/// What of one log may be sent and unanswered; one batch always may.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    pub(super) batches: usize,
+    pub(super) bytes: usize,
 }
 
 /// Whether batches may be sent.
@@ -91,6 +105,51 @@ struct Open {
     time: i64,
 }
 
+impl Open {
+    /// The tickets, leaving room for as many: the next batch will likely have as many messages.
+    fn take_tickets(&mut self) -> Vec<Ticket> {
+        let next = Vec::with_capacity(self.tickets.len());
+        std::mem::replace(&mut self.tickets, next)
+    }
+
+    /// Adds a message; whether it is the first.
+    fn push(
+        &mut self,
+        offer: &Offer<'_>,
+        hash: TopicHash,
+        bytes: usize,
+        ticket: Ticket,
+        (since, time): (Mono, i64),
+        limits: &Limits,
+    ) -> Result<bool, PushError> {
+        let begins = self.tickets.is_empty();
+        let time = if begins { time } else { time.max(self.time) };
+        match offer {
+            Offer::Message(message) => self.encoder.push_hashed(message, hash, time, limits)?,
+            Offer::Payload(topic, payload) => {
+                self.encoder
+                    .push_payload(topic, payload, hash, time, limits)?;
+            }
+        }
+        if begins {
+            self.time = time;
+            self.since = since;
+        }
+        self.tickets.push(ticket);
+        self.bytes += bytes;
+        Ok(begins)
+    }
+}
+
+/// What adding a message has led to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pushed {
+    /// It is the first of its batch.
+    pub(super) began: bool,
+    /// A batch is complete.
+    pub(super) sealed: bool,
+}
+
 /// One log's order.
 #[derive(Debug)]
 pub(super) struct Queue {
@@ -135,38 +194,51 @@ impl Queue {
     }
 
     /// Adds a message to the open batch; seals that one before if it has no room, and after if it
-    /// has no more.
+    /// has no more. `time` is when it was published: for expiry, and the producer's own.
     pub(super) fn push(
         &mut self,
-        message: &Message,
+        offer: &Offer<'_>,
+        hash: TopicHash,
+        bytes: usize,
         ticket: Ticket,
-        since: Mono,
-        time: i64,
+        time: (Mono, i64),
         limits: &Limits,
-    ) -> Result<(), PushError> {
-        let push = |open: &mut Open| {
-            let begins = open.tickets.is_empty();
-            let time = if begins { time } else { time.max(open.time) };
-            open.encoder.push(message, time, limits)?;
-            if begins {
-                open.time = time;
-                open.since = since;
-            }
-            open.tickets.push(ticket);
-            open.bytes += held_bytes(message);
-            Ok(())
-        };
-        match push(&mut self.open) {
+    ) -> Result<Pushed, PushError> {
+        let mut sealed = false;
+        let began = match self.open.push(offer, hash, bytes, ticket, time, limits) {
             Err(PushError::Full) => {
                 self.seal();
-                push(&mut self.open)?;
+                sealed = true;
+                self.open.push(offer, hash, bytes, ticket, time, limits)?
             }
             other => other?,
-        }
+        };
         if self.open.tickets.len() >= usize::from(limits.batch_records) {
             self.seal();
+            sealed = true;
         }
-        Ok(())
+        Ok(Pushed { began, sealed })
+    }
+
+    pub(super) fn is_gathering_nothing(&self) -> bool {
+        self.open.tickets.is_empty()
+    }
+
+    /// Whether the window lets something go that has not gone.
+    pub(super) fn is_due(&self, window: Window) -> bool {
+        let sent = self.in_flight();
+        let unsent = match self.batches.get(sent) {
+            Some(batch) => self.has_room(sent, batch, window),
+            None => sent == 0,
+        };
+        unsent && self.phase == Phase::Sending
+    }
+
+    /// Whether the window has room for one more batch than the `sent` first ones.
+    fn has_room(&self, sent: usize, more: &Sealed, window: Window) -> bool {
+        let size = |batch: &Sealed| batch.batch.bytes().len();
+        let bytes: usize = self.batches.iter().take(sent).map(size).sum();
+        sent == 0 || (sent < window.batches && bytes + size(more) <= window.bytes)
     }
 
     /// Gives the open batch its numbers.
@@ -187,7 +259,7 @@ impl Queue {
         self.next += u64::from(batch.records());
         self.batches.push_back(Sealed {
             batch,
-            tickets: std::mem::take(&mut self.open.tickets),
+            tickets: self.open.take_tickets(),
             bytes: std::mem::take(&mut self.open.bytes),
             since: self.open.since,
             request: None,
@@ -234,16 +306,16 @@ impl Queue {
 
     /// The next batch to be sent: a full one while the window has room, the open one when nothing
     /// is in flight. While maps are `switching`, only what may be stored already.
-    pub(super) fn next_unsent(&mut self, window: usize, switching: bool) -> Option<&mut Sealed> {
+    pub(super) fn next_unsent(&mut self, window: Window, switching: bool) -> Option<&mut Sealed> {
         let sent = self.in_flight();
-        if sent >= window {
-            return None;
-        }
         if sent == self.batches.len() {
             if sent > 0 || switching {
                 return None;
             }
             self.seal();
+        }
+        if !self.has_room(sent, self.batches.get(sent)?, window) {
+            return None;
         }
         let batch = self.batches.get_mut(sent)?;
         (!switching || batch.uncertain).then_some(batch)

@@ -1,12 +1,13 @@
 //! When what waits can't go as it is: too old, numbers to be given anew, another map.
 
-use super::queue::{Phase, Queue, Sealed};
-use super::{Producer, ProducerOutput, Settled, Ticket};
+use super::queue::{Phase, Queue, Sealed, held_bytes};
+use super::{Offer, Producer, ProducerOutput, Settled, Ticket};
 use airmail_model::batch::{PushError, Record};
 use airmail_model::{
     Error, ErrorCode, Lane, Limits, LogId, Message, Mono, NamespaceId, Now, ProducerEpoch,
     TopicName,
 };
+use bytes::Bytes;
 use std::collections::VecDeque;
 
 impl Producer {
@@ -14,7 +15,6 @@ impl Producer {
     pub(super) fn expire(&mut self, now: Mono, out: &mut ProducerOutput) {
         let timeout = self.config.delivery_timeout;
         let connected = self.connected;
-        let limit = format!("{} ms", timeout.as_millis());
         let late = |since: Mono| since.plus(timeout) <= now;
         for queue in self.queues.values_mut() {
             while queue.oldest().is_some_and(late) {
@@ -23,15 +23,22 @@ impl Producer {
                 } else {
                     ErrorCode::Disconnected
                 };
-                let error = Error::new(code).field("delivery_timeout").limit(&limit);
+                let limit = format!("{} ms", timeout.as_millis());
+                let error = Error::new(code).field("delivery_timeout").limit(limit);
+                // What only tells of numbers tells a user nothing.
+                let reason = |batch: &Sealed| {
+                    let last = batch.last_error.clone();
+                    last.filter(|last| last.code().retriable())
+                        .unwrap_or_else(|| error.clone())
+                };
                 self.held_bytes -= match queue.batches.front() {
                     None => queue.fail_open(&error, &mut out.settled),
                     Some(batch) if batch.uncertain || batch.request.is_some() => {
-                        let error = batch.last_error.clone().unwrap_or(error);
+                        let error = reason(batch);
                         queue.fail_uncertain(&error, &mut out.settled)
                     }
                     Some(batch) => {
-                        let error = batch.last_error.clone().unwrap_or(error);
+                        let error = reason(batch);
                         queue.fail(0, &error, &mut out.settled)
                     }
                 };
@@ -41,7 +48,7 @@ impl Producer {
 
     /// Gives new numbers to the logs that need them and have nothing in flight.
     pub(super) fn rebuild(&mut self, now: Now, out: &mut ProducerOutput) {
-        let limits = self.config.limits.clone();
+        let limits = &self.config.limits;
         for (log, queue) in &mut self.queues {
             let Phase::Rebuild { until } = queue.phase else {
                 continue;
@@ -53,7 +60,7 @@ impl Producer {
             self.held_bytes -= queue.fail_uncertain(&lost, &mut out.settled);
             let waiting = take_messages(queue);
             for item in waiting {
-                self.held_bytes -= item.put(queue, *log, now, &limits, &mut out.settled);
+                self.held_bytes -= item.put(queue, *log, now, limits, &mut out.settled);
             }
             queue.phase = if until > now.mono {
                 Phase::Waiting { until }
@@ -80,6 +87,7 @@ impl Producer {
                 continue;
             };
             space.map = map.clone();
+            self.last = None;
             for (_, queue) in self.queues.range_mut(of(namespace)) {
                 waiting.extend(take_messages(queue));
                 queue.map = map.epoch;
@@ -135,9 +143,12 @@ impl Waiting {
         } else {
             self.time
         };
-        let pushed = queue.push(&self.message, self.ticket, self.since, time, limits);
+        let offer = Offer::Message(&self.message);
+        let hash = self.message.topic.hash(log.namespace);
+        let (bytes, time) = (held_bytes(&offer), (self.since, time));
+        let pushed = queue.push(&offer, hash, bytes, self.ticket, time, limits);
         let error = match pushed {
-            Ok(()) => return 0,
+            Ok(_) => return 0,
             Err(PushError::Refused(error)) => error,
             Err(PushError::Full) => Error::new(ErrorCode::BatchTooLarge),
         };
@@ -146,7 +157,7 @@ impl Waiting {
             log,
             result: Err(error),
         });
-        super::queue::held_bytes(&self.message)
+        bytes
     }
 }
 
@@ -166,7 +177,7 @@ fn messages_of(sealed: &Sealed) -> impl Iterator<Item = Waiting> {
     let records = sealed.batch.iter().zip(&sealed.tickets);
     records.filter_map(|(record, ticket)| {
         Some(Waiting {
-            message: message_of(&record)?,
+            message: message_of(&record, sealed.batch.share(record.payload))?,
             ticket: *ticket,
             since: sealed.since,
             time: record.time,
@@ -175,7 +186,7 @@ fn messages_of(sealed: &Sealed) -> impl Iterator<Item = Waiting> {
 }
 
 /// The message that a record was made of.
-fn message_of(record: &Record<'_>) -> Option<Message> {
+fn message_of(record: &Record<'_>, payload: Bytes) -> Option<Message> {
     // Its name was checked against the limits when it was encoded.
     let unlimited = Limits {
         topic_bytes: u32::MAX,
@@ -184,7 +195,7 @@ fn message_of(record: &Record<'_>) -> Option<Message> {
     let owned = |(name, value): (&str, _)| (name.to_owned(), value);
     Some(Message {
         topic: TopicName::new(record.topic_name, &unlimited).ok()?,
-        payload: record.payload.clone(),
+        payload,
         attributes: record.attributes.map(owned).collect(),
         key: None,
         ttl_ms: None,

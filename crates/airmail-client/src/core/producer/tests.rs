@@ -5,7 +5,7 @@ mod node;
 mod order;
 
 use super::*;
-use airmail_model::{LogIndex, MapEpoch, TopicName, Wall};
+use airmail_model::{ErrorCode, Lane, LogIndex, MapEpoch, Message, TopicName, Wall};
 use node::Node;
 
 const NAMESPACE: NamespaceId = NamespaceId(1);

@@ -18,7 +18,8 @@ pub(super) enum Fit {
 
 /// Applies the range rule.
 pub(super) fn fit(next: Sequence, previous: Sequence, last: Sequence) -> Fit {
-    if last < next {
+    // Above every number: no node says it, and nothing could follow it.
+    if last < next || last == Sequence::MAX {
         Fit::Duplicate
     } else if previous >= next {
         Fit::Hole

@@ -15,6 +15,7 @@ use airmail_model::{
 /// A delivery, its channel and range apart.
 struct Delivery {
     log: LogId,
+    last: Sequence,
     base: Sequence,
     appended: AppendTime,
     batch: Checked<Batch>,
@@ -38,6 +39,7 @@ impl Subscriber {
                 let bytes = u32::try_from(body.len()).unwrap_or(u32::MAX);
                 let delivery = Delivery {
                     log,
+                    last,
                     base,
                     appended,
                     cost: bytes.saturating_add(DELIVERY_OVERHEAD_BYTES),
@@ -47,9 +49,9 @@ impl Subscriber {
                     },
                 };
                 let told = match channel {
-                    Channel::Live => self.live_delivery(&delivery, previous, last),
+                    Channel::Live => self.live_delivery(&delivery, previous),
                     Channel::Detached(id, generation) => {
-                        self.detached_delivery((id, generation), &delivery, previous, last)
+                        self.detached_delivery((id, generation), &delivery, previous)
                     }
                 };
                 self.tell(delivery, &told, out);
@@ -98,8 +100,8 @@ impl Subscriber {
         &mut self,
         delivery: &Delivery,
         previous: Sequence,
-        last: Sequence,
     ) -> Vec<(u32, u16, Sequence)> {
+        let last = delivery.last;
         let Some(range) = self.live.ranges.get_mut(&delivery.log) else {
             return Vec::new();
         };
@@ -115,8 +117,11 @@ impl Subscriber {
         let mut told = Vec::new();
         for (topic, entry) in (0u16..).zip(delivery.batch.topics()) {
             for index in self.live.members(entry.hash) {
-                let own = self.slots[*index as usize].next();
-                told.push((*index, topic, own.max(next)));
+                // A topic's members may be on several logs while its log changes.
+                let place = self.slots[*index as usize].place;
+                if let Some(place) = place.filter(|place| place.log == delivery.log) {
+                    told.push((*index, topic, place.next.max(next)));
+                }
             }
         }
         told
@@ -127,9 +132,8 @@ impl Subscriber {
         channel: (SubscriptionId, Generation),
         delivery: &Delivery,
         previous: Sequence,
-        last: Sequence,
     ) -> Vec<(u32, u16, Sequence)> {
-        let Some((index, next)) = self.detached_range(channel, previous, last) else {
+        let Some((index, next)) = self.detached_range(channel, previous, delivery.last) else {
             return Vec::new();
         };
         let wanted = self.slots[index as usize].topic;
@@ -179,11 +183,7 @@ impl Subscriber {
         for (index, topic, from) in told {
             let slot = &self.slots[*index as usize];
             let early = slot.not_before.is_some_and(|at| delivery.appended < at);
-            let any = || {
-                let mut heads = delivery.batch.heads();
-                heads.any(|(i, t)| t == *topic && delivery.base.plus(i.into()) >= *from)
-            };
-            if early || !any() {
+            if early {
                 continue;
             }
             let arrived = Arrived {
@@ -194,8 +194,11 @@ impl Subscriber {
                 batch: delivery.batch.clone(),
                 topic: *topic,
                 base: delivery.base,
-                from: *from,
+                wanted: *from..=delivery.last,
             };
+            if arrived.seek(0).is_none() {
+                continue;
+            }
             let event = Event::Messages(arrived);
             out.events.push((self.key(*index), event));
         }
@@ -327,6 +330,7 @@ impl Subscriber {
                     // What lies between was never told.
                     return self.renew(index);
                 }
+                self.settle_above(log, next);
                 let slot = &mut self.slots[index as usize];
                 slot.mode = Mode::Live;
                 self.live.join(log, incarnation, next, slot.topic, index);
@@ -350,6 +354,19 @@ impl Subscriber {
         }
         self.backoff.reset();
         out.events.push((self.key(index), Event::Status(state)));
+    }
+
+    /// A newcomer at `next` sets a log's live range back: whoever is on it keeps what it has.
+    fn settle_above(&mut self, log: LogId, next: Sequence) {
+        let stands = self.live.next(log, next);
+        if stands == next {
+            return;
+        }
+        for index in self.live_on(log) {
+            if let Some(place) = &mut self.slots[index as usize].place {
+                place.next = place.next.max(stands);
+            }
+        }
     }
 
     /// Takes where the node says that a subscription stands; gives where it stands by its own

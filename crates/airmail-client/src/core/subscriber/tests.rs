@@ -95,14 +95,19 @@ impl Desk {
         wake
     }
 
-    /// The only subscription asked for by now; forgets what else was sent.
-    fn asked(&mut self) -> Subscribe {
+    /// The subscriptions asked for by now; forgets what else was sent.
+    fn asked_all(&mut self) -> Vec<Subscribe> {
         self.poll();
         let adds = self.sent.drain(..).filter_map(|request| match request {
             Request::Add(add) => Some(add),
             _ => None,
         });
-        let adds: Vec<Subscribe> = adds.collect();
+        adds.collect()
+    }
+
+    /// The only subscription asked for by now.
+    fn asked(&mut self) -> Subscribe {
+        let adds = self.asked_all();
         assert_eq!(adds.len(), 1, "{adds:?}");
         adds[0].clone()
     }

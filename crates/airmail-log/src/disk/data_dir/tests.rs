@@ -55,21 +55,50 @@ fn an_attempt_that_was_broken_off_is_taken_up() {
     assert_eq!(DataDir::open(temp.path(), &NEW).unwrap().identity(), &NEW);
 }
 
-#[test]
-fn a_damaged_identity_is_refused_and_not_replaced() {
-    let temp = tempfile::tempdir().unwrap();
-    drop(DataDir::open(temp.path(), &NEW).unwrap());
-    let at = temp.path().join(IDENTITY);
+fn damage(temp: &Path, name: &str) -> String {
+    let at = temp.join(name);
     let text = fs::read_to_string(&at)
         .unwrap()
         .replace("shards 2", "shards 3");
     fs::write(&at, &text).unwrap();
+    text
+}
+
+#[test]
+fn a_damaged_or_missing_identity_is_told_and_written_again_from_the_other() {
+    let temp = tempfile::tempdir().unwrap();
+    drop(DataDir::open(temp.path(), &NEW).unwrap());
+    for name in [IDENTITY, IDENTITY_COPY] {
+        damage(temp.path(), name);
+        let problems = DataDir::open_read_only(temp.path()).unwrap().problems();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert_eq!(problems[0].file, name);
+        for missing in [false, true] {
+            if missing {
+                fs::remove_file(temp.path().join(name)).unwrap();
+            }
+            let dir = DataDir::open(temp.path(), &Identity { node: 99, ..NEW }).unwrap();
+            assert_eq!(dir.identity(), &NEW);
+            assert_eq!(dir.problems(), []);
+            let text = fs::read_to_string(temp.path().join(name)).unwrap();
+            assert_eq!(text, NEW.to_string());
+        }
+    }
+}
+
+#[test]
+fn damage_to_both_identities_is_refused_and_they_are_not_replaced() {
+    let temp = tempfile::tempdir().unwrap();
+    drop(DataDir::open(temp.path(), &NEW).unwrap());
+    let both = [IDENTITY, IDENTITY_COPY].map(|name| (name, damage(temp.path(), name)));
     let refused = DataDir::open(temp.path(), &NEW).unwrap_err();
     assert!(
         matches!(refused, DataDirError::Identity { .. }),
         "{refused}"
     );
-    assert_eq!(fs::read_to_string(&at).unwrap(), text);
+    for (name, text) in both {
+        assert_eq!(fs::read_to_string(temp.path().join(name)).unwrap(), text);
+    }
 }
 
 #[test]

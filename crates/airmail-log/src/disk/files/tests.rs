@@ -170,7 +170,7 @@ fn more_files_than_handles_are_served() {
     let mut bench = Bench::new(&DiskOptions {
         workers: 1,
         handles: 2,
-        fail_sync_after: None,
+        ..DiskOptions::default()
     });
     for n in 0..50 {
         bench.done(create(&format!("f{n}"))).unwrap();

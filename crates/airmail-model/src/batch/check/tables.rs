@@ -65,17 +65,31 @@ impl Walk<'_> {
         let twice = if count <= 16 {
             (1..count).find(|&n| (0..n).any(|other| hash(other) == hash(n)))
         } else {
-            let mut sorted: Vec<(u128, usize)> = (0..count).map(|n| (hash(n), n)).collect();
-            sorted.sort_unstable();
-            sorted
-                .windows(2)
-                .find(|pair| pair[0].0 == pair[1].0)
-                .map(|pair| pair[1].1)
+            self.twice_of_many()
         };
         match twice {
             Some(n) => Err(malformed(format!("batch.topic[{n}].hash"), "twice", "once")),
             None => Ok(()),
         }
+    }
+
+    /// A topic that is there twice, if any. Sorts the hashes' upper parts, which are small numbers
+    /// and nearly always differ, with the place in the bits below.
+    fn twice_of_many(&self) -> Option<usize> {
+        const PLACE: u64 = RECORDS_MAX as u64 - 1;
+        let hash = |place: u64| u128_at(self.bytes, self.layout.topic((place & PLACE) as usize));
+        let upper = |place: u64| (hash(place) >> 64) as u64 & !PLACE | place;
+        let mut sorted: Vec<u64> = (0..self.layout.topics as u64).map(upper).collect();
+        sorted.sort_unstable();
+        sorted
+            .chunk_by(|a, b| a & !PLACE == b & !PLACE)
+            .filter(|alike| alike.len() > 1)
+            .find_map(|alike| {
+                let mut whole: Vec<_> = alike.iter().map(|&key| (hash(key), key & PLACE)).collect();
+                whole.sort_unstable();
+                let twice = whole.windows(2).find(|pair| pair[0].0 == pair[1].0)?;
+                Some(twice[1].1 as usize)
+            })
     }
 
     /// The record table, and each body; `bad` decides what a bad body means.

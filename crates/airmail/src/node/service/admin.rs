@@ -4,8 +4,8 @@ use super::{Services, principal};
 use airmail_broker::{Command, Outcome};
 use airmail_model::{Error, ErrorCode, Namespace};
 use airmail_proto::namespace::{namespace_to_proto, spec_from_proto};
+use airmail_proto::server::admin_server::Admin;
 use airmail_proto::v1;
-use airmail_proto::v1::admin_server::Admin;
 use tonic::{Request, Response, Status};
 
 impl Services {

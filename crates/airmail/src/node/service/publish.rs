@@ -4,7 +4,9 @@
 //! its ack, and the stream goes on; only what breaks the stream's own rules ends it.
 
 use super::window::Window;
-use super::{Answers, Call, Services, hello_expected, principal, reading_error, welcome};
+use super::{Call, Services, hello_expected, principal, reading_error, welcome};
+use crate::node::grpc::replies::{Answers, Frames};
+use crate::node::grpc::requests::Requests;
 use crate::node::link::{Link, stopping};
 use crate::node::metrics::Metrics;
 use crate::node::outbox::{Outbox, Outgoing, Taker};
@@ -19,12 +21,10 @@ use airmail_proto::v1;
 use airmail_proto::v1::publish_batch::Body;
 use airmail_proto::v1::publish_request::Kind;
 use airmail_proto::v1::publish_response::Kind as Answer;
-use futures::Stream;
-use std::pin::Pin;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use tonic::{Status, Streaming};
-use tracing::Instrument as _;
+use tonic::Status;
 
 /// Acks that go into one message.
 const ACKS_MAX: usize = 1024;
@@ -33,8 +33,8 @@ const ACKS_MAX: usize = 1024;
 pub(super) async fn stream(
     services: &Services,
     call: &Call,
-    requests: Streaming<v1::PublishRequest>,
-) -> Result<Answers<v1::PublishResponse>, Error> {
+    requests: Requests<v1::PublishRequest>,
+) -> Result<Acks, Error> {
     let link = services.link.clone();
     let outbox = link.open(principal(), 0).await?;
     let limit = link.limits().unacked_bytes as usize;
@@ -44,17 +44,17 @@ pub(super) async fn stream(
         outbox: Arc::clone(&outbox),
         window: Arc::clone(&window),
         metrics: Arc::clone(&services.metrics),
+        request_id: call.request_id.clone(),
     };
-    let span = tracing::info_span!("publish", request_id = call.request_id);
-    services.tasks.spawn(reader.read(requests).instrument(span));
-    Ok(Box::pin(Acks {
+    services.tasks.spawn(reader.read(requests));
+    Ok(Acks {
         link,
         outbox: Taker::new(outbox),
         window,
         metrics: Arc::clone(&services.metrics),
         call: call.clone(),
         next: None,
-    }))
+    })
 }
 
 /// Reads a stream's requests.
@@ -63,10 +63,11 @@ struct Reader {
     outbox: Arc<Outbox>,
     window: Arc<Window>,
     metrics: Arc<Metrics>,
+    request_id: String,
 }
 
 impl Reader {
-    async fn read(self, mut requests: Streaming<v1::PublishRequest>) {
+    async fn read(self, mut requests: Requests<v1::PublishRequest>) {
         let end = tokio::select! {
             biased;
             () = self.outbox.gone() => return,
@@ -81,7 +82,7 @@ impl Reader {
         self.outbox.end(end);
     }
 
-    async fn take_all(&self, requests: &mut Streaming<v1::PublishRequest>) -> Result<(), Error> {
+    async fn take_all(&self, requests: &mut Requests<v1::PublishRequest>) -> Result<(), Error> {
         let mut greeted = false;
         loop {
             self.window.room().await;
@@ -95,7 +96,7 @@ impl Reader {
             };
             match (request.kind, greeted) {
                 (Some(Kind::Hello(hello)), false) => {
-                    let answer = welcome(&self.link, &hello)?;
+                    let answer = welcome(&self.link, &self.request_id, &hello)?;
                     self.outbox.push(Outgoing::Hello(answer));
                     greeted = true;
                 }
@@ -124,9 +125,10 @@ impl Reader {
                 return Ok(());
             }
         };
-        let sizes: Vec<usize> = batches.iter().map(|batch| batch.bytes().len()).collect();
-        let numbers = self.window.begin(client, &sizes, self.link.now().mono);
-        for (batch, request) in batches.into_iter().zip(numbers) {
+        let sizes = batches.iter().map(|batch| batch.bytes().len());
+        let first = self.window.begin(client, sizes, self.link.now().mono);
+        for (batch, number) in batches.into_iter().zip(first.0..) {
+            let request = RequestId(number);
             let request = Request::Publish { request, batch };
             self.link.request(self.outbox.session(), request).await?;
         }
@@ -173,7 +175,7 @@ fn encode(
 }
 
 /// The stream of acks: each is translated when the connection takes it.
-struct Acks {
+pub(super) struct Acks {
     link: Link,
     outbox: Taker,
     window: Arc<Window>,
@@ -232,15 +234,15 @@ impl Acks {
     }
 }
 
-impl Stream for Acks {
-    type Item = Result<v1::PublishResponse, Status>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.poll(cx).map(|answer| {
-            answer.map(|answer| match answer {
-                Ok(kind) => Ok(v1::PublishResponse { kind: Some(kind) }),
-                Err(error) => Err(self.call.status(&error)),
-            })
+impl Answers for Acks {
+    fn poll_put(&mut self, cx: &mut Context<'_>, out: &mut Frames) -> Poll<ControlFlow<Status>> {
+        self.poll(cx).map(|answer| match answer {
+            Some(Ok(kind)) => {
+                out.message(&v1::PublishResponse { kind: Some(kind) });
+                ControlFlow::Continue(())
+            }
+            Some(Err(error)) => ControlFlow::Break(self.call.status(&error)),
+            None => ControlFlow::Break(Status::ok("")),
         })
     }
 }

@@ -4,23 +4,25 @@
 //! taken counts as consumed, so that HTTP/2's own flow control is the client's; until the client
 //! sends its first Credit. A client that closes only its sending side goes on receiving.
 
-use super::{Answers, Call, Services, epoch_of, hello_expected, principal, reading_error, welcome};
+use super::{Call, Services, epoch_of, hello_expected, principal, reading_error, welcome};
+use crate::node::grpc::replies::{Answers, Frames};
+use crate::node::grpc::requests::Requests;
 use crate::node::link::{Link, stopping};
 use crate::node::outbox::{Outbox, Outgoing, Taker};
 use crate::node::service::plain::Format;
-use airmail_model::frame::{Generation, Reply, Request, State, SubscriptionId};
+use airmail_model::frame::{Delivered, Generation, Reply, Request, State, SubscriptionId};
 use airmail_model::{Error, ErrorCode, MapEpoch};
-use airmail_proto::subscribe::{cost_of, reply_to_proto, status_to_proto, subscribe_from_proto};
+use airmail_proto::subscribe::{
+    DeliveryHead, cost_of, reply_to_proto, status_to_proto, subscribe_from_proto,
+};
 use airmail_proto::v1;
 use airmail_proto::v1::subscribe_request::Kind;
 use airmail_proto::v1::subscribe_response::Kind as Answer;
-use futures::Stream;
-use std::pin::Pin;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use tonic::{Status, Streaming};
-use tracing::Instrument as _;
+use tonic::Status;
 
 /// What both sides of a stream know.
 #[derive(Debug, Default)]
@@ -41,8 +43,8 @@ impl Shared {
 pub(super) async fn stream(
     services: &Services,
     call: &Call,
-    requests: Streaming<v1::SubscribeRequest>,
-) -> Result<Answers<v1::SubscribeResponse>, Error> {
+    requests: Requests<v1::SubscribeRequest>,
+) -> Result<Deliveries, Error> {
     let link = services.link.clone();
     let shared = Arc::new(Shared::default());
     let outbox = link.open(principal(), 0).await?;
@@ -50,15 +52,15 @@ pub(super) async fn stream(
         link: link.clone(),
         outbox: Arc::clone(&outbox),
         shared: Arc::clone(&shared),
+        request_id: call.request_id.clone(),
     };
-    let span = tracing::info_span!("subscribe", request_id = call.request_id);
-    services.tasks.spawn(reader.read(requests).instrument(span));
-    Ok(Box::pin(Deliveries {
+    services.tasks.spawn(reader.read(requests));
+    Ok(Deliveries {
         link,
         outbox: Taker::new(outbox),
         shared,
         call: call.clone(),
-    }))
+    })
 }
 
 /// Reads a stream's requests.
@@ -66,10 +68,11 @@ struct Reader {
     link: Link,
     outbox: Arc<Outbox>,
     shared: Arc<Shared>,
+    request_id: String,
 }
 
 impl Reader {
-    async fn read(self, mut requests: Streaming<v1::SubscribeRequest>) {
+    async fn read(self, mut requests: Requests<v1::SubscribeRequest>) {
         let end = tokio::select! {
             biased;
             () = self.outbox.gone() => return,
@@ -86,7 +89,7 @@ impl Reader {
         }
     }
 
-    async fn take_all(&self, requests: &mut Streaming<v1::SubscribeRequest>) -> Result<(), Error> {
+    async fn take_all(&self, requests: &mut Requests<v1::SubscribeRequest>) -> Result<(), Error> {
         let mut greeted = false;
         loop {
             self.outbox.room().await;
@@ -97,31 +100,41 @@ impl Reader {
                     return reading_error(&self.link, &status).map_or(Ok(()), Err);
                 }
             };
-            match (request.kind, greeted) {
-                (Some(Kind::Hello(hello)), false) => {
-                    self.greet(&hello).await?;
-                    greeted = true;
-                }
-                (Some(Kind::Hello(_)), true) => return Err(hello_expected("a second hello")),
-                (_, false) => return Err(hello_expected("a request before hello")),
-                (Some(Kind::Add(add)), true) => self.add(&add).await?,
-                (Some(Kind::Remove(remove)), true) => {
-                    let subscription = SubscriptionId(remove.subscription);
-                    self.ask(Request::Remove { subscription }).await?;
-                }
-                (Some(Kind::Credit(credit)), true) => {
-                    self.shared.automatic.store(false, Ordering::Relaxed);
-                    let bytes = credit.bytes;
-                    self.ask(Request::Credit { bytes }).await?;
-                }
-                (Some(Kind::Ack(_)), true) => return Err(Error::unimplemented("ack")),
-                (None, true) => return Err(Error::new(ErrorCode::InvalidArgument).field("kind")),
+            // Apart, so that a stream that says nothing does not hold room for what it might say.
+            if let Some(kind) = request.kind {
+                Box::pin(self.take(kind, &mut greeted)).await?;
+            } else if greeted {
+                return Err(Error::new(ErrorCode::InvalidArgument).field("kind"));
+            } else {
+                return Err(hello_expected("a request before hello"));
             }
         }
     }
 
+    async fn take(&self, kind: Kind, greeted: &mut bool) -> Result<(), Error> {
+        match kind {
+            Kind::Hello(_) if *greeted => Err(hello_expected("a second hello")),
+            Kind::Hello(hello) => {
+                *greeted = true;
+                self.greet(&hello).await
+            }
+            _ if !*greeted => Err(hello_expected("a request before hello")),
+            Kind::Add(add) => self.add(&add).await,
+            Kind::Remove(remove) => {
+                let subscription = SubscriptionId(remove.subscription);
+                self.ask(Request::Remove { subscription }).await
+            }
+            Kind::Credit(credit) => {
+                self.shared.automatic.store(false, Ordering::Relaxed);
+                let bytes = credit.bytes;
+                self.ask(Request::Credit { bytes }).await
+            }
+            Kind::Ack(_) => Err(Error::unimplemented("ack")),
+        }
+    }
+
     async fn greet(&self, hello: &v1::ClientHello) -> Result<(), Error> {
-        let answer = welcome(&self.link, hello)?;
+        let answer = welcome(&self.link, &self.request_id, hello)?;
         let automatic = hello.credit_bytes == 0;
         self.shared.automatic.store(automatic, Ordering::Relaxed);
         let bytes = match hello.credit_bytes {
@@ -160,7 +173,7 @@ impl Reader {
 }
 
 /// The stream of deliveries: each is translated when the connection takes it.
-struct Deliveries {
+pub(super) struct Deliveries {
     link: Link,
     outbox: Taker,
     shared: Arc<Shared>,
@@ -168,46 +181,71 @@ struct Deliveries {
 }
 
 impl Deliveries {
-    fn translate(&self, reply: &Reply) -> Option<v1::SubscribeResponse> {
-        let epoch_of = |id| epoch_of(&self.link, id);
+    fn put(&self, reply: &Reply, out: &mut Frames) {
         if let Reply::Delivery { body, .. } = reply
             && self.shared.automatic.load(Ordering::Relaxed)
         {
             self.outbox.return_credit(cost_of(body));
         }
-        self.shared.with_format(|format| match format {
-            Format::Plain(plain) => plain.translate(reply, epoch_of),
-            Format::Unknown | Format::Batches => reply_to_proto(reply, epoch_of),
-        })
+        let epoch_of = |id| epoch_of(&self.link, id);
+        let message = self.shared.with_format(|format| match (format, reply) {
+            (Format::Plain(plain), _) => plain.translate(reply, epoch_of),
+            (_, Reply::Delivery { .. }) => {
+                put_shared(reply, out);
+                None
+            }
+            _ => reply_to_proto(reply, epoch_of),
+        });
+        if let Some(message) = message {
+            out.message(&message);
+        }
     }
 }
 
-impl Stream for Deliveries {
-    type Item = Result<v1::SubscribeResponse, Status>;
+/// A delivery as it is stored: a head of its own, and memory that all subscribers share.
+fn put_shared(reply: &Reply, out: &mut Frames) {
+    let Reply::Delivery {
+        channel,
+        log,
+        previous,
+        last,
+        base,
+        appended,
+        body,
+    } = reply
+    else {
+        return;
+    };
+    let head = DeliveryHead::new(*channel, *log, (*previous, *last), (*base, *appended), body);
+    out.begin(head.message_len(), |out| head.encode(out));
+    match body {
+        Delivered::Whole(batch) => out.share(batch.bytes()),
+        Delivered::Slice(slice) => slice.parts().for_each(|part| out.share(part)),
+    }
+}
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        loop {
-            let item = match self.outbox.poll_take(cx) {
-                Poll::Ready(Some(Ok(item))) => item,
-                Poll::Ready(Some(Err(error))) => {
-                    return Poll::Ready(Some(Err(self.call.status(&error))));
-                }
-                Poll::Ready(None) => return Poll::Ready(None),
-                Poll::Pending => return Poll::Pending,
-            };
-            let response = match item {
-                Outgoing::Reply(reply) => self.translate(&reply),
-                Outgoing::Hello(hello) => Some(v1::SubscribeResponse {
-                    kind: Some(Answer::Hello(hello)),
-                }),
-                Outgoing::Status(status) => Some(v1::SubscribeResponse {
-                    kind: Some(Answer::Status(status)),
-                }),
-                Outgoing::Maps(_) | Outgoing::Ack(_) => None,
-            };
-            if let Some(response) = response {
-                return Poll::Ready(Some(Ok(response)));
+impl Answers for Deliveries {
+    fn poll_put(&mut self, cx: &mut Context<'_>, out: &mut Frames) -> Poll<ControlFlow<Status>> {
+        let item = match self.outbox.poll_take(cx) {
+            Poll::Ready(Some(Ok(item))) => item,
+            Poll::Ready(Some(Err(error))) => {
+                return Poll::Ready(ControlFlow::Break(self.call.status(&error)));
             }
+            Poll::Ready(None) => return Poll::Ready(ControlFlow::Break(Status::ok(""))),
+            Poll::Pending => return Poll::Pending,
+        };
+        let kind = match item {
+            Outgoing::Reply(reply) => {
+                self.put(&reply, out);
+                None
+            }
+            Outgoing::Hello(hello) => Some(Answer::Hello(hello)),
+            Outgoing::Status(status) => Some(Answer::Status(status)),
+            Outgoing::Maps(_) | Outgoing::Ack(_) => None,
+        };
+        if kind.is_some() {
+            out.message(&v1::SubscribeResponse { kind });
         }
+        Poll::Ready(ControlFlow::Continue(()))
     }
 }

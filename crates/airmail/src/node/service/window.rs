@@ -11,9 +11,18 @@ use tokio::sync::Notify;
 
 #[derive(Debug)]
 struct Waiting {
-    group: u64,
+    asked: Asked,
     bytes: usize,
     since: Mono,
+}
+
+/// What a batch is of a client's request.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    /// All of it.
+    Whole(RequestId),
+    /// One of several, counted in the group of this number.
+    Part(u64),
 }
 
 #[derive(Debug)]
@@ -32,6 +41,29 @@ struct State {
     bytes: usize,
 }
 
+impl State {
+    /// The result of a request, if this was what it waited for.
+    fn settle(&mut self, asked: Asked, result: Result<Ack, Refused>) -> Option<Answer> {
+        let number = match asked {
+            Asked::Whole(client) => return Some((client, result)),
+            Asked::Part(number) => number,
+        };
+        let group = self.groups.get_mut(&number)?;
+        group.left -= 1;
+        if !matches!(group.result, Some(Err(_))) {
+            group.result = Some(result);
+        }
+        if group.left > 0 {
+            return None;
+        }
+        let group = self.groups.remove(&number)?;
+        Some((group.client, group.result?))
+    }
+}
+
+/// A request and what became of it.
+type Answer = (RequestId, Result<Ack, Refused>);
+
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Window {
@@ -46,7 +78,7 @@ pub(crate) struct Settled {
     /// When the batch was taken in.
     pub(crate) since: Mono,
     /// The client's request, if this was the last batch of it.
-    pub(crate) answer: Option<(RequestId, Result<Ack, Refused>)>,
+    pub(crate) answer: Option<Answer>,
 }
 
 impl Window {
@@ -59,30 +91,40 @@ impl Window {
         }
     }
 
-    /// Takes in a request of one or more batches, by their sizes; gives each batch its number.
-    pub(crate) fn begin(&self, client: RequestId, sizes: &[usize], now: Mono) -> Vec<RequestId> {
+    /// Takes in a request of one or more batches, by their sizes. Each batch has the number after
+    /// the one before it; the first one's is given.
+    pub(crate) fn begin(
+        &self,
+        client: RequestId,
+        sizes: impl ExactSizeIterator<Item = usize>,
+        now: Mono,
+    ) -> RequestId {
         let mut state = self.lock();
-        let group = state.next;
-        let numbers = sizes.iter().map(|bytes| {
+        let first = state.next;
+        let asked = match sizes.len() {
+            1 => Asked::Whole(client),
+            left => {
+                let group = Group {
+                    client,
+                    left,
+                    result: None,
+                };
+                state.groups.insert(first, group);
+                Asked::Part(first)
+            }
+        };
+        for bytes in sizes {
             let number = state.next;
             state.next += 1;
             state.bytes += bytes;
             let waiting = Waiting {
-                group,
-                bytes: *bytes,
+                asked,
+                bytes,
                 since: now,
             };
             state.waiting.insert(number, waiting);
-            RequestId(number)
-        });
-        let numbers = numbers.collect();
-        let group_of_all = Group {
-            client,
-            left: sizes.len(),
-            result: None,
-        };
-        state.groups.insert(group, group_of_all);
-        numbers
+        }
+        RequestId(first)
     }
 
     /// Takes a batch's ack. `None` for a number that does not wait.
@@ -94,18 +136,7 @@ impl Window {
         let mut state = self.lock();
         let waiting = state.waiting.remove(&number.0)?;
         state.bytes -= waiting.bytes;
-        let group = state.groups.get_mut(&waiting.group)?;
-        group.left -= 1;
-        if !matches!(group.result, Some(Err(_))) {
-            group.result = Some(result);
-        }
-        let mut answer = None;
-        if group.left == 0
-            && let Some(group) = state.groups.remove(&waiting.group)
-            && let Some(result) = group.result
-        {
-            answer = Some((group.client, result));
-        }
+        let answer = state.settle(waiting.asked, result);
         drop(state);
         self.freed.notify_waiters();
         Some(Settled {
@@ -125,6 +156,10 @@ impl Window {
     }
 
     async fn wait_for(&self, enough: impl Fn(&State) -> bool) {
+        // As good as always: nothing to wait for.
+        if enough(&self.lock()) {
+            return;
+        }
         loop {
             let freed = self.freed.notified();
             if enough(&self.lock()) {
@@ -165,8 +200,8 @@ mod tests {
     #[test]
     fn a_number_used_twice_is_answered_twice() {
         let window = Window::new(100);
-        let one = window.begin(RequestId(7), &[10], Mono(1))[0];
-        let two = window.begin(RequestId(7), &[10], Mono(2))[0];
+        let one = window.begin(RequestId(7), [10].into_iter(), Mono(1));
+        let two = window.begin(RequestId(7), [10].into_iter(), Mono(2));
         let second = window.settle(two, ack(2)).unwrap();
         assert_eq!(second.answer, Some((RequestId(7), ack(2))));
         assert_eq!(second.since, Mono(2));
@@ -177,7 +212,8 @@ mod tests {
     #[test]
     fn a_request_of_many_batches_has_one_answer_and_a_refusal_of_one_is_it() {
         let window = Window::new(100);
-        let numbers = window.begin(RequestId(3), &[1, 1, 1], Mono(0));
+        let first = window.begin(RequestId(3), [1, 1, 1].into_iter(), Mono(0)).0;
+        let numbers = [first, first + 1, first + 2].map(RequestId);
         assert!(window.settle(numbers[0], ack(1)).unwrap().answer.is_none());
         assert!(
             window
@@ -199,7 +235,7 @@ mod tests {
     async fn a_full_window_waits_for_an_ack() {
         let window = Window::new(10);
         window.room().await;
-        let number = window.begin(RequestId(1), &[50], Mono(0))[0];
+        let number = window.begin(RequestId(1), [50].into_iter(), Mono(0));
         let room = window.room();
         tokio::pin!(room);
         assert!(futures::poll!(room.as_mut()).is_pending());

@@ -52,6 +52,42 @@ fn full_batches_go_out_up_to_the_window_and_no_further() {
 }
 
 #[test]
+fn the_bytes_of_a_log_in_flight_are_bounded_but_one_batch_always_goes() {
+    let mut desk = Desk::new(1, |config| {
+        config.in_flight_bytes = 300;
+        config.limits.batch_records = 1;
+    });
+    desk.producer.connected();
+    (0..20).for_each(|ticket| desk.publish("a", ticket));
+    let sent = desk.poll();
+    assert!((2..20).contains(&sent), "{sent} of 20");
+    let size = |request: &Request| match request {
+        Request::Publish { batch, .. } => batch.bytes().len(),
+        _ => 0,
+    };
+    assert!(desk.sent.iter().map(size).sum::<usize>() <= 300);
+    let mut node = Node::new(map(1, 1));
+    desk.run(&mut node);
+    assert_eq!(desk.outcomes(), all_stored(0..20));
+    let mut tight = Desk::new(1, |config| config.in_flight_bytes = 1);
+    tight.producer.connected();
+    (0..3).for_each(|ticket| tight.publish("a", ticket));
+    assert_eq!(tight.poll(), 1);
+}
+
+#[test]
+fn a_batch_holds_no_more_messages_than_it_may_whatever_the_node_lets() {
+    let mut desk = Desk::new(1, |config| config.batch_messages = 2);
+    desk.producer.set_limits(Limits::DEFAULT);
+    desk.producer.connected();
+    (0..6).for_each(|ticket| desk.publish("a", ticket));
+    let mut node = Node::new(map(1, 1));
+    desk.run(&mut node);
+    assert!(desk.settled.iter().all(|s| s.tickets.len() == 2));
+    assert_eq!(desk.outcomes(), all_stored(0..6));
+}
+
+#[test]
 fn the_connections_window_is_shared_by_its_logs_in_turn() {
     let mut desk = Desk::new(8, |config| {
         config.limits.unacked_bytes = 400;

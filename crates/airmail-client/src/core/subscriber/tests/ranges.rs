@@ -23,6 +23,73 @@ fn a_duplicate_is_dropped() {
 }
 
 #[test]
+fn nothing_beyond_a_deliverys_range_is_given() {
+    let mut desk = Desk::connected();
+    let a = desk.live("a", 1);
+    desk.reply(delivery(Channel::Live, 0, 2, 1, &["a", "a", "a"]));
+    desk.reply(delivery(Channel::Live, 2, 5, 100, &["a"]));
+    desk.reply(delivery(Channel::Live, 5, 6, 6, &["a"]));
+    assert_eq!(desk.numbers(a), [1, 2, 6]);
+    let (late, add) = desk.detached("a", 1);
+    desk.reply(delivery(channel_of(&add), 0, 2, 2, &["a", "a"]));
+    assert_eq!(desk.numbers(late), [2]);
+    assert_eq!(desk.next(late), Some(3));
+}
+
+#[test]
+fn a_range_up_to_the_number_above_every_number_is_not_taken() {
+    let mut desk = Desk::connected();
+    let a = desk.live("a", 10);
+    let end = u64::MAX;
+    for _ in 0..2 {
+        desk.reply(delivery(Channel::Live, end - 1, end, end, &["a"]));
+        desk.reply(delivery(Channel::Live, 9, end, 10, &["a"]));
+    }
+    assert!(desk.numbers(a).is_empty());
+    desk.deliver(Channel::Live, 9, &["a"]);
+    assert_eq!(desk.numbers(a), [10]);
+}
+
+#[test]
+fn a_delivery_of_one_log_reaches_nobody_who_is_live_on_another() {
+    let mut desk = Desk::connected();
+    let here = desk.live("a", 10);
+    let there = desk.add("a", Start::Latest);
+    let add = desk.asked();
+    let log = LogId {
+        index: airmail_model::LogIndex(1),
+        ..LOG
+    };
+    desk.status(
+        &add,
+        State::Live {
+            log,
+            incarnation: LIFE,
+            next: Sequence(10),
+        },
+    );
+    desk.events.clear();
+    desk.deliver(Channel::Live, 9, &["a"]);
+    assert_eq!(desk.numbers(here), [10]);
+    assert!(desk.numbers(there).is_empty());
+}
+
+#[test]
+fn a_newcomer_that_begins_earlier_makes_nothing_come_twice() {
+    let mut desk = Desk::connected();
+    let a = desk.live("a", 10);
+    desk.deliver(Channel::Live, 9, &["a", "a"]);
+    assert_eq!(desk.numbers(a), [10, 11]);
+    let b = desk.live("a", 5);
+    desk.deliver(Channel::Live, 9, &["a", "a", "a"]);
+    assert!(desk.numbers(b).is_empty());
+    let again = desk.asked_all();
+    let begins: Vec<Option<u64>> = again.iter().map(starts_at).collect();
+    assert_eq!(begins, [Some(12), Some(5)]);
+    assert!(desk.numbers(a).is_empty());
+}
+
+#[test]
 fn an_overlap_gives_only_what_is_new() {
     let mut desk = Desk::connected();
     let a = desk.live("a", 10);
@@ -246,11 +313,11 @@ fn the_cost_of_each_delivery_comes_back_once_and_in_few_credits() {
         })
         .collect();
     assert!(told > 0 && desk.next(a) > Some(1));
-    let half = SubscriberConfig::default().credit_bytes / 2;
-    assert!(credits.iter().all(|bytes| *bytes >= half));
+    let part = SubscriberConfig::default().credit_bytes / CREDIT_PARTS;
+    assert!(credits.iter().all(|bytes| *bytes >= part));
     let returned: u32 = credits.iter().sum();
     assert!(
-        returned <= cost && cost - returned < half,
+        returned <= cost && cost - returned < part,
         "{returned} of {cost}"
     );
 }

@@ -1,0 +1,158 @@
+//! Messages that are sent together, in one buffer.
+//!
+//! A payload costs no allocation of its own: all of a chunk lie behind one another, and a system
+//! takes them as slices or, where its client wants to own them, as shared parts of the buffer.
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use crate::settings::Settings;
+use crate::stamp::Stamp;
+
+/// Messages in a chunk at most: enough that what is done for each chunk is nothing for a message.
+const MESSAGES_MAX: u64 = 256;
+/// Bytes in a chunk at most, unless one message has more.
+const BYTES_MAX: u64 = 32 * 1024;
+
+/// Payloads of one publisher, in order, each on a topic.
+#[derive(Clone, Debug)]
+pub struct Chunk {
+    payloads: Bytes,
+    size: usize,
+    first: u64,
+    topics: u64,
+}
+
+impl Chunk {
+    /// How many messages.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        (self.payloads.len() / self.size) as u64
+    }
+
+    /// Each message's topic, by its place in the run's list, and its payload.
+    pub fn messages(&self) -> impl ExactSizeIterator<Item = (usize, &[u8])> {
+        let payloads = self.payloads.chunks_exact(self.size);
+        payloads
+            .enumerate()
+            .map(|(at, bytes)| (self.topic(at), bytes))
+    }
+
+    /// As [`Chunk::messages`], each payload as a part of the shared buffer.
+    pub fn shared(&self) -> impl ExactSizeIterator<Item = (usize, Bytes)> {
+        let count = self.payloads.len() / self.size;
+        (0..count).map(|at| {
+            let begin = at * self.size;
+            (
+                self.topic(at),
+                self.payloads.slice(begin..begin + self.size),
+            )
+        })
+    }
+
+    fn topic(&self, at: usize) -> usize {
+        ((self.first + at as u64) % self.topics) as usize
+    }
+}
+
+/// Makes the chunks of one publisher.
+#[derive(Clone, Debug)]
+pub struct Carver {
+    run: u32,
+    publisher: u32,
+    size: usize,
+    topics: u64,
+    /// What stands behind each stamp.
+    rest: Vec<u8>,
+}
+
+impl Carver {
+    /// For the publisher with this number.
+    #[must_use]
+    pub fn new(run: u32, publisher: u32, settings: &Settings) -> Carver {
+        Carver {
+            run,
+            publisher,
+            size: settings.size.max(Stamp::BYTES),
+            topics: settings.topics.into(),
+            rest: vec![b'.'; settings.size.saturating_sub(Stamp::BYTES)],
+        }
+    }
+
+    /// How many messages a chunk should have: one where each is to be sent by itself, and few enough
+    /// that several chunks fit into what may wait for acks.
+    #[must_use]
+    pub fn messages_max(settings: &Settings) -> u64 {
+        if settings.unbatched {
+            return 1;
+        }
+        let by_bytes = BYTES_MAX / settings.size.max(1) as u64;
+        let by_window = settings
+            .in_flight
+            .map_or(u64::MAX, |window| u64::from(window) / 4);
+        MESSAGES_MAX.min(by_bytes).min(by_window).max(1)
+    }
+
+    /// Messages `first` to `first + count`, each with the time that `sent_us` gives for its number.
+    #[must_use]
+    pub fn carve(&self, first: u64, count: u64, sent_us: impl Fn(u64) -> u64) -> Chunk {
+        let mut payloads = BytesMut::with_capacity(self.size * count as usize);
+        for number in first..first + count {
+            let stamp = Stamp {
+                run: self.run,
+                publisher: self.publisher,
+                number,
+                sent_us: sent_us(number),
+            };
+            payloads.put_slice(&stamp.bytes());
+            payloads.put_slice(&self.rest);
+        }
+        Chunk {
+            payloads: payloads.freeze(),
+            size: self.size,
+            first,
+            topics: self.topics,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_goes_on_where_the_last_one_ended() {
+        let settings = Settings {
+            topics: 3,
+            size: 50,
+            ..Settings::default()
+        };
+        let chunk = Carver::new(7, 2, &settings).carve(10, 4, |number| number * 100);
+        assert_eq!(chunk.count(), 4);
+        for ((at, (topic, payload)), (same_topic, shared)) in
+            chunk.messages().enumerate().zip(chunk.shared())
+        {
+            let number = 10 + at as u64;
+            let stamp = Stamp::read(payload).unwrap();
+            assert_eq!((stamp.run, stamp.publisher), (7, 2));
+            assert_eq!((stamp.number, stamp.sent_us), (number, number * 100));
+            assert_eq!((topic as u64, same_topic), (number % 3, topic));
+            assert_eq!(shared, payload);
+            assert_eq!(payload.len(), 50);
+        }
+    }
+
+    #[test]
+    fn a_chunk_is_a_part_of_what_may_wait() {
+        let chunk = |in_flight, size| {
+            Carver::messages_max(&Settings {
+                in_flight,
+                size,
+                ..Settings::default()
+            })
+        };
+        assert_eq!(chunk(None, 100), MESSAGES_MAX);
+        assert_eq!(chunk(Some(500), 100), 125);
+        assert_eq!(chunk(Some(1), 100), 1);
+        assert_eq!(chunk(None, 1 << 20), 1);
+    }
+}

@@ -1,0 +1,149 @@
+//! A run: publishers publish, subscribers receive, each message from its publish to its delivery.
+//!
+//! Every client has a connection of its own, and every (subscriber, topic) a task with its own
+//! account. First all subscriptions stand, then publishing begins; at the end the subscribers are
+//! given time for what is still under way, as long as anything comes.
+//!
+//! Measuring must not be what is measured: a chunk of messages has one reading of the clock, what
+//! arrived at once another; counts and times are entered once for each of these. Without a rate, a
+//! `window` lets publishers run only so far ahead of the slowest subscriber; with one, a
+//! `timetable` wakes more finely than an async runtime's timer.
+//!
+//! A run may be a [`Share`] of one that several processes make; they meet where all must have come to
+//! the same point ([`Meeting`]).
+
+mod account;
+mod acks;
+mod meeting;
+mod publishing;
+mod receiving;
+mod sampling;
+mod timetable;
+mod window;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use account::Account;
+pub use meeting::{Alone, Meeting, Share, start_us};
+use serde::{Deserialize, Serialize};
+
+use crate::clock::now_us;
+use crate::part::Part;
+use crate::process::Usage;
+use crate::progress::Progress;
+use crate::settings::Settings;
+use crate::system::{Failure, System};
+use publishing::Publishers;
+use receiving::Subscribers;
+use sampling::Sampler;
+use window::Window;
+
+/// How long nothing may come before the rest counts as missing.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long subscribers listen after the last message, for what comes again.
+const AFTERMATH: Duration = Duration::from_millis(200);
+
+/// What is to be run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Job {
+    /// The system's URL, as [`crate::Target`] reads it.
+    pub target: String,
+    /// A namespace is made for the run, and deleted after it, rather than one used that is there.
+    pub own_namespace: bool,
+    /// What to do.
+    pub settings: Settings,
+    /// Distinguishes this run's messages from others'.
+    pub id: u32,
+    /// What the run's topics begin with.
+    pub prefix: String,
+    /// Which part of it this process does.
+    pub share: Share,
+}
+
+/// What all tasks of a run share.
+#[derive(Debug)]
+struct Running<S> {
+    system: S,
+    job: Job,
+    topics: Vec<String>,
+    progress: Arc<Progress>,
+    window: Window,
+}
+
+/// Runs it to its end. Messages that fail or go missing are in what comes back.
+///
+/// # Errors
+/// No client could connect, no subscription could be opened, or the other processes are gone.
+pub async fn run<S: System>(
+    system: S,
+    job: Job,
+    meeting: &mut impl Meeting,
+    progress: Arc<Progress>,
+) -> Result<Part, Failure> {
+    let first = job.share.part == 0;
+    let prefix = job.prefix.clone();
+    if first {
+        system.prepare(&prefix).await?;
+        meeting.prepared().await?;
+    }
+    let part = run_prepared(system.clone(), job, meeting, progress).await;
+    if first {
+        system.clear(&prefix).await?;
+    }
+    part
+}
+
+async fn run_prepared<S: System>(
+    system: S,
+    job: Job,
+    meeting: &mut impl Meeting,
+    progress: Arc<Progress>,
+) -> Result<Part, Failure> {
+    let settings = &job.settings;
+    let topics = (0..settings.topics).map(|topic| format!("{}/{topic}", job.prefix));
+    let run = Arc::new(Running {
+        window: Window::new(settings, job.share.of(settings.subscribers).count()),
+        topics: topics.collect(),
+        system,
+        job,
+        progress,
+    });
+    let subscribers = Subscribers::open(&run).await?;
+    let publishers = Publishers::connect(&run).await?;
+    let start_us = meeting.ready().await?;
+    let sampler = Sampler::start(&run.progress, &run.job.settings, start_us);
+    let before = Usage::own();
+    let published = publishers.publish(&run, start_us).await;
+    let total = meeting.published(published.acknowledged).await?;
+    subscribers.wait_for(&run, total, start_us).await;
+    let usage = Usage::own().since(&before);
+    let received = subscribers.close(&run).await;
+    let course = sampler.stop().await;
+    Ok(Part {
+        start_us,
+        published,
+        received,
+        course,
+        cpu_us: usage.cpu_us,
+        rss_bytes: usage.rss_bytes,
+    })
+}
+
+impl<S> Running<S> {
+    fn settings(&self) -> &Settings {
+        &self.job.settings
+    }
+
+    /// When publishing ends, if it ends by time.
+    fn end_us(&self, start_us: u64) -> u64 {
+        let duration_ms = self.settings().duration_ms;
+        duration_ms.map_or(u64::MAX, |duration_ms| start_us + duration_ms * 1000)
+    }
+}
+
+/// Sleeps until the clock says so, to the millisecond.
+async fn sleep_until(until_us: u64) {
+    let wait_us = until_us.saturating_sub(now_us());
+    tokio::time::sleep(Duration::from_micros(wait_us)).await;
+}

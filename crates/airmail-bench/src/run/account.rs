@@ -1,0 +1,82 @@
+//! What a subscriber enters of one topic as it comes.
+
+use std::sync::Arc;
+
+use crate::clock::now_us;
+use crate::ledger::Ledger;
+use crate::progress::Progress;
+use crate::stamp::Stamp;
+
+/// Takes messages of one topic for one subscriber: between [`Account::begin`] and [`Account::end`]
+/// what arrived at once.
+#[derive(Debug)]
+pub struct Account {
+    pub(super) ledger: Ledger,
+    pub(super) gaps: u64,
+    pub(super) last_us: u64,
+    run: u32,
+    progress: Arc<Progress>,
+    now_us: u64,
+    /// Messages that came for the first time and are not told of yet.
+    fresh: u64,
+    /// Times that are not entered yet, each with how many messages had it.
+    times: Vec<(u64, u64)>,
+    lane: usize,
+}
+
+impl Account {
+    pub(super) fn new(run: u32, ledger: Ledger, progress: &Arc<Progress>, lane: usize) -> Account {
+        Account {
+            ledger,
+            gaps: 0,
+            last_us: 0,
+            run,
+            progress: Arc::clone(progress),
+            now_us: 0,
+            fresh: 0,
+            times: Vec::new(),
+            lane,
+        }
+    }
+
+    /// Messages have arrived, now.
+    pub fn begin(&mut self) {
+        self.now_us = now_us();
+    }
+
+    /// One of them.
+    pub fn take(&mut self, payload: &[u8]) {
+        let stamp = Stamp::read(payload).filter(|stamp| stamp.run == self.run);
+        let Some(stamp) = stamp else {
+            return self.ledger.enter_strange();
+        };
+        if !self.ledger.enter(&stamp) {
+            return;
+        }
+        self.fresh += 1;
+        let latency_us = self.now_us.saturating_sub(stamp.sent_us);
+        match self.times.last_mut() {
+            Some((same, count)) if *same == latency_us => *count += 1,
+            _ => self.times.push((latency_us, 1)),
+        }
+    }
+
+    /// A gap was told instead of messages.
+    pub fn take_gap(&mut self) {
+        self.gaps += 1;
+    }
+
+    /// That was all that had arrived.
+    pub fn end(&mut self) {
+        if self.fresh > 0 {
+            self.last_us = self.now_us;
+            self.progress.deliver(self.lane, &self.times, self.fresh);
+            self.times.clear();
+        }
+    }
+
+    /// How many messages have come for the first time since this was last asked.
+    pub(super) fn take_fresh(&mut self) -> u64 {
+        std::mem::take(&mut self.fresh)
+    }
+}

@@ -1,0 +1,92 @@
+//! Where the processes of a run wait for one another.
+
+use std::future::Future;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::now_us;
+use crate::system::Failure;
+
+/// From the moment that all are ready to the first message, in microseconds: time to tell everybody.
+const NOTICE_US: u64 = 20_000;
+
+/// Which publishers and subscribers a process has: every `parts`th, from `part`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// From 0.
+    pub part: u32,
+    /// At least 1.
+    pub parts: u32,
+}
+
+impl Share {
+    /// Everything.
+    pub const ALL: Share = Share { part: 0, parts: 1 };
+
+    /// The numbers below `count` that are this share's.
+    pub fn of(self, count: u32) -> impl ExactSizeIterator<Item = u32> {
+        (self.part.min(count)..count).step_by(self.parts as usize)
+    }
+}
+
+/// What a process waits for in the others.
+pub trait Meeting: Send {
+    /// What the run needs is there; this process may have made it.
+    ///
+    /// # Errors
+    /// The others are gone.
+    fn prepared(&mut self) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// All subscriptions stand and all publishers are connected. Gives when to begin, by
+    /// [`crate::clock`].
+    ///
+    /// # Errors
+    /// The others are gone.
+    fn ready(&mut self) -> impl Future<Output = Result<u64, Failure>> + Send;
+
+    /// All is published; this process had so many acks. Gives how many there were in all.
+    ///
+    /// # Errors
+    /// The others are gone.
+    fn published(&mut self, acknowledged: u64)
+    -> impl Future<Output = Result<u64, Failure>> + Send;
+}
+
+/// There are no others.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Alone;
+
+impl Meeting for Alone {
+    async fn prepared(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn ready(&mut self) -> Result<u64, Failure> {
+        Ok(start_us())
+    }
+
+    async fn published(&mut self, acknowledged: u64) -> Result<u64, Failure> {
+        Ok(acknowledged)
+    }
+}
+
+/// When to begin, if all are ready now.
+#[must_use]
+pub fn start_us() -> u64 {
+    now_us() + NOTICE_US
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_have_everything_once() {
+        for parts in 1..5 {
+            let shares = (0..parts).flat_map(|part| Share { part, parts }.of(7));
+            let mut all: Vec<u32> = shares.collect();
+            all.sort_unstable();
+            assert_eq!(all, (0..7).collect::<Vec<_>>());
+        }
+    }
+}

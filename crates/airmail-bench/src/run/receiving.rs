@@ -1,0 +1,162 @@
+//! The subscribers: one task for each topic of each, with its own account.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::{AFTERMATH, Account, PATIENCE, Running};
+use crate::clock::now_us;
+use crate::ledger::Ledger;
+use crate::part::Received;
+use crate::system::{Failure, Subscription, System};
+
+/// Open subscriptions, each read by a task.
+#[derive(Debug)]
+pub(super) struct Subscribers<S: System> {
+    clients: Vec<S::Client>,
+    tasks: JoinSet<Kept>,
+    stop: watch::Sender<bool>,
+}
+
+/// What one task found on one topic.
+#[derive(Debug)]
+struct Kept {
+    topic: u32,
+    account: Account,
+    error: Option<Failure>,
+}
+
+impl<S: System> Subscribers<S> {
+    /// Opens every subscription.
+    pub(super) async fn open(run: &Arc<Running<S>>) -> Result<Subscribers<S>, Failure> {
+        let (stop, stopped) = watch::channel(false);
+        let mut subscribers = Subscribers {
+            clients: Vec::new(),
+            tasks: JoinSet::new(),
+            stop,
+        };
+        let settings = run.settings();
+        if !settings.subscribes() {
+            return Ok(subscribers);
+        }
+        for place in 0..run.job.share.of(settings.subscribers).count() {
+            let client = run.system.connect().await?;
+            for (name, topic) in run.topics.iter().zip(0..) {
+                let opened = run.system.subscribe(&client, name, settings.from_earliest);
+                let subscription = opened.await?;
+                let ledger = Ledger::new(settings.publishers, settings.topics);
+                let kept = Kept {
+                    topic,
+                    account: Account::new(run.job.id, ledger, &run.progress, place),
+                    error: None,
+                };
+                let task = kept.read(Arc::clone(run), place, subscription, stopped.clone());
+                subscribers.tasks.spawn(task);
+            }
+            subscribers.clients.push(client);
+        }
+        Ok(subscribers)
+    }
+
+    /// Waits until all have `messages` (who only subscribes: what is to come), or the time is over,
+    /// or nothing has come for a while.
+    pub(super) async fn wait_for(&self, run: &Running<S>, messages: u64, start_us: u64) {
+        let settings = run.settings();
+        let end_us = if settings.publishes() {
+            u64::MAX
+        } else {
+            run.end_us(start_us)
+        };
+        let messages = if settings.publishes() {
+            messages
+        } else {
+            settings.messages.unwrap_or(u64::MAX)
+        };
+        let due = messages.saturating_mul(self.clients.len() as u64);
+        let mut seen = run.progress.delivered();
+        let mut waited = Duration::ZERO;
+        // Who only subscribes may wait for a first message as long as it likes.
+        let first = !settings.publishes() && end_us != u64::MAX;
+        while seen < due && now_us() < end_us && (waited < PATIENCE || (first && seen == 0)) {
+            tokio::time::sleep(AFTERMATH).await;
+            let now = run.progress.delivered();
+            waited = if now == seen {
+                waited + AFTERMATH
+            } else {
+                Duration::ZERO
+            };
+            seen = now;
+        }
+        if !self.clients.is_empty() {
+            tokio::time::sleep(AFTERMATH).await;
+        }
+    }
+
+    /// Ends the tasks and adds up what they found.
+    pub(super) async fn close(mut self, run: &Running<S>) -> Received {
+        self.stop.send_replace(true);
+        let mut total = Received::default();
+        while let Some(ended) = self.tasks.join_next().await {
+            match ended {
+                Ok(kept) => kept.add_to(&mut total, run),
+                Err(error) => total.first_error = Some(error.to_string()),
+            }
+        }
+        for client in self.clients {
+            if let Err(error) = run.system.close(client).await {
+                total.first_error.get_or_insert(error.to_string());
+            }
+        }
+        total
+    }
+}
+
+impl Kept {
+    /// Reads until it is told to stop, or the subscription ends.
+    async fn read<S: System>(
+        mut self,
+        run: Arc<Running<S>>,
+        place: usize,
+        mut subscription: S::Subscription,
+        mut stopped: watch::Receiver<bool>,
+    ) -> Kept {
+        loop {
+            let next = tokio::select! {
+                biased;
+                next = subscription.next(&mut self.account) => next,
+                _ = stopped.changed() => break,
+            };
+            run.window.deliver(place, self.account.take_fresh());
+            match next {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    self.error = Some(error);
+                    break;
+                }
+            }
+        }
+        self
+    }
+
+    fn add_to<S: System>(mut self, total: &mut Received, run: &Running<S>) {
+        let settings = run.settings();
+        if !settings.publishes() && !settings.from_earliest {
+            self.account.ledger.forgive_the_past();
+        }
+        let ledger = &self.account.ledger;
+        total.tally.add(&ledger.tally());
+        total.holes += ledger.holes();
+        // Who joined at another time has another order.
+        if settings.publishes() {
+            total.enter_order(self.topic, ledger.order());
+        }
+        total.gaps += self.account.gaps;
+        total.last_us = total.last_us.max(self.account.last_us);
+        if let Some(error) = self.error {
+            total.first_error.get_or_insert(error.to_string());
+        }
+    }
+}

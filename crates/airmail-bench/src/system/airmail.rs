@@ -1,0 +1,180 @@
+//! Airmail, through its SDK with the settings that a user gets.
+
+use std::future::Future;
+
+use airmail_client::{Client, Items, Publisher, Receipt, Start, Subscription};
+use airmail_model::{Durability, Limits, TopicName};
+
+use super::{Failure, Outcome, System};
+use crate::chunk::Chunk;
+use crate::run::{Account, Job};
+
+/// A node, or several.
+#[derive(Clone, Debug)]
+pub struct Airmail {
+    url: String,
+    namespace: String,
+    /// The namespace is the run's own.
+    made: bool,
+    durability: Option<String>,
+    /// Each batch, and so each request of a publisher, has one message.
+    unbatched: bool,
+}
+
+impl Airmail {
+    /// The nodes at `airmail://HOST:PORT[,HOST:PORT…]`.
+    #[must_use]
+    pub fn new(url: &str, job: &Job) -> Airmail {
+        Airmail {
+            url: url.to_owned(),
+            namespace: job.settings.namespace.clone(),
+            made: job.own_namespace,
+            durability: job.settings.durability.clone(),
+            unbatched: job.settings.unbatched,
+        }
+    }
+}
+
+impl System for Airmail {
+    type Client = Client;
+    type Publisher = AirmailPublisher;
+    type Subscription = AirmailSubscription;
+
+    async fn prepare(&self, _prefix: &str) -> Result<(), Failure> {
+        if self.made {
+            let asked = self.durability.as_deref();
+            let durability = asked.map(durability).transpose()?;
+            let client = self.connect().await?;
+            let admin = client.admin();
+            admin
+                .create(&self.namespace, None, None, durability)
+                .await?;
+            client.close().await?;
+        }
+        Ok(())
+    }
+
+    async fn clear(&self, _prefix: &str) -> Result<(), Failure> {
+        if self.made {
+            let client = self.connect().await?;
+            client.admin().delete(&self.namespace, None).await?;
+            client.close().await?;
+        }
+        Ok(())
+    }
+
+    async fn connect(&self) -> Result<Client, Failure> {
+        let mut builder = Client::builder()
+            .url(&*self.url)
+            .namespace(&*self.namespace);
+        if self.unbatched {
+            builder = builder.batch_messages(1);
+        }
+        Ok(builder.connect().await?)
+    }
+
+    fn publisher(&self, client: &Client, topics: &[String]) -> Result<AirmailPublisher, Failure> {
+        let names = topics
+            .iter()
+            .map(|topic| TopicName::new(topic, &Limits::DEFAULT));
+        Ok(AirmailPublisher {
+            publisher: client.publisher(),
+            topics: names.collect::<Result<_, _>>()?,
+        })
+    }
+
+    async fn subscribe(
+        &self,
+        client: &Client,
+        topic: &str,
+        from_earliest: bool,
+    ) -> Result<AirmailSubscription, Failure> {
+        let start = if from_earliest {
+            Start::Earliest
+        } else {
+            Start::Latest
+        };
+        let subscription = client.subscribe(topic).from(start).open().await?;
+        Ok(AirmailSubscription(subscription))
+    }
+
+    async fn close(&self, client: Client) -> Result<(), Failure> {
+        Ok(client.close().await?)
+    }
+}
+
+fn durability(name: &str) -> Result<Durability, Failure> {
+    let all = [Durability::Fsync, Durability::Os, Durability::Memory];
+    let named = all.into_iter().find(|known| known.to_string() == name);
+    named.ok_or_else(|| Failure::new(format!("durability: {name} is none of fsync, os, memory")))
+}
+
+/// Publishes to some topics.
+#[derive(Debug)]
+pub struct AirmailPublisher {
+    publisher: Publisher,
+    topics: Vec<TopicName>,
+}
+
+impl super::Publisher for AirmailPublisher {
+    type Acks = std::pin::Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+    async fn send(&mut self, chunk: &Chunk) -> Result<Self::Acks, Failure> {
+        let messages = chunk.messages();
+        let mut receipts = Vec::with_capacity(messages.len());
+        for (topic, payload) in messages {
+            receipts.push(
+                self.publisher
+                    .send_ref(&self.topics[topic], payload)
+                    .await?,
+            );
+        }
+        Ok(Box::pin(outcome(receipts)))
+    }
+
+    async fn flush(&mut self) -> Result<(), Failure> {
+        Ok(self.publisher.flush().await?)
+    }
+}
+
+/// Asks the last one first: when that is stored, the others need not be waited for one by one.
+async fn outcome(mut receipts: Vec<Receipt>) -> Outcome {
+    let mut outcome = Outcome::default();
+    while let Some(receipt) = receipts.pop() {
+        outcome.enter(receipt.await.map(drop).map_err(Failure::from));
+    }
+    outcome
+}
+
+/// Receives one topic.
+#[derive(Debug)]
+pub struct AirmailSubscription(Subscription);
+
+impl super::Subscription for AirmailSubscription {
+    async fn next(&mut self, account: &mut Account) -> Result<bool, Failure> {
+        let Some(first) = self.0.next_batch().await? else {
+            return Ok(false);
+        };
+        account.begin();
+        enter(account, &first);
+        while self.0.ready() {
+            match self.0.next_batch().await? {
+                Some(items) => enter(account, &items),
+                None => break,
+            }
+        }
+        account.end();
+        Ok(true)
+    }
+}
+
+fn enter(account: &mut Account, items: &Items) {
+    match items {
+        Items::Messages(messages) => {
+            for (_, record) in messages.iter() {
+                account.take(record.payload);
+            }
+        }
+        Items::Gap(_) => account.take_gap(),
+    }
+}

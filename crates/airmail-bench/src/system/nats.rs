@@ -1,0 +1,139 @@
+//! NATS core, through `async-nats`: nothing is stored, nothing is acknowledged.
+//!
+//! A published message counts as acknowledged when the client has taken it; whether it arrived, the
+//! subscribers' accounts tell. Subscriptions have room for all that a run lets be under way, so that
+//! none is a *slow consumer*.
+
+use std::future::{Ready, ready};
+
+use async_nats::{Client, ConnectOptions, Subject, Subscriber};
+use futures::{FutureExt, StreamExt};
+
+use super::{Failure, Outcome, System};
+use crate::chunk::Chunk;
+use crate::run::Account;
+
+/// Messages that wait in a subscription, and commands that wait in a client, at most.
+const CAPACITY: usize = 1 << 17;
+
+/// A server.
+#[derive(Clone, Debug)]
+pub struct Nats {
+    url: String,
+}
+
+/// A topic as a subject.
+pub(super) fn subject(topic: &str) -> String {
+    topic.replace('/', ".")
+}
+
+/// Connects, with room for a run.
+pub(super) async fn connect(url: &str) -> Result<Client, Failure> {
+    let options = ConnectOptions::new().subscription_capacity(CAPACITY);
+    options
+        .connect(url)
+        .await
+        .map_err(|error| Failure::new(format!("{url}: {error}")))
+}
+
+impl Nats {
+    /// The server at `nats://HOST:PORT`.
+    #[must_use]
+    pub fn new(url: &str) -> Nats {
+        Nats {
+            url: url.to_owned(),
+        }
+    }
+}
+
+impl System for Nats {
+    type Client = Client;
+    type Publisher = NatsPublisher;
+    type Subscription = NatsSubscription;
+
+    async fn prepare(&self, _prefix: &str) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn clear(&self, _prefix: &str) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn connect(&self) -> Result<Client, Failure> {
+        connect(&self.url).await
+    }
+
+    fn publisher(&self, client: &Client, topics: &[String]) -> Result<NatsPublisher, Failure> {
+        Ok(NatsPublisher {
+            client: client.clone(),
+            subjects: topics.iter().map(|topic| subject(topic).into()).collect(),
+        })
+    }
+
+    async fn subscribe(
+        &self,
+        client: &Client,
+        topic: &str,
+        from_earliest: bool,
+    ) -> Result<NatsSubscription, Failure> {
+        if from_earliest {
+            return Err(Failure::new("from: NATS core stores nothing"));
+        }
+        let subscriber = client
+            .subscribe(subject(topic))
+            .await
+            .map_err(Failure::new)?;
+        // The server has it when it has answered what was sent after it.
+        client.flush().await.map_err(Failure::new)?;
+        Ok(NatsSubscription(subscriber))
+    }
+
+    async fn close(&self, client: Client) -> Result<(), Failure> {
+        client.drain().await.map_err(Failure::new)
+    }
+}
+
+/// Publishes to some topics.
+#[derive(Debug)]
+pub struct NatsPublisher {
+    client: Client,
+    subjects: Vec<Subject>,
+}
+
+impl super::Publisher for NatsPublisher {
+    type Acks = Ready<Outcome>;
+
+    async fn send(&mut self, chunk: &Chunk) -> Result<Ready<Outcome>, Failure> {
+        for (topic, payload) in chunk.shared() {
+            let subject = self.subjects[topic].clone();
+            self.client
+                .publish(subject, payload)
+                .await
+                .map_err(Failure::new)?;
+        }
+        Ok(ready(Outcome::all(chunk.count())))
+    }
+
+    async fn flush(&mut self) -> Result<(), Failure> {
+        self.client.flush().await.map_err(Failure::new)
+    }
+}
+
+/// Receives one topic.
+#[derive(Debug)]
+pub struct NatsSubscription(Subscriber);
+
+impl super::Subscription for NatsSubscription {
+    async fn next(&mut self, account: &mut Account) -> Result<bool, Failure> {
+        let Some(first) = self.0.next().await else {
+            return Ok(false);
+        };
+        account.begin();
+        account.take(&first.payload);
+        while let Some(Some(message)) = self.0.next().now_or_never() {
+            account.take(&message.payload);
+        }
+        account.end();
+        Ok(true)
+    }
+}

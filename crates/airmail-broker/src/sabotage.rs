@@ -1,0 +1,12 @@
+//! Bugs that the simulator plants, to see that it finds them. In no build but its own.
+
+/// A bug to plant. Each is a mistake that is easily made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// A subscription that is taken off the tail is told to stand one number further.
+    DetachOffByOne,
+    /// What is delivered to late subscribers is not taken off their session's credit.
+    LateNotCharged,
+    /// A part of the credit that a client gives back is lost.
+    CreditLost,
+}

@@ -1,0 +1,125 @@
+//! What receipts tell: through splits, renumbering, partial failures, and when they are dropped.
+
+use super::*;
+use airmail_model::frame::Ack;
+use airmail_model::{AppendTime, Durability, ErrorCode, Extent, LogId, Sequence};
+
+fn stored(tickets: &[u64], first: u64) -> Settled {
+    Settled {
+        tickets: tickets.iter().copied().map(Ticket).collect(),
+        log: LogId::default(),
+        result: Ok(Ack {
+            extent: Extent::starting_at(Sequence(first), tickets.len() as u32),
+            appended: AppendTime(1),
+            held: Durability::Fsync,
+            copies: 1,
+            duplicate: false,
+            exact: true,
+        }),
+    }
+}
+
+fn failed(tickets: &[u64]) -> Settled {
+    let tickets = tickets.iter().copied().map(Ticket).collect();
+    Settled {
+        tickets,
+        log: LogId::default(),
+        result: Err(Error::new(ErrorCode::OutcomeUnknown)),
+    }
+}
+
+/// A receipt's number in the log; `Some(Err)` if its message failed, `None` if nothing is known.
+fn told(receipt: &(Arc<Page>, u64)) -> Option<Result<u64, ErrorCode>> {
+    let context = Context::from_waker(Waker::noop());
+    match receipt.0.poll(receipt.1, &context) {
+        Poll::Ready(fate) => Some(fate.map(|at| at.sequence.0).map_err(|e| e.code())),
+        Poll::Pending => None,
+    }
+}
+
+#[test]
+fn each_receipt_tells_its_own_number_across_pages_batches_and_order_of_answers() {
+    let mut fates = Fates::default();
+    let receipts: Vec<_> = (0..600).map(|_| fates.add()).collect();
+    // Two logs' messages mixed, and the later half of one answered first.
+    let even: Vec<u64> = (0..600).step_by(2).collect();
+    let odd: Vec<u64> = (1..600).step_by(2).collect();
+    fates.settled(&stored(&odd[150..], 5_000));
+    fates.settled(&stored(&even, 10));
+    assert_eq!(told(&receipts[1]), None);
+    fates.settled(&stored(&odd[..150], 4_000));
+    for (at, receipt) in receipts.iter().enumerate() {
+        let half = at as u64 / 2;
+        let number = match (at % 2, half) {
+            (0, _) => 10 + half,
+            (_, ..150) => 4_000 + half,
+            _ => 5_000 + half - 150,
+        };
+        assert_eq!(told(receipt), Some(Ok(number)), "{at}");
+    }
+    fates.flush();
+    assert!(fates.open.is_empty());
+}
+
+#[test]
+fn a_failure_in_the_middle_is_told_to_those_concerned_only() {
+    let mut fates = Fates::default();
+    let receipts: Vec<_> = (0..9).map(|_| fates.add()).collect();
+    fates.settled(&failed(&[3, 4, 5]));
+    // What was behind was renumbered and is stored in other batches than it was put in first.
+    fates.settled(&stored(&[0, 1, 2, 6], 1));
+    fates.settled(&stored(&[7, 8], 9));
+    let unknown = Some(Err(ErrorCode::OutcomeUnknown));
+    let ok = |number| Some(Ok(number));
+    let all: Vec<_> = receipts.iter().map(told).collect();
+    let (one, two) = ([ok(1), ok(2), ok(3)], [ok(4), ok(9), ok(10)]);
+    assert_eq!(all[..3], one);
+    assert_eq!(all[3..6], [unknown, unknown, unknown]);
+    assert_eq!(all[6..], two);
+}
+
+#[test]
+fn a_tally_counts_what_was_stored_and_what_failed_and_names_the_first_reason() {
+    let mut fates = Fates::default();
+    let before = fates.add();
+    let tally = fates.add_together(5);
+    let after = fates.add();
+    let context = Context::from_waker(Waker::noop());
+    fates.settled(&stored(&[0, 1, 2], 1));
+    fates.failed(Ticket(3), 1, &Error::new(ErrorCode::MessageTooLarge));
+    assert!(tally.poll(&context).is_pending());
+    fates.settled(&stored(&[4, 5, 6], 4));
+    let Poll::Ready(Ok(summary)) = tally.poll(&context) else {
+        panic!("not told");
+    };
+    assert_eq!((summary.stored, summary.failed), (4, 1));
+    assert_eq!(summary.error.unwrap().code(), ErrorCode::MessageTooLarge);
+    assert_eq!((told(&before), told(&after)), (Some(Ok(1)), Some(Ok(6))));
+}
+
+#[test]
+fn dropped_receipts_leave_nothing_behind_and_a_flush_still_waits_for_their_messages() {
+    let mut fates = Fates::default();
+    let tickets: Vec<u64> = (0..1_000).collect();
+    tickets.iter().for_each(|_| drop(fates.add()));
+    let mut flushed = fates.flush();
+    let later = fates.add();
+    fates.settled(&stored(&tickets[..999], 1));
+    assert!(flushed.try_recv().is_err());
+    fates.settled(&stored(&tickets[999..], 1_000));
+    assert_eq!(flushed.try_recv(), Ok(()));
+    assert_eq!((fates.open.len(), told(&later)), (1, None));
+}
+
+#[test]
+fn what_is_not_known_when_the_client_is_gone_is_told_as_unknown() {
+    let mut fates = Fates::default();
+    let (known, unknown) = (fates.add(), fates.add());
+    let tally = fates.add_together(2);
+    fates.settled(&stored(&[0], 1));
+    fates.abandon();
+    assert_eq!(told(&known), Some(Ok(1)));
+    assert_eq!(told(&unknown), Some(Err(ErrorCode::OutcomeUnknown)));
+    let context = Context::from_waker(Waker::noop());
+    assert!(matches!(tally.poll(&context), Poll::Ready(Err(_))));
+}

@@ -1,0 +1,219 @@
+//! Writing whole pages past the page cache.
+//!
+//! A commit that goes through the cache has fresh pages taken for it and copied into, and then
+//! written out from there: several times the processor time of the write itself. What was just
+//! written is in the journal's own memory for those who read at the tail.
+//!
+//! Only whole pages can be written so. A commit ends with its page (the journal adds zeros), and
+//! begins inside the page with which the one before it ended: of that page the bytes are kept here,
+//! from one write that went well to the next, and for no longer than the name means that file.
+//! Whatever cannot be done so is done through the cache by the caller. The system keeps the two
+//! coherent: before such a write it writes out what the cache has changed of these pages, after it
+//! it drops them from the cache; where it cannot, the next sync of the file fails.
+
+use crate::files::FileName;
+use bytes::Bytes;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Where a write begins and ends, in the file and in memory.
+pub(super) const PAGE_BYTES: usize = 4096;
+/// What is written at once.
+const BUFFER_BYTES: usize = 512 * 1024;
+/// Files that are kept open.
+const FILES: usize = 8;
+
+/// See the module's documentation.
+pub(super) struct Direct {
+    path: PathBuf,
+    /// The file system has refused: it is not asked again.
+    refused: bool,
+    /// The most recently used last.
+    files: Vec<Open>,
+    /// Its aligned part is [`BUFFER_BYTES`] long.
+    buffer: Vec<u8>,
+}
+
+struct Open {
+    name: FileName,
+    file: File,
+    /// Where the last write ended, which is a multiple of the page.
+    end: u64,
+    /// The page before that, as it was written.
+    last: Vec<u8>,
+}
+
+impl Direct {
+    /// With `wanted` false, as if the file system had refused.
+    pub(super) fn new(path: &Path, wanted: bool) -> Direct {
+        Direct {
+            path: path.to_owned(),
+            refused: !wanted,
+            files: Vec::new(),
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Whether a write from `at` to `end` may be tried: there is something to write, it ends with a
+    /// page, and begins with one, or in the last page written.
+    pub(super) fn can(&self, name: &FileName, at: u64, end: u64) -> bool {
+        let page = PAGE_BYTES as u64;
+        let follows = |open: &Open| open.end - page <= at && at < open.end;
+        let known = || self.files.iter().any(|o| o.name == *name && follows(o));
+        let whole = at < end && end.is_multiple_of(page);
+        !self.refused && whole && (at.is_multiple_of(page) || known())
+    }
+
+    /// Writes; false if the file system does not do it: then all of it is to be written otherwise.
+    ///
+    /// # Errors
+    /// What the system says; then any part may have been written.
+    pub(super) fn write(&mut self, name: &FileName, at: u64, parts: &[Bytes]) -> io::Result<bool> {
+        let result = self.try_write(name, at, parts);
+        match result {
+            Ok(()) => Ok(true),
+            Err(error) if is_refusal(&error) => {
+                self.refused = true;
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The file is written otherwise, or its name means another.
+    pub(super) fn forget(&mut self, name: &FileName) {
+        self.files.retain(|open| open.name != *name);
+    }
+
+    fn try_write(&mut self, name: &FileName, at: u64, parts: &[Bytes]) -> io::Result<()> {
+        let mut open = self.take(name)?;
+        let inside = (at % PAGE_BYTES as u64) as usize;
+        let begin = at - inside as u64;
+        self.buffer.resize(BUFFER_BYTES + PAGE_BYTES, 0);
+        let from = self.buffer.as_ptr().align_offset(PAGE_BYTES) % PAGE_BYTES;
+        let buffer = &mut self.buffer[from..][..BUFFER_BYTES];
+        buffer[..inside].copy_from_slice(&open.last[..inside]);
+        let (mut held, mut at) = (inside, begin);
+        for part in parts {
+            let mut rest = &part[..];
+            while !rest.is_empty() {
+                let (now, later) = rest.split_at(rest.len().min(BUFFER_BYTES - held));
+                buffer[held..held + now.len()].copy_from_slice(now);
+                held += now.len();
+                rest = later;
+                if held == BUFFER_BYTES {
+                    open.file.write_all_at(buffer, at)?;
+                    at += held as u64;
+                    held = 0;
+                    open.last
+                        .copy_from_slice(&buffer[BUFFER_BYTES - PAGE_BYTES..]);
+                }
+            }
+        }
+        if held > 0 {
+            open.file.write_all_at(&buffer[..held], at)?;
+            open.last.copy_from_slice(&buffer[held - PAGE_BYTES..held]);
+        }
+        open.end = at + held as u64;
+        if self.files.len() >= FILES {
+            self.files.remove(0);
+        }
+        self.files.push(open);
+        Ok(())
+    }
+
+    /// The file, opened now if it is not open yet.
+    fn take(&mut self, name: &FileName) -> io::Result<Open> {
+        if let Some(at) = self.files.iter().position(|open| open.name == *name) {
+            return Ok(self.files.remove(at));
+        }
+        let mut options = OpenOptions::new();
+        options.write(true).custom_flags(direct_flag());
+        Ok(Open {
+            name: name.clone(),
+            file: options.open(self.path.join(&**name))?,
+            end: 0,
+            last: vec![0; PAGE_BYTES],
+        })
+    }
+}
+
+/// Whether an error says that the file system does not write past the cache.
+pub(super) fn is_refusal(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
+    )
+}
+
+/// What makes the system open a file to be written past the cache.
+pub(super) fn direct_flag() -> i32 {
+    rustix::fs::OFlags::DIRECT.bits().cast_signed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A part of `length` bytes, none of them zero, and the zeros that a commit ends with.
+    fn parts(n: usize, at: u64, length: usize) -> Vec<Bytes> {
+        let body = vec![n as u8 | 1; length];
+        let end = at + length as u64;
+        let behind = end.next_multiple_of(PAGE_BYTES as u64) - end;
+        let (one, two) = body.split_at(length / 3);
+        vec![
+            Bytes::copy_from_slice(one),
+            Bytes::copy_from_slice(two),
+            Bytes::from(vec![0; behind as usize]),
+        ]
+    }
+
+    #[test]
+    fn writes_that_follow_one_another_inside_pages_are_all_there() {
+        let temp = tempfile::tempdir().unwrap();
+        let name: FileName = "seg".into();
+        let path = temp.path().join("seg");
+        fs::write(&path, vec![0; 3 << 20]).unwrap();
+        let mut direct = Direct::new(temp.path(), true);
+        let (mut at, mut expected) = (0, Vec::new());
+        let lengths = [1, 64, 4031, 4096, 5000, 1, 1_100_000, 524_288, 3, 200_000];
+        for (n, length) in lengths.into_iter().enumerate() {
+            let parts = parts(n, at, length);
+            let end = at + parts.iter().map(|part| part.len() as u64).sum::<u64>();
+            assert!(direct.can(&name, at, end), "write {n}");
+            if !direct.write(&name, at, &parts).unwrap() {
+                // Not every file system has it; there is nothing to be seen then.
+                return;
+            }
+            expected.resize(at as usize, 0);
+            parts
+                .iter()
+                .for_each(|part| expected.extend_from_slice(part));
+            at += length as u64;
+            let found = fs::read(&path).unwrap();
+            assert!(found[..expected.len()] == expected[..], "write {n}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_whole_pages_behind_what_is_known_is_left_to_the_cache() {
+        let temp = tempfile::tempdir().unwrap();
+        let name: FileName = "seg".into();
+        fs::write(temp.path().join("seg"), vec![7; 20_000]).unwrap();
+        let mut direct = Direct::new(temp.path(), true);
+        assert!(!direct.can(&name, 0, 100));
+        assert!(!direct.can(&name, 100, 4096));
+        assert!(!direct.can(&name, 4096, 4096));
+        assert!(direct.can(&name, 4096, 8192));
+        if direct.write(&name, 0, &parts(1, 0, 5000)).unwrap() {
+            assert!(direct.can(&name, 5000, 12_288));
+            assert!(!direct.can(&name, 3000, 12_288));
+            assert!(!direct.can(&name, 8193, 12_288));
+            direct.forget(&name);
+            assert!(!direct.can(&name, 5000, 12_288));
+        }
+    }
+}

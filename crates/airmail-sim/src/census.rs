@@ -1,0 +1,199 @@
+//! What happened in runs, by kind, counted: a kind that never happens is a hole in the simulation,
+//! whatever the invariants say.
+
+use airmail_broker::Stats;
+use std::fmt;
+
+macro_rules! kinds {
+    ($(#[$stage:ident] $name:ident = $text:literal,)*) => {
+        /// Something that a run may meet.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[allow(missing_docs, reason = "each has its text")]
+        pub enum Kind { $($name,)* }
+
+        impl Kind {
+            /// Every one of them.
+            pub const ALL: &[Kind] = &[$(Kind::$name,)*];
+
+            /// In words.
+            #[must_use]
+            pub const fn text(self) -> &'static str {
+                match self { $(Kind::$name => $text,)* }
+            }
+
+            /// Where it can happen.
+            #[must_use]
+            pub const fn place(self) -> Place {
+                match self { $(Kind::$name => Place::$stage,)* }
+            }
+        }
+    };
+}
+
+/// Which stages can meet a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Both.
+    Both,
+    /// [`crate::Stage::Storage`] alone.
+    Storage,
+    /// [`crate::Stage::World`] alone.
+    World,
+}
+
+kinds! {
+    #[Both] Started = "process started",
+    #[Both] Killed = "process killed",
+    #[Both] PowerCut = "power cut",
+    #[Both] StoppedClean = "stopped in good order",
+    #[Both] StoppedDirty = "stopped without getting to the end",
+    #[Both] WriteFailed = "write failed",
+    #[Both] SyncFailed = "sync failed",
+    #[Both] ReadFailed = "read failed",
+    #[Both] Stalled = "operation stalled",
+    #[Both] DiskFull = "write refused: disk full",
+    #[Both] DiskFilled = "disk filled up",
+    #[Both] DiskAiling = "disk failed every sync for a while",
+    #[Both] DiskSlow = "disk slow for a while",
+    #[Both] WriteTorn = "unsynced write torn by a power cut",
+    #[Both] WriteLost = "unsynced write lost by a power cut",
+    #[Both] FileBack = "removed file brought back by a power cut",
+    #[Both] PayloadDamaged = "bit flipped in a payload",
+    #[Both] BatchFlipped = "bit flipped in a batch or its envelope",
+    #[Both] CommandFlipped = "bit flipped in a segment of commands",
+    #[Both] SegmentFlipped = "bit flipped in a segment, not in a record",
+    #[Both] IndexFlipped = "bit flipped in an index",
+    #[Both] CheckpointFlipped = "bit flipped in a checkpoint",
+    #[Both] EndsFlipped = "bit flipped in the durable ends",
+    #[Both] IndexCut = "index truncated",
+    #[Both] CheckpointCut = "checkpoint truncated",
+    #[Both] SegmentCut = "segment truncated",
+    #[Both] ClockBack = "wall clock set back",
+    #[Both] ClockLeap = "clock leapt ahead",
+    #[Storage] GapUnused = "gap told: unused",
+    #[Both] GapRetention = "gap told: retention",
+    #[Both] GapLoss = "gap told: loss",
+    #[Storage] BatchSplit = "batch given in pieces around damage",
+    #[Storage] Duplicate = "retry answered with the first one's result",
+    #[Both] RefusedFull = "append refused: full",
+    #[Both] RefusedBusy = "append refused: busy",
+    #[Storage] RefusedIo = "append refused: I/O",
+    #[Storage] RefusedUnknown = "append refused: outcome unknown",
+    #[Storage] RefusedOrder = "append refused: out of order",
+    #[Storage] RefusedStranger = "append refused: unknown producer",
+    #[Storage] RefusedFenced = "append refused: fenced",
+    #[Storage] RefusedSealed = "append refused: sealed",
+    #[Storage] RefusedStale = "append refused: stale map",
+    #[Storage] Trimmed = "log trimmed",
+    #[Storage] Sealed = "log sealed",
+    #[Storage] SealTold = "reader told of a seal",
+    #[Storage] Deleted = "log deleted",
+    #[Storage] Recreated = "log created again under its id",
+    #[Storage] Respecified = "log opened with another durability or retention",
+    #[Storage] Reborn = "volatile log began a new life",
+    #[Storage] TimeFound = "time looked up",
+    #[Storage] TopicRead = "topic read by index",
+    #[World] PublisherRestarted = "publisher restarted with a new id",
+    #[World] PublisherFencing = "publisher restarted with a higher epoch of its id",
+    #[World] PublisherFenced = "old publisher fenced",
+    #[World] StreamCut = "stream cut",
+    #[World] SubscribedLatest = "subscribed from latest",
+    #[World] SubscribedEarliest = "subscribed from earliest",
+    #[World] SubscribedNumber = "subscribed from a number",
+    #[World] SubscribedTime = "subscribed from a time",
+    #[World] SubscribedPosition = "subscribed from a saved position",
+    #[World] HistoryNow = "history until now",
+    #[World] HistoryTime = "history until a time",
+    #[World] HistoryNumber = "history until a number",
+    #[World] HistoryDone = "history complete",
+    #[World] Unsubscribed = "unsubscribed",
+    #[World] Stuck = "subscriber stopped reading",
+    #[World] Detached = "live subscription detached for want of credit",
+    #[World] Rejoined = "late subscription went live",
+    #[World] Caravan = "caravan started",
+    #[World] Slice = "slice delivered",
+    #[World] Mark = "mark sent",
+    #[World] NamespaceCreated = "namespace created",
+    #[World] NamespaceUpdated = "namespace updated while in use",
+    #[World] NamespaceRefused = "stale namespace update refused",
+    #[World] NamespaceDeleted = "namespace's deletion asked for",
+    #[World] TopicsListed = "topics listed",
+    #[World] MessageTimedOut = "message given up after its delivery timeout",
+    #[World] NamespaceGone = "message refused: namespace deleted",
+    #[World] OutcomeUnknown = "message's outcome unknown",
+    #[World] MemoryFull = "publisher's memory full",
+    #[World] DuplicateAcked = "retry answered with the first one's result (node)",
+    #[World] ManyPublishers = "20 publishers or more",
+    #[World] ManyClients = "50 subscribers or more",
+    #[World] ManyTopics = "500 topics or more",
+    #[World] ManySpaces = "5 namespaces or more",
+}
+
+/// How often each kind has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Census {
+    counts: Vec<u64>,
+}
+
+impl Default for Census {
+    fn default() -> Census {
+        Census {
+            counts: vec![0; Kind::ALL.len()],
+        }
+    }
+}
+
+impl Census {
+    /// It has happened once more.
+    pub fn count(&mut self, kind: Kind) {
+        self.add(kind, 1);
+    }
+
+    /// It has happened so often.
+    pub fn add(&mut self, kind: Kind, times: u64) {
+        if let Some(count) = self.counts.get_mut(kind as usize) {
+            *count += times;
+        }
+    }
+
+    /// How often it has happened.
+    #[must_use]
+    pub fn get(&self, kind: Kind) -> u64 {
+        self.counts.get(kind as usize).copied().unwrap_or(0)
+    }
+
+    /// Takes over what another has counted.
+    pub fn merge(&mut self, other: &Census) {
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            *count += more;
+        }
+    }
+
+    /// Takes over what a shard has counted in its life.
+    pub fn take_shard(&mut self, stats: &Stats) {
+        self.add(Kind::Detached, stats.detached);
+        self.add(Kind::Rejoined, stats.rejoined);
+        self.add(Kind::Caravan, stats.caravans_started);
+        self.add(Kind::Slice, stats.slices);
+        self.add(Kind::Mark, stats.marks);
+        self.add(Kind::DuplicateAcked, stats.duplicates);
+    }
+
+    /// The kinds of `place`, or of both stages, that never happened.
+    #[must_use]
+    pub fn holes(&self, place: Place) -> Vec<Kind> {
+        let here = |kind: &Kind| kind.place() == place || kind.place() == Place::Both;
+        let all = Kind::ALL.iter().copied();
+        all.filter(|kind| here(kind) && self.get(*kind) == 0)
+            .collect()
+    }
+}
+
+impl fmt::Display for Census {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for kind in Kind::ALL {
+            writeln!(f, "{:>12}  {}", self.get(*kind), kind.text())?;
+        }
+        Ok(())
+    }
+}

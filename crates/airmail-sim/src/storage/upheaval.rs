@@ -1,0 +1,246 @@
+//! What happens to whole logs and producers: seals, deletions, other settings, new lives; a producer
+//! that begins anew while what it was is still about.
+
+use super::answers::contract;
+use super::{Call, StorageRun, retention};
+use crate::batching::{Part, batch, topic_name};
+use crate::census::Kind;
+use crate::invariants::{Checked, Violation};
+use airmail_log::{Bounds, LogStorage, Refusal, Tag};
+use airmail_model::batch::ProducerStamp;
+use airmail_model::{
+    Durability, Extent, Incarnation, MapEpoch, ProducerEpoch, ProducerId, ProducerSequence,
+    Sequence,
+};
+
+/// The map that a sealed log names.
+pub(super) const SEALED_FOR: MapEpoch = MapEpoch(2);
+
+impl StorageRun {
+    /// Lets what the seed has in store happen to a log or a producer.
+    pub(super) fn upheave(&mut self) {
+        let log = self.chance.index(self.logs.len());
+        let line = self.chance.index(self.lines.len());
+        if self.chance.chance(self.swarm.restarted) {
+            self.restart(line);
+        }
+        if self.chance.chance(1_000) {
+            self.append_stale(line);
+        }
+        if self.logs[log].absent && self.chance.chance(20_000) {
+            self.logs[log].absent = false;
+            self.open_log(log);
+        }
+        if !self.logs[log].opened {
+            return;
+        }
+        if self.chance.chance(self.swarm.sealed) {
+            self.seal(log);
+        } else if self.chance.chance(self.swarm.deleted) {
+            self.delete(log);
+        } else if self.chance.chance(self.swarm.updated) && !self.volatile {
+            self.respecify(log);
+        }
+    }
+
+    fn seal(&mut self, log: usize) {
+        let tag = self.tag(Call::Seal(log));
+        let state = &mut self.logs[log];
+        state.seal.get_or_insert(tag);
+        self.census.count(Kind::Sealed);
+        let id = state.log;
+        self.trace.note(format_args!("seal {id}"));
+        if let Some(storage) = &mut self.storage {
+            storage.seal(tag, id, SEALED_FOR);
+        }
+    }
+
+    /// After a seal was answered, nothing that was asked for later is stored.
+    pub(super) fn check_seal(&self, line: usize, tag: Tag, duplicate: bool) -> Checked {
+        let state = &self.logs[self.lines[line].log];
+        let later = state.seal.is_some_and(|seal| tag > seal);
+        if duplicate || !state.sealed || !later {
+            return Ok(());
+        }
+        let detail = format!("{} is sealed, and stored append {}", state.log, tag.0);
+        Err(Violation::new("G1 a seal holds", detail))
+    }
+
+    fn delete(&mut self, log: usize) {
+        let id = self.logs[log].log;
+        self.trace.note(format_args!("delete {id}"));
+        self.census.count(Kind::Deleted);
+        let about = |run: &StorageRun, call: &Call| run.log_of(call) == log;
+        let calls = self.calls.iter().filter(|(_, call)| about(self, call));
+        let tags: Vec<Tag> = calls.map(|(tag, _)| *tag).collect();
+        for tag in tags {
+            self.calls.remove(&tag);
+            self.orphans.insert(tag);
+        }
+        for reader in self.readers.values_mut().filter(|reader| reader.log == log) {
+            (reader.stopping, reader.orphan) = (true, true);
+        }
+        let tag = self.tag(Call::Delete(log));
+        self.forget(log);
+        let state = &mut self.logs[log];
+        (state.opened, state.may_be_new) = (false, true);
+        if let Some(storage) = &mut self.storage {
+            storage.delete(tag, id);
+        }
+    }
+
+    /// The deletion is durable: that life is over, and another may begin.
+    pub(super) fn deleted(&mut self, log: usize) {
+        let state = &mut self.logs[log];
+        state.dead.insert(state.incarnation);
+        state.absent = true;
+    }
+
+    fn log_of(&self, call: &Call) -> usize {
+        match *call {
+            Call::Append { line } | Call::Doomed { line } => self.lines[line].log,
+            Call::Open(log)
+            | Call::Bounds(log)
+            | Call::FindTime { log, .. }
+            | Call::Topics { log }
+            | Call::Trim(log)
+            | Call::Seal(log)
+            | Call::Delete(log) => log,
+        }
+    }
+
+    /// Nothing is expected of what a log has held.
+    pub(super) fn forget(&mut self, log: usize) {
+        let state = &mut self.logs[log];
+        state.told = Sequence(1);
+        self.ledger.forget(state.log);
+        for line in self.lines.iter_mut().filter(|line| line.log == log) {
+            // What it had sent is not sent again: should the deletion not last, it may be stored.
+            line.restart();
+        }
+        self.waiting.retain(|reader| reader.log != log);
+    }
+
+    /// A log has been opened: in the life that it had, or in a new one.
+    pub(super) fn begin_life(&mut self, log: usize, bounds: Bounds) -> Checked {
+        let state = &mut self.logs[log];
+        let life = bounds.incarnation;
+        if state.dead.contains(&life) {
+            return contract(&format!("{} has come back to life {life}", state.log));
+        }
+        if state.incarnation == life {
+            return Ok(());
+        }
+        if state.incarnation != Incarnation(0) {
+            if !state.may_be_new {
+                return contract(&format!("{} has another life: {bounds:?}", state.log));
+            }
+            // One below `fsync` may have been made by the process before, and goes on higher.
+            if bounds.next != Sequence::FIRST && !state.weak {
+                return contract(&format!("{} begins a life with {bounds:?}", state.log));
+            }
+            self.census.count(if self.volatile {
+                Kind::Reborn
+            } else {
+                Kind::Recreated
+            });
+            state.dead.insert(state.incarnation);
+        }
+        state.incarnation = life;
+        state.may_be_new = self.volatile;
+        (state.seal, state.sealed, state.trimmed) = (None, false, Sequence(0));
+        Ok(())
+    }
+
+    /// A log is opened with other settings, as it stands.
+    fn respecify(&mut self, log: usize) {
+        let durability = match self.chance.below(3) {
+            0 => Durability::Memory,
+            1 => Durability::Os,
+            _ => Durability::Fsync,
+        };
+        let retention = retention(&mut self.chance);
+        let state = &mut self.logs[log];
+        state.changed |= state.spec.retention != retention;
+        state.spec.retention = retention;
+        state.spec.durability = durability;
+        state.weak |= durability < Durability::Fsync;
+        self.ledger.respecify(state.log, durability);
+        self.census.count(Kind::Respecified);
+        self.trace
+            .note(format_args!("{} is now {:?}", state.log, state.spec));
+        self.open_log(log);
+    }
+
+    /// A producer begins anew, under a higher epoch.
+    fn restart(&mut self, line: usize) {
+        for tag in self.lines[line].restart() {
+            self.calls.remove(&tag);
+            self.orphans.insert(tag);
+        }
+    }
+
+    /// Once the new epoch is known to the log, a batch of the old one comes.
+    pub(super) fn haunt(&mut self, line: usize) {
+        if let Some(stamp) = self.lines[line].ghost() {
+            self.append_doomed(line, stamp, MapEpoch(1));
+        }
+    }
+
+    /// A batch made with another map than the log's.
+    fn append_stale(&mut self, line: usize) {
+        if !self.logs[self.lines[line].log].opened {
+            return;
+        }
+        let stamp = ProducerStamp {
+            id: ProducerId(9_999),
+            epoch: ProducerEpoch(1),
+            sequence: ProducerSequence(0),
+        };
+        self.append_doomed(line, stamp, MapEpoch(7));
+    }
+
+    fn append_doomed(&mut self, line: usize, stamp: ProducerStamp, map: MapEpoch) {
+        let state = &self.logs[self.lines[line].log];
+        let (id, topic) = (state.log, topic_name(0));
+        let hash = topic.hash(id.namespace);
+        let message = self.ledger.create(9_999, id, hash, state.spec.durability);
+        self.ledger.refuse(message);
+        let part = Part {
+            id: message,
+            topic,
+            filler: 0,
+        };
+        let (batch, _) = batch(id, stamp, &[part]);
+        let tag = self.tag(Call::Doomed { line });
+        if let Some(storage) = &mut self.storage {
+            storage.append(tag, id, map, batch);
+        }
+    }
+
+    /// What was to be refused was stored.
+    pub(super) fn doomed_stored(&self, line: usize, extent: Extent) -> Checked {
+        let log = self.logs[self.lines[line].log].log;
+        let detail = format!(
+            "{log} took a stale batch as {} to {}",
+            extent.first, extent.last
+        );
+        Err(Violation::new("G3 what is stale is refused", detail))
+    }
+
+    /// Takes note of why something was refused.
+    pub(super) fn count_refusal(&mut self, why: &Refusal) {
+        self.census.count(match why {
+            Refusal::Full { .. } => Kind::RefusedFull,
+            Refusal::Busy { .. } => Kind::RefusedBusy,
+            Refusal::Io(_) => Kind::RefusedIo,
+            Refusal::OutcomeUnknown => Kind::RefusedUnknown,
+            Refusal::OutOfOrder { .. } => Kind::RefusedOrder,
+            Refusal::UnknownProducer => Kind::RefusedStranger,
+            Refusal::Fenced => Kind::RefusedFenced,
+            Refusal::Sealed { .. } => Kind::RefusedSealed,
+            Refusal::StaleMap { .. } => Kind::RefusedStale,
+            _ => return,
+        });
+    }
+}

@@ -1,0 +1,37 @@
+//! Whatever can happen does happen within some seeds: a kind of event that is never met is a hole in
+//! the simulation.
+
+use airmail_sim::census::Place;
+use airmail_sim::{Census, Run, Stage};
+
+fn holes(stage: Stage, place: Place, seeds: u64) -> Vec<&'static str> {
+    let mut census = Census::default();
+    for seed in 0..seeds {
+        let run = Run {
+            stage,
+            seed,
+            steps: 1_500,
+            plant: None,
+            show: false,
+        };
+        match run.go() {
+            Ok(report) => census.merge(&report.census),
+            Err(violation) => panic!("{violation}\nreplay: {}", run.command()),
+        }
+        if census.holes(place).is_empty() {
+            break;
+        }
+    }
+    let holes = census.holes(place).into_iter();
+    holes.map(airmail_sim::census::Kind::text).collect()
+}
+
+#[test]
+fn everything_that_can_happen_to_a_log_happens() {
+    assert_eq!(holes(Stage::Storage, Place::Storage, 1_000), [""; 0]);
+}
+
+#[test]
+fn everything_that_can_happen_to_a_node_happens() {
+    assert_eq!(holes(Stage::World, Place::World, 1_000), [""; 0]);
+}

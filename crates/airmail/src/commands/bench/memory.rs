@@ -1,0 +1,132 @@
+//! What a node's memory grows by: for each topic that is published to, each subscription, each
+//! producer, each connection, each stream on one.
+//!
+//! Always the memory that the process holds (`VmRSS`), before and after, when it has come to rest.
+//! Several things at once would hide one another, so each is added alone, and stays.
+
+mod clients;
+mod topics;
+
+pub(super) use clients::{ClientsArgs, clients};
+pub(super) use topics::{TopicsArgs, topics};
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use airmail_bench::process::Usage;
+use anyhow::Context as _;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde::Serialize;
+
+use super::own_node::OwnNode;
+
+/// Time for a node to come to rest.
+const REST: Duration = Duration::from_secs(1);
+
+/// The node whose memory is looked at.
+#[derive(clap::Args, Debug)]
+pub struct NodeArgs {
+    /// The node, as airmail://HOST:PORT, with --pid; without one, a node is started for the run
+    #[arg(long, value_name = "URL", requires = "pid")]
+    pub target: Option<String>,
+    /// The target's process
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
+    /// Where the data of a node that is started for the run is meanwhile [default: /var/tmp]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// A further option of a node that is started for the run, as --node=--log=memory:
+    #[arg(long = "node", value_name = "OPTION", allow_hyphen_values = true)]
+    pub node_options: Vec<String>,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A node, and where to look.
+struct Watched {
+    url: String,
+    pid: u32,
+    _own: Option<OwnNode>,
+}
+
+impl NodeArgs {
+    fn watch(&self) -> anyhow::Result<Watched> {
+        if let (Some(url), Some(pid)) = (&self.target, self.pid) {
+            return Ok(Watched {
+                url: url.clone(),
+                pid,
+                _own: None,
+            });
+        }
+        let node = OwnNode::start(self.data.as_deref(), &self.node_options);
+        let node = node.context("cannot start a node to measure")?;
+        Ok(Watched {
+            url: node.url(),
+            pid: node.pid(),
+            _own: Some(node),
+        })
+    }
+}
+
+/// What so many of something took.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Growth {
+    /// How many.
+    count: u64,
+    /// Memory of the node before.
+    before_bytes: u64,
+    /// What it grew by.
+    grown_bytes: i64,
+    /// For each.
+    bytes_each: f64,
+}
+
+impl Watched {
+    async fn rss_bytes(&self) -> u64 {
+        tokio::time::sleep(REST).await;
+        Usage::of(self.pid).rss_bytes
+    }
+
+    /// What the node has grown by since it had `before_bytes`.
+    async fn growth(&self, count: u64, before_bytes: u64) -> Growth {
+        let grown_bytes = self.rss_bytes().await.cast_signed() - before_bytes.cast_signed();
+        Growth {
+            count,
+            before_bytes,
+            grown_bytes,
+            bytes_each: grown_bytes as f64 / count.max(1) as f64,
+        }
+    }
+}
+
+/// As many files and sockets as the system lets this process and those it starts have.
+fn raise_open_files() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let all = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    // Refused, there are as many as there were; who needs more meets the system's own error.
+    let _ = setrlimit(Resource::Nofile, all);
+}
+
+/// Prints growths by name.
+#[expect(clippy::print_stdout, reason = "a command's result")]
+fn print(json: bool, growths: &[(&'static str, Growth)]) -> anyhow::Result<()> {
+    if json {
+        let named: serde_json::Map<String, serde_json::Value> = growths
+            .iter()
+            .map(|(name, growth)| Ok(((*name).to_owned(), serde_json::to_value(growth)?)))
+            .collect::<Result<_, serde_json::Error>>()?;
+        println!("{}", serde_json::Value::Object(named));
+        return Ok(());
+    }
+    println!("node's memory      number        KiB before         grown by      bytes each");
+    for (name, growth) in growths {
+        let (count, each) = (growth.count, growth.bytes_each);
+        let (before, grown) = (growth.before_bytes / 1024, growth.grown_bytes / 1024);
+        println!("{name:<14} {count:>10} {before:>17} {grown:>16} {each:>15.1}");
+    }
+    Ok(())
+}

@@ -1,0 +1,148 @@
+//! A stream's answers as the body of a response.
+//!
+//! Small answers that are there together go out together. A batch of some size goes out as the
+//! memory that it lies in: only the few bytes before it are a subscriber's own. Nothing is held for
+//! a stream that has nothing to say.
+
+use airmail_proto::framing::PREFIX_BYTES;
+use bytes::{BufMut as _, Bytes, BytesMut};
+use http_body::{Body as HttpBody, Frame};
+use prost::Message;
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tonic::Status;
+use tonic::body::Body;
+use tonic::codegen::http::header::CONTENT_TYPE;
+use tonic::codegen::http::{HeaderMap, HeaderValue, Response};
+
+/// Smaller parts are copied together: the connection writes each shared part by a call of its own,
+/// which costs more than such a copy.
+const SHARED_BYTES_MIN: usize = 16 << 10;
+/// Copied bytes that go out together.
+const TOGETHER_BYTES: usize = 64 << 10;
+
+/// Where a stream's answers come from.
+pub(crate) trait Answers: Send + Unpin + 'static {
+    /// Puts what there is next into `out`, or breaks with how the stream ends.
+    fn poll_put(&mut self, cx: &mut Context<'_>, out: &mut Frames) -> Poll<ControlFlow<Status>>;
+}
+
+/// Messages on their way to the connection.
+#[derive(Debug, Default)]
+pub(crate) struct Frames {
+    ready: VecDeque<Bytes>,
+    together: BytesMut,
+}
+
+impl Frames {
+    /// Adds a message.
+    pub(crate) fn message(&mut self, message: &impl Message) {
+        self.begin(message.encoded_len(), |out| message.encode_raw(out));
+    }
+
+    /// Adds the beginning of a message of `length` bytes; the rest of it must be shared next.
+    pub(crate) fn begin(&mut self, length: usize, head: impl FnOnce(&mut BytesMut)) {
+        let told = u32::try_from(length).unwrap_or(u32::MAX);
+        self.together
+            .reserve(PREFIX_BYTES + length.min(SHARED_BYTES_MIN));
+        self.together.put_u8(0);
+        self.together.put_u32(told);
+        head(&mut self.together);
+    }
+
+    /// Adds bytes of the message begun last.
+    pub(crate) fn share(&mut self, part: &Bytes) {
+        if part.len() < SHARED_BYTES_MIN {
+            self.together.extend_from_slice(part);
+        } else {
+            self.flush();
+            self.ready.push_back(part.clone());
+        }
+    }
+
+    fn flush(&mut self) {
+        if !self.together.is_empty() {
+            self.ready
+                .push_back(std::mem::take(&mut self.together).freeze());
+        }
+    }
+}
+
+/// See the module's documentation.
+struct Replies<A> {
+    answers: A,
+    out: Frames,
+    /// How the stream ends, when all that is in `out` is sent.
+    end: Option<Status>,
+    ended: bool,
+}
+
+/// The response that carries these answers.
+pub(crate) fn response(answers: impl Answers) -> Response<Body> {
+    let replies = Replies {
+        answers,
+        out: Frames::default(),
+        end: None,
+        ended: false,
+    };
+    let mut response = Response::new(Body::new(replies));
+    let grpc = HeaderValue::from_static("application/grpc");
+    response.headers_mut().insert(CONTENT_TYPE, grpc);
+    response
+}
+
+impl<A: Answers> HttpBody for Replies<A> {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let this = &mut *self;
+        loop {
+            if let Some(bytes) = this.out.ready.pop_front() {
+                return Poll::Ready(Some(Ok(Frame::data(bytes))));
+            }
+            if this.ended {
+                return Poll::Ready(None);
+            }
+            if let Some(status) = this.end.take() {
+                this.ended = true;
+                return Poll::Ready(Some(Ok(Frame::trailers(trailers(&status)))));
+            }
+            match this.answers.poll_put(cx, &mut this.out) {
+                Poll::Ready(ControlFlow::Continue(())) => {
+                    if this.out.together.len() >= TOGETHER_BYTES || !this.out.ready.is_empty() {
+                        this.out.flush();
+                    }
+                }
+                Poll::Ready(ControlFlow::Break(status)) => {
+                    this.out.flush();
+                    this.end = Some(status);
+                }
+                Poll::Pending if this.out.together.is_empty() => return Poll::Pending,
+                Poll::Pending => this.out.flush(),
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ended && self.out.ready.is_empty()
+    }
+}
+
+fn trailers(status: &Status) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    if let Err(status) = status.add_header(&mut headers) {
+        headers.clear();
+        // That one has no details, which alone can be no header.
+        let _ = status.add_header(&mut headers);
+    }
+    headers
+}
+
+#[cfg(test)]
+mod tests;

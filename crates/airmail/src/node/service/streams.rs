@@ -1,0 +1,103 @@
+//! Finds the two calls that stream batches; every other goes on to tonic's routes.
+
+use super::{Services, publish, subscribe};
+use crate::node::grpc::replies::response;
+use crate::node::grpc::requests::Requests;
+use bytes::Bytes;
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tonic::Status;
+use tonic::body::Body;
+use tonic::codegen::http::{Request, Response};
+use tonic::codegen::{Body as HttpBody, Service, StdError};
+
+const PUBLISH: &str = "/airmail.v1.Airmail/Publish";
+const SUBSCRIBE: &str = "/airmail.v1.Airmail/Subscribe";
+
+/// See the module's documentation.
+#[derive(Clone)]
+pub(crate) struct Streams<S> {
+    services: Services,
+    others: S,
+}
+
+impl<S> Streams<S> {
+    pub(crate) fn new(services: Services, others: S) -> Streams<S> {
+        Streams { services, others }
+    }
+}
+
+type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+impl<S, B> Service<Request<B>> for Streams<S>
+where
+    S: Service<Request<B>, Response = Response<Body>, Error = Infallible, Future = Answer>,
+    B: HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<StdError>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.others.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Answer {
+        let services = self.services.clone();
+        match request.uri().path() {
+            PUBLISH => Box::pin(async move {
+                let answer = begin_publish(&services, request).await;
+                Ok(answer.unwrap_or_else(Status::into_http))
+            }),
+            SUBSCRIBE => Box::pin(async move {
+                let answer = begin_subscribe(&services, request).await;
+                Ok(answer.unwrap_or_else(Status::into_http))
+            }),
+            _ => self.others.call(request),
+        }
+    }
+}
+
+async fn begin_publish<B>(
+    services: &Services,
+    request: Request<B>,
+) -> Result<Response<Body>, Status>
+where
+    B: HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<StdError>,
+{
+    let call = services.call("Publish");
+    let requests = requests(services, request)?;
+    let acks = publish::stream(services, &call, requests).await;
+    acks.map(response).map_err(|error| call.status(&error))
+}
+
+async fn begin_subscribe<B>(
+    services: &Services,
+    request: Request<B>,
+) -> Result<Response<Body>, Status>
+where
+    B: HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<StdError>,
+{
+    let call = services.call("Subscribe");
+    let requests = requests(services, request)?;
+    let deliveries = subscribe::stream(services, &call, requests).await;
+    deliveries
+        .map(response)
+        .map_err(|error| call.status(&error))
+}
+
+fn requests<M, B>(services: &Services, request: Request<B>) -> Result<Requests<M>, Status>
+where
+    M: prost::Message + Default,
+    B: HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<StdError>,
+{
+    let (head, body) = request.into_parts();
+    let limit = services.link.limits().frame_bytes as usize;
+    Requests::new(&head.headers, Body::new(body), limit)
+}

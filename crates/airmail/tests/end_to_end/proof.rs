@@ -1,0 +1,110 @@
+//! The proof: harnesses that hurt the real binary, each by one command with a count and a seed.
+//!
+//! `cargo xtask prove kill --rounds 200 --seed 7` runs one of these tests in a release build, as
+//! `AIRMAIL_PROVE_*` says. Without these variables a test is the sample that continuous integration
+//! runs: the same code, a few rounds.
+//!
+//! - `kill`: `kill -9` under load, at random moments, with publishers and subscribers left running.
+//! - `flip`: one bit flipped, or one file cut short, anywhere in a data directory.
+//! - `full`: a disk that fills up under load, and has room again.
+//! - `sync`: an fdatasync that fails under a running node.
+//!
+//! A seed gives the same choices again, not the same schedule: processes and threads are real. So a
+//! failure keeps the data directory too, and says where.
+
+mod damage;
+mod flip;
+mod full;
+mod kill;
+mod load;
+mod original;
+mod reading;
+mod stamp;
+mod sync;
+mod victim;
+
+use std::ops::Range;
+use std::path::Path;
+use std::thread;
+
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
+use crate::scale;
+
+/// What a run is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    name: &'static str,
+    seed: u64,
+    first: u64,
+    rounds: u64,
+}
+
+impl Plan {
+    /// As the environment says; otherwise `rounds` of them.
+    pub(crate) fn new(name: &'static str, rounds: u64) -> Plan {
+        Plan {
+            name,
+            seed: scale::prove("SEED").unwrap_or(1),
+            first: scale::prove("FIRST").unwrap_or(0),
+            rounds: scale::prove("ROUNDS").unwrap_or(rounds),
+        }
+    }
+
+    /// The numbers of the rounds.
+    pub(crate) fn rounds(&self) -> Range<u64> {
+        self.first..self.first + self.rounds
+    }
+
+    /// The choices of one round: the same whichever rounds went before.
+    pub(crate) fn choices(&self, round: u64) -> SmallRng {
+        SmallRng::seed_from_u64(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ round)
+    }
+
+    /// Shows how far it is, where somebody is watching.
+    pub(crate) fn tell(&self, round: u64, what: &str) {
+        if scale::prove("ROUNDS").is_some() {
+            let (name, last) = (self.name, self.rounds().end);
+            scale::say(&format!("prove {name}: round {round} of {last}: {what}\n"));
+        }
+    }
+
+    /// What to print and to keep if this round fails.
+    pub(crate) fn watch<'a>(&self, round: u64, directory: &'a Path) -> Watch<'a> {
+        Watch {
+            plan: *self,
+            round,
+            directory,
+        }
+    }
+}
+
+/// Says how to run a round again, if it fails, and keeps what it was run on.
+#[derive(Debug)]
+pub(crate) struct Watch<'a> {
+    plan: Plan,
+    round: u64,
+    directory: &'a Path,
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            return;
+        }
+        let Plan { name, seed, .. } = self.plan;
+        let round = self.round;
+        let kept = std::env::temp_dir().join(format!("airmail-failed-{name}-{seed}-{round}"));
+        let kept = match std::fs::rename(self.directory, &kept) {
+            Ok(()) => kept,
+            Err(_) => self.directory.to_owned(),
+        };
+        scale::say(&format!(
+            "prove {name}: FAILED in round {round} of seed {seed}\n\
+             again: cargo xtask prove {name} --seed {seed} --first {round} --rounds 1\n\
+             data:  {}\n",
+            kept.display()
+        ));
+    }
+}

@@ -1,0 +1,331 @@
+//! Publishers and subscribers that run through everything that is done to the node. Each message is
+//! stamped; a subscriber that is given anything but the next one of its publisher and topic says so.
+
+mod following;
+mod publishing;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use airmail_client::{Client, Error, ErrorCode, Position, Start};
+use airmail_model::{Limits, Message, TopicName};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use tokio::runtime::Runtime;
+use tokio::sync::Notify;
+use tokio::task::{JoinHandle, JoinSet};
+
+use super::reading;
+use super::stamp::Stamp;
+use super::victim::Victim;
+use following::{Follower, Following, Seen};
+use publishing::Publishing;
+
+pub(crate) use following::Saved;
+
+/// A topic of the load.
+#[derive(Clone, Debug)]
+pub(crate) struct Topic {
+    pub(crate) namespace: &'static str,
+    pub(crate) name: String,
+    /// Its place in the list.
+    pub(crate) index: u32,
+    /// Its logs reserve numbers ahead, and after an unclean stop go on above them.
+    pub(crate) reserves: bool,
+}
+
+/// What all tasks of a load share.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    /// By (publisher, topic): how many were handed to the SDK.
+    sent: Mutex<BTreeMap<(u32, u32), u64>>,
+    /// Numbers that single messages were acknowledged under.
+    numbered: Mutex<BTreeMap<Stamp, u64>>,
+    /// Messages acknowledged.
+    pub(crate) acknowledged: AtomicU64,
+    /// Messages received, by all subscribers.
+    pub(crate) received: AtomicU64,
+    stop: AtomicBool,
+    wrong: Mutex<Option<String>>,
+    /// Messages of which it was told that it is not known whether they are stored, as (publisher,
+    /// topic, number). `None`: there may be none such.
+    unknown: Option<Mutex<BTreeSet<(u32, u32, u64)>>>,
+}
+
+impl Tally {
+    /// The first thing that went wrong is kept.
+    fn complain(&self, what: String) {
+        self.wrong.lock().unwrap().get_or_insert(what);
+    }
+
+    /// Fails if anything went wrong.
+    #[track_caller]
+    pub(crate) fn check(&self) {
+        let wrong = self.wrong.lock().unwrap().clone();
+        assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
+    }
+
+    /// Takes a failure of these messages; it may only be that their outcome is not known.
+    fn failed(&self, first: Stamp, count: u64, error: Option<&Error>) {
+        match &self.unknown {
+            Some(unknown) if error.is_some_and(|e| e.code() == ErrorCode::OutcomeUnknown) => {
+                let numbers = first.number..first.number + count;
+                let places = numbers.map(|number| (first.publisher, first.topic, number));
+                unknown.lock().unwrap().extend(places);
+            }
+            _ => self.complain(format!("{first:?} and {count} in all: {error:?}")),
+        }
+    }
+
+    /// Whether all of these may be missing.
+    fn are_unknown(&self, publisher: u32, topic: u32, mut numbers: Range<u64>) -> bool {
+        let Some(unknown) = &self.unknown else {
+            return numbers.is_empty();
+        };
+        let unknown = unknown.lock().unwrap();
+        numbers.all(|number| unknown.contains(&(publisher, topic, number)))
+    }
+
+    /// How many messages of each publisher have been handed over for this topic.
+    fn sent_to(&self, topic: u32) -> BTreeMap<u32, u64> {
+        let sent = self.sent.lock().unwrap();
+        let of_topic = sent.iter().filter(|((_, other), _)| *other == topic);
+        of_topic
+            .map(|((publisher, _), count)| (*publisher, *count))
+            .collect()
+    }
+
+    /// The number that this message was acknowledged under, if it was sent singly.
+    fn number_of(&self, stamp: Stamp) -> Option<u64> {
+        self.numbered.lock().unwrap().get(&stamp).copied()
+    }
+}
+
+/// The load: its topics, and the runtime of its tasks.
+#[derive(Debug)]
+pub(crate) struct Load {
+    pub(crate) topics: Vec<Topic>,
+    pub(crate) tally: Arc<Tally>,
+    pub(crate) runtime: Runtime,
+    victim: Victim,
+    publishers: Vec<JoinHandle<()>>,
+    followers: Vec<Follower>,
+}
+
+impl Load {
+    /// A load of the given topics on a node that runs; nothing of it runs yet.
+    pub(crate) fn new(victim: &Victim, topics: Vec<Topic>) -> Load {
+        let tally = Tally {
+            sent: Mutex::default(),
+            numbered: Mutex::default(),
+            acknowledged: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            wrong: Mutex::default(),
+            unknown: None,
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        Load {
+            topics,
+            tally: Arc::new(tally),
+            runtime,
+            victim: victim.clone(),
+            publishers: Vec::new(),
+            followers: Vec::new(),
+        }
+    }
+
+    /// Takes it that the outcome of a message is not known. To be said before anything runs.
+    pub(crate) fn with_unknown_outcomes(mut self) -> Load {
+        if let Some(tally) = Arc::get_mut(&mut self.tally) {
+            tally.unknown = Some(Mutex::default());
+        }
+        self
+    }
+
+    /// A client of the load's.
+    pub(crate) fn connect(&self) -> Client {
+        let connect = self.victim.client().connect();
+        self.runtime.block_on(connect).unwrap()
+    }
+
+    /// Starts a publisher to all topics, each of about `rate` messages a second.
+    pub(crate) fn publish(&mut self, seed: u64, rate: u64) {
+        let work = Publishing {
+            id: self.publishers.len() as u32,
+            client: self.connect(),
+            topics: self.topics.clone(),
+            tally: Arc::clone(&self.tally),
+            random: SmallRng::seed_from_u64(seed),
+            rate,
+            receipts: JoinSet::new(),
+        };
+        self.publishers.push(self.runtime.spawn(work.run()));
+    }
+
+    /// Starts a subscriber of a topic, from its first message or from its end.
+    pub(crate) fn follow(&mut self, topic: &Topic, from_the_end: bool) {
+        let start = if from_the_end {
+            Start::Latest
+        } else {
+            Start::Earliest
+        };
+        let seen = Seen {
+            from_the_end,
+            may_skip: self.tally.unknown.is_some(),
+            ..Seen::default()
+        };
+        self.follow_from(topic, start, seen);
+    }
+
+    /// Starts a subscriber where another one was stopped.
+    pub(crate) fn resume(&mut self, saved: &Saved) {
+        let text = saved.position.to_string();
+        let position: Position = text.parse().unwrap();
+        self.follow_from(&saved.topic, Start::Position(position), saved.seen.clone());
+    }
+
+    fn follow_from(&mut self, topic: &Topic, start: Start, seen: Seen) {
+        let client = self.connect();
+        let stop = Arc::new(Notify::new());
+        let seen = Arc::new(Mutex::new(seen));
+        let following = Following {
+            client,
+            topic: topic.clone(),
+            start,
+            stop: Arc::clone(&stop),
+            seen: Arc::clone(&seen),
+            tally: Arc::clone(&self.tally),
+        };
+        let task = self.runtime.spawn(following.run());
+        let topic = topic.clone();
+        self.followers.push(Follower {
+            stop,
+            seen,
+            task,
+            topic,
+        });
+    }
+
+    /// How many subscribers run.
+    pub(crate) fn followers(&self) -> usize {
+        self.followers.len()
+    }
+
+    /// Stops a subscriber, and gives where it may go on.
+    pub(crate) fn stop_following(&mut self, which: usize) -> Option<Saved> {
+        let follower = self.followers.remove(which);
+        follower.stop.notify_one();
+        let position = self.runtime.block_on(follower.task).unwrap()?;
+        let seen = follower.seen.lock().unwrap().clone();
+        let topic = follower.topic;
+        Some(Saved {
+            topic,
+            position,
+            seen,
+        })
+    }
+
+    /// Stops the publishers, and waits until all that they sent is acknowledged.
+    pub(crate) fn stop_publishing(&mut self) {
+        self.tally.stop.store(true, Ordering::Relaxed);
+        for publisher in std::mem::take(&mut self.publishers) {
+            self.runtime.block_on(publisher).unwrap();
+        }
+        self.tally.check();
+    }
+
+    /// Waits until every subscriber that began before the end has everything that was sent.
+    pub(crate) fn wait_for_followers(&self) {
+        crate::node::wait_until("every subscriber to have everything", || {
+            self.tally.check();
+            self.followers.iter().all(|follower| {
+                let seen = follower.seen.lock().unwrap();
+                let sent = self.tally.sent_to(follower.topic.index);
+                let has_all = |(publisher, count): (&u32, &u64)| {
+                    let next = seen.next.get(publisher).copied().unwrap_or(0);
+                    self.tally
+                        .are_unknown(*publisher, follower.topic.index, next..*count)
+                };
+                seen.from_the_end || sent.iter().all(has_all)
+            })
+        });
+        for follower in &self.followers {
+            let seen = follower.seen.lock().unwrap();
+            for (publisher, skipped) in &seen.skipped {
+                let topic = follower.topic.index;
+                let unknown = self.tally.are_unknown(*publisher, topic, skipped.clone());
+                assert!(
+                    unknown,
+                    "topic {topic}, publisher {publisher}: {skipped:?} did not come"
+                );
+            }
+        }
+    }
+
+    /// Waits until something more is acknowledged, and received.
+    pub(crate) fn wait_for_progress(&self) {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let tally = &self.tally;
+        let (acknowledged, received) = (count(&tally.acknowledged), count(&tally.received));
+        crate::node::wait_until("something to be acknowledged and received", || {
+            tally.check();
+            count(&tally.acknowledged) > acknowledged && count(&tally.received) > received
+        });
+    }
+
+    /// Every topic's history is what was sent, once each, in the order of each publisher, under the
+    /// numbers that were acknowledged. Gives how many messages that are.
+    pub(crate) fn check_history(&self) -> usize {
+        let client = self.connect();
+        let mut messages = 0;
+        for topic in &self.topics {
+            let read = self.runtime.block_on(reading::history(&client, topic));
+            let sent = self.tally.sent_to(topic.index);
+            let mut next: BTreeMap<u32, u64> = sent.keys().map(|one| (*one, 0)).collect();
+            for (number, stamp) in &read.messages {
+                let expected = next.entry(stamp.publisher).or_insert(u64::MAX);
+                let place = format!("{topic:?} number {number}: {stamp:?}, not {expected}");
+                assert!(stamp.number >= *expected, "{place}");
+                let skipped = *expected..stamp.number;
+                let unknown = self
+                    .tally
+                    .are_unknown(stamp.publisher, topic.index, skipped);
+                assert!(unknown, "{place}");
+                *expected = stamp.number + 1;
+                let acknowledged = self.tally.number_of(*stamp);
+                assert!(
+                    acknowledged.is_none_or(|acknowledged| acknowledged == *number),
+                    "{stamp:?} is number {number}, and was acknowledged as {acknowledged:?}"
+                );
+            }
+            for (publisher, sent) in sent {
+                let rest = next[&publisher]..sent;
+                let unknown = self.tally.are_unknown(publisher, topic.index, rest.clone());
+                assert!(
+                    unknown,
+                    "{topic:?}, publisher {publisher}: {rest:?} are not there"
+                );
+            }
+            assert!(
+                topic.reserves || read.lost.is_empty(),
+                "{topic:?}: {:?}",
+                read.lost
+            );
+            messages += read.messages.len();
+        }
+        messages
+    }
+}
+
+/// The message of a stamp.
+pub(crate) fn message(topic: &Topic, stamp: Stamp) -> Message {
+    let name = TopicName::new(&topic.name, &Limits::DEFAULT).unwrap();
+    Message::new(name, stamp.payload())
+}

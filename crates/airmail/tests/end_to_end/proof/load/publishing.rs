@@ -1,0 +1,137 @@
+//! One publisher of a load: batches and single messages to all topics, with many acks outstanding.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use airmail_client::{Client, Publisher, SummaryReceipt};
+use rand::Rng;
+use rand::rngs::SmallRng;
+use tokio::task::JoinSet;
+
+use super::{Tally, Topic, message};
+use crate::proof::stamp::{STAMP_BYTES, Stamp};
+
+/// Calls of `send_all` that wait for their acks.
+const AHEAD: usize = 48;
+
+/// One publisher.
+pub(super) struct Publishing {
+    pub(super) id: u32,
+    pub(super) client: Client,
+    pub(super) topics: Vec<Topic>,
+    pub(super) tally: Arc<Tally>,
+    pub(super) random: SmallRng,
+    pub(super) rate: u64,
+    /// Those of single messages.
+    pub(super) receipts: JoinSet<()>,
+}
+
+impl Publishing {
+    pub(super) async fn run(mut self) {
+        let mut waiting = VecDeque::new();
+        let publisher = self.client.publisher();
+        while !self.tally.stop.load(Ordering::Relaxed) {
+            let at = self.random.random_range(0..self.topics.len());
+            let topic = self.topics[at].clone();
+            let publisher = publisher.clone().namespace(topic.namespace);
+            let count = self.random.random_range(1..=64_u64);
+            if self.random.random_ratio(1, 8) {
+                self.send_one(&publisher, &topic).await;
+            } else {
+                waiting.push_back(self.send(&publisher, &topic, count).await);
+            }
+            if waiting.len() > AHEAD {
+                self.settle(waiting.pop_front()).await;
+            }
+            let pause = 32_000_000 / self.rate.max(1);
+            tokio::time::sleep(Duration::from_micros(
+                self.random.random_range(0..=2 * pause),
+            ))
+            .await;
+        }
+        while !waiting.is_empty() {
+            self.settle(waiting.pop_front()).await;
+        }
+        while self.receipts.join_next().await.is_some() {}
+        if let Err(error) = self.client.close().await {
+            self.tally
+                .complain(format!("publisher {}: close: {error}", self.id));
+        }
+    }
+
+    fn next(&mut self, topic: &Topic) -> Stamp {
+        let mut sent = self.tally.sent.lock().unwrap();
+        let number = sent.entry((self.id, topic.index)).or_insert(0);
+        *number += 1;
+        let bytes = match self.random.random_range(0..200) {
+            0 => self.random.random_range(4_096..=65_536),
+            1..=20 => self.random.random_range(1_024..=4_096),
+            _ => self.random.random_range(STAMP_BYTES as u32 + 12..=400),
+        };
+        Stamp {
+            publisher: self.id,
+            topic: topic.index,
+            number: *number - 1,
+            bytes,
+        }
+    }
+
+    async fn send(&mut self, publisher: &Publisher, topic: &Topic, count: u64) -> Sent {
+        let stamps: Vec<Stamp> = (0..count).map(|_| self.next(topic)).collect();
+        let messages = stamps.iter().map(|stamp| message(topic, *stamp));
+        let receipt = publisher.send_all(messages.collect()).await.unwrap();
+        let first = stamps[0];
+        Sent {
+            first,
+            count,
+            receipt,
+        }
+    }
+
+    /// Its ack comes when it comes; the publisher goes on.
+    async fn send_one(&mut self, publisher: &Publisher, topic: &Topic) {
+        let stamp = self.next(topic);
+        let receipt = publisher.send(message(topic, stamp)).await.unwrap();
+        let tally = Arc::clone(&self.tally);
+        self.receipts.spawn(async move {
+            match receipt.await {
+                Ok(published) => {
+                    tally.acknowledged.fetch_add(1, Ordering::Relaxed);
+                    let number = published.sequence.0;
+                    tally.numbered.lock().unwrap().insert(stamp, number);
+                }
+                Err(error) => tally.failed(stamp, 1, Some(&error)),
+            }
+        });
+    }
+
+    async fn settle(&self, oldest: Option<Sent>) {
+        let Some(Sent {
+            first,
+            count,
+            receipt,
+        }) = oldest
+        else {
+            return;
+        };
+        match receipt.await {
+            Ok(summary) => {
+                let stored = summary.stored;
+                self.tally.acknowledged.fetch_add(stored, Ordering::Relaxed);
+                if stored != count {
+                    self.tally.failed(first, count, summary.error.as_ref());
+                }
+            }
+            Err(error) => self.tally.failed(first, count, Some(&error)),
+        }
+    }
+}
+
+/// Messages that were handed over together.
+struct Sent {
+    first: Stamp,
+    count: u64,
+    receipt: SummaryReceipt,
+}

@@ -1,0 +1,56 @@
+//! A topic's whole history, read by the SDK and checked to be stamped and in order.
+
+use std::ops::RangeInclusive;
+
+use airmail_client::{Client, GapReason, Item};
+use airmail_model::LogId;
+
+use super::load::Topic;
+use super::stamp::Stamp;
+
+/// What a topic's history gives.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    /// Number and stamp of each message.
+    pub(crate) messages: Vec<(u64, Stamp)>,
+    /// The numbers that it said are lost.
+    pub(crate) lost: Vec<RangeInclusive<u64>>,
+    /// Its log, if it has any message.
+    pub(crate) log: Option<LogId>,
+}
+
+/// Reads all of it.
+pub(crate) async fn history(client: &Client, topic: &Topic) -> History {
+    let mut read = History::default();
+    let request = client.history(&topic.name).namespace(topic.namespace);
+    let mut history = request.open().unwrap();
+    let mut last = 0;
+    loop {
+        let item = history.next().await;
+        let item =
+            item.unwrap_or_else(|error| panic!("history of {topic:?} after {last}: {error}"));
+        let (first, next) = match &item {
+            None => return read,
+            Some(Item::Message(message)) => (message.sequence.0, message.sequence.0),
+            Some(Item::Gap(gap)) => (gap.first.0, gap.last.0),
+        };
+        assert!(first > last, "{topic:?}: {first} after {last}");
+        last = next;
+        match item {
+            Some(Item::Message(message)) => {
+                let stamp = Stamp::read(&message.payload);
+                let stamp = stamp.filter(|stamp| stamp.topic == topic.index);
+                let payload = &message.payload;
+                let stamp = stamp.unwrap_or_else(|| panic!("never published: {first} {payload:?}"));
+                read.log = Some(message.position().logs[0].log);
+                read.messages.push((first, stamp));
+            }
+            Some(Item::Gap(gap)) => match gap.reason {
+                GapReason::Loss => read.lost.push(first..=next),
+                GapReason::Unused => {}
+                other => panic!("{topic:?}: {first} to {next}: {other:?}, and nothing was removed"),
+            },
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The node under proof: the real binary on small segments, so that in a short time it begins many,
+//! writes checkpoints, and opens a directory with both.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use airmail_client::core::BackoffConfig;
+use airmail_client::{Client, ClientBuilder};
+
+use crate::node::{self, Node, airmail};
+
+/// Settings of every node here.
+const SETTINGS: [(&str, &str); 6] = [
+    ("AIRMAIL_STORAGE_SEGMENT_BYTES", "1280KiB"),
+    ("AIRMAIL_LIMITS_FRAME_BYTES", "256KiB"),
+    ("AIRMAIL_LIMITS_MESSAGE_BYTES", "128KiB"),
+    ("AIRMAIL_LIMITS_BATCH_BYTES", "32KiB"),
+    ("AIRMAIL_LIMITS_CREDIT_BYTES", "256KiB"),
+    ("AIRMAIL_LOG_LEVEL", "warn"),
+];
+
+/// A data directory, and the address of whichever node runs on it.
+#[derive(Clone, Debug)]
+pub(crate) struct Victim {
+    pub(crate) data: PathBuf,
+    pub(crate) address: String,
+}
+
+impl Victim {
+    /// None runs yet.
+    pub(crate) fn new(data: &Path) -> Victim {
+        Victim {
+            data: data.to_owned(),
+            address: node::lasting_address(),
+        }
+    }
+
+    /// The command that runs a node on it.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = airmail();
+        command.args(["serve", "--http", "127.0.0.1:0", "--listen", &self.address]);
+        command.arg("--data").arg(&self.data).envs(SETTINGS);
+        command
+    }
+
+    /// Starts a node, and waits until it says that it is ready.
+    pub(crate) fn start(&self) -> Node {
+        Node::spawn(self.command())
+    }
+
+    /// Starts a node and kills it after `delay`, wherever it is by then.
+    pub(crate) fn start_and_kill(&self, delay: Duration) {
+        let mut command = self.command();
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut child: Child = child.unwrap();
+        thread::sleep(delay);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Settings of a client that does not give up, and comes back quickly.
+    pub(crate) fn client(&self) -> ClientBuilder {
+        Client::builder()
+            .url(format!("airmail://{}", self.address))
+            .delivery_timeout(Duration::from_secs(600))
+            .connect_timeout(Duration::from_secs(60))
+            .backoff(BackoffConfig {
+                base: Duration::from_millis(5),
+                cap: Duration::from_millis(100),
+            })
+    }
+
+    /// The names of the files of its shard.
+    pub(crate) fn files(&self) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(self.data.join("shard-0000")) else {
+            return Vec::new();
+        };
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+}

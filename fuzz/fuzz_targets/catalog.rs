@@ -1,0 +1,72 @@
+//! The commands in log 0: a node starts with whatever they say, and each name is of one.
+
+#![no_main]
+
+use airmail_broker::{AllowAll, Node, Outbox, ShardConfig};
+use airmail_log::{LogSpec, LogStorage, Tag, memory};
+use airmail_model::batch::BatchTarget;
+use airmail_model::{
+    BatchEncoder, Durability, Limits, LogId, MapEpoch, Message, Mono, Now, TopicName, Wall,
+};
+use libfuzzer_sys::fuzz_target;
+
+const NOW: Now = Now {
+    mono: Mono(1),
+    wall: Wall(1),
+};
+
+/// Log 0 with these commands in one batch: each has its length before it.
+fn storage(data: &[u8]) -> Option<memory::MemoryStorage> {
+    let mut encoder = BatchEncoder::new(LogId::SYSTEM.namespace);
+    let mut rest = data;
+    while let Some((&length, after)) = rest.split_first() {
+        let (command, after) = after.split_at(after.len().min(length.into()));
+        let topic = TopicName::new("namespaces", &Limits::DEFAULT).expect("a name");
+        let message = Message::new(topic, command.to_vec());
+        encoder.push(&message, 0, &Limits::DEFAULT).ok()?;
+        rest = after;
+    }
+    if encoder.is_empty() {
+        return None;
+    }
+    encoder.control();
+    let (log, epoch) = (LogId::SYSTEM, MapEpoch(1));
+    let batch = encoder.finish(&BatchTarget {
+        log,
+        epoch,
+        producer: None,
+        producer_time: 0,
+    });
+    let mut storage = memory::open(1, NOW).expect("memory opens");
+    let spec = LogSpec {
+        durability: Durability::Memory,
+        epoch,
+        ..LogSpec::default()
+    };
+    storage.open(Tag(1), log, &spec);
+    storage.append(Tag(2), log, epoch, batch);
+    let mut done = Vec::new();
+    while done.len() < 2 {
+        storage.poll(NOW, &mut done);
+    }
+    Some(storage)
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some(storage) = storage(data) else {
+        return;
+    };
+    let config = ShardConfig::default();
+    let mut node = Node::new(config, storage, Box::new(AllowAll), Box::new(AllowAll), NOW);
+    let mut out = Outbox::default();
+    for _ in 0..4 {
+        node.turn(NOW, &mut out);
+    }
+    for entry in node.shard().catalog().iter() {
+        let named = node.shard().catalog().by_name(&entry.namespace.name);
+        assert_eq!(
+            named.map(|other| other.namespace.id),
+            Some(entry.namespace.id)
+        );
+    }
+});

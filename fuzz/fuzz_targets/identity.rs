@@ -1,0 +1,21 @@
+//! The text in a data directory that says whose it is.
+
+#![no_main]
+
+use airmail_log::disk::Identity;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let _ = Identity::parse(text);
+    // The same with the checksum that it would need.
+    let body = text.split_inclusive("crc32c ").next().unwrap_or_default();
+    let body = body.strip_suffix("crc32c ").unwrap_or(body);
+    let crc = crc32c::crc32c(body.as_bytes());
+    let sealed = format!("{body}crc32c {crc:08x}\n");
+    if let Ok(identity) = Identity::parse(&sealed) {
+        assert_eq!(Identity::parse(&identity.to_string()), Ok(identity));
+    }
+});

@@ -1,0 +1,100 @@
+//! What a node sends: messages of the API, translated as the SDK does.
+
+#![no_main]
+
+use airmail_model::MapEpoch;
+use airmail_proto::error::{error_from_proto, error_from_status, error_to_proto};
+use airmail_proto::hello::{welcome_from_proto, welcome_to_proto};
+use airmail_proto::namespace::{namespace_from_proto, namespace_to_proto};
+use airmail_proto::publish::{ack_from_proto, ack_to_proto, maps_from_proto};
+use airmail_proto::subscribe::{
+    FromNode, delivery_from_proto, gap_from_proto, place_from_proto, reply_from_proto,
+    reply_to_proto,
+};
+use airmail_proto::v1;
+use bytes::Bytes;
+use libfuzzer_sys::fuzz_target;
+use prost::Message as _;
+use tonic::{Code, Status};
+
+fn published(response: v1::PublishResponse) {
+    match response.kind {
+        Some(v1::publish_response::Kind::Hello(hello)) => welcome(&hello),
+        Some(v1::publish_response::Kind::Acks(acks)) => {
+            for ack in &acks.acks {
+                let Ok((request, result)) = ack_from_proto(ack) else {
+                    continue;
+                };
+                let again = ack_to_proto(request, &result, |_| "n".to_owned());
+                assert_eq!(ack_from_proto(&again), Ok((request, result)));
+            }
+        }
+        Some(v1::publish_response::Kind::Maps(maps)) => {
+            let _ = maps_from_proto(&maps);
+        }
+        None => {}
+    }
+}
+
+fn welcome(hello: &v1::ServerHello) {
+    if let Ok(welcome) = welcome_from_proto(hello) {
+        let again = welcome_from_proto(&welcome_to_proto(&welcome));
+        assert_eq!(again, Ok(welcome));
+    }
+}
+
+/// What was understood is understood again.
+fn delivered(response: v1::SubscribeResponse) {
+    match reply_from_proto(response) {
+        Ok(FromNode::Reply(reply)) => {
+            let again = reply_to_proto(&reply, |_| MapEpoch(1)).expect("no ack comes here");
+            assert!(reply_from_proto(again).is_ok());
+        }
+        Ok(FromNode::Welcome(_)) | Err(_) => {}
+    }
+}
+
+fn history(response: v1::HistoryResponse) {
+    match response.kind {
+        Some(v1::history_response::Kind::Delivery(delivery)) => {
+            let _ = delivery_from_proto(delivery);
+        }
+        Some(v1::history_response::Kind::Gap(gap)) => {
+            let _ = gap_from_proto(&gap);
+        }
+        Some(v1::history_response::Kind::Begin(at)) => {
+            let _ = place_from_proto(&at);
+        }
+        None => {}
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&kind, bytes)) = data.split_first() else {
+        return;
+    };
+    match kind % 6 {
+        0 => published(v1::PublishResponse::decode(bytes).unwrap_or_default()),
+        1 => delivered(v1::SubscribeResponse::decode(bytes).unwrap_or_default()),
+        2 => history(v1::HistoryResponse::decode(bytes).unwrap_or_default()),
+        3 => {
+            let error = error_from_proto(&v1::Error::decode(bytes).unwrap_or_default());
+            assert_eq!(error_from_proto(&error_to_proto(&error)), error);
+        }
+        4 => {
+            let namespace = v1::Namespace::decode(bytes).unwrap_or_default();
+            if let Ok(namespace) = namespace_from_proto(namespace) {
+                let again = namespace_from_proto(namespace_to_proto(&namespace));
+                assert_eq!(again, Ok(namespace));
+            }
+        }
+        _ => {
+            let Some((&code, details)) = bytes.split_first() else {
+                return;
+            };
+            let details = Bytes::copy_from_slice(details);
+            let code = Code::from_i32((code % 20).into());
+            let _ = error_from_status(&Status::with_details(code, "refused", details));
+        }
+    }
+});

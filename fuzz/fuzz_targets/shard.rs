@@ -1,0 +1,478 @@
+//! A whole node without its sockets: whatever clients ask, in whatever order, it does not panic,
+//! answers each publish once, sends nothing on a closed stream, and leaves no hole in a range.
+
+#![no_main]
+
+mod number;
+
+use airmail_broker::{
+    AllowAll, Command, CommandId, Input, Node, Outbox, Principal, SessionId, ShardConfig,
+};
+use airmail_log::{TopicPage, memory};
+use airmail_model::batch::{BatchTarget, ProducerStamp};
+use airmail_model::frame::{
+    Channel, Generation, Reply, Request, RequestId, Start, State, Subscribe, SubscriptionId, Until,
+};
+use airmail_model::position::LogPosition;
+use airmail_model::{
+    AppendTime, Batch, BatchEncoder, Checked, Incarnation, Lane, Limits, LogId, LogIndex, MapEpoch,
+    Message, Mono, NamespaceId, Now, Position, ProducerEpoch, ProducerId, ProducerSequence,
+    Retention, Sequence, TopicName, Wall,
+};
+use libfuzzer_sys::arbitrary::{self, Arbitrary};
+use libfuzzer_sys::fuzz_target;
+use number::number;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+const SESSIONS: u8 = 3;
+
+#[derive(Arbitrary, Debug)]
+enum Step {
+    Open {
+        session: u8,
+        credit: u16,
+    },
+    Close {
+        session: u8,
+    },
+    Publish {
+        session: u8,
+        namespace: u8,
+        log: u8,
+        topics: u8,
+        epoch: u8,
+        producer: u8,
+        at: u8,
+    },
+    Add {
+        session: u8,
+        which: u8,
+        namespace: u8,
+        topic: u8,
+        start: u8,
+        at: u8,
+        until: Option<u8>,
+    },
+    Remove {
+        session: u8,
+        which: u8,
+    },
+    Credit {
+        session: u8,
+        bytes: u16,
+    },
+    Create {
+        name: u8,
+        logs: u8,
+        keep_bytes: Option<u8>,
+    },
+    Update {
+        name: u8,
+        keep_bytes: Option<u8>,
+        based_on: Option<u8>,
+    },
+    Delete {
+        name: u8,
+        based_on: Option<u8>,
+    },
+    List {
+        namespace: u8,
+        prefix: u8,
+        limit: u8,
+    },
+    Wait {
+        ms: u16,
+    },
+}
+
+fn name(number: u8) -> String {
+    ["default", "a", "b", "_bad"][usize::from(number % 4)].to_owned()
+}
+
+fn topic(number: u8) -> TopicName {
+    let name = ["t", "u", "v", "w"][usize::from(number % 4)];
+    TopicName::new(name, &Limits::DEFAULT).expect("a name")
+}
+
+fn log(namespace: u8, index: u8) -> LogId {
+    LogId {
+        namespace: NamespaceId(u32::from(namespace % 4)),
+        lane: Lane::Normal,
+        index: LogIndex(u16::from(index % 3)),
+    }
+}
+
+fn retention(keep_bytes: Option<u8>) -> Retention {
+    Retention {
+        time_ms: None,
+        bytes: keep_bytes.map(u64::from),
+    }
+}
+
+/// A range of a stream on a log, or of a detached subscription there.
+type Range = (u64, Option<(SubscriptionId, Generation)>, LogId);
+
+/// The node under test, and what its clients have been told.
+struct World {
+    node: Node<memory::MemoryStorage>,
+    out: Outbox,
+    now: Now,
+    /// The stream of each client; every stream has a number of its own.
+    open: BTreeMap<u8, u64>,
+    streams: u64,
+    requests: u64,
+    unanswered: BTreeSet<(u64, u64)>,
+    commands: u64,
+    uncommanded: BTreeSet<u64>,
+    next: BTreeMap<Range, Sequence>,
+}
+
+impl World {
+    fn new() -> World {
+        let now = Now {
+            mono: Mono(1),
+            wall: Wall(1_000_000),
+        };
+        let storage = memory::open(1, now).expect("memory opens");
+        let limits = Limits {
+            subscriptions: 3,
+            ..Limits::DEFAULT
+        };
+        let config = ShardConfig {
+            limits,
+            caravans: 2,
+            caravan_step_bytes: 256,
+            commands: 2,
+            ..ShardConfig::default()
+        };
+        let node = Node::new(config, storage, Box::new(AllowAll), Box::new(AllowAll), now);
+        World {
+            node,
+            out: Outbox::default(),
+            now,
+            open: BTreeMap::new(),
+            streams: 0,
+            requests: 0,
+            unanswered: BTreeSet::new(),
+            commands: 0,
+            uncommanded: BTreeSet::new(),
+            next: BTreeMap::new(),
+        }
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Open { session, credit } => self.open(session, credit.into()),
+            Step::Close { session } => self.close(session),
+            Step::Create {
+                name: n,
+                logs,
+                keep_bytes,
+            } => self.command(Command::CreateNamespace {
+                name: name(n),
+                logs: logs.into(),
+                retention: retention(keep_bytes),
+                durability: None,
+            }),
+            Step::Update {
+                name: n,
+                keep_bytes,
+                based_on,
+            } => {
+                self.command(Command::UpdateNamespace {
+                    name: name(n),
+                    logs: None,
+                    retention: Some(retention(keep_bytes)),
+                    durability: None,
+                    based_on: based_on.map(u64::from),
+                });
+            }
+            Step::Delete { name: n, based_on } => self.command(Command::DeleteNamespace {
+                name: name(n),
+                based_on: based_on.map(u64::from),
+            }),
+            Step::List {
+                namespace,
+                prefix,
+                limit,
+            } => {
+                let prefix = ["", "t", "x"][usize::from(prefix % 3)].to_owned();
+                let page = TopicPage {
+                    prefix,
+                    limit: limit.into(),
+                    ..TopicPage::default()
+                };
+                let namespace = log(namespace, 0).namespace;
+                self.command(Command::ListTopics { namespace, page });
+            }
+            Step::Wait { ms } => {
+                self.now.mono = self.now.mono.plus(Duration::from_millis(ms.into()));
+                self.now.wall.0 += i64::from(ms) * 1000;
+            }
+            Step::Publish {
+                session,
+                namespace,
+                log: n,
+                topics,
+                epoch,
+                producer,
+                at,
+            } => {
+                self.publish(
+                    session,
+                    batch(log(namespace, n), topics, epoch, producer, at),
+                );
+            }
+            Step::Add {
+                session,
+                which,
+                namespace,
+                topic: n,
+                start: kind,
+                at,
+                until,
+            } => {
+                let id = log(namespace, 0).namespace;
+                let subscribe = Subscribe {
+                    subscription: SubscriptionId(u32::from(which % 5)),
+                    generation: Generation(u32::from(which / 5)),
+                    namespace: id,
+                    topic: topic(n).hash(id),
+                    start: start(id, kind, at),
+                    until: until.map(|until| match until {
+                        0 => Until::Now,
+                        n => Until::Sequence(Sequence(number(n))),
+                    }),
+                };
+                self.request(session, Request::Add(subscribe));
+            }
+            Step::Remove { session, which } => {
+                let subscription = SubscriptionId(u32::from(which % 5));
+                self.request(session, Request::Remove { subscription });
+            }
+            Step::Credit { session, bytes } => {
+                self.request(
+                    session,
+                    Request::Credit {
+                        bytes: bytes.into(),
+                    },
+                );
+            }
+        }
+        self.turns(2);
+    }
+
+    fn open(&mut self, client: u8, credit: u32) {
+        self.close(client);
+        self.streams += 1;
+        self.open.insert(client % SESSIONS, self.streams);
+        let session = SessionId(self.streams);
+        let principal = Principal::default();
+        self.node.input(
+            self.now,
+            Input::Opened {
+                session,
+                principal,
+                credit,
+            },
+        );
+    }
+
+    fn close(&mut self, client: u8) {
+        if let Some(stream) = self.open.remove(&(client % SESSIONS)) {
+            self.unanswered.retain(|(session, _)| *session != stream);
+            let session = SessionId(stream);
+            self.node.input(self.now, Input::Closed { session });
+        }
+    }
+
+    fn request(&mut self, client: u8, request: Request) {
+        if let Some(&stream) = self.open.get(&(client % SESSIONS)) {
+            let session = SessionId(stream);
+            self.node
+                .input(self.now, Input::Request { session, request });
+        }
+    }
+
+    fn publish(&mut self, client: u8, batch: Checked<Batch>) {
+        if let Some(&stream) = self.open.get(&(client % SESSIONS)) {
+            self.requests += 1;
+            self.unanswered.insert((stream, self.requests));
+            let request = RequestId(self.requests);
+            self.request(client, Request::Publish { request, batch });
+        }
+    }
+
+    fn command(&mut self, command: Command) {
+        self.commands += 1;
+        self.uncommanded.insert(self.commands);
+        let (id, principal) = (CommandId(self.commands), Principal::default());
+        self.node.input(
+            self.now,
+            Input::Command {
+                id,
+                principal,
+                command,
+            },
+        );
+    }
+
+    fn turns(&mut self, times: usize) {
+        for _ in 0..times {
+            self.node.turn(self.now, &mut self.out);
+            for (session, reply) in std::mem::take(&mut self.out.replies) {
+                self.told(session.0, &reply);
+            }
+            for (id, _) in self.out.outcomes.drain(..) {
+                assert!(self.uncommanded.remove(&id.0), "answered twice");
+            }
+        }
+    }
+
+    fn told(&mut self, stream: u64, reply: &Reply) {
+        assert!(
+            self.open.values().any(|open| *open == stream),
+            "sent on a closed stream"
+        );
+        match reply {
+            Reply::Acked { request, .. } => {
+                assert!(
+                    self.unanswered.remove(&(stream, request.0)),
+                    "answered twice"
+                );
+            }
+            Reply::Delivery {
+                channel,
+                log,
+                previous,
+                last,
+                ..
+            }
+            | Reply::Gap {
+                channel,
+                log,
+                previous,
+                last,
+                ..
+            } => {
+                self.cover((stream, detached(*channel), *log), *previous, last.plus(1));
+            }
+            Reply::Mark {
+                log,
+                previous,
+                next,
+            } => {
+                self.cover((stream, None, *log), *previous, *next);
+            }
+            Reply::Status {
+                subscription,
+                generation,
+                state,
+            } => {
+                let place = match state {
+                    State::Detached { log, next, .. } => {
+                        ((stream, Some((*subscription, *generation)), *log), *next)
+                    }
+                    // The range may begin before; nothing it has told is taken back.
+                    State::Live { log, next, .. } => {
+                        let range = (stream, None, *log);
+                        let known = self.next.get(&range).copied().unwrap_or(*next);
+                        (range, known)
+                    }
+                    _ => return,
+                };
+                self.next.insert(place.0, place.1);
+            }
+        }
+    }
+
+    fn cover(&mut self, range: Range, previous: Sequence, next: Sequence) {
+        let known = self.next.get(&range).copied();
+        if let Some(known) = known {
+            assert!(
+                previous < known,
+                "a hole: after {previous}, where {known} is next"
+            );
+        }
+        let next = known.map_or(next, |known| known.max(next));
+        self.next.insert(range, next);
+    }
+}
+
+fn detached(channel: Channel) -> Option<(SubscriptionId, Generation)> {
+    match channel {
+        Channel::Live => None,
+        Channel::Detached(subscription, generation) => Some((subscription, generation)),
+    }
+}
+
+fn start(namespace: NamespaceId, kind: u8, at: u8) -> Start {
+    match kind % 6 {
+        0 => Start::Latest,
+        1 => Start::Earliest,
+        2 => Start::Sequence(Sequence(number(at))),
+        3 => Start::Time(AppendTime(i64::from(at) * 100_000)),
+        _ => Start::Position(Position {
+            namespace: if kind & 128 == 0 {
+                namespace
+            } else {
+                NamespaceId(9)
+            },
+            epoch: MapEpoch(u32::from(kind / 64)),
+            logs: (0..u16::from(at % 3))
+                .map(|index| LogPosition {
+                    log: LogId {
+                        namespace,
+                        lane: Lane::Normal,
+                        index: LogIndex(index),
+                    },
+                    incarnation: Incarnation(at.into()),
+                    next: Sequence(number(at)),
+                })
+                .collect(),
+        }),
+    }
+}
+
+/// A batch of the topics whose bits are set.
+fn batch(log: LogId, topics: u8, epoch: u8, producer: u8, at: u8) -> Checked<Batch> {
+    let mut encoder = BatchEncoder::new(log.namespace);
+    for n in (0..8).filter(|n| topics & (1 << n) != 0 || *n == 7) {
+        let message = Message::new(topic(n), vec![b'x'; usize::from(n) * 16]);
+        encoder
+            .push(&message, 0, &Limits::DEFAULT)
+            .expect("it fits");
+    }
+    let producer = (producer % 3 != 0).then(|| ProducerStamp {
+        id: ProducerId(u64::from(producer % 3)),
+        epoch: ProducerEpoch(u32::from(producer / 128)),
+        sequence: ProducerSequence(number(at).min(u64::MAX >> 1)),
+    });
+    // Nearly always of the present map.
+    let epoch = MapEpoch(if epoch < 240 { 1 } else { u32::from(epoch) });
+    encoder.finish(&BatchTarget {
+        log,
+        epoch,
+        producer,
+        producer_time: 0,
+    })
+}
+
+fuzz_target!(|steps: Vec<Step>| {
+    let mut world = World::new();
+    world.turns(4);
+    world.open(0, 4096);
+    for step in steps {
+        world.step(step);
+    }
+    // In the end all that was asked is answered.
+    for _ in 0..4 {
+        world.now.mono = world.now.mono.plus(Duration::from_secs(2));
+        world.turns(8);
+    }
+    assert!(
+        world.uncommanded.is_empty() && world.unanswered.is_empty(),
+        "not answered"
+    );
+});

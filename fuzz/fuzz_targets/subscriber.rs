@@ -1,0 +1,335 @@
+//! The SDK's subscriber: whatever a node says, in whatever order, it does not panic, tells nothing of
+//! a subscription that was removed, and gives back no more credit than was used. That numbers come
+//! in order supposes a node that keeps to the ranges: the simulator has one.
+
+#![no_main]
+
+mod number;
+
+use airmail_client::core::{
+    Event, Subscriber, SubscriberConfig, SubscriberOutput, SubscriptionKey, Wanted,
+};
+use airmail_model::batch::BatchTarget;
+use airmail_model::frame::{
+    Channel, Delivered, GapReason, Generation, Reply, Start, State, SubscriptionId, Until,
+};
+use airmail_model::{
+    AppendTime, Batch, BatchEncoder, Checked, Error, ErrorCode, Incarnation, Lane, Limits, LogId,
+    LogIndex, LogMap, MapEpoch, Message, Mono, NamespaceId, Sequence, TopicName,
+};
+use libfuzzer_sys::arbitrary::{self, Arbitrary};
+use libfuzzer_sys::fuzz_target;
+use number::number;
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+const NAMESPACE: NamespaceId = NamespaceId(1);
+
+/// A batch of several topics, and one of a single topic.
+static BATCHES: LazyLock<[Checked<Batch>; 2]> =
+    LazyLock::new(|| [batch(&["a", "b", "a", "c"]), batch(&["a"])]);
+
+#[derive(Arbitrary, Debug)]
+enum Step {
+    Add {
+        topic: u8,
+        start: u8,
+        at: u8,
+        until: Option<u8>,
+    },
+    Remove {
+        which: u8,
+    },
+    Connect,
+    Disconnect,
+    Poll {
+        later: u16,
+    },
+    Consume {
+        bytes: u16,
+    },
+    Map {
+        epoch: u8,
+    },
+    Delivery {
+        channel: (u8, u8),
+        previous: u8,
+        more: u8,
+        base: u8,
+        one: bool,
+    },
+    Gap {
+        channel: (u8, u8),
+        previous: u8,
+        more: u8,
+        why: u8,
+    },
+    Mark {
+        previous: u8,
+        next: u8,
+    },
+    Status {
+        which: (u8, u8),
+        life: u8,
+        next: u8,
+        state: u8,
+    },
+}
+
+fn topic(name: &str) -> TopicName {
+    TopicName::new(name, &Limits::DEFAULT).expect("a name")
+}
+
+/// Every topic's log: one, because a topic is in one log, and a node that tells of it on two is not
+/// what this is about.
+const LOG: LogId = LogId {
+    namespace: NAMESPACE,
+    lane: Lane::Normal,
+    index: LogIndex(0),
+};
+
+fn batch(topics: &[&str]) -> Checked<Batch> {
+    let mut encoder = BatchEncoder::new(NAMESPACE);
+    for name in topics {
+        let pushed = encoder.push(&Message::new(topic(name), "x"), 0, &Limits::DEFAULT);
+        pushed.expect("it fits");
+    }
+    encoder.finish(&BatchTarget {
+        log: LOG,
+        epoch: MapEpoch(1),
+        producer: None,
+        producer_time: 0,
+    })
+}
+
+fn channel((which, generation): (u8, u8)) -> Channel {
+    match which % 5 {
+        0 => Channel::Live,
+        n => Channel::Detached(
+            SubscriptionId(u32::from(n) - 1),
+            Generation(u32::from(generation % 4)),
+        ),
+    }
+}
+
+fn why(number: u8) -> GapReason {
+    [
+        GapReason::Unused,
+        GapReason::Retention,
+        GapReason::Expiry,
+        GapReason::Loss,
+    ][usize::from(number % 4)]
+}
+
+/// The subscriber under test, and what its user has been told.
+struct World {
+    subscriber: Subscriber,
+    out: SubscriberOutput,
+    keys: Vec<SubscriptionKey>,
+    removed: BTreeSet<SubscriptionKey>,
+    owed: u64,
+    now: Mono,
+}
+
+impl World {
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Add {
+                topic: name,
+                start,
+                at,
+                until,
+            } => self.add(name, start, at, until),
+            Step::Remove { which } => {
+                if let Some(&key) = self.keys.get(usize::from(which)) {
+                    self.subscriber.remove(key);
+                    self.removed.insert(key);
+                }
+            }
+            Step::Connect => {
+                self.subscriber.connected();
+                self.owed = 0;
+            }
+            Step::Disconnect => self.subscriber.disconnected(),
+            Step::Poll { later } => {
+                self.now = Mono(self.now.0 + u64::from(later) * 1_000_000);
+                self.subscriber.poll(self.now, &mut self.out);
+            }
+            Step::Consume { bytes } => self.subscriber.consumed(bytes.into()),
+            Step::Map { epoch } => {
+                let epoch = MapEpoch(epoch.into());
+                self.subscriber
+                    .set_map(&LogMap::even(NAMESPACE, epoch, LogIndex(0), 3));
+            }
+            other => self.reply(reply(other)),
+        }
+        self.look();
+    }
+
+    fn add(&mut self, name: u8, start: u8, at: u8, until: Option<u8>) {
+        let start = match start % 4 {
+            0 => Start::Latest,
+            1 => Start::Earliest,
+            2 => Start::Sequence(Sequence(number(at))),
+            _ => Start::Time(AppendTime(at.into())),
+        };
+        let wanted = Wanted {
+            namespace: NAMESPACE,
+            topic: topic(["a", "b", "d"][usize::from(name % 3)]).hash(NAMESPACE),
+            start,
+            until: until.map(|until| Until::Sequence(Sequence(number(until)))),
+        };
+        self.keys.push(self.subscriber.add(wanted));
+    }
+
+    fn reply(&mut self, reply: Reply) {
+        if let Reply::Delivery { body, .. } = &reply {
+            self.owed += u64::from(airmail_proto::subscribe::cost_of(body));
+        }
+        self.subscriber.reply(self.now, reply, &mut self.out);
+    }
+
+    fn look(&mut self) {
+        for request in self.out.requests.drain(..) {
+            if let airmail_model::frame::Request::Credit { bytes } = request {
+                assert!(u64::from(bytes) <= self.owed, "more credit than was used");
+                self.owed -= u64::from(bytes);
+            }
+        }
+        for (key, event) in std::mem::take(&mut self.out.events) {
+            match event {
+                Event::Messages(arrived) => {
+                    for (sequence, _) in arrived.iter() {
+                        self.tell(key, sequence, sequence);
+                    }
+                }
+                Event::Gap(gap) => {
+                    self.tell(key, gap.extent.first, gap.extent.last);
+                    assert!(gap.why != GapReason::Unused);
+                }
+                Event::Status(state) => assert!(state != State::Removed),
+            }
+        }
+        for &key in &self.keys {
+            let _ = self.subscriber.position(key);
+        }
+    }
+
+    fn tell(&self, key: SubscriptionKey, first: Sequence, last: Sequence) {
+        assert!(first <= last);
+        assert!(!self.removed.contains(&key), "told of after it was removed");
+    }
+}
+
+fn reply(step: Step) -> Reply {
+    let after = |previous: u8, more: u8| {
+        let previous = number(previous);
+        let last = previous
+            .saturating_add(u64::from(more % 16))
+            .min(u64::MAX - 1);
+        (Sequence(previous), Sequence(last))
+    };
+    match step {
+        Step::Delivery {
+            channel: to,
+            previous,
+            more,
+            base,
+            one,
+        } => {
+            let body = BATCHES[usize::from(one)].clone();
+            let (previous, last) = after(previous, more);
+            // A node's own: its numbers lie where it says, and it has no record at the very end.
+            let numbers = u64::from(body.numbers());
+            let base = number(base).min(u64::MAX - 1 - numbers);
+            let last = last.max(Sequence(base + numbers - 1));
+            Reply::Delivery {
+                channel: channel(to),
+                log: LOG,
+                previous,
+                last,
+                base: Sequence(base),
+                appended: AppendTime(0),
+                body: Delivered::Whole(body),
+            }
+        }
+        Step::Gap {
+            channel: to,
+            previous,
+            more,
+            why: reason,
+        } => {
+            let (previous, last) = after(previous, more);
+            Reply::Gap {
+                channel: channel(to),
+                log: LOG,
+                previous,
+                last,
+                why: why(reason),
+            }
+        }
+        Step::Mark { previous, next } => Reply::Mark {
+            log: LOG,
+            previous: Sequence(number(previous)),
+            next: Sequence(number(next)),
+        },
+        Step::Status {
+            which: (which, generation),
+            life,
+            next,
+            state,
+        } => {
+            let (log, incarnation) = (LOG, Incarnation(u64::from(life % 3)));
+            let next = Sequence(number(next));
+            let state = match state % 6 {
+                0 | 1 => State::Live {
+                    log,
+                    incarnation,
+                    next,
+                },
+                2 => State::Detached {
+                    log,
+                    incarnation,
+                    next,
+                },
+                3 => State::Complete { next },
+                4 => State::Removed,
+                _ if next.0 % 2 == 0 => State::Failed(Error::new(ErrorCode::Overloaded)),
+                _ => State::Failed(Error::new(ErrorCode::NamespaceNotFound)),
+            };
+            Reply::Status {
+                subscription: SubscriptionId(u32::from(which % 4)),
+                generation: Generation(u32::from(generation % 4)),
+                state,
+            }
+        }
+        _ => unreachable!("the other steps are no replies"),
+    }
+}
+
+fuzz_target!(|steps: Vec<Step>| {
+    let config = SubscriberConfig {
+        credit_bytes: 600,
+        ..SubscriberConfig::default()
+    };
+    let mut world = World {
+        subscriber: Subscriber::new(config),
+        out: SubscriberOutput::default(),
+        keys: Vec::new(),
+        removed: BTreeSet::new(),
+        owed: 0,
+        now: Mono(1),
+    };
+    // Begun, so that short inputs get somewhere.
+    world.subscriber.connected();
+    world.step(Step::Add {
+        topic: 0,
+        start: 1,
+        at: 0,
+        until: None,
+    });
+    world.step(Step::Poll { later: 0 });
+    for step in steps {
+        world.step(step);
+    }
+});

@@ -1,0 +1,184 @@
+//! What the runs come to: medians, spread, and ratios within rounds.
+
+use super::workloads::{Figure, Workload};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// What is read of a run's report; the rest is kept as it is.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Run {
+    #[serde(default)]
+    published_per_s: f64,
+    #[serde(default)]
+    delivered_per_s: f64,
+    #[serde(default)]
+    missing: u64,
+    #[serde(default)]
+    duplicates: u64,
+    #[serde(default)]
+    reordered: u64,
+    #[serde(default)]
+    latency_us: Latency,
+    #[serde(flatten)]
+    rest: BTreeMap<String, serde_json::Value>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+struct Latency {
+    p50: f64,
+    p99: f64,
+    #[serde(flatten)]
+    rest: BTreeMap<String, serde_json::Value>,
+}
+
+impl Run {
+    fn figures(&self, figure: Figure) -> Vec<f64> {
+        match figure {
+            Figure::Delivered => vec![self.delivered_per_s],
+            Figure::Published => vec![self.published_per_s],
+            Figure::Latency => vec![self.latency_us.p50, self.latency_us.p99],
+        }
+    }
+}
+
+/// One run in one line.
+pub(super) fn line(workload: &Workload, run: &Run) -> String {
+    let figures: Vec<String> = run
+        .figures(workload.figure)
+        .iter()
+        .map(|figure| format!("{figure:.0}"))
+        .collect();
+    format!(
+        "{} {}; missing {}, twice {}, out of order {}",
+        figures.join(" / "),
+        columns(workload.figure).join(" / "),
+        run.missing,
+        run.duplicates,
+        run.reordered,
+    )
+}
+
+/// A table in Markdown, for a workload's runs by system.
+pub(super) fn of(
+    workload: &Workload,
+    seconds: u32,
+    runs: &BTreeMap<&'static str, Vec<Run>>,
+) -> String {
+    let rounds = runs.values().map(Vec::len).max().unwrap_or_default();
+    let mut out = format!(
+        "**{}**: {}; {rounds} rounds of {seconds} s\n\n| system |",
+        workload.name, workload.title
+    );
+    let columns = columns(workload.figure);
+    let baseline = workload.subjects.last().map_or("", |last| last.name());
+    for column in &columns {
+        let _ = write!(out, " {column} | least and most | beside {baseline} |");
+    }
+    out.push_str(" missing, twice, out of order |\n|---|");
+    out.push_str(&"---|".repeat(columns.len() * 3 + 1));
+    out.push('\n');
+    let empty = Vec::new();
+    let of = |name: &str| runs.get(name).unwrap_or(&empty);
+    for subject in workload.subjects {
+        let mine = of(subject.name());
+        let _ = write!(out, "| {} |", subject.name());
+        for column in 0..columns.len() {
+            let figures = |runs: &[Run]| -> Vec<f64> {
+                let of_run = |run: &Run| run.figures(workload.figure)[column];
+                runs.iter().map(of_run).collect()
+            };
+            let (mine, base) = (figures(mine), figures(of(baseline)));
+            let ratios: Vec<f64> = mine.iter().zip(&base).map(|(a, b)| a / b).collect();
+            let (low, high) = extremes(&mine);
+            let (least, most) = extremes(&ratios);
+            let _ = write!(
+                out,
+                " {:.0} | {low:.0} - {high:.0} | {:.2} ({least:.2} - {most:.2}) |",
+                median(&mine),
+                median(&ratios),
+            );
+        }
+        let faults = |fault: fn(&Run) -> u64| mine.iter().map(fault).sum::<u64>();
+        let _ = writeln!(
+            out,
+            " {}, {}, {} |",
+            faults(|run| run.missing),
+            faults(|run| run.duplicates),
+            faults(|run| run.reordered)
+        );
+    }
+    out
+}
+
+fn columns(figure: Figure) -> Vec<&'static str> {
+    match figure {
+        Figure::Delivered => vec!["delivered/s"],
+        Figure::Published => vec!["published/s"],
+        Figure::Latency => vec!["p50, µs", "p99, µs"],
+    }
+}
+
+/// The middle one; of an even number, the mean of the two in the middle. 0 of none.
+fn median(figures: &[f64]) -> f64 {
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match (sorted.len(), sorted.len() / 2) {
+        (0, _) => 0.0,
+        (length, middle) if length % 2 == 1 => sorted[middle],
+        (_, middle) => f64::midpoint(sorted[middle - 1], sorted[middle]),
+    }
+}
+
+fn extremes(figures: &[f64]) -> (f64, f64) {
+    let fold = |start: f64, pick: fn(f64, f64) -> f64| figures.iter().copied().fold(start, pick);
+    if figures.is_empty() {
+        return (0.0, 0.0);
+    }
+    (
+        fold(f64::INFINITY, f64::min),
+        fold(f64::NEG_INFINITY, f64::max),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rivals::workloads::WORKLOADS;
+
+    fn run(delivered_per_s: f64) -> Run {
+        let report = format!(
+            r#"{{"published_per_s":1,"delivered_per_s":{delivered_per_s},"missing":0,
+            "duplicates":0,"reordered":0,"latency_us":{{"p50":1,"p99":2,"max":3}},"acknowledged":7}}"#
+        );
+        serde_json::from_str(&report).unwrap()
+    }
+
+    #[test]
+    fn ratios_are_taken_within_rounds() {
+        // The machine was twice as fast in the second round, and the systems' ratio the same.
+        let workload = &WORKLOADS[0];
+        let runs = [
+            ("Airmail, fsync", vec![run(300.0), run(600.0)]),
+            ("NATS core", vec![run(100.0), run(200.0)]),
+        ];
+        let table = of(workload, 10, &runs.into());
+        assert!(
+            table.contains("| Airmail, fsync | 450 | 300 - 600 | 3.00 (3.00 - 3.00) |"),
+            "{table}"
+        );
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_is_between_the_middle_two() {
+        assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]).to_bits(), 2.5f64.to_bits());
+        assert_eq!(median(&[3.0, 1.0, 2.0]).to_bits(), 2.0f64.to_bits());
+    }
+
+    #[test]
+    fn what_a_report_has_beside_the_figures_is_kept() {
+        let kept = serde_json::to_value(run(1.0)).unwrap();
+        assert_eq!(kept["acknowledged"], 7);
+        assert_eq!(kept["latency_us"]["max"], 3);
+    }
+}
