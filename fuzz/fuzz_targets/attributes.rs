@@ -2,11 +2,11 @@
 
 #![no_main]
 
+use airmail_fuzz::fuzz_target;
 use airmail_model::batch::BatchTarget;
 use airmail_model::{
     Batch, BatchEncoder, Limits, LogId, MapEpoch, Message, NamespaceId, TopicName,
 };
-use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let Ok(length) = u16::try_from(data.len()) else {

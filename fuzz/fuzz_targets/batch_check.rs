@@ -2,16 +2,13 @@
 
 #![no_main]
 
-mod read;
-mod seal;
-
+use airmail_fuzz::{fuzz_target, read::read, seal::seal};
 use airmail_model::{Batch, Limits};
 use bytes::Bytes;
-use libfuzzer_sys::fuzz_target;
 
 fn check(bytes: Bytes) {
     if let Ok(batch) = Batch::check(bytes.clone(), &Limits::DEFAULT) {
-        read::read(&batch);
+        read(&batch);
         let (stored, damaged) = Batch::check_stored(bytes).expect("taken at the edge");
         assert!(damaged.is_empty());
         assert_eq!(stored, batch);
@@ -20,7 +17,7 @@ fn check(bytes: Bytes) {
 
 fuzz_target!(|data: &[u8]| {
     check(Bytes::copy_from_slice(data));
-    if let Some(sealed) = seal::seal(data) {
+    if let Some(sealed) = seal(data) {
         check(sealed.into());
     }
 });

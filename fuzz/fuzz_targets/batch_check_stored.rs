@@ -2,18 +2,15 @@
 
 #![no_main]
 
-mod read;
-mod seal;
-
+use airmail_fuzz::{fuzz_target, read::read, seal::seal};
 use airmail_model::Batch;
 use bytes::Bytes;
-use libfuzzer_sys::fuzz_target;
 
 fn check(bytes: Bytes) {
     let Ok((batch, damaged)) = Batch::check_stored(bytes) else {
         return;
     };
-    read::read(&batch);
+    read(&batch);
     let whole: Vec<u16> = (0..batch.records())
         .filter(|n| !damaged.contains(n))
         .collect();
@@ -21,13 +18,13 @@ fn check(bytes: Bytes) {
         let bytes = slice.to_batch().bytes().clone();
         let (served, damaged) = Batch::check_stored(bytes).expect("a slice of a checked batch");
         assert!(damaged.is_empty());
-        read::read(&served);
+        read(&served);
     }
 }
 
 fuzz_target!(|data: &[u8]| {
     check(Bytes::copy_from_slice(data));
-    if let Some(sealed) = seal::seal(data) {
+    if let Some(sealed) = seal(data) {
         check(sealed.into());
     }
 });

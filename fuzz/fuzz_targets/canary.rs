@@ -4,7 +4,7 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use airmail_fuzz::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let Some(rest) = data.strip_prefix(b"MAIL") else {

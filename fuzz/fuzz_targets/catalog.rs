@@ -3,12 +3,16 @@
 #![no_main]
 
 use airmail_broker::{AllowAll, Node, Outbox, ShardConfig};
-use airmail_log::{LogSpec, LogStorage, Tag, memory};
+use airmail_fuzz::directory::Directory;
+use airmail_fuzz::fuzz_target;
+use airmail_log::journal::{JournalConfig, JournalStorage};
+use airmail_log::{LogSpec, LogStorage, Tag};
 use airmail_model::batch::BatchTarget;
+use airmail_model::namespace::LOGS_MAX;
 use airmail_model::{
-    BatchEncoder, Durability, Limits, LogId, MapEpoch, Message, Mono, Now, TopicName, Wall,
+    BatchEncoder, Durability, Limits, LogId, MapEpoch, Message, Mono, Namespace, Now, TopicName,
+    Wall,
 };
-use libfuzzer_sys::fuzz_target;
 
 const NOW: Now = Now {
     mono: Mono(1),
@@ -16,7 +20,7 @@ const NOW: Now = Now {
 };
 
 /// Log 0 with these commands in one batch: each has its length before it.
-fn storage(data: &[u8]) -> Option<memory::MemoryStorage> {
+fn storage(data: &[u8]) -> Option<JournalStorage<Directory>> {
     let mut encoder = BatchEncoder::new(LogId::SYSTEM.namespace);
     let mut rest = data;
     while let Some((&length, after)) = rest.split_first() {
@@ -37,7 +41,8 @@ fn storage(data: &[u8]) -> Option<memory::MemoryStorage> {
         producer: None,
         producer_time: 0,
     });
-    let mut storage = memory::open(1, NOW).expect("memory opens");
+    let storage = JournalStorage::open(Directory::new(Vec::new()), JournalConfig::memory(1), NOW);
+    let mut storage = storage.expect("memory opens");
     let spec = LogSpec {
         durability: Durability::Memory,
         epoch,
@@ -68,5 +73,7 @@ fuzz_target!(|data: &[u8]| {
             named.map(|other| other.namespace.id),
             Some(entry.namespace.id)
         );
+        assert!(Namespace::check_name(&entry.namespace.name).is_ok());
+        assert!((1..=LOGS_MAX).contains(&entry.namespace.spec.logs));
     }
 });

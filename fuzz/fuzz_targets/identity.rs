@@ -2,8 +2,8 @@
 
 #![no_main]
 
+use airmail_fuzz::fuzz_target;
 use airmail_log::disk::Identity;
-use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else {

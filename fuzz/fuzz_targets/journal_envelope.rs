@@ -2,8 +2,8 @@
 
 #![no_main]
 
+use airmail_fuzz::fuzz_target;
 use airmail_log::journal::format::{ENVELOPE_BYTES, Envelope, HEADER_BYTES, SegmentHeader};
-use libfuzzer_sys::fuzz_target;
 
 /// The first `N` bytes, with the checksum that they would need.
 fn sealed<const N: usize>(data: &[u8]) -> Option<[u8; N]> {

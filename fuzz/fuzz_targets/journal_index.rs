@@ -2,8 +2,8 @@
 
 #![no_main]
 
+use airmail_fuzz::fuzz_target;
 use airmail_log::journal::index::{Layout, PAGE_BYTES, damage, entries, layout, topics};
-use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let _ = layout(data);

@@ -3,84 +3,101 @@
 
 #![no_main]
 
-use airmail_log::files::Files;
+use airmail_fuzz::directory::Directory;
+use airmail_fuzz::fuzz_target;
+use airmail_log::files::FileName;
 use airmail_log::journal::{JournalConfig, JournalStorage};
-use airmail_log::memory::MemoryFiles;
 use airmail_log::{Completion, LogSpec, LogStorage, ReaderId, Scope, Tag};
-use airmail_model::batch::BatchTarget;
+use airmail_model::batch::{BatchTarget, ProducerStamp, Record};
 use airmail_model::{
     Batch, BatchEncoder, Checked, Durability, Limits, LogId, LogIndex, MapEpoch, Message, Mono,
-    NamespaceId, Now, Sequence, TopicName, Wall,
+    NamespaceId, Now, ProducerEpoch, ProducerId, ProducerSequence, Retention, Sequence, TopicName,
+    Wall,
 };
-use libfuzzer_sys::fuzz_target;
-use std::collections::BTreeSet;
-use std::path::Path;
+use bytes::{Bytes, BytesMut};
+use std::ops::Range;
 use std::sync::LazyLock;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// Logs that were once there; the last is weaker than the others.
-const LOGS: u16 = 5;
+/// Logs that are there; the last is weaker than the others.
+const LOGS: u16 = 3;
+/// Batches that each of them was given before the first stop, and after it.
+const BATCHES: [u16; 2] = [6, 2];
+/// Messages that are no more, of one of them.
+const TRIMMED: u16 = 3;
+const NOW: Now = Now {
+    mono: Mono(1),
+    wall: Wall(1_800_000_000_000_000),
+};
 
-/// The directory of the first version, which holds what `v1.txt` beside it says.
-static FILES: LazyLock<Vec<(String, Vec<u8>)>> = LazyLock::new(|| {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../vectors/data/v1/shard-0000");
-    let entries = std::fs::read_dir(path).expect("the vectors are there");
-    let mut files: Vec<_> = entries
-        .map(|entry| {
-            let entry = entry.expect("it can be listed");
-            let name = entry.file_name().to_string_lossy().into_owned();
-            (name, std::fs::read(entry.path()).expect("it can be read"))
-        })
-        .collect();
-    files.sort();
-    files
+/// Files in byte order of name.
+type Contents = Vec<(FileName, Bytes)>;
+
+/// A directory that was closed in good order, and one of a process that was killed: segments that
+/// are full, indexed, and begun, of two classes; two checkpoints; a log that was trimmed.
+static DIRECTORIES: LazyLock<[Contents; 2]> = LazyLock::new(|| {
+    let mut world = World::open(Directory::new(Vec::new())).expect("an empty one opens");
+    world.open_logs();
+    world.append(0..BATCHES[0]);
+    world
+        .storage
+        .trim(Tag(1), log(1), Sequence(u64::from(TRIMMED) + 1));
+    world.run();
+    world.storage.close(world.now);
+    while !world.storage.is_closed() {
+        world.run();
+    }
+    let closed = world.storage.into_files();
+    let mut world = World::open(closed.clone()).expect("it opens again");
+    world.open_logs();
+    world.append(BATCHES[0]..BATCHES[0] + BATCHES[1]);
+    [closed, world.storage.into_files()].map(Directory::into_files)
 });
 
-/// Every message that was ever stored there, those of trimmed and deleted logs too.
-static STORED: LazyLock<BTreeSet<(String, String)>> = LazyLock::new(|| {
-    let fixed = [("every", "second"), ("after", "the crash")];
-    let fixed = fixed.map(|(topic, payload)| (topic.to_owned(), payload.to_owned()));
-    let first = |n: u16, log: u16| {
-        (
-            format!("topic/{}", n % 5),
-            format!("first of batch {n} in log {log}"),
-        )
-    };
-    let firsts = (0..24).flat_map(|n| (0..LOGS).map(move |log| first(n, log)));
-    firsts.chain(fixed).collect()
+/// Every message that was ever stored there, by its fingerprint; sorted.
+static STORED: LazyLock<Vec<u64>> = LazyLock::new(|| {
+    let rounds = 0..BATCHES.iter().sum();
+    let batches = rounds.flat_map(|round| (0..LOGS).map(move |index| batch(log(index), round)));
+    let mut all = Vec::new();
+    for batch in batches {
+        all.extend(batch.iter().map(|record| fingerprint(&record)));
+    }
+    all.sort_unstable();
+    all
 });
+
+fn fingerprint(record: &Record<'_>) -> u64 {
+    let topic = xxh3_64(record.topic_name.as_bytes());
+    xxh3_64_with_seed(record.payload, topic)
+}
 
 /// One change: which file, where, and the new byte; 0 cuts the file there.
-fn damage(data: &[u8]) -> MemoryFiles {
-    let mut files = FILES.clone();
-    for change in data.chunks_exact(4) {
+fn damage(files: &Contents, changes: &[u8]) -> Directory {
+    let mut files = files.clone();
+    for change in changes.chunks_exact(4) {
         let n = usize::from(change[0]) % files.len();
         let bytes = &mut files[n].1;
         let at = usize::from(u16::from_le_bytes([change[1], change[2]]));
         match change[3] {
             0 => bytes.truncate(at),
-            byte => {
-                if let Some(place) = bytes.get_mut(at) {
-                    *place ^= byte;
-                }
+            byte if at < bytes.len() => {
+                let mut own = BytesMut::from(std::mem::take(bytes));
+                own[at] ^= byte;
+                *bytes = own.freeze();
             }
+            _ => {}
         }
     }
-    let mut out = MemoryFiles::new();
-    for (name, bytes) in files {
-        out.put(&name, &bytes);
-    }
-    out
+    Directory::new(files)
 }
 
 fn config() -> JournalConfig {
     JournalConfig {
-        cluster: 0x00a1_12a1_1000_0001,
-        node: 0x00a1_12a1_1000_0002,
         seed: 9,
-        segment_bytes: 8 << 10,
+        segment_bytes: 4 << 10,
         meta_segment_bytes: 2 << 10,
-        block_bytes: 4 << 10,
-        checkpoint_bytes: 8 << 10,
+        block_bytes: 1 << 10,
+        checkpoint_bytes: 2 << 10,
         fill_bytes: 0,
         recycled_max: 0,
         reserve_numbers: 100,
@@ -96,7 +113,33 @@ fn log(index: u16) -> LogId {
     }
 }
 
-fn batch(log: LogId) -> Checked<Batch> {
+/// What a log was given in a round: two messages, of a producer of its own.
+fn batch(log: LogId, round: u16) -> Checked<Batch> {
+    let mut encoder = BatchEncoder::new(log.namespace);
+    let first = format!("first of batch {round} in {log}");
+    for (topic, payload) in [
+        (format!("topic/{}", round % 3), first),
+        ("every".into(), "x".into()),
+    ] {
+        let topic = TopicName::new(&topic, &Limits::DEFAULT).expect("a name");
+        let pushed = encoder.push(&Message::new(topic, payload), 0, &Limits::DEFAULT);
+        pushed.expect("it fits");
+    }
+    let producer = ProducerStamp {
+        id: ProducerId(100 + u64::from(log.index.0)),
+        epoch: ProducerEpoch(1),
+        sequence: ProducerSequence(u64::from(round) * 2),
+    };
+    encoder.finish(&BatchTarget {
+        log,
+        epoch: MapEpoch(1),
+        producer: Some(producer),
+        producer_time: 0,
+    })
+}
+
+/// A batch that no directory has.
+fn new_batch(log: LogId) -> Checked<Batch> {
     let mut encoder = BatchEncoder::new(log.namespace);
     let topic = TopicName::new("new", &Limits::DEFAULT).expect("a name");
     let pushed = encoder.push(&Message::new(topic, "one"), 0, &Limits::DEFAULT);
@@ -110,15 +153,57 @@ fn batch(log: LogId) -> Checked<Batch> {
 }
 
 /// The storage, and what its readers have been told.
-struct World<F> {
-    storage: JournalStorage<F>,
+struct World {
+    storage: JournalStorage<Directory>,
     now: Now,
     next: [Sequence; LOGS as usize],
+    /// Messages that they were given.
+    told: u16,
     new: bool,
     answered: u16,
 }
 
-impl<F: Files> World<F> {
+impl World {
+    fn open(files: Directory) -> Option<World> {
+        let storage = JournalStorage::open(files, config(), NOW).ok()?;
+        Some(World {
+            storage,
+            now: NOW,
+            next: [Sequence(1); LOGS as usize],
+            told: 0,
+            new: false,
+            answered: 0,
+        })
+    }
+
+    fn open_logs(&mut self) {
+        for n in 0..LOGS {
+            let spec = LogSpec {
+                durability: match n + 1 {
+                    LOGS => Durability::Os,
+                    _ => Durability::Fsync,
+                },
+                retention: Retention {
+                    bytes: (n == 0).then_some(1 << 20),
+                    time_ms: None,
+                },
+                epoch: MapEpoch(1),
+            };
+            self.storage.open(Tag(n.into()), log(n), &spec);
+        }
+        self.run();
+    }
+
+    fn append(&mut self, rounds: Range<u16>) {
+        for round in rounds {
+            for n in 0..LOGS {
+                let batch = batch(log(n), round);
+                self.storage.append(Tag(9), log(n), MapEpoch(1), batch);
+            }
+            self.run();
+        }
+    }
+
     fn run(&mut self) {
         let mut completions = Vec::new();
         for _ in 0..64 {
@@ -127,7 +212,7 @@ impl<F: Files> World<F> {
             if completions.is_empty() {
                 break;
             }
-            for completion in std::mem::take(&mut completions) {
+            for completion in completions.drain(..) {
                 self.take(completion);
             }
         }
@@ -141,9 +226,9 @@ impl<F: Files> World<F> {
                 self.storage.credit(r, bytes);
                 self.cover(n, stored.extent.first, stored.extent.last);
                 for record in stored.batch.iter().filter(|_| !self.new) {
-                    let payload = String::from_utf8_lossy(record.payload).into_owned();
-                    let message = (record.topic_name.to_owned(), payload);
-                    assert!(STORED.contains(&message), "never stored: {message:?}");
+                    self.told += 1;
+                    let known = STORED.binary_search(&fingerprint(&record));
+                    assert!(known.is_ok(), "never stored: {record:?}");
                 }
             }
             Completion::Gap { r, extent, .. } => {
@@ -156,54 +241,37 @@ impl<F: Files> World<F> {
 
     fn cover(&mut self, n: usize, first: Sequence, last: Sequence) {
         assert!(first <= last);
-        assert!(
-            first == self.next[n],
-            "{first} where {} is next",
-            self.next[n]
-        );
-        self.next[n] = last.plus(1);
+        let next = &mut self.next[n];
+        assert!(first == *next, "{first} where {next} is next");
+        *next = last.plus(1);
     }
 }
 
 fuzz_target!(|data: &[u8]| {
-    let now = Now {
-        mono: Mono(1),
-        wall: Wall(1_800_000_000_000_000),
-    };
-    let Ok(storage) = JournalStorage::open(damage(data), config(), now) else {
+    let Some((which, changes)) = data.split_first() else {
         return;
     };
-    let mut world = World {
-        storage,
-        now,
-        next: [Sequence(1); LOGS as usize],
-        new: false,
-        answered: 0,
+    let files = &DIRECTORIES[usize::from(which % 2)];
+    let Some(mut world) = World::open(damage(files, changes)) else {
+        return;
     };
+    world.open_logs();
     for n in 0..LOGS {
-        let durability = if n + 1 == LOGS {
-            Durability::Os
-        } else {
-            Durability::Fsync
-        };
-        let spec = LogSpec {
-            durability,
-            epoch: MapEpoch(1),
-            ..LogSpec::default()
-        };
-        world.storage.open(Tag(n.into()), log(n), &spec);
-        let r = ReaderId(n.into());
-        world
-            .storage
-            .read(r, log(n), Sequence(1), Scope::default(), 1 << 20);
+        let (r, scope) = (ReaderId(n.into()), Scope::default());
+        world.storage.read(r, log(n), Sequence(1), scope, 1 << 20);
     }
     world.run();
+    let whole = BATCHES[0] * 2 * LOGS - TRIMMED;
+    assert!(
+        !changes.is_empty() || world.told >= whole,
+        "{} told",
+        world.told
+    );
     world.answered = 0;
     world.new = true;
     for n in 0..LOGS {
-        world
-            .storage
-            .append(Tag(100 + u64::from(n)), log(n), MapEpoch(1), batch(log(n)));
+        let batch = new_batch(log(n));
+        world.storage.append(Tag(100), log(n), MapEpoch(1), batch);
     }
     world.run();
     assert_eq!(world.answered, LOGS, "an append is always answered");

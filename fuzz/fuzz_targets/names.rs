@@ -3,8 +3,8 @@
 #![no_main]
 
 use airmail_client::parse_url;
+use airmail_fuzz::fuzz_target;
 use airmail_model::{Limits, Namespace, TopicName};
-use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else {

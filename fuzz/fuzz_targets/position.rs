@@ -2,10 +2,10 @@
 
 #![no_main]
 
+use airmail_fuzz::fuzz_target;
 use airmail_model::Position;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use libfuzzer_sys::fuzz_target;
 
 fn check(text: &str) {
     if let Ok(position) = text.parse::<Position>() {

@@ -3,17 +3,15 @@
 
 #![no_main]
 
-mod number;
-
 use airmail_client::core::{Producer, ProducerConfig, ProducerOutput, Ticket};
+use airmail_fuzz::fuzz_target;
+use airmail_fuzz::number::number;
 use airmail_model::frame::{Ack, Refused, Reply, Request, RequestId};
 use airmail_model::{
     AppendTime, Durability, Error, ErrorCode, Extent, Limits, LogIndex, LogMap, MapEpoch, Message,
     Mono, NamespaceId, Now, ProducerEpoch, ProducerId, Sequence, TopicName, Wall,
 };
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
-use libfuzzer_sys::fuzz_target;
-use number::number;
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -2,6 +2,7 @@
 
 #![no_main]
 
+use airmail_fuzz::fuzz_target;
 use airmail_model::MapEpoch;
 use airmail_proto::error::{error_from_proto, error_from_status, error_to_proto};
 use airmail_proto::hello::{welcome_from_proto, welcome_to_proto};
@@ -13,7 +14,6 @@ use airmail_proto::subscribe::{
 };
 use airmail_proto::v1;
 use bytes::Bytes;
-use libfuzzer_sys::fuzz_target;
 use prost::Message as _;
 use tonic::{Code, Status};
 

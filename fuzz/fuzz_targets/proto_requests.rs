@@ -2,6 +2,7 @@
 
 #![no_main]
 
+use airmail_fuzz::fuzz_target;
 use airmail_model::{Batch, Limits, LogIndex, LogMap, MapEpoch, NamespaceId};
 use airmail_proto::hello::{check_client_hello, welcome_from_proto};
 use airmail_proto::message::messages_to_batches;
@@ -11,7 +12,6 @@ use airmail_proto::subscribe::{
     until_to_proto,
 };
 use airmail_proto::v1;
-use libfuzzer_sys::fuzz_target;
 use prost::Message as _;
 
 const LIMITS: Limits = Limits::DEFAULT;

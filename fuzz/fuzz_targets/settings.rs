@@ -6,7 +6,7 @@ use airmail::commands::instant::Instant;
 use airmail::config::Config;
 use airmail::config::quantity::{ByteSize, Span};
 use airmail::config::settings::SETTINGS;
-use libfuzzer_sys::fuzz_target;
+use airmail_fuzz::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let Some((&which, rest)) = data.split_first() else {

@@ -2,18 +2,15 @@
 
 #![no_main]
 
-mod read;
-mod seal;
-
+use airmail_fuzz::{fuzz_target, read::read, seal::seal};
 use airmail_model::Batch;
-use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     // The last byte chooses; the vectors' cases then stay whole batches.
     let Some((mask, bytes)) = data.split_last() else {
         return;
     };
-    let Some(sealed) = seal::seal(bytes) else {
+    let Some(sealed) = seal(bytes) else {
         return;
     };
     let Ok((batch, _)) = Batch::check_stored(sealed.into()) else {
@@ -37,5 +34,5 @@ fuzz_target!(|data: &[u8]| {
         sliced.heads().map(|(index, _)| index).collect::<Vec<_>>(),
         kept
     );
-    read::read(&sliced);
+    read(&sliced);
 });

@@ -1,14 +1,14 @@
-//! The SDK's subscriber: whatever a node says, in whatever order, it does not panic, tells nothing of
-//! a subscription that was removed, and gives back no more credit than was used. That numbers come
-//! in order supposes a node that keeps to the ranges: the simulator has one.
+//! The SDK's subscriber: whatever a node says, in whatever order, it does not panic, gives its user no
+//! number twice or out of order, tells nothing of a subscription that was removed, and gives back no
+//! more credit than was used.
 
 #![no_main]
-
-mod number;
 
 use airmail_client::core::{
     Event, Subscriber, SubscriberConfig, SubscriberOutput, SubscriptionKey, Wanted,
 };
+use airmail_fuzz::fuzz_target;
+use airmail_fuzz::number::number;
 use airmail_model::batch::BatchTarget;
 use airmail_model::frame::{
     Channel, Delivered, GapReason, Generation, Reply, Start, State, SubscriptionId, Until,
@@ -18,9 +18,7 @@ use airmail_model::{
     LogIndex, LogMap, MapEpoch, Message, Mono, NamespaceId, Sequence, TopicName,
 };
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
-use libfuzzer_sys::fuzz_target;
-use number::number;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 const NAMESPACE: NamespaceId = NamespaceId(1);
@@ -127,6 +125,8 @@ struct World {
     out: SubscriberOutput,
     keys: Vec<SubscriptionKey>,
     removed: BTreeSet<SubscriptionKey>,
+    /// For each subscription: the life of the log, and the last number told.
+    told: BTreeMap<SubscriptionKey, (Incarnation, Sequence)>,
     owed: u64,
     now: Mono,
 }
@@ -200,11 +200,11 @@ impl World {
             match event {
                 Event::Messages(arrived) => {
                     for (sequence, _) in arrived.iter() {
-                        self.tell(key, sequence, sequence);
+                        self.tell(key, arrived.incarnation, sequence, sequence);
                     }
                 }
                 Event::Gap(gap) => {
-                    self.tell(key, gap.extent.first, gap.extent.last);
+                    self.tell(key, gap.incarnation, gap.extent.first, gap.extent.last);
                     assert!(gap.why != GapReason::Unused);
                 }
                 Event::Status(state) => assert!(state != State::Removed),
@@ -215,18 +215,20 @@ impl World {
         }
     }
 
-    fn tell(&self, key: SubscriptionKey, first: Sequence, last: Sequence) {
+    fn tell(&mut self, key: SubscriptionKey, life: Incarnation, first: Sequence, last: Sequence) {
         assert!(first <= last);
         assert!(!self.removed.contains(&key), "told of after it was removed");
+        let before = self.told.insert(key, (life, last));
+        if let Some((_, before)) = before.filter(|(known, _)| *known == life) {
+            assert!(first > before, "{first} after {before}");
+        }
     }
 }
 
 fn reply(step: Step) -> Reply {
     let after = |previous: u8, more: u8| {
         let previous = number(previous);
-        let last = previous
-            .saturating_add(u64::from(more % 16))
-            .min(u64::MAX - 1);
+        let last = previous.saturating_add(u64::from(more % 16));
         (Sequence(previous), Sequence(last))
     };
     match step {
@@ -239,10 +241,7 @@ fn reply(step: Step) -> Reply {
         } => {
             let body = BATCHES[usize::from(one)].clone();
             let (previous, last) = after(previous, more);
-            // A node's own: its numbers lie where it says, and it has no record at the very end.
-            let numbers = u64::from(body.numbers());
-            let base = number(base).min(u64::MAX - 1 - numbers);
-            let last = last.max(Sequence(base + numbers - 1));
+            let base = number(base);
             Reply::Delivery {
                 channel: channel(to),
                 log: LOG,
@@ -317,6 +316,7 @@ fuzz_target!(|steps: Vec<Step>| {
         out: SubscriberOutput::default(),
         keys: Vec::new(),
         removed: BTreeSet::new(),
+        told: BTreeMap::new(),
         owed: 0,
         now: Mono(1),
     };

@@ -30,6 +30,7 @@ use report::Report;
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
      -Cllvm-args=-sanitizer-coverage-trace-compares -Cllvm-args=-max-loads-per-memcmp=0 \
+     -Cllvm-args=-sanitizer-coverage-gated-trace-callbacks --cfg gated \
      --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1";
 /// The target that must fail.
 const CANARY: &str = "canary";
@@ -85,13 +86,26 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every target of the manifest in its order, the canary first; or those that were named.
-fn choose(named: &[String]) -> anyhow::Result<Vec<String>> {
+/// The manifest's targets, each with the features that it asks for.
+fn manifest() -> anyhow::Result<Vec<(String, Vec<String>)>> {
     let text = fs::read_to_string(workspace::root().join("fuzz/Cargo.toml"))?;
     let manifest: toml::Table = toml::from_str(&text)?;
+    let text = |value: &toml::Value| value.as_str().map(str::to_owned);
+    let target = |bin: &toml::Value| {
+        let features = bin
+            .get("required-features")
+            .and_then(|list| list.as_array());
+        let features = features.into_iter().flatten().filter_map(text);
+        Some((text(bin.get("name")?)?, features.collect()))
+    };
     let bins = manifest.get("bin").and_then(toml::Value::as_array);
-    let names = bins.into_iter().flatten();
-    let all: Vec<&str> = names.filter_map(|bin| bin.get("name")?.as_str()).collect();
+    Ok(bins.into_iter().flatten().filter_map(target).collect())
+}
+
+/// Every target of the manifest in its order, the canary first; or those that were named.
+fn choose(named: &[String]) -> anyhow::Result<Vec<String>> {
+    let manifest = manifest()?;
+    let all: Vec<&str> = manifest.iter().map(|(name, _)| name.as_str()).collect();
     if let Some(unknown) = named.iter().find(|name| !all.contains(&name.as_str())) {
         bail!("no target `{unknown}`; there are: {}", all.join(", "));
     }
@@ -113,8 +127,13 @@ fn build(targets: &[String]) -> anyhow::Result<PathBuf> {
     let mut build = cargo(&["build", "--locked", "--release"]);
     build.args(["--manifest-path", "fuzz/Cargo.toml", "--target", host]);
     build.arg("--target-dir").arg(&output);
-    for target in targets {
-        build.args(["--bin", target]);
+    for (target, features) in manifest()? {
+        if targets.contains(&target) {
+            build.args(["--bin", &target]);
+            for feature in features {
+                build.args(["--features", &feature]);
+            }
+        }
     }
     process::run(build.env("RUSTFLAGS", FLAGS))?;
     Ok(output.join(host).join("release"))

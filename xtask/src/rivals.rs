@@ -4,6 +4,8 @@
 //! process with fresh data: what the machine does to one it does to the next. The ratio is taken
 //! within each round, so that slow minutes cancel out. The order turns from round to round.
 
+mod circumstances;
+mod criteria;
 mod servers;
 mod table;
 mod workloads;
@@ -12,6 +14,9 @@ use crate::process::{self, cargo};
 use crate::tools;
 use crate::workspace;
 use anyhow::Context as _;
+use circumstances::Circumstances;
+use criteria::Verdict;
+use serde::Serialize;
 use servers::Server;
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +25,10 @@ use std::process::Command;
 use table::Run;
 use workloads::{Subject, WORKLOADS, Workload};
 
-/// What to compare, and how often.
+/// Seconds that a run takes beside its own: servers start, clients connect, nothing more comes.
+const SECONDS_BESIDE: u32 = 3;
+
+/// What to compare, and how often. All workloads, with 5 rounds of 10 s, take about 30 minutes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Rounds of each workload, in which each system runs once.
@@ -38,6 +46,20 @@ pub(crate) struct Options {
     /// A directory on the disk that is to be measured; fresh ones for data are made in it.
     #[arg(long, default_value = "/var/tmp")]
     disk: PathBuf,
+    /// The program to measure with, and as a node, if it is built already (with the feature
+    /// `rivals`). Without it, it is built.
+    #[arg(long, value_name = "PROGRAM")]
+    airmail: Option<PathBuf>,
+}
+
+/// What was measured, and where.
+#[derive(Serialize)]
+struct Measured<'a> {
+    circumstances: &'a Circumstances,
+    title: &'a str,
+    command: String,
+    verdicts: &'a [Verdict],
+    runs: &'a BTreeMap<&'static str, Vec<Run>>,
 }
 
 /// The programs of one run.
@@ -53,23 +75,50 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let programs = Programs {
         nats: tools::bring_nats(&workspace::root().join("target/tools/bin"))
             .context("no nats-server")?,
-        airmail: build(&target)?,
+        airmail: match &options.airmail {
+            Some(built) => built.clone(),
+            None => build(&target)?,
+        },
     };
     let out = options.out.clone().unwrap_or_else(|| target.join("rivals"));
     fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
-    let mut tables = String::new();
+    println!("about {} minutes", minutes(&chosen, options));
+    let circumstances = Circumstances::look(&programs.nats, options.rounds, options.seconds);
+    let (mut tables, mut failed) = (String::new(), Vec::new());
     for workload in chosen {
-        let runs = measure(workload, options, &programs)?;
+        let mut runs = BTreeMap::new();
+        if let Err(error) = measure(workload, options, &programs, &mut runs) {
+            println!("{}: {error:#}", workload.name);
+            failed.push(workload.name);
+        }
+        let verdicts = criteria::verdicts(workload, &runs);
         let table = table::of(workload, options.seconds, &runs);
+        let table = format!("{table}\n{}\n", criteria::lines(&verdicts));
         println!("\n{table}");
         tables.push_str(&table);
-        tables.push('\n');
-        let report = serde_json::to_string_pretty(&runs)?;
+        let measured = Measured {
+            circumstances: &circumstances,
+            title: workload.title,
+            command: format!("airmail bench {}", workload.arguments.join(" ")),
+            verdicts: &verdicts,
+            runs: &runs,
+        };
+        let report = serde_json::to_string_pretty(&measured)?;
         fs::write(out.join(format!("{}.json", workload.name)), report)?;
+        // What is measured so far is kept, whatever becomes of the rest.
+        let paragraph = circumstances.paragraph(&circumstances::load());
+        fs::write(out.join("tables.md"), format!("{paragraph}\n{tables}"))?;
     }
-    fs::write(out.join("tables.md"), tables)?;
     println!("reports: {}", out.display());
+    anyhow::ensure!(failed.is_empty(), "not measured to the end: {failed:?}");
     Ok(())
+}
+
+/// How long these take, about.
+fn minutes(chosen: &[&Workload], options: &Options) -> u32 {
+    let runs: usize = chosen.iter().map(|workload| workload.subjects.len()).sum();
+    let runs = u32::try_from(runs).unwrap_or(u32::MAX);
+    (runs * options.rounds * (options.seconds + SECONDS_BESIDE)).div_ceil(60)
 }
 
 fn chosen(only: &[String]) -> anyhow::Result<Vec<&'static Workload>> {
@@ -100,8 +149,8 @@ fn measure(
     workload: &Workload,
     options: &Options,
     programs: &Programs,
-) -> anyhow::Result<BTreeMap<&'static str, Vec<Run>>> {
-    let mut runs: BTreeMap<&'static str, Vec<Run>> = BTreeMap::new();
+    runs: &mut BTreeMap<&'static str, Vec<Run>>,
+) -> anyhow::Result<()> {
     for round in 0..options.rounds {
         for turn in 0..workload.subjects.len() {
             let subject = workload.subjects[(turn + round as usize) % workload.subjects.len()];
@@ -118,7 +167,7 @@ fn measure(
             runs.entry(subject.name()).or_default().push(run);
         }
     }
-    Ok(runs)
+    Ok(())
 }
 
 fn measure_once(
@@ -138,7 +187,7 @@ fn measure_once(
         _ => {
             let server = Server::start(subject, &programs.airmail, &programs.nats, &options.disk)?;
             bench.args(workload.arguments);
-            bench.args(["--target", server.url()]);
+            bench.args(["--target", server.url(), "--pid", &server.pid()]);
             Some(server)
         }
     };

@@ -40,7 +40,13 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let doc = ["doc", "--workspace", "--no-deps", "--locked", "--quiet"];
     process::run(cargo(&doc).env("RUSTDOCFLAGS", "-D warnings"))?;
     if process::succeeds("c++", &["--version"]) {
-        let check = ["check", "--locked", "--manifest-path", "fuzz/Cargo.toml"];
+        let check = [
+            "check",
+            "--locked",
+            "--manifest-path",
+            "fuzz/Cargo.toml",
+            "--all-features",
+        ];
         process::run(cargo(&check).args(["--target-dir", "target/fuzz"]))?;
     } else {
         println!("not run: the fuzz targets, which need a C++ compiler");

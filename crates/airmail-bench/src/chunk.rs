@@ -3,7 +3,7 @@
 //! A payload costs no allocation of its own: all of a chunk lie behind one another, and a system
 //! takes them as slices or, where its client wants to own them, as shared parts of the buffer.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 
 use crate::settings::Settings;
 use crate::stamp::Stamp;
@@ -31,22 +31,30 @@ impl Chunk {
 
     /// Each message's topic, by its place in the run's list, and its payload.
     pub fn messages(&self) -> impl ExactSizeIterator<Item = (usize, &[u8])> {
+        let mut turn = self.turns();
         let payloads = self.payloads.chunks_exact(self.size);
-        payloads
-            .enumerate()
-            .map(|(at, bytes)| (self.topic(at), bytes))
+        payloads.map(move |bytes| (turn(), bytes))
     }
 
     /// As [`Chunk::messages`], each payload as a part of the shared buffer.
     pub fn shared(&self) -> impl ExactSizeIterator<Item = (usize, Bytes)> {
+        let mut turn = self.turns();
         let count = self.payloads.len() / self.size;
-        (0..count).map(|at| {
+        (0..count).map(move |at| {
             let begin = at * self.size;
-            (
-                self.topic(at),
-                self.payloads.slice(begin..begin + self.size),
-            )
+            (turn(), self.payloads.slice(begin..begin + self.size))
         })
+    }
+
+    /// The topic of each message, one after the other: without a division for each.
+    fn turns(&self) -> impl FnMut() -> usize + use<> {
+        let topics = self.topics as usize;
+        let mut next = self.topic(0);
+        move || {
+            let topic = next;
+            next = if topic + 1 == topics { 0 } else { topic + 1 };
+            topic
+        }
     }
 
     fn topic(&self, at: usize) -> usize {
@@ -57,24 +65,29 @@ impl Chunk {
 /// Makes the chunks of one publisher.
 #[derive(Clone, Debug)]
 pub struct Carver {
-    run: u32,
-    publisher: u32,
     size: usize,
     topics: u64,
-    /// What stands behind each stamp.
-    rest: Vec<u8>,
+    /// As many payloads as a chunk has, without numbers and times.
+    blank: Vec<u8>,
 }
 
 impl Carver {
     /// For the publisher with this number.
     #[must_use]
     pub fn new(run: u32, publisher: u32, settings: &Settings) -> Carver {
-        Carver {
+        let size = settings.size.max(Stamp::BYTES);
+        let stamp = Stamp {
             run,
             publisher,
-            size: settings.size.max(Stamp::BYTES),
+            number: 0,
+            sent_us: 0,
+        };
+        let mut payload = stamp.bytes().to_vec();
+        payload.resize(size, b'.');
+        Carver {
+            size,
             topics: settings.topics.into(),
-            rest: vec![b'.'; settings.size.saturating_sub(Stamp::BYTES)],
+            blank: payload.repeat(Carver::messages_max(settings) as usize),
         }
     }
 
@@ -93,21 +106,15 @@ impl Carver {
     }
 
     /// Messages `first` to `first + count`, each with the time that `sent_us` gives for its number.
+    /// At most [`Carver::messages_max`] of them.
     #[must_use]
     pub fn carve(&self, first: u64, count: u64, sent_us: impl Fn(u64) -> u64) -> Chunk {
-        let mut payloads = BytesMut::with_capacity(self.size * count as usize);
-        for number in first..first + count {
-            let stamp = Stamp {
-                run: self.run,
-                publisher: self.publisher,
-                number,
-                sent_us: sent_us(number),
-            };
-            payloads.put_slice(&stamp.bytes());
-            payloads.put_slice(&self.rest);
+        let mut payloads = self.blank[..self.size * count as usize].to_vec();
+        for (payload, number) in payloads.chunks_exact_mut(self.size).zip(first..) {
+            Stamp::put(payload, number, sent_us(number));
         }
         Chunk {
-            payloads: payloads.freeze(),
+            payloads: payloads.into(),
             size: self.size,
             first,
             topics: self.topics,

@@ -4,6 +4,8 @@ mod plot;
 
 use std::fmt::Write as _;
 
+use crate::bystander::Conduct;
+use crate::isolation::{IsolationReport, Phase};
 use crate::part::Sample;
 use crate::report::Report;
 use plot::{Line, Plot};
@@ -11,25 +13,62 @@ use plot::{Line, Plot};
 const STYLE: &str = "body{font:14px sans-serif;margin:2em;max-width:60em}\
 svg{width:100%;height:auto;margin:1em 0}pre{background:#f4f4f4;padding:1em;overflow:auto}\
 text{font:12px sans-serif}";
-const COLOURS: [&str; 3] = ["#1b6ca8", "#c8553d", "#588157"];
+const COLOURS: [&str; 4] = ["#1b6ca8", "#c8553d", "#588157", "#8a5a9e"];
+/// Beside whom others are measured, as plots name them.
+const KINDS: [(&str, Option<Conduct>); 4] = [
+    ("beside nobody", None),
+    ("stopped", Some(Conduct::Stopped)),
+    ("slow", Some(Conduct::Slow)),
+    ("from the earliest", Some(Conduct::Earliest)),
+];
 
-/// The page.
+/// The page of a run.
 #[must_use]
 pub fn page(report: &Report) -> String {
+    let title = format!("airmail bench: {}", report.system);
+    page_of(&title, &report.to_string(), &plots(report))
+}
+
+/// The page of what some subscribers cost the others.
+#[must_use]
+pub fn isolation_page(report: &IsolationReport) -> String {
+    let plot = |title, figure: fn(&Phase) -> f64| Plot {
+        title,
+        lines: KINDS
+            .iter()
+            .zip(COLOURS)
+            .map(|(kind, colour)| Line {
+                name: kind.0,
+                colour,
+                points: (report.phases.iter())
+                    .filter(|phase| !phase.saturated && phase.beside == kind.1)
+                    .map(|phase| (f64::from(phase.round), figure(phase)))
+                    .collect(),
+            })
+            .collect(),
+    };
+    let plots = [
+        plot("Half load: messages a second, over rounds", |phase| {
+            phase.delivered_per_s
+        }),
+        plot("Half load: p99, microseconds, over rounds", |phase| {
+            phase.p99_us as f64
+        }),
+    ];
+    page_of("airmail bench: isolation", &report.to_string(), &plots)
+}
+
+fn page_of(title: &str, text: &str, plots: &[Plot]) -> String {
     let mut page =
         String::from("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
-    let title = escape(&format!("airmail bench: {}", report.system));
+    let title = escape(title);
     // Writing to a string does not fail.
     let _ = write!(
         page,
         "<title>{title}</title><style>{STYLE}</style></head><body>"
     );
-    let _ = write!(
-        page,
-        "<h1>{title}</h1><pre>{}</pre>",
-        escape(&report.to_string())
-    );
-    for plot in plots(report) {
+    let _ = write!(page, "<h1>{title}</h1><pre>{}</pre>", escape(text));
+    for plot in plots {
         page.push_str(&plot.svg());
     }
     page.push_str("</body></html>\n");

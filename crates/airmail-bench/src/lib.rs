@@ -8,19 +8,23 @@
 //! - [`system`], [`target`]: what is measured, through its own client, and how a URL names it.
 //! - [`settings`], [`progress`], [`part`], [`report`]: what was asked for, how far it is, what each
 //!   process found, what came out.
-//! - [`stamp`], [`chunk`], [`ledger`], [`latency`], [`pace`], [`clock`], [`process`]: one message's
-//!   identity, many messages in one buffer, the accounts, the times, the timetable, the clock, and what
-//!   a process uses.
+//! - [`stamp`], [`chunk`], [`ledger`], [`latency`], [`pace`], [`clock`], [`process`], [`counters`]: one
+//!   message's identity, many messages in one buffer, the accounts, the times, the timetable, the clock,
+//!   what a process uses, and what a node counts.
+//! - [`bystander`], [`isolation`]: a subscriber that others are measured beside, and what it costs them.
 //! - [`csv`], [`html`]: a report for other programs, and for a browser.
 //! - [`disk`]: the disk alone, beside which a durable latency is to be seen.
 
 #![forbid(unsafe_code)]
 
+pub mod bystander;
 pub mod chunk;
 pub mod clock;
+pub mod counters;
 pub mod csv;
 pub mod disk;
 pub mod html;
+pub mod isolation;
 pub mod latency;
 pub mod ledger;
 pub mod pace;
@@ -34,6 +38,7 @@ pub mod stamp;
 pub mod system;
 pub mod target;
 
+pub use isolation::IsolationReport;
 pub use progress::Progress;
 pub use report::Report;
 pub use settings::{Settings, Workload};

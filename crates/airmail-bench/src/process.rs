@@ -27,6 +27,20 @@ impl Usage {
         Usage::read(&process.to_string())
     }
 
+    /// Of the threads of another process that have this name. Threads have no memory of their own.
+    #[must_use]
+    pub fn of_threads(process: u32, name: &str) -> Usage {
+        let threads = fs::read_dir(format!("/proc/{process}/task"));
+        let threads = threads.into_iter().flatten().filter_map(Result::ok);
+        let stats =
+            threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+        let named = stats.filter(|stat| stat.contains(&format!("({name})")));
+        Usage {
+            cpu_us: named.filter_map(|stat| cpu_us(&stat)).sum(),
+            rss_bytes: 0,
+        }
+    }
+
     fn read(process: &str) -> Usage {
         let text = |file: &str| fs::read_to_string(format!("/proc/{process}/{file}"));
         Usage {

@@ -1,7 +1,7 @@
 //! A run: publishers publish, subscribers receive, each message from its publish to its delivery.
 //!
-//! Every client has a connection of its own, and every (subscriber, topic) a task with its own
-//! account. First all subscriptions stand, then publishing begins; at the end the subscribers are
+//! Every client has a connection of its own, and every subscriber a task, with an account of each
+//! topic. First all subscriptions stand, then publishing begins; at the end the subscribers are
 //! given time for what is still under way, as long as anything comes.
 //!
 //! Measuring must not be what is measured: a chunk of messages has one reading of the clock, what
@@ -14,6 +14,7 @@
 
 mod account;
 mod acks;
+mod levels;
 mod meeting;
 mod publishing;
 mod receiving;
@@ -21,10 +22,12 @@ mod sampling;
 mod timetable;
 mod window;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use account::Account;
+pub use levels::LevelFile;
 pub use meeting::{Alone, Meeting, Share, start_us};
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +62,22 @@ pub struct Job {
     pub prefix: String,
     /// Which part of it this process does.
     pub share: Share,
+    /// Where the processes of the run tell one another how far they are: the path of a [`LevelFile`].
+    pub levels: Option<PathBuf>,
+}
+
+impl Default for Job {
+    fn default() -> Job {
+        Job {
+            target: "null:".to_owned(),
+            own_namespace: false,
+            settings: Settings::default(),
+            id: 0,
+            prefix: "bench".to_owned(),
+            share: Share::ALL,
+            levels: None,
+        }
+    }
 }
 
 /// What all tasks of a run share.
@@ -68,7 +87,7 @@ struct Running<S> {
     job: Job,
     topics: Vec<String>,
     progress: Arc<Progress>,
-    window: Window,
+    window: Arc<Window>,
 }
 
 /// Runs it to its end. Messages that fail or go missing are in what comes back.
@@ -102,8 +121,11 @@ async fn run_prepared<S: System>(
 ) -> Result<Part, Failure> {
     let settings = &job.settings;
     let topics = (0..settings.topics).map(|topic| format!("{}/{topic}", job.prefix));
+    let subscribers = job.share.of(settings.subscribers).count();
+    let window = Arc::new(Window::new(settings, subscribers));
+    let _exchanging = window.join(&job)?;
     let run = Arc::new(Running {
-        window: Window::new(settings, job.share.of(settings.subscribers).count()),
+        window,
         topics: topics.collect(),
         system,
         job,

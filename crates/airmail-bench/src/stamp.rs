@@ -29,6 +29,14 @@ impl Stamp {
         bytes
     }
 
+    /// Puts another number and time into a payload that has a stamp.
+    pub(crate) fn put(payload: &mut [u8], number: u64, sent_us: u64) {
+        if let Some(place) = payload.get_mut(8..Stamp::BYTES) {
+            place[..8].copy_from_slice(&number.to_le_bytes());
+            place[8..].copy_from_slice(&sent_us.to_le_bytes());
+        }
+    }
+
     /// Reads the stamp of a payload; nothing if it is too short for one.
     #[must_use]
     pub fn read(payload: &[u8]) -> Option<Stamp> {

@@ -76,7 +76,7 @@ pub trait System: Clone + Send + Sync + 'static {
     type Client: Send + Sync + 'static;
     /// Sends on it.
     type Publisher: Publisher;
-    /// Receives one topic on it.
+    /// Receives topics on it.
     type Subscription: Subscription;
 
     /// How many messages of a publisher should wait for their acks, where the client itself sets no
@@ -101,12 +101,13 @@ pub trait System: Clone + Send + Sync + 'static {
         topics: &[String],
     ) -> Result<Self::Publisher, Failure>;
 
-    /// Subscribes to a topic: what is published when this has ended is not missed. From what is
-    /// stored, or from now.
+    /// Subscribes to topics, of which there is at least one, as a user of this system does who wants
+    /// them all: what is published when this has ended is not missed. From what is stored, or from
+    /// now.
     fn subscribe(
         &self,
         client: &Self::Client,
-        topic: &str,
+        topics: &[String],
         from_earliest: bool,
     ) -> impl Future<Output = Result<Self::Subscription, Failure>> + Send;
 
@@ -126,7 +127,7 @@ pub trait Publisher: Send + 'static {
     fn flush(&mut self) -> impl Future<Output = Result<(), Failure>> + Send;
 }
 
-/// Receives messages of one topic.
+/// Receives messages of some topics.
 pub trait Subscription: Send + 'static {
     /// Waits for messages, and gives the account all that have arrived; false at the end. Dropped
     /// before it is done, it may have lost what it was about to give.

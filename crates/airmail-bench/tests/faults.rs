@@ -7,7 +7,7 @@ use std::future::{Ready, ready};
 use std::sync::{Arc, Mutex};
 
 use airmail_bench::chunk::Chunk;
-use airmail_bench::run::{Account, Alone, Job, Share, run};
+use airmail_bench::run::{Account, Alone, Job, run};
 use airmail_bench::system::{Failure, Outcome, Publisher, Subscription, System};
 use airmail_bench::{Progress, Report, Settings};
 use bytes::Bytes;
@@ -58,7 +58,7 @@ impl System for Faulty {
     async fn subscribe(
         &self,
         (): &(),
-        _topic: &str,
+        _topics: &[String],
         _from_earliest: bool,
     ) -> Result<Received, Failure> {
         let (messages, received) = mpsc::channel(1000);
@@ -128,12 +128,9 @@ async fn report(fault: Fault) -> Report {
         ..Settings::default()
     };
     let job = Job {
-        target: String::new(),
-        own_namespace: false,
         settings: settings.clone(),
         id: 7,
-        prefix: "bench/faults".to_owned(),
-        share: Share::ALL,
+        ..Job::default()
     };
     let system = Faulty {
         fault,

@@ -12,14 +12,16 @@ use std::time::Duration;
 /// What may be saved up, and so be read in one piece, about.
 const MOST_BYTES: i64 = 512 << 10;
 /// Live bytes for each late one where no time is left. A batch that comes in and goes out once
-/// counts twice, a late one once, which also has to be checked again.
-const LIVE_BYTES_EACH: i64 = 6;
+/// counts twice, a late one once; it has to be checked again, and a byte of it was measured to take
+/// up to four times as long as a live one.
+const LIVE_BYTES_EACH: i64 = 16;
 /// For each microsecond that nobody used: about what a shard can read and send in it.
 const IDLE_BYTES_EACH_US: u64 = 512;
 /// For each microsecond in any case.
 const LEAST_BYTES_EACH_US: u64 = 2;
-/// After how long at most there is some allowance again.
-const PAUSE: Duration = Duration::from_millis(1);
+/// After how long at most there is some allowance again. The node's timer has steps of one
+/// millisecond and rounds up: in one of them little more comes in than may be saved up.
+const PAUSE: Duration = Duration::from_micros(500);
 
 /// What late reading may still do.
 #[derive(Debug)]
@@ -114,7 +116,7 @@ mod tests {
         let live = 200 << 10;
         let read = late_bytes(live, Duration::from_micros(100));
         let share = read as f64 / (read + 10_000 * live as u64) as f64;
-        assert!((0.10..=0.20).contains(&share), "{share}");
+        assert!((0.04..=0.07).contains(&share), "{share}");
     }
 
     #[test]

@@ -12,6 +12,7 @@
 
 use crate::catalog::Catalog;
 use airmail_model::batch::BatchTarget;
+use airmail_model::namespace::LOGS_MAX;
 use airmail_model::{
     Batch, BatchEncoder, Checked, Durability, Error, Limits, LogId, MapEpoch, Message, Namespace,
     NamespaceId, NamespaceSpec, Retention, TopicName, Wall,
@@ -92,7 +93,8 @@ impl Change {
         out
     }
 
-    /// Reads what `encode` wrote; `None` for anything else, such as a later version's command.
+    /// Reads what `encode` wrote; `None` for anything else, such as a later version's command or a
+    /// namespace that no node of this version would have made.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Change> {
         let mut from = Reader(bytes);
         if from.u8()? != VERSION {
@@ -107,9 +109,13 @@ impl Change {
                 let length = usize::from(from.u8()?);
                 let (name, rest) = from.0.split_at_checked(length)?;
                 from.0 = rest;
+                let name = std::str::from_utf8(name).ok()?;
+                if Namespace::check_name(name).is_err() || !(1..=LOGS_MAX).contains(&logs) {
+                    return None;
+                }
                 Change::Create {
                     id,
-                    name: std::str::from_utf8(name).ok()?.to_owned(),
+                    name: name.to_owned(),
                     spec: NamespaceSpec {
                         logs,
                         retention,
@@ -202,9 +208,9 @@ pub(crate) struct Fold {
 }
 
 impl Fold {
-    /// The number of the next namespace.
-    pub(crate) fn next_id(&self) -> NamespaceId {
-        NamespaceId(self.last_id.0 + 1)
+    /// The number of the next namespace; `None` when the last one was given.
+    pub(crate) fn next_id(&self) -> Option<NamespaceId> {
+        self.last_id.0.checked_add(1).map(NamespaceId)
     }
 
     /// Does what a command says; `false` if it is void.
@@ -295,6 +301,28 @@ mod tests {
     }
 
     #[test]
+    fn a_namespace_that_no_node_would_make_is_void() {
+        let of_logs = |logs| {
+            let mut bytes = create(9, "orders").encode();
+            bytes[6..8].copy_from_slice(&u16::to_le_bytes(logs));
+            Change::decode(&bytes)
+        };
+        assert!(of_logs(LOGS_MAX).is_some());
+        assert_eq!(of_logs(0), None);
+        assert_eq!(of_logs(LOGS_MAX + 1), None);
+        for name in ["", "_system", "a b", "ä"] {
+            assert_eq!(Change::decode(&create(9, name).encode()), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn after_the_last_number_there_is_no_next() {
+        let mut fold = Fold::default();
+        assert!(fold.apply(&create(u32::MAX, "last")));
+        assert_eq!(fold.next_id(), None);
+    }
+
+    #[test]
     fn a_command_based_on_another_version_is_void() {
         let mut fold = Fold::default();
         let id = NamespaceId(1);
@@ -304,7 +332,7 @@ mod tests {
         assert!(!fold.apply(&Change::Delete { id, based_on: 2 }));
         assert!(fold.apply(&Change::Delete { id, based_on: 1 }));
         assert!(!fold.apply(&create(1, "a")), "numbers are never reused");
-        assert_eq!(fold.next_id(), NamespaceId(2));
+        assert_eq!(fold.next_id(), Some(NamespaceId(2)));
         assert_eq!(fold.dying.get(&id), Some(&7));
         assert!(fold.apply(&Change::Purged { id }));
         assert!(fold.dying.is_empty());

@@ -33,6 +33,8 @@ pub struct Node<S> {
     storage: S,
     effects: Effects,
     completions: Vec<Completion>,
+    /// Something was taken since the last turn.
+    taken: bool,
 }
 
 impl<S: LogStorage> Node<S> {
@@ -53,15 +55,16 @@ impl<S: LogStorage> Node<S> {
             storage,
             effects,
             completions: Vec::new(),
+            taken: false,
         };
         node.pass_calls();
         node
     }
 
-    /// Takes something that has happened. What comes of it is given by the next turn.
+    /// Takes something that has happened. What comes of it is done and given by the next turn.
     pub fn input(&mut self, now: Now, input: Input) {
-        self.shard.step(now, input, &mut self.effects);
-        self.pass_calls();
+        self.shard.take(now, input, &mut self.effects);
+        self.taken = true;
     }
 
     /// The thread that runs this node has worked for `time` since this was last said, on whatever.
@@ -76,6 +79,10 @@ impl<S: LogStorage> Node<S> {
         if self.effects.deadline.is_some_and(|at| at <= now.mono) {
             self.input(now, Input::Timer);
         }
+        if std::mem::take(&mut self.taken) {
+            self.shard.settle_down(now, &mut self.effects);
+            self.pass_calls();
+        }
         let mut again = None;
         let mut bytes = 0;
         for round in 1..=ROUNDS {
@@ -86,11 +93,15 @@ impl<S: LogStorage> Node<S> {
                     bytes += stored.batch.bytes().len();
                 }
                 self.shard
-                    .step(now, Input::Storage(completion), &mut self.effects);
+                    .take(now, Input::Storage(completion), &mut self.effects);
+            }
+            if !quiet {
+                self.shard.settle_down(now, &mut self.effects);
             }
             let asked = self.pass_calls();
             again = deadline;
-            if quiet && !asked {
+            let more = deadline.is_some_and(|at| at <= now.mono);
+            if !asked && (quiet || !more) {
                 break;
             }
             if round == ROUNDS || bytes >= TURN_BYTES {

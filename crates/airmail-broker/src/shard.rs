@@ -125,6 +125,12 @@ impl Shard {
     /// Takes what has happened, and adds what it wants done. Total: every input is legal at every
     /// time; one that refers to what is not there any more changes nothing.
     pub fn step(&mut self, now: Now, input: Input, out: &mut Effects) {
+        self.take(now, input, out);
+        self.settle_down(now, out);
+    }
+
+    /// A step without its end, for one of several things that have happened at once.
+    pub(crate) fn take(&mut self, now: Now, input: Input, out: &mut Effects) {
         self.wall = now.wall;
         match input {
             Input::Opened {
@@ -144,6 +150,10 @@ impl Shard {
             Input::Storage(completion) => self.completion(now, completion, out),
             Input::Timer => self.timer(now, out),
         }
+    }
+
+    /// The end of a step, or of several.
+    pub(crate) fn settle_down(&mut self, now: Now, out: &mut Effects) {
         self.board(now, out);
         self.gauge();
         out.deadline = self.deadline();

@@ -8,6 +8,7 @@ use crate::nodes::{Node, Nodes};
 use crate::publisher::desk::Desk;
 use crate::publisher::{Publish, Publisher, task};
 use crate::subscription::SubscriptionRequest;
+use crate::subscription::many::ManyRequest;
 use crate::topics::Topics;
 use airmail_model::{Error, ErrorCode, Mono};
 use bytes::Bytes;
@@ -32,7 +33,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn mono(&self) -> Mono {
-        self.nodes.clock.now().mono
+        self.nodes.clock.mono()
     }
 
     pub(crate) fn seed(&self) -> u64 {
@@ -223,6 +224,34 @@ impl Client {
     #[must_use = "nothing is subscribed to before it is opened"]
     pub fn subscribe(&self, topic: &str) -> SubscriptionRequest {
         SubscriptionRequest::new(Arc::clone(&self.shared), topic)
+    }
+
+    /// Begins a subscription to many topics that one user reads together: much cheaper than one for
+    /// each, but they share one credit, so one who is slow with one is slow with all.
+    ///
+    /// ```no_run
+    /// # async fn example(client: airmail_client::Client) -> Result<(), airmail_model::Error> {
+    /// use airmail_client::{ManyItem, Start};
+    ///
+    /// let rooms = (0..1000).map(|room| format!("rooms/{room}"));
+    /// let many = client.subscribe_many(rooms).from(Start::Latest);
+    /// let mut many = many.topic("audit", Start::Earliest).open().await?;
+    /// while let Some(item) = many.next().await? {
+    ///     match item {
+    ///         ManyItem::Message(message) => println!("{}: {:?}", message.topic(), message.payload),
+    ///         ManyItem::Gap(topic, gap) => eprintln!("{topic}: {} to {}", gap.first, gap.last),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use = "nothing is subscribed to before it is opened"]
+    pub fn subscribe_many<T: Into<Arc<str>>>(
+        &self,
+        topics: impl IntoIterator<Item = T>,
+    ) -> ManyRequest {
+        let topics = topics.into_iter().map(T::into).collect();
+        ManyRequest::new(Arc::clone(&self.shared), topics)
     }
 
     /// Looks into a topic's past.

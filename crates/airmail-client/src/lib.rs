@@ -66,6 +66,8 @@ pub use publisher::{Publish, Published, Publisher, Receipt, Summary, SummaryRece
 #[cfg(feature = "grpc")]
 pub use received::{Gap, Item, Items, MessageBatch, Received};
 #[cfg(feature = "grpc")]
+pub use subscription::many::{ManyItem, ManyItems, ManyRequest, ManySubscription};
+#[cfg(feature = "grpc")]
 pub use subscription::{Standing, Subscription, SubscriptionRequest};
 #[cfg(feature = "grpc")]
 pub use topics::{Topic, Topics};

@@ -1,12 +1,10 @@
 //! What a subscription or a look into history gives.
 
-use crate::core::{Arrived, GapSeen};
+use crate::core::{Arrived, GapSeen, SubscriptionKey};
 use airmail_model::batch::{AttributeValue, Record};
 use airmail_model::frame::GapReason;
 use airmail_model::position::LogPosition;
-use airmail_model::{
-    AppendTime, Incarnation, Lane, LogId, MapEpoch, NamespaceId, Position, Sequence,
-};
+use airmail_model::{AppendTime, Incarnation, Lane, LogId, MapEpoch, Position, Sequence};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -131,14 +129,6 @@ pub(crate) struct Named {
     pub(crate) topic: Arc<str>,
 }
 
-/// A topic as its user named it, and as a node gave it a number.
-#[derive(Clone, Debug)]
-pub(crate) struct Names {
-    pub(crate) named: Arc<Named>,
-    pub(crate) id: NamespaceId,
-    pub(crate) epoch: MapEpoch,
-}
-
 /// An arrival that is being given, message by message: none is unpacked before it is asked for.
 #[derive(Debug)]
 pub(crate) struct Reading {
@@ -165,31 +155,36 @@ impl Reading {
         self.arrived.cost
     }
 
-    /// The next message; it stays the next one.
-    pub(crate) fn peek(&self, names: &Names) -> Option<Received> {
+    /// Takes the next message; `named` knows whose topic is which.
+    pub(crate) fn next<'a>(
+        &mut self,
+        epoch: MapEpoch,
+        named: impl Fn(SubscriptionKey) -> Option<&'a Arc<Named>>,
+    ) -> Option<Received> {
         let (sequence, record) = self.arrived.message(self.place?);
-        let place = Place {
-            log: self.arrived.log,
-            incarnation: self.arrived.incarnation,
-            epoch: names.epoch,
-        };
+        let topic = named(self.arrived.owner(record.topic)?)?;
         let payload = self.arrived.share(record.payload);
         let appended = self.arrived.appended;
-        Some(Received::new(
-            &names.named,
-            &record,
-            payload,
-            sequence,
-            appended,
-            place,
-        ))
-    }
-
-    /// Takes the next message.
-    pub(crate) fn next(&mut self, names: &Names) -> Option<Received> {
-        let message = self.peek(names)?;
+        let place = self.log_place(epoch);
+        let message = Received::new(topic, &record, payload, sequence, appended, place);
         self.skip();
         Some(message)
+    }
+
+    /// The position before the next message of a subscription, if there is one.
+    pub(crate) fn before(&self, owner: SubscriptionKey, epoch: MapEpoch) -> Option<Position> {
+        let mut messages = self.arrived.iter_from(self.place?);
+        let own = |record: &Record<'_>| self.arrived.owner(record.topic) == Some(owner);
+        let (next, _) = messages.find(|(_, record)| own(record))?;
+        Some(self.log_place(epoch).position(next))
+    }
+
+    fn log_place(&self, epoch: MapEpoch) -> Place {
+        Place {
+            log: self.arrived.log,
+            incarnation: self.arrived.incarnation,
+            epoch,
+        }
     }
 
     fn skip(&mut self) {
@@ -197,7 +192,7 @@ impl Reading {
     }
 }
 
-/// Messages of one topic that came in one batch, to be looked at where they lie: the cheapest way
+/// Messages of one subscription that came in one batch, to be looked at where they lie: the cheapest way
 /// to read many.
 #[derive(Debug)]
 pub struct MessageBatch {
@@ -215,6 +210,16 @@ impl MessageBatch {
     /// Each with its number in its log, in order; at least one.
     pub fn iter(&self) -> impl Iterator<Item = (Sequence, Record<'_>)> {
         self.arrived.iter_from(self.from)
+    }
+
+    /// As [`MessageBatch::iter`], with the place of each message's topic among those of the
+    /// [`crate::ManySubscription`] that gave them; of a [`crate::Subscription`]'s it is 0.
+    pub fn iter_topics(&self) -> impl Iterator<Item = (usize, Sequence, Record<'_>)> {
+        self.iter().map(|(sequence, record)| {
+            let owner = self.arrived.owner(record.topic);
+            let topic = owner.map_or(0, |owner| owner.index() as usize);
+            (topic, sequence, record)
+        })
     }
 
     /// A payload, for longer than the look at its message: it shares the memory of the batch.
@@ -237,12 +242,11 @@ pub enum Items {
 }
 
 impl Reading {
-    /// All that has not been given, as a batch.
-    pub(crate) fn take_rest(&mut self) -> Option<MessageBatch> {
-        let from = self.place.take()?;
-        Some(MessageBatch {
-            arrived: self.arrived.clone(),
-            from,
-        })
+    /// All that has not been given, of which there is some, as a batch.
+    pub(crate) fn rest(self) -> MessageBatch {
+        MessageBatch {
+            from: self.place.unwrap_or_default(),
+            arrived: self.arrived,
+        }
     }
 }

@@ -44,6 +44,14 @@ impl<M: Message + Default> Answers<M> {
         })
     }
 
+    /// The next message, if all of it is here.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn ready(&mut self) -> Result<Option<M>, Status> {
+        self.frames.message()
+    }
+
     /// The next message; `None` when the node has ended the stream without a reason.
     ///
     /// # Errors
@@ -53,7 +61,7 @@ impl<M: Message + Default> Answers<M> {
     /// Nothing is lost when the future is dropped before it is done.
     pub(crate) async fn message(&mut self) -> Result<Option<M>, Status> {
         loop {
-            if let Some(message) = self.frames.message()? {
+            if let Some(message) = self.ready()? {
                 return Ok(Some(message));
             }
             let frame = std::future::poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx)).await;

@@ -1,5 +1,6 @@
 //! Writes the small data directory that a test opens for ever, and beside it what is in it:
-//! `cargo run -p airmail-log --example write_data_vector -- vectors/data/v1`.
+//! `cargo run -p airmail-log --example write_data_vector -- vectors/data/v2`; and, beside it too,
+//! the same as a crash would leave it.
 //!
 //! Run once for each version of the format, when that is final; never again afterwards.
 
@@ -14,22 +15,27 @@ mod vector;
 
 use airmail_log::LogStorage;
 use airmail_log::conformance::{Driver, End, Maker, log, spec};
-use airmail_model::{MapEpoch, Sequence};
+use airmail_model::{Durability, LogId, MapEpoch, Sequence};
 use std::path::Path;
+use std::time::Duration;
 use vector::{Directory, WEAK, describe, durability};
 
-/// What the directory of version 1 holds: a log with everything, a trimmed one, a sealed one, one
-/// that was deleted, a weaker one with a loss behind a crash.
+/// What it holds: a log with everything, a trimmed one, a sealed one, one that was deleted, a weaker
+/// one with a loss behind a crash, and the log of namespaces, which is held in checkpoints too.
 fn write(d: &mut Driver<'_, Directory>) {
     for index in 0..5 {
         d.open_with(log(index), &spec(durability(index)));
     }
+    d.open_with(LogId::SYSTEM, &spec(Durability::Fsync));
     for n in 0..24u64 {
         for index in 0..5 {
             let first = format!("first of batch {n} in log {index}");
             let topic = format!("topic/{}", n % 5);
             let producer = Maker::of(log(index), 100 + u64::from(index), 1).at(n * 2);
             d.store(&producer.batch(&[(&topic, &first), ("every", "second")]));
+        }
+        if n % 4 == 0 {
+            d.append(LogId::SYSTEM, &[("command", &format!("number {n}"))]);
         }
     }
     d.ask(|s, t| s.trim(t, log(1), Sequence(31)));
@@ -40,7 +46,8 @@ fn write(d: &mut Driver<'_, Directory>) {
         d.open_with(log(index), &spec(durability(index)));
         d.append(log(index), &[("after", "the crash")]);
     }
-    d.reopen(End::Clean);
+    d.open_with(LogId::SYSTEM, &spec(Durability::Fsync));
+    d.append(LogId::SYSTEM, &[("command", "after the crash")]);
 }
 
 fn main() {
@@ -48,14 +55,49 @@ fn main() {
         .nth(1)
         .expect("the directory to be written");
     let path = Path::new(&path);
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.expect("a name");
     assert!(!path.exists(), "{} is there already", path.display());
     let mut directory = Directory::at(path);
     let mut d = Driver::new(&mut directory);
     write(&mut d);
-    let text = describe(&mut d);
+    // What the files are still at comes to its end: so a crash would leave it.
+    for _ in 0..5 {
+        d.settle();
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let crashed = path.with_file_name(format!("{name}-crashed"));
+    copy(path, &crashed);
+    d.reopen(End::Clean);
+    let text = describe(&mut d, true);
     d.reopen(End::Clean);
     drop(d);
     drop(directory);
+    kept(path, &text);
+    // What is opened is changed.
+    let opened = path.with_file_name(format!("{name}-opened"));
+    copy(&crashed, &opened);
+    let mut directory = Directory::at(&opened);
+    let text = describe(&mut Driver::new(&mut directory), true);
+    drop(directory);
+    std::fs::remove_dir_all(opened).expect("a directory is removed");
+    kept(&crashed, &text);
+}
+
+fn kept(path: &Path, text: &str) {
     std::fs::remove_file(path.join("LOCK")).expect("the lock is of no use");
     std::fs::write(path.with_extension("txt"), text).expect("the description is written");
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a directory is made");
+    for entry in std::fs::read_dir(from).expect("the directory is read") {
+        let entry = entry.expect("the directory is read");
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).expect("a file is copied");
+        }
+    }
 }

@@ -3,12 +3,14 @@
 //! One flat directory for each shard. While a journal opens, and for `airmail check`, files are
 //! read synchronously. Afterwards everything is submitted and polled: effects go out with a token,
 //! completions come back once each. Writes, fills and syncs of one file take effect in the order
-//! of submission; reads may complete in any order.
+//! of submission, and so do notes, behind the sync that they are with; reads may complete in any
+//! order.
 //!
 //! What a crash may do to what was not synced: anything (lost, kept, torn at any byte, reordered).
 //! A failed sync says that everything since the last good one may or may not be there; the journal
 //! never syncs that file again.
 
+use crate::journal::Sound;
 use bytes::Bytes;
 use std::io;
 
@@ -37,9 +39,12 @@ pub enum FileOp {
         parts: Vec<Bytes>,
         /// Answered only when it is durable, together with all that was written before.
         sync: bool,
+        /// Written somewhere else when the sync has gone well.
+        note: Option<Note>,
     },
     /// Writes zeros over `[from, to)` and syncs, so that later writes there only change data.
-    /// May run beside writes to other ranges of the file.
+    /// May run beside writes to other ranges of the file. Fails as `StorageFull` only if the writing
+    /// found no room: then no sync has failed.
     Fill {
         /// Of which file.
         name: FileName,
@@ -56,6 +61,9 @@ pub enum FileOp {
         at: u64,
         /// How many.
         length: u32,
+        /// Where records of a segment begin in that, which are looked at where they are read: see
+        /// [`FileDone::sound`].
+        records: Vec<u32>,
     },
     /// Renames durably (the directory is synced), over an existing file if there is one.
     Rename {
@@ -71,6 +79,18 @@ pub enum FileOp {
     },
 }
 
+/// What is true once a sync has gone well, for another file. It is not synced, nobody is told what
+/// became of it, and the write that it is with may be answered before it is written.
+#[derive(Clone, Debug)]
+pub struct Note {
+    /// Into which file, which is there.
+    pub name: FileName,
+    /// From which byte.
+    pub at: u64,
+    /// What.
+    pub bytes: Bytes,
+}
+
 /// What became of an operation.
 #[derive(Debug)]
 pub struct FileDone {
@@ -78,6 +98,33 @@ pub struct FileDone {
     pub token: FileToken,
     /// The bytes read, or empty; or what failed.
     pub result: io::Result<Bytes>,
+    /// Of a read, what was sound of the records that were to be looked at. Checking them takes as
+    /// long as all else that a reader costs; so it is done by whoever reads, if that is another
+    /// thread. What is not here the journal checks itself.
+    pub sound: Vec<Sound>,
+}
+
+impl FileDone {
+    /// Of an operation after which nothing was looked at.
+    #[must_use]
+    pub const fn new(token: FileToken, result: io::Result<Bytes>) -> FileDone {
+        FileDone {
+            token,
+            result,
+            sound: Vec::new(),
+        }
+    }
+
+    /// Of a read of these records of a segment.
+    #[must_use]
+    pub fn of_read(token: FileToken, result: io::Result<Bytes>, records: &[u32]) -> FileDone {
+        let sound = result.as_ref().map(|bytes| Sound::among(bytes, records));
+        FileDone {
+            token,
+            sound: sound.unwrap_or_default(),
+            result,
+        }
+    }
 }
 
 /// A directory of files. See the module's documentation.

@@ -75,22 +75,25 @@ impl MemoryFiles {
                 self.files.insert(name, Pages::default());
             }
             FileOp::Write {
-                name, at, parts, ..
+                name,
+                at,
+                parts,
+                sync,
+                note,
             } => {
-                let bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
-                self.grow(&name, at + bytes)?;
-                let file = self.existing(&name)?;
-                let mut at = at;
-                for part in &parts {
-                    file.write(at, part);
-                    at += part.len() as u64;
+                self.write(&name, at, &parts)?;
+                if let Some(note) = note.filter(|_| sync) {
+                    // Nobody is told what becomes of it.
+                    let _: io::Result<()> = self.write(&note.name, note.at, &[note.bytes]);
                 }
             }
             FileOp::Fill { name, from, to } => {
                 self.grow(&name, to)?;
                 self.existing(&name)?.fill(from, to);
             }
-            FileOp::Read { name, at, length } => {
+            FileOp::Read {
+                name, at, length, ..
+            } => {
                 return Ok(self.existing(&name)?.read(at, length.into()));
             }
             FileOp::Rename { from, to } => {
@@ -106,6 +109,18 @@ impl MemoryFiles {
             }
         }
         Ok(Bytes::new())
+    }
+
+    fn write(&mut self, name: &FileName, at: u64, parts: &[Bytes]) -> io::Result<()> {
+        let bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        self.grow(name, at + bytes)?;
+        let file = self.existing(name)?;
+        let mut at = at;
+        for part in parts {
+            file.write(at, part);
+            at += part.len() as u64;
+        }
+        Ok(())
     }
 
     /// Refuses what would not fit, before anything of it is done.
@@ -148,7 +163,7 @@ impl Files for MemoryFiles {
 
     fn submit(&mut self, token: FileToken, op: FileOp) {
         let result = self.apply(op);
-        self.done.push_back(FileDone { token, result });
+        self.done.push_back(FileDone::new(token, result));
     }
 
     fn poll(&mut self, out: &mut Vec<FileDone>) {

@@ -9,7 +9,7 @@ use airmail_log::disk::DataDir;
 use airmail_log::journal::check;
 use std::fs;
 use std::path::{Path, PathBuf};
-use vector::{Directory, describe};
+use vector::{Directory, SYSTEM, describe};
 
 /// Every directory under `vectors/data`.
 fn vectors() -> Vec<PathBuf> {
@@ -44,7 +44,8 @@ fn every_version_ever_written_is_read() {
         let expected = fs::read_to_string(vector.with_extension("txt")).unwrap();
         let mut directory = Directory::at(temp.path());
         let mut d = Driver::new(&mut directory);
-        assert_eq!(describe(&mut d), expected, "{}", vector.display());
+        let found = describe(&mut d, expected.contains(SYSTEM));
+        assert_eq!(found, expected, "{}", vector.display());
     }
 }
 
@@ -72,7 +73,9 @@ fn check_finds_every_version_sound_and_changes_nothing() {
         for shard in 0..dir.identity().shards {
             let report = check(&mut dir.files_read_only(shard)).unwrap();
             assert!(report.is_sound(), "{}: {report:?}", vector.display());
-            assert_eq!(report.logs.len(), 4);
+            let expected = fs::read_to_string(vector.with_extension("txt")).unwrap();
+            let logs = expected.lines().filter(|line| line.starts_with("log "));
+            assert_eq!(report.logs.len(), logs.count());
         }
         assert!(
             contents(&vector) == before,
@@ -88,7 +91,7 @@ fn check_reads_a_directory_that_is_in_use_and_changes_nothing() {
     copy(&vectors()[0], temp.path());
     let mut directory = Directory::at(temp.path());
     let mut d = Driver::new(&mut directory);
-    describe(&mut d);
+    describe(&mut d, false);
     d.settle();
     let before = contents(temp.path());
     let dir = DataDir::open_read_only(temp.path()).unwrap();

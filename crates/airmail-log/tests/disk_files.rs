@@ -152,6 +152,7 @@ impl Bench {
             at: at_byte,
             parts,
             sync,
+            note: None,
         });
         self.writes.push((token, at..end));
     }
@@ -189,6 +190,7 @@ impl Bench {
             name,
             at: from,
             length: bytes,
+            records: Vec::new(),
         });
         let found = self.answer(token);
         let under_way: Vec<_> = self.writes.iter().chain(&self.fills).collect();

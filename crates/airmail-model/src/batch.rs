@@ -6,12 +6,15 @@
 //! [`Slice`], which shares the bodies. `docs/batch-format.md` has every byte of it.
 
 mod attributes;
+mod bodies;
 mod body;
 mod check;
+mod checksum;
 mod encoder;
 mod layout;
 mod message;
 mod record;
+mod records;
 mod slice;
 mod view;
 
@@ -22,6 +25,7 @@ pub use encoder::{BatchEncoder, BatchTarget, PushError};
 pub use layout::{EXTENSION_TRACE_CONTEXT, MESSAGE_BYTES_MAX, RECORDS_MAX};
 pub use message::Message;
 pub use record::{Audience, Record};
+pub use records::Records;
 pub use slice::Slice;
 pub use view::{Batch, ProducerStamp, TopicEntry};
 

@@ -55,6 +55,12 @@ impl TopicName {
         &self.0
     }
 
+    /// Whether it is the same name: at once, where it is a clone.
+    #[must_use]
+    pub fn is(&self, other: &TopicName) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self == other
+    }
+
     /// Its hash within a namespace.
     #[must_use]
     pub fn hash(&self, namespace: NamespaceId) -> TopicHash {

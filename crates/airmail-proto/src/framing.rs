@@ -104,6 +104,9 @@ impl Deframer {
         }
         self.end_small();
         self.bytes -= PREFIX_BYTES + length;
+        if let Some(whole) = self.whole(PREFIX_BYTES + length) {
+            return decoded(M::decode(whole));
+        }
         let mut pieces = Pieces {
             pieces: &mut self.pieces,
             left: PREFIX_BYTES + length,
@@ -115,16 +118,27 @@ impl Deframer {
         if self.pieces.is_empty() && self.pieces.capacity() > KEPT_PIECES {
             self.pieces = VecDeque::new();
         }
-        match message {
-            Ok(message) => Ok(Some(message)),
-            Err(error) => Err(Status::internal(error.to_string())),
-        }
+        decoded(message)
     }
 
-    /// The length of the next message, if its prefix is here.
-    fn length(&self) -> Result<Option<usize>, Status> {
-        if self.bytes < PREFIX_BYTES {
-            return Ok(None);
+    /// Takes off the next message, if its `bytes` with the prefix lie in one piece, as most do.
+    fn whole(&mut self, bytes: usize) -> Option<Bytes> {
+        let first = self.pieces.front_mut()?;
+        let mut whole = if first.len() > bytes {
+            first.split_to(bytes)
+        } else if first.len() == bytes {
+            self.pieces.pop_front()?
+        } else {
+            return None;
+        };
+        whole.advance(PREFIX_BYTES);
+        Some(whole)
+    }
+
+    /// The first bytes, which are there.
+    fn prefix(&self) -> [u8; PREFIX_BYTES] {
+        if let Some(prefix) = self.pieces.front().and_then(|first| first.first_chunk()) {
+            return *prefix;
         }
         let mut prefix = [0; PREFIX_BYTES];
         let all = self.pieces.iter().map(|piece| &piece[..]);
@@ -133,7 +147,15 @@ impl Deframer {
             .iter_mut()
             .zip(all)
             .for_each(|(to, from)| *to = *from);
-        let [flag, length @ ..] = prefix;
+        prefix
+    }
+
+    /// The length of the next message, if its prefix is here.
+    fn length(&self) -> Result<Option<usize>, Status> {
+        if self.bytes < PREFIX_BYTES {
+            return Ok(None);
+        }
+        let [flag, length @ ..] = self.prefix();
         if flag != 0 {
             return Err(Status::internal(format!(
                 "protocol error: compression flag {flag}, though no grpc-encoding was agreed on"
@@ -150,6 +172,12 @@ impl Deframer {
         }
         Ok(Some(length))
     }
+}
+
+/// What was decoded, or that it could not be.
+fn decoded<M>(message: Result<M, prost::DecodeError>) -> Result<Option<M>, Status> {
+    let message = message.map_err(|error| Status::internal(error.to_string()))?;
+    Ok(Some(message))
 }
 
 /// One message's bytes, piece by piece.

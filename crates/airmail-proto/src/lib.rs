@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+mod fields;
 pub mod framing;
 pub mod hello;
 pub mod message;

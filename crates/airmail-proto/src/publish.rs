@@ -1,11 +1,20 @@
 //! What travels on a publish stream: batches up, acks and maps down.
 
 use crate::error::{error_from_proto, error_to_proto};
+use crate::fields::Fields;
 use crate::hello::{NamedMap, map_from_proto, map_to_proto};
 use crate::namespace::{durability_from_proto, durability_to_proto};
 use crate::v1;
 use airmail_model::frame::{Ack, Refused, RequestId};
 use airmail_model::{AppendTime, Batch, Checked, Durability, Error, Extent, Sequence};
+use bytes::BufMut;
+use prost::Message as _;
+use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
+
+/// The number of `PublishResponse.acks`.
+const ACKS_FIELD: u32 = 2;
+/// The number of `Acks.acks`.
+const ACK_FIELD: u8 = 1;
 
 /// A batch to be stored, as a message.
 #[must_use]
@@ -46,6 +55,69 @@ pub fn ack_to_proto(
                 .map(|map| map_to_proto(&name_of(map.namespace), map)),
             ..Default::default()
         },
+    }
+}
+
+/// Acks that go out as one [`v1::PublishResponse`], encoded as they come.
+#[derive(Clone, Debug, Default)]
+pub struct AckList {
+    acks: Vec<u8>,
+    count: usize,
+}
+
+impl AckList {
+    /// Adds an ack: what [`ack_to_proto`] makes of the same.
+    pub fn push(
+        &mut self,
+        request: RequestId,
+        result: &Result<Ack, Refused>,
+        name_of: impl FnOnce(airmail_model::NamespaceId) -> String,
+    ) {
+        self.count += 1;
+        let Ok(ack) = result else {
+            let ack = ack_to_proto(request, result, name_of);
+            encode_key(ACK_FIELD.into(), WireType::LengthDelimited, &mut self.acks);
+            encode_varint(ack.encoded_len() as u64, &mut self.acks);
+            return ack.encode_raw(&mut self.acks);
+        };
+        let mut fields = Fields::<96>::new();
+        fields.number(1, request.0);
+        fields.number(4, ack.extent.first.0);
+        fields.number(5, ack.extent.last.0);
+        fields.number(6, ack.appended.0 as u64);
+        fields.number(7, i32::from(durability_to_proto(ack.held)) as u64);
+        fields.number(8, ack.copies.into());
+        fields.number(9, ack.duplicate.into());
+        fields.number(10, ack.exact.into());
+        let mut one = Fields::<112>::new();
+        one.message(ACK_FIELD, fields.bytes());
+        self.acks.extend_from_slice(one.bytes());
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Length of the message.
+    #[must_use]
+    pub fn message_len(&self) -> usize {
+        let acks = self.acks.len();
+        key_len(ACKS_FIELD) + encoded_len_varint(acks as u64) + acks
+    }
+
+    /// Writes the message.
+    pub fn encode(&self, out: &mut impl BufMut) {
+        encode_key(ACKS_FIELD, WireType::LengthDelimited, out);
+        encode_varint(self.acks.len() as u64, out);
+        out.put_slice(&self.acks);
     }
 }
 
@@ -117,6 +189,43 @@ mod tests {
         };
         let wire = ack_to_proto(RequestId(5), &Ok(ack), |_| String::new());
         assert_eq!(ack_from_proto(&wire).unwrap(), (RequestId(5), Ok(ack)));
+    }
+
+    #[test]
+    fn acks_written_as_they_come_are_what_the_generated_code_writes() {
+        let stored = Ack {
+            extent: Extent::starting_at(Sequence(u64::MAX - 4), 4),
+            appended: AppendTime(-1),
+            held: Durability::Fsync,
+            copies: 3,
+            duplicate: true,
+            exact: true,
+        };
+        let plain = Ack {
+            extent: Extent::starting_at(Sequence(1), 1),
+            held: Durability::Memory,
+            duplicate: false,
+            exact: false,
+            ..stored
+        };
+        let refused = Refused {
+            error: Error::new(ErrorCode::MapStale).field("map_epoch"),
+            map: Some(LogMap::even(NamespaceId(1), MapEpoch(2), LogIndex(0), 3)),
+        };
+        let (mut list, mut acks) = (AckList::default(), Vec::new());
+        assert!(list.is_empty());
+        for (request, result) in [(0, Ok(stored)), (7, Err(refused)), (u64::MAX, Ok(plain))] {
+            list.push(RequestId(request), &result, |_| "default".into());
+            let ack = ack_to_proto(RequestId(request), &result, |_| "default".into());
+            acks.push(ack);
+        }
+        assert_eq!(list.len(), acks.len());
+        let kind = v1::publish_response::Kind::Acks(v1::Acks { acks });
+        let message = v1::PublishResponse { kind: Some(kind) };
+        let mut written = Vec::new();
+        list.encode(&mut written);
+        assert_eq!(written, message.encode_to_vec());
+        assert_eq!(written.len(), list.message_len());
     }
 
     #[test]

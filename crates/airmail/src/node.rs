@@ -5,6 +5,8 @@
 //! the shard takes turns (`turns`). HTTP runs where [`start`] was called, so that it answers when
 //! a shard does not. Listeners, clock, seed and shutdown are passed in.
 
+mod alarm;
+mod beside;
 pub mod clock;
 mod grpc;
 mod http;

@@ -3,7 +3,8 @@
 use super::workloads::Subject;
 use anyhow::{Context as _, bail};
 use std::fs;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -12,6 +13,8 @@ use std::time::Duration;
 /// How often a server is tried until it answers, and the wait between.
 const ATTEMPTS: u32 = 300;
 const BETWEEN: Duration = Duration::from_millis(100);
+/// How long a node may take to say whether it is ready.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A server that runs until it is dropped; then its data is gone too.
 pub(super) struct Server {
@@ -32,9 +35,14 @@ impl Server {
         fs::create_dir(&directory)
             .with_context(|| format!("cannot make {}", directory.display()))?;
         let address = format!("127.0.0.1:{port}");
+        let mut health = None;
         let (mut command, scheme) = match subject {
             Subject::Airmail | Subject::AirmailMemory => {
-                (serve(subject, airmail, &address, &directory), "airmail")
+                let http = format!("127.0.0.1:{}", free_port()?);
+                let mut command = serve(subject, airmail, &address, &directory);
+                command.args(["--http", &http]);
+                health = Some(http);
+                (command, "airmail")
             }
             Subject::Nats => (serve_nats(nats, port), "nats"),
             Subject::JetStream | Subject::JetStreamSynced => {
@@ -55,7 +63,10 @@ impl Server {
             directory,
             url: format!("{scheme}://{address}"),
         };
-        server.wait_for(&address.parse()?)?;
+        server.wait_until("answers", || answers(&address))?;
+        if let Some(health) = health {
+            server.wait_until("is ready", || is_ready(&health))?;
+        }
         Ok(server)
     }
 
@@ -63,18 +74,42 @@ impl Server {
         &self.url
     }
 
-    fn wait_for(&mut self, address: &SocketAddr) -> anyhow::Result<()> {
+    /// Its process, as an argument.
+    pub(super) fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+
+    fn wait_until(&mut self, what: &str, holds: impl Fn() -> bool) -> anyhow::Result<()> {
+        let url = self.url.clone();
         for _ in 0..ATTEMPTS {
             if let Some(status) = self.child.try_wait()? {
-                bail!("the server at {address} ended: {status}");
+                bail!("{url} ended: {status}");
             }
-            if TcpStream::connect_timeout(address, BETWEEN).is_ok() {
+            if holds() {
                 return Ok(());
             }
             thread::sleep(BETWEEN);
         }
-        bail!("the server at {address} does not answer")
+        bail!("it is not so that {url} {what}")
     }
+}
+
+/// Whether somebody takes connections there.
+fn answers(address: &str) -> bool {
+    TcpStream::connect(address).is_ok()
+}
+
+/// Whether a node says at its HTTP address that it takes requests.
+fn is_ready(address: &str) -> bool {
+    let ask = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: node\r\nConnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
 }
 
 impl Drop for Server {
@@ -93,8 +128,7 @@ fn serve(subject: Subject, airmail: &Path, address: &str, directory: &Path) -> C
     };
     let mut command = Command::new(airmail);
     command.arg("serve").arg("--data").arg(directory);
-    command.args(["--listen", address, "--http", "127.0.0.1:0"]);
-    command.args(["--durability", durability]);
+    command.args(["--listen", address, "--durability", durability]);
     command
 }
 

@@ -13,6 +13,14 @@ pub(super) struct Run {
     #[serde(default)]
     delivered_per_s: f64,
     #[serde(default)]
+    acknowledged: u64,
+    #[serde(default)]
+    delivered: u64,
+    #[serde(default)]
+    client_cpu_us: u64,
+    #[serde(default)]
+    node_cpu_us: u64,
+    #[serde(default)]
     missing: u64,
     #[serde(default)]
     duplicates: u64,
@@ -33,11 +41,38 @@ struct Latency {
 }
 
 impl Run {
-    fn figures(&self, figure: Figure) -> Vec<f64> {
+    /// Those that count in a workload, one for each of [`columns`].
+    pub(super) fn figures(&self, figure: Figure) -> Vec<f64> {
         match figure {
             Figure::Delivered => vec![self.delivered_per_s],
             Figure::Published => vec![self.published_per_s],
             Figure::Latency => vec![self.latency_us.p50, self.latency_us.p99],
+        }
+    }
+
+    /// Processor time of clients and server for each message, in nanoseconds.
+    fn cpu_ns_each(&self) -> (f64, f64) {
+        let messages = self.delivered.max(self.acknowledged).max(1) as f64;
+        let each = |cpu_us: u64| (cpu_us * 1000) as f64 / messages;
+        (each(self.client_cpu_us), each(self.node_cpu_us))
+    }
+}
+
+/// A figure over the rounds.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct Spread {
+    pub(super) median: f64,
+    pub(super) least: f64,
+    pub(super) most: f64,
+}
+
+impl Spread {
+    pub(super) fn of(figures: Vec<f64>) -> Spread {
+        let (least, most) = extremes(&figures);
+        Spread {
+            median: median(&figures),
+            least,
+            most,
         }
     }
 }
@@ -66,17 +101,19 @@ pub(super) fn of(
     runs: &BTreeMap<&'static str, Vec<Run>>,
 ) -> String {
     let rounds = runs.values().map(Vec::len).max().unwrap_or_default();
-    let mut out = format!(
-        "**{}**: {}; {rounds} rounds of {seconds} s\n\n| system |",
-        workload.name, workload.title
-    );
     let columns = columns(workload.figure);
+    let mut out = format!(
+        "**{}**: {}; {rounds} rounds of {seconds} s: `airmail bench {}`\n\n| system |",
+        workload.name,
+        workload.title,
+        workload.arguments.join(" "),
+    );
     let baseline = workload.subjects.last().map_or("", |last| last.name());
     for column in &columns {
         let _ = write!(out, " {column} | least and most | beside {baseline} |");
     }
-    out.push_str(" missing, twice, out of order |\n|---|");
-    out.push_str(&"---|".repeat(columns.len() * 3 + 1));
+    out.push_str(" CPU, ns a message, clients + server | missing, twice, out of order |\n|---|");
+    out.push_str(&"---|".repeat(columns.len() * 3 + 2));
     out.push('\n');
     let empty = Vec::new();
     let of = |name: &str| runs.get(name).unwrap_or(&empty);
@@ -89,16 +126,16 @@ pub(super) fn of(
                 runs.iter().map(of_run).collect()
             };
             let (mine, base) = (figures(mine), figures(of(baseline)));
-            let ratios: Vec<f64> = mine.iter().zip(&base).map(|(a, b)| a / b).collect();
-            let (low, high) = extremes(&mine);
-            let (least, most) = extremes(&ratios);
+            let ratios = Spread::of(mine.iter().zip(&base).map(|(a, b)| a / b).collect());
+            let mine = Spread::of(mine);
             let _ = write!(
                 out,
-                " {:.0} | {low:.0} - {high:.0} | {:.2} ({least:.2} - {most:.2}) |",
-                median(&mine),
-                median(&ratios),
+                " {:.0} | {:.0} - {:.0} | {:.2} ({:.2} - {:.2}) |",
+                mine.median, mine.least, mine.most, ratios.median, ratios.least, ratios.most,
             );
         }
+        let (clients, servers): (Vec<f64>, Vec<f64>) = mine.iter().map(Run::cpu_ns_each).unzip();
+        let _ = write!(out, " {:.0} + {:.0} |", median(&clients), median(&servers));
         let faults = |fault: fn(&Run) -> u64| mine.iter().map(fault).sum::<u64>();
         let _ = writeln!(
             out,
@@ -111,7 +148,8 @@ pub(super) fn of(
     out
 }
 
-fn columns(figure: Figure) -> Vec<&'static str> {
+/// What counts in a workload, as tables name it.
+pub(super) fn columns(figure: Figure) -> Vec<&'static str> {
     match figure {
         Figure::Delivered => vec!["delivered/s"],
         Figure::Published => vec!["published/s"],
@@ -180,5 +218,18 @@ mod tests {
         let kept = serde_json::to_value(run(1.0)).unwrap();
         assert_eq!(kept["acknowledged"], 7);
         assert_eq!(kept["latency_us"]["max"], 3);
+    }
+
+    #[test]
+    fn a_table_has_every_column_in_every_row() {
+        for workload in WORKLOADS {
+            let runs = workload.subjects.iter();
+            let runs = runs.map(|subject| (subject.name(), vec![run(1.0)]));
+            let table = of(workload, 10, &runs.collect());
+            let rows = table.lines().filter(|line| line.starts_with('|'));
+            let widths: Vec<usize> = rows.map(|row| row.matches('|').count()).collect();
+            assert_eq!(widths.len(), workload.subjects.len() + 2);
+            assert!(widths.iter().all(|width| *width == widths[0]), "{table}");
+        }
     }
 }

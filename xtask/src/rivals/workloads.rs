@@ -104,7 +104,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
     },
     Workload {
         name: "topics",
-        title: "1,000 topics in turn, one subscriber of all, 100 bytes",
+        title: "1,000 topics in turn, one subscriber of all (of NATS by a wildcard), 100 bytes",
         arguments: &["e2e", "--size", "100", "--topics", "1000"],
         subjects: &[Airmail, JetStream, Nats],
         figure: Figure::Delivered,

@@ -1,4 +1,4 @@
-//! What a subscriber enters of one topic as it comes.
+//! What a subscriber enters as it comes.
 
 use std::sync::Arc;
 
@@ -7,11 +7,12 @@ use crate::ledger::Ledger;
 use crate::progress::Progress;
 use crate::stamp::Stamp;
 
-/// Takes messages of one topic for one subscriber: between [`Account::begin`] and [`Account::end`]
+/// Takes messages for one subscriber: between [`Account::begin`] and [`Account::end`]
 /// what arrived at once.
 #[derive(Debug)]
 pub struct Account {
-    pub(super) ledger: Ledger,
+    /// One for each topic, in the order of the run's list.
+    pub(super) ledgers: Vec<Ledger>,
     pub(super) gaps: u64,
     pub(super) last_us: u64,
     run: u32,
@@ -25,9 +26,14 @@ pub struct Account {
 }
 
 impl Account {
-    pub(super) fn new(run: u32, ledger: Ledger, progress: &Arc<Progress>, lane: usize) -> Account {
+    pub(super) fn new(
+        run: u32,
+        ledgers: Vec<Ledger>,
+        progress: &Arc<Progress>,
+        lane: usize,
+    ) -> Account {
         Account {
-            ledger,
+            ledgers,
             gaps: 0,
             last_us: 0,
             run,
@@ -44,13 +50,24 @@ impl Account {
         self.now_us = now_us();
     }
 
-    /// One of them.
+    /// One of them, in a run of one topic.
     pub fn take(&mut self, payload: &[u8]) {
-        let stamp = Stamp::read(payload).filter(|stamp| stamp.run == self.run);
-        let Some(stamp) = stamp else {
-            return self.ledger.enter_strange();
+        self.take_of(0, payload);
+    }
+
+    /// One of them, with its topic's place in the run's list.
+    pub fn take_of(&mut self, topic: usize, payload: &[u8]) {
+        let topics = self.ledgers.len();
+        let Some(ledger) = self.ledgers.get_mut(topic) else {
+            return self.take_strange();
         };
-        if !self.ledger.enter(&stamp) {
+        let stamp = Stamp::read(payload).filter(|stamp| stamp.run == self.run);
+        // Publishers use the topics in turn.
+        let of_topic = |stamp: &Stamp| topics == 1 || stamp.number % topics as u64 == topic as u64;
+        let Some(stamp) = stamp.filter(of_topic) else {
+            return ledger.enter_strange();
+        };
+        if !ledger.enter(&stamp) {
             return;
         }
         self.fresh += 1;
@@ -58,6 +75,13 @@ impl Account {
         match self.times.last_mut() {
             Some((same, count)) if *same == latency_us => *count += 1,
             _ => self.times.push((latency_us, 1)),
+        }
+    }
+
+    /// One of them, on a topic that is none of the run's.
+    pub fn take_strange(&mut self) {
+        if let Some(ledger) = self.ledgers.first_mut() {
+            ledger.enter_strange();
         }
     }
 

@@ -1,4 +1,4 @@
-//! The subscribers: one task for each topic of each, with its own account.
+//! The subscribers: a task for each, with its own account of every topic.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +20,9 @@ pub(super) struct Subscribers<S: System> {
     stop: watch::Sender<bool>,
 }
 
-/// What one task found on one topic.
+/// What one task found.
 #[derive(Debug)]
 struct Kept {
-    topic: u32,
     account: Account,
     error: Option<Failure>,
 }
@@ -43,18 +42,19 @@ impl<S: System> Subscribers<S> {
         }
         for place in 0..run.job.share.of(settings.subscribers).count() {
             let client = run.system.connect().await?;
-            for (name, topic) in run.topics.iter().zip(0..) {
-                let opened = run.system.subscribe(&client, name, settings.from_earliest);
-                let subscription = opened.await?;
-                let ledger = Ledger::new(settings.publishers, settings.topics);
-                let kept = Kept {
-                    topic,
-                    account: Account::new(run.job.id, ledger, &run.progress, place),
-                    error: None,
-                };
-                let task = kept.read(Arc::clone(run), place, subscription, stopped.clone());
-                subscribers.tasks.spawn(task);
-            }
+            let topics = &run.topics;
+            let opened = run
+                .system
+                .subscribe(&client, topics, settings.from_earliest);
+            let subscription = opened.await?;
+            let ledger = Ledger::new(settings.publishers, settings.topics);
+            let ledgers = vec![ledger; topics.len()];
+            let kept = Kept {
+                account: Account::new(run.job.id, ledgers, &run.progress, place),
+                error: None,
+            };
+            let task = kept.read(Arc::clone(run), place, subscription, stopped.clone());
+            subscribers.tasks.spawn(task);
             subscribers.clients.push(client);
         }
         Ok(subscribers)
@@ -143,15 +143,16 @@ impl Kept {
 
     fn add_to<S: System>(mut self, total: &mut Received, run: &Running<S>) {
         let settings = run.settings();
-        if !settings.publishes() && !settings.from_earliest {
-            self.account.ledger.forgive_the_past();
-        }
-        let ledger = &self.account.ledger;
-        total.tally.add(&ledger.tally());
-        total.holes += ledger.holes();
-        // Who joined at another time has another order.
-        if settings.publishes() {
-            total.enter_order(self.topic, ledger.order());
+        for (ledger, topic) in self.account.ledgers.iter_mut().zip(0..) {
+            if !settings.publishes() && !settings.from_earliest {
+                ledger.forgive_the_past();
+            }
+            total.tally.add(&ledger.tally());
+            total.holes += ledger.holes();
+            // Who joined at another time has another order.
+            if settings.publishes() {
+                total.enter_order(topic, ledger.order());
+            }
         }
         total.gaps += self.account.gaps;
         total.last_us = total.last_us.max(self.account.last_us);

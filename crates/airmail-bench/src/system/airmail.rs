@@ -2,7 +2,8 @@
 
 use std::future::Future;
 
-use airmail_client::{Client, Items, Publisher, Receipt, Start, Subscription};
+use airmail_client::{Client, Items, ManyItems, ManySubscription};
+use airmail_client::{Publisher, Receipt, Start, Subscription};
 use airmail_model::{Durability, Limits, TopicName};
 
 use super::{Failure, Outcome, System};
@@ -86,7 +87,7 @@ impl System for Airmail {
     async fn subscribe(
         &self,
         client: &Client,
-        topic: &str,
+        topics: &[String],
         from_earliest: bool,
     ) -> Result<AirmailSubscription, Failure> {
         let start = if from_earliest {
@@ -94,8 +95,16 @@ impl System for Airmail {
         } else {
             Start::Latest
         };
-        let subscription = client.subscribe(topic).from(start).open().await?;
-        Ok(AirmailSubscription(subscription))
+        Ok(match topics {
+            [topic] => {
+                let opened = client.subscribe(topic).from(start).open();
+                AirmailSubscription::One(opened.await?)
+            }
+            topics => {
+                let many = client.subscribe_many(topics.iter().map(String::as_str));
+                AirmailSubscription::Many(many.from(start).open().await?)
+            }
+        })
     }
 
     async fn close(&self, client: Client) -> Result<(), Failure> {
@@ -146,26 +155,38 @@ async fn outcome(mut receipts: Vec<Receipt>) -> Outcome {
     outcome
 }
 
-/// Receives one topic.
+/// Receives one topic, or many.
 #[derive(Debug)]
-pub struct AirmailSubscription(Subscription);
+pub enum AirmailSubscription {
+    /// The run has one.
+    One(Subscription),
+    /// The run has several, which share a stream.
+    Many(ManySubscription),
+}
 
 impl super::Subscription for AirmailSubscription {
     async fn next(&mut self, account: &mut Account) -> Result<bool, Failure> {
-        let Some(first) = self.0.next_batch().await? else {
-            return Ok(false);
-        };
-        account.begin();
-        enter(account, &first);
-        while self.0.ready() {
-            match self.0.next_batch().await? {
-                Some(items) => enter(account, &items),
-                None => break,
-            }
+        match self {
+            AirmailSubscription::One(one) => next(one, account).await,
+            AirmailSubscription::Many(many) => next_of_many(many, account).await,
         }
-        account.end();
-        Ok(true)
     }
+}
+
+async fn next(one: &mut Subscription, account: &mut Account) -> Result<bool, Failure> {
+    let Some(first) = one.next_batch().await? else {
+        return Ok(false);
+    };
+    account.begin();
+    enter(account, &first);
+    while one.ready() {
+        match one.next_batch().await? {
+            Some(items) => enter(account, &items),
+            None => break,
+        }
+    }
+    account.end();
+    Ok(true)
 }
 
 fn enter(account: &mut Account, items: &Items) {
@@ -176,5 +197,32 @@ fn enter(account: &mut Account, items: &Items) {
             }
         }
         Items::Gap(_) => account.take_gap(),
+    }
+}
+
+async fn next_of_many(many: &mut ManySubscription, account: &mut Account) -> Result<bool, Failure> {
+    let Some(first) = many.next_batch().await? else {
+        return Ok(false);
+    };
+    account.begin();
+    enter_of_many(account, &first);
+    while many.ready() {
+        match many.next_batch().await? {
+            Some(items) => enter_of_many(account, &items),
+            None => break,
+        }
+    }
+    account.end();
+    Ok(true)
+}
+
+fn enter_of_many(account: &mut Account, items: &ManyItems) {
+    match items {
+        ManyItems::Messages(messages) => {
+            for (topic, _, record) in messages.iter_topics() {
+                account.take_of(topic, record.payload);
+            }
+        }
+        ManyItems::Gap(..) => account.take_gap(),
     }
 }

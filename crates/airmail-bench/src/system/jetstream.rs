@@ -13,7 +13,7 @@ use async_nats::jetstream::context::{Context, PublishAckFuture};
 use async_nats::jetstream::{self, stream};
 use futures::{FutureExt, StreamExt};
 
-use super::nats::{connect, subject};
+use super::nats::{connect, enter, subject, subject_of};
 use super::{Failure, Outcome, System};
 use crate::chunk::Chunk;
 use crate::run::Account;
@@ -95,15 +95,16 @@ impl System for JetStream {
     async fn subscribe(
         &self,
         client: &Context,
-        topic: &str,
+        topics: &[String],
         from_earliest: bool,
     ) -> Result<JetStreamSubscription, Failure> {
+        let name = topics.first().map(|topic| stream_name(topic));
         let stream = client
-            .get_stream(stream_name(topic))
+            .get_stream(name.unwrap_or_default())
             .await
             .map_err(Failure::new)?;
         let config = pull::OrderedConfig {
-            filter_subject: subject(topic),
+            filter_subject: subject_of(topics)?,
             deliver_policy: if from_earliest {
                 DeliverPolicy::All
             } else {
@@ -113,7 +114,10 @@ impl System for JetStream {
         };
         let consumer = stream.create_consumer(config).await.map_err(Failure::new)?;
         let messages = consumer.messages().await.map_err(Failure::new)?;
-        Ok(JetStreamSubscription(Box::new(messages)))
+        Ok(JetStreamSubscription {
+            messages: Box::new(messages),
+            several: topics.len() > 1,
+        })
     }
 
     async fn close(&self, client: Context) -> Result<(), Failure> {
@@ -160,8 +164,11 @@ async fn outcome(acks: Vec<PublishAckFuture>) -> Outcome {
     outcome
 }
 
-/// Receives one topic.
-pub struct JetStreamSubscription(Box<pull::Ordered>);
+/// Receives one topic, or by a wildcard several.
+pub struct JetStreamSubscription {
+    messages: Box<pull::Ordered>,
+    several: bool,
+}
 
 impl std::fmt::Debug for JetStreamSubscription {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -172,13 +179,16 @@ impl std::fmt::Debug for JetStreamSubscription {
 
 impl super::Subscription for JetStreamSubscription {
     async fn next(&mut self, account: &mut Account) -> Result<bool, Failure> {
-        let Some(first) = self.0.next().await else {
+        let several = self.several;
+        let Some(first) = self.messages.next().await else {
             return Ok(false);
         };
         account.begin();
-        account.take(&first.map_err(Failure::new)?.payload);
-        while let Some(Some(message)) = self.0.next().now_or_never() {
-            account.take(&message.map_err(Failure::new)?.payload);
+        let first = first.map_err(Failure::new)?;
+        enter(account, several, &first.subject, &first.payload);
+        while let Some(Some(message)) = self.messages.next().now_or_never() {
+            let message = message.map_err(Failure::new)?;
+            enter(account, several, &message.subject, &message.payload);
         }
         account.end();
         Ok(true)

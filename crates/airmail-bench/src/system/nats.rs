@@ -27,6 +27,32 @@ pub(super) fn subject(topic: &str) -> String {
     topic.replace('/', ".")
 }
 
+/// One subject that stands for all these topics, which differ in their last part only, the place in
+/// the list.
+pub(super) fn subject_of(topics: &[String]) -> Result<String, Failure> {
+    match topics {
+        [topic] => Ok(subject(topic)),
+        [topic, ..] => {
+            let common = topic.rsplit_once('/').map(|(common, _)| common);
+            let common = common.ok_or_else(|| Failure::new("topics without a common part"))?;
+            Ok(format!("{}.*", subject(common)))
+        }
+        [] => Err(Failure::new("no topics")),
+    }
+}
+
+/// Enters a message of a subscription to one topic, or to several.
+pub(super) fn enter(account: &mut Account, several: bool, subject: &Subject, payload: &[u8]) {
+    if !several {
+        return account.take(payload);
+    }
+    let place = subject.rsplit_once('.').map(|(_, last)| last.parse());
+    match place {
+        Some(Ok(place)) => account.take_of(place, payload),
+        _ => account.take_strange(),
+    }
+}
+
 /// Connects, with room for a run.
 pub(super) async fn connect(url: &str) -> Result<Client, Failure> {
     let options = ConnectOptions::new().subscription_capacity(CAPACITY);
@@ -73,19 +99,22 @@ impl System for Nats {
     async fn subscribe(
         &self,
         client: &Client,
-        topic: &str,
+        topics: &[String],
         from_earliest: bool,
     ) -> Result<NatsSubscription, Failure> {
         if from_earliest {
             return Err(Failure::new("from: NATS core stores nothing"));
         }
         let subscriber = client
-            .subscribe(subject(topic))
+            .subscribe(subject_of(topics)?)
             .await
             .map_err(Failure::new)?;
         // The server has it when it has answered what was sent after it.
         client.flush().await.map_err(Failure::new)?;
-        Ok(NatsSubscription(subscriber))
+        Ok(NatsSubscription {
+            subscriber,
+            several: topics.len() > 1,
+        })
     }
 
     async fn close(&self, client: Client) -> Result<(), Failure> {
@@ -119,19 +148,23 @@ impl super::Publisher for NatsPublisher {
     }
 }
 
-/// Receives one topic.
+/// Receives one topic, or by a wildcard several.
 #[derive(Debug)]
-pub struct NatsSubscription(Subscriber);
+pub struct NatsSubscription {
+    subscriber: Subscriber,
+    several: bool,
+}
 
 impl super::Subscription for NatsSubscription {
     async fn next(&mut self, account: &mut Account) -> Result<bool, Failure> {
-        let Some(first) = self.0.next().await else {
+        let several = self.several;
+        let Some(first) = self.subscriber.next().await else {
             return Ok(false);
         };
         account.begin();
-        account.take(&first.payload);
-        while let Some(Some(message)) = self.0.next().now_or_never() {
-            account.take(&message.payload);
+        enter(account, several, &first.subject, &first.payload);
+        while let Some(Some(message)) = self.subscriber.next().now_or_never() {
+            enter(account, several, &message.subject, &message.payload);
         }
         account.end();
         Ok(true)

@@ -1,27 +1,22 @@
 //! No system at all: chunks go from publisher to subscribers within the process. What a run through
 //! it costs and shows, its rates and times, is the instrument's own.
 
-use std::collections::BTreeMap;
 use std::future::{Future, Ready, ready};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use super::{Failure, Outcome, System};
 use crate::chunk::Chunk;
 use crate::run::Account;
 
-/// Chunks' worth of messages that wait for a subscriber at most; a publisher waits for room.
-const PARCELS_MAX: usize = 64;
+/// Chunks that wait for a subscriber at most; a publisher waits for room.
+const CHUNKS_MAX: usize = 64;
 
-/// What one chunk has for one topic.
-type Parcel = Vec<Bytes>;
-
-/// The way from publishers to subscribers, through memory.
+/// The way from publishers to subscribers, each of whom wants every topic, through memory.
 #[derive(Clone, Debug, Default)]
 pub struct Null {
-    topics: Arc<Mutex<BTreeMap<String, Vec<mpsc::Sender<Parcel>>>>>,
+    subscribers: Arc<Mutex<Vec<mpsc::Sender<Chunk>>>>,
 }
 
 impl System for Null {
@@ -41,23 +36,22 @@ impl System for Null {
         Ok(())
     }
 
-    fn publisher(&self, (): &(), topics: &[String]) -> Result<NullPublisher, Failure> {
-        let known = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = |topic: &String| known.get(topic).cloned().unwrap_or_default();
+    fn publisher(&self, (): &(), _topics: &[String]) -> Result<NullPublisher, Failure> {
+        let known = self.subscribers.lock();
         Ok(NullPublisher {
-            topics: topics.iter().map(of).collect(),
+            subscribers: known.unwrap_or_else(PoisonError::into_inner).clone(),
         })
     }
 
     fn subscribe(
         &self,
         (): &(),
-        topic: &str,
+        _topics: &[String],
         _from_earliest: bool,
     ) -> impl Future<Output = Result<NullSubscription, Failure>> + Send {
-        let (parcels, arrived) = mpsc::channel(PARCELS_MAX);
-        let mut known = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
-        known.entry(topic.to_owned()).or_default().push(parcels);
+        let (chunks, arrived) = mpsc::channel(CHUNKS_MAX);
+        let known = self.subscribers.lock();
+        known.unwrap_or_else(PoisonError::into_inner).push(chunks);
         ready(Ok(NullSubscription(arrived)))
     }
 
@@ -66,25 +60,19 @@ impl System for Null {
     }
 }
 
-/// Publishes to some topics.
+/// Publishes to all subscribers.
 #[derive(Debug)]
 pub struct NullPublisher {
-    topics: Vec<Vec<mpsc::Sender<Parcel>>>,
+    subscribers: Vec<mpsc::Sender<Chunk>>,
 }
 
 impl super::Publisher for NullPublisher {
     type Acks = Ready<Outcome>;
 
     async fn send(&mut self, chunk: &Chunk) -> Result<Ready<Outcome>, Failure> {
-        let mut parcels: BTreeMap<usize, Parcel> = BTreeMap::new();
-        for (topic, payload) in chunk.shared() {
-            parcels.entry(topic).or_default().push(payload);
-        }
-        for (topic, parcel) in parcels {
-            for subscriber in &self.topics[topic] {
-                // One that has ended wants nothing.
-                let _ = subscriber.send(parcel.clone()).await;
-            }
+        for subscriber in &self.subscribers {
+            // One that has ended wants nothing.
+            let _ = subscriber.send(chunk.clone()).await;
         }
         Ok(ready(Outcome::all(chunk.count())))
     }
@@ -94,17 +82,19 @@ impl super::Publisher for NullPublisher {
     }
 }
 
-/// Receives one topic.
+/// Receives what is published.
 #[derive(Debug)]
-pub struct NullSubscription(mpsc::Receiver<Parcel>);
+pub struct NullSubscription(mpsc::Receiver<Chunk>);
 
 impl super::Subscription for NullSubscription {
     async fn next(&mut self, account: &mut Account) -> Result<bool, Failure> {
-        let Some(parcel) = self.0.recv().await else {
+        let Some(chunk) = self.0.recv().await else {
             return Ok(false);
         };
         account.begin();
-        parcel.iter().for_each(|payload| account.take(payload));
+        for (topic, payload) in chunk.messages() {
+            account.take_of(topic, payload);
+        }
         account.end();
         Ok(true)
     }

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 const SHARE: usize = 16;
 
 impl Shard {
-    /// Gives readers to those who wait. Runs at the end of each step.
+    /// Gives readers to those who wait. Runs at the end of each step, or of several at once.
     pub(super) fn board(&mut self, now: Now, out: &mut Effects) {
         let held = self.timers.hold.is_some_and(|until| until > now.mono);
         let nothing = self.late.queued() == 0 && self.caravans.len() == 0;

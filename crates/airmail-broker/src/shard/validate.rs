@@ -26,8 +26,10 @@ impl Shard {
                     return Err(invalid("logs", logs, format!("1 to {LOGS_MAX}")));
                 }
                 check_retention(retention)?;
+                let id = self.namespaces.fold.next_id();
+                let used_up = || invalid("namespace", &name, format!("{} were made", u32::MAX));
                 Ok(Change::Create {
-                    id: self.namespaces.fold.next_id(),
+                    id: id.ok_or_else(used_up)?,
                     name,
                     spec: NamespaceSpec {
                         logs,

@@ -83,6 +83,7 @@ fn subscriptions_are_counted_as_they_come_and_go() {
             stats.detached_subscriptions,
         )
     };
+    world.run();
     assert_eq!(counts(&world), (2, 0, 0));
     world.add(one, 0, "a", Start::Latest);
     world.add(one, 1, "b", Start::Latest);

@@ -24,6 +24,7 @@
 //! `Limits::unacked_bytes` in all are sent and unanswered; held messages never exceed `memory_bytes` (one message may always be held); every
 //! ticket comes back exactly once.
 
+mod open;
 mod queue;
 mod rebuild;
 mod taking;
@@ -346,7 +347,7 @@ impl Producer {
             return true;
         }
         while let Some(batch) = queue.next_unsent(window, switching) {
-            let bytes = batch.batch.bytes().len();
+            let bytes = batch.len();
             if self.unacked_bytes > 0 && self.unacked_bytes + bytes > room {
                 return false;
             }
@@ -354,11 +355,9 @@ impl Producer {
             self.next_request += 1;
             self.unacked_bytes += bytes;
             self.requests.insert(request, (log, bytes));
-            batch.request = Some(request);
-            out.requests.push(Request::Publish {
-                request,
-                batch: batch.batch.clone(),
-            });
+            let batch = queue.sends(request);
+            out.requests
+                .extend(batch.map(|batch| Request::Publish { request, batch }));
         }
         true
     }

@@ -12,6 +12,7 @@
 //! every delivery is given back exactly once, by [`Subscriber::consumed`] or, where nobody was told
 //! of it, at once.
 
+mod arrived;
 mod range;
 mod replies;
 mod slot;
@@ -19,19 +20,16 @@ mod slot;
 mod tests;
 
 use super::backoff::{Backoff, BackoffConfig};
-use airmail_model::batch::Record;
 use airmail_model::frame::{
     GapReason, Generation, Request, Start, State, Subscribe, SubscriptionId, Until,
 };
 use airmail_model::{
-    AppendTime, Batch, Checked, Extent, Incarnation, LogId, LogMap, MapEpoch, Mono, NamespaceId,
-    Position, Sequence, TopicHash,
+    Extent, Incarnation, LogId, LogMap, MapEpoch, Mono, NamespaceId, Position, TopicHash,
 };
-use bytes::Bytes;
+pub use arrived::{Arrived, Messages};
 use range::Live;
 use slot::{Mode, Slot};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ops::RangeInclusive;
 
 /// Requests that one [`Subscriber::poll`] gives at most.
 const REQUESTS_A_POLL: usize = 4096;
@@ -70,7 +68,9 @@ impl SubscriptionKey {
         SubscriptionKey(u64::from(life) << 32 | u64::from(index))
     }
 
-    fn index(self) -> u32 {
+    /// Its place: dense from 0, and given again when a subscription has ended.
+    #[must_use]
+    pub fn index(self) -> u32 {
         (self.0 & u64::from(u32::MAX)) as u32
     }
 
@@ -91,68 +91,6 @@ pub struct Wanted {
     /// Where to end; `None`: never. If the connection is lost meanwhile, [`Until::Now`] is the end
     /// as it is when asked for again.
     pub until: Option<Until>,
-}
-
-/// Messages of one topic that have arrived, all of one batch.
-#[derive(Clone, Debug)]
-pub struct Arrived {
-    /// Their log.
-    pub log: LogId,
-    /// The log's life.
-    pub incarnation: Incarnation,
-    /// When they were appended.
-    pub appended: AppendTime,
-    /// To be given to [`Subscriber::consumed`] when they have been dealt with.
-    pub cost: u32,
-    batch: Checked<Batch>,
-    topic: u16,
-    base: Sequence,
-    /// The numbers that are wanted: a node that says more than its range has is not believed.
-    wanted: RangeInclusive<Sequence>,
-}
-
-impl Arrived {
-    /// The place in its batch of the first message at `place` or behind.
-    #[must_use]
-    pub fn seek(&self, place: u16) -> Option<u16> {
-        (place..self.batch.records()).find(|place| {
-            let (index, topic) = self.batch.head(*place);
-            topic == self.topic && self.wanted.contains(&self.base.plus(index.into()))
-        })
-    }
-
-    /// The message at a place that [`Arrived::seek`] gave, with its number.
-    ///
-    /// # Panics
-    /// If there is no such place.
-    #[must_use]
-    pub fn message(&self, place: u16) -> (Sequence, Record<'_>) {
-        let record = self.batch.record(place);
-        (self.base.plus(record.index.into()), record)
-    }
-
-    /// A payload, for longer than the look at its message: it shares the memory of the batch.
-    ///
-    /// # Panics
-    /// If it is not the payload of one of these messages.
-    #[must_use]
-    pub fn share(&self, payload: &[u8]) -> Bytes {
-        self.batch.share(payload)
-    }
-
-    /// Each message with its number, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (Sequence, Record<'_>)> {
-        self.iter_from(0)
-    }
-
-    /// As [`Arrived::iter`], from a place in the batch on.
-    pub fn iter_from(&self, place: u16) -> impl Iterator<Item = (Sequence, Record<'_>)> {
-        self.batch
-            .iter_from(place)
-            .filter(|record| record.topic == self.topic)
-            .map(|record| (self.base.plus(record.index.into()), record))
-            .filter(|(sequence, _)| self.wanted.contains(sequence))
-    }
 }
 
 /// Numbers that a subscription will not get.
@@ -220,6 +158,10 @@ pub struct Subscriber {
     retries: BTreeSet<(Mono, u32)>,
     credit: Credit,
     backoff: Backoff,
+    /// A delivery is told once, for all whom it concerns.
+    gathers: bool,
+    /// Who is told of the delivery at hand: empty, but for its memory.
+    told: Vec<replies::Told>,
 }
 
 impl Subscriber {
@@ -237,7 +179,18 @@ impl Subscriber {
             todo: VecDeque::new(),
             retries: BTreeSet::new(),
             credit: Credit::default(),
+            gathers: false,
+            told: Vec::new(),
         }
+    }
+
+    /// The same, for one user of all subscriptions, each of a topic of its own: what arrives in one
+    /// batch is told once, under the key of one of those concerned ([`Arrived::owner`] knows whose
+    /// each message is), instead of once for each.
+    #[must_use]
+    pub fn gathering(mut self) -> Subscriber {
+        self.gathers = true;
+        self
     }
 
     /// Takes a namespace's map, whose epoch positions carry.
@@ -322,6 +275,18 @@ impl Subscriber {
         self.credit.free += fresh;
     }
 
+    /// Whether [`Subscriber::poll`] has anything to do, now or later.
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        let waiting = !self.todo.is_empty() || !self.retries.is_empty();
+        self.connected && (waiting || self.owes_credit())
+    }
+
+    /// Whether so much credit is free that it is worth a message.
+    fn owes_credit(&self) -> bool {
+        self.credit.free > 0 && self.credit.free >= self.config.credit_bytes / CREDIT_PARTS
+    }
+
     /// Appends what is to be sent now, some thousands of requests at most; returns when to come
     /// back (at once, if there is more).
     pub fn poll(&mut self, now: Mono, out: &mut SubscriberOutput) -> Option<Mono> {
@@ -341,7 +306,7 @@ impl Subscriber {
             };
             out.requests.extend(self.request(todo));
         }
-        if self.credit.free > 0 && self.credit.free >= self.config.credit_bytes / CREDIT_PARTS {
+        if self.owes_credit() {
             let bytes = std::mem::take(&mut self.credit.free);
             out.requests.push(Request::Credit { bytes });
         }

@@ -114,10 +114,20 @@ impl Desk {
     }
 
     /// Does something with the lock held, and wakes after that whom it concerns.
+    #[inline]
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
         let result = act(&mut state);
-        let fates = state.fates.wakes();
+        if state.wakes_nobody() {
+            return result;
+        }
+        self.wake(state);
+        result
+    }
+
+    #[inline(never)]
+    fn wake(&self, mut state: MutexGuard<'_, State>) {
+        let fates = std::mem::take(state.fates.wakes());
         let others = std::mem::take(&mut state.wakes);
         let task = std::mem::take(&mut state.stream.wake_task);
         drop(state);
@@ -126,7 +136,6 @@ impl Desk {
         }
         fates.into_iter().for_each(Waker::wake);
         others.into_iter().for_each(Waker::wake);
-        result
     }
 
     /// Takes one message at once; `None` if it has to wait for something.
@@ -145,7 +154,12 @@ impl Desk {
             let id = state.namespace(namespace)?;
             let ticket = state.fates.next();
             let refused = match state.take(&self.shared, id, offer, ticket) {
-                Ok(()) => None,
+                Ok(began) => {
+                    if began {
+                        state.fates.next_batch();
+                    }
+                    None
+                }
                 Err(PublishError::Refused(error)) => Some(error),
                 Err(PublishError::Full | PublishError::Unresolved) => return None,
             };
@@ -207,25 +221,30 @@ impl State {
         self.now
     }
 
-    /// Gives a message to the producer.
+    #[inline]
+    fn wakes_nobody(&mut self) -> bool {
+        self.wakes.is_empty() && self.fates.wakes().is_empty() && !self.stream.wake_task
+    }
+
+    /// Gives a message to the producer. Whether it is the first of its batch.
     fn take(
         &mut self,
         shared: &Shared,
         namespace: NamespaceId,
         offer: Offer<'_>,
         ticket: Ticket,
-    ) -> Result<(), PublishError> {
+    ) -> Result<bool, PublishError> {
         let place = self.producer.place(namespace, offer.topic())?;
         if place.begins || self.unread >= CLOCK_MESSAGES {
             self.read_clock(shared);
         }
         self.unread += 1;
-        let Taken { due } = self.producer.take(self.now, place, offer, ticket)?;
+        let Taken { began, due } = self.producer.take(self.now, place, offer, ticket)?;
         if due {
             self.wakes.extend(self.stream.waiting.take());
         }
         self.stream.wake_task |= self.stream.wants_task();
-        Ok(())
+        Ok(began)
     }
 
     /// Gives what is stalled to the producer, as far as it takes it. Whether there is more to take
@@ -240,7 +259,7 @@ impl State {
                     break;
                 };
                 match self.take(shared, id, Offer::Message(message), stalled.ticket) {
-                    Ok(()) => {}
+                    Ok(_) => {}
                     Err(PublishError::Refused(error)) => {
                         self.fates.failed(stalled.ticket, 1, &error);
                     }

@@ -1,10 +1,11 @@
 //! What becomes of each message, told to whoever kept its receipt.
 //!
 //! Messages are numbered as they are handed over. What was handed over one by one is gathered on
-//! *pages* of up to 256 neighbours; an answer for a whole batch is one line on its page, whatever
-//! the number of messages, and a receipt is a page and a place on it. So a message costs no
-//! allocation and no wake-up of its own, and a receipt that is dropped costs nothing. Messages
-//! handed over together have one *tally*.
+//! *pages* of up to 256 neighbours, of one batch where that is known; an answer for a whole batch is
+//! one line on each of its pages, whatever the number of messages, and a receipt is a page and a
+//! place on it. So a message costs no allocation and no wake-up of its own, a receipt that is dropped
+//! costs nothing, and one whose page has one fate is read without a lock. Messages handed over
+//! together have one *tally*.
 //!
 //! Invariants: the open chapters are in order of number and cover every message that is not
 //! settled; each message is settled once. A flush is done when the first open chapter is newer.
@@ -13,12 +14,14 @@ use super::{Published, Summary};
 use crate::core::{Settled, Ticket};
 use airmail_model::Error;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::oneshot;
 
 /// Messages on one page.
 const PAGE_MESSAGES: u64 = 256;
+/// A page with this many ends where its batch ends.
+const PART_MESSAGES: u64 = 32;
 
 /// The fate of some neighbours.
 #[derive(Debug)]
@@ -40,7 +43,11 @@ struct PageState {
 
 /// The fates of messages that were handed over one after the other.
 #[derive(Debug, Default)]
-pub(super) struct Page(Mutex<PageState>);
+pub(super) struct Page {
+    /// Of all of them, where they share it.
+    whole: OnceLock<Line>,
+    state: Mutex<PageState>,
+}
 
 #[derive(Debug, Default)]
 struct TallyState {
@@ -58,6 +65,17 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl Line {
+    /// The fate of one of these messages.
+    fn fate_of(&self, number: u64) -> Result<Published, Error> {
+        let fate = self.fate.as_ref().map_err(Error::clone)?;
+        Ok(Published {
+            sequence: fate.sequence.plus(number - self.first),
+            ..*fate
+        })
+    }
+}
+
 impl Page {
     /// The fate of the message with this number.
     pub(super) fn poll(
@@ -65,14 +83,13 @@ impl Page {
         number: u64,
         context: &Context<'_>,
     ) -> Poll<Result<Published, Error>> {
-        let mut page = locked(&self.0);
+        if let Some(whole) = self.whole.get() {
+            return Poll::Ready(whole.fate_of(number));
+        }
+        let mut page = locked(&self.state);
         let told = |line: &&Line| (line.first..line.first + line.count).contains(&number);
         if let Some(line) = page.lines.iter().find(told) {
-            let fate = line.fate.clone().map(|published| Published {
-                sequence: published.sequence.plus(number - line.first),
-                ..published
-            });
-            return Poll::Ready(fate);
+            return Poll::Ready(line.fate_of(number));
         }
         if page.abandoned {
             return Poll::Ready(Err(super::abandoned()));
@@ -84,12 +101,17 @@ impl Page {
         Poll::Pending
     }
 
-    fn tell(&self, line: Line, wakes: &mut Vec<Waker>) {
-        let mut page = locked(&self.0);
+    /// Tells the fate of some messages, or of all that there are on the page.
+    fn tell(&self, line: Line, all: bool, wakes: &mut Vec<Waker>) {
+        let mut page = locked(&self.state);
         let numbers = line.first..line.first + line.count;
         let concerned = |(number, _): &mut (u64, Waker)| numbers.contains(number);
         wakes.extend(page.waiting.extract_if(.., concerned).map(|(_, w)| w));
-        page.lines.push(line);
+        if !all {
+            page.lines.push(line);
+        } else if self.whole.set(line).is_err() {
+            debug_assert!(false, "each message is settled once");
+        }
     }
 }
 
@@ -179,6 +201,13 @@ impl Fates {
         (page, number)
     }
 
+    /// What is added next is of another batch than what was added last.
+    pub(super) fn next_batch(&mut self) {
+        if let Some(chapter) = self.open.back_mut() {
+            chapter.ended |= chapter.count >= PART_MESSAGES;
+        }
+    }
+
     /// Adds `count` messages with one tally; their tickets are the next ones.
     pub(super) fn add_together(&mut self, count: u64) -> Arc<Tally> {
         let tally = Arc::<Tally>::default();
@@ -259,7 +288,8 @@ impl Fates {
                         count,
                         fate,
                     };
-                    page.tell(line, &mut self.wakes);
+                    let all = chapter.ended && count == chapter.count;
+                    page.tell(line, all, &mut self.wakes);
                 }
             }
             at += count;
@@ -285,8 +315,9 @@ impl Fates {
     }
 
     /// Who is to be woken, once no lock is held.
-    pub(super) fn wakes(&mut self) -> Vec<Waker> {
-        std::mem::take(&mut self.wakes)
+    #[inline]
+    pub(super) fn wakes(&mut self) -> &mut Vec<Waker> {
+        &mut self.wakes
     }
 
     /// Nobody will learn any more what is not known yet.
@@ -294,7 +325,7 @@ impl Fates {
         for chapter in self.open.drain(..) {
             match &chapter.told {
                 Told::Each(page) => {
-                    let mut page = locked(&page.0);
+                    let mut page = locked(&page.state);
                     page.abandoned = true;
                     self.wakes.extend(page.waiting.drain(..).map(|(_, w)| w));
                 }

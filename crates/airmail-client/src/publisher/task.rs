@@ -41,6 +41,8 @@ pub(crate) async fn run(shared: Arc<Shared>, desk: Arc<Desk>, shutdown: Option<S
             timer.set(tokio::time::sleep(wake.since(shared.mono())));
         }
         tokio::select! {
+            // In a fair order: each of the first two is rare.
+            biased;
             () = &mut shutdown => {
                 shutdown = Box::pin(std::future::pending());
                 desk.close();

@@ -3,7 +3,7 @@
 use crate::client::Shared;
 use crate::nodes::Node;
 use crate::publisher::hello;
-use crate::received::Names;
+use crate::received::Named;
 use crate::stream::Answers;
 use airmail_model::frame::{Reply, Request};
 use airmail_model::{Error, ErrorCode, Mono};
@@ -83,12 +83,15 @@ impl fmt::Debug for Link {
 }
 
 impl Link {
-    /// Sends when there is room. The core asks for nothing while the stream is not open.
-    pub(super) fn send(&mut self, requests: Vec<Request>, names: &Names) {
+    /// Sends when there is room; `named` knows the subscriptions' topics. The core asks for nothing while the stream is not open.
+    pub(super) fn send<'a>(
+        &mut self,
+        requests: &mut Vec<Request>,
+        named: impl Fn(u32) -> Option<&'a Named>,
+    ) {
+        let requests = requests.drain(..);
         let Link::Open(open) = self else { return };
-        let kinds = requests
-            .iter()
-            .filter_map(|request| kind_of(request, names));
+        let kinds = requests.filter_map(|request| kind_of(&request, &named));
         let requests = kinds.map(|kind| framed(&v1::SubscribeRequest { kind: Some(kind) }));
         open.outbox.extend(requests);
     }
@@ -100,15 +103,14 @@ impl Link {
     pub(super) async fn next(
         &mut self,
         shared: &Arc<Shared>,
-        names: &Names,
+        namespace: &str,
         credit: u32,
     ) -> Happening {
         loop {
             match self {
                 Link::Closed(until) => {
                     shared.sleep_until(*until).await;
-                    let namespace = names.named.namespace.to_string();
-                    let opening = open(Arc::clone(shared), namespace, credit);
+                    let opening = open(Arc::clone(shared), namespace.to_owned(), credit);
                     *self = Link::Opening(Box::pin(opening));
                 }
                 Link::Opening(opening) => match opening.as_mut().await {
@@ -119,33 +121,59 @@ impl Link {
                     Err(error) => return self.lost(error),
                 },
                 Link::Open(open) => {
-                    let waiting = !open.outbox.is_empty();
-                    let response = tokio::select! {
-                        permit = open.requests.reserve(), if waiting => {
-                            if let (Ok(permit), Some(next)) = (permit, open.outbox.pop_front()) {
-                                permit.send(next);
+                    let response = if open.outbox.is_empty() {
+                        open.responses.message().await
+                    } else {
+                        tokio::select! {
+                            permit = open.requests.reserve() => {
+                                if let (Ok(permit), Some(next)) = (permit, open.outbox.pop_front()) {
+                                    permit.send(next);
+                                }
+                                continue;
                             }
-                            continue;
-                        }
-                        response = open.responses.message() => response,
-                    };
-                    let reply = match response {
-                        Ok(Some(response)) => reply_from_proto(response),
-                        Ok(None) => Err(Error::new(ErrorCode::Disconnected)),
-                        Err(status) => {
-                            let error = error_from_status(&status);
-                            Err(shared.explain(error, &open.node, &status))
+                            response = open.responses.message() => response,
                         }
                     };
-                    match reply {
-                        Ok(FromNode::Reply(reply)) => return Happening::Reply(reply),
-                        Ok(FromNode::Welcome(_)) => {}
-                        Err(error) => {
-                            shared.nodes.failed(&open.node);
-                            return self.lost(error);
-                        }
+                    if let Some(happening) = self.responded(shared, response) {
+                        return happening;
                     }
                 }
+            }
+        }
+    }
+
+    /// What has happened and is here already.
+    pub(super) fn ready(&mut self, shared: &Shared) -> Option<Happening> {
+        loop {
+            let Link::Open(open) = self else { return None };
+            let response = open.responses.ready().transpose()?;
+            if let Some(happening) = self.responded(shared, response.map(Some)) {
+                return Some(happening);
+            }
+        }
+    }
+
+    /// What a response means; `None` if nothing.
+    fn responded(
+        &mut self,
+        shared: &Shared,
+        response: Result<Option<v1::SubscribeResponse>, Status>,
+    ) -> Option<Happening> {
+        let Link::Open(open) = self else { return None };
+        let reply = match response {
+            Ok(Some(response)) => reply_from_proto(response),
+            Ok(None) => Err(Error::new(ErrorCode::Disconnected)),
+            Err(status) => {
+                let error = error_from_status(&status);
+                Err(shared.explain(error, &open.node, &status))
+            }
+        };
+        match reply {
+            Ok(FromNode::Reply(reply)) => Some(Happening::Reply(reply)),
+            Ok(FromNode::Welcome(_)) => None,
+            Err(error) => {
+                shared.nodes.failed(&open.node);
+                Some(self.lost(error))
             }
         }
     }
@@ -156,14 +184,16 @@ impl Link {
     }
 }
 
-fn kind_of(request: &Request, names: &Names) -> Option<subscribe_request::Kind> {
+fn kind_of<'a>(
+    request: &Request,
+    named: impl Fn(u32) -> Option<&'a Named>,
+) -> Option<subscribe_request::Kind> {
     match request {
-        Request::Add(add) => Some(subscribe_request::Kind::Add(subscribe_to_proto(
-            add,
-            &names.named.namespace,
-            &names.named.topic,
-            true,
-        ))),
+        Request::Add(add) => {
+            let Named { namespace, topic } = named(add.subscription.0)?;
+            let add = subscribe_to_proto(add, namespace, topic, true);
+            Some(subscribe_request::Kind::Add(add))
+        }
         Request::Remove { subscription } => {
             let subscription = subscription.0;
             Some(subscribe_request::Kind::Remove(v1::Remove { subscription }))

@@ -4,13 +4,15 @@
 //! cargo run --release -p airmail-log --example storage -- open DIR MIB
 //! cargo run --release -p airmail-log --example storage -- topics DIR MILLIONS
 //! cargo run --release -p airmail-log --example storage -- commit DIR RATE SECONDS [fsync|os|memory]
+//! cargo run --release -p airmail-log --example storage -- batches DIR BYTES RECORDS BATCHES [fsync|os|memory]
 //! ```
 //!
-//! `open`: how long opening takes, after a clean stop and after an unclean one, with the system's
-//! cache emptied if that is allowed. `topics`: what publishing to so many distinct topics costs in
+//! `open`: how long opening takes, after a clean stop, after one that lets everything fall, and after
+//! a kill in the midst of appends, with the system's cache emptied if that is allowed. `topics`: what publishing to so many distinct topics costs in
 //! memory and processor time, and what reading the history of one among them reads. `commit`:
 //! latency from when a message is due to when it is as durable as its log says, beside write and
-//! fdatasync of a file written before.
+//! fdatasync of a file written before. `batches`: what one batch of so many messages costs, up to a
+//! reader at the tail.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,66 +22,35 @@
     reason = "a tool that measures"
 )]
 
+mod batches;
 mod commit;
+mod open;
 mod store;
 mod topics;
 
 use airmail_model::Durability;
 use std::path::Path;
-use std::time::Instant;
-use store::{Store, batch};
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let number = |at: usize| -> u64 { args.get(at).and_then(|n| n.parse().ok()).unwrap_or(0) };
+    let durability = |at: usize| match args.get(at).map(String::as_str) {
+        Some("memory") => Durability::Memory,
+        Some("os") => Durability::Os,
+        _ => Durability::Fsync,
+    };
     match args.first().map(String::as_str) {
-        Some("open") => open(Path::new(&args[1]), number(2)),
+        Some("open") => open::run(Path::new(&args[1]), number(2)),
+        Some("appends") => open::append(Path::new(&args[1])),
         Some("topics") => topics::run(Path::new(&args[1]), number(2)),
-        Some("commit") => {
-            let durability = match args.get(4).map(String::as_str) {
-                Some("memory") => Durability::Memory,
-                Some("os") => Durability::Os,
-                _ => Durability::Fsync,
-            };
-            commit::run(Path::new(&args[1]), number(2), number(3), durability);
+        Some("commit") => commit::run(Path::new(&args[1]), number(2), number(3), durability(4)),
+        Some("batches") => {
+            let (bytes, records, count) = (number(2), number(3), number(4));
+            batches::run(Path::new(&args[1]), bytes, records, count, durability(5));
         }
         _ => println!(
-            "open DIR MIB | topics DIR MILLIONS | commit DIR RATE SECONDS [fsync|os|memory]"
+            "open DIR MIB | topics DIR MILLIONS | commit DIR RATE SECONDS [fsync|os|memory] | \
+             batches DIR BYTES RECORDS BATCHES [fsync|os|memory]"
         ),
-    }
-}
-
-fn open(dir: &Path, mib: u64) {
-    let mut store = Store::open(dir);
-    let batch = batch((0..540).map(|n| format!("topic/{n}")));
-    let bytes = batch.bytes().len() as u64;
-    for n in 0..(mib << 20) / bytes {
-        store.append(&batch, 16);
-        if n % 8192 == 0 {
-            println!("{} MiB", (n * bytes) >> 20);
-        }
-    }
-    store.settle(0);
-    for clean in [true, false, true, false, false] {
-        if !clean {
-            // So that an unclean stop has something behind the last checkpoint.
-            for _ in 0..100 {
-                store.append(&batch, 16);
-            }
-            store.settle(0);
-        }
-        store.stop(clean);
-        // Only root may empty the system's cache.
-        let cold = std::fs::write("/proc/sys/vm/drop_caches", "3").is_ok();
-        let begun = Instant::now();
-        let opened = Store::open(dir);
-        println!(
-            "opened {mib} MiB, {}, after a {} stop in {:.1} ms (files read in {:.1} ms)",
-            if cold { "cold" } else { "cached" },
-            if clean { "clean" } else { "unclean" },
-            begun.elapsed().as_secs_f64() * 1e3,
-            opened.open_ms,
-        );
-        store = opened;
     }
 }

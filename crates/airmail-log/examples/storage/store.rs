@@ -19,6 +19,8 @@ pub(crate) struct Store {
     waiting: usize,
     tag: u64,
     pub(crate) out: Vec<Completion>,
+    /// Batches that readers were given.
+    pub(crate) given: u64,
     /// How long the files were read.
     pub(crate) open_ms: f64,
 }
@@ -63,6 +65,7 @@ impl Store {
             waiting: 1,
             tag: 0,
             out: Vec::new(),
+            given: 0,
             open_ms,
         };
         store.storage().open(Tag(0), log(0), &spec(durability));
@@ -104,6 +107,13 @@ impl Store {
         });
         let answers = answers.count();
         self.waiting -= answers;
+        for one in &out {
+            if let Completion::Batch { r, stored } = one {
+                self.given += 1;
+                let bytes = stored.batch.bytes().len() as u32;
+                self.storage().credit(*r, bytes);
+            }
+        }
         self.out = out;
         answers
     }

@@ -6,7 +6,8 @@
 //!
 //! Only whole pages can be written so. A commit ends with its page (the journal adds zeros), and
 //! begins inside the page with which the one before it ended: of that page the bytes are kept here,
-//! from one write that went well to the next, and for no longer than the name means that file.
+//! from one write that went well to the next, and for no longer than the name means that file and
+//! nobody else writes it. Otherwise they are read.
 //! Whatever cannot be done so is done through the cache by the caller. The system keeps the two
 //! coherent: before such a write it writes out what the cache has changed of these pages, after it
 //! it drops them from the cache; where it cannot, the next sync of the file fails.
@@ -56,22 +57,25 @@ impl Direct {
         }
     }
 
-    /// Whether a write from `at` to `end` may be tried: there is something to write, it ends with a
-    /// page, and begins with one, or in the last page written.
-    pub(super) fn can(&self, name: &FileName, at: u64, end: u64) -> bool {
-        let page = PAGE_BYTES as u64;
-        let follows = |open: &Open| open.end - page <= at && at < open.end;
-        let known = || self.files.iter().any(|o| o.name == *name && follows(o));
-        let whole = at < end && end.is_multiple_of(page);
-        !self.refused && whole && (at.is_multiple_of(page) || known())
+    /// Whether a write from `at` to `end` may be tried: there is something to write, and it ends
+    /// with a page.
+    pub(super) fn can(&self, at: u64, end: u64) -> bool {
+        !self.refused && at < end && end.is_multiple_of(PAGE_BYTES as u64)
     }
 
     /// Writes; false if the file system does not do it: then all of it is to be written otherwise.
+    /// `cached` is the same file, open to be read through the cache.
     ///
     /// # Errors
     /// What the system says; then any part may have been written.
-    pub(super) fn write(&mut self, name: &FileName, at: u64, parts: &[Bytes]) -> io::Result<bool> {
-        let result = self.try_write(name, at, parts);
+    pub(super) fn write(
+        &mut self,
+        name: &FileName,
+        cached: &File,
+        at: u64,
+        parts: &[Bytes],
+    ) -> io::Result<bool> {
+        let result = self.try_write(name, cached, at, parts);
         match result {
             Ok(()) => Ok(true),
             Err(error) if is_refusal(&error) => {
@@ -87,10 +91,19 @@ impl Direct {
         self.files.retain(|open| open.name != *name);
     }
 
-    fn try_write(&mut self, name: &FileName, at: u64, parts: &[Bytes]) -> io::Result<()> {
+    fn try_write(
+        &mut self,
+        name: &FileName,
+        cached: &File,
+        at: u64,
+        parts: &[Bytes],
+    ) -> io::Result<()> {
         let mut open = self.take(name)?;
         let inside = (at % PAGE_BYTES as u64) as usize;
         let begin = at - inside as u64;
+        if inside > 0 && open.end != begin + PAGE_BYTES as u64 {
+            cached.read_exact_at(&mut open.last[..inside], begin)?;
+        }
         self.buffer.resize(BUFFER_BYTES + PAGE_BYTES, 0);
         let from = self.buffer.as_ptr().align_offset(PAGE_BYTES) % PAGE_BYTES;
         let buffer = &mut self.buffer[from..][..BUFFER_BYTES];
@@ -178,13 +191,14 @@ mod tests {
         let path = temp.path().join("seg");
         fs::write(&path, vec![0; 3 << 20]).unwrap();
         let mut direct = Direct::new(temp.path(), true);
+        let cached = File::open(&path).unwrap();
         let (mut at, mut expected) = (0, Vec::new());
         let lengths = [1, 64, 4031, 4096, 5000, 1, 1_100_000, 524_288, 3, 200_000];
         for (n, length) in lengths.into_iter().enumerate() {
             let parts = parts(n, at, length);
             let end = at + parts.iter().map(|part| part.len() as u64).sum::<u64>();
-            assert!(direct.can(&name, at, end), "write {n}");
-            if !direct.write(&name, at, &parts).unwrap() {
+            assert!(direct.can(at, end), "write {n}");
+            if !direct.write(&name, &cached, at, &parts).unwrap() {
                 // Not every file system has it; there is nothing to be seen then.
                 return;
             }
@@ -193,27 +207,22 @@ mod tests {
                 .iter()
                 .for_each(|part| expected.extend_from_slice(part));
             at += length as u64;
+            if n % 3 == 1 {
+                direct.forget(&name);
+            }
             let found = fs::read(&path).unwrap();
             assert!(found[..expected.len()] == expected[..], "write {n}");
         }
     }
 
     #[test]
-    fn what_is_not_whole_pages_behind_what_is_known_is_left_to_the_cache() {
+    fn what_does_not_end_with_a_page_is_left_to_the_cache() {
         let temp = tempfile::tempdir().unwrap();
-        let name: FileName = "seg".into();
-        fs::write(temp.path().join("seg"), vec![7; 20_000]).unwrap();
-        let mut direct = Direct::new(temp.path(), true);
-        assert!(!direct.can(&name, 0, 100));
-        assert!(!direct.can(&name, 100, 4096));
-        assert!(!direct.can(&name, 4096, 4096));
-        assert!(direct.can(&name, 4096, 8192));
-        if direct.write(&name, 0, &parts(1, 0, 5000)).unwrap() {
-            assert!(direct.can(&name, 5000, 12_288));
-            assert!(!direct.can(&name, 3000, 12_288));
-            assert!(!direct.can(&name, 8193, 12_288));
-            direct.forget(&name);
-            assert!(!direct.can(&name, 5000, 12_288));
-        }
+        let direct = Direct::new(temp.path(), true);
+        assert!(!direct.can(0, 100));
+        assert!(!direct.can(4096, 4096));
+        assert!(direct.can(4096, 8192));
+        assert!(direct.can(100, 4096));
+        assert!(!Direct::new(temp.path(), false).can(0, 4096));
     }
 }

@@ -175,7 +175,13 @@ impl Queue {
     /// Answers operations, and wakes the shard.
     pub(super) fn finish(&self, results: impl IntoIterator<Item = (FileToken, io::Result<Bytes>)>) {
         let results = results.into_iter();
-        lock(&self.done).extend(results.map(|(token, result)| FileDone { token, result }));
+        lock(&self.done).extend(results.map(|(token, result)| FileDone::new(token, result)));
+        (self.waker)();
+    }
+
+    /// Answers a read.
+    pub(super) fn finish_read(&self, done: FileDone) {
+        lock(&self.done).push(done);
         (self.waker)();
     }
 

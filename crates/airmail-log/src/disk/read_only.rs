@@ -43,10 +43,12 @@ impl Files for ReadOnlyFiles {
 
     fn submit(&mut self, token: FileToken, op: FileOp) {
         let result = match op {
-            FileOp::Read { name, at, length } => self.load(&name, at, length),
+            FileOp::Read {
+                name, at, length, ..
+            } => self.load(&name, at, length),
             _ => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
         };
-        self.done.push(FileDone { token, result });
+        self.done.push(FileDone::new(token, result));
     }
 
     fn poll(&mut self, out: &mut Vec<FileDone>) {

@@ -10,7 +10,7 @@
 use super::direct::Direct;
 use super::handles::Handles;
 use super::queue::{Lane, Order, Queue, failed, lock};
-use crate::files::{FileName, FileOp, FileToken};
+use crate::files::{FileName, FileOp, FileToken, Note};
 use crate::journal::is_segment;
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -21,6 +21,9 @@ use std::sync::{Arc, Mutex};
 
 /// Files that are kept open to be written.
 const HANDLES: usize = 32;
+/// What is not synced goes past the page cache if it is this much: below, the disk takes longer to
+/// take it than the cache, and somebody may wait for that.
+const DIRECT_BYTES: u64 = 64 * 1024;
 /// Parts that one system call may take (IOV_MAX).
 const PARTS_MAX: usize = 1024;
 
@@ -50,6 +53,8 @@ struct Run {
     parts: Vec<Bytes>,
     sync: bool,
     tokens: Vec<FileToken>,
+    /// The newest.
+    note: Option<Note>,
 }
 
 impl Writer {
@@ -106,15 +111,26 @@ impl Writer {
         if run.sync || !more {
             queue.finish(self.done.drain(..));
         }
+        if let Some(note) = run.note.filter(|_| run.sync && result.is_ok()) {
+            self.note(&note);
+        }
+    }
+
+    /// Behind the answer, for which somebody waits.
+    fn note(&mut self, note: &Note) {
+        if let Ok(file) = self.handles.get(&note.name) {
+            // It is only ever a help: the next one tries again.
+            let _: io::Result<()> = write_all(&file, note.at, std::slice::from_ref(&note.bytes));
+        }
     }
 
     fn write(&mut self, run: &Run) -> io::Result<()> {
         let file = self.handles.get(&run.name);
         let file = file.map_err(|error| failed("open", &run.name, &error))?;
-        let direct =
-            run.sync && is_segment(&run.name) && self.direct.can(&run.name, run.at, run.end);
+        let wanted = run.sync || run.end - run.at >= DIRECT_BYTES;
+        let direct = wanted && is_segment(&run.name) && self.direct.can(run.at, run.end);
         let done = match direct {
-            true => self.direct.write(&run.name, run.at, &run.parts),
+            true => (self.direct).write(&run.name, &file, run.at, &run.parts),
             false => Ok(false),
         };
         if !done.map_err(|e| failed("write", &run.name, &e))? {
@@ -201,45 +217,37 @@ impl Writer {
 
 /// Adds a write to the run if it can follow there; gives back what cannot.
 fn join(run: &mut Option<Run>, token: FileToken, op: FileOp) -> Option<Order> {
+    let follows = |run: &Run| match &op {
+        FileOp::Write { name, at, .. } => run.name == *name && run.end == *at,
+        _ => false,
+    };
+    if run.as_ref().is_some_and(|run| !follows(run)) {
+        return Some((token, op));
+    }
     let FileOp::Write {
         name,
         at,
         mut parts,
         sync,
+        note,
     } = op
     else {
         return Some((token, op));
     };
-    let bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
-    match run {
-        Some(run) if run.name == name && run.end == at => {
-            run.end += bytes;
-            run.parts.append(&mut parts);
-            run.sync |= sync;
-            run.tokens.push(token);
-        }
-        Some(_) => {
-            return Some((
-                token,
-                FileOp::Write {
-                    name,
-                    at,
-                    parts,
-                    sync,
-                },
-            ));
-        }
-        None => {
-            *run = Some(Run {
-                name,
-                at,
-                end: at + bytes,
-                parts,
-                sync,
-                tokens: vec![token],
-            });
-        }
-    }
+    let run = run.get_or_insert_with(|| Run {
+        name,
+        at,
+        end: at,
+        parts: Vec::new(),
+        sync: false,
+        tokens: Vec::new(),
+        note: None,
+    });
+    run.end += parts.iter().map(|part| part.len() as u64).sum::<u64>();
+    run.parts.append(&mut parts);
+    run.sync |= sync;
+    run.tokens.push(token);
+    run.note = note.or(run.note.take());
     None
 }
 

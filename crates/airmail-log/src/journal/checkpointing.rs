@@ -101,6 +101,7 @@ impl Journal {
                     at: 0,
                     parts,
                     sync: true,
+                    note: None,
                 },
             );
             self.checkpointing = Some(step);

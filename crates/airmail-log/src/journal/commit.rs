@@ -5,16 +5,16 @@
 //! only when all that it holds is durable; so a log's numbers become durable in order.
 
 use super::append::cost;
-use super::format::{ENVELOPE_BYTES, Envelope, HEADER_BYTES, Kind, META_CLASS, padding};
+use super::format::{Envelope, HEADER_BYTES, Kind, META_CLASS};
+use super::gather::Gather;
 use super::log::{Entry, Recent};
 use super::meta::Meta;
-use super::segment::Segment;
 use super::table::Location;
 use super::{Journal, Purpose};
 use crate::contract::Tag;
-use crate::files::FileOp;
+use crate::files::{FileOp, Note};
 use airmail_model::{Durability, Mono, Retention};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -23,9 +23,6 @@ use std::io;
 const COPIES: u64 = 2;
 /// Commands in one commit, at most.
 const COMMANDS_MAX: usize = 1024;
-/// What the system's page cache takes and gives at once.
-const PAGE_BYTES: u64 = 4096;
-static ZEROS: [u8; PAGE_BYTES as usize] = [0; PAGE_BYTES as usize];
 
 /// Writes under way.
 #[derive(Debug)]
@@ -42,7 +39,23 @@ pub(super) struct Part {
     pub(super) metas: Vec<(Meta, Option<Tag>)>,
     pub(super) end: u64,
     pub(super) sync: bool,
+    /// The ends are written with it, if its sync goes well.
+    noted: bool,
     pub(super) result: Option<io::Result<()>>,
+}
+
+impl Part {
+    fn new(segment: u64, sync: bool, entries: Vec<Entry>) -> Part {
+        Part {
+            segment,
+            entries,
+            metas: Vec::new(),
+            end: 0,
+            sync,
+            noted: false,
+            result: None,
+        }
+    }
 }
 
 /// What waits for a commit: since when, and whether somebody waits for it.
@@ -69,94 +82,51 @@ pub(super) fn class_of(retention: Retention) -> u16 {
     }
 }
 
-/// Gathers records into the parts of a write.
-struct Gather {
-    head: BytesMut,
-    parts: Vec<Bytes>,
-    at: u64,
-    start: u64,
-    salt: u32,
-}
-
-impl Gather {
-    fn new(segment: &Segment) -> Gather {
-        let mut head = BytesMut::new();
-        let mut start = segment.written;
-        if !segment.header_written {
-            head.extend_from_slice(&segment.header.encode());
-            start = 0;
-        }
-        let (at, salt) = (segment.written, segment.header.salt);
-        Gather {
-            head,
-            parts: Vec::new(),
-            at,
-            start,
-            salt,
-        }
-    }
-
-    fn record(&mut self, envelope: Envelope, body: Bytes) {
-        self.head.extend_from_slice(
-            &Envelope {
-                salt: self.salt,
-                ..envelope
-            }
-            .encode(),
-        );
-        self.parts.push(self.head.split().freeze());
-        self.at += envelope.stored_bytes();
-        self.head
-            .extend_from_slice(&padding((ENVELOPE_BYTES + body.len()) as u64));
-        self.parts.push(body);
-    }
-
-    /// Where the write begins, what is written, and where the records end. With `whole_pages`,
-    /// zeros follow up to the end of the page: of a file that was filled past the page cache, a
-    /// part of a page cannot be written before the rest is read from the disk.
-    fn finish(mut self, whole_pages: bool) -> (u64, Vec<Bytes>, u64) {
-        if !self.head.is_empty() {
-            self.parts.push(self.head.freeze());
-        }
-        let behind = self.at.next_multiple_of(PAGE_BYTES) - self.at;
-        if whole_pages && behind > 0 {
-            self.parts
-                .push(Bytes::from_static(&ZEROS[..behind as usize]));
-        }
-        (self.start, self.parts, self.at)
-    }
-}
-
 impl Journal {
     /// Starts the next commit, if there is something to be written and nothing in the way.
     pub(super) fn start_commit(&mut self) {
         self.settle();
-        if self.commit.is_some() || self.gathers_until().is_some_and(|at| self.now.mono < at) {
+        // What is nearly due goes along with what has brought the turn about: the owner is never
+        // asked for a deadline too near for its timer.
+        let nearly = self.now.mono.plus(self.config.gather_time / 4);
+        if self.commit.is_some() || self.gathers_until().is_some_and(|at| nearly < at) {
             return;
         }
-        // What was answered, and lost its place, is elsewhere before its old place is given up.
+        // What was answered, and lost its place, is elsewhere before its old place is given up, if
+        // there is a place for it.
         let copies = self.pending.front().is_some_and(|entry| entry.copy);
-        let first = copies && self.trouble.is_none();
-        if self.recovering.is_none() && !self.metas.is_empty() && !first {
+        let commands = self.recovering.is_none() && !self.metas.is_empty();
+        if commands && !copies {
             return self.commit_metas();
         }
         let batches = self.gather();
+        if commands && batches.is_empty() {
+            return self.commit_metas();
+        }
         self.gathering = Gathering {
             since: None,
             awaited: !self.pending.is_empty(),
         };
         let mut parts = Vec::new();
+        let alone = batches.len() == 1;
         for (segment, mut entries) in batches {
             let Some(open) = self.segments.get(&segment) else {
                 continue;
             };
-            let mut gather = Gather::new(open);
+            let lengths = entries.iter().map(|entry| entry.batch.bytes().len());
+            let mut gather = Gather::new(open, lengths);
             for entry in &mut entries {
                 entry.offset = gather.at;
                 gather.record(envelope_of(entry), entry.batch.bytes().clone());
             }
             let sync = self.wants_sync(segment, &entries);
-            parts.push(self.write_part(segment, gather, sync, entries, Vec::new()));
+            let part = Part::new(segment, sync, entries);
+            let note = if alone && sync {
+                self.note_ends(segment, gather.at, &part.entries)
+            } else {
+                None
+            };
+            parts.push(self.write_part(gather, part, note));
         }
         if !parts.is_empty() {
             self.commit = Some(Commit {
@@ -173,7 +143,7 @@ impl Journal {
             || self.recovering.is_some()
             || self.trouble.is_some()
             || !self.metas.is_empty()
-            || self.pending_bytes >= self.config.gather_bytes;
+            || self.pending_bytes >= self.config.gather_bytes.min(self.config.pending_bytes / 2);
         let since = self.gathering.since.filter(|_| !hurry)?;
         Some(since.plus(self.config.gather_time))
     }
@@ -252,10 +222,13 @@ impl Journal {
             }
             return None;
         }
-        // A fill and a write of the same bytes must not overtake one another.
-        if segment
-            .filling
-            .is_some_and(|to| segment.filled < at + bytes && at < to)
+        // A fill and a write of the same bytes must not overtake one another; and what will be left
+        // takes nothing more.
+        let left = segment.fill_failed.is_some();
+        if left
+            || segment
+                .filling
+                .is_some_and(|to| segment.filled < at + bytes && at < to)
         {
             return None;
         }
@@ -263,7 +236,7 @@ impl Journal {
         Some(id)
     }
 
-    /// Segments that wait to be synced, because of their age or because they are full.
+    /// Segments that wait to be synced, because of their age, or because they are full or left.
     fn add_due_syncs(&self, parts: &mut BTreeMap<u64, Vec<Entry>>, forced: &BTreeSet<u16>) {
         let due = self.now.mono;
         for (number, class) in &self.classes {
@@ -275,7 +248,8 @@ impl Journal {
             };
             let full = segment.written + self.config.commit_bytes > self.config.segment_bytes;
             let old = since.plus(self.config.unsynced_time) <= due;
-            if old || full || self.closing || forced.contains(number) {
+            let left = segment.fill_failed.is_some();
+            if old || full || left || self.closing || forced.contains(number) {
                 parts.entry(segment.id).or_default();
             }
         }
@@ -294,18 +268,12 @@ impl Journal {
         strong || entries.is_empty() || unsynced >= self.config.unsynced_bytes
     }
 
-    fn write_part(
-        &mut self,
-        segment: u64,
-        gather: Gather,
-        sync: bool,
-        entries: Vec<Entry>,
-        metas: Vec<(Meta, Option<Tag>)>,
-    ) -> Part {
+    fn write_part(&mut self, gather: Gather, mut part: Part, note: Option<Note>) -> Part {
         let (at, parts, end) = gather.finish(self.config.fill_bytes > 0);
+        (part.end, part.noted) = (end, note.is_some());
         let place = self.commit_places;
         self.commit_places += 1;
-        if let Some(open) = self.segments.get_mut(&segment) {
+        if let Some(open) = self.segments.get_mut(&part.segment) {
             open.header_written = true;
             open.written = end;
             let name = open.name.clone();
@@ -313,19 +281,13 @@ impl Journal {
                 name,
                 at,
                 parts,
-                sync,
+                sync: part.sync,
+                note,
             };
             self.submit(Purpose::Commit(place), op);
         }
-        self.fill_ahead(segment);
-        Part {
-            segment,
-            entries,
-            metas,
-            end,
-            sync,
-            result: None,
-        }
+        self.fill_ahead(part.segment);
+        part
     }
 
     fn commit_metas(&mut self) {
@@ -362,13 +324,16 @@ impl Journal {
         let Some(open) = self.segments.get(&id) else {
             return;
         };
-        let mut gather = Gather::new(open);
+        let lengths = records.iter().map(|(_, body)| body.len());
+        let mut gather = Gather::new(open, lengths);
         for _ in 0..COPIES {
             for (envelope, body) in &records {
                 gather.record(*envelope, body.clone());
             }
         }
-        let part = self.write_part(id, gather, true, Vec::new(), taken);
+        let mut part = Part::new(id, true, Vec::new());
+        part.metas = taken;
+        let part = self.write_part(gather, part, None);
         self.commit = Some(Commit {
             left: 1,
             parts: vec![part],
@@ -399,6 +364,7 @@ impl Journal {
             moved.extend(part.entries.iter().map(|entry| entry.slot));
             match part.result {
                 Some(Err(error)) => {
+                    self.ends_changed |= part.noted;
                     self.abandon(part.segment, part.entries, part.metas, &error);
                 }
                 _ => self.part_stored(part, &mut moved),
@@ -429,7 +395,7 @@ impl Journal {
                 moved.insert(entry.slot);
                 self.take_in(part.segment, &entry);
             }
-            self.ends_changed = true;
+            self.ends_changed |= !part.noted;
         } else {
             segment.unsynced_since.get_or_insert(now);
         }

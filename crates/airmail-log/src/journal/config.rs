@@ -37,7 +37,8 @@ pub struct JournalConfig {
     /// What one commit takes at most, in bytes (one batch alone may be more). Default 4 MiB.
     pub commit_bytes: u64,
     /// How long batches that nobody waits for (of logs of durability `memory`) gather before a
-    /// commit takes them. Default 5 ms.
+    /// commit takes them, at most; with anything else to do in the last quarter of it they go then.
+    /// Default 20 ms.
     pub gather_time: Duration,
     /// How many of such there may be, in bytes. Default 256 KiB.
     pub gather_bytes: u64,
@@ -93,7 +94,7 @@ impl Default for JournalConfig {
             block_bytes: 8 << 20,
             checkpoint_bytes: 16 << 20,
             commit_bytes: 4 << 20,
-            gather_time: Duration::from_millis(5),
+            gather_time: Duration::from_millis(20),
             gather_bytes: 256 << 10,
             pending_bytes: 64 << 20,
             unsynced_bytes: 4 << 20,

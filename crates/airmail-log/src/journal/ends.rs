@@ -1,7 +1,8 @@
 //! The file of durable ends: after each sync, where each open segment's durable data ends.
 //!
 //! It is written without a sync, after the sync that it tells of, so what it says is true; but it
-//! may be behind. When a journal opens, what is missing before such an end was there once: it is
+//! may be behind. A commit to one segment brings them along as a note; else they are written when it
+//! has ended. When a journal opens, what is missing before such an end was there once: it is
 //! damage or a cut, and told. What lies behind it may be torn, and is nobody's loss.
 //!
 //! Two places are written in turn: `length u32 | crc u32 | count u64 | segments u32 x {segment u64,
@@ -9,11 +10,11 @@
 
 use super::codec::{Reader, Writer};
 use super::format::{META_CLASS, u32_at};
+use super::log::Entry;
 use super::segment::{ENDS_NAME, State};
 use super::{Journal, Purpose};
-use crate::files::{FileName, FileOp};
-use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::files::{FileName, FileOp, Note};
+use std::collections::BTreeMap;
 use std::io;
 
 /// Bytes of each of the two places.
@@ -102,40 +103,66 @@ impl Journal {
             self.submit(Purpose::Ends, FileOp::Create { name });
             return true;
         }
+        let note = self.ends(BTreeMap::new(), BTreeMap::new());
+        let op = FileOp::Write {
+            name: note.name,
+            at: note.at,
+            parts: vec![note.bytes],
+            sync: false,
+            note: None,
+        };
+        self.submit(Purpose::Ends, op);
+        true
+    }
+
+    /// The ends as they will be when a segment is durable to `end` with `entries` last; to be
+    /// written with that sync. `None`: they can't be told so.
+    pub(super) fn note_ends(&mut self, segment: u64, end: u64, entries: &[Entry]) -> Option<Note> {
+        if !self.ends_made || self.recovering.is_some() {
+            return None;
+        }
+        self.ends_changed = false;
+        let earlier = self.segments.get(&segment);
+        let earlier = earlier.map_or(&[][..], |of| &of.unsynced);
+        let mut logs = BTreeMap::new();
+        for entry in earlier.iter().chain(entries) {
+            if let Some(log) = self.logs.get(&entry.slot) {
+                let next = logs.entry(entry.slot).or_insert(log.durable);
+                *next = entry.next().max(*next);
+            }
+        }
+        Some(self.ends([(segment, end)].into(), logs))
+    }
+
+    /// What the file is to say, but for what is known better of some segments and logs.
+    fn ends(&mut self, mut segments: BTreeMap<u64, u64>, mut logs: BTreeMap<u32, u64>) -> Note {
         self.ends_count += 1;
         let open = self.classes.values().filter_map(|class| class.active);
-        let open: BTreeSet<u64> = open.chain(self.sealing()).collect();
-        let open = open.iter().filter_map(|id| self.segments.get(id));
-        let open = open
-            .filter(|segment| segment.header.class != META_CLASS && segment.state != State::Making);
-        let segments = open.map(|segment| (segment.id, segment.durable)).collect();
-        let logs = self
-            .touched
-            .iter()
-            .rev()
-            .chain(&self.touched_before)
-            .filter_map(|slot| self.logs.get(slot));
-        let logs = logs
-            .take(LOGS_MAX)
-            .map(|log| (log.slot, log.durable))
-            .collect();
+        for id in open.chain(self.sealing()) {
+            if let Some(segment) = self.segments.get(&id)
+                && segment.header.class != META_CLASS
+                && segment.state != State::Making
+            {
+                segments.entry(id).or_insert(segment.durable);
+            }
+        }
+        let touched = self.touched.iter().rev().chain(&self.touched_before);
+        for log in touched.filter_map(|slot| self.logs.get(slot)) {
+            if logs.len() >= LOGS_MAX {
+                break;
+            }
+            logs.entry(log.slot).or_insert(log.durable);
+        }
         let ends = Ends {
             count: self.ends_count,
             segments,
             logs,
         };
-        let at = (self.ends_count % 2) * PLACE_BYTES as u64;
-        let parts = vec![Bytes::from(ends.encode())];
-        self.submit(
-            Purpose::Ends,
-            FileOp::Write {
-                name,
-                at,
-                parts,
-                sync: false,
-            },
-        );
-        true
+        Note {
+            name: ENDS_NAME.into(),
+            at: (self.ends_count % 2) * PLACE_BYTES as u64,
+            bytes: ends.encode().into(),
+        }
     }
 
     pub(super) fn ends_done(&mut self, result: io::Result<()>) {

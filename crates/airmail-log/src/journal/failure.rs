@@ -107,19 +107,24 @@ impl Journal {
         self.metas_failed();
     }
 
-    /// A fill of a segment failed: it is left, when no write of it is under way.
+    /// A fill of a segment failed: it is left, when no write of it is under way. If there was no
+    /// room for it, what was written is synced first: it was answered, perhaps, and there is no room
+    /// to write it elsewhere.
     pub(super) fn abandon_unfilled(&mut self) {
         if self.commit.is_some() {
             return;
         }
-        let active: Vec<u64> = self
-            .classes
-            .values()
-            .filter_map(|class| class.active)
-            .collect();
-        for id in active {
-            let segment = self.segments.get_mut(&id);
-            if let Some(error) = segment.and_then(|segment| segment.fill_failed.take()) {
+        let active = self.classes.values().filter_map(|class| class.active);
+        for id in active.collect::<Vec<u64>>() {
+            let Some(segment) = self.segments.get_mut(&id) else {
+                continue;
+            };
+            let Some(error) = segment.fill_failed.take() else {
+                continue;
+            };
+            if is_full(&error) && !segment.unsynced.is_empty() {
+                segment.fill_failed = Some(error);
+            } else {
                 self.abandon(id, Vec::new(), Vec::new(), &error);
             }
         }

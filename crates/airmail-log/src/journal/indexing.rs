@@ -103,6 +103,7 @@ impl Journal {
                     at: 0,
                     parts,
                     sync: true,
+                    note: None,
                 }
             }
             (Stage::Making, Err(error)) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -207,6 +208,7 @@ impl Journal {
             name: of.name.clone(),
             at: place.start,
             length,
+            records: Vec::new(),
         };
         self.submit(Purpose::Rebuild(segment, block), op);
     }

@@ -270,17 +270,39 @@ impl LogState {
 
     /// The newest batches are in memory: that which holds `number`.
     pub(super) fn recent_at(&self, number: u64) -> Option<&Recent> {
-        let at = self
-            .recent
-            .partition_point(|r| r.first + u64::from(r.numbers) <= number);
-        self.recent.get(at).filter(|recent| recent.first <= number)
+        let recent = self.recent.get(self.recent_from(number));
+        recent.filter(|recent| recent.first <= number)
+    }
+
+    /// Among the batches in memory, the place of that which holds `number`, or of the next after
+    /// it. Who reads at the tail asks for the last ones: it is looked for from there.
+    fn recent_from(&self, number: u64) -> usize {
+        let ends_before = |at: usize| self.recent[at].next() <= number;
+        let (mut low, mut high, mut step) = (0, self.recent.len(), 1);
+        while low == 0 && high > 0 {
+            let at = high.saturating_sub(step);
+            if ends_before(at) {
+                low = at + 1;
+            } else {
+                high = at;
+                step *= 2;
+            }
+        }
+        while low < high {
+            let middle = low.midpoint(high);
+            if ends_before(middle) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
     }
 
     /// Whether any number from `first` on before `next` is known to be somewhere.
     pub(super) fn has(&self, first: u64, next: u64) -> bool {
         let placed = self.place_from(first);
-        let behind = |recent: &Recent| recent.first + u64::from(recent.numbers) <= first;
-        let recent = self.recent.get(self.recent.partition_point(behind));
+        let recent = self.recent.get(self.recent_from(first));
         placed.is_some_and(|place| place.first < next)
             || recent.is_some_and(|recent| recent.first < next)
     }

@@ -302,7 +302,12 @@ impl Journal {
         let name = index_name(place.segment, place.block);
         let at = u64::from(page) * PAGE_BYTES as u64;
         let length = count * PAGE_BYTES as u32;
-        let op = FileOp::Read { name, at, length };
+        let op = FileOp::Read {
+            name,
+            at,
+            length,
+            records: Vec::new(),
+        };
         self.submit(Purpose::Pages(reader.id, place.segment, place.block), op);
         false
     }

@@ -26,6 +26,7 @@ mod copies;
 pub mod ends;
 mod failure;
 pub mod format;
+mod gather;
 pub mod index;
 mod indexing;
 mod known;
@@ -49,6 +50,7 @@ mod topics;
 pub use check::{CheckReport, FileReport, LogReport, Problem, Reason, check};
 pub use config::JournalConfig;
 pub use recover::OpenError;
+pub use scan::Sound;
 pub(crate) use segment::is_segment;
 pub use storage::JournalStorage;
 
@@ -341,7 +343,7 @@ impl Journal {
             Purpose::Commit(place) => self.commit_done(place, result.map(drop)),
             Purpose::Made(id) => self.segment_made(id, result.map(drop)),
             Purpose::Filled(id, to) => self.segment_filled(id, to, result.map(drop)),
-            Purpose::Read(r, segment, at) => self.read_done(r, segment, at, result),
+            Purpose::Read(r, segment, at) => self.read_done(r, segment, at, result, done.sound),
             Purpose::Pages(r, segment, block) => self.pages_read(r, segment, block, result),
             Purpose::Rebuild(segment, block) => self.block_read(segment, block, result),
             Purpose::Index => self.index_step_done(result.map(drop)),

@@ -6,6 +6,7 @@
 use super::Journal;
 use super::log::LogState;
 use super::lookup::Lookup;
+use super::scan::Sound;
 use super::table::Location;
 use super::topics::TopicsJob;
 use crate::contract::{Completion, Direction, GapWhy, ReaderId, Refusal, Scope, ScopeFilter};
@@ -35,6 +36,10 @@ pub(super) struct Loaded {
     pub(super) segment: u64,
     pub(super) at: u64,
     pub(super) bytes: Bytes,
+    /// What was looked at already, in order.
+    pub(super) sound: VecDeque<Sound>,
+    /// Nothing of it was taken yet.
+    pub(super) fresh: bool,
 }
 
 /// One reader.
@@ -54,7 +59,7 @@ pub(super) struct Reader {
     /// The last `Tail` told.
     pub(super) tail_told: Option<u64>,
     pub(super) sealed_told: bool,
-    /// A read of a segment is under way, or waits for its turn.
+    /// A read of a segment or an index is under way, or waits for its turn.
     pub(super) reading: bool,
     /// Reads that failed in a row.
     pub(super) read_failures: u32,
@@ -62,6 +67,8 @@ pub(super) struct Reader {
     /// Its search in a block's index.
     pub(super) lookup: Option<Lookup>,
     pub(super) loaded: Option<Loaded>,
+    /// What was read ahead of it.
+    pub(super) ahead: Option<Loaded>,
     /// What is given goes here, not to the storage's owner.
     pub(super) job: Option<Box<TopicsJob>>,
 }
@@ -94,6 +101,7 @@ impl Reader {
             plan: VecDeque::new(),
             lookup: None,
             loaded: None,
+            ahead: None,
             job: None,
         }
     }

@@ -257,6 +257,45 @@ pub(super) fn scan<F: Files>(
     })
 }
 
+/// A sound batch of a segment, as it was read.
+#[derive(Debug)]
+pub struct Sound {
+    /// Where its envelope begins in what was read.
+    pub(super) at: u32,
+    pub(super) envelope: Envelope,
+    pub(super) batch: Checked<Batch>,
+    /// The places of its records whose checksums fail.
+    pub(super) damaged: Vec<u16>,
+}
+
+impl Sound {
+    /// Those batches that begin at `places` and are sound; in the same order.
+    #[must_use]
+    pub fn among(bytes: &Bytes, places: &[u32]) -> Vec<Sound> {
+        let places = places.iter();
+        places.filter_map(|&at| Sound::at(bytes, at)).collect()
+    }
+
+    fn at(bytes: &Bytes, at: u32) -> Option<Sound> {
+        let start = usize::try_from(at).ok()?;
+        let envelope = Envelope::decode(bytes.get(start..)?)?;
+        let body = start + ENVELOPE_BYTES;
+        let end = body.checked_add(envelope.length as usize)?;
+        if end > bytes.len() {
+            return None;
+        }
+        match body_of(&envelope, bytes.slice(body..end))? {
+            Body::Batch(batch, damaged) => Some(Sound {
+                at,
+                envelope,
+                batch,
+                damaged,
+            }),
+            Body::Meta(_) => None,
+        }
+    }
+}
+
 /// What an envelope's body holds, if it is sound and is what the envelope says.
 pub(super) fn body_of(envelope: &Envelope, bytes: Bytes) -> Option<Body> {
     match envelope.kind {

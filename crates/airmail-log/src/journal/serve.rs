@@ -2,7 +2,7 @@
 
 use super::format::{ENVELOPE_BYTES, Envelope, Kind};
 use super::read::{Item, Loaded, Reader};
-use super::scan::{Body, body_of};
+use super::scan::{Body, Sound, body_of};
 use super::table::Location;
 use super::{Journal, Purpose};
 use crate::contract::{Completion, GapWhy, ReaderId, ScopeFilter, Stored};
@@ -10,6 +10,7 @@ use crate::files::FileOp;
 use airmail_model::{AppendTime, Batch, Checked, Extent, Sequence};
 use bytes::Bytes;
 use std::io;
+use std::ops::Range;
 
 /// Bytes between two batches that are read along, rather than left out by a read of its own.
 const SKIP_BYTES: u64 = 32 << 10;
@@ -19,11 +20,8 @@ const READ_ATTEMPTS: u32 = 3;
 impl Journal {
     /// Goes on by the plan, from the segments. False: a read is under way.
     pub(super) fn go_on(&mut self, reader: &mut Reader) -> bool {
-        if reader.reading {
-            return false;
-        }
         let Some(item) = reader.plan.front().copied() else {
-            return self.make_plan(reader);
+            return !reader.reading && self.make_plan(reader);
         };
         let last = match item {
             Item::Read(_, location) => location.last(),
@@ -46,19 +44,31 @@ impl Journal {
             reader.plan.clear();
             return true;
         }
-        let Some(bytes) = covering(reader.loaded.as_ref(), segment, &location) else {
+        if !self.has_loaded(reader, segment, &location) {
+            if reader.reading {
+                return false;
+            }
             if reader.read_failures >= READ_ATTEMPTS {
                 reader.read_failures = 0;
                 self.gap(reader, location.last(), GapWhy::Loss);
                 return true;
             }
-            return self.ask(reader, segment, location);
+            (reader.loaded, reader.ahead) = (None, None);
+            self.ask(reader, segment, location);
+            return false;
+        }
+        let from = self.segments.get(&segment);
+        let expected = Envelope {
+            kind: Kind::Batch,
+            length: location.length,
+            salt: from.map_or(0, |segment| segment.header.salt),
+            first: location.first,
+            numbers: location.numbers,
+            slot: reader.slot,
+            append_time: location.time,
         };
-        let salt = self
-            .segments
-            .get(&segment)
-            .map_or(0, |segment| segment.header.salt);
-        match sound(&bytes, salt, reader.slot, &location) {
+        let loaded = reader.loaded.as_mut();
+        match loaded.and_then(|loaded| loaded.batch(segment, &location, &expected)) {
             Some((batch, damaged)) => {
                 self.give(reader, location.first, location.time, batch, &damaged);
             }
@@ -67,30 +77,72 @@ impl Journal {
         true
     }
 
-    /// Has the plan's next run of batches read.
-    fn ask(&mut self, reader: &mut Reader, segment: u64, location: Location) -> bool {
-        reader.loaded = None;
+    /// Whether a batch's bytes are there. When the first of a run are taken, the next run is read.
+    fn has_loaded(&mut self, reader: &mut Reader, segment: u64, location: &Location) -> bool {
+        let covers = |of: &Option<Loaded>| {
+            let of = of.as_ref();
+            of.is_some_and(|of| of.place_of(segment, location).is_some())
+        };
+        if !covers(&reader.loaded) {
+            if !covers(&reader.ahead) {
+                return false;
+            }
+            reader.loaded = reader.ahead.take();
+        }
+        let fresh = reader.loaded.as_mut().map(|loaded| &mut loaded.fresh);
+        if fresh.is_some_and(std::mem::take) {
+            self.read_ahead(reader);
+        }
+        true
+    }
+
+    /// Has read what the plan wants behind what is there, if the reader can take so much.
+    fn read_ahead(&mut self, reader: &mut Reader) {
+        let Some(loaded) = &reader.loaded else { return };
+        let end = loaded.at + loaded.bytes.len() as u64;
+        let behind = reader.plan.iter().find_map(|item| match *item {
+            Item::Read(segment, location) => {
+                (segment != loaded.segment || location.offset >= end).then_some((segment, location))
+            }
+            _ => None,
+        });
+        let wanted = reader.credit > loaded.bytes.len() as i64;
+        let idle = !reader.reading && reader.ahead.is_none() && reader.read_failures == 0;
+        if let Some((segment, location)) = behind
+            && wanted
+            && idle
+            && self.reads < self.config.reads_max
+        {
+            self.ask(reader, segment, location);
+        }
+    }
+
+    /// Has a run of the plan's batches read, from one of them on.
+    fn ask(&mut self, reader: &mut Reader, segment: u64, location: Location) {
         reader.reading = true;
         if self.reads >= self.config.reads_max.max(1) {
             self.read_queue.push_back(reader.id);
-            return false;
+            return;
         }
-        let mut end = location.end();
+        let (mut end, mut records) = (location.end(), vec![0]);
         if reader.read_failures == 0 {
-            for item in &reader.plan {
-                let Item::Read(other, next) = item else {
-                    continue;
-                };
-                let near = next.offset <= end + SKIP_BYTES;
-                let small = next.end() - location.offset <= u64::from(self.config.read_bytes);
-                if *other != segment || !near || !small {
+            let plan = reader.plan.iter().filter_map(|item| match item {
+                Item::Read(segment, location) => Some((*segment, location)),
+                _ => None,
+            });
+            let run = plan.skip_while(|(of, first)| (*of, *first) != (segment, &location));
+            for (other, next) in run.skip(1) {
+                let near = (location.offset..=end + SKIP_BYTES).contains(&next.offset);
+                let run_bytes = next.end().saturating_sub(location.offset);
+                if other != segment || !near || run_bytes > u64::from(self.config.read_bytes) {
                     break;
                 }
                 end = end.max(next.end());
+                records.push((next.offset - location.offset) as u32);
             }
         }
         let Some(from) = self.segments.get_mut(&segment) else {
-            return false;
+            return;
         };
         from.reads += 1;
         self.reads += 1;
@@ -99,9 +151,9 @@ impl Journal {
             name: from.name.clone(),
             at: location.offset,
             length,
+            records,
         };
         self.submit(Purpose::Read(reader.id, segment, location.offset), op);
-        false
     }
 
     /// A read has ended, well or not.
@@ -111,6 +163,7 @@ impl Journal {
         segment: u64,
         at: u64,
         result: io::Result<Bytes>,
+        sound: Vec<Sound>,
     ) {
         self.reads -= 1;
         if let Some(from) = self.segments.get_mut(&segment) {
@@ -124,7 +177,17 @@ impl Journal {
             match result {
                 Ok(bytes) => {
                     reader.read_failures = 0;
-                    reader.loaded = Some(Loaded { segment, at, bytes });
+                    let read = Loaded {
+                        segment,
+                        at,
+                        bytes,
+                        sound: sound.into(),
+                        fresh: true,
+                    };
+                    match reader.loaded {
+                        None => reader.loaded = Some(read),
+                        Some(_) => reader.ahead = Some(read),
+                    }
                 }
                 Err(_) => reader.read_failures += 1,
             }
@@ -236,39 +299,49 @@ impl Journal {
     }
 }
 
-/// The loaded bytes of a batch with its envelope, if they are there.
-fn covering(loaded: Option<&Loaded>, segment: u64, location: &Location) -> Option<Bytes> {
-    let loaded = loaded.filter(|loaded| loaded.segment == segment)?;
-    let start = usize::try_from(location.offset.checked_sub(loaded.at)?).ok()?;
-    // What was asked for and is not there is beyond the file's end: damage, which is told below.
-    if start > loaded.bytes.len() || (start > 0 && start == loaded.bytes.len()) {
-        return None;
+impl Loaded {
+    /// Where a batch with its envelope is in it, if it is there.
+    fn place_of(&self, segment: u64, location: &Location) -> Option<Range<usize>> {
+        if self.segment != segment {
+            return None;
+        }
+        let start = usize::try_from(location.offset.checked_sub(self.at)?).ok()?;
+        // What was asked for and is not there is beyond the file's end: damage, which is told below.
+        if start > self.bytes.len() || (start > 0 && start == self.bytes.len()) {
+            return None;
+        }
+        let end = start + ENVELOPE_BYTES + location.length as usize;
+        if end > self.bytes.len() && start > 0 {
+            return None;
+        }
+        Some(start..end.min(self.bytes.len()))
     }
-    let end = start + ENVELOPE_BYTES + location.length as usize;
-    if end > loaded.bytes.len() && start > 0 {
-        return None;
+
+    /// A batch, if it is the one that is wanted; and which records are damaged.
+    fn batch(
+        &mut self,
+        segment: u64,
+        location: &Location,
+        expected: &Envelope,
+    ) -> Option<(Checked<Batch>, Vec<u16>)> {
+        let at = location.offset.checked_sub(self.at)?;
+        while self.sound.front().is_some_and(|one| u64::from(one.at) < at) {
+            self.sound.pop_front();
+        }
+        let found = self.sound.pop_front_if(|one| u64::from(one.at) == at);
+        if let Some(found) = found.filter(|found| found.envelope == *expected) {
+            return Some((found.batch, found.damaged));
+        }
+        let place = self.place_of(segment, location)?;
+        sound(&self.bytes.slice(place), expected)
     }
-    Some(loaded.bytes.slice(start..end.min(loaded.bytes.len())))
 }
 
-/// A batch from its bytes, if it is the one that is wanted; and which records are damaged.
-fn sound(
-    bytes: &Bytes,
-    salt: u32,
-    slot: u32,
-    location: &Location,
-) -> Option<(Checked<Batch>, Vec<u16>)> {
+/// A batch from its bytes, if it is what is expected; and which records are damaged.
+fn sound(bytes: &Bytes, expected: &Envelope) -> Option<(Checked<Batch>, Vec<u16>)> {
     let envelope = Envelope::decode(bytes)?;
-    let expected = Envelope {
-        kind: Kind::Batch,
-        length: location.length,
-        salt,
-        first: location.first,
-        numbers: location.numbers,
-        slot,
-        append_time: location.time,
-    };
-    if envelope != expected || bytes.len() < ENVELOPE_BYTES + location.length as usize {
+    let end = ENVELOPE_BYTES + expected.length as usize;
+    if envelope != *expected || bytes.len() < end {
         return None;
     }
     match body_of(&envelope, bytes.slice(ENVELOPE_BYTES..))? {

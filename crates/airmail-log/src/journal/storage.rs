@@ -167,19 +167,18 @@ impl<F: Files> LogStorage for JournalStorage<F> {
 
     fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
         self.journal.now = now;
+        self.files.poll(&mut self.done);
         for _ in 0..ROUNDS_MAX {
-            self.files.poll(&mut self.done);
-            let quiet = self.done.is_empty();
             for done in self.done.drain(..) {
                 self.journal.complete(done);
             }
             self.journal.advance(now);
-            let asked = self.journal.ops.is_empty();
             for (token, op) in self.journal.ops.drain(..) {
                 self.files.submit(token, op);
             }
             out.append(&mut self.journal.out);
-            if quiet && asked {
+            self.files.poll(&mut self.done);
+            if self.done.is_empty() {
                 return self.journal.deadline();
             }
         }

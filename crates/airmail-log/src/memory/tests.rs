@@ -23,6 +23,7 @@ fn write(files: &mut MemoryFiles, name: &str, at: u64, bytes: &[u8]) -> io::Resu
             at,
             parts,
             sync: true,
+            note: None,
         },
     )
 }

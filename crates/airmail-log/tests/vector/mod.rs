@@ -4,7 +4,7 @@ use airmail_log::conformance::{Driver, End, Seen, Subject, log, spec};
 use airmail_log::disk::{self, DataDir, DiskOptions, DiskStorage, Identity};
 use airmail_log::journal::JournalConfig;
 use airmail_log::{Completion, LogStorage};
-use airmail_model::{Durability, Mono, Now, Wall};
+use airmail_model::{Durability, LogId, Mono, Now, Wall};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -106,14 +106,24 @@ pub(crate) fn durability(index: u16) -> Durability {
     }
 }
 
+/// What the log of namespaces is called. There is none in version 1.
+pub(crate) const SYSTEM: &str = "log 0 of the system:";
+
 /// What a reader is given of each log, as text.
-pub(crate) fn describe(d: &mut Driver<'_, Directory>) -> String {
+pub(crate) fn describe(d: &mut Driver<'_, Directory>, system: bool) -> String {
     let mut text = String::new();
+    let mut logs = Vec::new();
     for index in [0, 1, 2, WEAK] {
-        let bounds = d.open_with(log(index), &spec(durability(index)));
+        logs.push((format!("log {index}:"), log(index), durability(index)));
+    }
+    if system {
+        logs.push((SYSTEM.to_owned(), LogId::SYSTEM, Durability::Fsync));
+    }
+    for (name, log, durability) in logs {
+        let bounds = d.open_with(log, &spec(durability));
         let (first, next) = (bounds.first, bounds.next);
-        let _ = writeln!(text, "log {index}: {first} to {next}");
-        let reader = d.read_all(log(index), 1);
+        let _ = writeln!(text, "{name} {first} to {next}");
+        let reader = d.read_all(log, 1);
         for tile in d.tiles(reader) {
             if let Seen::Gap(extent, why) = &tile {
                 let _ = writeln!(text, "{} to {}: {why:?}", extent.first, extent.last);

@@ -72,6 +72,7 @@ pub struct Attributes<'a>(&'a [u8]);
 
 impl<'a> Attributes<'a> {
     /// Over encoded attributes; what cannot be read ends the iteration.
+    #[inline]
     pub(crate) fn new(encoded: &'a [u8]) -> Attributes<'a> {
         Attributes(encoded)
     }

@@ -9,6 +9,7 @@
 mod tables;
 
 use super::Checked;
+use super::checksum::crc32c;
 use super::layout::{
     AT_BODIES_OFFSET, AT_CODEC, AT_EXTENSIONS, AT_FLAGS, AT_HEADER_CRC, AT_LANE, AT_LENGTH,
     AT_MAGIC, AT_PRODUCER_EPOCH, AT_PRODUCER_ID, AT_PRODUCER_SEQUENCE, AT_RESERVED, AT_VERSION,
@@ -111,7 +112,7 @@ impl<'a> Walk<'a> {
                 "after the tables, in the batch",
             ));
         };
-        let crc = crc32c::crc32c(&bytes[AT_VERSION..layout.bodies]);
+        let crc = crc32c(&bytes[AT_VERSION..layout.bodies]);
         let told = u32_at(bytes, AT_HEADER_CRC);
         if crc != told {
             return Err(malformed("batch.header_crc", hex(told), hex(crc)));

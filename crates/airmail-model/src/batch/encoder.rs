@@ -1,10 +1,13 @@
 //! The encoder: messages in, one batch out. The only writer of the format, in SDK and node alike.
 //!
 //! Bodies are encoded as messages come; tables and header are written when the batch is finished,
-//! because only then it is known who publishes it where. The buffers stay for the next batch, so
-//! that in steady state the finished batch itself is the only allocation.
+//! because only then it is known who publishes it where, into room that was left for them
+//! ([`super::bodies`]). So in steady state the finished batch itself is the only allocation, and a
+//! body is copied once.
 
+use super::bodies::Bodies;
 use super::body::{body_bytes, write_body};
+use super::checksum::crc32c;
 use super::layout::{
     AT_HEADER_CRC, AT_VERSION, BATCH_BYTES_MAX, FLAG_CONTROL, HEADER_BYTES, MAGIC,
     RECORD_ATTRIBUTES, RECORD_BODY_CRC, RECORD_BODY_END, RECORD_BYTES, RECORD_FLAGS, RECORD_INDEX,
@@ -17,11 +20,9 @@ use crate::error::{Error, ErrorCode};
 use crate::id::{LogId, MapEpoch, NamespaceId, TopicHash};
 use crate::limits::Limits;
 use crate::topic::TopicName;
+use bytes::BufMut;
 use hashbrown::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-
-/// Of the buffer for bodies, what is kept for the next batch.
-const KEPT_BYTES: usize = 128 << 10;
 
 /// What a batch is made for.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +84,7 @@ pub struct BatchEncoder {
     last: Option<(TopicHash, u16)>,
     names: Vec<u8>,
     heads: Vec<Head>,
-    bodies: Vec<u8>,
+    bodies: Bodies,
 }
 
 /// What of a record table's entry is known before the end.
@@ -153,7 +154,7 @@ impl BatchEncoder {
             last: None,
             names: Vec::new(),
             heads: Vec::new(),
-            bodies: Vec::new(),
+            bodies: Bodies::default(),
         }
     }
 
@@ -283,14 +284,19 @@ impl BatchEncoder {
             .iter()
             .map(|head| head.time)
             .fold(target.producer_time, i64::min);
-        let mut out = Vec::with_capacity(self.len());
-        self.write_header(target, time, &mut out);
-        self.write_tables(time, &mut out);
-        let crc = crc32c::crc32c(&out[AT_VERSION..]);
-        out[AT_HEADER_CRC..AT_VERSION].copy_from_slice(&crc.to_le_bytes());
-        out.extend_from_slice(&self.bodies);
+        let mut bodies = std::mem::take(&mut self.bodies);
+        let length = self.bodies_offset() + bodies.len();
+        let bytes = bodies.finish(self.bodies_offset(), |head| {
+            let mut out = &mut head[..];
+            self.write_header(target, time, length, &mut out);
+            self.write_tables(time, &mut out);
+            debug_assert!(out.is_empty(), "all of the room is used");
+            let crc = crc32c(&head[AT_VERSION..]);
+            head[AT_HEADER_CRC..AT_VERSION].copy_from_slice(&crc.to_le_bytes());
+        });
+        self.bodies = bodies;
         self.clear();
-        Checked(Batch { bytes: out.into() })
+        Checked(Batch { bytes })
     }
 
     fn bodies_offset(&self) -> usize {
@@ -323,19 +329,22 @@ impl BatchEncoder {
                 return Err(PushError::Full);
             }
         }
+        if self.is_empty() {
+            self.bodies.begin(piece.body_bytes);
+        }
         let topic = place.unwrap_or_else(|| self.add_topic(hash, piece.topic));
         self.last = Some((hash, topic));
         let start = self.bodies.len();
         let (flags, attributes_bytes) = match piece.body {
-            PieceBody::Whole(message) => write_body(message, &mut self.bodies),
+            PieceBody::Whole(message) => write_body(message, self.bodies.writer()),
             PieceBody::Payload(payload) => {
-                self.bodies.extend_from_slice(payload);
+                self.bodies.writer().extend_from_slice(payload);
                 (0, 0)
             }
         };
         self.heads.push(Head {
             body_end: narrow(self.bodies.len()),
-            body_crc: crc32c::crc32c(&self.bodies[start..]),
+            body_crc: crc32c(self.bodies.since(start)),
             time,
             topic,
             flags,
@@ -356,38 +365,38 @@ impl BatchEncoder {
         place
     }
 
-    fn write_header(&self, target: &BatchTarget, time: i64, out: &mut Vec<u8>) {
+    fn write_header(&self, target: &BatchTarget, time: i64, length: usize, out: &mut &mut [u8]) {
         let flags = if self.control { FLAG_CONTROL } else { 0 };
         let producer = target.producer.filter(|producer| producer.id.0 != 0);
         let (id, epoch, sequence) = producer.map_or((0, 0, 0), |producer| {
             (producer.id.0, producer.epoch.0, producer.sequence.0)
         });
-        out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&[0; 4]); // the checksum, when all else is known
-        out.extend_from_slice(&[VERSION, 0]);
-        out.extend_from_slice(&flags.to_le_bytes());
-        out.extend_from_slice(&narrow(self.len()).to_le_bytes());
-        out.extend_from_slice(&narrow(self.bodies_offset()).to_le_bytes());
-        out.extend_from_slice(&narrow16(self.heads.len()).to_le_bytes());
-        out.extend_from_slice(&narrow16(self.topics.len()).to_le_bytes());
-        out.extend_from_slice(&target.log.index.0.to_le_bytes());
-        out.extend_from_slice(&[target.log.lane as u8, 0]);
-        out.extend_from_slice(&target.epoch.0.to_le_bytes());
-        out.extend_from_slice(&self.namespace.0.to_le_bytes());
-        out.extend_from_slice(&epoch.to_le_bytes());
-        out.extend_from_slice(&id.to_le_bytes());
-        out.extend_from_slice(&sequence.to_le_bytes());
-        out.extend_from_slice(&time.to_le_bytes());
-        out.extend_from_slice(&narrow16(self.extensions.len()).to_le_bytes());
-        out.extend_from_slice(&self.extensions);
+        out.put_slice(&MAGIC);
+        out.put_slice(&[0; 4]); // the checksum, when all else is known
+        out.put_slice(&[VERSION, 0]);
+        out.put_slice(&flags.to_le_bytes());
+        out.put_slice(&narrow(length).to_le_bytes());
+        out.put_slice(&narrow(self.bodies_offset()).to_le_bytes());
+        out.put_slice(&narrow16(self.heads.len()).to_le_bytes());
+        out.put_slice(&narrow16(self.topics.len()).to_le_bytes());
+        out.put_slice(&target.log.index.0.to_le_bytes());
+        out.put_slice(&[target.log.lane as u8, 0]);
+        out.put_slice(&target.epoch.0.to_le_bytes());
+        out.put_slice(&self.namespace.0.to_le_bytes());
+        out.put_slice(&epoch.to_le_bytes());
+        out.put_slice(&id.to_le_bytes());
+        out.put_slice(&sequence.to_le_bytes());
+        out.put_slice(&time.to_le_bytes());
+        out.put_slice(&narrow16(self.extensions.len()).to_le_bytes());
+        out.put_slice(&self.extensions);
     }
 
-    fn write_tables(&self, time: i64, out: &mut Vec<u8>) {
+    fn write_tables(&self, time: i64, out: &mut &mut [u8]) {
         for (hash, name_end) in &self.topics {
-            out.extend_from_slice(&hash.0.to_le_bytes());
-            out.extend_from_slice(&name_end.to_le_bytes());
+            out.put_slice(&hash.0.to_le_bytes());
+            out.put_slice(&name_end.to_le_bytes());
         }
-        out.extend_from_slice(&self.names);
+        out.put_slice(&self.names);
         for (index, head) in (0_u16..).zip(&self.heads) {
             let delta = u32::try_from(head.time.saturating_sub(time)).unwrap_or(u32::MAX);
             // As one piece: seven small ones would each ask whether there is room.
@@ -402,7 +411,7 @@ impl BatchEncoder {
             put(RECORD_INDEX, &index.to_le_bytes());
             put(RECORD_FLAGS, &head.flags.to_le_bytes());
             put(RECORD_ATTRIBUTES, &head.attributes_bytes.to_le_bytes());
-            out.extend_from_slice(&entry);
+            out.put_slice(&entry);
         }
     }
 
@@ -414,9 +423,6 @@ impl BatchEncoder {
         self.last = None;
         self.names.clear();
         self.heads.clear();
-        self.bodies.clear();
-        // One large message must not hold its memory for ever.
-        self.bodies.shrink_to(KEPT_BYTES);
     }
 }
 

@@ -202,7 +202,17 @@ impl Layout {
     /// Where a record's body begins and ends, from `bodies`.
     #[inline]
     pub(crate) fn body(&self, head: &[u8], n: usize) -> (usize, usize) {
-        let end_of = |n: usize| u32_at(head, self.record(n) + RECORD_BODY_END) as usize;
-        (if n == 0 { 0 } else { end_of(n - 1) }, end_of(n))
+        let start = if n == 0 {
+            0
+        } else {
+            self.body_end(head, n - 1)
+        };
+        (start, self.body_end(head, n))
+    }
+
+    /// Where a record's body ends, from `bodies`.
+    #[inline]
+    pub(crate) fn body_end(&self, head: &[u8], n: usize) -> usize {
+        u32_at(head, self.record(n) + RECORD_BODY_END) as usize
     }
 }

@@ -5,12 +5,18 @@
 //! that lay side by side stay one part.
 
 use super::Checked;
+use super::checksum::crc32c;
 use super::layout::{
     AT_BODIES_OFFSET, AT_FLAGS, AT_HEADER_CRC, AT_LENGTH, AT_RECORDS, AT_TOPICS, AT_VERSION,
-    FLAG_SLICED, Layout, RECORD_BODY_END, RECORD_BYTES, RECORD_TOPIC, TOPIC_NAME_END, u16_at,
+    FLAG_SLICED, Layout, RECORD_BODY_END, RECORD_BYTES, RECORD_TOPIC, TOPIC_BYTES, TOPIC_NAME_END,
+    u16_at,
 };
 use super::view::Batch;
 use bytes::Bytes;
+
+/// With so many times more topics in a batch than records kept, the few that are used are sorted;
+/// otherwise each topic is marked.
+const FEW: usize = 8;
 
 /// Some of a batch's records, as a batch: same format, tables rewritten, bodies by reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,13 +81,20 @@ impl Batch {
     /// If a place is not less than [`Batch::records`].
     #[must_use]
     pub fn slice_of(&self, kept: &[u16]) -> Option<Slice> {
+        let few = kept.len().saturating_mul(FEW) < self.layout().topics;
+        self.slice_by(kept, if few { Used::sorted } else { Used::marked })
+    }
+
+    fn slice_by(&self, kept: &[u16], used: fn(&Batch, &Layout, &[u16]) -> Used) -> Option<Slice> {
         if kept.is_empty() {
             return None;
         }
         let layout = self.layout();
-        let mut head = self.bytes()[..layout.topic_table].to_vec();
-        let (renumbered, topics) = self.write_topics(&layout, kept, &mut head);
-        let (bodies, bodies_bytes) = self.write_records(&layout, kept, &renumbered, &mut head);
+        let used = used(self, &layout, kept);
+        let mut head = Vec::with_capacity(self.head_bytes(&layout, kept, &used));
+        head.extend_from_slice(&self.bytes()[..layout.topic_table]);
+        self.write_topics(&layout, &used, &mut head);
+        let (bodies, bodies_bytes) = self.write_records(&layout, kept, &used, &mut head);
         let bodies_offset = head.len();
         let flags = u16_at(&head, AT_FLAGS) | FLAG_SLICED;
         put(&mut head, AT_FLAGS, &flags.to_le_bytes());
@@ -96,8 +109,9 @@ impl Batch {
             &narrow(bodies_offset).to_le_bytes(),
         );
         put(&mut head, AT_RECORDS, &narrow16(kept.len()).to_le_bytes());
+        let topics = narrow16(used.topics.len());
         put(&mut head, AT_TOPICS, &topics.to_le_bytes());
-        let crc = crc32c::crc32c(&head[AT_VERSION..]);
+        let crc = crc32c(&head[AT_VERSION..]);
         put(&mut head, AT_HEADER_CRC, &crc.to_le_bytes());
         Some(Slice {
             head: head.into(),
@@ -105,34 +119,35 @@ impl Batch {
         })
     }
 
-    /// Writes the table and names of the topics still used; gives their new places and number.
-    fn write_topics(&self, layout: &Layout, kept: &[u16], head: &mut Vec<u8>) -> (Vec<u16>, u16) {
-        const UNUSED: u16 = u16::MAX;
+    fn topic_of(&self, layout: &Layout, place: u16) -> u16 {
+        u16_at(self.bytes(), layout.record(place.into()) + RECORD_TOPIC)
+    }
+
+    fn head_bytes(&self, layout: &Layout, kept: &[u16], used: &Used) -> usize {
+        let name = |&topic: &u16| {
+            let (start, end) = layout.name(self.bytes(), topic.into());
+            end - start
+        };
+        let names: usize = used.topics.iter().map(name).sum();
+        let tables = used.topics.len() * TOPIC_BYTES + kept.len() * RECORD_BYTES;
+        layout.topic_table + tables + names
+    }
+
+    /// Writes the table and names of the topics still used.
+    fn write_topics(&self, layout: &Layout, used: &Used, head: &mut Vec<u8>) {
         let bytes = self.bytes();
-        let mut renumbered = vec![UNUSED; layout.topics];
-        for &place in kept {
-            let topic = u16_at(bytes, layout.record(place.into()) + RECORD_TOPIC);
-            renumbered[usize::from(topic)] = 0;
-        }
-        let (mut topics, mut name_end) = (0, 0);
-        for (n, new) in renumbered
-            .iter_mut()
-            .enumerate()
-            .filter(|(_, new)| **new != UNUSED)
-        {
-            *new = topics;
-            topics += 1;
-            let (start, end) = layout.name(bytes, n);
+        let mut name_end = 0;
+        for &topic in &used.topics {
+            let (start, end) = layout.name(bytes, topic.into());
             name_end += end - start;
-            let entry = layout.topic(n);
+            let entry = layout.topic(topic.into());
             head.extend_from_slice(&bytes[entry..entry + TOPIC_NAME_END]);
             head.extend_from_slice(&narrow(name_end).to_le_bytes());
         }
-        for n in (0..layout.topics).filter(|&n| renumbered[n] != UNUSED) {
-            let (start, end) = layout.name(bytes, n);
+        for &topic in &used.topics {
+            let (start, end) = layout.name(bytes, topic.into());
             head.extend_from_slice(&bytes[layout.names + start..layout.names + end]);
         }
-        (renumbered, topics)
     }
 
     /// Writes the record table; gives the bodies, those side by side in one part, and their size.
@@ -140,7 +155,7 @@ impl Batch {
         &self,
         layout: &Layout,
         kept: &[u16],
-        renumbered: &[u16],
+        used: &Used,
         head: &mut Vec<u8>,
     ) -> (Vec<Bytes>, usize) {
         let bytes = self.bytes();
@@ -154,11 +169,7 @@ impl Batch {
             let at = head.len();
             head.extend_from_slice(&bytes[entry..entry + RECORD_BYTES]);
             put(head, at + RECORD_BODY_END, &narrow(body_end).to_le_bytes());
-            put(
-                head,
-                at + RECORD_TOPIC,
-                &renumbered[usize::from(topic)].to_le_bytes(),
-            );
+            put(head, at + RECORD_TOPIC, &used.place(topic).to_le_bytes());
             match runs.last_mut() {
                 Some(run) if run.1 == start => run.1 = end,
                 _ => runs.push((start, end)),
@@ -170,6 +181,52 @@ impl Batch {
             .map(|(start, end)| bytes.slice(layout.bodies + start..layout.bodies + end))
             .collect();
         (bodies, body_end)
+    }
+}
+
+/// The topics that a slice still has.
+struct Used {
+    /// By their places in the batch, ascending: a topic's place here is its place in the slice.
+    topics: Vec<u16>,
+    /// For each topic of the batch its place in the slice; empty if that is searched for.
+    places: Vec<u16>,
+}
+
+impl Used {
+    /// Of few records among many topics: takes no time for those that are not used.
+    fn sorted(batch: &Batch, layout: &Layout, kept: &[u16]) -> Used {
+        let topics = kept.iter().map(|place| batch.topic_of(layout, *place));
+        let mut topics: Vec<u16> = topics.collect();
+        topics.sort_unstable();
+        topics.dedup();
+        Used {
+            topics,
+            places: Vec::new(),
+        }
+    }
+
+    /// Of many records: looks once at each topic, and finds a place at once.
+    fn marked(batch: &Batch, layout: &Layout, kept: &[u16]) -> Used {
+        const UNUSED: u16 = u16::MAX;
+        let mut places = vec![UNUSED; layout.topics];
+        for place in kept {
+            places[usize::from(batch.topic_of(layout, *place))] = 0;
+        }
+        let mut topics = Vec::new();
+        for (topic, place) in (0_u16..).zip(&mut places) {
+            if *place != UNUSED {
+                *place = narrow16(topics.len());
+                topics.push(topic);
+            }
+        }
+        Used { topics, places }
+    }
+
+    fn place(&self, topic: u16) -> u16 {
+        match self.places.get(usize::from(topic)) {
+            Some(place) => *place,
+            None => narrow16(self.topics.partition_point(|other| *other < topic)),
+        }
     }
 }
 
@@ -191,4 +248,55 @@ fn narrow(value: usize) -> u32 {
 )]
 fn narrow16(value: usize) -> u16 {
     value as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::{BatchEncoder, BatchTarget};
+    use crate::{Limits, LogId, MapEpoch, Message, NamespaceId, TopicName};
+    use proptest::prelude::*;
+
+    fn batch(topics: &[u16]) -> Checked<Batch> {
+        let mut encoder = BatchEncoder::new(NamespaceId(7));
+        for (topic, n) in topics.iter().zip(0_u8..) {
+            let name = format!("topic/{topic}");
+            let topic = TopicName::new(&name, &Limits::DEFAULT).unwrap();
+            let message = Message::new(topic, vec![n; usize::from(n % 5)]);
+            encoder.push(&message, 0, &Limits::DEFAULT).unwrap();
+        }
+        encoder.finish(&BatchTarget {
+            log: LogId {
+                namespace: NamespaceId(7),
+                ..LogId::default()
+            },
+            epoch: MapEpoch(1),
+            producer: None,
+            producer_time: 0,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn both_ways_to_find_topics_give_one_slice(
+            records in prop::collection::vec((0_u16..40, any::<bool>()), 1..120),
+        ) {
+            let topics: Vec<u16> = records.iter().map(|(topic, _)| *topic).collect();
+            let batch = batch(&topics);
+            let places = (0_u16..).zip(&records).filter(|(_, (_, keep))| *keep);
+            let kept: Vec<u16> = places.map(|(place, _)| place).collect();
+            let sorted = batch.slice_by(&kept, Used::sorted);
+            prop_assert_eq!(&sorted, &batch.slice_by(&kept, Used::marked));
+            prop_assert_eq!(&sorted, &batch.slice_of(&kept));
+            if let Some(slice) = sorted {
+                let slice = slice.to_batch();
+                prop_assert!(Batch::check_stored(slice.bytes().clone()).is_ok());
+                for (record, place) in slice.iter().zip(kept) {
+                    let name = format!("topic/{}", topics[usize::from(place)]);
+                    prop_assert_eq!(record.topic_name, name);
+                    prop_assert_eq!(record.index, place);
+                }
+            }
+        }
+    }
 }

@@ -13,6 +13,7 @@ use super::layout::{
     RECORD_TIME_DELTA, RECORD_TOPIC, i64_at, u16_at, u32_at, u64_at, u128_at,
 };
 use super::record::Record;
+use super::records::Records;
 use crate::id::{
     Lane, LogId, LogIndex, MapEpoch, NamespaceId, ProducerEpoch, ProducerId, ProducerSequence,
     TopicHash,
@@ -91,24 +92,15 @@ impl Batch {
     }
 
     /// Its records, in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Record<'_>> {
-        self.iter_from(0)
+    #[must_use]
+    pub fn iter(&self) -> Records<'_> {
+        Records::new(self, 0)
     }
 
     /// Its records from place `n` of the record table on, in order.
-    pub fn iter_from(&self, n: u16) -> impl ExactSizeIterator<Item = Record<'_>> {
-        let layout = self.layout();
-        // Neighbours are often of one topic.
-        let mut last: Option<(u16, TopicEntry<'_>)> = None;
-        (n..self.records()).map(move |n| {
-            let topic = u16_at(&self.bytes, layout.record(n.into()) + RECORD_TOPIC);
-            let entry = match last {
-                Some((place, entry)) if place == topic => entry,
-                _ => self.topic_at(&layout, topic.into()),
-            };
-            last = Some((topic, entry));
-            self.record_of(&layout, n.into(), topic, entry)
-        })
+    #[must_use]
+    pub fn iter_from(&self, n: u16) -> Records<'_> {
+        Records::new(self, n)
     }
 
     /// A part of the batch, such as a record's payload, for longer than the look at it: it shares
@@ -236,7 +228,7 @@ impl Batch {
         Layout::read(&self.bytes).unwrap_or_else(|| unreachable!("a batch exists only checked"))
     }
 
-    fn topic_at(&self, layout: &Layout, n: usize) -> TopicEntry<'_> {
+    pub(super) fn topic_at(&self, layout: &Layout, n: usize) -> TopicEntry<'_> {
         let (start, end) = layout.name(&self.bytes, n);
         let name = &self.bytes[layout.names + start..layout.names + end];
         TopicEntry {
@@ -247,20 +239,24 @@ impl Batch {
     }
 
     fn record_at(&self, layout: &Layout, n: usize) -> Record<'_> {
-        let topic = u16_at(&self.bytes, layout.record(n) + RECORD_TOPIC);
-        self.record_of(layout, n, topic, self.topic_at(layout, topic.into()))
+        let at = layout.record(n);
+        let topic = u16_at(&self.bytes, at + RECORD_TOPIC);
+        let entry = self.topic_at(layout, topic.into());
+        let body = layout.body(&self.bytes, n);
+        self.record_of(layout, at, body, self.producer_time(), topic, entry)
     }
 
-    /// The record at place `n`, whose topic has been looked up.
-    fn record_of<'a>(
+    /// The record whose entry is at `at`, where all else that it takes is known.
+    #[inline]
+    pub(super) fn record_of<'a>(
         &'a self,
         layout: &Layout,
-        n: usize,
+        at: usize,
+        (start, end): (usize, usize),
+        producer_time: i64,
         topic: u16,
         TopicEntry { hash, name }: TopicEntry<'a>,
     ) -> Record<'a> {
-        let at = layout.record(n);
-        let (start, end) = layout.body(&self.bytes, n);
         let body = &self.bytes[layout.bodies + start..layout.bodies + end];
         let flags = u16_at(&self.bytes, at + RECORD_FLAGS);
         let attributes_bytes = u16_at(&self.bytes, at + RECORD_ATTRIBUTES);
@@ -271,9 +267,7 @@ impl Batch {
             topic,
             topic_name: name,
             topic_hash: hash,
-            time: self
-                .producer_time()
-                .saturating_add(u32_at(&self.bytes, at + RECORD_TIME_DELTA).into()),
+            time: producer_time.saturating_add(u32_at(&self.bytes, at + RECORD_TIME_DELTA).into()),
             attributes: Attributes::new(body.attributes),
             key: body.key,
             ttl_ms: body.ttl_ms,

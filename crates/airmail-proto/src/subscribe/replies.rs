@@ -2,8 +2,9 @@
 
 use super::cost_of;
 use crate::error::{error_from_proto, error_to_proto};
+use crate::fields::Fields;
 use crate::hello::{Welcome, welcome_from_proto};
-use crate::message::{log_from_proto, log_to_proto, position_of};
+use crate::message::{lane_to_proto, log_from_proto, log_to_proto, position_of};
 use crate::v1;
 use airmail_model::frame::{
     Channel, Delivered, GapReason, Generation, Reply, State, SubscriptionId,
@@ -12,14 +13,12 @@ use airmail_model::{
     AppendTime, Batch, Checked, Error, ErrorCode, Incarnation, LogId, MapEpoch, NamespaceId,
     Sequence,
 };
-use bytes::{BufMut, Bytes};
-use prost::Message as _;
-use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
+use bytes::Bytes;
 
 /// The number of `SubscribeResponse.delivery`.
-const DELIVERY_FIELD: u32 = 2;
+const DELIVERY_FIELD: u8 = 2;
 /// The number of `Delivery.batch`.
-const BATCH_FIELD: u32 = 7;
+const BATCH_FIELD: u8 = 7;
 
 /// A delivery as a message, in the stored format.
 #[must_use]
@@ -46,7 +45,7 @@ pub fn delivery_to_proto(
 /// its batch begin: whoever sends it puts [`Delivered::len`] bytes behind it, without a copy.
 #[derive(Clone, Debug)]
 pub struct DeliveryHead {
-    delivery: v1::Delivery,
+    head: Fields<144>,
     batch_bytes: usize,
 }
 
@@ -60,40 +59,41 @@ impl DeliveryHead {
         (base, appended): (Sequence, AppendTime),
         body: &Delivered,
     ) -> DeliveryHead {
-        DeliveryHead {
-            delivery: v1::Delivery {
-                detached: channel_to_proto(channel),
-                log: Some(log_to_proto(log)),
-                previous: previous.0,
-                last: last.0,
-                base: base.0,
-                appended_at_us: appended.0,
-                cost: cost_of(body),
-                body: None,
-            },
-            batch_bytes: body.len(),
+        let batch_bytes = body.len();
+        let mut delivery = Fields::<128>::new();
+        if let Channel::Detached(subscription, generation) = channel {
+            let mut detached = Fields::<24>::new();
+            detached.number(1, subscription.0.into());
+            detached.number(2, generation.0.into());
+            delivery.message(1, detached.bytes());
         }
+        let mut within = Fields::<24>::new();
+        within.number(1, log.namespace.0.into());
+        within.number(2, i32::from(lane_to_proto(log.lane)) as u64);
+        within.number(3, log.index.0.into());
+        delivery.message(2, within.bytes());
+        delivery.number(3, previous.0);
+        delivery.number(4, last.0);
+        delivery.number(5, base.0);
+        delivery.number(6, appended.0 as u64);
+        delivery.number(9, cost_of(body).into());
+        delivery.begin(BATCH_FIELD, batch_bytes);
+        let mut head = Fields::new();
+        head.begin(DELIVERY_FIELD, delivery.bytes().len() + batch_bytes);
+        head.extend(delivery.bytes());
+        DeliveryHead { head, batch_bytes }
     }
 
     /// Length of the whole message, with the batch.
     #[must_use]
     pub fn message_len(&self) -> usize {
-        let delivery = self.delivery_len();
-        key_len(DELIVERY_FIELD) + encoded_len_varint(delivery as u64) + delivery
+        self.head.bytes().len() + self.batch_bytes
     }
 
-    /// Writes the head.
-    pub fn encode(&self, out: &mut impl BufMut) {
-        encode_key(DELIVERY_FIELD, WireType::LengthDelimited, out);
-        encode_varint(self.delivery_len() as u64, out);
-        self.delivery.encode_raw(out);
-        encode_key(BATCH_FIELD, WireType::LengthDelimited, out);
-        encode_varint(self.batch_bytes as u64, out);
-    }
-
-    fn delivery_len(&self) -> usize {
-        let told = encoded_len_varint(self.batch_bytes as u64);
-        self.delivery.encoded_len() + key_len(BATCH_FIELD) + told + self.batch_bytes
+    /// The head.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        self.head.bytes()
     }
 }
 

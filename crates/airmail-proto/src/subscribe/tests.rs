@@ -95,8 +95,7 @@ fn a_head_and_the_batch_behind_it_are_the_delivery() {
             let covers = (Sequence(3), Sequence(1 << 40));
             let placed = (Sequence(4), AppendTime(1_700_000_000_000_000));
             let head = DeliveryHead::new(channel, LOG, covers, placed, &body);
-            let mut bytes = Vec::new();
-            head.encode(&mut bytes);
+            let mut bytes = head.bytes().to_vec();
             bytes.extend_from_slice(&body.to_bytes());
             assert_eq!(bytes.len(), head.message_len());
             let delivery = delivery_to_proto(channel, LOG, covers, placed, &body);

@@ -16,11 +16,13 @@ impl Disk {
     /// The process is gone. What it had asked for is done, or half done, or not; what the operating
     /// system had taken stays, but for what a failed sync left in the cache.
     pub fn kill(&mut self) {
-        let pending = std::mem::take(&mut self.pending);
-        for one in pending {
-            if self.chance.coin() {
-                // Nobody is left to be told whether it failed.
-                let _: io::Result<Bytes> = self.half(one.op);
+        // A second time for the notes of what is done now.
+        for _ in 0..2 {
+            for one in std::mem::take(&mut self.pending) {
+                if self.chance.coin() {
+                    // Nobody is left to be told whether it failed.
+                    let _: io::Result<Bytes> = self.half(one.op);
+                }
             }
         }
         self.done.clear();

@@ -6,7 +6,7 @@ use crate::entropy::Entropy;
 use crate::invariants::Violation;
 use crate::message::{MessageId, scan};
 use crate::swarm::Swarm;
-use airmail_log::files::{FileDone, FileName, FileOp, FileToken};
+use airmail_log::files::{FileDone, FileName, FileOp, FileToken, Note};
 use airmail_model::Mono;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,8 @@ const SLOW_NANOS: u64 = 20_000_000;
 /// An operation under way.
 #[derive(Debug)]
 pub(super) struct Pending {
-    pub(super) token: FileToken,
+    /// `None`: nobody is told.
+    pub(super) token: Option<FileToken>,
     pub(super) op: FileOp,
     due: Mono,
     number: u64,
@@ -50,6 +51,8 @@ pub struct Disk {
     now: Mono,
     life: u64,
     submitted: u64,
+    /// Reads that have been done.
+    reads: u64,
     violation: Option<Violation>,
 }
 
@@ -77,6 +80,7 @@ impl Disk {
             now: Mono(0),
             life: 0,
             submitted: 0,
+            reads: 0,
             violation: None,
         }
     }
@@ -174,6 +178,23 @@ impl Disk {
 
     pub(super) fn submit(&mut self, token: FileToken, op: FileOp) {
         self.check_submitted(&op);
+        self.enqueue(Some(token), op);
+    }
+
+    /// Has a note written, some time after the sync that it was with: the write that it was with
+    /// may be answered before, and a crash may come between.
+    pub(super) fn follow(&mut self, note: Note) {
+        let op = FileOp::Write {
+            name: note.name,
+            at: note.at,
+            parts: vec![note.bytes],
+            sync: false,
+            note: None,
+        };
+        self.enqueue(None, op);
+    }
+
+    fn enqueue(&mut self, token: Option<FileToken>, op: FileOp) {
         let most = if matches!(op, FileOp::Read { .. }) {
             self.faults.read_delay
         } else {
@@ -231,12 +252,20 @@ impl Disk {
             let Some((index, _)) = next.min_by_key(|(_, p)| (p.due, p.number)) else {
                 return;
             };
-            let pending = self.pending.remove(index);
+            let mut pending = self.pending.remove(index);
             let name = name_of(&pending.op).clone();
+            let records = match &mut pending.op {
+                FileOp::Read { records, .. } => std::mem::take(records),
+                _ => Vec::new(),
+            };
+            let is_read = matches!(pending.op, FileOp::Read { .. });
             let result = self.effect(pending.op);
             self.failures += u64::from(result.is_err());
-            let token = pending.token;
-            self.done.push((FileDone { token, result }, Some(name)));
+            self.reads += u64::from(is_read);
+            if let Some(token) = pending.token {
+                let done = FileDone::of_read(token, result, &records);
+                self.done.push((done, Some(name)));
+            }
         }
     }
 
@@ -244,6 +273,12 @@ impl Disk {
     #[must_use]
     pub fn next_due(&self) -> Option<Mono> {
         self.pending.iter().map(|pending| pending.due).min()
+    }
+
+    /// Reads that have been done, over all processes.
+    #[must_use]
+    pub const fn reads(&self) -> u64 {
+        self.reads
     }
 
     /// Completions are there to be taken.

@@ -16,20 +16,26 @@ impl Disk {
                 at,
                 parts,
                 sync,
+                note,
             } => {
                 self.write(&name, at, &joined(&parts))?;
-                if sync {
-                    self.sync(&name)
-                } else {
-                    Ok(Bytes::new())
+                if !sync {
+                    return Ok(Bytes::new());
                 }
+                let synced = self.sync(&name)?;
+                if let Some(note) = note {
+                    self.follow(note);
+                }
+                Ok(synced)
             }
             FileOp::Fill { name, from, to } => {
                 let zeros = usize::try_from(to.saturating_sub(from)).unwrap_or(0);
                 self.write(&name, from, &Bytes::from(vec![0; zeros]))?;
                 self.sync(&name)
             }
-            FileOp::Read { name, at, length } => {
+            FileOp::Read {
+                name, at, length, ..
+            } => {
                 // What fails and fails again is damage, which is simulated apart.
                 let fails = self.chance.chance(self.faults.read_fails);
                 let failures = self.failed_reads.entry((name.clone(), at)).or_default();

@@ -14,6 +14,7 @@ fn write(at: u64, bytes: &'static [u8], sync: bool) -> FileOp {
         at,
         parts: vec![Bytes::from_static(bytes)],
         sync,
+        note: None,
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Turns in all, however well it goes.
 const TURNS_MAX: u32 = 500_000;
-/// Turns in which nobody is told anything.
+/// Turns in which nobody is told anything and nothing is read.
 const QUIET_TURNS_MAX: u32 = 2_000;
 
 impl World {
@@ -62,8 +62,13 @@ impl World {
         Ok(())
     }
 
+    /// Grows as long as the node has not stopped: a listing may read for long before it answers.
+    fn moved(&self) -> u64 {
+        self.heard + self.machine.disk().reads()
+    }
+
     fn until(&mut self, what: &str, mut done: impl FnMut(&mut World) -> bool) -> Checked {
-        let (mut quiet, mut heard) = (0, self.heard);
+        let (mut quiet, mut moved) = (0, self.moved());
         for _ in 0..TURNS_MAX {
             self.administer();
             self.connect();
@@ -71,8 +76,8 @@ impl World {
             if done(self) {
                 return Ok(());
             }
-            quiet = if heard == self.heard { quiet + 1 } else { 0 };
-            heard = self.heard;
+            let before = std::mem::replace(&mut moved, self.moved());
+            quiet = if before == moved { quiet + 1 } else { 0 };
             if quiet > QUIET_TURNS_MAX {
                 break;
             }

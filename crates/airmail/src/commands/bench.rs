@@ -1,6 +1,7 @@
 //! `airmail bench`: measures a node, by default one that it starts for the purpose, or a rival.
 
 mod family;
+mod isolation;
 mod memory;
 mod options;
 mod own_node;
@@ -12,10 +13,11 @@ use std::time::Duration;
 
 use airmail_bench::part::Part;
 use airmail_bench::process::Usage;
-use airmail_bench::run::{Alone, Job, Share};
+use airmail_bench::run::{Alone, Job};
 use airmail_bench::{Progress, Report, Settings, Target, csv, disk, html};
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use tokio::runtime::Runtime;
 
 use crate::cli::{ClientOptions, UsageError};
 use options::LoadArgs;
@@ -43,6 +45,9 @@ pub enum Workload {
     Latency(LoadArgs),
     /// From one publisher to many subscribers, each on a connection of its own
     Fanout(LoadArgs),
+    /// What a subscriber that stops reading, one at 1 % speed, and one that begins at the earliest
+    /// stored message cost the others
+    Isolation(isolation::IsolationArgs),
     /// Memory of a node: for each topic published to, each subscription, each producer
     Topics(memory::TopicsArgs),
     /// Memory of a node: for each idle connection with a subscription, each further stream on it
@@ -52,6 +57,9 @@ pub enum Workload {
     /// A share of a run over several processes
     #[command(hide = true)]
     Part,
+    /// A subscriber that others are measured beside
+    #[command(hide = true)]
+    Bystander,
 }
 
 /// Arguments of `airmail bench disk`.
@@ -76,19 +84,27 @@ pub struct DiskArgs {
 /// # Errors
 /// The node cannot be started or reached.
 pub fn run(args: BenchArgs, options: &ClientOptions) -> anyhow::Result<ExitCode> {
-    // A second worker would be woken for each message of a rate, to find that there is nothing left.
     let paced = match &args.workload {
+        Workload::Part => return family::take_part(),
+        Workload::Isolation(args) => return isolation::isolation(args, options),
+        Workload::Bystander => return isolation::stand_by(),
         Workload::Latency(_) => true,
         Workload::E2e(args) | Workload::Pub(args) | Workload::Fanout(args) => args.rate.is_some(),
         _ => false,
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(if paced { 1 } else { 2 })
-        .enable_all()
-        .build()?;
+    let runtime = runtime(paced)?;
     let result = runtime.block_on(choose(args, options));
     runtime.shutdown_background();
     result
+}
+
+/// What a run lives in: at a rate, a second worker would be woken for each message, to find that there
+/// is nothing left.
+fn runtime(paced: bool) -> std::io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(if paced { 1 } else { 2 })
+        .enable_all()
+        .build()
 }
 
 async fn choose(args: BenchArgs, options: &ClientOptions) -> anyhow::Result<ExitCode> {
@@ -102,9 +118,8 @@ async fn choose(args: BenchArgs, options: &ClientOptions) -> anyhow::Result<Exit
         Workload::Topics(args) => return memory::topics(&args).await,
         Workload::Clients(args) => return memory::clients(&args).await,
         Workload::Disk(args) => return measure_disk(&args),
-        Workload::Part => {
-            family::take_part().await?;
-            return Ok(ExitCode::SUCCESS);
+        Workload::Part | Workload::Bystander | Workload::Isolation(_) => {
+            bail!("has a runtime of its own")
         }
     };
     let settings = args.settings(kind)?;
@@ -146,8 +161,8 @@ async fn measure(
         own_namespace,
         id: args.name.as_deref().map_or(id, number_of),
         prefix: format!("bench/{name}"),
-        share: Share::ALL,
         settings,
+        ..Job::default()
     };
     let pid = args.pid.or_else(|| node.as_ref().map(OwnNode::pid));
     let usage = || pid.map(Usage::of);
@@ -182,7 +197,7 @@ fn start_node(args: &LoadArgs) -> anyhow::Result<OwnNode> {
     let options: Vec<String> = durability
         .chain(args.node_options.iter().cloned())
         .collect();
-    let node = OwnNode::start(args.data.as_deref(), options)?;
+    let node = OwnNode::start(args.data.as_deref(), options, &[])?;
     eprintln!(
         "airmail: measuring a node with its data in {}",
         node.data().display()

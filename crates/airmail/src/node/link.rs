@@ -10,7 +10,7 @@ use super::outbox::Outbox;
 use airmail_broker::catalog::{Catalog, Entry};
 use airmail_broker::{Command, Outcome, Principal, SessionId};
 use airmail_model::frame::Request;
-use airmail_model::{Error, ErrorCode, Incarnation, Limits, LogId, Now};
+use airmail_model::{Error, ErrorCode, Incarnation, Limits, LogId, Mono, Now};
 use airmail_proto::subscribe::namespace_not_found;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -116,6 +116,10 @@ impl Link {
 
     pub(crate) fn now(&self) -> Now {
         self.shared.clock.now()
+    }
+
+    pub(crate) fn mono(&self) -> Mono {
+        self.shared.clock.mono()
     }
 
     /// Cancelled when the node begins to stop.

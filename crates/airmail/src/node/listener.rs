@@ -3,11 +3,13 @@
 //! A connection that does not speak HTTP/2 is closed, with a line in the log; no other notices. When
 //! the node stops, each gets a GOAWAY and ends when its streams have.
 
+use super::beside::beside;
 use super::link::Link;
 use super::metrics::Metrics;
 use super::oversize::Oversize;
 use super::service::Services;
 use super::service::streams::Streams;
+use futures::future::Either;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
@@ -99,17 +101,14 @@ impl Connections {
         let service = TowerToHyperService::new(service);
         let connection = builder.serve_connection(TokioIo::new(stream), service);
         tokio::pin!(connection);
-        let stop = self.link.stop().clone();
-        let ended = tokio::select! {
-            biased;
-            () = self.abandon.cancelled() => Ok(()),
-            ended = connection.as_mut() => ended,
-            () = stop.cancelled() => {
+        let stopped = beside(self.link.stop().cancelled(), connection.as_mut()).await;
+        let ended = match stopped {
+            Either::Right(ended) => ended,
+            Either::Left(()) => {
                 connection.as_mut().graceful_shutdown();
-                tokio::select! {
-                    biased;
-                    () = self.abandon.cancelled() => Ok(()),
-                    ended = connection.as_mut() => ended,
+                match beside(self.abandon.cancelled(), connection).await {
+                    Either::Left(()) => Ok(()),
+                    Either::Right(ended) => ended,
                 }
             }
         };

@@ -8,7 +8,7 @@
 
 use super::link::Link;
 use airmail_broker::SessionId;
-use airmail_model::frame::Reply;
+use airmail_model::frame::{Refused, Reply, RequestId};
 use airmail_model::limits::CREDIT_BYTES_MAX;
 use airmail_model::{Error, ErrorCode};
 use airmail_proto::v1;
@@ -17,6 +17,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 /// Items beyond which the stream's requests are not read.
 const ROOM_ITEMS: usize = 16 << 10;
@@ -28,19 +29,28 @@ const ITEMS_MAX: usize = 1 << 20;
 /// has not taken gets there: a stream holds no more credit than [`CREDIT_BYTES_MAX`].
 const BYTES_MAX: usize = 2 * CREDIT_BYTES_MAX as usize;
 
-/// One thing to be sent.
+/// One thing to be sent. What is rare is boxed: a queue of the others is moved often.
 #[derive(Debug)]
 pub(crate) enum Outgoing {
     /// From the shard.
     Reply(Reply),
     /// The answer to Hello.
-    Hello(v1::ServerHello),
+    Hello(Box<v1::ServerHello>),
     /// The answer to a question for maps.
-    Maps(v1::Maps),
-    /// An ack that the shard had no part in: a request that was refused at the edge.
-    Ack(v1::Ack),
+    Maps(Box<v1::Maps>),
+    /// The refusal of a request that the shard had no part in: at the edge.
+    Refused(RequestId, Box<Refused>),
     /// A status that the shard had no part in: a subscription refused at the edge.
-    Status(v1::Status),
+    Status(Box<v1::Status>),
+}
+
+/// Why a stream is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Over {
+    /// Nothing can be sent on it any more.
+    Gone,
+    /// The node stops.
+    Stopping,
 }
 
 #[derive(Debug, Default)]
@@ -52,6 +62,26 @@ struct State {
     credit_back: u32,
     listed: bool,
     waker: Option<Waker>,
+}
+
+impl State {
+    fn push(&mut self, item: Outgoing) {
+        self.bytes += size_of_delivery(&item);
+        if !joined(self.queue.back_mut(), &item) {
+            self.queue.push_back(item);
+        }
+        if self.queue.len() > ITEMS_MAX || self.bytes > BYTES_MAX {
+            let (value, limit) = match self.bytes > BYTES_MAX {
+                true => (format!("{} bytes not taken", self.bytes), BYTES_MAX),
+                false => (format!("{} answers not taken", self.queue.len()), ITEMS_MAX),
+            };
+            let error = Error::new(ErrorCode::Overloaded);
+            let error = error.field("stream").value(value).limit(limit);
+            self.queue.clear();
+            self.bytes = 0;
+            self.end = Some(Err(error));
+        }
+    }
 }
 
 /// See the module's documentation.
@@ -79,27 +109,18 @@ impl Outbox {
 
     /// Adds something to be sent. Dropped if the stream has ended.
     pub(crate) fn push(&self, item: Outgoing) {
+        self.push_all([item]);
+    }
+
+    /// Adds several things, in order.
+    pub(crate) fn push_all(&self, items: impl IntoIterator<Item = Outgoing>) {
         let mut state = self.lock();
-        if state.gone || state.end.is_some() {
-            return;
-        }
-        state.bytes += size_of_delivery(&item);
-        if !joined(state.queue.back_mut(), &item) {
-            state.queue.push_back(item);
-        }
-        if state.queue.len() > ITEMS_MAX || state.bytes > BYTES_MAX {
-            let (value, limit) = match state.bytes > BYTES_MAX {
-                true => (format!("{} bytes not taken", state.bytes), BYTES_MAX),
-                false => (
-                    format!("{} answers not taken", state.queue.len()),
-                    ITEMS_MAX,
-                ),
-            };
-            let error = Error::new(ErrorCode::Overloaded);
-            let error = error.field("stream").value(value).limit(limit);
-            state.queue.clear();
-            state.bytes = 0;
-            state.end = Some(Err(error));
+        for item in items {
+            if state.gone || state.end.is_some() {
+                // The others are still to be taken out of where they come from.
+                continue;
+            }
+            state.push(item);
         }
         wake(state);
     }
@@ -114,20 +135,27 @@ impl Outbox {
         self.changed.notify_waiters();
     }
 
-    /// The next thing to be sent; `None` when the stream has ended well.
-    pub(crate) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Outgoing, Error>>> {
+    /// Everything that is to be sent, into `into`, which is empty; `None` when the stream has ended
+    /// well.
+    fn poll_take(
+        &self,
+        cx: &mut Context<'_>,
+        into: &mut VecDeque<Outgoing>,
+    ) -> Poll<Option<Result<(), Error>>> {
         let mut state = self.lock();
-        if let Some(item) = state.queue.pop_front() {
-            state.bytes -= size_of_delivery(&item);
-            let room_again = state.queue.len() == ROOM_ITEMS;
+        if !state.queue.is_empty() {
+            std::mem::swap(&mut state.queue, into);
+            state.bytes = 0;
             drop(state);
-            if room_again {
+            if into.len() > ROOM_ITEMS {
                 self.changed.notify_waiters();
             }
-            return Poll::Ready(Some(Ok(item)));
+            return Poll::Ready(Some(Ok(())));
         }
-        if state.queue.capacity() > IDLE_ITEMS {
-            state.queue = VecDeque::new();
+        for queue in [&mut state.queue, into] {
+            if queue.capacity() > IDLE_ITEMS {
+                *queue = VecDeque::new();
+            }
         }
         match state.end.clone() {
             Some(Ok(())) => Poll::Ready(None),
@@ -143,8 +171,7 @@ impl Outbox {
         }
     }
 
-    /// Whether something can be taken at once.
-    pub(crate) fn has_more(&self) -> bool {
+    fn has_more(&self) -> bool {
         !self.lock().queue.is_empty()
     }
 
@@ -173,6 +200,15 @@ impl Outbox {
                 }
             }
             changed.await;
+        }
+    }
+
+    /// Waits until the stream is to end for a reason that is not in it.
+    pub(crate) async fn over(&self, stop: &CancellationToken) -> Over {
+        tokio::select! {
+            biased;
+            () = self.gone() => Over::Gone,
+            () = stop.cancelled() => Over::Stopping,
         }
     }
 
@@ -212,18 +248,45 @@ impl Outbox {
     }
 }
 
-/// Whoever takes from an outbox. When dropped, the shard closes the session.
+/// Whoever takes from an outbox: all that is there at a time. When dropped, the shard closes the
+/// session.
 #[derive(Debug)]
-pub(crate) struct Taker(Arc<Outbox>);
+pub(crate) struct Taker {
+    outbox: Arc<Outbox>,
+    /// Taken, and not yet given.
+    taken: VecDeque<Outgoing>,
+}
 
 impl Taker {
     pub(crate) fn new(outbox: Arc<Outbox>) -> Taker {
-        Taker(outbox)
+        let taken = VecDeque::new();
+        Taker { outbox, taken }
+    }
+
+    /// The next thing to be sent; `None` when the stream has ended well.
+    pub(crate) fn poll_take(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Outgoing, Error>>> {
+        if self.taken.is_empty() {
+            match self.outbox.poll_take(cx, &mut self.taken) {
+                Poll::Ready(Some(Ok(()))) => {}
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error))),
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(self.taken.pop_front().map(Ok))
+    }
+
+    /// Whether something can be taken at once.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.taken.is_empty() || self.outbox.has_more()
     }
 
     /// The next thing; `SHUTTING_DOWN` if nothing comes any more.
-    pub(crate) async fn take(&self) -> Result<Outgoing, Error> {
-        let item = std::future::poll_fn(|cx| self.0.poll_take(cx)).await;
+    pub(crate) async fn take(&mut self) -> Result<Outgoing, Error> {
+        let item = std::future::poll_fn(|cx| self.poll_take(cx)).await;
         item.unwrap_or_else(|| Err(super::link::stopping()))
     }
 }
@@ -232,13 +295,13 @@ impl Deref for Taker {
     type Target = Outbox;
 
     fn deref(&self) -> &Outbox {
-        &self.0
+        &self.outbox
     }
 }
 
 impl Drop for Taker {
     fn drop(&mut self) {
-        self.0.leave();
+        self.outbox.leave();
     }
 }
 

@@ -21,6 +21,7 @@ use airmail_proto::server::airmail_server::AirmailServer;
 use std::net::TcpListener;
 use std::sync::Arc;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::service::Routes;
@@ -105,8 +106,16 @@ impl ShardThread {
             give_up.cancel();
             std::future::pending::<()>().await;
         };
+        // As a task, which is woken as the connections' are: before the runtime would poll what
+        // the thread blocks on, it looks for more from the sockets.
+        let mut shard = JoinSet::new();
+        shard.spawn(turns.run(finish.clone(), give_up.clone()));
         tokio::select! {
-            () = turns.run(finish.clone(), give_up.clone()) => {}
+            ended = shard.join_next() => {
+                if let Some(Err(error)) = ended {
+                    tracing::error!(%error, "the shard broke");
+                }
+            }
             () = supervise => {}
         }
     }

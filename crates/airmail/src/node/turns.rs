@@ -4,6 +4,7 @@
 //! The connections' tasks run on the same thread between turns; each turn takes at most
 //! [`TURN_BYTES`] of requests, so that neither side starves the other.
 
+use super::alarm::Alarm;
 use super::clock::Clock;
 use super::link::{Link, ToShard, stopping};
 use super::metrics::Snapshot;
@@ -16,7 +17,7 @@ use airmail_model::{Error, Mono, Now};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, RuntimeMetrics};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -24,8 +25,6 @@ use tokio_util::sync::CancellationToken;
 const TURN_BYTES: usize = 1 << 20;
 /// Requests taken in one turn.
 const TURN_ITEMS: usize = 1024;
-/// Shorter waits are not worth a timer, whose steps are of one millisecond.
-const TIMER_STEP: Duration = Duration::from_millis(1);
 
 /// A shard with everything that it needs of the outside.
 pub(crate) struct Turns {
@@ -71,17 +70,20 @@ impl Turns {
 
     /// Takes turns until `finish`; then closes the storage and ends, at the latest when `give_up`.
     pub(crate) async fn run(mut self, finish: CancellationToken, give_up: CancellationToken) {
-        let mut deadline = self.turn();
+        let (mut alarm, runtime) = (Alarm::default(), Handle::current().metrics());
+        let mut now = self.clock.now();
+        let mut deadline = self.turn(now, &runtime);
         while !finish.is_cancelled() {
             let first = tokio::select! {
                 biased;
-                () = finish.cancelled() => break,
-                () = self.link.woken() => None,
                 message = self.receiver.recv() => message,
-                () = until(deadline, self.clock.as_ref()) => None,
+                () = self.link.woken() => None,
+                () = alarm.until(deadline, now) => None,
+                () = finish.cancelled() => break,
             };
-            self.take_in(first);
-            deadline = self.turn();
+            now = self.clock.now();
+            self.take_in(now, first);
+            deadline = self.turn(now, &runtime);
             if !self.receiver.is_empty() {
                 // The connections' tasks get their turn, however much there is to do here.
                 tokio::task::yield_now().await;
@@ -90,12 +92,11 @@ impl Turns {
         for outbox in self.outboxes.values() {
             outbox.end(Err(stopping()));
         }
-        self.close(give_up).await;
+        self.close(&mut alarm, &runtime, give_up).await;
     }
 
-    fn take_in(&mut self, first: Option<ToShard>) {
+    fn take_in(&mut self, now: Now, first: Option<ToShard>) {
         let (mut bytes, mut items) = (0, 0);
-        let now = self.clock.now();
         let mut next = first.or_else(|| self.receiver.try_recv().ok());
         while let Some(message) = next {
             bytes += self.take(now, message);
@@ -105,7 +106,7 @@ impl Turns {
             }
             next = self.receiver.try_recv().ok();
         }
-        self.attend();
+        self.attend(now);
     }
 
     /// Takes one message; its size.
@@ -172,9 +173,8 @@ impl Turns {
     }
 
     /// Credit that comes back, and streams that are gone.
-    fn attend(&mut self) {
+    fn attend(&mut self, now: Now) {
         self.link.take_attention(&mut self.attention);
-        let now = self.clock.now();
         for session in self.attention.drain(..) {
             let Some(outbox) = self.outboxes.get(&session) else {
                 continue;
@@ -190,13 +190,13 @@ impl Turns {
         }
     }
 
-    fn turn(&mut self) -> Option<Mono> {
+    fn turn(&mut self, now: Now, runtime: &RuntimeMetrics) -> Option<Mono> {
         // The shard's runtime has one worker: this thread.
-        let worked = Handle::current().metrics().worker_total_busy_duration(0);
+        let worked = runtime.worker_total_busy_duration(0);
         let more = worked.saturating_sub(self.worked);
         self.worked = worked;
         self.node.worked(more);
-        let deadline = self.node.turn(self.clock.now(), &mut self.sent);
+        let deadline = self.node.turn(now, &mut self.sent);
         self.tell_failure();
         // Before the answers: whoever reads "created" finds the namespace there.
         let shard = self.node.shard();
@@ -207,10 +207,14 @@ impl Turns {
         let late = self.sent.replies.extract_if(.., |(_, reply)| acked(reply));
         self.acks.extend(late);
         let replies = self.sent.replies.drain(..).chain(self.acks.drain(..));
-        for (session, reply) in replies {
-            if let Some(outbox) = self.outboxes.get(&session) {
-                outbox.push(Outgoing::Reply(reply));
-            }
+        let mut replies = replies.peekable();
+        while let Some((session, reply)) = replies.next() {
+            let Some(outbox) = self.outboxes.get(&session) else {
+                continue;
+            };
+            let more = || Some(replies.next_if(|(next, _)| *next == session)?.1);
+            let of_session = std::iter::once(reply).chain(std::iter::from_fn(more));
+            outbox.push_all(of_session.map(Outgoing::Reply));
         }
         for (id, outcome) in self.sent.outcomes.drain(..) {
             if let Some(answer) = self.commands.remove(&id) {
@@ -231,35 +235,28 @@ impl Turns {
     }
 
     /// Lets the storage finish and write its last checkpoint.
-    async fn close(mut self, give_up: CancellationToken) {
+    async fn close(
+        mut self,
+        alarm: &mut Alarm,
+        runtime: &RuntimeMetrics,
+        give_up: CancellationToken,
+    ) {
         self.node.storage_mut().close(self.clock.now());
         loop {
-            let deadline = self.turn();
+            let now = self.clock.now();
+            let deadline = self.turn(now, runtime);
             if self.node.storage_mut().is_closed() {
                 return;
             }
             tokio::select! {
                 biased;
                 () = self.link.woken() => {}
-                () = until(deadline, self.clock.as_ref()) => {}
+                () = alarm.until(deadline, now) => {}
                 () = give_up.cancelled() => {
                     tracing::error!("storage did not close in time: its next start takes longer");
                     return;
                 }
             }
         }
-    }
-}
-
-/// Waits until `deadline`; for ever if there is none.
-async fn until(deadline: Option<Mono>, clock: &dyn Clock) {
-    let Some(deadline) = deadline else {
-        return std::future::pending().await;
-    };
-    let left = deadline.since(clock.now().mono);
-    if left < TIMER_STEP {
-        tokio::task::yield_now().await;
-    } else {
-        tokio::time::sleep(left).await;
     }
 }

@@ -165,10 +165,19 @@ fn bench_tells_what_a_node_takes_for_topics_and_connections() {
         assert_eq!(topics[key]["count"], count, "{key}");
         assert!(topics[key]["before_bytes"].as_u64().unwrap() > 0, "{key}");
     }
-    let few = ["--connections", "3", "--streams", "2", "--json"];
+    let few = [
+        "--connections",
+        "3",
+        "--streams",
+        "2",
+        "--stalled",
+        "1",
+        "--json",
+    ];
     let clients = report(&bench(&[&["clients"], &few[..]].concat()).ok());
     assert_eq!(clients["connections"]["count"], 3);
     assert_eq!(clients["streams"]["count"], 6);
+    assert_eq!(clients["stalled"]["count"], 1);
 }
 
 #[test]
@@ -188,4 +197,32 @@ fn bench_refuses_settings_by_name() {
         let said = bench(&arguments).failed(2);
         assert!(said.contains(name), "{said}");
     }
+}
+
+#[test]
+fn bench_isolation_measures_others_beside_each_subscriber_and_beside_nobody() {
+    let directory = tempfile::tempdir().unwrap();
+    let (csv, html) = (directory.path().join("csv"), directory.path().join("html"));
+    let paths = [csv.to_str().unwrap(), html.to_str().unwrap()];
+    let arguments = ["--backlog", "1MiB", "--rounds", "1", "--duration", "300ms"];
+    let further = ["--warmup", "0s", "--rate", "2000", "--json"];
+    let files = ["--csv", paths[0], "--html", paths[1]];
+    let run = bench(&[&["isolation"], &arguments[..], &further, &files].concat());
+    let report = report(&run.ok());
+    assert_eq!(report["offered_per_s"], 2000.0);
+    let phases = report["phases"].as_array().unwrap();
+    let beside = |phase: &serde_json::Value| phase["beside"].as_str().map(str::to_owned);
+    let names: Vec<_> = phases.iter().filter_map(beside).collect();
+    assert_eq!(names, ["stopped", "slow", "earliest", "earliest"]);
+    for phase in phases {
+        assert_eq!(phase["sound"], true, "{phase}");
+        assert!(phase["delivered_per_s"].as_f64().unwrap() > 0.0, "{phase}");
+    }
+    // The one that begins at the earliest message had what was stored before.
+    let taken = |phase: &serde_json::Value| phase["taken"]["messages"].as_u64();
+    assert_eq!(taken(&phases[1]), Some(0));
+    assert!(taken(&phases[3]).unwrap() > 0);
+    assert_eq!(report["ratios"].as_array().unwrap().len(), 4);
+    assert_eq!(std::fs::read_to_string(csv).unwrap().lines().count(), 7);
+    assert!(std::fs::read_to_string(html).unwrap().contains("<svg"));
 }

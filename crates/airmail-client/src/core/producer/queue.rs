@@ -4,38 +4,16 @@
 //! this connection come first; a refusal changes the phase, and nothing more is sent before all
 //! of them are answered.
 
+use super::open::Open;
 use super::{Offer, Settled, Ticket};
-use airmail_model::batch::{AttributeValue, BatchTarget, ProducerStamp, PushError};
+use airmail_model::batch::{BatchTarget, ProducerStamp, PushError};
 use airmail_model::frame::{Ack, RequestId};
 use airmail_model::{
-    Batch, BatchEncoder, Checked, Error, ErrorCode, Limits, LogId, MapEpoch, Message, Mono,
-    ProducerEpoch, ProducerId, ProducerSequence, TopicHash,
+    Batch, BatchEncoder, Checked, Error, ErrorCode, Limits, LogId, MapEpoch, Mono, ProducerEpoch,
+    ProducerId, ProducerSequence, TopicHash,
 };
 use std::collections::VecDeque;
 use std::time::Duration;
-
-/// What a message takes of the memory bound beyond its own bytes: tables and ticket.
-const MESSAGE_OVERHEAD_BYTES: usize = 64;
-
-/// What a message takes of the memory bound.
-pub(super) fn held_bytes(offer: &Offer<'_>) -> usize {
-    let body = match offer {
-        Offer::Message(message) => message.payload.len() + attributes_bytes(message),
-        Offer::Payload(_, payload) => payload.len(),
-    };
-    MESSAGE_OVERHEAD_BYTES + offer.topic().as_str().len() + body
-}
-
-fn attributes_bytes(message: &Message) -> usize {
-    let attributes = message.attributes.iter().map(|(name, value)| {
-        let value = match value {
-            AttributeValue::String(text) => text.len(),
-            _ => 8,
-        };
-        name.len() + value
-    });
-    attributes.sum()
-}
 
 /// What of one log may be sent and unanswered; one batch always may.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +51,11 @@ pub(super) struct Sealed {
 }
 
 impl Sealed {
+    /// The batch's bytes.
+    pub(super) fn len(&self) -> usize {
+        self.batch.bytes().len()
+    }
+
     /// The error that its messages end with: honest about what is not known.
     fn verdict(&self, error: &Error) -> Error {
         let certain = !self.uncertain && self.request.is_none();
@@ -91,53 +74,6 @@ impl Sealed {
             result,
         });
         self.bytes
-    }
-}
-
-/// The batch that gathers messages.
-#[derive(Debug)]
-struct Open {
-    encoder: BatchEncoder,
-    tickets: Vec<Ticket>,
-    bytes: usize,
-    since: Mono,
-    /// The producer's time of its first message; no later one is given an earlier time.
-    time: i64,
-}
-
-impl Open {
-    /// The tickets, leaving room for as many: the next batch will likely have as many messages.
-    fn take_tickets(&mut self) -> Vec<Ticket> {
-        let next = Vec::with_capacity(self.tickets.len());
-        std::mem::replace(&mut self.tickets, next)
-    }
-
-    /// Adds a message; whether it is the first.
-    fn push(
-        &mut self,
-        offer: &Offer<'_>,
-        hash: TopicHash,
-        bytes: usize,
-        ticket: Ticket,
-        (since, time): (Mono, i64),
-        limits: &Limits,
-    ) -> Result<bool, PushError> {
-        let begins = self.tickets.is_empty();
-        let time = if begins { time } else { time.max(self.time) };
-        match offer {
-            Offer::Message(message) => self.encoder.push_hashed(message, hash, time, limits)?,
-            Offer::Payload(topic, payload) => {
-                self.encoder
-                    .push_payload(topic, payload, hash, time, limits)?;
-            }
-        }
-        if begins {
-            self.time = time;
-            self.since = since;
-        }
-        self.tickets.push(ticket);
-        self.bytes += bytes;
-        Ok(begins)
     }
 }
 
@@ -162,6 +98,9 @@ pub(super) struct Queue {
     /// The number of the next batch to be sealed.
     pub(super) next: u64,
     pub(super) batches: VecDeque<Sealed>,
+    /// How many of the first batches are sent and unanswered, and their bytes: counted, for each
+    /// message that begins a batch asks.
+    sent: (usize, usize),
     open: Open,
     pub(super) phase: Phase,
     /// Numbers may have been used for what has failed: the rest needs a new epoch.
@@ -180,13 +119,8 @@ impl Queue {
             acked: 0,
             next: 0,
             batches: VecDeque::new(),
-            open: Open {
-                encoder: BatchEncoder::new(log.namespace),
-                tickets: Vec::new(),
-                bytes: 0,
-                since: Mono(0),
-                time: 0,
-            },
+            sent: (0, 0),
+            open: Open::new(log.namespace),
             phase: Phase::Sending,
             tainted: false,
             fenced: None,
@@ -226,19 +160,17 @@ impl Queue {
 
     /// Whether the window lets something go that has not gone.
     pub(super) fn is_due(&self, window: Window) -> bool {
-        let sent = self.in_flight();
-        let unsent = match self.batches.get(sent) {
-            Some(batch) => self.has_room(sent, batch, window),
-            None => sent == 0,
+        let unsent = match self.batches.get(self.in_flight()) {
+            Some(batch) => self.has_room(batch, window),
+            None => self.in_flight() == 0,
         };
         unsent && self.phase == Phase::Sending
     }
 
-    /// Whether the window has room for one more batch than the `sent` first ones.
-    fn has_room(&self, sent: usize, more: &Sealed, window: Window) -> bool {
-        let size = |batch: &Sealed| batch.batch.bytes().len();
-        let bytes: usize = self.batches.iter().take(sent).map(size).sum();
-        sent == 0 || (sent < window.batches && bytes + size(more) <= window.bytes)
+    /// Whether the window has room for one more batch than those that are sent.
+    fn has_room(&self, more: &Sealed, window: Window) -> bool {
+        let (sent, bytes) = self.sent;
+        sent == 0 || (sent < window.batches && bytes + more.len() <= window.bytes)
     }
 
     /// Gives the open batch its numbers.
@@ -268,9 +200,42 @@ impl Queue {
         });
     }
 
-    pub(super) fn in_flight(&self) -> usize {
-        let sent = |batch: &&Sealed| batch.request.is_some();
-        self.batches.iter().take_while(sent).count()
+    fn in_flight(&self) -> usize {
+        debug_assert_eq!(self.sent, self.count_sent());
+        self.sent.0
+    }
+
+    fn count_sent(&self) -> (usize, usize) {
+        let sent = self.batches.iter().take_while(|b| b.request.is_some());
+        sent.fold((0, 0), |(count, bytes), batch| {
+            (count + 1, bytes + batch.len())
+        })
+    }
+
+    /// The first unsent batch goes out, as this request; `None` if there is none.
+    pub(super) fn sends(&mut self, request: RequestId) -> Option<Checked<Batch>> {
+        let batch = self.batches.get_mut(self.sent.0)?;
+        batch.request = Some(request);
+        self.sent = (self.sent.0 + 1, self.sent.1 + batch.len());
+        Some(batch.batch.clone())
+    }
+
+    /// Takes all batches out; none of them is under way.
+    pub(super) fn take_batches(&mut self) -> VecDeque<Sealed> {
+        self.sent = (0, 0);
+        std::mem::take(&mut self.batches)
+    }
+
+    /// Takes a batch out.
+    fn remove(&mut self, at: usize) -> Option<Sealed> {
+        let batch = self.batches.remove(at)?;
+        if at < self.sent.0 {
+            self.sent = (self.sent.0 - 1, self.sent.1 - batch.len());
+        } else {
+            // Behind a refused one that is gone now, others may be under way.
+            self.sent = self.count_sent();
+        }
+        Some(batch)
     }
 
     pub(super) fn any_in_flight(&self) -> bool {
@@ -306,7 +271,7 @@ impl Queue {
 
     /// The next batch to be sent: a full one while the window has room, the open one when nothing
     /// is in flight. While maps are `switching`, only what may be stored already.
-    pub(super) fn next_unsent(&mut self, window: Window, switching: bool) -> Option<&mut Sealed> {
+    pub(super) fn next_unsent(&mut self, window: Window, switching: bool) -> Option<&Sealed> {
         let sent = self.in_flight();
         if sent == self.batches.len() {
             if sent > 0 || switching {
@@ -314,22 +279,20 @@ impl Queue {
             }
             self.seal();
         }
-        if !self.has_room(sent, self.batches.get(sent)?, window) {
-            return None;
-        }
-        let batch = self.batches.get_mut(sent)?;
-        (!switching || batch.uncertain).then_some(batch)
+        let batch = self.batches.get(sent)?;
+        (self.has_room(batch, window) && (!switching || batch.uncertain)).then_some(batch)
     }
 
     pub(super) fn connection_lost(&mut self) {
         for batch in &mut self.batches {
             batch.uncertain |= batch.request.take().is_some();
         }
+        self.sent = (0, 0);
     }
 
     /// Takes an ack; returns the bytes set free.
     pub(super) fn acknowledged(&mut self, at: usize, ack: Ack, out: &mut Vec<Settled>) -> usize {
-        let Some(batch) = self.batches.remove(at) else {
+        let Some(batch) = self.remove(at) else {
             return 0;
         };
         if let Some(stamp) = batch.batch.producer() {
@@ -352,6 +315,7 @@ impl Queue {
         batch.request = None;
         batch.last_error = Some(error.clone());
         let uncertain = batch.uncertain;
+        self.sent = self.count_sent();
         match error.code() {
             ErrorCode::OutOfOrder if at > 0 || rebuilding => {
                 self.wait(until, false);
@@ -403,7 +367,7 @@ impl Queue {
 
     /// Fails one batch; what remains needs new numbers.
     pub(super) fn fail(&mut self, at: usize, error: &Error, out: &mut Vec<Settled>) -> usize {
-        let Some(batch) = self.batches.remove(at) else {
+        let Some(batch) = self.remove(at) else {
             return 0;
         };
         self.tainted |= batch.uncertain || batch.request.is_some();

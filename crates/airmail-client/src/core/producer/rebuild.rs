@@ -1,6 +1,7 @@
 //! When what waits can't go as it is: too old, numbers to be given anew, another map.
 
-use super::queue::{Phase, Queue, Sealed, held_bytes};
+use super::open::held_bytes;
+use super::queue::{Phase, Queue, Sealed};
 use super::{Offer, Producer, ProducerOutput, Settled, Ticket};
 use airmail_model::batch::{PushError, Record};
 use airmail_model::{
@@ -164,7 +165,7 @@ impl Waiting {
 /// Takes everything out of a queue, in order, and sets its numbers back to the first free one.
 fn take_messages(queue: &mut Queue) -> Vec<Waiting> {
     queue.seal();
-    let batches = std::mem::take(&mut queue.batches);
+    let batches = queue.take_batches();
     if std::mem::take(&mut queue.tainted) {
         queue.epoch = ProducerEpoch(queue.epoch.0.saturating_add(1));
         queue.acked = 0;

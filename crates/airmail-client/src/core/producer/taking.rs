@@ -44,6 +44,8 @@ pub struct Place {
 /// What taking a message has led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
+    /// The message is the first of its batch.
+    pub began: bool,
     /// There may be something to be sent: [`Producer::poll`].
     pub due: bool,
 }
@@ -67,7 +69,7 @@ impl Producer {
         namespace: NamespaceId,
         topic: &TopicName,
     ) -> Result<Place, PublishError> {
-        let same = |last: &&LastTopic| last.namespace == namespace && last.topic == *topic;
+        let same = |last: &&LastTopic| last.namespace == namespace && last.topic.is(topic);
         let (hash, log) = match self.last.as_ref().filter(same) {
             Some(last) => (last.hash, last.log),
             None => self.find(namespace, topic)?,
@@ -113,7 +115,7 @@ impl Producer {
         offer: Offer<'_>,
         ticket: Ticket,
     ) -> Result<Taken, PublishError> {
-        let bytes = super::queue::held_bytes(&offer);
+        let bytes = super::open::held_bytes(&offer);
         if self.held_bytes > 0 && self.held_bytes + bytes > self.config.memory_bytes {
             return Err(PublishError::Full);
         }
@@ -131,7 +133,7 @@ impl Producer {
         })?;
         let due = (began || sealed) && self.connected && queue.is_due(self.config.window());
         self.held_bytes += bytes;
-        Ok(Taken { due })
+        Ok(Taken { began, due })
     }
 
     #[cold]

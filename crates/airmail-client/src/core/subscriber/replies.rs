@@ -1,5 +1,6 @@
 //! What a subscriber makes of each thing that the node says.
 
+use super::arrived::{Share, Shares};
 use super::range::{Fit, fit};
 use super::slot::Mode;
 use super::{Arrived, Event, GapSeen, Subscriber, SubscriberOutput, SubscriptionKey, Todo};
@@ -21,6 +22,10 @@ struct Delivery {
     batch: Checked<Batch>,
     cost: u32,
 }
+
+/// Who is told of a delivery: a subscription, its topic's place in the batch, and the first number
+/// that is new to it.
+pub(super) type Told = (u32, u16, Sequence);
 
 impl Subscriber {
     /// Takes what the node says.
@@ -48,13 +53,16 @@ impl Subscriber {
                         Delivered::Slice(slice) => slice.to_batch(),
                     },
                 };
-                let told = match channel {
-                    Channel::Live => self.live_delivery(&delivery, previous),
+                let mut told = std::mem::take(&mut self.told);
+                match channel {
+                    Channel::Live => self.live_delivery(&delivery, previous, &mut told),
                     Channel::Detached(id, generation) => {
-                        self.detached_delivery((id, generation), &delivery, previous)
+                        told.extend(self.detached_delivery((id, generation), &delivery, previous));
                     }
-                };
+                }
                 self.tell(delivery, &told, out);
+                told.clear();
+                self.told = told;
             }
             Reply::Gap {
                 channel,
@@ -95,26 +103,18 @@ impl Subscriber {
         SubscriptionKey::new(index, self.slots[index as usize].life)
     }
 
-    /// Advances a live range; gives who is concerned: subscription, topic, first number.
-    fn live_delivery(
-        &mut self,
-        delivery: &Delivery,
-        previous: Sequence,
-    ) -> Vec<(u32, u16, Sequence)> {
+    /// Advances a live range; adds who is concerned.
+    fn live_delivery(&mut self, delivery: &Delivery, previous: Sequence, told: &mut Vec<Told>) {
         let last = delivery.last;
         let Some(range) = self.live.ranges.get_mut(&delivery.log) else {
-            return Vec::new();
+            return;
         };
         let next = range.next;
         match fit(next, previous, last) {
-            Fit::Duplicate => return Vec::new(),
-            Fit::Hole => {
-                self.live_hole(delivery.log);
-                return Vec::new();
-            }
+            Fit::Duplicate => return,
+            Fit::Hole => return self.live_hole(delivery.log),
             Fit::Taken => range.next = last.plus(1),
         }
-        let mut told = Vec::new();
         for (topic, entry) in (0u16..).zip(delivery.batch.topics()) {
             for index in self.live.members(entry.hash) {
                 // A topic's members may be on several logs while its log changes.
@@ -124,7 +124,6 @@ impl Subscriber {
                 }
             }
         }
-        told
     }
 
     fn detached_delivery(
@@ -132,17 +131,12 @@ impl Subscriber {
         channel: (SubscriptionId, Generation),
         delivery: &Delivery,
         previous: Sequence,
-    ) -> Vec<(u32, u16, Sequence)> {
-        let Some((index, next)) = self.detached_range(channel, previous, delivery.last) else {
-            return Vec::new();
-        };
+    ) -> Option<Told> {
+        let (index, next) = self.detached_range(channel, previous, delivery.last)?;
         let wanted = self.slots[index as usize].topic;
         let mut topics = (0u16..).zip(delivery.batch.topics());
-        let topic = topics.find(|(_, entry)| entry.hash == wanted);
-        topic
-            .map(|(topic, _)| (index, topic, next))
-            .into_iter()
-            .collect()
+        let (topic, _) = topics.find(|(_, entry)| entry.hash == wanted)?;
+        Some((index, topic, next))
     }
 
     /// Advances a detached subscription's range; gives it and where it stood.
@@ -173,34 +167,29 @@ impl Subscriber {
     }
 
     /// Tells a delivery to those concerned, and shares its cost among them.
-    fn tell(
-        &mut self,
-        delivery: Delivery,
-        told: &[(u32, u16, Sequence)],
-        out: &mut SubscriberOutput,
-    ) {
+    fn tell(&mut self, delivery: Delivery, told: &[Told], out: &mut SubscriberOutput) {
         let before = out.events.len();
-        for (index, topic, from) in told {
-            let slot = &self.slots[*index as usize];
-            let early = slot.not_before.is_some_and(|at| delivery.appended < at);
-            if early {
-                continue;
-            }
-            let arrived = Arrived {
-                log: delivery.log,
-                incarnation: slot.place.map_or(Incarnation(0), |place| place.incarnation),
-                appended: delivery.appended,
-                cost: 0,
-                batch: delivery.batch.clone(),
-                topic: *topic,
-                base: delivery.base,
-                wanted: *from..=delivery.last,
-            };
-            if arrived.seek(0).is_none() {
-                continue;
-            }
-            let event = Event::Messages(arrived);
-            out.events.push((self.key(*index), event));
+        let new = |(index, topic, from): &Told| {
+            let early = self.slots[*index as usize].not_before;
+            let owner = self.key(*index);
+            let share = Share { owner, from: *from };
+            early
+                .is_none_or(|at| delivery.appended >= at)
+                .then_some((*topic, share))
+        };
+        let mut new = told.iter().filter_map(new);
+        if self.gathers && told.len() > 1 {
+            let mut shares = vec![None; delivery.batch.topics().len()];
+            new.for_each(|(topic, share)| shares[usize::from(topic)] = Some(share));
+            let first = shares.iter().flatten().next().map(|share| share.owner);
+            let arrived = self.arrived(&delivery, Shares::Many(shares.into()));
+            out.events.extend(first.zip(arrived));
+        } else {
+            let each = new.by_ref().filter_map(|(topic, share)| {
+                let arrived = self.arrived(&delivery, Shares::One(topic, share))?;
+                Some((share.owner, arrived))
+            });
+            out.events.extend(each);
         }
         let events = &mut out.events[before..];
         let shares = u32::try_from(events.len()).unwrap_or(u32::MAX);
@@ -215,6 +204,30 @@ impl Subscriber {
                 arrived.cost = delivery.cost / shares + std::mem::take(&mut rest);
             }
         }
+    }
+
+    /// What of a delivery is in these shares; `None` if nothing.
+    fn arrived(&self, delivery: &Delivery, shares: Shares) -> Option<Event> {
+        let of = match &shares {
+            Shares::One(_, share) => Some(share),
+            Shares::Many(shares) => shares.iter().flatten().next(),
+        };
+        let place = self.slots[of?.owner.index() as usize].place;
+        let arrived = Arrived {
+            log: delivery.log,
+            // The same for all who are on one range.
+            incarnation: place.map_or(Incarnation(0), |place| place.incarnation),
+            appended: delivery.appended,
+            cost: 0,
+            batch: delivery.batch.clone(),
+            base: delivery.base,
+            last: delivery.last,
+            shares,
+        };
+        arrived
+            .seek(0)
+            .is_some()
+            .then_some(Event::Messages(arrived))
     }
 
     fn live_gap(

@@ -1,5 +1,6 @@
 //! A subscriber against what a node may say, and when.
 
+mod gathering;
 mod permutations;
 mod ranges;
 mod reconnects;
@@ -7,7 +8,10 @@ mod reconnects;
 use super::*;
 use airmail_model::batch::{BatchTarget, ProducerStamp};
 use airmail_model::frame::{Channel, DELIVERY_OVERHEAD_BYTES, Delivered, Reply};
-use airmail_model::{BatchEncoder, Error, ErrorCode, Limits, Message, TopicName};
+use airmail_model::{
+    AppendTime, Batch, BatchEncoder, Checked, Error, ErrorCode, Limits, Message, Sequence,
+    TopicName,
+};
 
 const NAMESPACE: NamespaceId = NamespaceId(1);
 const LIFE: Incarnation = Incarnation(7);

@@ -1,4 +1,5 @@
 use super::*;
+use crate::files::Note;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 /// Files in a directory of their own, and a way to wait for completions.
@@ -57,12 +58,18 @@ fn write(name: &str, at: u64, parts: &[&[u8]], sync: bool) -> FileOp {
         at,
         parts: parts.collect(),
         sync,
+        note: None,
     }
 }
 
 fn read_op(name: &str, at: u64, length: u32) -> FileOp {
     let name = name.into();
-    FileOp::Read { name, at, length }
+    FileOp::Read {
+        name,
+        at,
+        length,
+        records: Vec::new(),
+    }
 }
 
 #[test]
@@ -215,4 +222,31 @@ fn a_read_only_directory_reads_and_changes_nothing() {
         assert_eq!(error.kind(), io::ErrorKind::ReadOnlyFilesystem);
     }
     assert_eq!(files.list().unwrap(), vec![("a".into(), 4)]);
+}
+
+#[test]
+fn a_note_is_written_when_its_sync_went_well_and_not_when_it_failed() {
+    let options = DiskOptions {
+        fail_sync_after: Some(1),
+        ..DiskOptions::default()
+    };
+    let mut bench = Bench::new(&options);
+    bench.done(create("a")).unwrap();
+    bench.done(create("notes")).unwrap();
+    let noted = |at, text: &'static [u8]| FileOp::Write {
+        name: "a".into(),
+        at,
+        parts: vec![Bytes::from_static(b"data")],
+        sync: true,
+        note: Some(Note {
+            name: "notes".into(),
+            at,
+            bytes: Bytes::from_static(text),
+        }),
+    };
+    bench.done(noted(0, b"good")).unwrap();
+    bench.done(noted(4, b"bad")).unwrap_err();
+    // Behind both notes, by the order of the thread.
+    bench.done(create("b")).unwrap();
+    assert_eq!(bench.contents("notes"), b"good");
 }

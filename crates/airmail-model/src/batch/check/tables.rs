@@ -3,6 +3,7 @@
 use super::{Walk, hex, malformed};
 use crate::batch::attributes::Attributes;
 use crate::batch::body::{Body, reserved};
+use crate::batch::checksum::crc32c;
 use crate::batch::layout::{
     AT_FLAGS, AT_NAMESPACE, FLAG_SLICED, HAS_ANY, RECORD_ATTRIBUTES, RECORD_BODY_CRC, RECORD_FLAGS,
     RECORD_INDEX, RECORD_TOPIC, RECORDS_MAX, u16_at, u32_at, u128_at,
@@ -154,7 +155,7 @@ impl Walk<'_> {
     fn body(&self, n: usize, at: usize, body: &[u8]) -> Result<(), Error> {
         let field = |part: &str| format!("batch.record[{n}].{part}");
         let told = u32_at(self.bytes, at + RECORD_BODY_CRC);
-        let crc = crc32c::crc32c(body);
+        let crc = crc32c(body);
         if crc != told {
             return Err(malformed(field("body_crc"), hex(told), hex(crc)));
         }

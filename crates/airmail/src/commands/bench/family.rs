@@ -5,23 +5,27 @@
 //! JSON. A part whose leader is gone reads the end of its input, and fails.
 
 use std::io::{BufRead, BufReader, Lines, Stdin, Write, stdin};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 use std::sync::Arc;
 
 use airmail_bench::part::Part;
-use airmail_bench::run::{Job, Meeting, Share, start_us};
+use airmail_bench::run::{Job, LevelFile, Meeting, Share, start_us};
 use airmail_bench::system::Failure;
 use airmail_bench::{Progress, Target};
 use anyhow::{Context as _, bail};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// Runs a job as several processes, and adds up what they found.
 pub(super) fn lead(job: &Job) -> anyhow::Result<Part> {
     let parts = job.settings.processes;
+    let levels = LevelFile::make()?;
     let mut members = Vec::new();
     for part in 0..parts {
         let mut job = job.clone();
+        job.levels = (parts > 1).then(|| levels.path());
         job.share = Share { part, parts };
-        members.push(Member::start(&job)?);
+        members.push(Member::start("part", &job)?);
         // The first makes what the others need.
         if part == 0 {
             members[0].hear("prepared")?;
@@ -43,7 +47,7 @@ pub(super) fn lead(job: &Job) -> anyhow::Result<Part> {
         member.tell(&format!("total {total}"))?;
     }
     for (member, place) in members.into_iter().zip(0..) {
-        let part = member.end()?;
+        let part: Part = member.end()?;
         if place == 0 {
             sum = part;
         } else {
@@ -53,17 +57,18 @@ pub(super) fn lead(job: &Job) -> anyhow::Result<Part> {
     Ok(sum)
 }
 
-/// A process with a share.
-struct Member {
+/// Another process of this program, and what it says.
+pub(super) struct Member {
     process: Child,
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
 }
 
 impl Member {
-    fn start(job: &Job) -> anyhow::Result<Member> {
+    /// Starts `airmail bench WORD`, and gives it its task as JSON.
+    pub(super) fn start(word: &str, task: &impl Serialize) -> anyhow::Result<Member> {
         let mut process = Command::new(std::env::current_exe()?)
-            .args(["bench", "part"])
+            .args(["bench", word])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -73,11 +78,11 @@ impl Member {
             input: input.context("a part has no input")?,
             output: BufReader::new(output.context("a part has no output")?).lines(),
         };
-        member.tell(&serde_json::to_string(job)?)?;
+        member.tell(&serde_json::to_string(task)?)?;
         Ok(member)
     }
 
-    fn tell(&mut self, line: &str) -> anyhow::Result<()> {
+    pub(super) fn tell(&mut self, line: &str) -> anyhow::Result<()> {
         Ok(writeln!(self.input, "{line}")?)
     }
 
@@ -89,7 +94,7 @@ impl Member {
     }
 
     /// What stands behind the word that is due.
-    fn hear(&mut self, word: &str) -> anyhow::Result<String> {
+    pub(super) fn hear(&mut self, word: &str) -> anyhow::Result<String> {
         let line = self.line()?;
         let rest = line.strip_prefix(word);
         Ok(rest
@@ -98,10 +103,11 @@ impl Member {
             .to_owned())
     }
 
-    fn end(mut self) -> anyhow::Result<Part> {
-        let part = serde_json::from_str(&self.line()?)?;
+    /// Its last line, which is JSON.
+    pub(super) fn end<T: DeserializeOwned>(mut self) -> anyhow::Result<T> {
+        let found = serde_json::from_str(&self.line()?)?;
         self.process.wait()?;
-        Ok(part)
+        Ok(found)
     }
 }
 
@@ -114,15 +120,16 @@ impl Drop for Member {
 }
 
 /// Does one share, as it is told on standard input.
-pub(super) async fn take_part() -> anyhow::Result<()> {
+pub(super) fn take_part() -> anyhow::Result<ExitCode> {
     let mut leader = Leader(BufReader::new(stdin()).lines());
     let job: Job = serde_json::from_str(&leader.line()?)?;
     let target: Target = job.target.parse()?;
-    let part = target
-        .run(job, &mut leader, Arc::new(Progress::default()))
-        .await?;
+    let runtime = super::runtime(job.settings.rate.is_some())?;
+    let progress = Arc::new(Progress::default());
+    let part = runtime.block_on(target.run(job, &mut leader, progress))?;
     say(&serde_json::to_string(&part)?)?;
-    Ok(())
+    runtime.shutdown_background();
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Who leads this process.
@@ -163,7 +170,8 @@ impl Meeting for Leader {
     }
 }
 
-fn say(line: &str) -> Result<(), Failure> {
+/// Says a line to whoever started this process.
+pub(super) fn say(line: &str) -> Result<(), Failure> {
     let mut output = std::io::stdout().lock();
     writeln!(output, "{line}")
         .and_then(|()| output.flush())

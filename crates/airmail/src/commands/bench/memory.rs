@@ -5,6 +5,7 @@
 //! Several things at once would hide one another, so each is added alone, and stays.
 
 mod clients;
+mod stream;
 mod topics;
 
 pub(super) use clients::{ClientsArgs, clients};
@@ -51,7 +52,8 @@ struct Watched {
 }
 
 impl NodeArgs {
-    fn watch(&self) -> anyhow::Result<Watched> {
+    /// The node, started with these environment variables if it is one of the run's own.
+    fn watch(&self, environment: &[(&str, String)]) -> anyhow::Result<Watched> {
         if let (Some(url), Some(pid)) = (&self.target, self.pid) {
             return Ok(Watched {
                 url: url.clone(),
@@ -59,7 +61,7 @@ impl NodeArgs {
                 _own: None,
             });
         }
-        let node = OwnNode::start(self.data.as_deref(), &self.node_options);
+        let node = OwnNode::start(self.data.as_deref(), &self.node_options, environment);
         let node = node.context("cannot start a node to measure")?;
         Ok(Watched {
             url: node.url(),

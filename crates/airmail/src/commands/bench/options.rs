@@ -6,6 +6,7 @@ use std::time::Duration;
 use airmail_bench::{Settings, Workload};
 
 use crate::cli::UsageError;
+use crate::config::quantity::ByteSize;
 
 /// Messages of a run that nobody said an end for, where it is not bounded by time.
 const MESSAGES: u64 = 100_000;
@@ -131,4 +132,9 @@ impl LoadArgs {
 pub(super) fn milliseconds(text: &str) -> Result<u64, String> {
     let time: Duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
     u64::try_from(time.as_millis()).map_err(|error| error.to_string())
+}
+
+/// A size such as `5GiB`, in bytes.
+pub(super) fn bytes(text: &str) -> Result<u64, String> {
+    text.parse::<ByteSize>().map(|bytes| bytes.0)
 }

@@ -18,6 +18,7 @@ const DISK: &str = "/var/tmp";
 pub(super) struct OwnNode {
     process: Child,
     address: String,
+    http: String,
     data: tempfile::TempDir,
 }
 
@@ -34,10 +35,12 @@ pub(super) fn directory(place: Option<&Path>) -> anyhow::Result<tempfile::TempDi
 }
 
 impl OwnNode {
-    /// Starts it with its data in a new directory in `place`, and these further options.
+    /// Starts it with its data in a new directory in `place`, these further options, and these
+    /// environment variables.
     pub(super) fn start(
         place: Option<&Path>,
         options: impl IntoIterator<Item = impl AsRef<OsStr>>,
+        environment: &[(&str, String)],
     ) -> anyhow::Result<OwnNode> {
         let data = directory(place)?;
         let mut process = Command::new(std::env::current_exe()?)
@@ -45,6 +48,7 @@ impl OwnNode {
             .arg("--data")
             .arg(data.path())
             .args(options)
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -52,8 +56,8 @@ impl OwnNode {
         let (say, said) = mpsc::sync_channel(256);
         listen(process.stdout.take(), say.clone())?;
         listen(process.stderr.take(), say)?;
-        let address = match address(&said) {
-            Ok(address) => address,
+        let (address, http) = match addresses(&said) {
+            Ok(addresses) => addresses,
             Err(error) => {
                 process.kill()?;
                 process.wait()?;
@@ -63,6 +67,7 @@ impl OwnNode {
         Ok(OwnNode {
             process,
             address,
+            http,
             data,
         })
     }
@@ -70,6 +75,11 @@ impl OwnNode {
     /// As `airmail://HOST:PORT`.
     pub(super) fn url(&self) -> String {
         format!("airmail://{}", self.address)
+    }
+
+    /// Where its health and metrics are, as `HOST:PORT`.
+    pub(super) fn http(&self) -> &str {
+        &self.http
     }
 
     /// Its process.
@@ -111,17 +121,21 @@ fn listen(
     Ok(())
 }
 
-/// The address that the node says it answers gRPC on.
-fn address(said: &Receiver<String>) -> anyhow::Result<String> {
-    let mut lines = Vec::new();
+/// The addresses that the node says it answers gRPC and HTTP on.
+fn addresses(said: &Receiver<String>) -> anyhow::Result<(String, String)> {
+    let (mut lines, mut grpc) = (Vec::new(), None);
     while let Ok(line) = said.recv_timeout(START_PATIENCE) {
         let address = line
             .split_whitespace()
             .find(|word| word.starts_with("127.0.0.1:"));
-        if let Some(address) = address.filter(|_| line.contains("gRPC")) {
-            return Ok(address.to_owned());
+        match (address, grpc.take()) {
+            (Some(address), None) if line.contains("gRPC") => grpc = Some(address.to_owned()),
+            (Some(address), Some(grpc)) if line.contains("HTTP") => {
+                return Ok((grpc, address.to_owned()));
+            }
+            (_, before) => grpc = before,
         }
         lines.push(line);
     }
-    bail!("it did not say its address:\n{}", lines.join("\n"))
+    bail!("it did not say its addresses:\n{}", lines.join("\n"))
 }

@@ -47,8 +47,8 @@ impl Frames {
         let told = u32::try_from(length).unwrap_or(u32::MAX);
         self.together
             .reserve(PREFIX_BYTES + length.min(SHARED_BYTES_MIN));
-        self.together.put_u8(0);
-        self.together.put_u32(told);
+        let [a, b, c, d] = told.to_be_bytes();
+        self.together.put_slice(&[0, a, b, c, d]);
         head(&mut self.together);
     }
 

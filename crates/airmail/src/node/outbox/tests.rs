@@ -35,16 +35,16 @@ fn gap(previous: u64, last: u64, why: GapReason) -> Outgoing {
     })
 }
 
-fn take(outbox: &Outbox) -> Option<Result<Outgoing, Error>> {
+fn taker(outbox: &Arc<Outbox>) -> Taker {
+    Taker::new(Arc::clone(outbox))
+}
+
+fn take(taker: &mut Taker) -> Option<Result<Outgoing, Error>> {
     let mut cx = Context::from_waker(Waker::noop());
-    match outbox.poll_take(&mut cx) {
+    match taker.poll_take(&mut cx) {
         Poll::Ready(item) => item,
         Poll::Pending => panic!("nothing to take"),
     }
-}
-
-fn empty(outbox: &Outbox) -> bool {
-    !outbox.has_more()
 }
 
 #[test]
@@ -53,12 +53,13 @@ fn marks_that_continue_one_another_become_one() {
     outbox.push(mark(0, 5));
     outbox.push(mark(4, 9));
     outbox.push(mark(20, 30));
-    let Some(Ok(Outgoing::Reply(Reply::Mark { previous, next, .. }))) = take(&outbox) else {
+    let mut taker = taker(&outbox);
+    let Some(Ok(Outgoing::Reply(Reply::Mark { previous, next, .. }))) = take(&mut taker) else {
         panic!("a mark expected");
     };
     assert_eq!((previous, next), (Sequence(0), Sequence(9)));
-    assert!(take(&outbox).is_some());
-    assert!(empty(&outbox));
+    assert!(take(&mut taker).is_some());
+    assert!(!taker.has_more());
 }
 
 #[test]
@@ -67,12 +68,13 @@ fn gaps_are_joined_only_for_the_same_reason() {
     outbox.push(gap(0, 5, GapReason::Loss));
     outbox.push(gap(5, 9, GapReason::Loss));
     outbox.push(gap(9, 12, GapReason::Retention));
-    let Some(Ok(Outgoing::Reply(Reply::Gap { previous, last, .. }))) = take(&outbox) else {
+    let mut taker = taker(&outbox);
+    let Some(Ok(Outgoing::Reply(Reply::Gap { previous, last, .. }))) = take(&mut taker) else {
         panic!("a gap expected");
     };
     assert_eq!((previous, last), (Sequence(0), Sequence(9)));
-    assert!(take(&outbox).is_some());
-    assert!(empty(&outbox));
+    assert!(take(&mut taker).is_some());
+    assert!(!taker.has_more());
 }
 
 #[test]
@@ -81,12 +83,13 @@ fn a_stream_ends_after_what_was_queued_and_tells_its_error_once() {
     outbox.push(mark(0, 5));
     outbox.end(Err(Error::new(ErrorCode::ShuttingDown)));
     outbox.push(mark(4, 9));
-    assert!(matches!(take(&outbox), Some(Ok(_))));
-    let Some(Err(error)) = take(&outbox) else {
+    let mut taker = taker(&outbox);
+    assert!(matches!(take(&mut taker), Some(Ok(_))));
+    let Some(Err(error)) = take(&mut taker) else {
         panic!("an error expected");
     };
     assert_eq!(error.code(), ErrorCode::ShuttingDown);
-    assert!(take(&outbox).is_none());
+    assert!(take(&mut taker).is_none());
 }
 
 #[test]
@@ -104,7 +107,7 @@ fn a_client_that_takes_nothing_is_given_up_at_the_bound() {
     for _ in 0..=ITEMS_MAX {
         outbox.push(ack());
     }
-    let Some(Err(error)) = take(&outbox) else {
+    let Some(Err(error)) = take(&mut taker(&outbox)) else {
         panic!("an error expected");
     };
     assert_eq!(error.code(), ErrorCode::Overloaded);
@@ -138,11 +141,27 @@ fn a_client_that_grants_what_it_has_not_taken_is_cut_off_at_a_bound_of_bytes() {
         }));
     }
     assert!(pushed > BYTES_MAX && pushed - batch.bytes().len() <= BYTES_MAX);
-    let Some(Err(error)) = take(&outbox) else {
+    let Some(Err(error)) = take(&mut taker(&outbox)) else {
         panic!("an error expected");
     };
     assert_eq!(error.code(), ErrorCode::Overloaded);
     assert_eq!(error.expected(), BYTES_MAX.to_string());
+}
+
+#[test]
+fn what_is_pushed_together_is_taken_in_order_with_what_comes_later() {
+    let (outbox, _) = outbox();
+    let mut taker = taker(&outbox);
+    outbox.push_all([gap(0, 1, GapReason::Loss), gap(2, 3, GapReason::Loss)]);
+    let first = |taker: &mut Taker| match take(taker) {
+        Some(Ok(Outgoing::Reply(Reply::Gap { last, .. }))) => last,
+        other => panic!("a gap expected: {other:?}"),
+    };
+    assert_eq!(first(&mut taker), Sequence(1));
+    outbox.push(gap(4, 5, GapReason::Loss));
+    assert!(taker.has_more());
+    assert_eq!([first(&mut taker), first(&mut taker)], [3, 5].map(Sequence));
+    assert!(!taker.has_more());
 }
 
 #[test]
@@ -154,7 +173,8 @@ fn requests_are_read_again_when_there_is_room() {
     let mut room = pin!(outbox.room());
     let mut cx = Context::from_waker(Waker::noop());
     assert!(room.as_mut().poll(&mut cx).is_pending());
-    take(&outbox);
+    let mut taker = taker(&outbox);
+    take(&mut taker);
     assert!(room.as_mut().poll(&mut cx).is_ready());
 }
 
@@ -167,7 +187,7 @@ fn a_session_wants_attention_once_however_often_credit_comes_back() {
     link.take_attention(&mut sessions);
     assert_eq!(sessions, [SessionId(4)]);
     assert_eq!(outbox.attend(), (7, false));
-    drop(Taker::new(Arc::clone(&outbox)));
+    drop(taker(&outbox));
     link.take_attention(&mut sessions);
     assert_eq!(sessions.len(), 2);
     assert_eq!(outbox.attend(), (0, true));

@@ -5,22 +5,24 @@
 
 use super::window::Window;
 use super::{Call, Services, hello_expected, principal, reading_error, welcome};
+use crate::node::beside::beside;
 use crate::node::grpc::replies::{Answers, Frames};
 use crate::node::grpc::requests::Requests;
 use crate::node::link::{Link, stopping};
 use crate::node::metrics::Metrics;
-use crate::node::outbox::{Outbox, Outgoing, Taker};
+use crate::node::outbox::{Outbox, Outgoing, Over, Taker};
 use airmail_broker::catalog::Entry;
 use airmail_model::frame::{Ack, Refused, Reply, Request, RequestId};
-use airmail_model::{Batch, Checked, Error, ErrorCode, LogId};
+use airmail_model::{Batch, Checked, Error, ErrorCode, LogId, Mono, NamespaceId};
 use airmail_proto::hello::NamedMap;
 use airmail_proto::message::{messages_to_batches, position_of};
 use airmail_proto::namespace::durability_to_proto;
-use airmail_proto::publish::{ack_to_proto, maps_to_proto};
+use airmail_proto::publish::{AckList, maps_to_proto};
 use airmail_proto::v1;
 use airmail_proto::v1::publish_batch::Body;
 use airmail_proto::v1::publish_request::Kind;
 use airmail_proto::v1::publish_response::Kind as Answer;
+use futures::future::Either;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -68,11 +70,11 @@ struct Reader {
 
 impl Reader {
     async fn read(self, mut requests: Requests<v1::PublishRequest>) {
-        let end = tokio::select! {
-            biased;
-            () = self.outbox.gone() => return,
-            () = self.link.stop().cancelled() => Err(stopping()),
-            end = self.take_all(&mut requests) => end,
+        let over = self.outbox.over(self.link.stop());
+        let end = match beside(over, self.take_all(&mut requests)).await {
+            Either::Left(Over::Gone) => return,
+            Either::Left(Over::Stopping) => Err(stopping()),
+            Either::Right(end) => end,
         };
         // What was taken in is still answered, in a stop as well.
         tokio::select! {
@@ -97,14 +99,15 @@ impl Reader {
             match (request.kind, greeted) {
                 (Some(Kind::Hello(hello)), false) => {
                     let answer = welcome(&self.link, &self.request_id, &hello)?;
-                    self.outbox.push(Outgoing::Hello(answer));
+                    self.outbox.push(Outgoing::Hello(Box::new(answer)));
                     greeted = true;
                 }
                 (Some(Kind::Hello(_)), true) => return Err(hello_expected("a second hello")),
                 (_, false) => return Err(hello_expected("a request before hello")),
                 (Some(Kind::Batches(batches)), true) => {
+                    let now = self.link.mono();
                     for batch in batches.batches {
-                        self.publish(batch).await?;
+                        self.publish(batch, now).await?;
                     }
                 }
                 (Some(Kind::Resolve(resolve)), true) => self.resolve(&resolve.namespaces),
@@ -113,20 +116,19 @@ impl Reader {
         }
     }
 
-    async fn publish(&self, batch: v1::PublishBatch) -> Result<(), Error> {
+    async fn publish(&self, batch: v1::PublishBatch, now: Mono) -> Result<(), Error> {
         let client = RequestId(batch.request);
         let batches = match check(&self.link, batch) {
             Ok(batches) => batches,
             Err(error) => {
                 self.metrics.refused_at_edge(&error);
-                let refused = Err(Refused { error, map: None });
-                let ack = ack_to_proto(client, &refused, |_| String::new());
-                self.outbox.push(Outgoing::Ack(ack));
+                let refused = Box::new(Refused { error, map: None });
+                self.outbox.push(Outgoing::Refused(client, refused));
                 return Ok(());
             }
         };
         let sizes = batches.iter().map(|batch| batch.bytes().len());
-        let first = self.window.begin(client, sizes, self.link.now().mono);
+        let first = self.window.begin(client, sizes, now);
         for (batch, number) in batches.into_iter().zip(first.0..) {
             let request = RequestId(number);
             let request = Request::Publish { request, batch };
@@ -147,7 +149,7 @@ impl Reader {
             }
         }
         let maps = maps_to_proto(&found, &missing);
-        self.outbox.push(Outgoing::Maps(maps));
+        self.outbox.push(Outgoing::Maps(Box::new(maps)));
     }
 }
 
@@ -185,25 +187,36 @@ pub(super) struct Acks {
     next: Option<Answer>,
 }
 
+/// A message of the stream.
+enum Message {
+    Acks(AckList),
+    Other(Answer),
+}
+
 impl Acks {
-    /// The ack of a batch, if it was the last of its request.
-    fn ack(&self, number: RequestId, result: Result<Ack, Refused>) -> Option<v1::Ack> {
-        let settled = self.window.settle(number, result)?;
-        let took = self.link.now().mono.since(settled.since);
-        self.metrics.publish_latency.observe(took.as_secs_f64());
-        let (client, result) = settled.answer?;
-        let name_of = |id| {
-            let entry = self.link.catalog().get(id).cloned();
-            entry.map_or(String::new(), |entry| entry.namespace.name.clone())
+    /// Adds the ack of a batch, if it was the last of its request.
+    fn ack(&self, acks: &mut AckList, now: Mono, batch: RequestId, result: Result<Ack, Refused>) {
+        let Some(settled) = self.window.settle(batch, result) else {
+            return;
         };
-        Some(ack_to_proto(client, &result, name_of))
+        let took = now.since(settled.since);
+        self.metrics.publish_latency.observe(took.as_secs_f64());
+        if let Some((client, result)) = settled.answer {
+            acks.push(client, &result, |id| self.name_of(id));
+        }
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Answer, Error>>> {
+    fn name_of(&self, id: NamespaceId) -> String {
+        let entry = self.link.catalog().get(id).cloned();
+        entry.map_or(String::new(), |entry| entry.namespace.name.clone())
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Message, Error>>> {
         if let Some(answer) = self.next.take() {
-            return Poll::Ready(Some(Ok(answer)));
+            return Poll::Ready(Some(Ok(Message::Other(answer))));
         }
-        let mut acks = Vec::new();
+        let mut acks = AckList::default();
+        let mut now = None;
         while acks.is_empty() || (acks.len() < ACKS_MAX && self.outbox.has_more()) {
             let item = match self.outbox.poll_take(cx) {
                 Poll::Ready(Some(Ok(item))) => item,
@@ -213,31 +226,36 @@ impl Acks {
             };
             let other = match item {
                 Outgoing::Reply(Reply::Acked { request, result }) => {
-                    acks.extend(self.ack(request, result));
+                    let now = *now.get_or_insert_with(|| self.link.mono());
+                    self.ack(&mut acks, now, request, result);
                     continue;
                 }
-                Outgoing::Ack(ack) => {
-                    acks.push(ack);
+                Outgoing::Refused(request, refused) => {
+                    acks.push(request, &Err(*refused), |id| self.name_of(id));
                     continue;
                 }
-                Outgoing::Hello(hello) => Answer::Hello(hello),
-                Outgoing::Maps(maps) => Answer::Maps(maps),
+                Outgoing::Hello(hello) => Answer::Hello(*hello),
+                Outgoing::Maps(maps) => Answer::Maps(*maps),
                 Outgoing::Reply(_) | Outgoing::Status(_) => continue,
             };
             if acks.is_empty() {
-                return Poll::Ready(Some(Ok(other)));
+                return Poll::Ready(Some(Ok(Message::Other(other))));
             }
             self.next = Some(other);
             break;
         }
-        Poll::Ready(Some(Ok(Answer::Acks(v1::Acks { acks }))))
+        Poll::Ready(Some(Ok(Message::Acks(acks))))
     }
 }
 
 impl Answers for Acks {
     fn poll_put(&mut self, cx: &mut Context<'_>, out: &mut Frames) -> Poll<ControlFlow<Status>> {
-        self.poll(cx).map(|answer| match answer {
-            Some(Ok(kind)) => {
+        self.poll(cx).map(|message| match message {
+            Some(Ok(Message::Acks(acks))) => {
+                out.begin(acks.message_len(), |out| acks.encode(out));
+                ControlFlow::Continue(())
+            }
+            Some(Ok(Message::Other(kind))) => {
                 out.message(&v1::PublishResponse { kind: Some(kind) });
                 ControlFlow::Continue(())
             }
@@ -262,8 +280,8 @@ pub(super) async fn one(
     })?;
     let batch = encode(link, &entry, vec![message])
         .inspect_err(|error| services.metrics.refused_at_edge(error))?;
-    let session = Taker::new(link.open(principal(), 0).await?);
-    let begun = link.now().mono;
+    let mut session = Taker::new(link.open(principal(), 0).await?);
+    let begun = link.mono();
     let mut log = LogId::SYSTEM;
     for batch in batch {
         log = batch.log();
@@ -276,7 +294,7 @@ pub(super) async fn one(
             break result.map_err(|refused| refused.error)?;
         }
     };
-    let took = link.now().mono.since(begun);
+    let took = link.mono().since(begun);
     services.metrics.publish_latency.observe(took.as_secs_f64());
     let next = ack.extent.next();
     let position = link

@@ -5,10 +5,11 @@
 //! sends its first Credit. A client that closes only its sending side goes on receiving.
 
 use super::{Call, Services, epoch_of, hello_expected, principal, reading_error, welcome};
+use crate::node::beside::beside;
 use crate::node::grpc::replies::{Answers, Frames};
 use crate::node::grpc::requests::Requests;
 use crate::node::link::{Link, stopping};
-use crate::node::outbox::{Outbox, Outgoing, Taker};
+use crate::node::outbox::{Outbox, Outgoing, Over, Taker};
 use crate::node::service::plain::Format;
 use airmail_model::frame::{Delivered, Generation, Reply, Request, State, SubscriptionId};
 use airmail_model::{Error, ErrorCode, MapEpoch};
@@ -18,6 +19,8 @@ use airmail_proto::subscribe::{
 use airmail_proto::v1;
 use airmail_proto::v1::subscribe_request::Kind;
 use airmail_proto::v1::subscribe_response::Kind as Answer;
+use bytes::BufMut as _;
+use futures::future::Either;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -73,18 +76,18 @@ struct Reader {
 
 impl Reader {
     async fn read(self, mut requests: Requests<v1::SubscribeRequest>) {
-        let end = tokio::select! {
-            biased;
-            () = self.outbox.gone() => return,
-            () = self.link.stop().cancelled() => Err(stopping()),
-            end = self.take_all(&mut requests) => end,
+        let over = self.outbox.over(self.link.stop());
+        let end = match beside(over, self.take_all(&mut requests)).await {
+            Either::Left(Over::Gone) => return,
+            Either::Left(Over::Stopping) => Err(stopping()),
+            Either::Right(end) => end,
         };
         match end {
             Err(error) => self.outbox.end(Err(error)),
             // The client has nothing more to ask, and goes on receiving until it hangs up.
-            Ok(()) => tokio::select! {
-                () = self.outbox.gone() => {}
-                () = self.link.stop().cancelled() => self.outbox.end(Err(stopping())),
+            Ok(()) => match self.outbox.over(self.link.stop()).await {
+                Over::Gone => {}
+                Over::Stopping => self.outbox.end(Err(stopping())),
             },
         }
     }
@@ -141,7 +144,7 @@ impl Reader {
             0 => self.link.limits().credit_bytes,
             granted => granted,
         };
-        self.outbox.push(Outgoing::Hello(answer));
+        self.outbox.push(Outgoing::Hello(Box::new(answer)));
         self.ask(Request::Credit { bytes }).await
     }
 
@@ -161,7 +164,7 @@ impl Reader {
                     (SubscriptionId(add.subscription), Generation(add.generation));
                 let failed = State::Failed(error);
                 let status = status_to_proto(subscription, generation, &failed, MapEpoch(0));
-                self.outbox.push(Outgoing::Status(status));
+                self.outbox.push(Outgoing::Status(Box::new(status)));
                 Ok(())
             }
         }
@@ -217,7 +220,7 @@ fn put_shared(reply: &Reply, out: &mut Frames) {
         return;
     };
     let head = DeliveryHead::new(*channel, *log, (*previous, *last), (*base, *appended), body);
-    out.begin(head.message_len(), |out| head.encode(out));
+    out.begin(head.message_len(), |out| out.put_slice(head.bytes()));
     match body {
         Delivered::Whole(batch) => out.share(batch.bytes()),
         Delivered::Slice(slice) => slice.parts().for_each(|part| out.share(part)),
@@ -239,9 +242,9 @@ impl Answers for Deliveries {
                 self.put(&reply, out);
                 None
             }
-            Outgoing::Hello(hello) => Some(Answer::Hello(hello)),
-            Outgoing::Status(status) => Some(Answer::Status(status)),
-            Outgoing::Maps(_) | Outgoing::Ack(_) => None,
+            Outgoing::Hello(hello) => Some(Answer::Hello(*hello)),
+            Outgoing::Status(status) => Some(Answer::Status(*status)),
+            Outgoing::Maps(_) | Outgoing::Refused(..) => None,
         };
         if kind.is_some() {
             out.message(&v1::SubscribeResponse { kind });

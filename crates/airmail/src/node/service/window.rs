@@ -5,7 +5,7 @@
 
 use airmail_model::Mono;
 use airmail_model::frame::{Ack, Refused, RequestId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
@@ -35,13 +35,33 @@ struct Group {
 
 #[derive(Debug, Default)]
 struct State {
-    next: u64,
-    waiting: BTreeMap<u64, Waiting>,
+    /// The number of the first in `waiting`.
+    first: u64,
+    /// By number; those in the middle that have been answered leave their place empty.
+    waiting: VecDeque<Option<Waiting>>,
     groups: BTreeMap<u64, Group>,
     bytes: usize,
+    /// Somebody waits for `freed`.
+    awaited: bool,
 }
 
 impl State {
+    fn next(&self) -> u64 {
+        self.first + self.waiting.len() as u64
+    }
+
+    fn take(&mut self, number: RequestId) -> Option<Waiting> {
+        let place = number.0.checked_sub(self.first)?;
+        let place = self.waiting.get_mut(usize::try_from(place).ok()?)?;
+        let waiting = place.take()?;
+        self.bytes -= waiting.bytes;
+        while self.waiting.front().is_some_and(Option::is_none) {
+            self.waiting.pop_front();
+            self.first += 1;
+        }
+        Some(waiting)
+    }
+
     /// The result of a request, if this was what it waited for.
     fn settle(&mut self, asked: Asked, result: Result<Ack, Refused>) -> Option<Answer> {
         let number = match asked {
@@ -100,7 +120,7 @@ impl Window {
         now: Mono,
     ) -> RequestId {
         let mut state = self.lock();
-        let first = state.next;
+        let first = state.next();
         let asked = match sizes.len() {
             1 => Asked::Whole(client),
             left => {
@@ -114,15 +134,13 @@ impl Window {
             }
         };
         for bytes in sizes {
-            let number = state.next;
-            state.next += 1;
             state.bytes += bytes;
             let waiting = Waiting {
                 asked,
                 bytes,
                 since: now,
             };
-            state.waiting.insert(number, waiting);
+            state.waiting.push_back(Some(waiting));
         }
         RequestId(first)
     }
@@ -134,11 +152,13 @@ impl Window {
         result: Result<Ack, Refused>,
     ) -> Option<Settled> {
         let mut state = self.lock();
-        let waiting = state.waiting.remove(&number.0)?;
-        state.bytes -= waiting.bytes;
+        let waiting = state.take(number)?;
         let answer = state.settle(waiting.asked, result);
+        let awaited = std::mem::take(&mut state.awaited);
         drop(state);
-        self.freed.notify_waiters();
+        if awaited {
+            self.freed.notify_waiters();
+        }
         Some(Settled {
             since: waiting.since,
             answer,
@@ -162,8 +182,12 @@ impl Window {
         }
         loop {
             let freed = self.freed.notified();
-            if enough(&self.lock()) {
-                return;
+            {
+                let mut state = self.lock();
+                if enough(&state) {
+                    return;
+                }
+                state.awaited = true;
             }
             freed.await;
         }

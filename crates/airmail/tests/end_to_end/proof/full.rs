@@ -189,7 +189,10 @@ impl Prober {
         match &sent {
             Ok(_) => drop(self.stored.insert(stamp.number)),
             Err(error) => match error.code() {
-                ErrorCode::StorageFull => drop(self.refused.insert(stamp.number)),
+                // Or a busy machine did not get to saying so in time; nothing is stored either way.
+                ErrorCode::StorageFull | ErrorCode::Overloaded => {
+                    self.refused.insert(stamp.number);
+                }
                 // It was under way when there was no room even to give it up.
                 ErrorCode::OutcomeUnknown => {}
                 _ => panic!("{stamp:?} on a full disk: {error}"),

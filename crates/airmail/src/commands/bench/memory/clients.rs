@@ -1,11 +1,22 @@
-//! `airmail bench clients`: connections that do nothing, each with a subscription, and further
-//! streams on them.
+//! `airmail bench clients`: connections that do nothing, each with a subscription; further streams on
+//! them; and streams whose client takes nothing of what is delivered.
 
 use std::process::ExitCode;
 
 use airmail_client::{Client, Subscription};
+use airmail_model::{Limits, TopicName};
 
 use super::NodeArgs;
+use super::stream::Stream;
+
+/// Connections that the node is to take beside those that are counted.
+const FURTHER_CONNECTIONS: u32 = 100;
+/// Credit of a stream that takes nothing: what the SDK gives.
+const CREDIT_BYTES: u32 = 16 << 20;
+/// What is published for each stream that takes nothing: more than its credit.
+const STALLED_BYTES: usize = 20 << 20;
+/// Payload of each message.
+const PAYLOAD: [u8; 1000] = [b'.'; 1000];
 
 /// Arguments of `airmail bench clients`.
 #[derive(clap::Args, Debug)]
@@ -16,6 +27,10 @@ pub struct ClientsArgs {
     /// Further subscriptions on each connection, each a stream of its own
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub streams: u32,
+    /// Clients that take nothing of what is delivered: each a connection, a topic, 20 MiB of messages
+    /// to it, and credit for 16 MiB
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub stalled: u32,
     /// The node
     #[command(flatten)]
     pub node: NodeArgs,
@@ -27,7 +42,9 @@ pub struct ClientsArgs {
 /// The node cannot be started or reached, or there are not enough files and sockets.
 pub(in super::super) async fn clients(args: &ClientsArgs) -> anyhow::Result<ExitCode> {
     super::raise_open_files();
-    let node = args.node.watch()?;
+    let most = args.connections + args.stalled + FURTHER_CONNECTIONS;
+    let environment = [("AIRMAIL_LISTEN_CONNECTIONS", most.to_string())];
+    let node = args.node.watch(&environment)?;
     let mut held: Vec<(Client, Vec<Subscription>)> = Vec::new();
     // The first one makes what is there once.
     held.push(connect(&node.url, 0).await?);
@@ -45,7 +62,17 @@ pub(in super::super) async fn clients(args: &ClientsArgs) -> anyhow::Result<Exit
     }
     let count = u64::from(args.connections) * u64::from(args.streams);
     let streams = node.growth(count, before).await;
-    let growths = [("connections", connections), ("streams", streams)];
+    // What so much publishing takes by itself is there before.
+    publish(&held[0].0, "bench/unheard", 1).await?;
+    let before = node.rss_bytes().await;
+    let _stalled = stall(&node.url, args.stalled).await?;
+    publish(&held[0].0, "bench/stalled", args.stalled).await?;
+    let stalled = node.growth(args.stalled.into(), before).await;
+    let growths = [
+        ("connections", connections),
+        ("streams", streams),
+        ("stalled", stalled),
+    ];
     super::print(args.node.json, &growths)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -55,4 +82,32 @@ async fn connect(url: &str, number: u32) -> anyhow::Result<(Client, Vec<Subscrip
     let topic = format!("bench/idle/{number}");
     let subscription = client.subscribe(&topic).open().await?;
     Ok((client, vec![subscription]))
+}
+
+/// Streams, each with a topic of its own, that nobody reads when their subscriptions stand.
+async fn stall(url: &str, count: u32) -> anyhow::Result<Vec<Stream>> {
+    let mut stalled = Vec::new();
+    for number in 0..count {
+        let mut stream = Stream::open(url, CREDIT_BYTES).await?;
+        stream
+            .subscribe("bench/stalled", number..number + 1)
+            .await?;
+        stalled.push(stream);
+    }
+    Ok(stalled)
+}
+
+/// Publishes so much to the topic `prefix/NUMBER` for each number below `count` that none has credit
+/// left.
+async fn publish(client: &Client, prefix: &str, count: u32) -> anyhow::Result<()> {
+    let publisher = client.publisher();
+    for number in 0..count {
+        let topic = TopicName::new(&format!("{prefix}/{number}"), &Limits::DEFAULT)?;
+        let mut last = publisher.send_ref(&topic, &PAYLOAD).await?;
+        for _ in 0..STALLED_BYTES / PAYLOAD.len() {
+            last = publisher.send_ref(&topic, &PAYLOAD).await?;
+        }
+        last.await?;
+    }
+    Ok(())
 }

@@ -4,21 +4,14 @@ use std::process::ExitCode;
 
 use airmail_client::Client;
 use airmail_model::{Limits, TopicName};
-use airmail_proto::hello::{PROTOCOL_MAX, PROTOCOL_MIN};
-use airmail_proto::v1::airmail_client::AirmailClient;
-use airmail_proto::v1::{self, subscribe_request, subscribe_response};
-use anyhow::{Context as _, bail};
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::Streaming;
-use tonic::transport::Endpoint;
 
 use super::NodeArgs;
+use super::stream::Stream;
 
 /// Topics that are published to before the node is first looked at: what is there once, then is.
 const FIRST_TOPICS: u64 = 10_000;
-/// Subscriptions asked for that wait to be sent.
-const REQUESTS: usize = 1024;
+/// Credit of the stream with the subscriptions, which nothing is delivered to.
+const CREDIT_BYTES: u32 = 1 << 20;
 /// Payload of each message.
 const PAYLOAD: [u8; 100] = [b'.'; 100];
 
@@ -45,16 +38,17 @@ pub struct TopicsArgs {
 /// The node cannot be started or reached, or refuses something.
 pub(in super::super) async fn topics(args: &TopicsArgs) -> anyhow::Result<ExitCode> {
     super::raise_open_files();
-    let node = args.node.watch()?;
+    let node = args.node.watch(&[])?;
     publish(&node.url, 0..FIRST_TOPICS).await?;
     let before = node.rss_bytes().await;
     publish(&node.url, FIRST_TOPICS..FIRST_TOPICS + args.topics).await?;
     let topics = node.growth(args.topics, before).await;
 
-    let mut stream = Stream::open(&node.url).await?;
-    stream.subscribe(0..1).await?;
+    let mut stream = Stream::open(&node.url, CREDIT_BYTES).await?;
+    stream.subscribe("bench/quiet", 0..1).await?;
     let before = node.rss_bytes().await;
-    stream.subscribe(1..args.subscriptions + 1).await?;
+    let others = 1..args.subscriptions + 1;
+    stream.subscribe("bench/quiet", others).await?;
     let subscriptions = node.growth(args.subscriptions.into(), before).await;
 
     let before = node.rss_bytes().await;
@@ -88,90 +82,4 @@ async fn publish(url: &str, numbers: std::ops::Range<u64>) -> anyhow::Result<()>
     }
     publisher.flush().await?;
     Ok(client.close().await?)
-}
-
-/// One Subscribe stream, without the SDK, which has a stream for each subscription.
-struct Stream {
-    requests: mpsc::Sender<v1::SubscribeRequest>,
-    responses: Streaming<v1::SubscribeResponse>,
-}
-
-impl Stream {
-    async fn open(url: &str) -> anyhow::Result<Stream> {
-        let address = url
-            .strip_prefix("airmail://")
-            .context("--target: not airmail://")?;
-        let channel = Endpoint::from_shared(format!("http://{address}"))?
-            .connect()
-            .await?;
-        let (requests, stream) = mpsc::channel(REQUESTS);
-        let hello = v1::ClientHello {
-            protocol_min: PROTOCOL_MIN,
-            protocol_max: PROTOCOL_MAX,
-            namespaces: vec!["default".to_owned()],
-            credit_bytes: 1 << 20,
-            client: "airmail bench".to_owned(),
-            ..v1::ClientHello::default()
-        };
-        requests
-            .send(request(subscribe_request::Kind::Hello(hello)))
-            .await?;
-        let answer = AirmailClient::new(channel)
-            .subscribe(ReceiverStream::new(stream))
-            .await?;
-        let mut responses = answer.into_inner();
-        responses.message().await?.context("no Hello")?;
-        Ok(Stream {
-            requests,
-            responses,
-        })
-    }
-
-    /// Subscribes to a topic for each number, and waits until the node has all of them.
-    async fn subscribe(&mut self, numbers: std::ops::Range<u32>) -> anyhow::Result<()> {
-        let due = numbers.end - numbers.start;
-        let requests = self.requests.clone();
-        let sending = async move {
-            for number in numbers {
-                let add = v1::Add {
-                    subscription: number,
-                    topic: format!("bench/quiet/{number}"),
-                    namespace: "default".to_owned(),
-                    batches: true,
-                    ..v1::Add::default()
-                };
-                requests
-                    .send(request(subscribe_request::Kind::Add(add)))
-                    .await?;
-            }
-            anyhow::Ok(())
-        };
-        let answers = async {
-            let mut live: u32 = 0;
-            while live < due {
-                let answer = self
-                    .responses
-                    .message()
-                    .await?
-                    .context("the stream has ended")?;
-                let Some(subscribe_response::Kind::Status(status)) = answer.kind else {
-                    continue;
-                };
-                match status.state {
-                    Some(v1::status::State::Live(_)) => live += 1,
-                    Some(v1::status::State::Failed(error)) => {
-                        bail!("a subscription was refused: {error:?}")
-                    }
-                    _ => {}
-                }
-            }
-            Ok(())
-        };
-        tokio::try_join!(sending, answers)?;
-        Ok(())
-    }
-}
-
-fn request(kind: subscribe_request::Kind) -> v1::SubscribeRequest {
-    v1::SubscribeRequest { kind: Some(kind) }
 }

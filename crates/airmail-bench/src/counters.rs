@@ -1,0 +1,68 @@
+//! What a node counts of itself, as it tells at `/metrics`.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// How long a node may take to tell.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Counters since a node began, as far as they explain what subscribers have of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Times that a live subscription was detached, for it did not keep up.
+    pub detached: u64,
+    /// Bytes read for subscriptions that are behind.
+    pub late_bytes: u64,
+}
+
+impl Counters {
+    /// Asks the node whose HTTP server is at `HOST:PORT`.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn of(address: &str) -> io::Result<Counters> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: node\r\nConnection: close\r\n\r\n")?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        Ok(Counters::read(&text))
+    }
+
+    /// Since an earlier look.
+    #[must_use]
+    pub fn since(self, before: &Counters) -> Counters {
+        Counters {
+            detached: self.detached.saturating_sub(before.detached),
+            late_bytes: self.late_bytes.saturating_sub(before.late_bytes),
+        }
+    }
+
+    fn read(text: &str) -> Counters {
+        let counter = |name: &str| {
+            let of_name = |line: &str| line.strip_prefix(name)?.trim().parse::<u64>().ok();
+            text.lines().find_map(of_name).unwrap_or_default()
+        };
+        Counters {
+            detached: counter("airmail_detached_total "),
+            late_bytes: counter("airmail_caravan_bytes_total "),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_found_among_others() {
+        let text = "# TYPE airmail_detached counter\nairmail_detached_total 7\n\
+                    airmail_detached_subscriptions 1\nairmail_caravan_bytes_total 4096\n";
+        let counters = Counters {
+            detached: 7,
+            late_bytes: 4096,
+        };
+        assert_eq!(Counters::read(text), counters);
+    }
+}

@@ -1,0 +1,187 @@
+//! Many topics, one stream, one reader.
+//!
+//! A node sends a batch whole where all its topics are wanted on one stream, so a thousand topics
+//! cost hardly more than one; as a thousand [`super::Subscription`]s each message would be a
+//! delivery of its own. The price is that they share one credit: who does not read one does not
+//! read any.
+
+use super::Standing;
+use super::feed::{Asked, Feed, Step};
+use crate::client::Shared;
+use crate::publisher::topic_name;
+use crate::received::{Gap, MessageBatch, Named, Received};
+use airmail_model::frame::Start;
+use airmail_model::{Error, ErrorCode, Position};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A subscription to many topics, to be opened.
+#[derive(Debug)]
+#[must_use = "nothing is subscribed to before it is opened"]
+pub struct ManyRequest {
+    shared: Arc<Shared>,
+    namespace: Arc<str>,
+    topics: Vec<(Arc<str>, Option<Start>)>,
+    start: Start,
+}
+
+impl ManyRequest {
+    pub(crate) fn new(shared: Arc<Shared>, topics: Vec<Arc<str>>) -> ManyRequest {
+        ManyRequest {
+            namespace: Arc::clone(&shared.namespace),
+            shared,
+            topics: topics.into_iter().map(|topic| (topic, None)).collect(),
+            start: Start::Latest,
+        }
+    }
+
+    /// All of them in another namespace than the client's.
+    pub fn namespace(mut self, namespace: &str) -> ManyRequest {
+        self.namespace = namespace.into();
+        self
+    }
+
+    /// Where those begin that have no start of their own. Default: after what is stored now.
+    pub fn from(mut self, start: Start) -> ManyRequest {
+        self.start = start;
+        self
+    }
+
+    /// One more, with a start of its own.
+    pub fn topic(mut self, topic: &str, start: Start) -> ManyRequest {
+        self.topics.push((topic.into(), Some(start)));
+        self
+    }
+
+    /// Opens all. When this is done the node has them: nothing published from now on is missed.
+    ///
+    /// # Errors
+    /// As [`super::SubscriptionRequest::open`], for any of them; `INVALID_ARGUMENT` if there is none,
+    /// or one is there twice.
+    pub async fn open(self) -> Result<ManySubscription, Error> {
+        let mut known = BTreeSet::new();
+        for (topic, _) in &self.topics {
+            topic_name(topic)?;
+            if !known.insert(topic) {
+                return Err(invalid(&format!("{topic} twice")));
+            }
+        }
+        if known.is_empty() {
+            return Err(invalid("none"));
+        }
+        let asked = self.topics.into_iter().map(|(topic, start)| Asked {
+            named: Arc::new(Named {
+                namespace: Arc::clone(&self.namespace),
+                topic,
+            }),
+            start: start.unwrap_or_else(|| self.start.clone()),
+        });
+        let mut feed = Feed::new(self.shared, Arc::clone(&self.namespace), asked.collect());
+        feed.open().await?;
+        Ok(ManySubscription(feed))
+    }
+}
+
+fn invalid(found: &str) -> Error {
+    Error::new(ErrorCode::InvalidArgument)
+        .field("topics")
+        .value(found)
+        .limit("at least one topic, each once")
+}
+
+/// One thing that a subscription to many topics gives.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ManyItem {
+    /// A message, which knows its topic.
+    Message(Received),
+    /// Something of this topic is missing for good.
+    Gap(Arc<str>, Gap),
+}
+
+/// What a subscription to many topics gives when it is read by batches.
+#[derive(Debug)]
+pub enum ManyItems {
+    /// Messages of any of the topics.
+    Messages(MessageBatch),
+    /// Something of this topic is missing for good.
+    Gap(Arc<str>, Gap),
+}
+
+/// Messages of many topics, each topic's in order, for ever: across lost connections, to any of the
+/// nodes. Messages of one log, live, come in the log's order.
+///
+/// An error of any topic ends all.
+#[derive(Debug)]
+pub struct ManySubscription(Feed);
+
+impl ManySubscription {
+    /// The next message or gap of any of the topics; `None` once an error has ended all.
+    ///
+    /// # Errors
+    /// As [`super::Subscription::next`].
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped before it is done.
+    pub async fn next(&mut self) -> Result<Option<ManyItem>, Error> {
+        loop {
+            if let Some(message) = self.0.message() {
+                return Ok(Some(ManyItem::Message(message)));
+            }
+            match self.0.go_on().await? {
+                Step::Messages => {}
+                Step::Gap(topic, gap) => return Ok(Some(ManyItem::Gap(self.name(topic), gap))),
+                Step::Ended => return Ok(None),
+            }
+        }
+    }
+
+    /// As [`ManySubscription::next`], but all messages of one batch together.
+    ///
+    /// # Errors
+    /// As [`ManySubscription::next`].
+    ///
+    /// # Cancel safety
+    /// As [`ManySubscription::next`].
+    pub async fn next_batch(&mut self) -> Result<Option<ManyItems>, Error> {
+        loop {
+            if let Some(messages) = self.0.batch() {
+                return Ok(Some(ManyItems::Messages(messages)));
+            }
+            match self.0.go_on().await? {
+                Step::Messages => {}
+                Step::Gap(topic, gap) => return Ok(Some(ManyItems::Gap(self.name(topic), gap))),
+                Step::Ended => return Ok(None),
+            }
+        }
+    }
+
+    /// What has arrived and can be had without waiting.
+    #[must_use]
+    pub fn ready(&self) -> bool {
+        self.0.ready()
+    }
+
+    /// The topics, in the order in which they were asked for; [`MessageBatch::iter_topics`] and
+    /// [`ManySubscription::position`] count by it.
+    pub fn topics(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.0.topics().iter().map(|topic| &*topic.named.topic)
+    }
+
+    /// Where the topic with this place goes on after the last that was given of it. `None` before a
+    /// node has answered, if it did not begin at a position, and where there is no such topic.
+    #[must_use]
+    pub fn position(&self, topic: usize) -> Option<Position> {
+        self.0.position(topic)
+    }
+
+    /// How the topic with this place stands with a node; `None` where there is no such topic.
+    #[must_use]
+    pub fn standing(&self, topic: usize) -> Option<Standing> {
+        self.0.standings().get(topic).copied()
+    }
+
+    fn name(&self, topic: usize) -> Arc<str> {
+        let topic = self.0.topics().get(topic);
+        topic.map_or_else(|| "".into(), |topic| Arc::clone(&topic.named.topic))
+    }
+}

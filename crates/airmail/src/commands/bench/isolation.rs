@@ -1,0 +1,324 @@
+//! `airmail bench isolation`: what a subscriber that stops, is slow, or catches up costs the others.
+//!
+//! In each round the others, in a process of their own, do the same beside nobody and beside each
+//! such subscriber, in an order that turns: at half of what they reach, by timetable, and then as fast
+//! as there is room.
+
+mod bystander;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use airmail_bench::bystander::{Conduct, Task};
+use airmail_bench::counters::Counters;
+use airmail_bench::isolation::{NodeUse, Phase};
+use airmail_bench::process::Usage;
+use airmail_bench::run::Job;
+use airmail_bench::{IsolationReport, Report, Settings, Workload, html};
+use anyhow::{Context as _, ensure};
+
+use super::own_node::OwnNode;
+use super::{family, options};
+use crate::cli::{ClientOptions, UsageError};
+use bystander::Bystander;
+pub(super) use bystander::stand_by;
+
+/// The thread of a node that its first shard works on.
+const SHARD_THREAD: &str = "shard-0";
+/// A subscriber at 1 % speed gets one of so many messages.
+const SLOWNESS: u64 = 100;
+
+/// Arguments of `airmail bench isolation`.
+#[derive(clap::Args, Clone, Debug)]
+pub struct IsolationArgs {
+    /// The node, as airmail://HOST:PORT, with --pid; without one, a node is started for the run
+    #[arg(long, value_name = "URL", requires = "pid")]
+    pub target: Option<String>,
+    /// The target's process
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
+    /// Where the target's metrics are, as HOST:PORT; without it, nothing is told of what it detached
+    #[arg(long, value_name = "HOST:PORT", requires = "target")]
+    pub metrics: Option<String>,
+    /// Payload to store before, as 5GiB; 0 with --name: what an earlier run has stored
+    #[arg(long, value_name = "BYTES", value_parser = options::bytes, default_value = "5GiB")]
+    pub backlog: u64,
+    /// Rounds, in each of which the others run beside nobody and beside each
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub rounds: u32,
+    /// How long they run each time, as 5s: six times in a round
+    #[arg(long, value_name = "TIME", value_parser = options::milliseconds, default_value = "5s")]
+    pub duration: u64,
+    /// How much of the beginning of each time is left out of rates and times, as 500ms
+    #[arg(long, value_name = "TIME", value_parser = options::milliseconds, default_value = "500ms")]
+    pub warmup: u64,
+    /// Messages a second of half load [default: half of what is reached at the beginning]
+    #[arg(long, value_name = "N")]
+    pub rate: Option<u64>,
+    /// Payload of each message, in bytes, at least 24
+    #[arg(long, value_name = "BYTES", default_value_t = 100)]
+    pub size: usize,
+    /// Publishers, each with a connection of its own
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub publishers: u32,
+    /// Subscribers that are measured, each with a connection of its own
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub subscribers: u32,
+    /// At half load too, the subscriber beside them takes processor time from the others; without
+    /// this it is a process that gives way, as if it were on another machine
+    #[arg(long)]
+    pub compete: bool,
+    /// Beginning of the topic's name; a new one for each run
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Where the data of a node that is started for the run is meanwhile [default: /var/tmp]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// A further option of a node that is started for the run, as --node=--log=memory:
+    #[arg(long = "node", value_name = "OPTION", allow_hyphen_values = true)]
+    pub node_options: Vec<String>,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Write the times that they ran as a table
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write the report as a page with plots
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+/// Runs it: 0 if every message arrived once and in order, on both sides, else 1.
+///
+/// # Errors
+/// The node cannot be started or reached, or what is to be stored cannot be.
+pub(super) fn isolation(args: &IsolationArgs, options: &ClientOptions) -> anyhow::Result<ExitCode> {
+    let mut args = args.clone();
+    args.target = args.target.or_else(|| options.url.clone());
+    let own = match args.target {
+        Some(_) => None,
+        None => Some(OwnNode::start(
+            args.data.as_deref(),
+            &args.node_options,
+            &[],
+        )?),
+    };
+    let url = args
+        .target
+        .clone()
+        .or_else(|| own.as_ref().map(OwnNode::url));
+    let pid = args.pid.or_else(|| own.as_ref().map(OwnNode::pid));
+    let metrics = args.metrics.clone();
+    let mut run = Run {
+        metrics: metrics.or_else(|| own.as_ref().map(|node| node.http().to_owned())),
+        url: url.context("no node")?,
+        pid: pid.context("--pid is needed with --target")?,
+        runs: 0,
+        args: &args,
+    };
+    let report = run.measure()?;
+    if let Some(path) = &args.csv {
+        super::write(path, &report.table())?;
+    }
+    if let Some(path) = &args.html {
+        super::write(path, &html::isolation_page(&report))?;
+    }
+    print(&report, args.json)?;
+    Ok(ExitCode::from(u8::from(!report.is_sound())))
+}
+
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command's result"
+)]
+fn print(report: &IsolationReport, json: bool) -> anyhow::Result<()> {
+    if json {
+        println!("{}", serde_json::to_string(report)?);
+    } else {
+        print!("{report}");
+    }
+    if !report.is_sound() {
+        eprintln!("airmail: not every message arrived once and in order");
+    }
+    Ok(())
+}
+
+/// A node, and what has been done with it.
+struct Run<'a> {
+    url: String,
+    /// Where it tells what it counts.
+    metrics: Option<String>,
+    pid: u32,
+    /// Runs so far: each has messages of its own.
+    runs: u32,
+    args: &'a IsolationArgs,
+}
+
+impl Run<'_> {
+    fn measure(&mut self) -> anyhow::Result<IsolationReport> {
+        let args = self.args;
+        self.settings(None)?;
+        self.fill()?;
+        let saturated_per_s = match args.rate {
+            Some(rate) => rate as f64 * 2.0,
+            None => self.others(None)?.delivered_per_s / f64::from(args.subscribers),
+        };
+        let rate = ((saturated_per_s / 2.0) as u64).max(1);
+        let mut report = IsolationReport {
+            system: "airmail",
+            backlog_bytes: args.backlog,
+            saturated_per_s,
+            offered_per_s: rate as f64,
+            size: args.size,
+            publishers: args.publishers,
+            subscribers: args.subscribers,
+            ratios: Vec::new(),
+            phases: Vec::new(),
+        };
+        for round in 1..=args.rounds {
+            let mut turns = [
+                None,
+                Some(Conduct::Stopped),
+                Some(Conduct::Slow),
+                Some(Conduct::Earliest),
+            ];
+            let turn = (round as usize - 1) % turns.len();
+            turns.rotate_left(turn);
+            for beside in turns {
+                report.phases.push(self.phase(round, Some(rate), beside)?);
+            }
+            for beside in [None, Some(Conduct::Earliest)] {
+                report.phases.push(self.phase(round, None, beside)?);
+            }
+        }
+        report.reckon();
+        Ok(report)
+    }
+
+    /// Stores what the one that begins at the earliest message has before it.
+    fn fill(&mut self) -> anyhow::Result<()> {
+        let messages = self.args.backlog / self.args.size as u64;
+        if messages == 0 {
+            return Ok(());
+        }
+        self.say(&format!("storing {messages} messages"));
+        let settings = Settings {
+            workload: Workload::Pub,
+            messages: Some(messages),
+            duration_ms: None,
+            warmup_ms: 0,
+            publishers: 1,
+            ..self.settings(None)?
+        };
+        let report = self.run(settings)?;
+        ensure!(
+            report.is_sound(),
+            "storing the backlog: {} of {messages} stored: {}",
+            report.acknowledged,
+            report.first_error.unwrap_or_default()
+        );
+        Ok(())
+    }
+
+    /// What the others do for a while: at a rate, or as fast as there is room.
+    fn settings(&self, rate: Option<u64>) -> Result<Settings, UsageError> {
+        let args = self.args;
+        let workload = if rate.is_some() {
+            Workload::Latency
+        } else {
+            Workload::E2e
+        };
+        let settings = Settings {
+            workload,
+            messages: None,
+            duration_ms: Some(args.duration),
+            warmup_ms: args.warmup,
+            size: args.size,
+            publishers: args.publishers,
+            subscribers: args.subscribers,
+            rate,
+            ..Settings::default()
+        };
+        let checked = settings.check();
+        checked.map_err(|wrong| UsageError(format!("--{wrong}")))?;
+        Ok(settings)
+    }
+
+    fn others(&mut self, rate: Option<u64>) -> anyhow::Result<Report> {
+        self.run(self.settings(rate)?)
+    }
+
+    fn run(&mut self, settings: Settings) -> anyhow::Result<Report> {
+        self.runs += 1;
+        let job = Job {
+            target: self.url.clone(),
+            settings: settings.clone(),
+            id: (std::process::id() << 10).wrapping_add(self.runs),
+            prefix: self.prefix(),
+            ..Job::default()
+        };
+        let part = family::lead(&job)?;
+        Ok(Report::new("airmail", settings, part, None))
+    }
+
+    fn phase(
+        &mut self,
+        round: u32,
+        rate: Option<u64>,
+        beside: Option<Conduct>,
+    ) -> anyhow::Result<Phase> {
+        let bystander = match beside {
+            Some(conduct) => Some(Bystander::start(&self.task(conduct, rate))?),
+            None => None,
+        };
+        let before = self.node_use()?;
+        let report = self.others(rate)?;
+        let used = self.node_use()?.since(&before);
+        let taken = match bystander {
+            Some(bystander) => beside.zip(Some(bystander.stop()?)),
+            None => None,
+        };
+        let phase = Phase::new((round, rate.is_none()), taken, &report, used);
+        self.say(&phase.to_string());
+        if let Some(error) = report.first_error {
+            self.say(&error);
+        }
+        Ok(phase)
+    }
+
+    fn task(&self, conduct: Conduct, rate: Option<u64>) -> Task {
+        let slow = (conduct == Conduct::Slow).then(|| rate.unwrap_or(SLOWNESS) / SLOWNESS);
+        Task {
+            target: self.url.clone(),
+            namespace: Settings::default().namespace,
+            topic: format!("{}/0", self.prefix()),
+            conduct,
+            per_s: slow,
+            yields: rate.is_some() && !self.args.compete,
+        }
+    }
+
+    fn node_use(&self) -> anyhow::Result<NodeUse> {
+        let counters = self.metrics.as_deref().map(Counters::of).transpose();
+        Ok(NodeUse {
+            node: Usage::of(self.pid),
+            shard: Usage::of_threads(self.pid, SHARD_THREAD),
+            counters: counters.context("--metrics")?.unwrap_or_default(),
+        })
+    }
+
+    fn prefix(&self) -> String {
+        match &self.args.name {
+            Some(name) => format!("bench/{name}"),
+            None => format!("bench/{:08x}", std::process::id()),
+        }
+    }
+
+    #[expect(clippy::print_stderr, reason = "how far it is")]
+    fn say(&self, text: &str) {
+        if !self.args.json {
+            eprintln!("{text}");
+        }
+    }
+}

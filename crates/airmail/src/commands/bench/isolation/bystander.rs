@@ -1,0 +1,69 @@
+//! The process of a subscriber that others are measured beside.
+//!
+//! It is given its task as JSON on standard input, says `ready` when its subscription stands, is told
+//! `stop`, and ends with what it got as JSON.
+
+use std::io::{BufRead, BufReader, stdin};
+use std::process::ExitCode;
+
+use airmail_bench::bystander::{Bystander as Standing, Taken, Task};
+use anyhow::Context as _;
+use tokio::sync::oneshot;
+
+use super::super::family::{self, Member};
+
+/// Steps of priority by which a process that gives way stands behind the others: a tenth of their weight.
+/// With less, it would also stand behind whatever else the machine does.
+const GIVING_WAY: i32 = 10;
+
+/// The process, as whoever started it sees it.
+pub(super) struct Bystander(Member);
+
+impl Bystander {
+    /// Starts it, and waits until its subscription stands.
+    pub(super) fn start(task: &Task) -> anyhow::Result<Bystander> {
+        let mut member = Member::start("bystander", task)?;
+        member.hear("ready")?;
+        Ok(Bystander(member))
+    }
+
+    /// Ends it; what it got.
+    pub(super) fn stop(mut self) -> anyhow::Result<Taken> {
+        self.0.tell("stop")?;
+        self.0.end()
+    }
+}
+
+/// What the process does.
+///
+/// # Errors
+/// The node cannot be reached, or the subscription fails.
+pub(in super::super) fn stand_by() -> anyhow::Result<ExitCode> {
+    let mut lines = BufReader::new(stdin()).lines();
+    let task: Task = serde_json::from_str(&lines.next().context("no task")??)?;
+    if task.yields {
+        // Refused, it stays as it is; its processor time is reported in any case.
+        let _ = rustix::process::nice(GIVING_WAY);
+    }
+    let runtime = super::super::runtime(true)?;
+    let taken = runtime.block_on(async {
+        let standing = Standing::open(task).await?;
+        family::say("ready")?;
+        let (stop, stopped) = oneshot::channel();
+        std::thread::Builder::new()
+            .name("leader".into())
+            .spawn(move || {
+                // Whatever comes, also the end of a leader that is gone, is the end.
+                let _ = lines.next();
+                let _ = stop.send(());
+            })?;
+        let stopped = async {
+            // The thread ends only after it has sent.
+            let _ = stopped.await;
+        };
+        anyhow::Ok(standing.read_until(stopped).await?)
+    })?;
+    family::say(&serde_json::to_string(&taken)?)?;
+    runtime.shutdown_background();
+    Ok(ExitCode::SUCCESS)
+}

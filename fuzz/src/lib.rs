@@ -1,0 +1,26 @@
+//! What the fuzz targets share: their entry, and the things that several of them need.
+
+mod comparisons;
+pub mod directory;
+pub mod number;
+pub mod read;
+pub mod seal;
+
+pub use comparisons::watch_some;
+
+/// A target: what is done with each input. As libFuzzer's own, but for [`watch_some`].
+#[macro_export]
+macro_rules! fuzz_target {
+    (|$data:ident: &[u8]| $body:expr) => {
+        ::libfuzzer_sys::fuzz_target!(|$data: &[u8]| {
+            $crate::watch_some();
+            $body
+        });
+    };
+    (|$input:ident: $kind:ty| $body:expr) => {
+        ::libfuzzer_sys::fuzz_target!(|$input: $kind| {
+            $crate::watch_some();
+            $body
+        });
+    };
+}
