@@ -3,7 +3,7 @@
 //! Exit codes: 0 done, 1 failed, 2 wrong usage. Errors go to standard error as `airmail: …`.
 
 use crate::commands::{
-    bench, check, context, history, namespace, publish, serve, subscribe, topics,
+    bench, check, context, history, lab, namespace, publish, serve, subscribe, topics,
 };
 use crate::environment::Environment;
 use clap::{Args, Parser, Subcommand};
@@ -66,6 +66,8 @@ pub enum Command {
     Check(check::CheckArgs),
     /// Measure a node.
     Bench(bench::BenchArgs),
+    /// Simulate limiters and dispatch policies, without a node.
+    Lab(lab::LabArgs),
 }
 
 /// The command line was well formed but asks for something that cannot be: exit code 2.
@@ -106,6 +108,7 @@ pub fn run(cli: Cli, environment: Environment) -> anyhow::Result<ExitCode> {
         Command::Namespace(args) => wait_for(namespace::run(args, &client)),
         Command::Context(args) => wait_for(context::run(args, &client)),
         Command::Bench(args) => bench::run(args, &client),
+        Command::Lab(args) => lab::run(&args),
     }
 }
 

@@ -12,8 +12,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("airmail-bench", &["airmail-client", "airmail-model"]),
     ("airmail-broker", &["airmail-log", "airmail-model"]),
     ("airmail-client", &["airmail-model", "airmail-proto"]),
+    ("airmail-flow", &["airmail-model"]),
+    ("airmail-lab", &["airmail-flow", "airmail-model"]),
     ("airmail-log", &["airmail-model"]),
     ("airmail-model", &[]),
+    ("airmail-plot", &[]),
     ("airmail-proto", &["airmail-model"]),
     (
         "airmail-sim",

@@ -4,7 +4,9 @@ use super::Complaints;
 use crate::process::{cargo, output};
 
 /// The cores, with the features that leave their shells out.
-const CORES: [(&str, &[&str]); 5] = [
+const CORES: [(&str, &[&str]); 7] = [
+    ("airmail-flow", &[]),
+    ("airmail-lab", &[]),
     ("airmail-model", &[]),
     ("airmail-log", &[]),
     ("airmail-broker", &[]),

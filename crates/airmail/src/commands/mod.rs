@@ -9,6 +9,7 @@ pub mod context;
 pub mod history;
 pub mod input;
 pub mod instant;
+pub mod lab;
 pub mod lines;
 pub mod namespace;
 pub mod publish;

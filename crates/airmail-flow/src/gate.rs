@@ -1,0 +1,211 @@
+//! What a pilot, a copilot or a publisher passes its messages through: meter, limiter and
+//! semaphore.
+//!
+//! Whoever is not admitted waits, within a bound of messages and of time, or is refused with a
+//! reason and a delay. The delay is Little's law once more: what is ahead, divided by λ, is how
+//! long it takes.
+//!
+//! Lanes and tenants' weights, when they come, order the line; nothing else here knows who waits.
+
+use crate::decision::Decision;
+use crate::limiter::Limiter;
+use crate::meter::{Meter, Sample};
+use crate::semaphore::{Entry, Key, Semaphore, Ticket};
+use crate::settings::GateSettings;
+use airmail_model::Mono;
+use std::time::Duration;
+
+/// Whoever waited, with the ticket that it has got now.
+pub type Admitted<W> = (W, Ticket);
+
+/// What asking gave.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Go ahead, and hand the ticket back.
+    Go(Ticket),
+    /// Wait; the waiter comes back admitted, or refused by [`Gate::expire`].
+    Waits(Key),
+    /// Not now.
+    Refused(Refusal),
+}
+
+/// A refusal: nothing was kept of what asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Why.
+    pub reason: RefusalReason,
+    /// When it is worth asking again; whoever obeys adds jitter.
+    pub retry_after: Duration,
+}
+
+/// Why something was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RefusalReason {
+    /// As many messages wait as may.
+    LineFull,
+    /// It has waited as long as it may.
+    WaitedTooLong,
+}
+
+impl RefusalReason {
+    /// A short name that stays, for metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            RefusalReason::LineFull => "line-full",
+            RefusalReason::WaitedTooLong => "waited-too-long",
+        }
+    }
+}
+
+/// Admission by one limiter.
+#[derive(Clone, Debug)]
+pub struct Gate<W> {
+    settings: GateSettings,
+    meter: Meter,
+    limiter: Limiter,
+    semaphore: Semaphore<W>,
+    last: Option<Sample>,
+}
+
+impl<W> Gate<W> {
+    /// With the limiter's first bound.
+    #[must_use]
+    pub fn new(settings: GateSettings) -> Gate<W> {
+        let limiter = Limiter::new(settings.limiter);
+        Gate {
+            settings,
+            meter: Meter::new(settings.window_messages),
+            semaphore: Semaphore::new(limiter.bound()),
+            limiter,
+            last: None,
+        }
+    }
+
+    /// The bound that holds now.
+    #[must_use]
+    pub fn bound(&self) -> u64 {
+        self.semaphore.bound()
+    }
+
+    /// Messages in flight.
+    #[must_use]
+    pub fn in_flight(&self) -> u64 {
+        self.semaphore.in_flight()
+    }
+
+    /// Messages in line.
+    #[must_use]
+    pub fn waiting_messages(&self) -> u64 {
+        self.semaphore.waiting_messages()
+    }
+
+    /// When [`Gate::expire`] has something to do; `None` if nobody waits.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Mono> {
+        let (_, since) = self.semaphore.first()?;
+        Some(since.plus(self.wait_max()))
+    }
+
+    /// Asks to have `messages` in flight.
+    pub fn enter(&mut self, now: Mono, messages: u64, who: W) -> Admission {
+        if let Some(ticket) = self.semaphore.try_enter(now, messages) {
+            return Admission::Go(ticket);
+        }
+        let waiting = self.semaphore.waiting_messages().saturating_add(messages);
+        if waiting > self.settings.waiting_messages_max {
+            return Admission::Refused(self.refusal(RefusalReason::LineFull));
+        }
+        match self.semaphore.enter(now, messages, who) {
+            Entry::Go(ticket) => Admission::Go(ticket),
+            Entry::Waits(key) => Admission::Waits(key),
+        }
+    }
+
+    /// Admits `messages` if nobody waits and there is room, for who would rather not wait here.
+    pub fn try_enter(&mut self, now: Mono, messages: u64) -> Option<Ticket> {
+        self.semaphore.try_enter(now, messages)
+    }
+
+    /// Takes back a ticket whose messages were acknowledged: they count for W and λ. Gives a
+    /// decision every N messages; its bound holds already.
+    pub fn acknowledged(
+        &mut self,
+        now: Mono,
+        ticket: Ticket,
+        admitted: &mut impl Extend<Admitted<W>>,
+    ) -> Option<Decision> {
+        let latency = now.since(ticket.admitted());
+        let sample = self.meter.acknowledged(now, ticket.messages(), latency);
+        let decision = sample.map(|sample| {
+            self.last = Some(sample);
+            self.limiter.observe(&sample)
+        });
+        self.semaphore.leave(now, ticket, admitted);
+        if let Some(decision) = &decision
+            && decision.bound != decision.bound_before
+        {
+            if let Some(window) = self.limiter.settled_window(self.settings.window_messages) {
+                self.meter.settle(self.semaphore.in_flight(), window);
+            }
+            self.semaphore.resize(now, decision.bound, admitted);
+        }
+        decision
+    }
+
+    /// Takes back a ticket whose messages came to nothing: they count for neither W nor λ.
+    pub fn abandoned(
+        &mut self,
+        now: Mono,
+        ticket: Ticket,
+        admitted: &mut impl Extend<Admitted<W>>,
+    ) {
+        self.semaphore.leave(now, ticket, admitted);
+    }
+
+    /// Takes a waiter out of the line: it is gone. `None` if it does not wait.
+    pub fn withdraw(
+        &mut self,
+        now: Mono,
+        key: Key,
+        admitted: &mut impl Extend<Admitted<W>>,
+    ) -> Option<W> {
+        self.semaphore.withdraw(now, key, admitted)
+    }
+
+    /// Refuses the first in line if it has waited as long as it may; to be called until `None`, as
+    /// those behind it may be due as well.
+    pub fn expire(
+        &mut self,
+        now: Mono,
+        admitted: &mut impl Extend<Admitted<W>>,
+    ) -> Option<(W, Refusal)> {
+        let (key, since) = self.semaphore.first()?;
+        if now < since.plus(self.wait_max()) {
+            return None;
+        }
+        let who = self.semaphore.withdraw(now, key, admitted)?;
+        Some((who, self.refusal(RefusalReason::WaitedTooLong)))
+    }
+
+    fn wait_max(&self) -> Duration {
+        Duration::from_millis(self.settings.wait_ms_max)
+    }
+
+    fn refusal(&self, reason: RefusalReason) -> Refusal {
+        let min = Duration::from_millis(self.settings.retry_ms_min);
+        let max = Duration::from_millis(self.settings.retry_ms_max).max(min);
+        let ahead = self
+            .semaphore
+            .in_flight()
+            .saturating_add(self.semaphore.waiting_messages());
+        let wait_s = self
+            .last
+            .map_or(0.0, |last| ahead as f64 / last.rate_per_s());
+        let retry_after = Duration::try_from_secs_f64(wait_s).unwrap_or(max);
+        Refusal {
+            reason,
+            retry_after: retry_after.clamp(min, max),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Measuring W and λ over every N acknowledged messages.
+//!
+//! λ is taken from acknowledgements, not from arrivals: in a steady state both rates are the same,
+//! and while it is not steady what is wanted is what the system got done. A window begins where the
+//! one before ended, so that no time is left out; the very first begins with the first
+//! acknowledgement, because nobody knows how long the system had been idle before.
+
+use airmail_model::Mono;
+use std::time::Duration;
+
+const NANOS_PER_S: f64 = 1e9;
+
+/// What was measured over one window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// When the window ended.
+    pub at: Mono,
+    /// Messages acknowledged in it: N, or more where they are acknowledged in batches.
+    pub messages: u64,
+    /// How long it lasted; never zero.
+    pub span: Duration,
+    /// W: the mean time that one of these messages took, from admission to acknowledgement.
+    pub latency: Duration,
+}
+
+impl Sample {
+    /// λ: messages a second.
+    #[must_use]
+    pub fn rate_per_s(&self) -> f64 {
+        self.messages as f64 / self.span.as_secs_f64()
+    }
+
+    /// W in seconds.
+    #[must_use]
+    pub fn latency_s(&self) -> f64 {
+        self.latency.as_secs_f64()
+    }
+
+    /// L = λW: the mean number in flight, by Little's law.
+    #[must_use]
+    pub fn in_flight(&self) -> f64 {
+        self.rate_per_s() * self.latency_s()
+    }
+
+    /// Power, λ/W: what the knee of the curve has most of.
+    #[must_use]
+    pub fn power(&self) -> f64 {
+        self.rate_per_s() / self.latency_s()
+    }
+}
+
+/// Gathers acknowledgements into samples.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    window_messages: u64,
+    /// Acknowledged messages still to be left out.
+    unsettled: u64,
+    /// When the window began, and the last acknowledgement since.
+    moments: Option<(Mono, Mono)>,
+    messages: u64,
+    latency_ns: u128,
+}
+
+impl Meter {
+    /// Measures over every `window_messages` (N; at least 1) acknowledged messages.
+    #[must_use]
+    pub fn new(window_messages: u64) -> Meter {
+        Meter {
+            window_messages: window_messages.max(1),
+            unsettled: 0,
+            moments: None,
+            messages: 0,
+            latency_ns: 0,
+        }
+    }
+
+    /// Forgets the present window, and begins one of `window_messages` after `unsettled` more
+    /// acknowledged messages. For when the bound was changed, and what is in flight was admitted
+    /// under the old one.
+    pub fn settle(&mut self, unsettled: u64, window_messages: u64) {
+        *self = Meter::new(window_messages);
+        self.unsettled = unsettled;
+    }
+
+    /// Notes that `messages` were acknowledged now, each after `latency`. If all of a window had
+    /// been acknowledged before, that gives its sample: what is acknowledged at one moment belongs
+    /// to one window, because a commit cut in two would count as a higher rate here and a lower one
+    /// there.
+    pub fn acknowledged(&mut self, now: Mono, messages: u64, latency: Duration) -> Option<Sample> {
+        if self.unsettled > 0 {
+            self.unsettled = self.unsettled.saturating_sub(messages);
+            return None;
+        }
+        let Some((opened, last)) = self.moments else {
+            // What comes with the moment at which the window begins is not part of it.
+            self.moments = Some((now, now));
+            return None;
+        };
+        if now <= opened {
+            return None;
+        }
+        let full = self.messages >= self.window_messages && now > last;
+        let sample = full.then(|| self.close(opened, last));
+        let opened = if full { last } else { opened };
+        self.moments = Some((opened, now));
+        self.messages = self.messages.saturating_add(messages);
+        self.latency_ns += latency.as_nanos() * u128::from(messages);
+        sample
+    }
+
+    fn close(&mut self, opened: Mono, last: Mono) -> Sample {
+        let mean_ns = self.latency_ns as f64 / self.messages as f64;
+        let sample = Sample {
+            at: last,
+            messages: self.messages,
+            span: last.since(opened),
+            latency: Duration::from_secs_f64(mean_ns.max(1.0) / NANOS_PER_S),
+        };
+        self.messages = 0;
+        self.latency_ns = 0;
+        sample
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MILLISECOND: Duration = Duration::from_millis(1);
+
+    fn at(ms: u32) -> Mono {
+        Mono(0).plus(MILLISECOND * ms)
+    }
+
+    #[test]
+    fn every_n_messages_give_a_sample_whose_l_is_λ_times_w() {
+        let mut meter = Meter::new(4);
+        assert_eq!(meter.acknowledged(at(0), 1, 8 * MILLISECOND), None);
+        for ms in 1..4 {
+            assert_eq!(meter.acknowledged(at(ms), 1, 6 * MILLISECOND), None);
+        }
+        assert_eq!(meter.acknowledged(at(4), 1, 10 * MILLISECOND), None);
+        let sample = meter.acknowledged(at(5), 1, 90 * MILLISECOND).unwrap();
+        assert_eq!((sample.at, sample.messages), (at(4), 4));
+        assert!((sample.rate_per_s() - 1000.0).abs() < 1e-9);
+        assert!((sample.latency_s() - 0.007).abs() < 1e-12);
+        assert!((sample.in_flight() - 7.0).abs() < 1e-9);
+        assert!((sample.power() - 1000.0 / 0.007).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_batch_counts_as_its_messages() {
+        let mut meter = Meter::new(10);
+        assert_eq!(meter.acknowledged(at(0), 1, MILLISECOND), None);
+        assert_eq!(meter.acknowledged(at(1), 9, MILLISECOND), None);
+        assert_eq!(meter.acknowledged(at(2), 3, 5 * MILLISECOND), None);
+        let sample = meter.acknowledged(at(3), 1, MILLISECOND).unwrap();
+        assert_eq!(sample.messages, 12);
+        assert!((sample.latency_s() - 0.002).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_window_begins_where_the_one_before_ended() {
+        let mut meter = Meter::new(1);
+        assert_eq!(meter.acknowledged(at(5), 1, MILLISECOND), None);
+        assert_eq!(meter.acknowledged(at(6), 1, MILLISECOND), None);
+        let first = meter.acknowledged(at(16), 1, MILLISECOND).unwrap();
+        let second = meter.acknowledged(at(17), 1, MILLISECOND).unwrap();
+        assert_eq!(first.span, MILLISECOND);
+        assert_eq!(second.span, 10 * MILLISECOND);
+    }
+
+    #[test]
+    fn what_is_acknowledged_at_one_moment_is_never_divided() {
+        let mut meter = Meter::new(10);
+        let mut samples = Vec::new();
+        for ms in 0..50 {
+            for _ in 0..7 {
+                samples.extend(meter.acknowledged(at(ms), 1, MILLISECOND));
+            }
+        }
+        assert_eq!(samples.len(), 24);
+        for sample in samples {
+            assert_eq!(sample.messages, 14);
+            assert!((sample.rate_per_s() - 7000.0).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn what_was_admitted_under_the_old_bound_is_left_out() {
+        let mut meter = Meter::new(100);
+        meter.settle(3, 2);
+        for ms in 0..3 {
+            assert_eq!(meter.acknowledged(at(ms), 1, 90 * MILLISECOND), None);
+        }
+        for ms in 3..6 {
+            assert_eq!(meter.acknowledged(at(ms), 1, MILLISECOND), None);
+        }
+        let sample = meter.acknowledged(at(6), 1, MILLISECOND).unwrap();
+        assert_eq!((sample.messages, sample.latency), (2, MILLISECOND));
+        assert_eq!(sample.span, 2 * MILLISECOND);
+    }
+}

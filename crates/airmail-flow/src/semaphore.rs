@@ -1,0 +1,189 @@
+//! One semaphore whose bound can be changed, and the line of those who wait for it.
+//!
+//! Invariants, which `tests/semaphore.rs` holds against a model:
+//!
+//! - Nothing is admitted that would bring what is in flight above the bound that holds *now*. There
+//!   is one count, so after a change there are never two bounds: a lower one is met by admitting
+//!   nobody until enough has left. (The paper replaces the semaphore and lets two count for a
+//!   while.)
+//! - What is larger than the bound goes alone, when nothing else is in flight; so it is neither
+//!   refused for ever nor does it strand those behind it.
+//! - After every call the first in line does not fit. Each call that can make room is therefore
+//!   given a place for those it admits; none can be forgotten.
+//! - Nobody overtakes.
+//!
+//! A [`Ticket`] can be neither copied nor made, so nothing leaves twice.
+
+use airmail_model::Mono;
+use std::collections::VecDeque;
+
+/// Leave to have so many messages in flight, until it is handed back.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "what is in flight is counted until its ticket is handed back"]
+pub struct Ticket {
+    messages: u64,
+    admitted: Mono,
+}
+
+impl Ticket {
+    /// How many messages it is for.
+    #[must_use]
+    pub fn messages(&self) -> u64 {
+        self.messages
+    }
+
+    /// When it was given.
+    #[must_use]
+    pub fn admitted(&self) -> Mono {
+        self.admitted
+    }
+}
+
+/// Who waits, for as long as it does. Keys of one semaphore only grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(u64);
+
+/// What asking gave.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// Admitted.
+    Go(Ticket),
+    /// In line; the waiter is handed back with its ticket when its turn comes.
+    Waits(Key),
+}
+
+#[derive(Clone, Debug)]
+struct Waiter<W> {
+    key: Key,
+    messages: u64,
+    since: Mono,
+    who: W,
+}
+
+/// The semaphore. `W` is whatever finds a waiter again.
+#[derive(Clone, Debug)]
+pub struct Semaphore<W> {
+    bound: u64,
+    in_flight: u64,
+    waiting: u64,
+    line: VecDeque<Waiter<W>>,
+    next_key: u64,
+}
+
+impl<W> Semaphore<W> {
+    /// With room for `bound` messages.
+    #[must_use]
+    pub fn new(bound: u64) -> Semaphore<W> {
+        Semaphore {
+            bound,
+            in_flight: 0,
+            waiting: 0,
+            line: VecDeque::new(),
+            next_key: 0,
+        }
+    }
+
+    /// The bound that holds now.
+    #[must_use]
+    pub fn bound(&self) -> u64 {
+        self.bound
+    }
+
+    /// Messages in flight. Above the bound only after the bound was lowered, or for one that goes
+    /// alone.
+    #[must_use]
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    /// Messages in line.
+    #[must_use]
+    pub fn waiting_messages(&self) -> u64 {
+        self.waiting
+    }
+
+    /// How many wait.
+    #[must_use]
+    pub fn waiters(&self) -> usize {
+        self.line.len()
+    }
+
+    /// Who is first in line, and since when.
+    #[must_use]
+    pub fn first(&self) -> Option<(Key, Mono)> {
+        self.line.front().map(|waiter| (waiter.key, waiter.since))
+    }
+
+    /// Admits `messages` if nobody waits and there is room.
+    pub fn try_enter(&mut self, now: Mono, messages: u64) -> Option<Ticket> {
+        (self.line.is_empty() && self.fits(messages)).then(|| self.admit(now, messages))
+    }
+
+    /// Admits `messages`, or puts `who` at the end of the line. The line has no end of its own: the
+    /// [`Gate`](crate::Gate) refuses before it is too long.
+    pub fn enter(&mut self, now: Mono, messages: u64, who: W) -> Entry {
+        if let Some(ticket) = self.try_enter(now, messages) {
+            return Entry::Go(ticket);
+        }
+        let key = Key(self.next_key);
+        self.next_key += 1;
+        self.waiting = self.waiting.saturating_add(messages);
+        self.line.push_back(Waiter {
+            key,
+            messages,
+            since: now,
+            who,
+        });
+        Entry::Waits(key)
+    }
+
+    /// Takes a ticket back, and admits who fits now.
+    pub fn leave(&mut self, now: Mono, ticket: Ticket, admitted: &mut impl Extend<(W, Ticket)>) {
+        // Tickets are made here alone, but there may be two semaphores.
+        self.in_flight = self.in_flight.saturating_sub(ticket.messages);
+        self.advance(now, admitted);
+    }
+
+    /// Changes the bound, and admits who fits now.
+    pub fn resize(&mut self, now: Mono, bound: u64, admitted: &mut impl Extend<(W, Ticket)>) {
+        self.bound = bound;
+        self.advance(now, admitted);
+    }
+
+    /// Takes a waiter out of the line, and admits who was held up by it. `None` if it does not
+    /// wait.
+    pub fn withdraw(
+        &mut self,
+        now: Mono,
+        key: Key,
+        admitted: &mut impl Extend<(W, Ticket)>,
+    ) -> Option<W> {
+        let place = self.line.binary_search_by_key(&key, |waiter| waiter.key);
+        let waiter = self.line.remove(place.ok()?)?;
+        self.waiting = self.waiting.saturating_sub(waiter.messages);
+        self.advance(now, admitted);
+        Some(waiter.who)
+    }
+
+    fn advance(&mut self, now: Mono, admitted: &mut impl Extend<(W, Ticket)>) {
+        while let Some(first) = self.line.pop_front_if(|first| {
+            self.in_flight == 0 || self.in_flight.saturating_add(first.messages) <= self.bound
+        }) {
+            self.waiting = self.waiting.saturating_sub(first.messages);
+            let ticket = self.admit(now, first.messages);
+            admitted.extend([(first.who, ticket)]);
+        }
+    }
+
+    fn fits(&self, messages: u64) -> bool {
+        self.in_flight == 0 || self.in_flight.saturating_add(messages) <= self.bound
+    }
+
+    fn admit(&mut self, now: Mono, messages: u64) -> Ticket {
+        self.in_flight = self.in_flight.saturating_add(messages);
+        Ticket {
+            messages,
+            admitted: now,
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! What can be set, with its default and its bounds, and what the papers leave open.
+
+mod validate;
+
+use std::fmt;
+use std::str::FromStr;
+
+pub use validate::SettingsError;
+
+/// Which limiter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LimiterKind {
+    /// One bound for ever.
+    Fixed,
+    /// Paper `000…`, section 4.2.1.
+    LastThreePoints,
+    /// Paper `000…`, section 4.2.2.
+    Adaptive,
+    /// Ours: climbs to the bound with the most power, and stays there.
+    #[default]
+    Gradient,
+}
+
+impl LimiterKind {
+    /// All of them, in the order of the tables.
+    pub const ALL: [LimiterKind; 4] = [
+        LimiterKind::Fixed,
+        LimiterKind::LastThreePoints,
+        LimiterKind::Adaptive,
+        LimiterKind::Gradient,
+    ];
+
+    /// Its name in settings, metrics and tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            LimiterKind::Fixed => "fixed",
+            LimiterKind::LastThreePoints => "last-three-points",
+            LimiterKind::Adaptive => "adaptive",
+            LimiterKind::Gradient => "gradient",
+        }
+    }
+}
+
+impl fmt::Display for LimiterKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// There is no limiter of this name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownLimiter(pub String);
+
+impl fmt::Display for UnknownLimiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = LimiterKind::ALL.map(LimiterKind::name).join(", ");
+        write!(f, "`{}` is not a limiter: {names}", self.0)
+    }
+}
+
+impl std::error::Error for UnknownLimiter {}
+
+impl FromStr for LimiterKind {
+    type Err = UnknownLimiter;
+
+    fn from_str(name: &str) -> Result<LimiterKind, UnknownLimiter> {
+        let mut all = LimiterKind::ALL.into_iter();
+        all.find(|kind| kind.name() == name)
+            .ok_or_else(|| UnknownLimiter(name.to_owned()))
+    }
+}
+
+/// How the bound is found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LimiterSettings {
+    /// Which limiter. Default: `gradient`.
+    pub kind: LimiterKind,
+    /// The bound to begin with, in messages. Default: 200, the paper's.
+    pub bound_initial: u64,
+    /// The bound never goes below this; at least 1. Default: 1.
+    pub bound_min: u64,
+    /// The bound never goes above this. Default: 1,000,000.
+    pub bound_max: u64,
+    /// The paper's *delta*: the smallest change that its two limiters make. Default: 20, the
+    /// paper's.
+    pub delta: u64,
+    /// Below this share of the bound L changes nothing. Default: 0.8, the paper's 80 %.
+    pub busy_share: f64,
+    /// For `last-three-points`.
+    pub last_three_points: LastThreePointsSettings,
+    /// For `adaptive`.
+    pub adaptive: AdaptiveSettings,
+    /// For `gradient`.
+    pub gradient: GradientSettings,
+}
+
+impl LimiterSettings {
+    /// All defaults.
+    pub const DEFAULT: LimiterSettings = LimiterSettings {
+        kind: LimiterKind::Gradient,
+        bound_initial: 200,
+        bound_min: 1,
+        bound_max: 1_000_000,
+        delta: 20,
+        busy_share: 0.8,
+        last_three_points: LastThreePointsSettings::DEFAULT,
+        adaptive: AdaptiveSettings::DEFAULT,
+        gradient: GradientSettings::DEFAULT,
+    };
+}
+
+impl Default for LimiterSettings {
+    fn default() -> LimiterSettings {
+        LimiterSettings::DEFAULT
+    }
+}
+
+/// A change of the bound, in deltas; negative lowers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change(pub i8);
+
+/// Where a slope belongs that is equal to a threshold, which the paper does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tie {
+    /// To the calmer of the two rules.
+    Calm,
+    /// To the steeper of the two rules.
+    Steep,
+}
+
+/// What section 4.2.1 leaves open.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LastThreePointsSettings {
+    /// a, b and c are collinear if b is no farther from the middle of a and c than this share of
+    /// the mean of the three. Rules 1(b) and 1(d) can't fire without a tolerance: points on one
+    /// exact line have neither peak nor valley. Default: 0.01. 0 or more.
+    pub collinear_tolerance: f64,
+    /// For how many measurements the bound is raised by delta before the rules apply; at least 2.
+    /// Default: 3, the paper's "for the first three measurements".
+    pub warm_up_windows: u32,
+    /// What is done if a = b > c and not collinear, for which there is no rule. Default: +2, as
+    /// 2(a): a sudden decrease in latency.
+    pub level_then_falling: Change,
+}
+
+impl LastThreePointsSettings {
+    /// All defaults.
+    pub const DEFAULT: LastThreePointsSettings = LastThreePointsSettings {
+        collinear_tolerance: 0.01,
+        warm_up_windows: 3,
+        level_then_falling: Change(2),
+    };
+}
+
+impl Default for LastThreePointsSettings {
+    fn default() -> LastThreePointsSettings {
+        LastThreePointsSettings::DEFAULT
+    }
+}
+
+/// What section 4.2.2 leaves open. Slopes are per window and relative to the mean of the five
+/// points: 0.02 is 2 % a window. The paper gives neither units nor values; relative ones mean the
+/// same for any system.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdaptiveSettings {
+    /// `S_high`. Default: 0.04. More than `slope_medium`.
+    pub slope_high: f64,
+    /// `S_medium`. Default: 0.02. More than 0.
+    pub slope_medium: f64,
+    /// Where `S_latency` = `S_high` belongs while throughput rises: to 1(d), or to 1(e). Default:
+    /// calm, because 1(d) is for an increase "not bigger than the upper threshold".
+    pub latency_tie: Tie,
+    /// Where `S_throughput` = ±`S_high` belongs: to 3, or to 1 and 2. Default: calm, because 1 is
+    /// for what is larger than the threshold.
+    pub throughput_tie: Tie,
+}
+
+impl AdaptiveSettings {
+    /// All defaults.
+    pub const DEFAULT: AdaptiveSettings = AdaptiveSettings {
+        slope_high: 0.04,
+        slope_medium: 0.02,
+        latency_tie: Tie::Calm,
+        throughput_tie: Tie::Calm,
+    };
+}
+
+impl Default for AdaptiveSettings {
+    fn default() -> AdaptiveSettings {
+        AdaptiveSettings::DEFAULT
+    }
+}
+
+/// How `gradient` climbs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GradientSettings {
+    /// r in the power λ^r / W that is climbed. 1 is the knee; more gives throughput more weight:
+    /// where a commit has a fixed cost, the bound found has r / (r + 1) of the largest throughput.
+    /// Default: 1. More than 0.
+    pub throughput_weight: f64,
+    /// The smallest step, as a share of the bound; a step is at least one message. Default:
+    /// 0.05. More than 0.
+    pub step_min: f64,
+    /// The largest step: 1 doubles and halves. Default: 1. At least `step_min`.
+    pub step_max: f64,
+    /// The step with which the search begins, at first and when the system has changed. Default:
+    /// 0.5.
+    pub step_initial: f64,
+    /// How long it rests at a bound that has more power than its neighbours before it tries one of
+    /// them again: so many windows for a try that doubles the bound, a tenth of it for one that
+    /// adds a tenth. Default: 30. At least 1.
+    pub rest_windows: u32,
+    /// A window holds at least this many times the bound, so that it lasts several times as long as
+    /// a message. Default: 4.
+    pub window_round_trips: u64,
+    /// The system has changed if the power at one bound differs by this share from what it was.
+    /// Default: 0.25. More than 0.
+    pub changed_share: f64,
+}
+
+impl GradientSettings {
+    /// All defaults.
+    pub const DEFAULT: GradientSettings = GradientSettings {
+        throughput_weight: 1.0,
+        step_min: 0.05,
+        step_max: 1.0,
+        step_initial: 0.5,
+        rest_windows: 30,
+        window_round_trips: 4,
+        changed_share: 0.25,
+    };
+}
+
+impl Default for GradientSettings {
+    fn default() -> GradientSettings {
+        GradientSettings::DEFAULT
+    }
+}
+
+/// How a gate measures and lets wait.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GateSettings {
+    /// N: a sample is made of this many acknowledged messages; at least 1. Default: 25,000, the
+    /// paper's for its memory storage.
+    pub window_messages: u64,
+    /// At most this many messages wait to be admitted; 0 refuses at once. Default: 100,000.
+    pub waiting_messages_max: u64,
+    /// Nobody waits longer than this. Default: 1,000.
+    pub wait_ms_max: u64,
+    /// The shortest delay that a refusal asks for. Default: 10.
+    pub retry_ms_min: u64,
+    /// The longest delay that a refusal asks for. Default: 5,000. At least `retry_ms_min`.
+    pub retry_ms_max: u64,
+    /// How the bound is found.
+    pub limiter: LimiterSettings,
+}
+
+impl GateSettings {
+    /// All defaults.
+    pub const DEFAULT: GateSettings = GateSettings {
+        window_messages: 25_000,
+        waiting_messages_max: 100_000,
+        wait_ms_max: 1_000,
+        retry_ms_min: 10,
+        retry_ms_max: 5_000,
+        limiter: LimiterSettings::DEFAULT,
+    };
+}
+
+impl Default for GateSettings {
+    fn default() -> GateSettings {
+        GateSettings::DEFAULT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limiter_is_known_by_its_name_and_by_no_other() {
+        for kind in LimiterKind::ALL {
+            assert_eq!(kind.name().parse(), Ok(kind));
+        }
+        let error = "vegas".parse::<LimiterKind>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`vegas` is not a limiter: fixed, last-three-points, adaptive, gradient"
+        );
+    }
+}
