@@ -2,6 +2,7 @@
 //!
 //! - Python with grpcio, in an environment of its own: the client without an SDK in `examples/`.
 //! - grpcurl, where Go is there: the generic gRPC client that people know.
+//! - PostgreSQL's server: the tests of mailboxes start their own. From the system's packages.
 //! - strace: shows that no ack is sent before its fdatasync. From the system's packages.
 //!
 //! What cannot be brought is named, with how to bring it; the tests that want it say that they were
@@ -39,6 +40,7 @@ impl Tools {
             ),
             ("grpcurl", bring_grpcurl(&directory.join("bin"))),
             ("strace", find_strace()),
+            ("PostgreSQL", find_postgres()),
         ];
         for (name, brought) in brought {
             match brought.with_context(|| format!("no {name}")) {
@@ -60,6 +62,18 @@ fn find_strace() -> anyhow::Result<()> {
     anyhow::ensure!(
         process::succeeds("strace", &["--version"]),
         "install it with the system's package manager"
+    );
+    Ok(())
+}
+
+fn find_postgres() -> anyhow::Result<()> {
+    let in_path = process::succeeds("initdb", &["--version"]);
+    let packaged = fs::read_dir("/usr/lib/postgresql").is_ok_and(|mut versions| {
+        versions.any(|version| version.is_ok_and(|found| found.path().join("bin/initdb").exists()))
+    });
+    anyhow::ensure!(
+        in_path || packaged,
+        "install the server (Debian: postgresql) with the system's package manager"
     );
     Ok(())
 }

@@ -111,6 +111,20 @@ error_table! {
     ShuttingDown = 29, "SHUTTING_DOWN", Unavailable, true, "the node is stopping; another, or the same one later, will answer";
     Internal = 30, "INTERNAL", Internal, false, "the node has met something that should not be; its log says more";
     Disconnected = 31, "DISCONNECTED", Unavailable, true, "the connection to the node was lost, and not regained in time";
+    InternalError = 32, "INTERNAL_ERROR", Internal, false, "the mailboxes have met something that should not be; the node's log says more";
+    QueueNameExists = 33, "QUEUE_NAME_EXISTS", AlreadyExists, false, "a queue of this name exists";
+    QueueNotFound = 34, "QUEUE_NOT_FOUND", NotFound, false, "there is no such queue";
+    QueueNotEmpty = 35, "QUEUE_NOT_EMPTY", FailedPrecondition, false, "the queue still has messages, or is where another's dead letters go";
+    NoPermissionToRead = 36, "NO_PERMISSION_TO_READ", PermissionDenied, false, "the message is for another account";
+    QueueIsEmpty = 37, "QUEUE_IS_EMPTY", NotFound, true, "the queue has nothing for this reader";
+    NoQueuesFound = 38, "NO_QUEUES_FOUND", NotFound, true, "no queue has anything for this reader";
+    UnknownRequestType = 39, "UNKNOWN_REQUEST_TYPE", Unimplemented, false, "the mailboxes have no such request";
+    NoMessageFound = 40, "NO_MESSAGE_FOUND", NotFound, true, "there is no such message";
+    AccountNameExists = 41, "ACCOUNT_NAME_EXISTS", AlreadyExists, false, "an account of this name exists";
+    AccountNotFound = 42, "ACCOUNT_NOT_FOUND", NotFound, false, "there is no such account";
+    AccountNotEmpty = 43, "ACCOUNT_NOT_EMPTY", FailedPrecondition, false, "there still are messages to or from the account";
+    LeaseEnded = 44, "LEASE_ENDED", FailedPrecondition, false, "the lease has ended, and the message may be at another reader";
+    MailboxesAway = 45, "MAILBOXES_AWAY", Unavailable, true, "the database of the mailboxes does not answer; nothing was done";
 }
 
 /// An error as a user sees it: one of the table, with the facts of the case.

@@ -15,6 +15,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("airmail-flow", &["airmail-model"]),
     ("airmail-lab", &["airmail-flow", "airmail-model"]),
     ("airmail-log", &["airmail-model"]),
+    ("airmail-mailbox", &["airmail-model"]),
     ("airmail-model", &[]),
     ("airmail-plot", &[]),
     ("airmail-proto", &["airmail-model"]),

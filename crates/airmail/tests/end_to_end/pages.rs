@@ -162,5 +162,27 @@ fn advice(code: ErrorCode) -> &'static str {
             "a fault of the node: tell us, with the request id and the node's log"
         }
         ErrorCode::Disconnected => "is the node running, and is the address right?",
+        code => mailbox_advice(code),
+    }
+}
+
+fn mailbox_advice(code: ErrorCode) -> &'static str {
+    match code {
+        ErrorCode::QueueNameExists | ErrorCode::AccountNameExists => "use it, or another name",
+        ErrorCode::QueueNotFound => "`airmail mailbox queue list`; create it, or correct the name",
+        ErrorCode::AccountNotFound => {
+            "`airmail mailbox account list`; create it, or correct the name"
+        }
+        ErrorCode::QueueNotEmpty | ErrorCode::AccountNotEmpty => {
+            "let readers empty it, or delete with `--force`"
+        }
+        ErrorCode::NoPermissionToRead => "ask as the account that the message is for",
+        ErrorCode::QueueIsEmpty | ErrorCode::NoMessageFound | ErrorCode::NoQueuesFound => {
+            "ask again later, or wait: `airmail mailbox receive --wait 5s`"
+        }
+        ErrorCode::UnknownRequestType => "use versions of client and node that overlap",
+        ErrorCode::LeaseEnded => "take longer leases, or extend them in time",
+        ErrorCode::MailboxesAway => "does the database run, and is its address right?",
+        _ => "a fault of the node: tell us, with the request id and the node's log",
     }
 }

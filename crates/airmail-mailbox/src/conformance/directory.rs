@@ -1,0 +1,244 @@
+//! Accounts and queues.
+
+use airmail_model::ErrorCode;
+
+use super::World;
+use super::world::{LASTING, code};
+use crate::Mailboxes;
+use crate::id::{AccountId, QueueId};
+use crate::message::{Audience, Counts, Outgoing, Receive};
+use crate::store::QueueSettings;
+
+/// A second account or queue of a name is refused.
+pub async fn a_name_is_taken_once(mailboxes: Mailboxes) {
+    let world = World::new(mailboxes).await;
+    let (mailboxes, settings) = (&world.mailboxes, QueueSettings::default());
+    let again = mailboxes.create_account("alice").await;
+    assert_eq!(code(again), ErrorCode::AccountNameExists);
+    let again = mailboxes.create_queue("queue", settings).await;
+    assert_eq!(code(again), ErrorCode::QueueNameExists);
+    // Accounts and queues do not share their names.
+    mailboxes.create_account("queue").await.unwrap();
+    mailboxes.create_queue("alice", settings).await.unwrap();
+}
+
+/// Requests that name what is not there say so.
+pub async fn what_is_not_there_is_not_found(mailboxes: Mailboxes) {
+    let world = World::new(mailboxes).await;
+    let mailboxes = &world.mailboxes;
+    let (queue, account) = (QueueId(77), AccountId(77));
+    let not_queue = |result| assert_eq!(result, ErrorCode::QueueNotFound);
+    let not_account = |result| assert_eq!(result, ErrorCode::AccountNotFound);
+    not_queue(code(mailboxes.find_queue("none").await));
+    not_queue(code(mailboxes.delete_queue(queue, true).await));
+    not_queue(code(mailboxes.purge(queue).await));
+    not_queue(code(mailboxes.counts(queue).await));
+    not_queue(code(world.receive(Receive::new(queue, world.bob)).await));
+    let lost = Outgoing {
+        queue,
+        ..world.message("lost")
+    };
+    not_queue(code(mailboxes.send(lost).await));
+    let settings = QueueSettings {
+        dead_letter: Some(queue),
+        ..QueueSettings::default()
+    };
+    not_queue(code(mailboxes.create_queue("new", settings).await));
+    not_account(code(mailboxes.find_account("none").await));
+    not_account(code(mailboxes.delete_account(account, true).await));
+    not_account(code(
+        world.receive(Receive::new(world.queue, account)).await,
+    ));
+    not_account(code(
+        world
+            .receive(Receive::new(world.queue, account).broadcast())
+            .await,
+    ));
+    not_account(code(mailboxes.find_from(account, world.bob).await));
+    not_account(code(mailboxes.find_from(world.alice, account).await));
+    let from_nobody = Outgoing {
+        sender: account,
+        ..world.message("lost")
+    };
+    not_account(code(mailboxes.send(from_nobody).await));
+    let audience = Audience::Direct(account);
+    let to_nobody = Outgoing {
+        audience,
+        ..world.message("lost")
+    };
+    not_account(code(mailboxes.send(to_nobody).await));
+}
+
+/// Names have up to 255 characters, of any alphabet.
+pub async fn names_have_1_to_255_characters(mailboxes: Mailboxes) {
+    let longest = "š".repeat(255);
+    let settings = QueueSettings::default();
+    let account = mailboxes.create_account(&longest).await.unwrap();
+    let queue = mailboxes.create_queue(&longest, settings).await.unwrap();
+    assert_eq!(mailboxes.find_account(&longest).await.unwrap(), account);
+    assert_eq!(mailboxes.find_queue(&longest).await.unwrap(), queue);
+    for bad in ["", "a\tb", &"š".repeat(256)] {
+        let refused = mailboxes.create_account(bad).await;
+        assert_eq!(code(refused), ErrorCode::InvalidArgument);
+        let refused = mailboxes.create_queue(bad, settings).await;
+        assert_eq!(code(refused), ErrorCode::InvalidArgument);
+    }
+}
+
+/// All accounts and queues are told, by number.
+pub async fn accounts_and_queues_are_listed(mailboxes: Mailboxes) {
+    let world = World::new(mailboxes).await;
+    let settings = QueueSettings {
+        dead_letter: Some(world.other),
+        deliveries_max: std::num::NonZeroU32::new(3),
+    };
+    let third = world
+        .mailboxes
+        .create_queue("third", settings)
+        .await
+        .unwrap();
+    let accounts = world.mailboxes.accounts().await.unwrap();
+    let names: Vec<&str> = accounts
+        .iter()
+        .map(|account| account.name.as_str())
+        .collect();
+    assert_eq!(names, ["alice", "bob", "carol"]);
+    assert!(accounts.iter().all(|account| account.created_at.0 > 0));
+    let queues = world.mailboxes.queues().await.unwrap();
+    let ids: Vec<QueueId> = queues.iter().map(|queue| queue.id).collect();
+    assert_eq!(ids, [world.queue, world.other, third]);
+    assert_eq!(queues[2].settings, settings);
+}
+
+/// What was deleted leaves its number to nobody.
+pub async fn a_number_is_never_given_again(mailboxes: Mailboxes) {
+    let world = World::new(mailboxes).await;
+    let mailboxes = &world.mailboxes;
+    mailboxes.delete_account(world.carol, false).await.unwrap();
+    mailboxes.delete_queue(world.other, false).await.unwrap();
+    let carol = mailboxes.create_account("carol").await.unwrap();
+    let other = mailboxes
+        .create_queue("other", QueueSettings::default())
+        .await
+        .unwrap();
+    assert!(carol > world.carol && other > world.other);
+    let gone = world.receive(Receive::new(world.other, world.bob)).await;
+    assert_eq!(code(gone), ErrorCode::QueueNotFound);
+}
+
+/// A queue with ready, delayed or leased messages is not deleted, unless forced; then they go too.
+pub async fn a_queue_with_messages_is_deleted_only_by_force(mailboxes: Mailboxes) {
+    let world = World::new(mailboxes).await;
+    let mailboxes = &world.mailboxes;
+    let delayed = Outgoing {
+        delay_ms: 600_000,
+        ..world.message("later")
+    };
+    mailboxes.send(delayed).await.unwrap();
+    let refused = mailboxes.delete_queue(world.queue, false).await;
+    assert_eq!(code(refused), ErrorCode::QueueNotEmpty);
+    mailboxes.purge(world.queue).await.unwrap();
+    world.send("ready").await;
+    let refused = mailboxes.delete_queue(world.queue, false).await;
+    assert_eq!(code(refused), ErrorCode::QueueNotEmpty);
+    world.receive(world.for_bob().take(LASTING)).await.unwrap();
+    let refused = mailboxes.delete_queue(world.queue, false).await;
+    assert_eq!(code(refused), ErrorCode::QueueNotEmpty);
+    mailboxes.delete_queue(world.queue, true).await.unwrap();
+    assert_eq!(
+        code(mailboxes.find_queue("queue").await),
+        ErrorCode::QueueNotFound
+    );
+    let found = mailboxes.queues_for(Audience::Direct(world.bob)).await;
+    assert_eq!(code(found), ErrorCode::NoQueuesFound);
+}
+
+/// An account that messages are to or from is not deleted, unless forced; then they go too.
+pub async fn an_account_with_messages_is_deleted_only_by_force(mailboxes: Mailboxes) {
+    let world = World::new(mailboxes).await;
+    let mailboxes = &world.mailboxes;
+    world.send("between them").await;
+    for account in [world.alice, world.bob] {
+        let refused = mailboxes.delete_account(account, false).await;
+        assert_eq!(code(refused), ErrorCode::AccountNotEmpty);
+    }
+    mailboxes.delete_account(world.carol, false).await.unwrap();
+    mailboxes.delete_account(world.alice, true).await.unwrap();
+    assert_eq!(
+        code(mailboxes.find_account("alice").await),
+        ErrorCode::AccountNotFound
+    );
+    assert!(world.texts(world.for_bob()).await.is_empty());
+    mailboxes.delete_account(world.bob, false).await.unwrap();
+}
+
+/// A queue is not deleted while another's dead letters go there.
+pub async fn a_queue_for_dead_letters_outlives_those_that_use_it(mailboxes: Mailboxes) {
+    let world = World::new(mailboxes).await;
+    let mailboxes = &world.mailboxes;
+    let dead_letter = Some(world.other);
+    let settings = QueueSettings {
+        dead_letter,
+        ..QueueSettings::default()
+    };
+    let user = mailboxes.create_queue("user", settings).await.unwrap();
+    for force in [false, true] {
+        let refused = mailboxes.delete_queue(world.other, force).await;
+        assert_eq!(code(refused), ErrorCode::QueueNotEmpty);
+    }
+    mailboxes.delete_queue(user, false).await.unwrap();
+    mailboxes.delete_queue(world.other, false).await.unwrap();
+}
+
+/// Ready, delayed and leased messages are counted, and removed by a purge.
+pub async fn what_a_queue_holds_is_counted_and_purged(mailboxes: Mailboxes) {
+    let world = World::new(mailboxes).await;
+    let mailboxes = &world.mailboxes;
+    assert_eq!(
+        mailboxes.counts(world.queue).await.unwrap(),
+        Counts::default()
+    );
+    for content in ["a", "b", "c"] {
+        world.send(content).await;
+    }
+    let audience = Audience::Broadcast;
+    mailboxes
+        .send(Outgoing {
+            audience,
+            ..world.message("all")
+        })
+        .await
+        .unwrap();
+    mailboxes
+        .send(Outgoing {
+            queue: world.other,
+            ..world.message("stays")
+        })
+        .await
+        .unwrap();
+    mailboxes
+        .send(Outgoing {
+            delay_ms: 600_000,
+            ..world.message("later")
+        })
+        .await
+        .unwrap();
+    let leased = world.receive(world.for_bob().take(LASTING)).await.unwrap();
+    let counts = mailboxes.counts(world.queue).await.unwrap();
+    let expected = Counts {
+        ready: 3,
+        delayed: 1,
+        leased: 1,
+    };
+    assert_eq!(counts, expected);
+    assert_eq!(mailboxes.purge(world.queue).await.unwrap(), 5);
+    assert_eq!(
+        mailboxes.counts(world.queue).await.unwrap(),
+        Counts::default()
+    );
+    let settled = world
+        .settle(&leased[0], crate::message::Settle::Acknowledge)
+        .await;
+    assert_eq!(code(settled), ErrorCode::LeaseEnded);
+    assert_eq!(mailboxes.counts(world.other).await.unwrap().ready, 1);
+}

@@ -1,0 +1,111 @@
+//! What most claims begin with: two queues and three accounts.
+
+use std::time::Duration;
+
+use airmail_model::{Error, ErrorCode};
+
+use crate::Mailboxes;
+use crate::id::{AccountId, MessageId, QueueId};
+use crate::message::{Audience, Message, Outgoing, Receive, Settle, Take};
+use crate::store::QueueSettings;
+
+/// Long enough for what must come; nothing is asserted about it.
+pub(super) const LONG: Duration = Duration::from_secs(60);
+/// A lease that does not end while a test runs.
+pub(super) const LASTING: Take = Take::Lease { lease_ms: 600_000 };
+/// A lease that ends soon.
+pub(super) const SHORT: Take = Take::Lease { lease_ms: 30 };
+
+/// Mailboxes with something in them.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// The mailboxes.
+    pub mailboxes: Mailboxes,
+    /// A queue.
+    pub queue: QueueId,
+    /// Another.
+    pub other: QueueId,
+    /// An account that sends.
+    pub alice: AccountId,
+    /// An account that receives.
+    pub bob: AccountId,
+    /// Another.
+    pub carol: AccountId,
+}
+
+impl World {
+    /// On an empty store.
+    pub async fn new(mailboxes: Mailboxes) -> World {
+        let settings = QueueSettings::default();
+        World {
+            queue: mailboxes.create_queue("queue", settings).await.unwrap(),
+            other: mailboxes.create_queue("other", settings).await.unwrap(),
+            alice: mailboxes.create_account("alice").await.unwrap(),
+            bob: mailboxes.create_account("bob").await.unwrap(),
+            carol: mailboxes.create_account("carol").await.unwrap(),
+            mailboxes,
+        }
+    }
+
+    /// A message from Alice to Bob in the queue.
+    #[must_use]
+    pub fn message(&self, content: &str) -> Outgoing {
+        let to_bob = Audience::Direct(self.bob);
+        Outgoing::new(self.queue, self.alice, to_bob, content.to_owned())
+    }
+
+    /// Sends from Alice to Bob in the queue.
+    pub async fn send(&self, content: &str) -> MessageId {
+        self.mailboxes.send(self.message(content)).await.unwrap()
+    }
+
+    /// Bob's request for one message of the queue, removed.
+    #[must_use]
+    pub fn for_bob(&self) -> Receive {
+        Receive::new(self.queue, self.bob)
+    }
+
+    /// What a request gets at once.
+    pub async fn receive(&self, request: Receive) -> Result<Vec<Message>, Error> {
+        self.mailboxes.receive(request, Duration::ZERO).await
+    }
+
+    /// The one message that a request gets, in the end.
+    pub async fn wait(&self, request: Receive) -> Message {
+        let mut found = self.mailboxes.receive(request, LONG).await.unwrap();
+        assert_eq!(found.len(), 1);
+        found.remove(0)
+    }
+
+    /// The contents that a request gets at once; none if the queue is empty.
+    pub async fn texts(&self, request: Receive) -> Vec<String> {
+        match self.receive(request).await {
+            Ok(found) => found.iter().map(text).collect(),
+            Err(error) => {
+                assert_eq!(error.code(), ErrorCode::QueueIsEmpty, "{error}");
+                Vec::new()
+            }
+        }
+    }
+
+    /// Settles one message.
+    pub async fn settle(&self, message: &Message, what: Settle) -> Result<(), Error> {
+        let receipts = vec![message.receipt().unwrap()];
+        self.mailboxes
+            .settle(receipts, what)
+            .await
+            .unwrap()
+            .remove(0)
+    }
+}
+
+/// A message's content as a text.
+#[must_use]
+pub(super) fn text(message: &Message) -> String {
+    String::from_utf8_lossy(&message.content).into_owned()
+}
+
+/// The code of what failed.
+pub(super) fn code<T: std::fmt::Debug>(result: Result<T, Error>) -> ErrorCode {
+    result.unwrap_err().code()
+}

@@ -1,0 +1,170 @@
+//! The store on PostgreSQL 15 or newer. Any number of nodes may use one database: what they share
+//! is only there.
+//!
+//! A request becomes a job in a tray ([`tray`]). As many lanes as there are connections
+//! ([`lane`]) each take what has gathered of one kind and make one statement of it: one round trip,
+//! one commit, however many requests. While all lanes are at work the next jobs gather, so an idle
+//! store answers at once and a busy one in large batches, without a timer.
+//!
+//! Lanes do not wait for the disk; answers do, for the flusher ([`flush`]).
+//!
+//! One more connection is the tender's ([`tender`]): it listens for who rings waiting readers, puts
+//! back what is due, keeps the storage small, and learns where lines begin ([`heads`]).
+//!
+//! The statements are functions of the schema `airmail` ([`schema`]), prepared once for each
+//! connection. The same functions are there for `psql`.
+
+mod fault;
+mod flush;
+mod heads;
+mod lane;
+mod link;
+mod request;
+mod schema;
+mod tender;
+mod tray;
+mod work;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use airmail_model::{Error, ErrorCode};
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinSet;
+
+use crate::bell::Bell;
+use flush::Answers;
+use heads::Heads;
+use tender::Arming;
+use tray::{Job, Tray};
+
+/// How to use a database.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// `postgres://user@host:port/database`.
+    pub url: String,
+    /// Lanes: connections for requests, from 1. Three more make what was done durable, and one is
+    /// for what is done beside requests. Default 4: few that are busy do more than many.
+    pub connections: usize,
+    /// Requests that may wait for a lane, from 1; more are refused with `OVERLOADED`.
+    /// Default 10,000.
+    pub waiting_max: usize,
+    /// How long a request waits for a database that is away before `MAILBOXES_AWAY`. Default 5 s.
+    pub patience_ms: u64,
+    /// How large one of the three slots of the storage grows before the next is begun.
+    /// Default 128 MiB.
+    pub slot_bytes: u64,
+}
+
+impl Options {
+    /// The defaults, for a database.
+    #[must_use]
+    pub fn new(url: impl Into<String>) -> Options {
+        Options {
+            url: url.into(),
+            connections: 4,
+            waiting_max: 10_000,
+            patience_ms: 5_000,
+            slot_bytes: 128 << 20,
+        }
+    }
+}
+
+/// The store on PostgreSQL; see the module.
+#[derive(Debug)]
+pub struct PostgresStore {
+    tray: Arc<Tray>,
+    bell: Arc<Bell>,
+    arming: Arc<Arming>,
+    patience: Duration,
+    answers: Arc<Answers>,
+    stop: watch::Sender<bool>,
+    tasks: Mutex<JoinSet<()>>,
+    flusher: Mutex<JoinSet<()>>,
+}
+
+/// What lanes and tender have in common.
+#[derive(Debug)]
+struct Surroundings {
+    config: tokio_postgres::Config,
+    lane_config: tokio_postgres::Config,
+    answers: Arc<Answers>,
+    options: Options,
+    tray: Arc<Tray>,
+    heads: Heads,
+    bell: Arc<Bell>,
+    arming: Arc<Arming>,
+}
+
+impl PostgresStore {
+    /// Begins to use a database, which may be away: requests wait for it. Must be called within a
+    /// tokio runtime.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for what cannot be used of the options.
+    pub fn start(options: Options) -> Result<PostgresStore, Error> {
+        let config = link::config(&options)?;
+        let tray = Arc::new(Tray::new(options.waiting_max));
+        let bell = Arc::new(Bell::default());
+        let arming = Arc::new(Arming::default());
+        let patience = Duration::from_millis(options.patience_ms);
+        let lanes = options.connections;
+        let answers = Arc::new(Answers::default());
+        let surroundings = Arc::new(Surroundings {
+            lane_config: link::for_lanes(&config),
+            config,
+            answers: Arc::clone(&answers),
+            options,
+            tray: Arc::clone(&tray),
+            heads: Heads::default(),
+            bell: Arc::clone(&bell),
+            arming: Arc::clone(&arming),
+        });
+        let (stop, stopped) = watch::channel(false);
+        let mut tasks = JoinSet::new();
+        for _ in 0..lanes {
+            tasks.spawn(lane::run(Arc::clone(&surroundings)));
+        }
+        tasks.spawn(tender::run(Arc::clone(&surroundings), stopped));
+        let mut flusher = JoinSet::new();
+        flusher.spawn(flush::run(surroundings));
+        Ok(PostgresStore {
+            tray,
+            bell,
+            arming,
+            patience,
+            answers,
+            stop,
+            tasks: Mutex::new(tasks),
+            flusher: Mutex::new(flusher),
+        })
+    }
+
+    /// Puts a job in the tray and waits for what becomes of it.
+    async fn ask<T>(
+        &self,
+        job: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Job,
+    ) -> Result<T, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.tray.put(job(reply))?;
+        // A lane that ends in the middle has dropped the job.
+        answer
+            .await
+            .unwrap_or_else(|_| Err(Error::new(ErrorCode::OutcomeUnknown)))
+    }
+
+    async fn end(&self) -> Result<(), Error> {
+        self.tray.close();
+        self.stop.send_replace(true);
+        // The lanes first: the flusher answers for them.
+        join(&self.tasks).await;
+        self.answers.close();
+        join(&self.flusher).await;
+        Ok(())
+    }
+}
+
+async fn join(tasks: &Mutex<JoinSet<()>>) {
+    let mut tasks = std::mem::take(&mut *tasks.lock().unwrap_or_else(PoisonError::into_inner));
+    while tasks.join_next().await.is_some() {}
+}

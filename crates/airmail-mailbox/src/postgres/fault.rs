@@ -1,0 +1,72 @@
+//! What the database says went wrong, as errors of the table.
+
+use airmail_model::{Error, ErrorCode};
+
+/// What becomes of a request after an error of the database.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// The statement failed, and so did nothing.
+    Refused(Error),
+    /// The connection ended while the statement was under way.
+    Lost,
+}
+
+impl Fault {
+    /// The error of a request that changes something.
+    pub(super) fn of_change(self) -> Error {
+        match self {
+            Fault::Refused(error) => error,
+            Fault::Lost => Error::new(ErrorCode::OutcomeUnknown).field("database"),
+        }
+    }
+}
+
+impl From<tokio_postgres::Error> for Fault {
+    fn from(error: tokio_postgres::Error) -> Fault {
+        let Some(told) = error.as_db_error() else {
+            return if error.is_closed()
+                || std::error::Error::source(&error)
+                    .is_some_and(|source| source.is::<std::io::Error>())
+            {
+                Fault::Lost
+            } else {
+                Fault::Refused(internal(&error))
+            };
+        };
+        let code = told.code().code();
+        // The server is going down, or was killed: the connection ends behind this.
+        if code.starts_with("57P") {
+            return Fault::Lost;
+        }
+        Fault::Refused(
+            match code.strip_prefix("AM").and_then(|code| code.parse().ok()) {
+                Some(number) => ours(number, told.detail().unwrap_or_default()),
+                None if code == "55P03" => Error::new(ErrorCode::Overloaded)
+                    .field("database")
+                    .value(told.message())
+                    .retry_after(std::time::Duration::from_secs(1)),
+                None if code.starts_with("53") => {
+                    Error::new(ErrorCode::MailboxesAway).value(told.message())
+                }
+                None => internal(told),
+            },
+        )
+    }
+}
+
+/// One that a function of the schema raised: the detail is `field: value`.
+fn ours(number: u16, detail: &str) -> Error {
+    let error = Error::new(ErrorCode::from_u16(number).unwrap_or(ErrorCode::InternalError));
+    match detail.split_once(": ") {
+        Some((field, value)) => error.field(field).value(value),
+        None => error.field(detail),
+    }
+}
+
+/// Something that should not be. The log has it whole; the user sees the database's words.
+pub(super) fn internal(error: &dyn std::error::Error) -> Error {
+    tracing::error!(error = %error, "the database refused a statement");
+    Error::new(ErrorCode::InternalError)
+        .field("database")
+        .value(error)
+}

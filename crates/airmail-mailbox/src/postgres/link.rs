@@ -1,0 +1,159 @@
+//! One connection to the database: made, its schema seen to, its statements prepared once.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use airmail_model::{Error, ErrorCode};
+use tokio::task::JoinSet;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls, Row, Statement};
+
+use super::fault::Fault;
+use super::{Options, schema};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A peer that answers nothing for so long is given up.
+const SILENCE_MAX: Duration = Duration::from_secs(15);
+
+/// The functions' statements are planned once, for indexes that are there, and not by statistics
+/// of tables that are empty in one moment and full in the next.
+const SETTINGS: &str = "-c plan_cache_mode=force_generic_plan -c jit=off -c enable_seqscan=off \
+     -c enable_hashjoin=off -c enable_mergejoin=off -c enable_bitmapscan=off -c enable_sort=off";
+
+/// Told what was notified on the tender's connection.
+pub(super) type Heard = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// A connection that is up, until its driver has ended.
+#[derive(Debug)]
+pub(super) struct Link {
+    client: Client,
+    driver: JoinSet<()>,
+    statements: BTreeMap<&'static str, Statement>,
+}
+
+/// Reads the options.
+pub(super) fn config(options: &Options) -> Result<Config, Error> {
+    let invalid = |field: &str, value: String, limit: &str| {
+        Error::new(ErrorCode::InvalidArgument)
+            .field(field)
+            .value(value)
+            .limit(limit)
+    };
+    if options.connections == 0 || options.waiting_max == 0 {
+        return Err(invalid(
+            "connections, waiting_max",
+            "0".into(),
+            "at least 1",
+        ));
+    }
+    // The URL may hold a password: it is not shown.
+    let mut config: Config = options
+        .url
+        .parse()
+        .map_err(|error: tokio_postgres::Error| {
+            invalid("url", error.to_string(), "postgres://…")
+        })?;
+    let theirs = config.get_options().unwrap_or_default().to_owned();
+    config
+        .options(format!("{SETTINGS} {theirs}").trim_end())
+        .application_name("airmail")
+        .connect_timeout(CONNECT_TIMEOUT)
+        .tcp_user_timeout(SILENCE_MAX)
+        .keepalives_idle(SILENCE_MAX);
+    Ok(config)
+}
+
+/// The same for lanes: their commits do not wait for the disk, see [`super::flush`].
+pub(super) fn for_lanes(config: &Config) -> Config {
+    let mut config = config.clone();
+    let options = config.get_options().unwrap_or_default();
+    let options = format!("{options} -c synchronous_commit=off");
+    config.options(options);
+    config
+}
+
+impl Link {
+    /// Connects, and brings the schema up if it is not.
+    pub(super) async fn connect(config: &Config, heard: Option<Heard>) -> Result<Link, String> {
+        let connected = tokio::time::timeout(CONNECT_TIMEOUT, config.connect(NoTls)).await;
+        let (mut client, connection) = connected
+            .map_err(|_| "no answer".to_owned())?
+            .map_err(|error| words(&error))?;
+        let mut driver = JoinSet::new();
+        driver.spawn(drive(connection, heard));
+        schema::bring_up(&mut client, schema::VERSIONS)
+            .await
+            .map_err(|error| error.to_string())?;
+        Ok(Link {
+            client,
+            driver,
+            statements: BTreeMap::new(),
+        })
+    }
+
+    /// Runs a statement, which is prepared the first time.
+    pub(super) async fn query(
+        &mut self,
+        sql: &'static str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, Fault> {
+        let statement = match self.statements.get(sql) {
+            Some(statement) => statement.clone(),
+            None => {
+                let statement = self.client.prepare(sql).await?;
+                self.statements.insert(sql, statement.clone());
+                statement
+            }
+        };
+        Ok(self.client.query(&statement, parameters).await?)
+    }
+
+    /// Runs what is run once.
+    pub(super) async fn run(&self, sql: &str) -> Result<(), Fault> {
+        Ok(self.client.batch_execute(sql).await?)
+    }
+
+    /// Whether it has ended.
+    pub(super) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// Waits until it has ended.
+    pub(super) async fn closed(&mut self) {
+        self.driver.join_next().await;
+    }
+}
+
+async fn drive<S>(mut connection: Connection<tokio_postgres::Socket, S>, heard: Option<Heard>)
+where
+    S: tokio_postgres::tls::TlsStream + Unpin,
+{
+    loop {
+        match poll_fn(|cx| connection.poll_message(cx)).await {
+            Some(Ok(AsyncMessage::Notification(told))) => {
+                if let Some(heard) = &heard {
+                    heard(told.payload());
+                }
+            }
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                tracing::debug!(error = %words(&error), "a connection to the database ended");
+                return;
+            }
+            None => return,
+        }
+    }
+}
+
+/// The error with its causes: on its own it says only what kind it is.
+fn words(error: &tokio_postgres::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

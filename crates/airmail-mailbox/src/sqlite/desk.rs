@@ -1,0 +1,282 @@
+//! The thread that owns the connection, and what it does beside requests.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, SystemTime};
+
+use airmail_model::{Error, ErrorCode};
+use rusqlite::{Connection, OptionalExtension as _, Params, Row};
+use tokio::sync::oneshot;
+
+use crate::bell::Bell;
+use crate::id::{AccountId, QueueId};
+use crate::message::{Audience, Line};
+
+/// Requests of one transaction.
+const WORKS_MAX: usize = 256;
+/// Rows that are put back or removed in one transaction.
+const MOVED_MAX: i64 = 500;
+/// How long it sleeps at most: what expires is looked for then.
+const SLEEP_MAX: Duration = Duration::from_secs(1);
+
+/// Something to be done in a transaction. What it gives is called with what became of the commit.
+pub(super) type Work = Box<dyn FnOnce(&mut Desk) -> After + Send>;
+type After = Box<dyn FnOnce(Result<(), Error>)>;
+
+/// What is done for one request, and where its answer goes.
+pub(super) fn work<T: Send + 'static>(
+    work: impl FnOnce(&mut Desk) -> Result<T, Error> + Send + 'static,
+    reply: oneshot::Sender<Result<T, Error>>,
+) -> Work {
+    Box::new(move |desk| {
+        // Who has given up before it is done, wants it not done.
+        let given_up = || Error::new(ErrorCode::InternalError).field("given up");
+        let done = desk.alone(|desk| {
+            let done = work(desk)?;
+            if reply.is_closed() {
+                Err(given_up())
+            } else {
+                Ok(done)
+            }
+        });
+        Box::new(move |committed| {
+            let _ = reply.send(committed.and(done));
+        })
+    })
+}
+
+/// The thread's belongings.
+#[derive(Debug)]
+pub(super) struct Desk {
+    connection: Connection,
+    bell: Arc<Bell>,
+    /// Lines in which something became readable in this transaction, and how much.
+    rings: BTreeMap<Line, usize>,
+    now: i64,
+    next_due: Option<i64>,
+}
+
+impl Desk {
+    pub(super) fn open(path: &Path, bell: Arc<Bell>) -> Result<Desk, Error> {
+        let connection = open(path).map_err(|error| {
+            fault(&error)
+                .field("sqlite")
+                .limit("a file that no other process uses")
+        })?;
+        let mut desk = Desk {
+            connection,
+            bell,
+            rings: BTreeMap::new(),
+            now: 0,
+            next_due: None,
+        };
+        desk.next_due = desk.find_next_due()?;
+        Ok(desk)
+    }
+
+    /// Works until there is nobody who could ask.
+    pub(super) fn run(mut self, works: &Receiver<Work>) {
+        loop {
+            let first = match works.recv_timeout(self.sleep()) {
+                Ok(work) => Some(work),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            let rest = std::iter::from_fn(|| works.try_recv().ok());
+            let batch: Vec<Work> = first.into_iter().chain(rest.take(WORKS_MAX)).collect();
+            self.turn(batch);
+        }
+    }
+
+    fn sleep(&mut self) -> Duration {
+        self.tell_time();
+        let micros = self.next_due.map(|due| (due - self.now).max(0));
+        let until_due = micros.and_then(|micros| u64::try_from(micros).ok());
+        until_due.map_or(SLEEP_MAX, |micros| {
+            // Up to the next millisecond: it wakes when it is due, and not a moment before.
+            Duration::from_micros(micros + 1000).min(SLEEP_MAX)
+        })
+    }
+
+    /// One transaction.
+    fn turn(&mut self, works: Vec<Work>) {
+        self.tell_time();
+        self.rings.clear();
+        let begun = self.connection.execute_batch("BEGIN IMMEDIATE");
+        let mut done: Vec<After> = Vec::with_capacity(works.len());
+        let committed = begun.map_err(|error| fault(&error)).and_then(|()| {
+            let looked = self.alone(Desk::look_after);
+            done.extend(works.into_iter().map(|work| work(self)));
+            let next_due = self.find_next_due();
+            self.connection
+                .execute_batch("COMMIT")
+                .map_err(|error| fault(&error))?;
+            self.next_due = next_due?;
+            looked
+        });
+        if committed.is_err() && !self.connection.is_autocommit() {
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+        if committed.is_ok() {
+            for (line, count) in &self.rings {
+                self.bell.ring(*line, *count);
+            }
+        }
+        for after in done {
+            after(committed.clone());
+        }
+    }
+
+    /// Does something so that it is undone if it fails, and nothing else is.
+    fn alone<T>(&mut self, work: impl FnOnce(&mut Desk) -> Result<T, Error>) -> Result<T, Error> {
+        self.execute("SAVEPOINT request", ())?;
+        let done = work(self);
+        if done.is_err() {
+            self.execute("ROLLBACK TO request", ())?;
+        }
+        self.execute("RELEASE request", ())?;
+        done
+    }
+
+    /// Puts back what is due and removes what has expired.
+    fn look_after(&mut self) -> Result<(), Error> {
+        if self.next_due.is_some_and(|due| due <= self.now) {
+            let sql = "SELECT id FROM message WHERE due_at <= ?1 ORDER BY due_at LIMIT ?2";
+            let due = self.all(sql, (self.now, MOVED_MAX), |row| row.get(0))?;
+            for id in due {
+                self.put_back(id)?;
+            }
+        }
+        let sql = "SELECT id FROM message WHERE expires_at <= ?1 AND due_at IS NULL LIMIT ?2";
+        let expired = self.all(sql, (self.now, MOVED_MAX), |row| row.get(0))?;
+        for id in expired {
+            self.expire(id)?;
+        }
+        Ok(())
+    }
+
+    fn find_next_due(&mut self) -> Result<Option<i64>, Error> {
+        let sql = "SELECT min(due_at) FROM message WHERE due_at IS NOT NULL";
+        Ok(self.one(sql, (), |row| row.get(0))?.flatten())
+    }
+
+    /// The time of this transaction, in microseconds since 1970.
+    pub(super) fn now(&self) -> i64 {
+        self.now
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the store's one clock")]
+    fn tell_time(&mut self) {
+        let since = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        let micros = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+        self.now = micros.max(self.now);
+    }
+
+    /// Something became readable.
+    pub(super) fn ring(&mut self, queue: QueueId, receiver: i32) {
+        let audience = audience(receiver);
+        *self.rings.entry(Line { queue, audience }).or_default() += 1;
+    }
+
+    /// Runs a statement; how many rows it changed.
+    pub(super) fn execute(&mut self, sql: &str, parameters: impl Params) -> Result<usize, Error> {
+        let run = |connection: &Connection| connection.prepare_cached(sql)?.execute(parameters);
+        run(&self.connection).map_err(|error| fault(&error))
+    }
+
+    /// The row that a statement gives, if it gives one.
+    pub(super) fn one<T>(
+        &mut self,
+        sql: &str,
+        parameters: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, Error> {
+        let run = |connection: &Connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            statement.query_row(parameters, read).optional()
+        };
+        run(&self.connection).map_err(|error| fault(&error))
+    }
+
+    /// All rows that a statement gives.
+    pub(super) fn all<T>(
+        &mut self,
+        sql: &str,
+        parameters: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, Error> {
+        let run = |connection: &Connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            statement
+                .query_map(parameters, read)?
+                .collect::<Result<Vec<T>, _>>()
+        };
+        run(&self.connection).map_err(|error| fault(&error))
+    }
+
+    /// The number of the row that was inserted last.
+    pub(super) fn inserted(&self) -> i64 {
+        self.connection.last_insert_rowid()
+    }
+}
+
+fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(Duration::from_millis(500))?;
+    // Exclusive: a second process would not ring this one's readers. Full: what is acknowledged
+    // is on the disk.
+    connection.execute_batch(
+        "PRAGMA locking_mode = EXCLUSIVE;
+         PRAGMA journal_mode = WAL;
+         PRAGMA synchronous = FULL;
+         PRAGMA foreign_keys = ON;
+         BEGIN EXCLUSIVE;",
+    )?;
+    let version: i32 = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
+    match version {
+        0 => connection.execute_batch(include_str!("schema.sql"))?,
+        1 => {}
+        newer => {
+            let told = format!("version {newer} of the schema: use a newer airmail");
+            return Err(rusqlite::Error::SqliteFailure(
+                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_MISMATCH),
+                Some(told),
+            ));
+        }
+    }
+    connection.execute_batch("PRAGMA user_version = 1; COMMIT;")?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}
+
+/// An error of SQLite as one of the table.
+fn fault(error: &rusqlite::Error) -> Error {
+    let full = error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull);
+    let code = if full {
+        ErrorCode::StorageFull
+    } else {
+        tracing::error!(error = %error, "SQLite refused a statement");
+        ErrorCode::InternalError
+    };
+    Error::new(code).field("sqlite").value(error)
+}
+
+/// A receiver as the table has it: 0 for broadcasts.
+pub(super) fn receiver(audience: Audience) -> i32 {
+    match audience {
+        Audience::Direct(account) => account.0,
+        Audience::Broadcast => 0,
+    }
+}
+
+/// The other way round.
+pub(super) fn audience(receiver: i32) -> Audience {
+    match receiver {
+        0 => Audience::Broadcast,
+        account => Audience::Direct(AccountId(account)),
+    }
+}

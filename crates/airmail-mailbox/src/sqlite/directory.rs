@@ -1,0 +1,163 @@
+//! Accounts and queues.
+
+use super::desk::Desk;
+use crate::id::{AccountId, Name, QueueId};
+use crate::message::Counts;
+use crate::store::{Account, Queue, QueueSettings};
+use airmail_model::{Error, ErrorCode, Wall};
+
+type QueueRow = (i32, String, i64, Option<u32>, Option<i32>);
+
+impl Desk {
+    pub(super) fn create_account(&mut self, name: &Name) -> Result<AccountId, Error> {
+        let sql = "INSERT INTO account (name, created_at) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+        if self.execute(sql, (name.as_str(), self.now()))? == 0 {
+            return Err(told(ErrorCode::AccountNameExists, "name", name));
+        }
+        narrow(self.inserted()).map(AccountId)
+    }
+
+    pub(super) fn find_account(&mut self, name: &Name) -> Result<AccountId, Error> {
+        let sql = "SELECT id FROM account WHERE name = ?1";
+        let found = self.one(sql, [name.as_str()], |row| row.get(0))?;
+        found
+            .map(AccountId)
+            .ok_or_else(|| told(ErrorCode::AccountNotFound, "account", name))
+    }
+
+    /// Whether there is such an account; `field` is what it is called if not.
+    pub(super) fn check_account(&mut self, account: AccountId, field: &str) -> Result<(), Error> {
+        let sql = "SELECT 1 FROM account WHERE id = ?1";
+        match self.one(sql, [account.0], |_| Ok(()))? {
+            Some(()) => Ok(()),
+            None => Err(told(ErrorCode::AccountNotFound, field, account)),
+        }
+    }
+
+    /// Whether there is such a queue.
+    pub(super) fn check_queue(&mut self, queue: QueueId) -> Result<(), Error> {
+        let sql = "SELECT 1 FROM queue WHERE id = ?1";
+        match self.one(sql, [queue.0], |_| Ok(()))? {
+            Some(()) => Ok(()),
+            None => Err(told(ErrorCode::QueueNotFound, "queue", queue)),
+        }
+    }
+
+    pub(super) fn accounts(&mut self) -> Result<Vec<Account>, Error> {
+        let sql = "SELECT id, name, created_at FROM account ORDER BY id";
+        let rows: Vec<(i32, String, i64)> = self.all(sql, (), |row| row.try_into())?;
+        let account = |(id, name, created_at): (i32, String, i64)| {
+            Ok(Account {
+                id: AccountId(id),
+                name: Name::new("name", &name)?,
+                created_at: Wall(created_at),
+            })
+        };
+        rows.into_iter().map(account).collect()
+    }
+
+    pub(super) fn delete_account(&mut self, account: AccountId, force: bool) -> Result<(), Error> {
+        self.check_account(account, "account")?;
+        let sql = "SELECT id FROM message WHERE sender = ?1 OR receiver = ?1";
+        let messages: Vec<i64> = self.all(sql, [account.0], |row| row.get(0))?;
+        if !messages.is_empty() && !force {
+            return Err(told(ErrorCode::AccountNotEmpty, "account", account));
+        }
+        for id in messages {
+            self.remove(id)?;
+        }
+        self.execute("DELETE FROM account WHERE id = ?1", [account.0])?;
+        Ok(())
+    }
+
+    pub(super) fn create_queue(
+        &mut self,
+        name: &Name,
+        settings: QueueSettings,
+    ) -> Result<QueueId, Error> {
+        if let Some(queue) = settings.dead_letter {
+            self.check_queue(queue)?;
+        }
+        let sql = "INSERT INTO queue (name, created_at, deliveries_max, dead_letter)
+                   VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
+        let most = settings.deliveries_max.map(std::num::NonZeroU32::get);
+        let dead_letter = settings.dead_letter.map(|queue| queue.0);
+        if self.execute(sql, (name.as_str(), self.now(), most, dead_letter))? == 0 {
+            return Err(told(ErrorCode::QueueNameExists, "name", name));
+        }
+        narrow(self.inserted()).map(QueueId)
+    }
+
+    pub(super) fn find_queue(&mut self, name: &Name) -> Result<QueueId, Error> {
+        let sql = "SELECT id FROM queue WHERE name = ?1";
+        let found = self.one(sql, [name.as_str()], |row| row.get(0))?;
+        found
+            .map(QueueId)
+            .ok_or_else(|| told(ErrorCode::QueueNotFound, "queue", name))
+    }
+
+    pub(super) fn queues(&mut self) -> Result<Vec<Queue>, Error> {
+        let sql = "SELECT id, name, created_at, deliveries_max, dead_letter FROM queue ORDER BY id";
+        let rows: Vec<QueueRow> = self.all(sql, (), |row| row.try_into())?;
+        let queue = |(id, name, created_at, most, dead_letter): QueueRow| {
+            Ok(Queue {
+                id: QueueId(id),
+                name: Name::new("name", &name)?,
+                created_at: Wall(created_at),
+                settings: QueueSettings {
+                    dead_letter: dead_letter.map(QueueId),
+                    deliveries_max: most.and_then(|most| most.try_into().ok()),
+                },
+            })
+        };
+        rows.into_iter().map(queue).collect()
+    }
+
+    pub(super) fn delete_queue(&mut self, queue: QueueId, force: bool) -> Result<(), Error> {
+        self.check_queue(queue)?;
+        let sql = "SELECT 1 FROM queue WHERE dead_letter = ?1 LIMIT 1";
+        let used = self.one(sql, [queue.0], |_| Ok(()))?.is_some();
+        let sql = "SELECT 1 FROM message WHERE queue = ?1 LIMIT 1";
+        let full = self.one(sql, [queue.0], |_| Ok(()))?.is_some();
+        if used || (full && !force) {
+            return Err(told(ErrorCode::QueueNotEmpty, "queue", queue));
+        }
+        self.purge(queue)?;
+        self.execute("DELETE FROM queue WHERE id = ?1", [queue.0])?;
+        Ok(())
+    }
+
+    pub(super) fn purge(&mut self, queue: QueueId) -> Result<u64, Error> {
+        self.check_queue(queue)?;
+        let sql = "DELETE FROM content WHERE id IN (SELECT id FROM message WHERE queue = ?1)";
+        self.execute(sql, [queue.0])?;
+        let removed = self.execute("DELETE FROM message WHERE queue = ?1", [queue.0])?;
+        Ok(removed as u64)
+    }
+
+    pub(super) fn counts(&mut self, queue: QueueId) -> Result<Counts, Error> {
+        self.check_queue(queue)?;
+        let sql = "SELECT count(*) FILTER (WHERE due_at IS NULL),
+                          count(*) FILTER (WHERE due_at IS NOT NULL AND lease IS NULL),
+                          count(*) FILTER (WHERE lease IS NOT NULL)
+                   FROM message WHERE queue = ?1";
+        let counts = self.one(sql, [queue.0], |row| {
+            let count = |at| row.get::<_, i64>(at).map(i64::unsigned_abs);
+            Ok(Counts {
+                ready: count(0)?,
+                delayed: count(1)?,
+                leased: count(2)?,
+            })
+        })?;
+        Ok(counts.unwrap_or_default())
+    }
+}
+
+/// An error with the field and what was asked for.
+pub(super) fn told(code: ErrorCode, field: &str, value: impl std::fmt::Display) -> Error {
+    Error::new(code).field(field).value(value)
+}
+
+fn narrow(id: i64) -> Result<i32, Error> {
+    i32::try_from(id).map_err(|_| told(ErrorCode::InternalError, "numbers used up", id))
+}

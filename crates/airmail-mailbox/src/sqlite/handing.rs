@@ -1,0 +1,215 @@
+//! Taking messages in and handing them out.
+
+use airmail_model::{Error, ErrorCode, Wall};
+use bytes::Bytes;
+use rusqlite::Row;
+
+use super::desk::{Desk, audience, receiver};
+use super::directory::told;
+use crate::id::{AccountId, LeaseId, MessageId, QueueId};
+use crate::message::{Audience, Line, Message, Outgoing, Receive, Take};
+
+const MICROS_PER_MS: i64 = 1000;
+
+/// Whether it is the next of its key: no earlier one is there, and none is at a reader or waits to
+/// come back from one.
+const IS_NEXT: &str = "(m.key IS NULL OR NOT EXISTS (
+    SELECT 1 FROM message e
+    WHERE e.queue = m.queue AND e.receiver = m.receiver AND e.key = m.key AND e.id <> m.id
+      AND ((e.due_at IS NULL AND e.id < m.id) OR (e.due_at IS NOT NULL AND e.deliveries > 0))))";
+
+const COLUMNS: &str = "m.id, m.queue, m.origin, m.sender, m.receiver, m.priority, m.deliveries,
+    m.lease, m.created_at, m.expires_at, m.key, c.content";
+
+impl Desk {
+    pub(super) fn send(
+        &mut self,
+        messages: &[Outgoing],
+    ) -> Result<Vec<Result<MessageId, Error>>, Error> {
+        messages
+            .iter()
+            .map(|message| self.send_one(message))
+            .collect()
+    }
+
+    /// The inner error is the message's, the outer the storage's.
+    fn send_one(&mut self, message: &Outgoing) -> Result<Result<MessageId, Error>, Error> {
+        if let Err(error) = self.check_ends(message) {
+            return match error.code() {
+                ErrorCode::QueueNotFound | ErrorCode::AccountNotFound => Ok(Err(error)),
+                _ => Err(error),
+            };
+        }
+        let to = receiver(message.audience);
+        let due_at = (message.delay_ms > 0).then(|| self.after(message.delay_ms));
+        let expires_at = message.lifetime_ms.map(|ms| self.after(ms));
+        let sql = "INSERT INTO message (queue, origin, sender, receiver, priority, deliveries,
+                       due_at, created_at, expires_at, key)
+                   VALUES (?1, ?1, ?2, ?3, ?4, 0, ?5, ?6, ?7, ?8)";
+        let (queue, sender) = (message.queue, message.sender.0);
+        let (now, key) = (self.now(), message.key.as_deref());
+        let values = (
+            queue.0,
+            sender,
+            to,
+            message.priority,
+            due_at,
+            now,
+            expires_at,
+            key,
+        );
+        self.execute(sql, values)?;
+        let id = self.inserted();
+        let sql = "INSERT INTO content (id, content) VALUES (?1, ?2)";
+        self.execute(sql, (id, &message.content[..]))?;
+        if due_at.is_none() {
+            let place = place_of(id, message.priority, true);
+            self.execute("UPDATE message SET place = ?2 WHERE id = ?1", (id, place))?;
+            self.ring(queue, to);
+        }
+        Ok(Ok(MessageId(id)))
+    }
+
+    fn check_ends(&mut self, message: &Outgoing) -> Result<(), Error> {
+        self.check_queue(message.queue)?;
+        self.check_account(message.sender, "from")?;
+        match message.audience {
+            Audience::Direct(account) => self.check_account(account, "to"),
+            Audience::Broadcast => Ok(()),
+        }
+    }
+
+    pub(super) fn receive(&mut self, request: Receive) -> Result<Vec<Message>, Error> {
+        let Line { queue, audience } = request.line();
+        self.check_queue(queue)?;
+        self.check_account(request.reader, "as")?;
+        let sql = format!(
+            "SELECT {COLUMNS} FROM message m JOIN content c ON c.id = m.id
+             WHERE m.receiver = ?1 AND m.queue = ?2 AND m.due_at IS NULL
+               AND (m.expires_at IS NULL OR m.expires_at > ?3) AND {IS_NEXT}
+             ORDER BY m.place LIMIT ?4"
+        );
+        let count = i64::try_from(request.count).unwrap_or(i64::MAX);
+        let values = (receiver(audience), queue.0, self.now(), count);
+        let mut found = self.all(&sql, values, message)?;
+        for message in &mut found {
+            match request.take {
+                Take::Peek => continue,
+                Take::Remove => {
+                    self.remove(message.id.0)?;
+                    if message.key.is_some() {
+                        self.ring(queue, receiver(audience));
+                    }
+                }
+                Take::Lease { lease_ms } => message.lease = Some(self.lease(message.id, lease_ms)?),
+            }
+            message.deliveries += 1;
+        }
+        Ok(found)
+    }
+
+    fn lease(&mut self, id: MessageId, lease_ms: u64) -> Result<LeaseId, Error> {
+        self.execute("UPDATE counter SET lease = lease + 1", ())?;
+        let lease = self.one("SELECT lease FROM counter", (), |row| row.get(0))?;
+        let lease: i64 = lease.unwrap_or_default();
+        let sql = "UPDATE message SET lease = ?2, due_at = ?3, deliveries = deliveries + 1
+                   WHERE id = ?1";
+        let due_at = self.after(lease_ms);
+        self.execute(sql, (id.0, lease, due_at))?;
+        Ok(LeaseId(lease))
+    }
+
+    pub(super) fn look_up(
+        &mut self,
+        id: MessageId,
+        reader: AccountId,
+    ) -> Result<Option<Message>, Error> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM message m JOIN content c ON c.id = m.id WHERE m.id = ?1"
+        );
+        let found = self.one(&sql, [id.0], message)?;
+        match found.as_ref().map(|message| message.audience) {
+            Some(Audience::Direct(receiver)) if receiver != reader => {
+                Err(told(ErrorCode::NoPermissionToRead, "message", id))
+            }
+            _ => Ok(found.map(|message| Message {
+                lease: None,
+                ..message
+            })),
+        }
+    }
+
+    pub(super) fn find_from(
+        &mut self,
+        sender: AccountId,
+        reader: AccountId,
+    ) -> Result<Option<Message>, Error> {
+        self.check_account(sender, "from")?;
+        self.check_account(reader, "as")?;
+        let sql = format!(
+            "SELECT {COLUMNS} FROM message m JOIN content c ON c.id = m.id
+             WHERE m.receiver = ?1 AND m.sender = ?2 AND m.due_at IS NULL
+               AND (m.expires_at IS NULL OR m.expires_at > ?3)
+             ORDER BY m.id LIMIT 1"
+        );
+        self.one(&sql, (reader.0, sender.0, self.now()), message)
+    }
+
+    pub(super) fn queues_for(&mut self, audience: Audience) -> Result<Vec<QueueId>, Error> {
+        let sql = "SELECT min(queue) FROM message
+                   WHERE receiver = ?1 AND queue > ?2 AND due_at IS NULL
+                     AND (expires_at IS NULL OR expires_at > ?3)";
+        let mut found: Vec<QueueId> = Vec::new();
+        loop {
+            let last = found.last().map_or(0, |queue| queue.0);
+            let values = (receiver(audience), last, self.now());
+            match self.one(sql, values, |row| row.get(0))?.flatten() {
+                Some(queue) => found.push(QueueId(queue)),
+                None => return Ok(found),
+            }
+        }
+    }
+
+    /// Removes a message, wherever it is.
+    pub(super) fn remove(&mut self, id: i64) -> Result<(), Error> {
+        self.execute("DELETE FROM message WHERE id = ?1", [id])?;
+        self.execute("DELETE FROM content WHERE id = ?1", [id])?;
+        Ok(())
+    }
+
+    /// So many milliseconds from now.
+    pub(super) fn after(&self, ms: u64) -> i64 {
+        let micros = i64::try_from(ms)
+            .unwrap_or(i64::MAX)
+            .saturating_mul(MICROS_PER_MS);
+        self.now().saturating_add(micros)
+    }
+}
+
+/// Where a message stands among those for the same receiver in the same queue, as in PostgreSQL:
+/// what came straight from its sender without a priority stands at its number, everything else
+/// before it, higher priorities first.
+pub(super) fn place_of(id: i64, priority: u8, fresh: bool) -> i64 {
+    if fresh && priority == 0 {
+        id
+    } else {
+        id - ((i64::from(priority) + 1) << 58)
+    }
+}
+
+fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
+    Ok(Message {
+        id: MessageId(row.get(0)?),
+        queue: QueueId(row.get(1)?),
+        origin: QueueId(row.get(2)?),
+        sender: AccountId(row.get(3)?),
+        audience: audience(row.get(4)?),
+        priority: row.get(5)?,
+        deliveries: row.get(6)?,
+        lease: row.get::<_, Option<i64>>(7)?.map(LeaseId),
+        created_at: Wall(row.get(8)?),
+        expires_at: row.get::<_, Option<i64>>(9)?.map(Wall),
+        key: row.get(10)?,
+        content: Bytes::from(row.get::<_, Vec<u8>>(11)?),
+    })
+}

@@ -1,0 +1,123 @@
+//! The contract of a store.
+
+use std::fmt::Debug;
+use std::num::NonZeroU32;
+
+use airmail_model::{Error, Wall};
+use futures::future::BoxFuture;
+
+use crate::bell::Watch;
+use crate::id::{AccountId, MessageId, Name, QueueId};
+use crate::message::{Audience, Counts, Line, Message, Outgoing, Receipt, Receive, Settle};
+
+/// What a store answers, in its time. Dropping it gives the answer up, not the request: what was
+/// begun may still be done.
+pub type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
+
+/// An account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// Its number.
+    pub id: AccountId,
+    /// Its name.
+    pub name: Name,
+    /// When it was created.
+    pub created_at: Wall,
+}
+
+/// A queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queue {
+    /// Its number.
+    pub id: QueueId,
+    /// Its name.
+    pub name: Name,
+    /// When it was created.
+    pub created_at: Wall,
+    /// What it was created with.
+    pub settings: QueueSettings,
+}
+
+/// What can be chosen for a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueSettings {
+    /// Where messages go that expire, or that were handed out too often; none: what expires is
+    /// removed.
+    pub dead_letter: Option<QueueId>,
+    /// After so many leases that ended without an acknowledgement a message is a dead letter;
+    /// none: never. Needs `dead_letter`.
+    pub deliveries_max: Option<NonZeroU32>,
+}
+
+/// Where accounts, queues and messages are kept. [`crate::conformance`] is the contract as tests.
+///
+/// What is acknowledged is durable. Nothing is handed out to two readers: a message that was removed
+/// is gone for all, one that is leased is at its reader until the lease has ended. Of each [`Line`]
+/// the oldest is handed out first, higher priorities before lower.
+///
+/// Arguments have been checked by [`crate::Mailboxes`], through which stores are used.
+///
+/// # Errors
+/// Each request may end in `MAILBOXES_AWAY` or `OVERLOADED` (nothing was done), `OUTCOME_UNKNOWN`
+/// (the database went away in the middle: it was done or not) or `INTERNAL_ERROR`.
+pub trait MailboxStore: Debug + Send + Sync + 'static {
+    /// Creates an account. `ACCOUNT_NAME_EXISTS`.
+    fn create_account(&self, name: Name) -> Answer<'_, AccountId>;
+
+    /// Deletes an account; with `force`, also the messages to and from it, without which it must
+    /// have none. `ACCOUNT_NOT_FOUND`, `ACCOUNT_NOT_EMPTY`.
+    fn delete_account(&self, account: AccountId, force: bool) -> Answer<'_, ()>;
+
+    /// The account of a name. `ACCOUNT_NOT_FOUND`.
+    fn find_account(&self, name: Name) -> Answer<'_, AccountId>;
+
+    /// All accounts, by number.
+    fn accounts(&self) -> Answer<'_, Vec<Account>>;
+
+    /// Creates a queue. `QUEUE_NAME_EXISTS`; `QUEUE_NOT_FOUND` for its dead letters'.
+    fn create_queue(&self, name: Name, settings: QueueSettings) -> Answer<'_, QueueId>;
+
+    /// Deletes a queue; with `force`, also its messages, without which it must have none.
+    /// `QUEUE_NOT_FOUND`; `QUEUE_NOT_EMPTY`, also while another queue's dead letters go there.
+    fn delete_queue(&self, queue: QueueId, force: bool) -> Answer<'_, ()>;
+
+    /// The queue of a name. `QUEUE_NOT_FOUND`.
+    fn find_queue(&self, name: Name) -> Answer<'_, QueueId>;
+
+    /// All queues, by number.
+    fn queues(&self) -> Answer<'_, Vec<Queue>>;
+
+    /// Removes all messages of a queue, also the delayed and the leased; how many.
+    /// `QUEUE_NOT_FOUND`.
+    fn purge(&self, queue: QueueId) -> Answer<'_, u64>;
+
+    /// How many messages a queue has: counts them. `QUEUE_NOT_FOUND`.
+    fn counts(&self, queue: QueueId) -> Answer<'_, Counts>;
+
+    /// Stores messages; each succeeds or fails by itself. `QUEUE_NOT_FOUND`, `ACCOUNT_NOT_FOUND`.
+    fn send(&self, messages: Vec<Outgoing>) -> Answer<'_, Vec<Result<MessageId, Error>>>;
+
+    /// The oldest messages that there are; none is no error. `QUEUE_NOT_FOUND`,
+    /// `ACCOUNT_NOT_FOUND`.
+    fn receive(&self, request: Receive) -> Answer<'_, Vec<Message>>;
+
+    /// One message, unless it is gone, shown. `NO_PERMISSION_TO_READ` if it is for another.
+    fn look_up(&self, message: MessageId, reader: AccountId) -> Answer<'_, Option<Message>>;
+
+    /// The oldest message from `sender` to `reader`, in any queue, shown. `ACCOUNT_NOT_FOUND`.
+    fn find_from(&self, sender: AccountId, reader: AccountId) -> Answer<'_, Option<Message>>;
+
+    /// The queues that could hand out something, by number.
+    fn queues_for(&self, audience: Audience) -> Answer<'_, Vec<QueueId>>;
+
+    /// Ends, lengthens or gives back leases. `LEASE_ENDED` for each that is not the reader's.
+    fn settle(&self, receipts: Vec<Receipt>, what: Settle) -> Answer<'_, Vec<Result<(), Error>>>;
+
+    /// From when this is answered until the watch is dropped, each message that can newly be handed
+    /// out of `line` rings one of its watches.
+    fn watch(&self, line: Line) -> Answer<'_, Watch>;
+
+    /// Finishes what was begun and ends the store's tasks and threads. Requests that come
+    /// afterwards get `SHUTTING_DOWN`.
+    fn close(&self) -> Answer<'_, ()>;
+}

@@ -1,0 +1,141 @@
+//! The database is not there, or not yet, or no longer.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
+
+mod postgres;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use airmail_mailbox::Mailboxes;
+use airmail_mailbox::conformance::World;
+use airmail_mailbox::message::Receive;
+use airmail_mailbox::postgres::{Options, PostgresStore};
+use airmail_model::{Error, ErrorCode};
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(future)
+}
+
+fn mailboxes(options: Options) -> Mailboxes {
+    Mailboxes::new(Arc::new(PostgresStore::start(options).unwrap()))
+}
+
+/// An impatient one says so; a patient one goes on when the database is there.
+#[test]
+fn requests_wait_for_a_database_that_is_away_and_then_say_so() {
+    let mut server = postgres::Server::start();
+    let url = server.new_database();
+    server.kill();
+    block_on(async {
+        let impatient = mailboxes(Options {
+            patience_ms: 50,
+            ..Options::new(&url)
+        });
+        let error = impatient.queues().await.unwrap_err();
+        assert_eq!(error.code(), ErrorCode::MailboxesAway, "{error}");
+        let error = impatient.receive(
+            Receive::new(
+                airmail_mailbox::id::QueueId(1),
+                airmail_mailbox::id::AccountId(1),
+            ),
+            Duration::from_secs(60),
+        );
+        assert_eq!(error.await.unwrap_err().code(), ErrorCode::MailboxesAway);
+        let patient = mailboxes(Options {
+            patience_ms: 600_000,
+            ..Options::new(&url)
+        });
+        let waiting = patient.create_account("early");
+        let (created, ()) = futures::future::join(waiting, async {
+            tokio::task::yield_now().await;
+            server.start_again();
+        })
+        .await;
+        created.unwrap();
+        impatient.close().await.unwrap();
+        patient.close().await.unwrap();
+    });
+}
+
+/// Whatever the database does, the requests of a node go on when it is back, with what they had.
+#[test]
+fn a_node_goes_on_when_its_database_is_killed_and_started_again() {
+    let mut server = postgres::Server::start();
+    let url = server.new_database();
+    block_on(async {
+        let options = Options {
+            patience_ms: 600_000,
+            ..Options::new(&url)
+        };
+        let world = World::new(mailboxes(options)).await;
+        for round in 0..3 {
+            let content = format!("round {round}");
+            world.send(&content).await;
+            server.kill();
+            server.start_again();
+            // What was under way on a connection that ended has an unknown outcome, once for each.
+            let mut tries = 0;
+            let found = loop {
+                match world
+                    .receive(world.for_bob().take(airmail_mailbox::message::Take::Peek))
+                    .await
+                {
+                    Ok(found) => break found,
+                    Err(error) => assert_eq!(error.code(), ErrorCode::OutcomeUnknown, "{error}"),
+                }
+                tries += 1;
+                assert!(tries < 50);
+            };
+            assert_eq!(found[0].content, content);
+            while !matches!(world.receive(world.for_bob()).await, Err(error) if empty(&error)) {}
+            // A reader that waits is rung again.
+            let (found, sent) = futures::future::join(
+                world.wait(world.for_bob()),
+                world.mailboxes.send(world.message("rung")),
+            )
+            .await;
+            assert_eq!(found.id, sent.unwrap());
+        }
+        world.mailboxes.close().await.unwrap();
+    });
+}
+
+fn empty(error: &Error) -> bool {
+    error.code() == ErrorCode::QueueIsEmpty
+}
+
+/// Nodes that start together bring the schema up once; a newer one is left alone.
+#[test]
+fn the_schema_is_brought_up_once() {
+    let url = postgres::shared_server().new_database();
+    block_on(async {
+        let nodes: Vec<Mailboxes> = (0..4).map(|_| mailboxes(Options::new(&url))).collect();
+        let names: Vec<String> = (0..4).map(|node| format!("node {node}")).collect();
+        let created = nodes
+            .iter()
+            .zip(&names)
+            .map(|(node, name)| node.create_account(name));
+        for created in futures::future::join_all(created).await {
+            created.unwrap();
+        }
+        for node in nodes {
+            node.close().await.unwrap();
+        }
+        let versions = "SELECT string_agg(number::text, ' ') FROM airmail.schema_version";
+        assert_eq!(postgres::psql(&url, versions), "1");
+        postgres::psql(&url, "INSERT INTO airmail.schema_version VALUES (99)");
+        let older = mailboxes(Options {
+            patience_ms: 50,
+            ..Options::new(&url)
+        });
+        let error = older.accounts().await.unwrap_err();
+        assert_eq!(error.code(), ErrorCode::MailboxesAway);
+        assert!(error.found().contains("version 99"), "{error}");
+        older.close().await.unwrap();
+    });
+}

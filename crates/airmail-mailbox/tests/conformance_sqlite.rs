@@ -1,0 +1,24 @@
+//! SQLite passes the suite.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
+
+use std::sync::Arc;
+
+use airmail_mailbox::Mailboxes;
+use airmail_mailbox::sqlite::SqliteStore;
+
+fn run<F: Future<Output = ()>>(claim: impl FnOnce(Mailboxes) -> F) {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let store = SqliteStore::open(&directory.path().join("mailboxes.db")).unwrap();
+        let mailboxes = Mailboxes::new(Arc::new(store));
+        claim(mailboxes.clone()).await;
+        mailboxes.close().await.unwrap();
+    });
+}
+
+airmail_mailbox::conformance!(run);

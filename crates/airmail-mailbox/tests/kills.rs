@@ -1,0 +1,217 @@
+//! Many readers and writers on one queue while the database is killed and started again: every
+//! message that was acknowledged to its sender is handed out, and none twice before its lease ended.
+//!
+//! `AIRMAIL_TEST_MAILBOX_SECONDS` makes it longer than continuous integration has time for.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
+
+mod postgres;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use airmail_mailbox::Mailboxes;
+use airmail_mailbox::conformance::World;
+use airmail_mailbox::id::MessageId;
+use airmail_mailbox::message::{Settle, Take};
+use airmail_mailbox::postgres::{Options, PostgresStore};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use tokio::time::Instant;
+
+const READERS: usize = 64;
+const WRITERS: u64 = 16;
+const NODES: usize = 3;
+const LEASE: Duration = Duration::from_millis(1500);
+
+/// What is known of each message, by who sends and who reads.
+#[derive(Debug, Default)]
+struct Ledger {
+    acknowledged: BTreeSet<MessageId>,
+    /// When the lease of the last hand-out may end at the earliest, by the reader's clock.
+    held_until: BTreeMap<MessageId, Instant>,
+    done: BTreeSet<MessageId>,
+    handed_out: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Scene {
+    nodes: Vec<World>,
+    ledger: Arc<Mutex<Ledger>>,
+    sending: Arc<AtomicBool>,
+    reading: Arc<AtomicBool>,
+}
+
+#[test]
+fn what_was_acknowledged_is_handed_out_and_never_to_two() {
+    let seconds = seconds();
+    let mut server = postgres::Server::start();
+    let url = server.new_database();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    let ledger = runtime.block_on(async {
+        let scene = scene(&url).await;
+        let mut tasks = tokio::task::JoinSet::new();
+        for writer in 0..WRITERS {
+            tasks.spawn(write(scene.clone(), writer));
+        }
+        for reader in 0..READERS {
+            tasks.spawn(read(scene.clone(), reader));
+        }
+        let end = Instant::now() + Duration::from_secs(seconds);
+        let mut kills = 0;
+        while Instant::now() < end || kills < 2 {
+            tokio::time::sleep(Duration::from_secs((seconds / 5).max(1))).await;
+            tokio::task::block_in_place(|| {
+                server.kill();
+                server.start_again();
+            });
+            kills += 1;
+        }
+        scene.sending.store(false, Ordering::Relaxed);
+        drained(&scene).await;
+        scene.reading.store(false, Ordering::Relaxed);
+        while let Some(ended) = tasks.join_next().await {
+            ended.unwrap();
+        }
+        for node in &scene.nodes {
+            node.mailboxes.close().await.unwrap();
+        }
+        scene.ledger
+    });
+    let ledger = ledger.lock().unwrap();
+    let handed_out = |id: &MessageId| ledger.held_until.contains_key(id);
+    let lost: Vec<_> = ledger
+        .acknowledged
+        .iter()
+        .filter(|id| !handed_out(id))
+        .collect();
+    assert!(
+        lost.is_empty(),
+        "{} of {} lost: {lost:?}",
+        lost.len(),
+        ledger.acknowledged.len()
+    );
+    println!(
+        "{} sent, {} handed out",
+        ledger.acknowledged.len(),
+        ledger.handed_out
+    );
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the test's own setting, read only here"
+)]
+fn seconds() -> u64 {
+    let told = std::env::var("AIRMAIL_TEST_MAILBOX_SECONDS").ok();
+    told.and_then(|text| text.parse().ok()).unwrap_or(6)
+}
+
+async fn scene(url: &str) -> Scene {
+    let start = || {
+        let options = Options {
+            patience_ms: 60_000,
+            slot_bytes: 1 << 20,
+            ..Options::new(url)
+        };
+        Mailboxes::new(Arc::new(PostgresStore::start(options).unwrap()))
+    };
+    let first = World::new(start()).await;
+    let others = (1..NODES).map(|_| World {
+        mailboxes: start(),
+        ..first.clone()
+    });
+    Scene {
+        nodes: others.chain([first.clone()]).collect(),
+        ledger: Arc::default(),
+        sending: Arc::new(AtomicBool::new(true)),
+        reading: Arc::new(AtomicBool::new(true)),
+    }
+}
+
+async fn write(scene: Scene, writer: u64) {
+    let mut random = SmallRng::seed_from_u64(writer);
+    let world = &scene.nodes[usize::try_from(writer).unwrap() % NODES];
+    while scene.sending.load(Ordering::Relaxed) {
+        let count = random.random_range(1..20);
+        let messages = (0..count).map(|n| world.message(&n.to_string())).collect();
+        // An unknown outcome is just that: it may have been stored, and then it is handed out too.
+        let Ok(results) = world.mailboxes.send_all(messages).await else {
+            continue;
+        };
+        let mut ledger = scene.ledger.lock().unwrap();
+        let stored = results.into_iter().filter_map(Result::ok);
+        ledger.acknowledged.extend(stored);
+    }
+}
+
+async fn read(scene: Scene, reader: usize) {
+    let mut random = SmallRng::seed_from_u64(u64::MAX - reader as u64);
+    let world = &scene.nodes[reader % NODES];
+    let lease_ms = u64::try_from(LEASE.as_millis()).unwrap();
+    while scene.reading.load(Ordering::Relaxed) {
+        let count = random.random_range(1..30);
+        let request = world.for_bob().count(count).take(Take::Lease { lease_ms });
+        let asked = Instant::now();
+        let Ok(found) = world
+            .mailboxes
+            .receive(request, Duration::from_millis(300))
+            .await
+        else {
+            continue;
+        };
+        for message in &found {
+            let mut ledger = scene.ledger.lock().unwrap();
+            ledger.handed_out += 1;
+            assert!(
+                !ledger.done.contains(&message.id),
+                "handed out after its end"
+            );
+            // The lease began after the question: it cannot have ended earlier than this.
+            let until = asked + LEASE;
+            let before = ledger.held_until.insert(message.id, until);
+            let now = Instant::now();
+            assert!(
+                before.is_none_or(|before| before <= now),
+                "handed out twice"
+            );
+        }
+        // Some readers die with what they have.
+        if random.random_range(0..10) == 0 {
+            continue;
+        }
+        let receipts: Vec<_> = found
+            .iter()
+            .filter_map(|message| message.receipt())
+            .collect();
+        let Ok(settled) = world.mailboxes.settle(receipts, Settle::Acknowledge).await else {
+            continue;
+        };
+        let mut ledger = scene.ledger.lock().unwrap();
+        for (message, settled) in found.iter().zip(settled) {
+            if settled.is_ok() {
+                ledger.done.insert(message.id);
+            }
+        }
+    }
+}
+
+/// Waits until nothing is left.
+async fn drained(scene: &Scene) {
+    let world = &scene.nodes[0];
+    loop {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let Ok(counts) = world.mailboxes.counts(world.queue).await else {
+            continue;
+        };
+        if counts.ready + counts.delayed + counts.leased == 0 {
+            break;
+        }
+    }
+}
