@@ -1,17 +1,17 @@
 //! The store on PostgreSQL 15 or newer. Any number of nodes may use one database: what they share
 //! is only there.
 //!
-//! A request becomes a job in a tray ([`tray`]). As many lanes as there are connections
-//! ([`lane`]) each take what has gathered of one kind and make one statement of it: one round trip,
+//! A request becomes a job in a tray (`tray`). As many lanes as there are connections
+//! (`lane`) each take what has gathered of one kind and make one statement of it: one round trip,
 //! one commit, however many requests. While all lanes are at work the next jobs gather, so an idle
 //! store answers at once and a busy one in large batches, without a timer.
 //!
-//! Lanes do not wait for the disk; answers do, for the flusher ([`flush`]).
+//! Lanes do not wait for the disk; answers do, for the flusher (`flush`).
 //!
-//! One more connection is the tender's ([`tender`]): it listens for who rings waiting readers, puts
-//! back what is due, keeps the storage small, and learns where lines begin ([`heads`]).
+//! One more connection is the tender's (`tender`): it listens for who rings waiting readers, puts
+//! back what is due, keeps the storage small, and learns where lines begin (`heads`).
 //!
-//! The statements are functions of the schema `airmail` ([`schema`]), prepared once for each
+//! The statements are functions of the schema `airmail` (`schema`), prepared once for each
 //! connection. The same functions are there for `psql`.
 
 mod fault;

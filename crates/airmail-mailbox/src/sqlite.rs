@@ -1,6 +1,6 @@
 //! The store on SQLite: the embedded default, for one process, which locks the file.
 //!
-//! One thread owns the connection ([`desk`]). It takes what requests have gathered and does them in
+//! One thread owns the connection (`desk`). It takes what requests have gathered and does them in
 //! one transaction, one sync for all: an idle store answers at once, a busy one in large batches.
 //! A request that fails is rolled back alone. Nothing is answered before the commit.
 

@@ -49,7 +49,7 @@ pub struct QueueSettings {
     pub deliveries_max: Option<NonZeroU32>,
 }
 
-/// Where accounts, queues and messages are kept. [`crate::conformance`] is the contract as tests.
+/// Where accounts, queues and messages are kept. [`mod@crate::conformance`] is the contract as tests.
 ///
 /// What is acknowledged is durable. Nothing is handed out to two readers: a message that was removed
 /// is gone for all, one that is leased is at its reader until the lease has ended. Of each [`Line`]

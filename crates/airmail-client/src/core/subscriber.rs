@@ -100,7 +100,7 @@ pub struct GapSeen {
     pub log: LogId,
     /// The log's life that the numbers count in.
     pub incarnation: Incarnation,
-    /// Which. Up to [`Sequence::MAX`] where the log has begun a new life: all the rest of the old.
+    /// Which. Up to `Sequence::MAX` where the log has begun a new life: all the rest of the old.
     pub extent: Extent,
     /// Why; never [`GapReason::Unused`].
     pub why: GapReason,
