@@ -6,6 +6,7 @@ mod memory;
 mod options;
 mod own_node;
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use airmail_bench::run::{Alone, Job};
 use airmail_bench::{Progress, Report, Settings, Target, csv, disk, html};
 use anyhow::{Context as _, bail};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use serde::Serialize;
 use tokio::runtime::Runtime;
 
 use crate::cli::{ClientOptions, UsageError};
@@ -131,7 +133,7 @@ async fn choose(args: BenchArgs, options: &ClientOptions) -> anyhow::Result<Exit
     if let Some(path) = &args.html {
         write(path, &html::page(&report))?;
     }
-    print(&report, args.json)?;
+    print(&report, report.is_sound(), args.json)?;
     Ok(ExitCode::from(u8::from(!report.is_sound())))
 }
 
@@ -233,13 +235,13 @@ fn write(path: &PathBuf, text: &str) -> anyhow::Result<()> {
     clippy::print_stderr,
     reason = "a command's result"
 )]
-fn print(report: &Report, json: bool) -> anyhow::Result<()> {
+fn print<R: Serialize + Display>(report: &R, is_sound: bool, json: bool) -> anyhow::Result<()> {
     if json {
         println!("{}", serde_json::to_string(report)?);
     } else {
         print!("{report}");
     }
-    if !report.is_sound() {
+    if !is_sound {
         eprintln!("airmail: not every message arrived once and in order");
     }
     Ok(())

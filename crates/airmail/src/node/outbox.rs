@@ -2,7 +2,8 @@
 //!
 //! Deliveries in it are bounded by the credit that the shard counts; acks by the stream's window of
 //! unacknowledged bytes; everything else by [`Outbox::room`], for which the reading side waits before it asks for
-//! more. A client that takes nothing all the same is cut off with `OVERLOADED`: that is the answer
+//! more. The connection takes all that waits at once, so a stream holds at most twice these bounds:
+//! what it has taken and not written, and what waits. A client that takes nothing all the same is cut off with `OVERLOADED`: that is the answer
 //! to the last bound. Marks and gaps that continue one another are joined, so that a client that
 //! does not read for days costs no more than one that does not read for a second.
 

@@ -123,25 +123,8 @@ pub(super) fn isolation(args: &IsolationArgs, options: &ClientOptions) -> anyhow
     if let Some(path) = &args.html {
         super::write(path, &html::isolation_page(&report))?;
     }
-    print(&report, args.json)?;
+    super::print(&report, report.is_sound(), args.json)?;
     Ok(ExitCode::from(u8::from(!report.is_sound())))
-}
-
-#[expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command's result"
-)]
-fn print(report: &IsolationReport, json: bool) -> anyhow::Result<()> {
-    if json {
-        println!("{}", serde_json::to_string(report)?);
-    } else {
-        print!("{report}");
-    }
-    if !report.is_sound() {
-        eprintln!("airmail: not every message arrived once and in order");
-    }
-    Ok(())
 }
 
 /// A node, and what has been done with it.
