@@ -2,7 +2,7 @@
 
 use airmail_sim::{Run, Stage};
 
-fn run_seeds(stage: Stage, seeds: std::ops::Range<u64>, steps: u64) {
+fn run_seeds(stage: Stage, seeds: impl IntoIterator<Item = u64>, steps: u64) {
     for seed in seeds {
         let run = Run {
             stage,
@@ -25,4 +25,11 @@ fn the_log_alone_keeps_its_guarantees_through_faults() {
 #[test]
 fn the_whole_node_keeps_its_guarantees_through_faults() {
     run_seeds(Stage::World, 0..60, 1_000);
+}
+
+/// A log is opened; the node is killed before the next checkpoint, so that what opened it is in the
+/// system's cache alone; then the power is cut.
+#[test]
+fn a_log_outlives_a_power_cut_that_follows_a_kill() {
+    run_seeds(Stage::Storage, [2091], 1_500);
 }

@@ -23,7 +23,7 @@ use crate::files::{FileName, Files};
 #[cfg(feature = "sabotage")]
 use crate::sabotage::Bug;
 use airmail_model::{LogId, Now};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 /// Why a journal does not open.
@@ -84,13 +84,28 @@ pub(super) fn open<F: Files>(
     journal.load_ends(files, &mut known)?;
     journal.take_checkpoint(&mut known);
     let metas = journal.load_metas(files, &lengths, &mut known)?;
+    let mut again = match journal.config.new_incarnations {
+        true => Vec::new(),
+        false => last_of_each(&metas),
+    };
     for meta in metas {
         journal.apply(meta, &mut known);
     }
-    let seals = journal.load_batches(files, &lengths, &known)?;
+    again.extend(journal.load_batches(files, &lengths, &known)?);
     journal.drop_strays(&list, &known);
-    journal.finish_opening(&known, seals);
+    journal.finish_opening(&known, again);
     Ok(journal)
+}
+
+/// Commands behind the checkpoint may be in the system's cache alone: they are given again before
+/// anything that rests on them is told. Given twice they say the same as once; of those that are
+/// alike the last counts, so that journals that are killed while they open do not gather them.
+fn last_of_each(metas: &[Meta]) -> Vec<Meta> {
+    let mut seen = BTreeSet::new();
+    let last = metas.iter().rev().filter(|meta| seen.insert(meta.encode()));
+    let mut last: Vec<Meta> = last.cloned().collect();
+    last.reverse();
+    last
 }
 
 impl Journal {
