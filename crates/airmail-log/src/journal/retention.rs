@@ -188,16 +188,19 @@ impl Journal {
             return self.out.push(Completion::Refused { t, why });
         };
         let start = log.places.partition_point(|place| place.time_max < at.0);
-        let mut found = log
-            .recent
-            .iter()
-            .find(|r| r.time >= at.0)
-            .map_or(log.visible, |r| r.first);
+        let earlier = log.places.get(start.wrapping_sub(1));
+        let mut found = earlier.map_or(log.first, |place| place.last + 1);
+        // Behind the last one that is older, not at the first that is not: what was between may be
+        // lost, and is told.
         if let Some(place) = log.places.get(start) {
             let list = list(&self.segments, log.slot, place.segment, place.block);
-            let exact = list.iter().find(|location| location.time >= at.0);
-            found = found.min(exact.map_or(place.first, |location| location.first));
+            let older = list.iter().take_while(|location| location.time < at.0);
+            found = older.fold(found, |found, one| found.max(one.last() + 1));
         }
+        let older = log.recent.iter().take_while(|recent| recent.time < at.0);
+        found = older.fold(found, |found, one| {
+            found.max(one.first + u64::from(one.numbers))
+        });
         let at = Sequence(found.max(log.first).min(log.visible));
         self.out.push(Completion::Found { t, at });
     }

@@ -55,7 +55,7 @@ impl Watch {
     pub(super) fn first(&self, ledger: &Ledger) -> Option<Sequence> {
         let time = match self.from {
             From::Unknown => return None,
-            From::Number(number) => return Some(number),
+            From::Number(number) => return Some(number.max(self.begun.unwrap_or(number))),
             From::Time(time) => time,
         };
         let mut acked = ledger.acked(self.log, Sequence(0), Sequence::MAX);
@@ -70,7 +70,11 @@ impl Watch {
     pub(super) fn is_done(&self, next: Sequence, ledger: &Ledger) -> bool {
         let mut left = ledger.acked(self.log, next, Sequence::MAX);
         match self.from {
-            From::Time(_) => left.all(|(_, _, entry)| entry.topic != self.topic),
+            // What was appended before a time that was still to come is not waited for.
+            From::Time(time) => left.all(|(_, _, entry)| {
+                let early = entry.acked.is_some_and(|acked| acked.appended < time);
+                early || entry.topic != self.topic
+            }),
             _ => next > ledger.last_acked(self.log),
         }
     }
