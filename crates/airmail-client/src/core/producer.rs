@@ -1,7 +1,7 @@
 //! Publishing: batches, splitting by the map, sequence numbers, what is in flight, trying again.
 //!
-//! One queue for each log, each an order that is kept: messages gather in an open batch while an
-//! earlier one is in flight (natural batching: no timer), a batch is sealed with the producer's
+//! One queue for each log, each an order that is kept: messages gather in an open batch while two
+//! earlier ones are in flight (natural batching: no timer), a batch is sealed with the producer's
 //! next numbers, and sent again byte for byte until it is answered, so the node can tell a retry
 //! from a new message (G3).
 //!
@@ -266,8 +266,11 @@ impl Producer {
             let known = self.spaces.get(&map.namespace);
             known.is_some_and(|space| map.epoch > space.map.epoch)
         });
+        let waits = self.queues.get(&log).is_some_and(Queue::is_waiting);
         let delay = match (&newer, error.delay()) {
             (Some(_), _) => Duration::ZERO,
+            // One failure, whose batches are refused one by one.
+            (None, delay) if waits => delay.unwrap_or_default(),
             (None, Some(delay)) => self.backoff.delay_after(delay),
             (None, None) => self.backoff.delay(),
         };

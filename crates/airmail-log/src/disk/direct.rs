@@ -8,14 +8,18 @@
 //! begins inside the page with which the one before it ended: of that page the bytes are kept here,
 //! from one write that went well to the next, and for no longer than the name means that file and
 //! nobody else writes it. Otherwise they are read.
+//! A write that is to be synced is one system call with its sync, if it fits in the buffer: between
+//! two calls the system may let others run first, and a whole commit waits for them.
+//!
 //! Whatever cannot be done so is done through the cache by the caller. The system keeps the two
 //! coherent: before such a write it writes out what the cache has changed of these pages, after it
 //! it drops them from the cache; where it cannot, the next sync of the file fails.
 
 use crate::files::FileName;
 use bytes::Bytes;
+use rustix::io::ReadWriteFlags;
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -35,6 +39,17 @@ pub(super) struct Direct {
     files: Vec<Open>,
     /// Its aligned part is [`BUFFER_BYTES`] long.
     buffer: Vec<u8>,
+}
+
+/// What has become of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Done {
+    /// The file system does not do it: all of it is to be written otherwise.
+    Refused,
+    /// It is written, and is to be synced if it should be.
+    Written,
+    /// It is durable; what was written to the file before it, another way, may not be.
+    Synced,
 }
 
 struct Open {
@@ -63,24 +78,31 @@ impl Direct {
         !self.refused && at < end && end.is_multiple_of(PAGE_BYTES as u64)
     }
 
-    /// Writes; false if the file system does not do it: then all of it is to be written otherwise.
+    /// Whether a write from `at` to `end` is little enough to be one call with its sync.
+    pub(super) fn is_one_call(&self, at: u64, end: u64) -> bool {
+        end - (at - at % PAGE_BYTES as u64) < BUFFER_BYTES as u64
+    }
+
+    /// Writes, and syncs what it writes if that is `sync` and [one call](Direct::is_one_call).
     /// `cached` is the same file, open to be read through the cache.
     ///
     /// # Errors
-    /// What the system says; then any part may have been written.
+    /// What the system says of the write, or of the sync if there is one; then any part may have
+    /// been written.
     pub(super) fn write(
         &mut self,
         name: &FileName,
         cached: &File,
         at: u64,
         parts: &[Bytes],
-    ) -> io::Result<bool> {
-        let result = self.try_write(name, cached, at, parts);
+        sync: bool,
+    ) -> io::Result<Done> {
+        let result = self.try_write(name, cached, at, parts, sync);
         match result {
-            Ok(()) => Ok(true),
+            Ok(synced) => Ok(if synced { Done::Synced } else { Done::Written }),
             Err(error) if is_refusal(&error) => {
                 self.refused = true;
-                Ok(false)
+                Ok(Done::Refused)
             }
             Err(error) => Err(error),
         }
@@ -97,13 +119,16 @@ impl Direct {
         cached: &File,
         at: u64,
         parts: &[Bytes],
-    ) -> io::Result<()> {
+        sync: bool,
+    ) -> io::Result<bool> {
         let mut open = self.take(name)?;
         let inside = (at % PAGE_BYTES as u64) as usize;
         let begin = at - inside as u64;
         if inside > 0 && open.end != begin + PAGE_BYTES as u64 {
             cached.read_exact_at(&mut open.last[..inside], begin)?;
         }
+        let length: usize = parts.iter().map(Bytes::len).sum();
+        let sync = sync && self.is_one_call(at, at + length as u64);
         self.buffer.resize(BUFFER_BYTES + PAGE_BYTES, 0);
         let from = self.buffer.as_ptr().align_offset(PAGE_BYTES) % PAGE_BYTES;
         let buffer = &mut self.buffer[from..][..BUFFER_BYTES];
@@ -126,7 +151,10 @@ impl Direct {
             }
         }
         if held > 0 {
-            open.file.write_all_at(&buffer[..held], at)?;
+            match sync {
+                true => write_synced(&open.file, &buffer[..held], at)?,
+                false => open.file.write_all_at(&buffer[..held], at)?,
+            }
             open.last.copy_from_slice(&buffer[held - PAGE_BYTES..held]);
         }
         open.end = at + held as u64;
@@ -134,7 +162,7 @@ impl Direct {
             self.files.remove(0);
         }
         self.files.push(open);
-        Ok(())
+        Ok(sync)
     }
 
     /// The file, opened now if it is not open yet.
@@ -151,6 +179,23 @@ impl Direct {
             last: vec![0; PAGE_BYTES],
         })
     }
+}
+
+/// Writes all of `bytes`, which are durable then.
+fn write_synced(file: &File, bytes: &[u8], mut at: u64) -> io::Result<()> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        match rustix::io::pwritev2(file, &[IoSlice::new(rest)], at, ReadWriteFlags::DSYNC) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                rest = &rest[written..];
+                at += written as u64;
+            }
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// Whether an error says that the file system does not write past the cache.
@@ -198,10 +243,14 @@ mod tests {
             let parts = parts(n, at, length);
             let end = at + parts.iter().map(|part| part.len() as u64).sum::<u64>();
             assert!(direct.can(at, end), "write {n}");
-            if !direct.write(&name, &cached, at, &parts).unwrap() {
+            let sync = n % 2 == 0;
+            let done = direct.write(&name, &cached, at, &parts, sync).unwrap();
+            if done == Done::Refused {
                 // Not every file system has it; there is nothing to be seen then.
                 return;
             }
+            let at_once = sync && direct.is_one_call(at, end);
+            assert_eq!(done == Done::Synced, at_once, "write {n}");
             expected.resize(at as usize, 0);
             parts
                 .iter()

@@ -4,10 +4,11 @@
 //! Commits go past the page cache where they can ([`Direct`]).
 //!
 //! Writes that wait together and follow one another in a file are joined: one system call, one
-//! sync. Creating, renaming and removing sync the directory. After a failed sync of a file there
+//! sync. One follows another also where it begins inside of it and goes on behind it, as a commit
+//! does that takes the place of the zeros which fill the last page of the one before. Creating, renaming and removing sync the directory. After a failed sync of a file there
 //! is never another: what it holds since the last good one is unknown.
 
-use super::direct::Direct;
+use super::direct::{Direct, Done};
 use super::handles::Handles;
 use super::queue::{Lane, Order, Queue, failed, lock};
 use crate::files::{FileName, FileOp, FileToken, Note};
@@ -36,6 +37,8 @@ pub(super) struct Writer {
     /// What readers have open, to be forgotten when a name changes its meaning.
     readers: Arc<Mutex<Handles>>,
     unsyncable: BTreeSet<FileName>,
+    /// What was written to these has not been synced since.
+    unsynced: BTreeSet<FileName>,
     /// Not answered yet: the shard is not woken for each.
     done: Vec<(FileToken, io::Result<Bytes>)>,
     /// Syncs of all writers until the one that fails; for tests.
@@ -71,6 +74,7 @@ impl Writer {
             direct: Direct::new(path, direct),
             readers,
             unsyncable: BTreeSet::new(),
+            unsynced: BTreeSet::new(),
             done: Vec::new(),
             syncs_left: Arc::clone(syncs_left),
         })
@@ -130,24 +134,43 @@ impl Writer {
         let wanted = run.sync || run.end - run.at >= DIRECT_BYTES;
         let direct = wanted && is_segment(&run.name) && self.direct.can(run.at, run.end);
         let done = match direct {
-            true => (self.direct).write(&run.name, &file, run.at, &run.parts),
-            false => Ok(false),
+            true => self.write_directly(run, &file)?,
+            false => Done::Refused,
         };
-        if !done.map_err(|e| failed("write", &run.name, &e))? {
+        if done == Done::Synced {
+            return Ok(());
+        }
+        if done == Done::Refused {
             self.direct.forget(&run.name);
             write_all(&file, run.at, &run.parts).map_err(|e| failed("write", &run.name, &e))?;
         }
         if !run.sync {
+            self.unsynced.insert(run.name.clone());
             return Ok(());
         }
-        let result = self.sync(&run.name, &file);
-        result.map_err(|error| {
-            self.unsyncable.insert(run.name.clone());
-            failed("fdatasync", &run.name, &error)
+        let result = self.may_sync(&run.name).and_then(|()| file.sync_data());
+        result.map_err(|error| self.sync_failed(&run.name, &error))?;
+        self.unsynced.remove(&run.name);
+        Ok(())
+    }
+
+    /// Past the page cache; together with the sync, if there is nothing else to be synced.
+    fn write_directly(&mut self, run: &Run, file: &File) -> io::Result<Done> {
+        let one_call = self.direct.is_one_call(run.at, run.end);
+        let sync = run.sync && one_call && !self.unsynced.contains(&run.name);
+        if sync {
+            let allowed = self.may_sync(&run.name);
+            allowed.map_err(|error| self.sync_failed(&run.name, &error))?;
+        }
+        let done = (self.direct).write(&run.name, file, run.at, &run.parts, sync);
+        done.map_err(|error| match sync {
+            // Whether it was the write or the sync is not told.
+            true => self.sync_failed(&run.name, &error),
+            false => failed("write", &run.name, &error),
         })
     }
 
-    fn sync(&mut self, name: &FileName, file: &File) -> io::Result<()> {
+    fn may_sync(&mut self, name: &FileName) -> io::Result<()> {
         if self.unsyncable.contains(name) {
             return Err(io::Error::other("an earlier sync of the file has failed"));
         }
@@ -160,8 +183,12 @@ impl Writer {
             Some(left) => *left -= 1,
             None => {}
         }
-        drop(syncs_left);
-        file.sync_data()
+        Ok(())
+    }
+
+    fn sync_failed(&mut self, name: &FileName, error: &io::Error) -> io::Error {
+        self.unsyncable.insert(name.clone());
+        failed("sync", name, error)
     }
 
     fn rename_or_so(&mut self, op: FileOp) -> io::Result<()> {
@@ -181,10 +208,12 @@ impl Writer {
                 self.forget(&from);
                 self.forget(&to);
                 result.map_err(|error| failed("rename", &from, &error))?;
-                if self.unsyncable.remove(&from) {
-                    self.unsyncable.insert(to.clone());
-                } else {
-                    self.unsyncable.remove(&to);
+                for names in [&mut self.unsyncable, &mut self.unsynced] {
+                    if names.remove(&from) {
+                        names.insert(to.clone());
+                    } else {
+                        names.remove(&to);
+                    }
                 }
                 self.sync_directory(&to)
             }
@@ -193,6 +222,7 @@ impl Writer {
                 self.forget(&name);
                 result.map_err(|error| failed("remove", &name, &error))?;
                 self.unsyncable.remove(&name);
+                self.unsynced.remove(&name);
                 self.sync_directory(&name)
             }
             FileOp::Write { name, .. } | FileOp::Fill { name, .. } | FileOp::Read { name, .. } => {
@@ -218,7 +248,9 @@ impl Writer {
 /// Adds a write to the run if it can follow there; gives back what cannot.
 fn join(run: &mut Option<Run>, token: FileToken, op: FileOp) -> Option<Order> {
     let follows = |run: &Run| match &op {
-        FileOp::Write { name, at, .. } => run.name == *name && run.end == *at,
+        FileOp::Write {
+            name, at, parts, ..
+        } => run.name == *name && (run.at..=run.end).contains(at) && at + length(parts) >= run.end,
         _ => false,
     };
     if run.as_ref().is_some_and(|run| !follows(run)) {
@@ -243,12 +275,33 @@ fn join(run: &mut Option<Run>, token: FileToken, op: FileOp) -> Option<Order> {
         tokens: Vec::new(),
         note: None,
     });
-    run.end += parts.iter().map(|part| part.len() as u64).sum::<u64>();
+    run.cut(at);
+    run.end = at + length(&parts);
     run.parts.append(&mut parts);
     run.sync |= sync;
     run.tokens.push(token);
     run.note = note.or(run.note.take());
     None
+}
+
+impl Run {
+    /// Ends it at `at`: what it has behind that is written otherwise.
+    fn cut(&mut self, at: u64) {
+        while self.end > at
+            && let Some(last) = self.parts.last_mut()
+        {
+            let behind = (self.end - at).min(last.len() as u64);
+            self.end -= behind;
+            last.truncate(last.len() - behind as usize);
+            if last.is_empty() {
+                self.parts.pop();
+            }
+        }
+    }
+}
+
+fn length(parts: &[Bytes]) -> u64 {
+    parts.iter().map(|part| part.len() as u64).sum()
 }
 
 /// Writes every byte of `parts` from `at` on.

@@ -47,19 +47,12 @@ pub(super) struct Checkpoints {
 }
 
 impl Journal {
-    /// Begins a checkpoint, if it is time.
+    /// Begins a checkpoint, if it is time and no commit is under way.
     pub(super) fn start_checkpoint(&mut self) {
-        let busy = self.checkpointing.is_some() || self.commit.is_some() || !self.metas.is_empty();
-        if busy || self.recovering.is_some() || self.checkpoints.at > self.now.mono {
+        if !self.commits.is_empty() || !self.metas.is_empty() || !self.checkpoint_due() {
             return;
         }
-        // A large table of producers is not written again for every few batches.
-        let enough = self.config.checkpoint_bytes.max(4 * self.checkpoints.bytes);
-        let last = self.closing && self.is_drained() && !self.checkpoints.closed;
-        let wanted = self.checkpoints.due || self.checkpoints.appended >= enough || last;
-        if !wanted || !self.may_try() || (self.closing && !last) {
-            return;
-        }
+        let last = self.is_last_checkpoint();
         let checkpoint = self.snapshot(last);
         let (number, meta_count) = (self.checkpoints.next, checkpoint.meta_count);
         self.checkpoints.next += 1;
@@ -77,6 +70,24 @@ impl Journal {
         });
         let name = checkpoint_name(number);
         self.submit(Purpose::Checkpoint, FileOp::Create { name });
+    }
+
+    /// Whether it is time for one.
+    pub(super) fn checkpoint_due(&self) -> bool {
+        let busy = self.checkpointing.is_some() || self.recovering.is_some();
+        if busy || self.checkpoints.at > self.now.mono {
+            return false;
+        }
+        // A large table of producers is not written again for every few batches.
+        let enough = self.config.checkpoint_bytes.max(4 * self.checkpoints.bytes);
+        let last = self.is_last_checkpoint();
+        let wanted = self.checkpoints.due || self.checkpoints.appended >= enough || last;
+        wanted && self.may_try() && (!self.closing || last)
+    }
+
+    /// Whether the next is that of a clean stop.
+    fn is_last_checkpoint(&self) -> bool {
+        self.closing && self.is_drained() && !self.checkpoints.closed
     }
 
     pub(super) fn checkpoint_step_done(&mut self, result: io::Result<()>) {

@@ -1,8 +1,9 @@
 //! Group commit: what waits goes to the disk together, one write and one sync for each segment.
 //!
-//! The next commit starts when the last has ended. A commit holds commands or batches, not both;
-//! commands go first. All of a log's batches in a commit go to one segment, and a segment is left
-//! only when all that it holds is durable; so a log's numbers become durable in order.
+//! The next commit starts when the last has ended, or, while commits are small, behind it
+//! ([`follow`](super::follow)). A commit holds commands or batches, not both; commands go first. All
+//! of a log's batches in a commit go to one segment, and a segment is left only when all that it holds
+//! is durable; so a log's numbers become durable in order.
 
 use super::append::cost;
 use super::format::{Envelope, HEADER_BYTES, Kind, META_CLASS};
@@ -27,8 +28,18 @@ const COMMANDS_MAX: usize = 1024;
 /// Writes under way.
 #[derive(Debug)]
 pub(super) struct Commit {
+    /// Of its first part, among those of all commits.
+    place: usize,
     pub(super) parts: Vec<Part>,
-    pub(super) left: usize,
+    /// Parts whose write has not ended.
+    left: usize,
+}
+
+impl Commit {
+    fn part_at(&mut self, place: usize) -> Option<&mut Part> {
+        let at = place.checked_sub(self.place)?;
+        self.parts.get_mut(at)
+    }
 }
 
 /// What goes to one segment.
@@ -89,8 +100,11 @@ impl Journal {
         // What is nearly due goes along with what has brought the turn about: the owner is never
         // asked for a deadline too near for its timer.
         let nearly = self.now.mono.plus(self.config.gather_time / 4);
-        if self.commit.is_some() || self.gathers_until().is_some_and(|at| nearly < at) {
+        if self.gathers_until().is_some_and(|at| nearly < at) {
             return;
+        }
+        if !self.commits.is_empty() {
+            return self.follow();
         }
         // What was answered, and lost its place, is elsewhere before its old place is given up, if
         // there is a place for it.
@@ -103,33 +117,48 @@ impl Journal {
         if commands && batches.is_empty() {
             return self.commit_metas();
         }
+        let alone = batches.len() == 1;
+        let mut parts = Vec::new();
+        for (segment, entries) in batches {
+            parts.extend(self.write_batches(segment, entries, alone));
+        }
+        self.begun(parts);
+    }
+
+    /// Writes to one segment; `alone` if the commit has no other.
+    pub(super) fn write_batches(
+        &mut self,
+        segment: u64,
+        mut entries: Vec<Entry>,
+        alone: bool,
+    ) -> Option<Part> {
+        let open = self.segments.get(&segment)?;
+        let lengths = entries.iter().map(|entry| entry.batch.bytes().len());
+        let mut gather = Gather::new(open, lengths);
+        for entry in &mut entries {
+            entry.offset = gather.at;
+            gather.record(envelope_of(entry), entry.batch.bytes().clone());
+        }
+        let sync = self.wants_sync(segment, &entries);
+        let part = Part::new(segment, sync, entries);
+        // A write behind one that failed may go well, and would tell of an end that is none.
+        let note = if alone && sync && self.commits.is_empty() {
+            self.note_ends(segment, gather.at, &part.entries)
+        } else {
+            None
+        };
+        Some(self.write_part(gather, part, note))
+    }
+
+    /// A commit of these parts is under way.
+    pub(super) fn begun(&mut self, parts: Vec<Part>) {
         self.gathering = Gathering {
             since: None,
             awaited: !self.pending.is_empty(),
         };
-        let mut parts = Vec::new();
-        let alone = batches.len() == 1;
-        for (segment, mut entries) in batches {
-            let Some(open) = self.segments.get(&segment) else {
-                continue;
-            };
-            let lengths = entries.iter().map(|entry| entry.batch.bytes().len());
-            let mut gather = Gather::new(open, lengths);
-            for entry in &mut entries {
-                entry.offset = gather.at;
-                gather.record(envelope_of(entry), entry.batch.bytes().clone());
-            }
-            let sync = self.wants_sync(segment, &entries);
-            let part = Part::new(segment, sync, entries);
-            let note = if alone && sync {
-                self.note_ends(segment, gather.at, &part.entries)
-            } else {
-                None
-            };
-            parts.push(self.write_part(gather, part, note));
-        }
         if !parts.is_empty() {
-            self.commit = Some(Commit {
+            self.commits.push_back(Commit {
+                place: self.commit_places - parts.len(),
                 left: parts.len(),
                 parts,
             });
@@ -334,38 +363,40 @@ impl Journal {
         let mut part = Part::new(id, true, Vec::new());
         part.metas = taken;
         let part = self.write_part(gather, part, None);
-        self.commit = Some(Commit {
+        self.commits.push_back(Commit {
+            place: self.commit_places - 1,
             left: 1,
             parts: vec![part],
         });
     }
 
-    /// A write of the commit has ended.
+    /// A write of a commit has ended; those of which all have ended are taken up in order.
     pub(super) fn commit_done(&mut self, place: usize, result: io::Result<()>) {
-        let Some(commit) = &mut self.commit else {
-            return;
-        };
-        let base = self.commit_places - commit.parts.len();
-        if let Some(part) = place
-            .checked_sub(base)
-            .and_then(|n| commit.parts.get_mut(n))
-        {
-            part.result = Some(result);
-            commit.left -= 1;
+        // Of a commit that followed one that failed, nobody waits for the end.
+        for commit in &mut self.commits {
+            if let Some(part) = commit.part_at(place) {
+                part.result = Some(result);
+                commit.left -= 1;
+                break;
+            }
         }
-        if commit.left > 0 {
-            return;
+        while self.commits.front().is_some_and(|commit| commit.left == 0) {
+            if let Some(commit) = self.commits.pop_front() {
+                self.ended(commit);
+            }
         }
-        let Some(commit) = self.commit.take() else {
-            return;
-        };
+    }
+
+    fn ended(&mut self, commit: Commit) {
         let mut moved = BTreeSet::new();
         for part in commit.parts {
             moved.extend(part.entries.iter().map(|entry| entry.slot));
             match part.result {
                 Some(Err(error)) => {
                     self.ends_changed |= part.noted;
-                    self.abandon(part.segment, part.entries, part.metas, &error);
+                    let mut entries = part.entries;
+                    entries.extend(self.give_up_following(&mut moved));
+                    self.abandon(part.segment, entries, part.metas, &error);
                 }
                 _ => self.part_stored(part, &mut moved),
             }
@@ -373,6 +404,17 @@ impl Journal {
         self.abandon_unfilled();
         self.logs_moved(moved);
         self.trim_cache();
+    }
+
+    /// What follows a failed commit goes the way of it: it is in the same segment.
+    fn give_up_following(&mut self, moved: &mut BTreeSet<u32>) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        for part in self.commits.drain(..).flat_map(|commit| commit.parts) {
+            self.ends_changed |= part.noted;
+            entries.extend(part.entries);
+        }
+        moved.extend(entries.iter().map(|entry| entry.slot));
+        entries
     }
 
     fn part_stored(&mut self, part: Part, moved: &mut BTreeSet<u32>) {

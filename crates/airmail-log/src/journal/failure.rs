@@ -111,7 +111,7 @@ impl Journal {
     /// room for it, what was written is synced first: it was answered, perhaps, and there is no room
     /// to write it elsewhere.
     pub(super) fn abandon_unfilled(&mut self) {
-        if self.commit.is_some() {
+        if !self.commits.is_empty() {
             return;
         }
         let active = self.classes.values().filter_map(|class| class.active);
@@ -275,7 +275,7 @@ impl Journal {
 
     /// The segments whose end is not yet durable.
     pub(super) fn sealing(&self) -> impl Iterator<Item = u64> {
-        let written = self.commit.iter().flat_map(|commit| &commit.parts);
+        let written = self.commits.iter().flat_map(|commit| &commit.parts);
         let written = written.flat_map(|part| &part.metas);
         self.metas
             .iter()

@@ -7,8 +7,8 @@
 //! What holds at any time:
 //! - A log's numbers: `first ≤ visible ≤ next`. Readers and answers depend on `visible` alone,
 //!   which never goes back, so nothing told to anyone is ever taken back.
-//! - At most one commit is under way: commands (in segments of their own) or batches, never both.
-//!   Commands go first; so whatever a batch relies on (its log, its reservation, the end of a
+//! - What is under way to be committed is commands (in segments of their own) or batches, never both.
+//!   Commands go first, and alone; so whatever a batch relies on (its log, its reservation, the end of a
 //!   failed segment) is durable before the batch is written.
 //! - Only what is durable is in a table; what is not is held in memory, so that a failed file can
 //!   be left behind at its last durable end, for ever.
@@ -25,6 +25,7 @@ mod config;
 mod copies;
 pub mod ends;
 mod failure;
+mod follow;
 pub mod format;
 mod gather;
 pub mod index;
@@ -191,7 +192,8 @@ struct Journal {
     metas: VecDeque<(meta::Meta, Option<Tag>)>,
     meta_count: u64,
     gathering: commit::Gathering,
-    commit: Option<commit::Commit>,
+    /// Under way, in order; more than one only of batches, to one segment.
+    commits: VecDeque<commit::Commit>,
     commit_places: usize,
     /// Commands to be given when what may not be durable has been written once more.
     recovering: Option<Vec<meta::Meta>>,
@@ -268,7 +270,7 @@ impl Journal {
             metas: VecDeque::new(),
             meta_count: 1,
             gathering: commit::Gathering::default(),
-            commit: None,
+            commits: VecDeque::new(),
             commit_places: 0,
             recovering: None,
             trouble: None,
@@ -357,7 +359,7 @@ impl Journal {
     /// Does everything that can be done without waiting for a file.
     fn advance(&mut self, now: Now) {
         self.now = now;
-        if self.recovering.is_some() && self.pending.is_empty() && self.commit.is_none() {
+        if self.recovering.is_some() && self.pending.is_empty() && self.commits.is_empty() {
             self.recovered();
         }
         if self.recovering.is_none() {
@@ -426,12 +428,12 @@ impl Journal {
         if let Some(trouble) = &self.trouble {
             earlier(trouble.retry_at);
         }
-        let gathered = self.gathers_until().filter(|_| self.commit.is_none());
+        let gathered = self.gathers_until().filter(|_| self.commits.is_empty());
         if let Some(gathered) = gathered {
             earlier(gathered);
         }
         // What a sync has to wait for (a commit, commands that go first) tells when it ends.
-        let may_sync = self.commit.is_none() && self.metas.is_empty() && gathered.is_none();
+        let may_sync = self.commits.is_empty() && self.metas.is_empty() && gathered.is_none();
         let idle = self.classes.values().filter(|_| may_sync);
         for class in idle {
             let active = class.active.and_then(|id| self.segments.get(&id));
@@ -447,7 +449,7 @@ impl Journal {
         self.calls.is_empty()
             && self.pending.is_empty()
             && self.metas.is_empty()
-            && self.commit.is_none()
+            && self.commits.is_empty()
             && self.recovering.is_none()
             && self
                 .segments

@@ -1,15 +1,17 @@
 //! Whole journals over files in memory.
 
-use super::format::HEADER_BYTES;
-use super::{JournalConfig, JournalStorage, Reason, check};
+use super::format::{ENVELOPE_BYTES, HEADER_BYTES, padded};
+use super::{JournalConfig, JournalStorage, Purpose, Reason, check};
 use crate::contract::{Completion, LogSpec, LogStorage, ReaderId, Scope, Tag};
-use crate::files::Files;
+use crate::files::{FileDone, Files};
 use crate::memory::MemoryFiles;
 use airmail_model::batch::{BatchTarget, ProducerStamp};
 use airmail_model::{
-    Batch, BatchEncoder, Checked, Durability, Lane, Limits, LogId, LogIndex, MapEpoch, Message,
-    Mono, NamespaceId, Now, ProducerEpoch, ProducerId, ProducerSequence, Sequence, TopicName, Wall,
+    AppendTime, Batch, BatchEncoder, Checked, Durability, Lane, Limits, LogId, LogIndex, MapEpoch,
+    Message, Mono, NamespaceId, Now, ProducerEpoch, ProducerId, ProducerSequence, Sequence,
+    TopicName, Wall,
 };
+use bytes::Bytes;
 
 const LOG: LogId = LogId {
     namespace: NamespaceId(1),
@@ -303,4 +305,101 @@ fn what_os_has_answered_survives_a_kill_while_the_disk_is_full() {
     let mut files = bench.storage.into_files();
     files.set_room(None);
     assert_eq!(Bench::open(files, 2).count(), answered);
+}
+
+#[test]
+fn a_time_behind_a_lost_batch_begins_with_the_loss() {
+    let mut bench = Bench::open(MemoryFiles::new(), 1);
+    bench.append(0, 3);
+    let files = bench.close();
+    let record = padded(ENVELOPE_BYTES as u64 + batch(1, &"x".repeat(100)).bytes().len() as u64);
+    let second = HEADER_BYTES + record as usize + 8;
+    let mut bench = Bench::open(flipped(&files, "seg-0000000000000002", second), 2);
+    bench
+        .storage
+        .find_time(Tag(7), LOG, AppendTime(1_000_000 + 3_000));
+    bench.poll();
+    assert_eq!(
+        format!("{:?}", bench.out),
+        format!(
+            "{:?}",
+            [Completion::Found {
+                t: Tag(7),
+                at: Sequence(2)
+            }]
+        )
+    );
+}
+
+/// A bench whose journal has this many commits under way, none of which a file has answered.
+fn under_way(commits: u64) -> Bench {
+    let mut bench = Bench::open(MemoryFiles::new(), 1);
+    bench.append(0, 1);
+    for n in 1..=commits {
+        bench
+            .storage
+            .append(Tag(n), LOG, MapEpoch(0), batch(n, "x"));
+        bench.storage.journal.advance(bench.now);
+    }
+    bench
+}
+
+#[test]
+fn small_commits_follow_one_another_before_the_first_has_ended() {
+    let mut bench = under_way(3);
+    assert_eq!(bench.storage.journal.commits.len(), 3);
+    assert!(bench.storage.journal.out.is_empty());
+    bench.poll();
+    bench.poll();
+    let numbers = bench.out.iter().map(|one| match one {
+        Completion::Appended { extent, .. } => extent.first.0,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(numbers.collect::<Vec<_>>(), [2, 3, 4]);
+    assert_eq!(Bench::open(bench.storage.into_files(), 2).count(), 4);
+}
+
+#[test]
+fn a_large_commit_is_followed_by_none_before_it_has_ended() {
+    let mut bench = Bench::open(MemoryFiles::new(), 1);
+    bench.storage.journal.config.segment_bytes = 1 << 20;
+    bench.storage.journal.config.commit_bytes = 1 << 20;
+    bench.append(0, 1);
+    for (n, length) in [(1, 70_000), (2, 1)] {
+        let one = batch(n, &"x".repeat(length));
+        bench.storage.append(Tag(n), LOG, MapEpoch(0), one);
+        bench.storage.journal.advance(bench.now);
+    }
+    assert_eq!(bench.storage.journal.commits.len(), 1);
+}
+
+/// Whatever becomes of the writes behind it: here they go well, and are told first.
+#[test]
+fn what_follows_a_commit_that_fails_is_given_up_with_it() {
+    let mut bench = under_way(3);
+    let journal = &mut bench.storage.journal;
+    let ops = std::mem::take(&mut journal.ops);
+    let writes = ops.into_iter().map(|(token, _)| token);
+    let mut commits: Vec<_> = writes
+        .filter(|token| matches!(journal.purposes.get(token), Some(Purpose::Commit(_))))
+        .collect();
+    commits.reverse();
+    for (n, token) in commits.into_iter().enumerate() {
+        let result = match n {
+            2 => Err(std::io::Error::other("made to fail")),
+            _ => Ok(Bytes::new()),
+        };
+        journal.complete(FileDone::new(token, result));
+    }
+    assert_eq!(journal.commits.len(), 0);
+    for _ in 0..4 {
+        bench.poll();
+    }
+    let refused = |one: &Completion| matches!(one, Completion::Refused { .. });
+    assert_eq!(bench.out.len(), 3, "{:?}", bench.out);
+    assert!(bench.out.iter().all(refused), "{:?}", bench.out);
+    bench.out.clear();
+    bench.append(1, 2);
+    assert_eq!(bench.count(), 3);
+    assert_eq!(Bench::open(bench.storage.into_files(), 2).count(), 3);
 }

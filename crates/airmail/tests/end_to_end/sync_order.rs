@@ -68,6 +68,8 @@ pub(crate) struct Call {
     /// What strace says stands behind the descriptor: a file may have several.
     file: String,
     bytes: Vec<u8>,
+    /// What it writes is durable when it returns.
+    synced: bool,
 }
 
 #[derive(Debug)]
@@ -75,7 +77,7 @@ pub(crate) struct Calls(Vec<Call>);
 
 impl Calls {
     /// Reads what strace wrote. A call that another thread's interrupts is in two parts: what is
-    /// read and synced counts from its end, what is sent or written from its beginning.
+    /// read and synced counts from its end, what is only sent or written from its beginning.
     pub(crate) fn read(text: &str) -> Calls {
         let mut calls = Vec::new();
         let mut begun: Vec<(&str, String)> = Vec::new();
@@ -126,7 +128,7 @@ impl Calls {
             .map(|(at, call)| (at, &call.file));
         written.any(|(at, file)| {
             let mut rest = before[at..].iter();
-            rest.any(|call| call.name == "fdatasync" && call.file == *file)
+            rest.any(|call| call.syncs(file))
         })
     }
 
@@ -149,7 +151,7 @@ impl Calls {
         assert_ne!(file, socket);
         let synced = rest[written..]
             .iter()
-            .position(|call| call.name == "fdatasync" && call.file == *file)
+            .position(|call| call.syncs(file))
             .expect("the file was synced");
         let answer = rest
             .iter()
@@ -182,12 +184,19 @@ impl Call {
             name: name.to_owned(),
             file,
             bytes,
+            synced: name == "fdatasync" || arguments.contains("RWF_DSYNC"),
         })
+    }
+
+    /// Whether it makes durable what was written to the file; of a call that writes, its own.
+    fn syncs(&self, file: &str) -> bool {
+        self.synced && self.file == file
     }
 }
 
 fn counts_from_its_beginning(text: &str) -> bool {
-    text.split('(').next().is_some_and(is_write)
+    let name = text.split('(').next();
+    name.is_some_and(is_write) && !text.contains("RWF_DSYNC")
 }
 
 fn is_read(name: &str) -> bool {
@@ -223,7 +232,7 @@ fn has_acks(mut bytes: &[u8]) -> bool {
 }
 
 /// A trace in which one message comes in, is written, synced and acknowledged, in the order given.
-fn trace(order: [&str; 3]) -> String {
+fn trace(order: &[&str]) -> String {
     let hex = |bytes: &[u8]| {
         bytes
             .iter()
@@ -235,8 +244,9 @@ fn trace(order: [&str; 3]) -> String {
     let mut lines = vec![format!(
         "7 recvfrom(9, \"{mark}\", 8192, 0, NULL, NULL) = 26"
     )];
-    lines.extend(order.map(|step| match step {
+    lines.extend(order.iter().map(|&step| match step {
         "write" => format!("8 pwrite64(5, \"{mark}\", 26, 0) = 26"),
+        "both" => format!("8 pwritev2(5, [{{\"{mark}\", 26}}], 1, 0, RWF_DSYNC) = 26"),
         "sync" => "8 fdatasync(5) = 0".to_owned(),
         _ => format!(
             "7 sendto(9, \"{}\", 16, MSG_NOSIGNAL, NULL, 0) = 16",
@@ -248,14 +258,29 @@ fn trace(order: [&str; 3]) -> String {
 
 #[test]
 fn an_ack_after_the_sync_is_right() {
-    Calls::read(&trace(["write", "sync", "ack"])).check(MARK);
+    Calls::read(&trace(&["write", "sync", "ack"])).check(MARK);
+}
+
+#[test]
+fn a_write_with_its_sync_is_one_that_is_synced_when_it_returns() {
+    let sound = trace(&["both", "ack"]);
+    Calls::read(&sound).check(MARK);
+    assert!(Calls::read(&sound).synced_before_its_ack(MARK));
+    assert!(!Calls::read(&trace(&["ack", "both"])).synced_before_its_ack(MARK));
+    let without = sound.replace("RWF_DSYNC", "0");
+    assert!(!Calls::read(&without).synced_before_its_ack(MARK));
+    let failed = sound.replace("RWF_DSYNC) = 26", "RWF_DSYNC) = -1 EIO (INJECTED)");
+    assert!(!Calls::read(&failed).synced_before_its_ack(MARK));
+    let begun = sound.replace("RWF_DSYNC) = 26", "RWF_DSYNC <unfinished ...>");
+    let late = format!("{begun}\n8 <... pwritev2 resumed>) = 26");
+    assert!(!Calls::read(&late).synced_before_its_ack(MARK));
 }
 
 #[test]
 fn an_ack_whose_sync_failed_is_found() {
-    let sound = trace(["write", "sync", "ack"]);
+    let sound = trace(&["write", "sync", "ack"]);
     assert!(Calls::read(&sound).synced_before_its_ack(MARK));
-    assert!(!Calls::read(&trace(["write", "ack", "sync"])).synced_before_its_ack(MARK));
+    assert!(!Calls::read(&trace(&["write", "ack", "sync"])).synced_before_its_ack(MARK));
     let by_name = sound
         .replace("pwrite64(5,", "pwrite64(6</data/seg>,")
         .replace("fdatasync(5)", "fdatasync(5</data/seg>)");
@@ -272,13 +297,13 @@ fn an_ack_whose_sync_failed_is_found() {
 #[test]
 #[should_panic(expected = "acknowledged before it was synced")]
 fn an_ack_before_the_sync_is_found() {
-    Calls::read(&trace(["write", "ack", "sync"])).check(MARK);
+    Calls::read(&trace(&["write", "ack", "sync"])).check(MARK);
 }
 
 #[test]
 #[should_panic(expected = "acknowledged before it was synced")]
 fn an_ack_while_the_sync_is_under_way_is_found() {
-    let trace = trace(["write", "sync", "ack"]);
+    let trace = trace(&["write", "sync", "ack"]);
     let begun = trace.replace("8 fdatasync(5) = 0", "8 fdatasync(5 <unfinished ...>");
     Calls::read(&format!("{begun}\n8 <... fdatasync resumed>) = 0")).check(MARK);
 }

@@ -15,6 +15,11 @@ use airmail_model::{
 use std::collections::VecDeque;
 use std::time::Duration;
 
+/// So many batches in flight, and what is not full goes as well: one is in the node's commit, and
+/// one waits there for the next. With fewer the node's disk would idle for a round trip after each
+/// commit; with more, batches would be smaller for nothing.
+pub(super) const AHEAD: usize = 2;
+
 /// What of one log may be sent and unanswered; one batch always may.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
@@ -162,7 +167,7 @@ impl Queue {
     pub(super) fn is_due(&self, window: Window) -> bool {
         let unsent = match self.batches.get(self.in_flight()) {
             Some(batch) => self.has_room(batch, window),
-            None => self.in_flight() == 0,
+            None => self.in_flight() < AHEAD.min(window.batches),
         };
         unsent && self.phase == Phase::Sending
     }
@@ -257,6 +262,11 @@ impl Queue {
         self.batches.iter().position(of)
     }
 
+    /// Whether a refusal has stopped it.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.phase != Phase::Sending
+    }
+
     /// Whether it is time to send; a wait that is over ends here.
     pub(super) fn may_send(&mut self, now: Mono) -> bool {
         match self.phase {
@@ -269,12 +279,12 @@ impl Queue {
         }
     }
 
-    /// The next batch to be sent: a full one while the window has room, the open one when nothing
-    /// is in flight. While maps are `switching`, only what may be stored already.
+    /// The next batch to be sent: a full one while the window has room, the open one when fewer than
+    /// [`AHEAD`] are in flight. While maps are `switching`, only what may be stored already.
     pub(super) fn next_unsent(&mut self, window: Window, switching: bool) -> Option<&Sealed> {
         let sent = self.in_flight();
         if sent == self.batches.len() {
-            if sent > 0 || switching {
+            if sent >= AHEAD.min(window.batches) || switching {
                 return None;
             }
             self.seal();

@@ -93,6 +93,29 @@ fn writes_take_effect_in_order_of_submission() {
     assert_eq!(bench.contents("a"), expected);
 }
 
+/// As commits do, each of which takes the place of the zeros that the one before ends with.
+#[test]
+fn writes_that_begin_inside_of_the_one_before_are_joined_as_if_done_in_turn() {
+    let mut bench = Bench::new(&DiskOptions::default());
+    bench.done(create("a")).unwrap();
+    let mut expected = vec![0; 3000];
+    for n in 0..1000u64 {
+        let (at, part) = (n * 2, [n as u8 | 1; 3]);
+        let zeros = vec![0; (n % 9) as usize];
+        // Some end inside of what is there already, which is then not joined.
+        let op = write("a", at, &[&part, &zeros], n % 3 == 0);
+        bench.files.submit(FileToken(n), op);
+        let end = at as usize + 3 + zeros.len();
+        expected[at as usize..end].fill(0);
+        expected[at as usize..at as usize + 3].copy_from_slice(&part);
+    }
+    for n in 0..1000 {
+        bench.answer(n).unwrap();
+    }
+    let contents = bench.contents("a");
+    assert_eq!(contents, expected[..contents.len()]);
+}
+
 #[test]
 fn many_parts_are_written_whole() {
     let mut bench = Bench::new(&DiskOptions::default());

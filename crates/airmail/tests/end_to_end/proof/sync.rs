@@ -1,5 +1,5 @@
-//! An fdatasync that fails under the running node, once, a few times, or from then on: strace gives
-//! the node an error in place of the call.
+//! A sync (fdatasync, or a write with its sync) that fails under the running node, once, a few times,
+//! or from then on: strace gives the node an error in place of the call.
 //!
 //! What must hold: an acknowledged message was written to a file that was synced, with success,
 //! between that write and the ack. What is stored can be read meanwhile. Where only some calls fail
@@ -118,7 +118,7 @@ fn round_of(fault: &Fault, directory: &Path) -> usize {
 
 fn traced(victim: &Victim, fault: &Fault, trace: &Path) -> Command {
     let mut strace = Command::new("strace");
-    let inject = format!("inject=fdatasync:error=EIO:when={}", fault.when);
+    let inject = format!("inject=fdatasync,pwritev2:error=EIO:when={}", fault.when);
     // -D: the node stays our child, so that it can be killed by its id.
     strace.args([
         "-D", "-f", "-y", "-xx", "-s", "100000", "-e", CALLS, "-e", &inject, "-o",

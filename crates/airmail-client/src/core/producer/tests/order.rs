@@ -4,12 +4,14 @@ use super::*;
 use airmail_model::Sequence;
 
 #[test]
-fn messages_gather_while_a_batch_is_in_flight() {
+fn messages_gather_while_two_batches_are_in_flight() {
     let mut desk = Desk::connected(1);
     let mut node = Node::new(map(1, 1));
-    desk.publish("a", 0);
-    assert_eq!(desk.poll(), 1);
-    for ticket in 1..100 {
+    for ticket in 0..2 {
+        desk.publish("a", ticket);
+        assert_eq!(desk.poll(), 1);
+    }
+    for ticket in 2..100 {
         desk.publish("a", ticket);
         assert_eq!(desk.poll(), 0);
     }
@@ -19,7 +21,7 @@ fn messages_gather_while_a_batch_is_in_flight() {
     desk.run(&mut node);
     assert_eq!(desk.outcomes(), all_stored(0..100));
     let batches: Vec<usize> = desk.settled.iter().map(|s| s.tickets.len()).collect();
-    assert_eq!(batches, [1, 99]);
+    assert_eq!(batches, [1, 1, 98]);
 }
 
 #[test]

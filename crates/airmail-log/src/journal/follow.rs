@@ -1,0 +1,81 @@
+//! Commits that follow one another before the first has ended.
+//!
+//! While commits are small, most of one's time is not the disk's: its end has to wake the shard, which
+//! starts the next, which has to wake the writer. So what comes in meanwhile is handed to the writer
+//! at once, and lies there when the disk is ready; what lies there together is written together.
+//! Large commits gain nothing by it: they would only become more, and smaller.
+//!
+//! All that are under way go to one segment, in order, and their ends are taken up in order. If one
+//! fails, those behind it are given up with it, whatever becomes of their writes: the segment is
+//! sealed before them.
+
+use super::Journal;
+use super::commit::class_of;
+use super::log::Entry;
+use airmail_model::Durability;
+
+/// Commits under way at once, at most.
+const COMMITS_MAX: usize = 4;
+/// With more bytes than this under way and waiting, the next commit waits for the end of the last.
+const FOLLOW_BYTES: u64 = 64 * 1024;
+
+impl Journal {
+    /// Starts a commit of all that waits behind those under way, if nothing speaks against it.
+    pub(super) fn follow(&mut self) {
+        let Some(segment) = self.may_follow() else {
+            return;
+        };
+        let entries = std::mem::take(&mut self.pending);
+        self.pending_bytes = 0;
+        let part = self.write_batches(segment, entries.into(), true);
+        self.begun(part.into_iter().collect());
+    }
+
+    /// The segment of the commits under way, if all that waits may go there now.
+    fn may_follow(&self) -> Option<u64> {
+        let last = self.commits.back()?;
+        let [part] = &last.parts[..] else { return None };
+        let in_order = part.metas.is_empty() && self.metas.is_empty() && self.recovering.is_none();
+        // What needs a moment without commits gets it.
+        let unhurried = !self.checkpoint_due() && !self.closing && !self.sync_due();
+        let sound = self.trouble.is_none() && self.failed.is_empty();
+        if !in_order || !unhurried || !sound || self.commits.len() >= COMMITS_MAX {
+            return None;
+        }
+        let segment = self.segments.get(&part.segment)?;
+        let under_way = segment.written.saturating_sub(segment.durable);
+        let end = segment.written + self.pending_bytes;
+        let filling = segment.filling;
+        let fits = !self.pending.is_empty()
+            && under_way + self.pending_bytes <= FOLLOW_BYTES
+            && end <= self.segment_limit(segment.header.class)
+            && segment.fill_failed.is_none()
+            && filling.is_none_or(|to| segment.filled >= end || segment.written >= to);
+        let mut waiting = self.pending.iter();
+        (fits && waiting.all(|entry| self.belongs(entry, segment.header.class)))
+            .then_some(segment.id)
+    }
+
+    /// Whether a batch needs nothing but to be written to the class's segment.
+    fn belongs(&self, entry: &Entry, class: u16) -> bool {
+        let Some(log) = self.logs.get(&entry.slot) else {
+            return false;
+        };
+        let reserved = log.spec.durability == Durability::Fsync || entry.next() <= log.reserved;
+        let stays = log.class == Some(class);
+        !entry.copy && reserved && stays && class_of(log.spec.retention) == class
+    }
+
+    /// Whether a segment is to be synced for its age, or to be left.
+    fn sync_due(&self) -> bool {
+        let mut open = self.classes.values().filter_map(|class| class.active);
+        open.any(|id| {
+            let segment = self.segments.get(&id);
+            segment.is_some_and(|segment| {
+                let since = segment.unsynced_since;
+                let old = since.map(|since| since.plus(self.config.unsynced_time));
+                segment.fill_failed.is_some() || old.is_some_and(|at| at <= self.now.mono)
+            })
+        })
+    }
+}
