@@ -245,6 +245,12 @@ impl Shard {
         self.allowance.worked(time);
     }
 
+    /// Whether somebody waits to be read for, or is: then it matters what [`Shard::worked`] says.
+    #[must_use]
+    pub fn has_late(&self) -> bool {
+        self.late.queued() > 0 || self.caravans.len() > 0
+    }
+
     /// Whether the namespaces are known and their logs open.
     #[must_use]
     pub fn ready(&self) -> bool {

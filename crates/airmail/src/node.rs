@@ -18,6 +18,7 @@ mod oversize;
 mod service;
 mod shard_thread;
 pub mod storage;
+mod thread_time;
 mod turns;
 
 use crate::config::Config;

@@ -17,8 +17,7 @@ impl Shard {
     /// Gives readers to those who wait. Runs at the end of each step, or of several at once.
     pub(super) fn board(&mut self, now: Now, out: &mut Effects) {
         let held = self.timers.hold.is_some_and(|until| until > now.mono);
-        let nothing = self.late.queued() == 0 && self.caravans.len() == 0;
-        if held || nothing {
+        if held || !self.has_late() {
             return;
         }
         if !self.allowance.is_open(now.mono) {

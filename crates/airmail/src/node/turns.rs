@@ -10,14 +10,14 @@ use super::link::{Link, ToShard, stopping};
 use super::metrics::Snapshot;
 use super::outbox::{Outbox, Outgoing};
 use super::storage::NodeStorage;
+use super::thread_time::ThreadTime;
 use airmail_broker::node::Outbox as Sent;
 use airmail_broker::{CommandId, Input, Node, Outcome, SessionId};
 use airmail_model::frame::{Reply, Request};
 use airmail_model::{Error, Mono, Now};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::runtime::{Handle, RuntimeMetrics};
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -39,8 +39,6 @@ pub(crate) struct Turns {
     /// Of one turn, to be sent after what else there is.
     acks: Vec<(SessionId, Reply)>,
     attention: Vec<SessionId>,
-    /// How long this thread has worked so far, as the shard was told.
-    worked: Duration,
     /// That the shard has failed has been told.
     failed: bool,
 }
@@ -63,16 +61,16 @@ impl Turns {
             sent: Sent::default(),
             acks: Vec::new(),
             attention: Vec::new(),
-            worked: Duration::ZERO,
             failed: false,
         }
     }
 
     /// Takes turns until `finish`; then closes the storage and ends, at the latest when `give_up`.
     pub(crate) async fn run(mut self, finish: CancellationToken, give_up: CancellationToken) {
-        let (mut alarm, runtime) = (Alarm::default(), Handle::current().metrics());
+        let mut alarm = Alarm::default();
+        let mut time = ThreadTime::new(Handle::current().metrics());
         let mut now = self.clock.now();
-        let mut deadline = self.turn(now, &runtime);
+        let mut deadline = self.turn(now, &mut time);
         while !finish.is_cancelled() {
             let first = tokio::select! {
                 biased;
@@ -83,7 +81,7 @@ impl Turns {
             };
             now = self.clock.now();
             self.take_in(now, first);
-            deadline = self.turn(now, &runtime);
+            deadline = self.turn(now, &mut time);
             if !self.receiver.is_empty() {
                 // The connections' tasks get their turn, however much there is to do here.
                 tokio::task::yield_now().await;
@@ -92,7 +90,7 @@ impl Turns {
         for outbox in self.outboxes.values() {
             outbox.end(Err(stopping()));
         }
-        self.close(&mut alarm, &runtime, give_up).await;
+        self.close(&mut alarm, &mut time, give_up).await;
     }
 
     fn take_in(&mut self, now: Now, first: Option<ToShard>) {
@@ -190,12 +188,10 @@ impl Turns {
         }
     }
 
-    fn turn(&mut self, now: Now, runtime: &RuntimeMetrics) -> Option<Mono> {
-        // The shard's runtime has one worker: this thread.
-        let worked = runtime.worker_total_busy_duration(0);
-        let more = worked.saturating_sub(self.worked);
-        self.worked = worked;
-        self.node.worked(more);
+    fn turn(&mut self, now: Now, time: &mut ThreadTime) -> Option<Mono> {
+        if self.node.shard().has_late() {
+            self.node.worked(time.more());
+        }
         let deadline = self.node.turn(now, &mut self.sent);
         self.tell_failure();
         // Before the answers: whoever reads "created" finds the namespace there.
@@ -235,16 +231,11 @@ impl Turns {
     }
 
     /// Lets the storage finish and write its last checkpoint.
-    async fn close(
-        mut self,
-        alarm: &mut Alarm,
-        runtime: &RuntimeMetrics,
-        give_up: CancellationToken,
-    ) {
+    async fn close(mut self, alarm: &mut Alarm, time: &mut ThreadTime, give_up: CancellationToken) {
         self.node.storage_mut().close(self.clock.now());
         loop {
             let now = self.clock.now();
-            let deadline = self.turn(now, runtime);
+            let deadline = self.turn(now, time);
             if self.node.storage_mut().is_closed() {
                 return;
             }
