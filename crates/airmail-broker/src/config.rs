@@ -1,10 +1,11 @@
 //! What can be set about a shard, with the defaults in one place.
 
+use airmail_flow::GateSettings;
 use airmail_model::{Durability, Limits, Retention};
 use std::time::Duration;
 
 /// The settings of a [`crate::Shard`]. Bounds are for the whole shard unless they say otherwise.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ShardConfig {
     /// Of every random choice: equal seeds and inputs give equal effects. Default 0.
     pub seed: u64,
@@ -28,6 +29,11 @@ pub struct ShardConfig {
     pub room_window_bytes: u32,
     /// Bytes of one session's publishes that may wait for admission. Default 1 MiB.
     pub parked_bytes: usize,
+    /// What bounds the published messages in flight. Default `None`: nothing but what clients are let
+    /// send.
+    pub pilot: Option<GateSettings>,
+    /// Bytes of publishes that may wait for their turn to be in flight. Default 64 MiB.
+    pub pilot_waiting_bytes: usize,
     /// Namespace commands that may wait for their turn. Default 256.
     pub commands: usize,
     /// Listings of topics that may be under way. Default 64.
@@ -53,6 +59,8 @@ impl Default for ShardConfig {
             caravan_span: 1 << 20,
             room_window_bytes: 1 << 20,
             parked_bytes: 1 << 20,
+            pilot: None,
+            pilot_waiting_bytes: 64 << 20,
             commands: 256,
             listings: 64,
             retry_delay: Duration::from_secs(1),

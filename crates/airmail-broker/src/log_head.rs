@@ -4,6 +4,7 @@
 use crate::input::SessionId;
 use crate::keys::LogKey;
 use crate::room::Room;
+use airmail_flow::Ticket;
 use airmail_model::batch::ProducerStamp;
 use airmail_model::frame::{Ack, Refused, RequestId};
 use airmail_model::{Incarnation, LogId, Sequence};
@@ -32,6 +33,8 @@ pub(crate) struct Pending {
     pub(crate) bytes: usize,
     /// It went to the storage, which has not answered.
     pub(crate) in_flight: bool,
+    /// Of the pilot, to be handed back with the answer.
+    pub(crate) ticket: Option<Ticket>,
     /// The answer, if only its turn is missing.
     pub(crate) result: Option<Result<Ack, Refused>>,
 }

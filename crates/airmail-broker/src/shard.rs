@@ -11,6 +11,7 @@ mod late;
 mod listing;
 mod live;
 mod manage;
+mod pilot;
 mod publish;
 mod start;
 mod subscribe;
@@ -36,6 +37,7 @@ use airmail_model::frame::{Reply, Request, State};
 use airmail_model::{Error, ErrorCode, Incarnation, LogId, Mono, Now, Wall};
 use listing::Listings;
 use manage::Namespaces;
+use pilot::Pilot;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeSet;
@@ -62,6 +64,9 @@ pub struct Shard {
     random: SmallRng,
     /// The wall clock, as of this step.
     wall: Wall,
+    /// The other clock, as of this step.
+    mono: Mono,
+    pilot: Option<Pilot>,
     stats: Stats,
     /// For the live subscriptions that a batch concerns: kept for its memory.
     matches: Vec<(SessionKey, u16, SubKey)>,
@@ -102,6 +107,7 @@ impl Shard {
     ) -> Shard {
         Shard {
             random: SmallRng::seed_from_u64(config.seed),
+            pilot: config.pilot.map(Pilot::new),
             config,
             capabilities,
             authorizer,
@@ -117,6 +123,7 @@ impl Shard {
             listings: Listings::default(),
             timers: Timers::default(),
             wall: Wall::default(),
+            mono: Mono::default(),
             stats: Stats::default(),
             matches: Vec::new(),
         }
@@ -131,7 +138,7 @@ impl Shard {
 
     /// A step without its end, for one of several things that have happened at once.
     pub(crate) fn take(&mut self, now: Now, input: Input, out: &mut Effects) {
-        self.wall = now.wall;
+        (self.wall, self.mono) = (now.wall, now.mono);
         match input {
             Input::Opened {
                 session,
@@ -154,6 +161,7 @@ impl Shard {
 
     /// The end of a step, or of several.
     pub(crate) fn settle_down(&mut self, now: Now, out: &mut Effects) {
+        self.let_in(out);
         self.board(now, out);
         self.gauge();
         out.deadline = self.deadline();

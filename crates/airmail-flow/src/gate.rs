@@ -122,6 +122,12 @@ impl<W> Gate<W> {
         }
     }
 
+    /// The refusal for who asks where the line is full by another measure than messages.
+    #[must_use]
+    pub fn refuse(&self) -> Refusal {
+        self.refusal(RefusalReason::LineFull)
+    }
+
     /// Admits `messages` if nobody waits and there is room, for who would rather not wait here.
     pub fn try_enter(&mut self, now: Mono, messages: u64) -> Option<Ticket> {
         self.semaphore.try_enter(now, messages)

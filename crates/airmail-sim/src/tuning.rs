@@ -3,6 +3,7 @@
 use crate::entropy::Entropy;
 use crate::plant::Plant;
 use airmail_broker::ShardConfig;
+use airmail_flow::{GateSettings, LimiterKind, LimiterSettings};
 use airmail_log::journal::JournalConfig;
 use std::time::Duration;
 
@@ -47,6 +48,24 @@ pub fn shard(chance: &mut Entropy, plant: Option<Plant>) -> ShardConfig {
         caravan_span: chance.between(1, 300),
         room_window_bytes: 1 << chance.between(10, 16),
         retry_delay: Duration::from_millis(chance.between(1, 50)),
+        pilot: chance.coin().then(|| pilot(chance)),
+        pilot_waiting_bytes: 1 << chance.between(10, 20),
         ..ShardConfig::default()
+    }
+}
+
+/// Any limiter, with so small a bound and so short a line that publishes wait and are refused.
+fn pilot(chance: &mut Entropy) -> GateSettings {
+    GateSettings {
+        window_messages: chance.between(1, 200),
+        waiting_messages_max: chance.between(0, 500),
+        wait_ms_max: chance.between(1, 200),
+        retry_ms_min: chance.between(1, 10),
+        retry_ms_max: chance.between(10, 100),
+        limiter: LimiterSettings {
+            kind: LimiterKind::ALL[chance.index(LimiterKind::ALL.len())],
+            bound_initial: chance.between(1, 300),
+            ..LimiterSettings::DEFAULT
+        },
     }
 }

@@ -10,7 +10,10 @@ use crate::process::{cargo, output};
 const ALLOWED: &[(&str, &[&str])] = &[
     ("airmail", &["*"]),
     ("airmail-bench", &["airmail-client", "airmail-model"]),
-    ("airmail-broker", &["airmail-log", "airmail-model"]),
+    (
+        "airmail-broker",
+        &["airmail-flow", "airmail-log", "airmail-model"],
+    ),
     ("airmail-client", &["airmail-model", "airmail-proto"]),
     ("airmail-flow", &["airmail-model"]),
     ("airmail-lab", &["airmail-flow", "airmail-model"]),
@@ -24,6 +27,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "airmail-broker",
             "airmail-client",
+            "airmail-flow",
             "airmail-log",
             "airmail-model",
         ],

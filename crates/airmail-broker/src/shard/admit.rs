@@ -22,7 +22,7 @@ impl Shard {
             return;
         }
         match self.ask(now, session, &batch) {
-            Admit::Go => self.append(session, request, batch, out),
+            Admit::Go => self.enter(session, request, batch, out),
             Admit::WaitFor(delay) => {
                 self.sessions[session].publishes.wake = now.mono.plus(delay);
                 self.park(session, request, batch, out);
@@ -91,7 +91,7 @@ impl Shard {
             publishes.bytes -= batch.bytes().len();
             match admit {
                 Admit::Refuse(error) => self.refuse_publish(session, request, &batch, error, out),
-                Admit::Go | Admit::WaitFor(_) => self.append(session, request, batch, out),
+                Admit::Go | Admit::WaitFor(_) => self.enter(session, request, batch, out),
             }
         }
     }

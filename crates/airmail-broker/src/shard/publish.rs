@@ -10,6 +10,7 @@ use crate::input::{Effects, StorageCall};
 use crate::keys::{LogKey, SessionKey};
 use crate::log_head::{Openness, Pending};
 use crate::refusal;
+use airmail_flow::Ticket;
 use airmail_log::{Completion, Refusal, Tag};
 use airmail_model::frame::{Ack, Refused, Reply, RequestId};
 use airmail_model::{Batch, Checked, Error, ErrorCode, Lane, LogId, Now};
@@ -21,19 +22,22 @@ impl Shard {
         session: SessionKey,
         request: RequestId,
         batch: Checked<Batch>,
+        ticket: Option<Ticket>,
         out: &mut Effects,
     ) {
         let id = batch.log();
         let found = self.check(session, &batch);
         let log = match (found, self.logs.find(id)) {
             (Ok(()), Some(log)) => log,
-            (Ok(()), None) => {
-                return self.refuse_publish(session, request, &batch, unknown(id), out);
+            (found, _) => {
+                self.hand_back(ticket, false);
+                let error = found.err().unwrap_or_else(|| unknown(id));
+                return self.refuse_publish(session, request, &batch, error, out);
             }
-            (Err(error), _) => return self.refuse_publish(session, request, &batch, error, out),
         };
         let mut pending = self.pending(session, request, &batch);
         pending.in_flight = true;
+        pending.ticket = ticket;
         self.stats.appends_in_flight += 1;
         self.stats.appends_in_flight_bytes += pending.bytes as u64;
         let head = &mut self.logs[log];
@@ -75,6 +79,7 @@ impl Shard {
             messages: batch.records(),
             bytes: batch.bytes().len(),
             in_flight: false,
+            ticket: None,
             result: None,
         }
     }
@@ -229,6 +234,7 @@ impl Shard {
             self.stats.appends_in_flight -= 1;
             self.stats.appends_in_flight_bytes -= pending.bytes as u64;
         }
+        self.hand_back(pending.ticket, result.is_ok());
         match &result {
             Ok(ack) => {
                 self.stats.published_batches += 1;

@@ -2,6 +2,7 @@
 
 use super::Shard;
 use super::manage::Phase;
+use super::pilot::Pilot;
 use crate::calls::Call;
 use crate::input::Effects;
 use crate::log_head::Openness;
@@ -15,7 +16,8 @@ impl Shard {
     pub(super) fn deadline(&self) -> Option<Mono> {
         let admission = self.timers.admission.first().map(|(wake, _)| *wake);
         let timers = &self.timers;
-        [timers.marks, timers.retry, timers.late, admission]
+        let pilot = self.pilot.as_ref().and_then(Pilot::deadline);
+        [timers.marks, timers.retry, timers.late, admission, pilot]
             .into_iter()
             .flatten()
             .min()
@@ -32,6 +34,7 @@ impl Shard {
             self.retry(out);
         }
         self.admit_parked(now, out);
+        self.expire(out);
     }
 
     /// Makes sure that marks are sent before long.

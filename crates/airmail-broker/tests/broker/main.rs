@@ -16,6 +16,7 @@ mod behind;
 mod journal;
 mod live;
 mod namespaces;
+mod pilot;
 mod publishing;
 mod random;
 mod subscriptions;

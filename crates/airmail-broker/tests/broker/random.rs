@@ -6,6 +6,7 @@ use crate::client::Mode;
 use crate::vec_storage::VecStorage;
 use crate::world::{LOG, PLENTY, World, topic};
 use airmail_broker::{SessionId, ShardConfig};
+use airmail_flow::{GateSettings, LimiterKind, LimiterSettings};
 use airmail_log::GapWhy;
 use airmail_model::frame::{Start, Until};
 use airmail_model::{AppendTime, Extent, Sequence};
@@ -42,6 +43,20 @@ struct Run {
     gone: Vec<Extent>,
 }
 
+/// A small bound, and a line that is long enough for all.
+fn pilot(random: &mut SmallRng) -> GateSettings {
+    GateSettings {
+        window_messages: random.random_range(1..20),
+        wait_ms_max: 1 << 40,
+        limiter: LimiterSettings {
+            kind: LimiterKind::ALL[random.random_range(0..4)],
+            bound_initial: random.random_range(1..30),
+            ..LimiterSettings::DEFAULT
+        },
+        ..GateSettings::DEFAULT
+    }
+}
+
 impl Run {
     fn new(seed: u64) -> Run {
         let mut random = SmallRng::seed_from_u64(seed);
@@ -54,6 +69,7 @@ impl Run {
             caravan_quantum_bytes: random.random_range(200..4_000),
             caravan_span: random.random_range(1..200),
             room_window_bytes: random.random_range(200..4_000),
+            pilot: random.random_bool(0.5).then(|| pilot(&mut random)),
             ..ShardConfig::default()
         };
         let mut world = World::with(config, storage);
