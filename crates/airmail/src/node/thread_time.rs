@@ -55,17 +55,15 @@ impl ThreadTime {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Instant;
 
     #[tokio::test]
     async fn what_the_thread_works_is_told_once() {
         let mut time = ThreadTime::new(tokio::runtime::Handle::current().metrics());
         let before = time.scheduled();
         time.more();
-        let begun = Instant::now();
-        while time.scheduled() == before && before.is_some() {
-            assert!(begun.elapsed() < Duration::from_secs(60), "nothing counts");
-        }
+        // The system counts at its own ticks.
+        let counted = (0..20_000_000).any(|_| time.scheduled() != before);
+        assert!(counted || before.is_none(), "nothing counts");
         let (told, more) = (time.told, time.more());
         assert_eq!(time.told, told + more);
         assert!(before.is_none() || time.told > Duration::ZERO);
