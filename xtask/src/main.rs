@@ -2,9 +2,8 @@
 //!
 //! `verify` looks at everything and changes nothing; `fix` mends what a machine can mend; `test`
 //! brings the tools that the tests use and runs them all; `tidy` is the house rules alone; `prove`
-//! kills, fills and damages a real node as often as one asks; `rivals` measures it beside others;
-//! `fuzz` gives decoders and cores bytes
-//! that nobody meant.
+//! kills, fills and damages a real node as often as one asks; `rivals` measures it beside others,
+//! whose `servers` it can bring; `fuzz` gives decoders and cores bytes that nobody meant.
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -18,6 +17,7 @@ mod fuzz;
 mod process;
 mod prove;
 mod rivals;
+mod servers;
 mod test;
 mod tidy;
 mod tools;
@@ -47,6 +47,8 @@ enum Task {
     Tidy,
     /// Measure Airmail beside other systems, which are fetched, started and stopped.
     Rivals(rivals::Options),
+    /// Bring the servers that `airmail bench experiment rivals` measures.
+    Servers(servers::Options),
     /// Hurt the real binary, or watch it for long, as often as one asks.
     Prove(prove::Options),
 }
@@ -59,6 +61,7 @@ fn main() -> anyhow::Result<()> {
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Tidy => tidy::run(),
         Task::Rivals(options) => rivals::run(&options),
+        Task::Servers(options) => servers::run(&options),
         Task::Prove(options) => prove::run(&options),
     }
 }

@@ -11,6 +11,7 @@ mod table;
 mod workloads;
 
 use crate::process::{self, cargo};
+use crate::servers as servers_of_others;
 use crate::tools;
 use crate::workspace;
 use anyhow::Context as _;
@@ -73,8 +74,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let chosen = chosen(&options.only)?;
     let target = workspace::target_directory()?;
     let programs = Programs {
-        nats: tools::bring_nats(&workspace::root().join("target/tools/bin"))
-            .context("no nats-server")?,
+        nats: tools::bring_nats(&servers_of_others::directory()).context("no nats-server")?,
         airmail: match &options.airmail {
             Some(built) => built.clone(),
             None => build(&target)?,

@@ -55,6 +55,9 @@ pub struct Task {
     pub conduct: Conduct,
     /// Messages a second that it takes at most. Absent: all.
     pub per_s: Option<u64>,
+    /// What may be on the way to it, in bytes; absent: what the SDK gives.
+    #[serde(default)]
+    pub credit_bytes: Option<u32>,
     /// Its process takes only what processor time nobody else wants.
     pub yields: bool,
 }
@@ -95,7 +98,10 @@ impl Bystander {
     /// # Errors
     /// The node cannot be reached, or refuses.
     pub async fn open(task: Task) -> Result<Bystander, Failure> {
-        let builder = Client::builder().url(&*task.target);
+        let mut builder = Client::builder().url(&*task.target);
+        if let Some(bytes) = task.credit_bytes {
+            builder = builder.credit_bytes(bytes);
+        }
         let client = builder.namespace(&*task.namespace).connect().await?;
         let start = match task.conduct {
             Conduct::Earliest => Start::Earliest,

@@ -75,19 +75,19 @@ impl Carver {
     /// For the publisher with this number.
     #[must_use]
     pub fn new(run: u32, publisher: u32, settings: &Settings) -> Carver {
-        let size = settings.size.max(Stamp::BYTES);
+        let size = settings.size.max(Stamp::SHORT_BYTES);
         let stamp = Stamp {
             run,
             publisher,
             number: 0,
             sent_us: 0,
         };
-        let mut payload = stamp.bytes().to_vec();
-        payload.resize(size, b'.');
         Carver {
             size,
             topics: settings.topics.into(),
-            blank: payload.repeat(Carver::messages_max(settings) as usize),
+            blank: stamp
+                .payload(size)
+                .repeat(Carver::messages_max(settings) as usize),
         }
     }
 

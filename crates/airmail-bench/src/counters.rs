@@ -22,12 +22,7 @@ impl Counters {
     /// # Errors
     /// It does not answer.
     pub fn of(address: &str) -> io::Result<Counters> {
-        let mut stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: node\r\nConnection: close\r\n\r\n")?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text)?;
-        Ok(Counters::read(&text))
+        Ok(Counters::read(&metrics(address)?))
     }
 
     /// Since an earlier look.
@@ -49,6 +44,16 @@ impl Counters {
             late_bytes: counter("airmail_caravan_bytes_total "),
         }
     }
+}
+
+/// What the node whose HTTP server is at `HOST:PORT` tells at `/metrics`, with its answer's head.
+pub(crate) fn metrics(address: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: node\r\nConnection: close\r\n\r\n")?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 #[cfg(test)]

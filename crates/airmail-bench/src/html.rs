@@ -120,7 +120,8 @@ fn plots(report: &Report) -> [Plot; 3] {
     ]
 }
 
-fn escape(text: &str) -> String {
+/// Text as it stands in a page.
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

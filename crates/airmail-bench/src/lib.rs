@@ -8,21 +8,25 @@
 //! - [`system`], [`target`]: what is measured, through its own client, and how a URL names it.
 //! - [`settings`], [`progress`], [`part`], [`report`]: what was asked for, how far it is, what each
 //!   process found, what came out.
-//! - [`stamp`], [`chunk`], [`ledger`], [`latency`], [`pace`], [`clock`], [`process`], [`counters`]: one
-//!   message's identity, many messages in one buffer, the accounts, the times, the timetable, the clock,
-//!   what a process uses, and what a node counts.
+//! - [`stamp`], [`chunk`], [`ledger`], [`latency`], [`pace`], [`clock`], [`alarm`], [`process`],
+//!   [`counters`]: one message's identity, many messages in one buffer, the accounts, the times, the
+//!   timetable, the clock, its timer, what a process uses, and what a node counts.
 //! - [`bystander`], [`isolation`]: a subscriber that others are measured beside, and what it costs them.
+//! - [`experiment`]: what many runs together found; [`flow`]: runs whose publishers have a limiter.
 //! - [`csv`], [`html`]: a report for other programs, and for a browser.
 //! - [`disk`]: the disk alone, beside which a durable latency is to be seen.
 
 #![forbid(unsafe_code)]
 
+pub mod alarm;
 pub mod bystander;
 pub mod chunk;
 pub mod clock;
 pub mod counters;
 pub mod csv;
 pub mod disk;
+pub mod experiment;
+pub mod flow;
 pub mod html;
 pub mod isolation;
 pub mod latency;

@@ -2,11 +2,13 @@
 
 use std::fs;
 
+use serde::{Deserialize, Serialize};
+
 /// What a clock tick of `/proc/PID/stat` is; Linux has no other on any machine of ours.
 const TICK_US: u64 = 10_000;
 
 /// Use of the machine by a process; zeros where the system does not tell.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Processor time, user and system, in microseconds.
     pub cpu_us: u64,

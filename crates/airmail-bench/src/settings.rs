@@ -34,7 +34,7 @@ pub struct Settings {
     /// What is not counted in rates and times at the beginning, in milliseconds; the messages count
     /// all the same. Default 0.
     pub warmup_ms: u64,
-    /// Payload of each message, in bytes, at least [`Stamp::BYTES`]. Default 100.
+    /// Payload of each message, in bytes, at least [`Stamp::SHORT_BYTES`]. Default 100.
     pub size: usize,
     /// Publishing clients, each with a connection of its own. At least 1. Default 1.
     pub publishers: u32,
@@ -109,7 +109,7 @@ impl Settings {
                 self.duration_ms.unwrap_or(u64::MAX),
                 self.warmup_ms + 1,
             ),
-            ("size", self.size as u64, Stamp::BYTES as u64),
+            ("size", self.size as u64, Stamp::SHORT_BYTES as u64),
             ("publishers", self.publishers.into(), 1),
             ("subscribers", self.subscribers.into(), 1),
             ("topics", self.topics.into(), 1),
@@ -181,7 +181,7 @@ mod tests {
             ..Settings::default()
         };
         let refused = settings.check().unwrap_err();
-        assert_eq!(refused.to_string(), "size: 8 is too small; at least 24");
+        assert_eq!(refused.to_string(), "size: 8 is too small; at least 16");
     }
 
     #[test]

@@ -9,8 +9,12 @@ pub mod airmail;
 #[cfg(feature = "rivals")]
 pub mod jetstream;
 #[cfg(feature = "rivals")]
+pub mod kafka;
+#[cfg(feature = "rivals")]
 pub mod nats;
 pub mod null;
+#[cfg(feature = "rivals")]
+pub mod redis;
 
 use std::fmt::Display;
 use std::future::Future;

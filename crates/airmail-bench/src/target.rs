@@ -11,8 +11,12 @@ use crate::system::airmail::Airmail;
 #[cfg(feature = "rivals")]
 use crate::system::jetstream::JetStream;
 #[cfg(feature = "rivals")]
+use crate::system::kafka::Kafka;
+#[cfg(feature = "rivals")]
 use crate::system::nats::Nats;
 use crate::system::null::Null;
+#[cfg(feature = "rivals")]
+use crate::system::redis::Redis;
 
 /// A system that can be measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +29,12 @@ pub enum Target {
     /// `jetstream://HOST:PORT`; kept as `nats://…`
     #[cfg(feature = "rivals")]
     JetStream(String),
+    /// `redis://HOST:PORT`
+    #[cfg(feature = "rivals")]
+    Redis(String),
+    /// `kafka://HOST:PORT[,HOST:PORT…]`; kept without `kafka://`
+    #[cfg(feature = "rivals")]
+    Kafka(String),
     /// `null:`
     Null,
 }
@@ -35,9 +45,10 @@ pub enum Target {
 pub struct UnknownTarget(String);
 
 #[cfg(feature = "rivals")]
-const RIVALS: &str = ", nats://…, jetstream://…";
+const RIVALS: &str = ", nats://…, jetstream://…, redis://…, kafka://…";
 #[cfg(not(feature = "rivals"))]
-const RIVALS: &str = "; for nats://… and jetstream://… build it with --features rivals";
+const RIVALS: &str =
+    "; for nats://…, jetstream://…, redis://… and kafka://… build it with --features rivals";
 
 impl FromStr for Target {
     type Err = UnknownTarget;
@@ -49,6 +60,13 @@ impl FromStr for Target {
             Some(("nats", _)) => Ok(Target::Nats(url.to_owned())),
             #[cfg(feature = "rivals")]
             Some(("jetstream", rest)) => Ok(Target::JetStream(format!("nats:{rest}"))),
+            #[cfg(feature = "rivals")]
+            Some(("redis", _)) => Ok(Target::Redis(url.to_owned())),
+            #[cfg(feature = "rivals")]
+            Some(("kafka", rest)) => {
+                let brokers = rest.trim_start_matches('/');
+                Ok(Target::Kafka(brokers.to_owned()))
+            }
             Some(("null", "")) => Ok(Target::Null),
             _ => Err(UnknownTarget(url.to_owned())),
         }
@@ -65,6 +83,10 @@ impl Target {
             Target::Nats(_) => "nats",
             #[cfg(feature = "rivals")]
             Target::JetStream(_) => "jetstream",
+            #[cfg(feature = "rivals")]
+            Target::Redis(_) => "redis",
+            #[cfg(feature = "rivals")]
+            Target::Kafka(_) => "kafka",
             Target::Null => "null",
         }
     }
@@ -92,6 +114,16 @@ impl Target {
             Target::Nats(url) => run::run(Nats::new(url), job, meeting, progress).await,
             #[cfg(feature = "rivals")]
             Target::JetStream(url) => run::run(JetStream::new(url), job, meeting, progress).await,
+            #[cfg(feature = "rivals")]
+            Target::Redis(url) => {
+                let system = Redis::new(url, &job.settings)?;
+                run::run(system, job, meeting, progress).await
+            }
+            #[cfg(feature = "rivals")]
+            Target::Kafka(brokers) => {
+                let system = Kafka::new(brokers, &job.settings);
+                run::run(system, job, meeting, progress).await
+            }
             Target::Null => run::run(Null::default(), job, meeting, progress).await,
         }
     }

@@ -1,6 +1,6 @@
 //! What can be set about a shard, with the defaults in one place.
 
-use airmail_flow::GateSettings;
+use airmail_flow::{GateSettings, SharesSettings};
 use airmail_model::{Durability, Limits, Retention};
 use std::time::Duration;
 
@@ -34,6 +34,8 @@ pub struct ShardConfig {
     pub pilot: Option<GateSettings>,
     /// Bytes of publishes that may wait for their turn to be in flight. Default 64 MiB.
     pub pilot_waiting_bytes: usize,
+    /// What bounds the deliveries in flight. Default `None`: nothing but each stream's credit.
+    pub copilot: Option<SharesSettings>,
     /// Namespace commands that may wait for their turn. Default 256.
     pub commands: usize,
     /// Listings of topics that may be under way. Default 64.
@@ -61,6 +63,7 @@ impl Default for ShardConfig {
             parked_bytes: 1 << 20,
             pilot: None,
             pilot_waiting_bytes: 64 << 20,
+            copilot: None,
             commands: 256,
             listings: 64,
             retry_delay: Duration::from_secs(1),

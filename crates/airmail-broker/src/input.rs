@@ -35,6 +35,14 @@ pub enum Input {
         /// What.
         request: Request,
     },
+    /// A stream's connection has taken deliveries. To be told for every delivery, sooner or later, if
+    /// there is a copilot; at once when nothing of a stream in [`Effects::watch`] is left.
+    Sent {
+        /// The stream.
+        session: SessionId,
+        /// Bytes of their bodies.
+        bytes: u64,
+    },
     /// A stream has ended, by whichever side. Nothing is sent on it any more.
     Closed {
         /// The stream.
@@ -123,6 +131,8 @@ pub struct Effects {
     pub outcomes: Vec<(CommandId, Result<Outcome, Error>)>,
     /// To be asked of the storage, in order.
     pub storage: Vec<StorageCall>,
+    /// Streams that were given nothing because of what they have not taken: [`Input::Sent`] is awaited.
+    pub watch: Vec<SessionId>,
     /// When to give [`Input::Timer`], if nothing else happens before.
     pub deadline: Option<Mono>,
 }

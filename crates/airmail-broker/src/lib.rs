@@ -33,5 +33,5 @@ pub use catalog::{Catalog, Entry};
 pub use config::{FirstNamespace, ShardConfig};
 pub use input::{Command, CommandId, Effects, Input, Outcome, SessionId, StorageCall};
 pub use node::{Node, Outbox};
-pub use shard::Shard;
+pub use shard::{Flow, Shard};
 pub use stats::Stats;

@@ -22,6 +22,8 @@ const TURN_BYTES: usize = 1 << 20;
 pub struct Outbox {
     /// To clients, in order for each session.
     pub replies: Vec<(SessionId, Reply)>,
+    /// Streams of which [`Input::Sent`] is awaited.
+    pub watch: Vec<SessionId>,
     /// Answers to commands, each once.
     pub outcomes: Vec<(CommandId, Result<Outcome, Error>)>,
 }
@@ -110,6 +112,7 @@ impl<S: LogStorage> Node<S> {
             }
         }
         out.replies.append(&mut self.effects.replies);
+        out.watch.append(&mut self.effects.watch);
         out.outcomes.append(&mut self.effects.outcomes);
         match (again, self.effects.deadline) {
             (Some(one), Some(other)) => Some(one.min(other)),

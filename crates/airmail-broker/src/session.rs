@@ -10,6 +10,7 @@ use crate::input::SessionId;
 use crate::keys::{LateKey, LogKey, SessionKey, SubKey};
 use crate::numbers::Numbers;
 use crate::subscription::Subscriptions;
+use airmail_flow::Share;
 use airmail_model::frame::{DELIVERY_OVERHEAD_BYTES, RequestId, SubscriptionId};
 use airmail_model::limits::CREDIT_BYTES_MAX;
 use airmail_model::{Batch, Checked, Mono};
@@ -31,6 +32,8 @@ pub(crate) struct Session {
     pub(crate) travelling: u64,
     /// Publishes that wait for admission.
     pub(crate) publishes: Publishes,
+    /// Deliveries that its connection has not taken, in bytes.
+    pub(crate) share: Share,
     credit: i64,
     numbers: Numbers,
 }
@@ -119,6 +122,7 @@ impl Sessions {
             parked: BTreeMap::new(),
             travelling: 0,
             publishes: Publishes::default(),
+            share: Share::default(),
             credit: credit.min(CREDIT_BYTES_MAX).into(),
             numbers: Numbers::default(),
         });

@@ -6,6 +6,7 @@
 
 mod admit;
 mod board;
+mod copilot;
 mod fold;
 mod late;
 mod listing;
@@ -32,9 +33,11 @@ use crate::log_head::{Logs, Openness};
 use crate::session::Sessions;
 use crate::stats::Stats;
 use crate::subscription::Subscriptions;
+use airmail_flow::Reading;
 use airmail_log::{Capabilities, Completion};
 use airmail_model::frame::{Reply, Request, State};
 use airmail_model::{Error, ErrorCode, Incarnation, LogId, Mono, Now, Wall};
+use copilot::Copilot;
 use listing::Listings;
 use manage::Namespaces;
 use pilot::Pilot;
@@ -67,9 +70,31 @@ pub struct Shard {
     /// The other clock, as of this step.
     mono: Mono,
     pilot: Option<Pilot>,
+    copilot: Option<Copilot>,
     stats: Stats,
     /// For the live subscriptions that a batch concerns: kept for its memory.
     matches: Vec<(SessionKey, u16, SubKey)>,
+}
+
+/// What bounds what is in flight, as it stands.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Flow {
+    /// The pilot's: published messages that the storage has not answered.
+    pub publishes: Option<Reading>,
+    /// The copilot's: bytes of deliveries that connections have not taken.
+    pub deliveries: Option<Reading>,
+}
+
+impl Flow {
+    /// Those that are on: what each is called, what it counts, how it stands.
+    pub fn gates(&self) -> impl Iterator<Item = (&'static str, &'static str, &Reading)> {
+        let both = [
+            ("publish", "messages", &self.publishes),
+            ("delivery", "bytes", &self.deliveries),
+        ];
+        both.into_iter()
+            .filter_map(|(name, unit, reading)| Some((name, unit, reading.as_ref()?)))
+    }
 }
 
 /// When to do something even if nothing happens.
@@ -108,6 +133,7 @@ impl Shard {
         Shard {
             random: SmallRng::seed_from_u64(config.seed),
             pilot: config.pilot.map(Pilot::new),
+            copilot: config.copilot.map(Copilot::new),
             config,
             capabilities,
             authorizer,
@@ -148,6 +174,7 @@ impl Shard {
                 self.sessions.open(session, principal, credit);
             }
             Input::Request { session, request } => self.request(now, session, request, out),
+            Input::Sent { session, bytes } => self.sent(session, bytes, out),
             Input::Closed { session } => self.close(session, out),
             Input::Command {
                 id,
@@ -164,6 +191,7 @@ impl Shard {
         self.let_in(out);
         self.board(now, out);
         self.gauge();
+        self.watch(out);
         out.deadline = self.deadline();
     }
 
@@ -282,6 +310,15 @@ impl Shard {
     #[must_use]
     pub fn stats(&self) -> &Stats {
         &self.stats
+    }
+
+    /// How pilot and copilot stand; `None` for one that is off.
+    #[must_use]
+    pub fn flow(&self) -> Flow {
+        Flow {
+            publishes: self.pilot.as_ref().map(Pilot::reading),
+            deliveries: self.copilot.as_ref().map(Copilot::reading),
+        }
     }
 
     /// The life of a log, if it has been opened here.

@@ -1,6 +1,7 @@
-//! Namespaces: created, listed, changed and deleted.
+//! Namespaces: created, listed, changed and deleted; and how a node's flow control stands.
 
 use crate::client::Shared;
+use crate::flow::FlowGate;
 use crate::nodes::Node;
 use airmail_model::{Durability, Error, Namespace, NamespaceSpec, Retention};
 use airmail_proto::namespace::{SpecChange, namespace_from_proto, spec_to_proto};
@@ -113,6 +114,16 @@ impl Admin {
             async move { node.admin().update_namespace(request).await }
         };
         namespace_from_proto(self.shared.call(false, ask).await?.into_inner())
+    }
+
+    /// How the node's flow control stands: one for each gate that is on.
+    ///
+    /// # Errors
+    /// No node answers.
+    pub async fn flow(&self) -> Result<Vec<FlowGate>, Error> {
+        let ask = |node: Node| async move { node.admin().get_flow(v1::GetFlowRequest {}).await };
+        let flow = self.shared.call(true, ask).await?.into_inner();
+        Ok(flow.gates.into_iter().map(FlowGate::from).collect())
     }
 
     /// Deletes a namespace and all that it holds. `based_on`: only if it is still at this version.

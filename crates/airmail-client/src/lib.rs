@@ -35,6 +35,8 @@ mod client;
 #[cfg(feature = "grpc")]
 mod clock;
 #[cfg(feature = "grpc")]
+mod flow;
+#[cfg(feature = "grpc")]
 mod history;
 #[cfg(feature = "grpc")]
 mod nodes;
@@ -59,6 +61,8 @@ pub use builder::ClientBuilder;
 pub use client::Client;
 #[cfg(feature = "grpc")]
 pub use clock::{Clock, SystemClock};
+#[cfg(feature = "grpc")]
+pub use flow::{FlowDecision, FlowGate};
 #[cfg(feature = "grpc")]
 pub use history::{History, HistoryRequest};
 #[cfg(feature = "grpc")]

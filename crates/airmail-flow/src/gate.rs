@@ -5,11 +5,17 @@
 //! reason and a delay. The delay is Little's law once more: what is ahead, divided by λ, is how
 //! long it takes.
 //!
+//! A burst may wait; overload may not, for then a line makes everyone late and serves nobody more. The
+//! two are told apart by whether the line is ever empty: one that has stood for `burst_ms` may hold no
+//! more than is in flight or is done in `standing_ms`, whichever is more. So whoever is admitted has not
+//! waited for long, and a publisher with a window of its own is not refused for filling it.
+//!
 //! Lanes and tenants' weights, when they come, order the line; nothing else here knows who waits.
 
 use crate::decision::Decision;
 use crate::limiter::Limiter;
 use crate::meter::{Meter, Sample};
+use crate::record::{Reading, Record};
 use crate::semaphore::{Entry, Key, Semaphore, Ticket};
 use crate::settings::GateSettings;
 use airmail_model::Mono;
@@ -48,6 +54,9 @@ pub enum RefusalReason {
 }
 
 impl RefusalReason {
+    /// All of them, in order.
+    pub const ALL: [RefusalReason; 2] = [RefusalReason::LineFull, RefusalReason::WaitedTooLong];
+
     /// A short name that stays, for metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -55,6 +64,40 @@ impl RefusalReason {
             RefusalReason::LineFull => "line-full",
             RefusalReason::WaitedTooLong => "waited-too-long",
         }
+    }
+}
+
+/// A window in which somebody waited for this part of the time measures what the bound lets through, and
+/// not what was asked for.
+const HELD_BACK_SHARE: f64 = 0.8;
+
+/// For how much of the time since the last decision somebody has waited. What is settling after a change
+/// of the bound counts in both.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waits {
+    waited: Duration,
+    since: Mono,
+    looked: Mono,
+}
+
+impl Waits {
+    fn pass(&mut self, now: Mono, waiting: bool) {
+        if waiting {
+            self.waited += now.since(self.looked);
+        }
+        self.looked = now;
+    }
+
+    /// The share up to now; it begins anew.
+    fn restart(&mut self, now: Mono) -> f64 {
+        let span = now.since(self.since).as_secs_f64();
+        let share = self.waited.as_secs_f64() / span.max(f64::MIN_POSITIVE);
+        *self = Waits {
+            waited: Duration::ZERO,
+            since: now,
+            looked: now,
+        };
+        share
     }
 }
 
@@ -66,6 +109,10 @@ pub struct Gate<W> {
     limiter: Limiter,
     semaphore: Semaphore<W>,
     last: Option<Sample>,
+    /// Since when somebody has waited, without a break.
+    line_since: Option<Mono>,
+    waits: Waits,
+    record: Record,
 }
 
 impl<W> Gate<W> {
@@ -79,6 +126,9 @@ impl<W> Gate<W> {
             semaphore: Semaphore::new(limiter.bound()),
             limiter,
             last: None,
+            line_since: None,
+            waits: Waits::default(),
+            record: Record::default(),
         }
     }
 
@@ -100,31 +150,93 @@ impl<W> Gate<W> {
         self.semaphore.waiting_messages()
     }
 
+    /// How it stands, and what it has done, in messages.
+    #[must_use]
+    pub fn reading(&self) -> Reading {
+        Reading {
+            bound: self.semaphore.bound(),
+            in_flight: self.semaphore.in_flight(),
+            waiting: self.semaphore.waiting_messages(),
+            ..self.record.read(self.limiter.kind())
+        }
+    }
+
+    /// Whether the line has stood for so long that it is overload, and no burst.
+    fn is_standing(&self, now: Mono) -> bool {
+        let stood = self.line_since.map(|since| now.since(since));
+        stood.is_some_and(|stood| stood >= Duration::from_millis(self.settings.burst_ms))
+    }
+
+    /// How many messages may wait.
+    fn room(&self, now: Mono) -> u64 {
+        match self.is_standing(now) {
+            true => self.standing_room(),
+            false => self.settings.waiting_messages_max,
+        }
+    }
+
+    /// How many may where the line has stood for too long.
+    fn standing_room(&self) -> u64 {
+        let standing_s = self.settings.standing_ms as f64 / 1e3;
+        let done = self.last.map_or(0.0, |last| last.rate_per_s() * standing_s);
+        let room = self.semaphore.bound().max(done as u64);
+        room.min(self.settings.waiting_messages_max)
+    }
+
     /// When [`Gate::expire`] has something to do; `None` if nobody waits.
     #[must_use]
     pub fn deadline(&self) -> Option<Mono> {
         let (_, since) = self.semaphore.first()?;
-        Some(since.plus(self.wait_max()))
+        let waited = since.plus(self.wait_max());
+        let too_many = self.semaphore.waiters() > 1
+            && self.semaphore.waiting_messages() > self.standing_room();
+        let stands = self.line_since.filter(|_| too_many);
+        let stands = stands.map(|since| since.plus(Duration::from_millis(self.settings.burst_ms)));
+        Some(stands.map_or(waited, |stands| stands.min(waited)))
     }
 
     /// Asks to have `messages` in flight.
     pub fn enter(&mut self, now: Mono, messages: u64, who: W) -> Admission {
+        self.pass(now);
         if let Some(ticket) = self.semaphore.try_enter(now, messages) {
             return Admission::Go(ticket);
         }
         let waiting = self.semaphore.waiting_messages().saturating_add(messages);
-        if waiting > self.settings.waiting_messages_max {
-            return Admission::Refused(self.refusal(RefusalReason::LineFull));
+        // Where one alone is more than the bound, one may wait nevertheless.
+        let first = self.semaphore.waiters() == 0;
+        let room = if first {
+            self.settings.waiting_messages_max
+        } else {
+            self.room(now)
+        };
+        if waiting > room {
+            return Admission::Refused(self.refuse());
         }
         match self.semaphore.enter(now, messages, who) {
             Entry::Go(ticket) => Admission::Go(ticket),
-            Entry::Waits(key) => Admission::Waits(key),
+            Entry::Waits(key) => {
+                self.line_since.get_or_insert(now);
+                self.record.waited();
+                Admission::Waits(key)
+            }
+        }
+    }
+
+    /// Counts the time during which somebody has waited; to be called before the line changes.
+    fn pass(&mut self, now: Mono) {
+        self.waits.pass(now, self.semaphore.waiters() > 0);
+    }
+
+    /// To be called after whatever may have emptied the line.
+    fn look_at_line(&mut self) {
+        if self.semaphore.waiters() == 0 {
+            self.line_since = None;
         }
     }
 
     /// The refusal for who asks where the line is full by another measure than messages.
     #[must_use]
-    pub fn refuse(&self) -> Refusal {
+    pub fn refuse(&mut self) -> Refusal {
         self.refusal(RefusalReason::LineFull)
     }
 
@@ -141,11 +253,15 @@ impl<W> Gate<W> {
         ticket: Ticket,
         admitted: &mut impl Extend<Admitted<W>>,
     ) -> Option<Decision> {
+        self.pass(now);
         let latency = now.since(ticket.admitted());
         let sample = self.meter.acknowledged(now, ticket.messages(), latency);
         let decision = sample.map(|sample| {
             self.last = Some(sample);
-            self.limiter.observe(&sample)
+            let held_back = self.waits.restart(now) >= HELD_BACK_SHARE;
+            let decision = self.limiter.observe(&sample, held_back);
+            self.record.decided(decision);
+            decision
         });
         self.semaphore.leave(now, ticket, admitted);
         if let Some(decision) = &decision
@@ -156,6 +272,7 @@ impl<W> Gate<W> {
             }
             self.semaphore.resize(now, decision.bound, admitted);
         }
+        self.look_at_line();
         decision
     }
 
@@ -166,7 +283,9 @@ impl<W> Gate<W> {
         ticket: Ticket,
         admitted: &mut impl Extend<Admitted<W>>,
     ) {
+        self.pass(now);
         self.semaphore.leave(now, ticket, admitted);
+        self.look_at_line();
     }
 
     /// Takes a waiter out of the line: it is gone. `None` if it does not wait.
@@ -176,29 +295,39 @@ impl<W> Gate<W> {
         key: Key,
         admitted: &mut impl Extend<Admitted<W>>,
     ) -> Option<W> {
-        self.semaphore.withdraw(now, key, admitted)
+        self.pass(now);
+        let who = self.semaphore.withdraw(now, key, admitted);
+        self.look_at_line();
+        who
     }
 
-    /// Refuses the first in line if it has waited as long as it may; to be called until `None`, as
-    /// those behind it may be due as well.
+    /// Refuses the first in line if it has waited as long as it may, or else the last if more wait
+    /// than may; to be called until `None`, as others may be due as well.
     pub fn expire(
         &mut self,
         now: Mono,
         admitted: &mut impl Extend<Admitted<W>>,
     ) -> Option<(W, Refusal)> {
-        let (key, since) = self.semaphore.first()?;
-        if now < since.plus(self.wait_max()) {
+        let (first, since) = self.semaphore.first()?;
+        let (key, reason) = if now >= since.plus(self.wait_max()) {
+            (first, RefusalReason::WaitedTooLong)
+        } else if self.semaphore.waiters() > 1 && self.semaphore.waiting_messages() > self.room(now)
+        {
+            // The last: who came before it goes before it, and has waited longer.
+            (self.semaphore.last()?, RefusalReason::LineFull)
+        } else {
             return None;
-        }
-        let who = self.semaphore.withdraw(now, key, admitted)?;
-        Some((who, self.refusal(RefusalReason::WaitedTooLong)))
+        };
+        let who = self.withdraw(now, key, admitted)?;
+        Some((who, self.refusal(reason)))
     }
 
     fn wait_max(&self) -> Duration {
         Duration::from_millis(self.settings.wait_ms_max)
     }
 
-    fn refusal(&self, reason: RefusalReason) -> Refusal {
+    fn refusal(&mut self, reason: RefusalReason) -> Refusal {
+        self.record.refused(reason);
         let min = Duration::from_millis(self.settings.retry_ms_min);
         let max = Duration::from_millis(self.settings.retry_ms_max).max(min);
         let ahead = self

@@ -4,7 +4,8 @@
 //! message took, the rate λ, and by Little's law the number in flight, L = λW. A [`Limiter`]
 //! answers each sample with a [`Decision`]: the bound from now on, and the [`Rule`] that gave it. A
 //! [`Semaphore`] holds whoever asks to that bound. A [`Gate`] is the three together, which is what
-//! a pilot, a copilot or a benchmark's publisher has.
+//! a pilot or a benchmark's publisher has. A copilot has [`Shares`]: the same bound, but nobody waits
+//! in line behind a receiver that takes nothing.
 //!
 //! ```text
 //!            enter                        leave, with the time it took
@@ -27,15 +28,19 @@ mod decision;
 mod gate;
 mod limiter;
 mod meter;
+mod record;
 mod semaphore;
 mod settings;
+mod shares;
 
 pub use decision::{AdaptiveRule, Decision, GradientRule, LastThreePointsRule, Rule};
 pub use gate::{Admission, Admitted, Gate, Refusal, RefusalReason};
 pub use limiter::Limiter;
 pub use meter::{Meter, Sample};
+pub use record::{RECENT_MAX, Reading};
 pub use semaphore::{Entry, Key, Semaphore, Ticket};
 pub use settings::{
     AdaptiveSettings, Change, GateSettings, GradientSettings, LastThreePointsSettings, LimiterKind,
     LimiterSettings, SettingsError, Tie, UnknownLimiter,
 };
+pub use shares::{Share, Shares, SharesSettings};

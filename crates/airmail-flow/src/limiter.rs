@@ -76,11 +76,15 @@ impl Limiter {
         Some(window_messages.max(gradient.window_messages_min(self.bound)))
     }
 
-    /// Answers a sample that was measured under the present bound.
-    pub fn observe(&mut self, sample: &Sample) -> Decision {
+    /// Answers a sample that was measured under the present bound. `held_back`: somebody was, in it.
+    ///
+    /// The papers' limiters know by L alone whether the system is held back by its bound. Where a batch
+    /// is a large part of the bound, L stays below 80 % though every second one has to wait; so
+    /// `gradient` is told.
+    pub fn observe(&mut self, sample: &Sample, held_back: bool) -> Decision {
         let bound_before = self.bound;
         let busy = sample.in_flight() >= self.settings.busy_share * bound_before as f64;
-        let (bound, rule) = self.apply(sample, busy);
+        let (bound, rule) = self.apply(sample, busy, held_back);
         self.bound = self.clamp(bound);
         Decision {
             at: sample.at,
@@ -93,7 +97,7 @@ impl Limiter {
         }
     }
 
-    fn apply(&mut self, sample: &Sample, busy: bool) -> (u64, Rule) {
+    fn apply(&mut self, sample: &Sample, busy: bool, held_back: bool) -> (u64, Rule) {
         let bound = self.bound;
         let delta = self.settings.delta;
         // The papers' limiters remember what they have measured also while it changes nothing.
@@ -101,10 +105,11 @@ impl Limiter {
             Algorithm::Fixed => return (bound, Rule::Fixed),
             Algorithm::LastThreePoints(points) => points.observe(sample),
             Algorithm::Adaptive(points) => points.observe(sample),
-            Algorithm::Gradient(gradient) if busy => {
-                let ends = (self.settings.bound_min, self.settings.bound_max);
-                let (bound, rule) = gradient.observe(sample, bound, ends);
-                return (bound, Rule::Gradient(rule));
+            Algorithm::Gradient(gradient) if busy || held_back => {
+                let max = self.settings.bound_max;
+                let min = gradient.bound_floor(sample).max(self.settings.bound_min);
+                let (bound, rule) = gradient.observe(sample, bound, (min.min(max), max));
+                return (bound.max(min), Rule::Gradient(rule));
             }
             Algorithm::Gradient(_) => return (bound, Rule::UnderUsed),
         };

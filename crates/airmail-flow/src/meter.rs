@@ -17,6 +17,8 @@ pub struct Sample {
     pub at: Mono,
     /// Messages acknowledged in it: N, or more where they are acknowledged in batches.
     pub messages: u64,
+    /// In how many acknowledgements.
+    pub batches: u64,
     /// How long it lasted; never zero.
     pub span: Duration,
     /// W: the mean time that one of these messages took, from admission to acknowledgement.
@@ -42,6 +44,13 @@ impl Sample {
         self.rate_per_s() * self.latency_s()
     }
 
+    /// What is admitted and acknowledged together, in the mean: a bound has no finer effect. At least
+    /// 1.
+    #[must_use]
+    pub fn batch(&self) -> u64 {
+        (self.messages / self.batches.max(1)).max(1)
+    }
+
     /// Power, λ/W: what the knee of the curve has most of.
     #[must_use]
     pub fn power(&self) -> f64 {
@@ -58,6 +67,7 @@ pub struct Meter {
     /// When the window began, and the last acknowledgement since.
     moments: Option<(Mono, Mono)>,
     messages: u64,
+    batches: u64,
     latency_ns: u128,
 }
 
@@ -70,6 +80,7 @@ impl Meter {
             unsettled: 0,
             moments: None,
             messages: 0,
+            batches: 0,
             latency_ns: 0,
         }
     }
@@ -104,6 +115,7 @@ impl Meter {
         let opened = if full { last } else { opened };
         self.moments = Some((opened, now));
         self.messages = self.messages.saturating_add(messages);
+        self.batches += 1;
         self.latency_ns += latency.as_nanos() * u128::from(messages);
         sample
     }
@@ -113,10 +125,12 @@ impl Meter {
         let sample = Sample {
             at: last,
             messages: self.messages,
+            batches: self.batches,
             span: last.since(opened),
             latency: Duration::from_secs_f64(mean_ns.max(1.0) / NANOS_PER_S),
         };
         self.messages = 0;
+        self.batches = 0;
         self.latency_ns = 0;
         sample
     }

@@ -114,6 +114,12 @@ impl<W> Semaphore<W> {
         self.line.front().map(|waiter| (waiter.key, waiter.since))
     }
 
+    /// Who is last in line.
+    #[must_use]
+    pub fn last(&self) -> Option<Key> {
+        self.line.back().map(|waiter| waiter.key)
+    }
+
     /// Admits `messages` if nobody waits and there is room.
     pub fn try_enter(&mut self, now: Mono, messages: u64) -> Option<Ticket> {
         (self.line.is_empty() && self.fits(messages)).then(|| self.admit(now, messages))

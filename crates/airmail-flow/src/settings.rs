@@ -217,6 +217,10 @@ pub struct GradientSettings {
     /// The system has changed if the power at one bound differs by this share from what it was.
     /// Default: 0.25. More than 0.
     pub changed_share: f64,
+    /// Latency below this is not worth any throughput: the bound is never below what is in flight at
+    /// this latency, λ times it. Where each commit has a fixed cost, the knee alone would give half
+    /// of the throughput away. Default: 0.
+    pub latency_floor_ms: u64,
 }
 
 impl GradientSettings {
@@ -229,6 +233,7 @@ impl GradientSettings {
         rest_windows: 30,
         window_round_trips: 4,
         changed_share: 0.25,
+        latency_floor_ms: 0,
     };
 }
 
@@ -246,6 +251,11 @@ pub struct GateSettings {
     pub window_messages: u64,
     /// At most this many messages wait to be admitted; 0 refuses at once. Default: 100,000.
     pub waiting_messages_max: u64,
+    /// A line that has not been empty for so long is overload, and no burst. Default: 500.
+    pub burst_ms: u64,
+    /// In overload no more messages may wait than may be in flight, or than are done in this time.
+    /// Default: 10.
+    pub standing_ms: u64,
     /// Nobody waits longer than this. Default: 1,000.
     pub wait_ms_max: u64,
     /// The shortest delay that a refusal asks for. Default: 10.
@@ -261,6 +271,8 @@ impl GateSettings {
     pub const DEFAULT: GateSettings = GateSettings {
         window_messages: 25_000,
         waiting_messages_max: 100_000,
+        burst_ms: 500,
+        standing_ms: 10,
         wait_ms_max: 1_000,
         retry_ms_min: 10,
         retry_ms_max: 5_000,

@@ -135,3 +135,57 @@ fn who_is_gone_leaves_the_line() {
     assert_eq!(gate.withdraw(at(1), key, &mut admitted), None);
     assert_eq!((gate.waiting_messages(), gate.deadline()), (0, None));
 }
+
+fn patient(bound: u64) -> Gate<u32> {
+    Gate::new(GateSettings {
+        waiting_messages_max: 1_000,
+        burst_ms: 50,
+        wait_ms_max: 1_000,
+        ..settings(LimiterKind::Fixed, bound)
+    })
+}
+
+#[test]
+fn a_burst_may_wait_but_a_line_that_stands_holds_no_more_than_is_in_flight() {
+    let mut gate = patient(10);
+    let mut admitted = Vec::new();
+    let flying = enter(&mut gate, 0, 10);
+    for who in 1..=9 {
+        assert!(matches!(gate.enter(at(1), 5, who), Admission::Waits(_)));
+    }
+    assert_eq!(
+        gate.deadline(),
+        Some(at(51)),
+        "the line may stand until then"
+    );
+    assert!(gate.expire(at(50), &mut admitted).is_none());
+    let refused: Vec<(u32, RefusalReason)> =
+        std::iter::from_fn(|| gate.expire(at(51), &mut admitted))
+            .map(|(who, refusal)| (who, refusal.reason))
+            .collect();
+    let full = RefusalReason::LineFull;
+    let expected: Vec<_> = (3..=9).rev().map(|who| (who, full)).collect();
+    assert_eq!(refused, expected, "who came last, until 10 messages wait");
+    assert!(matches!(gate.enter(at(52), 1, 10), Admission::Refused(_)));
+    assert_eq!(gate.deadline(), Some(at(1_001)));
+    gate.acknowledged(at(60), flying, &mut admitted);
+    assert_eq!(admitted.len(), 2);
+    assert_eq!(gate.waiting_messages(), 0);
+    // The line was empty: what comes now is a burst again.
+    for who in 11..=14 {
+        assert!(matches!(gate.enter(at(61), 5, who), Admission::Waits(_)));
+    }
+}
+
+#[test]
+fn where_a_message_is_larger_than_the_bound_one_may_wait_however_long_the_line_has_stood() {
+    let mut gate = patient(2);
+    let mut admitted = Vec::new();
+    let mut flying = enter(&mut gate, 0, 8);
+    for ms in 1..500 {
+        assert!(matches!(gate.enter(at(ms), 8, 1), Admission::Waits(_)));
+        assert!(gate.expire(at(ms), &mut admitted).is_none());
+        gate.acknowledged(at(ms), flying, &mut admitted);
+        flying = admitted.pop().unwrap().1;
+    }
+}

@@ -163,10 +163,10 @@ impl Panel {
             .configure_mesh()
             .x_desc(self.x.label.as_str())
             .y_desc(self.y.label.as_str())
-            .x_labels(10)
+            .x_labels(self.x.names.len().max(10))
             .y_labels(8)
-            .x_label_formatter(&|value| short(*value))
-            .y_label_formatter(&|value| short(*value))
+            .x_label_formatter(&|value| self.x.written(*value))
+            .y_label_formatter(&|value| self.y.written(*value))
             .label_style(font(FONT_SIZE))
             .axis_desc_style(font(FONT_SIZE))
             .axis_style(INK)
@@ -223,6 +223,20 @@ impl Panel {
             y += LEGEND_LINE;
         }
         Ok(())
+    }
+}
+
+impl Axis {
+    /// What stands at a value; nothing between two things.
+    fn written(&self, value: f64) -> String {
+        if self.names.is_empty() {
+            return short(value);
+        }
+        let name = |at: usize| self.names.get(at.checked_sub(1)?).cloned();
+        match value.fract() == 0.0 {
+            true => name(value as usize).unwrap_or_default(),
+            false => String::new(),
+        }
     }
 }
 
@@ -347,6 +361,13 @@ mod tests {
         let sizes = files.map(|file| std::fs::metadata(file).unwrap().len());
         std::fs::remove_dir_all(&folder).unwrap();
         assert!(sizes[0] > 1_000 && sizes[1] > 1_000, "{sizes:?}");
+    }
+
+    #[test]
+    fn things_have_their_names_where_they_stand_and_nothing_between() {
+        let axis = Axis::of(["one", "two"]);
+        let written = [0.5, 1.0, 1.5, 2.0, 3.0].map(|value| axis.written(value));
+        assert_eq!(written, ["", "one", "", "two", ""]);
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct Axis {
     pub scale: Scale,
     /// Where it ends; by default where the data does, a linear one beginning at 0.
     pub range: Option<(f64, f64)>,
+    /// What stands at 1, 2, 3 and so on instead of numbers, where these are things and no quantity.
+    pub names: Vec<String>,
 }
 
 impl Axis {
@@ -40,7 +42,18 @@ impl Axis {
         Axis {
             label: label.into(),
             scale: Scale::Linear,
-            range: None,
+            ..Axis::default()
+        }
+    }
+
+    /// An axis with things on it, from 1.
+    #[must_use]
+    pub fn of<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Axis {
+        let names: Vec<String> = names.into_iter().map(Into::into).collect();
+        Axis {
+            range: Some((0.5, names.len().max(1) as f64 + 0.5)),
+            names,
+            ..Axis::default()
         }
     }
 
@@ -206,6 +219,12 @@ mod tests {
                 assert!(low < high, "{axis:?} {values:?}: {low} {high}");
             }
         }
+    }
+
+    #[test]
+    fn things_stand_apart_from_the_ends_of_their_axis() {
+        let panel = panel(Axis::of(["one", "two"]), &[1.0, 2.0]);
+        assert_eq!(panel.x_range(), (0.5, 2.5));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What happened in runs, by kind, counted: a kind that never happens is a hole in the simulation,
 //! whatever the invariants say.
 
-use airmail_broker::Stats;
+use airmail_broker::{Flow, Stats};
 use std::fmt;
 
 macro_rules! kinds {
@@ -109,6 +109,11 @@ kinds! {
     #[World] Unsubscribed = "unsubscribed",
     #[World] Stuck = "subscriber stopped reading",
     #[World] Detached = "live subscription detached for want of credit",
+    #[World] PublishWaited = "publish waited to be in flight",
+    #[World] PublishTooMany = "publish refused: too many wait",
+    #[World] PublishTooLong = "publish refused: waited too long",
+    #[World] DeliveryPutOff = "delivery put off: too much not taken",
+    #[World] BoundChanged = "a limiter changed its bound",
     #[World] Rejoined = "late subscription went live",
     #[World] Caravan = "caravan started",
     #[World] Slice = "slice delivered",
@@ -170,13 +175,28 @@ impl Census {
     }
 
     /// Takes over what a shard has counted in its life.
-    pub fn take_shard(&mut self, stats: &Stats) {
+    pub fn take_shard(&mut self, stats: &Stats, flow: &Flow) {
         self.add(Kind::Detached, stats.detached);
         self.add(Kind::Rejoined, stats.rejoined);
         self.add(Kind::Caravan, stats.caravans_started);
         self.add(Kind::Slice, stats.slices);
         self.add(Kind::Mark, stats.marks);
         self.add(Kind::DuplicateAcked, stats.duplicates);
+        for (_, _, gate) in flow.gates() {
+            let changed = gate
+                .recent
+                .iter()
+                .filter(|one| one.bound != one.bound_before);
+            self.add(Kind::BoundChanged, changed.count() as u64);
+        }
+        if let Some(publishes) = &flow.publishes {
+            let [too_many, too_long] = publishes.refused;
+            self.add(Kind::PublishWaited, publishes.waited);
+            self.add(Kind::PublishTooMany, too_many);
+            self.add(Kind::PublishTooLong, too_long);
+        }
+        let put_off = flow.deliveries.as_ref().map_or(0, |gate| gate.waited);
+        self.add(Kind::DeliveryPutOff, put_off);
     }
 
     /// The kinds of `place`, or of both stages, that never happened.

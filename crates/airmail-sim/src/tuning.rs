@@ -3,7 +3,7 @@
 use crate::entropy::Entropy;
 use crate::plant::Plant;
 use airmail_broker::ShardConfig;
-use airmail_flow::{GateSettings, LimiterKind, LimiterSettings};
+use airmail_flow::{GateSettings, LimiterKind, LimiterSettings, SharesSettings};
 use airmail_log::journal::JournalConfig;
 use std::time::Duration;
 
@@ -50,6 +50,7 @@ pub fn shard(chance: &mut Entropy, plant: Option<Plant>) -> ShardConfig {
         retry_delay: Duration::from_millis(chance.between(1, 50)),
         pilot: chance.coin().then(|| pilot(chance)),
         pilot_waiting_bytes: 1 << chance.between(10, 20),
+        copilot: chance.coin().then(|| copilot(chance)),
         ..ShardConfig::default()
     }
 }
@@ -59,12 +60,26 @@ fn pilot(chance: &mut Entropy) -> GateSettings {
     GateSettings {
         window_messages: chance.between(1, 200),
         waiting_messages_max: chance.between(0, 500),
+        burst_ms: chance.between(1, 100),
+        standing_ms: chance.below(50),
         wait_ms_max: chance.between(1, 200),
         retry_ms_min: chance.between(1, 10),
         retry_ms_max: chance.between(10, 100),
         limiter: LimiterSettings {
             kind: LimiterKind::ALL[chance.index(LimiterKind::ALL.len())],
             bound_initial: chance.between(1, 300),
+            ..LimiterSettings::DEFAULT
+        },
+    }
+}
+
+/// Any limiter, with so small a bound that deliveries are put off.
+fn copilot(chance: &mut Entropy) -> SharesSettings {
+    SharesSettings {
+        window: chance.between(1, 20_000),
+        limiter: LimiterSettings {
+            kind: LimiterKind::ALL[chance.index(LimiterKind::ALL.len())],
+            bound_initial: chance.between(1, 20_000),
             ..LimiterSettings::DEFAULT
         },
     }

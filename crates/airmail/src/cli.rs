@@ -3,7 +3,7 @@
 //! Exit codes: 0 done, 1 failed, 2 wrong usage. Errors go to standard error as `airmail: …`.
 
 use crate::commands::{
-    bench, check, context, history, lab, namespace, publish, serve, subscribe, topics,
+    bench, check, context, flow, history, lab, namespace, publish, serve, subscribe, topics,
 };
 use crate::environment::Environment;
 use clap::{Args, Parser, Subcommand};
@@ -64,6 +64,8 @@ pub enum Command {
     Context(context::ContextArgs),
     /// Read a data directory, change nothing, and tell whether it is sound.
     Check(check::CheckArgs),
+    /// Show what a node lets be in flight, and each decision on it.
+    Flow(flow::FlowArgs),
     /// Measure a node.
     Bench(bench::BenchArgs),
     /// Simulate limiters and dispatch policies, without a node.
@@ -107,6 +109,7 @@ pub fn run(cli: Cli, environment: Environment) -> anyhow::Result<ExitCode> {
         Command::Topics(args) => wait_for(topics::run(args, &client)),
         Command::Namespace(args) => wait_for(namespace::run(args, &client)),
         Command::Context(args) => wait_for(context::run(args, &client)),
+        Command::Flow(args) => wait_for(flow::run(args, &client)),
         Command::Bench(args) => bench::run(args, &client),
         Command::Lab(args) => lab::run(&args),
     }

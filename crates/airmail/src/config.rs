@@ -4,6 +4,7 @@
 //! read and written. File, environment, `--print-config` and its check all go through that table,
 //! so that none can know a setting which another does not. Unknown keys are refused by name.
 
+pub mod flow;
 pub mod quantity;
 pub mod settings;
 
@@ -11,6 +12,7 @@ use crate::environment::Environment;
 use crate::node::storage::StorageUrl;
 use airmail_model::limits::CREDIT_BYTES_MAX;
 use airmail_model::{Durability, Error, ErrorCode, Limits};
+use flow::FlowConfig;
 use quantity::{ByteSize, Span};
 use settings::{SETTINGS, Setting};
 use std::fmt::Write as _;
@@ -40,7 +42,8 @@ pub struct Config {
     pub stop_timeout: Span,
     /// Where health and metrics are served: `HOST:PORT`.
     pub http: String,
-    /// The storage: `disk:PATH` or `memory:`. Empty: `disk:` in the data directory.
+    /// The storage: `disk:PATH`, `memory:`, or for experiments `memory:?service_us=N`. Empty: `disk:`
+    /// in the data directory.
     pub log_url: String,
     /// What is logged: `error`, `warn`, `info`, `debug`, `trace`, or a filter of tracing.
     pub log_level: String,
@@ -60,6 +63,8 @@ pub struct Config {
     pub mark_interval: Span,
     /// Readers of storage for late subscribers.
     pub readers: u32,
+    /// What bounds messages in flight.
+    pub flow: FlowConfig,
 }
 
 impl Default for Config {
@@ -84,6 +89,7 @@ impl Default for Config {
             pending: ByteSize(64 << 20),
             mark_interval: Span(Duration::from_secs(1)),
             readers: 8,
+            flow: FlowConfig::default(),
         }
     }
 }
@@ -170,7 +176,8 @@ impl Config {
             let error = Error::unimplemented("node.roles");
             return Err(error.value(&self.roles).limit("all"));
         }
-        let in_memory = StorageUrl::parse(&self.log_url, &self.data)? == StorageUrl::Memory;
+        let url = StorageUrl::parse(&self.log_url, &self.data)?;
+        let in_memory = matches!(url, StorageUrl::Memory { .. });
         if let Some(asked @ (Durability::Os | Durability::Fsync)) = self.durability
             && in_memory
         {
@@ -179,7 +186,9 @@ impl Config {
                 .value(asked)
                 .limit("memory, on storage memory:"));
         }
-        self.validate_limits()
+        self.validate_limits()?;
+        let fits = self.flow.check();
+        fits.map_err(|(setting, error)| invalid(setting).value(error.value).limit(error.needed))
     }
 
     fn validate_limits(&self) -> Result<(), Error> {

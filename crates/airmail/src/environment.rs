@@ -42,6 +42,13 @@ impl Environment {
         }
     }
 
+    /// The same environment with one more variable, or another value of it.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Environment {
+        self.variables.insert(name.into(), value.into());
+        self
+    }
+
     /// The value of `name`, if it is set and not empty.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {

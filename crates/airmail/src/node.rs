@@ -170,6 +170,7 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
         options.config.limits.clone(),
         Arc::clone(&options.clock),
         options.shutdown.clone(),
+        options.config.flow.copilot().is_some(),
     );
     let http = TaskTracker::new();
     let http_address = match options.http {

@@ -9,7 +9,15 @@ use crate::process::{cargo, output};
 /// The arrows that are allowed. `*`: any crate of ours.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("airmail", &["*"]),
-    ("airmail-bench", &["airmail-client", "airmail-model"]),
+    (
+        "airmail-bench",
+        &[
+            "airmail-client",
+            "airmail-flow",
+            "airmail-model",
+            "airmail-plot",
+        ],
+    ),
     (
         "airmail-broker",
         &["airmail-flow", "airmail-log", "airmail-model"],

@@ -12,9 +12,9 @@ use crate::stamp::Stamp;
 #[derive(Debug)]
 pub struct Account {
     /// One for each topic, in the order of the run's list.
-    pub(super) ledgers: Vec<Ledger>,
-    pub(super) gaps: u64,
-    pub(super) last_us: u64,
+    pub(crate) ledgers: Vec<Ledger>,
+    pub(crate) gaps: u64,
+    pub(crate) last_us: u64,
     run: u32,
     progress: Arc<Progress>,
     now_us: u64,
@@ -23,6 +23,16 @@ pub struct Account {
     /// Times that are not entered yet, each with how many messages had it.
     times: Vec<(u64, u64)>,
     lane: usize,
+    numbering: Numbering,
+}
+
+/// What the numbers in a publisher's stamps count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Numbering {
+    /// Its messages, which use the topics in turn.
+    InTurn,
+    /// Its messages on each topic.
+    ByTopic,
 }
 
 impl Account {
@@ -42,6 +52,22 @@ impl Account {
             fresh: 0,
             times: Vec::new(),
             lane,
+            numbering: Numbering::InTurn,
+        }
+    }
+
+    /// Of a run with `topics` topics whose `publishers` number their messages on each of them.
+    pub(crate) fn by_topic(
+        run: u32,
+        publishers: u32,
+        topics: usize,
+        progress: &Arc<Progress>,
+        lane: usize,
+    ) -> Account {
+        let ledgers = vec![Ledger::new(publishers, 1); topics];
+        Account {
+            numbering: Numbering::ByTopic,
+            ..Account::new(run, ledgers, progress, lane)
         }
     }
 
@@ -57,11 +83,14 @@ impl Account {
 
     /// One of them, with its topic's place in the run's list.
     pub fn take_of(&mut self, topic: usize, payload: &[u8]) {
-        let topics = self.ledgers.len();
+        let topics = match self.numbering {
+            Numbering::InTurn => self.ledgers.len(),
+            Numbering::ByTopic => 1,
+        };
         let Some(ledger) = self.ledgers.get_mut(topic) else {
             return self.take_strange();
         };
-        let stamp = Stamp::read(payload).filter(|stamp| stamp.run == self.run);
+        let stamp = Stamp::read(payload).filter(|stamp| stamp.is_of(self.run, payload.len()));
         // Publishers use the topics in turn.
         let of_topic = |stamp: &Stamp| topics == 1 || stamp.number % topics as u64 == topic as u64;
         let Some(stamp) = stamp.filter(of_topic) else {
@@ -100,7 +129,7 @@ impl Account {
     }
 
     /// How many messages have come for the first time since this was last asked.
-    pub(super) fn take_fresh(&mut self) -> u64 {
+    pub(crate) fn take_fresh(&mut self) -> u64 {
         std::mem::take(&mut self.fresh)
     }
 }

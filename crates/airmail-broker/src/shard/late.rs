@@ -190,7 +190,7 @@ impl Shard {
         let ticket = self.late.ticket();
         self.late[key].ticket = ticket;
         let session = self.late[key].session;
-        if !self.sessions[session].may_travel() {
+        if !self.may_travel(session) {
             self.late[key].stand = Stand::Parked;
             self.sessions[session].parked.insert(ticket, key);
             return;
@@ -203,7 +203,7 @@ impl Shard {
 
     /// Lets those set out whom the session's credit allows to, oldest first.
     pub(super) fn unpark(&mut self, session: SessionKey, out: &mut Effects) {
-        while self.sessions[session].may_travel() {
+        while !self.sessions[session].parked.is_empty() && self.may_travel(session) {
             let Some((_, key)) = self.sessions[session].parked.pop_first() else {
                 return;
             };

@@ -96,7 +96,7 @@ impl Shard {
         let Some((session, ..)) = group.first().copied() else {
             return;
         };
-        if !self.sessions[session].has_credit() {
+        if !self.may_deliver(session) {
             for (_, _, sub) in group {
                 self.detach(*sub, fanout.stored.extent.first, out);
             }
@@ -114,6 +114,7 @@ impl Shard {
         let previous = range.next.before();
         range.next = stored.extent.next();
         self.sessions[session].spend(body.len());
+        self.given(session, body.len());
         self.stats.delivered(&body);
         self.allowance.live(body.len());
         let reply = Reply::Delivery {

@@ -9,7 +9,7 @@ use super::Shard;
 use crate::input::{Effects, SessionId};
 use crate::keys::SessionKey;
 use airmail_flow::{
-    Admission, Admitted, Decision, Gate, GateSettings, Refusal, RefusalReason, Ticket,
+    Admission, Admitted, Gate, GateSettings, Reading, Refusal, RefusalReason, Ticket,
 };
 use airmail_model::frame::RequestId;
 use airmail_model::{Batch, Checked, Error, ErrorCode, Mono};
@@ -30,7 +30,6 @@ pub(super) struct Pilot {
     bytes: usize,
     /// Their turn has come in this step.
     admitted: Vec<Admitted<Waiting>>,
-    last: Option<Decision>,
 }
 
 impl Pilot {
@@ -39,8 +38,12 @@ impl Pilot {
             gate: Gate::new(settings),
             bytes: 0,
             admitted: Vec::new(),
-            last: None,
         }
+    }
+
+    /// How it stands.
+    pub(super) fn reading(&self) -> Reading {
+        self.gate.reading()
     }
 
     /// When somebody has waited for too long.
@@ -58,6 +61,8 @@ impl Shard {
         batch: Checked<Batch>,
         out: &mut Effects,
     ) {
+        // Those whose turn has come in this step stand before whoever asks now.
+        self.let_in(out);
         let now = self.mono;
         let Some(pilot) = &mut self.pilot else {
             return self.append(session, request, batch, None, out);
@@ -97,8 +102,7 @@ impl Shard {
         };
         let Pilot { gate, admitted, .. } = pilot;
         if acknowledged {
-            let decision = gate.acknowledged(self.mono, ticket, admitted);
-            pilot.last = decision.or(pilot.last.take());
+            gate.acknowledged(self.mono, ticket, admitted);
         } else {
             gate.abandoned(self.mono, ticket, admitted);
         }

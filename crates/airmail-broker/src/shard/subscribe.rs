@@ -261,6 +261,9 @@ impl Shard {
                 head.room.ranges.remove(&session);
             }
         }
+        if let Some(copilot) = &mut self.copilot {
+            copilot.forget(self.mono, self.sessions[session].share);
+        }
         self.sessions.close(session);
     }
 }

@@ -95,13 +95,14 @@ impl Shard {
             Some(crate::sabotage::Bug::LateNotCharged) => 0,
             _ => cost,
         };
-        if !self.sessions[session].spend(cost) {
+        if !self.may_deliver(session) || !self.sessions[session].spend(cost) {
             self.lift(key);
             self.late[key].at = first;
             self.go_on(key, out);
             return;
         }
         self.stats.delivered(body);
+        self.given(session, body.len());
         out.replies.push((self.sessions[session].id, reply));
         let late = &mut self.late[key];
         (late.told, late.at, late.not_before) = (end, end, None);

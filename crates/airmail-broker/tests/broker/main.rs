@@ -9,6 +9,7 @@
 )]
 
 mod client;
+mod copilot;
 mod vec_storage;
 mod world;
 

@@ -94,10 +94,9 @@ fn who_waits_too_long_is_refused_and_leaves_the_line() {
     world.run();
     world.pass(Duration::from_millis(1_001));
     world.run();
-    let refusals = || requests[2..].iter();
     world.node.storage_mut().stalled = false;
     world.run();
-    for request in refusals() {
+    for request in &requests[2..] {
         let refused = world.refused(client, *request);
         assert_eq!(refused.found(), "waited too long");
     }

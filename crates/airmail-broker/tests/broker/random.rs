@@ -6,7 +6,7 @@ use crate::client::Mode;
 use crate::vec_storage::VecStorage;
 use crate::world::{LOG, PLENTY, World, topic};
 use airmail_broker::{SessionId, ShardConfig};
-use airmail_flow::{GateSettings, LimiterKind, LimiterSettings};
+use airmail_flow::{GateSettings, LimiterKind, LimiterSettings, SharesSettings};
 use airmail_log::GapWhy;
 use airmail_model::frame::{Start, Until};
 use airmail_model::{AppendTime, Extent, Sequence};
@@ -48,12 +48,25 @@ fn pilot(random: &mut SmallRng) -> GateSettings {
     GateSettings {
         window_messages: random.random_range(1..20),
         wait_ms_max: 1 << 40,
+        burst_ms: 1 << 40,
         limiter: LimiterSettings {
             kind: LimiterKind::ALL[random.random_range(0..4)],
             bound_initial: random.random_range(1..30),
             ..LimiterSettings::DEFAULT
         },
         ..GateSettings::DEFAULT
+    }
+}
+
+/// So little that every second delivery is one too many.
+fn copilot(random: &mut SmallRng) -> SharesSettings {
+    SharesSettings {
+        window: random.random_range(1..500),
+        limiter: LimiterSettings {
+            kind: LimiterKind::ALL[random.random_range(0..4)],
+            bound_initial: random.random_range(1..300),
+            ..LimiterSettings::DEFAULT
+        },
     }
 }
 
@@ -70,9 +83,11 @@ impl Run {
             caravan_span: random.random_range(1..200),
             room_window_bytes: random.random_range(200..4_000),
             pilot: random.random_bool(0.5).then(|| pilot(&mut random)),
+            copilot: random.random_bool(0.5).then(|| copilot(&mut random)),
             ..ShardConfig::default()
         };
         let mut world = World::with(config, storage);
+        world.quick = random.random_bool(0.5);
         let publisher = world.open(1, 0);
         Run {
             world,
@@ -216,6 +231,11 @@ impl Run {
                 let last = before.before();
                 self.gone.push(Extent { first, last });
             }
+            78 if !self.world.untaken.is_empty() => {
+                let given: Vec<SessionId> = self.world.untaken.keys().copied().collect();
+                let one = given[self.random.random_range(0..given.len())];
+                self.world.take(one);
+            }
             75..80 => {
                 let time = self.random.random_range(1..2_000);
                 self.world.pass(Duration::from_millis(time));
@@ -234,10 +254,13 @@ impl Run {
 
     /// No more faults, and credit for everybody, until nothing happens any more.
     fn heal(&mut self) {
+        self.world.quick = true;
         for session in self.sessions.keys().copied().collect::<Vec<_>>() {
             self.world.credit(session, PLENTY);
         }
-        for _ in 0..4 {
+        // With a copilot each of those behind may have to come back for every single delivery, and what
+        // may be read for them in a second is bounded.
+        for _ in 0..60 {
             self.world.pass(Duration::from_secs(3));
             self.world.run();
             self.credit(true);

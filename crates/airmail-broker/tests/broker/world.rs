@@ -6,12 +6,12 @@ use airmail_broker::{
     AllowAll, Command, CommandId, Input, Node, Outbox, Outcome, Principal, SessionId, ShardConfig,
 };
 use airmail_model::batch::BatchTarget;
-use airmail_model::frame::{Request, RequestId, Start, Subscribe, SubscriptionId, Until};
+use airmail_model::frame::{Reply, Request, RequestId, Start, Subscribe, SubscriptionId, Until};
 use airmail_model::{
     Batch, BatchEncoder, Checked, Error, Lane, Limits, LogId, LogIndex, MapEpoch, Message, Mono,
     NamespaceId, Now, Retention, Sequence, TopicHash, TopicName, Wall,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The namespace `default`.
@@ -32,6 +32,12 @@ pub(crate) struct World {
     pub(crate) outcomes: BTreeMap<CommandId, Result<Outcome, Error>>,
     /// When the node wants its next turn.
     pub(crate) wake: Option<Mono>,
+    /// Bytes of deliveries that connections have been given and not taken.
+    pub(crate) untaken: BTreeMap<SessionId, u64>,
+    /// Streams of which the node wants to know what they take.
+    pub(crate) watched: BTreeSet<SessionId>,
+    /// Connections take at once what they are given.
+    pub(crate) quick: bool,
     requests: u64,
     commands: u64,
 }
@@ -86,6 +92,9 @@ impl World {
             clients: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             wake: None,
+            untaken: BTreeMap::new(),
+            watched: BTreeSet::new(),
+            quick: true,
             requests: 0,
             commands: 0,
         }
@@ -97,13 +106,34 @@ impl World {
         self.wake = self.node.turn(self.now, &mut out);
         let any = !out.replies.is_empty() || !out.outcomes.is_empty();
         for (session, reply) in out.replies {
+            if let Reply::Delivery { body, .. } = &reply {
+                *self.untaken.entry(session).or_default() += body.len() as u64;
+            }
             // What was said before a session ended may still be on its way.
             if let Some(client) = self.clients.get_mut(&session) {
                 client.take(reply);
             }
         }
         self.outcomes.extend(out.outcomes);
+        self.watched.extend(out.watch);
+        if self.quick {
+            self.take_all();
+        }
         any || self.wake.is_some_and(|at| at <= self.now.mono)
+    }
+
+    /// A connection takes all that it was given.
+    pub(crate) fn take(&mut self, session: SessionId) {
+        if let Some(bytes) = self.untaken.remove(&session) {
+            self.input(Input::Sent { session, bytes });
+        }
+    }
+
+    /// Every connection does.
+    pub(crate) fn take_all(&mut self) {
+        for session in self.untaken.keys().copied().collect::<Vec<_>>() {
+            self.take(session);
+        }
     }
 
     /// Turns until nothing happens any more.

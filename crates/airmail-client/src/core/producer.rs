@@ -8,7 +8,9 @@
 //! What happens when an answer is a refusal:
 //!
 //! - One that may pass (disk full, overload) stops the log. Once everything in flight is answered
-//!   and the delay is over, the same bytes go again from the first unanswered one on.
+//!   and the delay is over, the same bytes go again from the first unanswered one on. After an
+//!   overload no more is in flight than the node has taken then, so that a node with
+//!   little to give is not asked in vain again and again.
 //! - One that is final fails that batch's messages. Nothing of them is stored, so the numbers are
 //!   free: what waits behind is numbered again from there, and no hole arises.
 //! - A stale map stops the namespace; when nothing of it is in flight, all that waits is split
@@ -27,6 +29,7 @@
 mod open;
 mod queue;
 mod rebuild;
+mod room;
 mod taking;
 #[cfg(test)]
 mod tests;

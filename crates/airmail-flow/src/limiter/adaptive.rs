@@ -236,6 +236,7 @@ mod tests {
         Sample {
             at: Mono(1),
             messages: in_flight,
+            batches: in_flight,
             span: latency,
             latency,
         }
@@ -245,11 +246,11 @@ mod tests {
     fn the_rules_apply_from_the_fifth_measurement() {
         let mut limiter = limiter();
         for expected in [220, 240, 260, 280] {
-            let decision = limiter.observe(&sample(limiter.bound(), 100));
+            let decision = limiter.observe(&sample(limiter.bound(), 100), false);
             assert_eq!((decision.bound, decision.rule), (expected, Rule::WarmingUp));
         }
         // λ has grown with the bound, and W hardly: 1(c).
-        let decision = limiter.observe(&sample(280, 101));
+        let decision = limiter.observe(&sample(280, 101), false);
         assert_eq!(decision.rule, Rule::Adaptive(R::RisingLatencyCreeps));
         assert_eq!(decision.bound, 300);
     }
@@ -257,9 +258,9 @@ mod tests {
     #[test]
     fn below_80_percent_of_the_bound_nothing_changes() {
         let mut limiter = limiter();
-        let decision = limiter.observe(&sample(159, 100));
+        let decision = limiter.observe(&sample(159, 100), false);
         assert_eq!((decision.bound, decision.rule), (200, Rule::UnderUsed));
-        let decision = limiter.observe(&sample(160, 100));
+        let decision = limiter.observe(&sample(160, 100), false);
         assert_eq!((decision.bound, decision.rule), (220, Rule::WarmingUp));
     }
 }

@@ -41,6 +41,8 @@ pub(super) struct Gradient {
     /// Whether the nearest bound below, and the one above, are known to have less power than
     /// `best`.
     fenced: [bool; 2],
+    /// What is admitted together: no step is smaller.
+    batch: u64,
     /// Windows of this rest still to come.
     rest_left: u32,
 }
@@ -55,6 +57,7 @@ impl Gradient {
             upwards: true,
             step: settings.step_initial,
             fenced: [false; 2],
+            batch: 1,
             rest_left: 1,
         }
     }
@@ -64,8 +67,15 @@ impl Gradient {
         bound.saturating_mul(self.settings.window_round_trips)
     }
 
+    /// What is in flight at the latency below which none is worth throughput.
+    pub(super) fn bound_floor(&self, sample: &Sample) -> u64 {
+        let floor_s = self.settings.latency_floor_ms as f64 / 1e3;
+        (sample.rate_per_s() * floor_s).round() as u64
+    }
+
     /// The next bound, between the `ends`, after a sample measured under `bound`.
     pub(super) fn observe(&mut self, sample: &Sample, bound: u64, ends: (u64, u64)) -> (u64, R) {
+        self.batch = sample.batch();
         let weight = self.settings.throughput_weight;
         let power = weight * sample.rate_per_s().ln() - sample.latency_s().ln();
         if self.trying {
@@ -152,11 +162,13 @@ impl Gradient {
     }
 
     fn towards(&self, step: f64, (min, max): (u64, u64)) -> u64 {
-        let best = self.best as f64;
         let next = if self.upwards {
-            ((best * (1.0 + step)).round() as u64).max(self.best.saturating_add(1))
+            // One goes also where the bound is below it.
+            let best = self.best.max(self.batch);
+            ((best as f64 * (1.0 + step)).round() as u64).max(best.saturating_add(self.batch))
         } else {
-            ((best / (1.0 + step)).round() as u64).min(self.best.saturating_sub(1))
+            ((self.best as f64 / (1.0 + step)).round() as u64)
+                .min(self.best.saturating_sub(self.batch))
         };
         next.clamp(min.max(1), max.max(1))
     }
@@ -204,6 +216,7 @@ mod tests {
         Sample {
             at: Mono(1),
             messages: bound * 1_000,
+            batches: bound * 1_000,
             span: latency * 1_000,
             latency,
         }
@@ -221,7 +234,7 @@ mod tests {
         system: impl Fn(u64) -> Sample,
         count: usize,
     ) -> Vec<Decision> {
-        let decide = |_| limiter.observe(&system(limiter.bound()));
+        let decide = |_| limiter.observe(&system(limiter.bound()), false);
         (0..count).map(decide).collect()
     }
 
@@ -302,12 +315,12 @@ mod tests {
         windows(&mut limiter, pipe(100.0), 50);
         let back = (0..20).any(|_| {
             let bound = limiter.bound();
-            limiter.observe(&pipe(100.0)(bound)).rule == Rule::Gradient(R::TurnBack)
+            limiter.observe(&pipe(100.0)(bound), false).rule == Rule::Gradient(R::TurnBack)
         });
         assert!(back, "it tries, and comes back");
         // Half as fast: the same bound is now twice too high.
         let bound = limiter.bound();
-        let decision = limiter.observe(&sample(bound, 0.02 * bound as f64 / 100.0));
+        let decision = limiter.observe(&sample(bound, 0.02 * bound as f64 / 100.0), false);
         assert_eq!(decision.rule, Rule::Gradient(R::Changed));
         assert!(decision.bound < bound, "downwards, as power fell");
     }
@@ -358,9 +371,52 @@ mod tests {
     }
 
     #[test]
+    fn no_step_is_smaller_than_what_is_admitted_together() {
+        // Batches of 1,000: the bound counts in whole ones, and the knee is at eight.
+        let batches = |bound: u64| {
+            let whole = (bound / 1_000).max(1);
+            let latency = Duration::from_secs_f64(0.01 * (whole as f64 / 8.0).max(1.0));
+            Sample {
+                at: Mono(1),
+                messages: whole * 1_000_000,
+                batches: whole * 1_000,
+                span: latency * 1_000,
+                latency,
+            }
+        };
+        let mut limiter = limiter(200);
+        let decide = |_: u32| limiter.observe(&batches(limiter.bound()), true);
+        let decisions: Vec<Decision> = (0..200).map(decide).collect();
+        let settled = &decisions[50..];
+        let held = |one: &&Decision| (7_000..10_000).contains(&one.bound);
+        let share = settled.iter().filter(held).count() as f64 / settled.len() as f64;
+        assert!(share > 0.9, "{share} {settled:#?}");
+    }
+
+    #[test]
+    fn latency_below_the_floor_is_not_worth_throughput() {
+        // 1 ms a commit and 1 µs a message: the knee is at 1,000 messages, half the throughput.
+        let commit = |bound: u64| sample(bound, 0.001 + 1e-6 * bound as f64);
+        let mut settings = LimiterSettings::DEFAULT;
+        settings.gradient.latency_floor_ms = 20;
+        let mut limiter = Limiter::new(settings);
+        windows(&mut limiter, commit, 50);
+        for decision in windows(&mut limiter, commit, 100) {
+            assert!(decision.latency_s > 0.018, "{decision:?}");
+            assert!(decision.rate_per_s > 0.94e6, "{decision:?}");
+        }
+        // A system that is slower by far holds the same latency with as much less in flight.
+        let slow = |bound: u64| sample(bound, 0.001 + 1e-3 * bound as f64);
+        windows(&mut limiter, slow, 50);
+        for decision in windows(&mut limiter, slow, 100) {
+            assert!(decision.bound <= 25, "{decision:?}");
+        }
+    }
+
+    #[test]
     fn below_80_percent_of_the_bound_nothing_changes() {
         let mut limiter = limiter(100);
-        let decision = limiter.observe(&sample(79, 0.01));
+        let decision = limiter.observe(&sample(79, 0.01), false);
         assert_eq!((decision.bound, decision.rule), (100, Rule::UnderUsed));
     }
 }

@@ -90,6 +90,7 @@ mod tests {
         Sample {
             at: Mono(1),
             messages: bound,
+            batches: bound,
             span: latency,
             latency,
         }
@@ -107,12 +108,12 @@ mod tests {
     /// What is decided after a, b, c, the warming up being over before.
     fn decide_with(settings: LastThreePointsSettings, latencies_ms: [u64; 3]) -> Decision {
         let mut limiter = limiter(settings);
-        limiter.observe(&sample(limiter.bound(), 1));
+        limiter.observe(&sample(limiter.bound(), 1), false);
         for latency_ms in &latencies_ms[..2] {
-            limiter.observe(&sample(limiter.bound(), *latency_ms));
+            limiter.observe(&sample(limiter.bound(), *latency_ms), false);
         }
         assert_eq!(limiter.bound(), WARM);
-        limiter.observe(&sample(WARM, latencies_ms[2]))
+        limiter.observe(&sample(WARM, latencies_ms[2]), false)
     }
 
     fn decide(latencies_ms: [u64; 3]) -> (i64, R) {
@@ -200,10 +201,10 @@ mod tests {
         let mut limiter = limiter(LastThreePointsSettings::DEFAULT);
         for expected in [220, 240, 260] {
             // Whatever the latency does.
-            let decision = limiter.observe(&sample(limiter.bound(), expected));
+            let decision = limiter.observe(&sample(limiter.bound(), expected), false);
             assert_eq!((decision.bound, decision.rule), (expected, Rule::WarmingUp));
         }
-        let decision = limiter.observe(&sample(260, 280));
+        let decision = limiter.observe(&sample(260, 280), false);
         assert_eq!(
             decision.rule,
             Rule::LastThreePoints(R::CollinearRising),
@@ -214,9 +215,9 @@ mod tests {
     #[test]
     fn below_80_percent_of_the_bound_nothing_changes() {
         let mut limiter = limiter(LastThreePointsSettings::DEFAULT);
-        let decision = limiter.observe(&sample(159, 100));
+        let decision = limiter.observe(&sample(159, 100), false);
         assert_eq!((decision.bound, decision.rule), (200, Rule::UnderUsed));
-        let decision = limiter.observe(&sample(160, 100));
+        let decision = limiter.observe(&sample(160, 100), false);
         assert_eq!((decision.bound, decision.rule), (220, Rule::WarmingUp));
     }
 }

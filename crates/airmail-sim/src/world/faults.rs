@@ -177,7 +177,8 @@ impl World {
 
     fn down(&mut self) {
         if let Some(node) = self.node.take() {
-            self.census.take_shard(node.shard().stats());
+            self.census
+                .take_shard(node.shard().stats(), &node.shard().flow());
         }
         self.asked = None;
         let mut chance = self.chance.fork();

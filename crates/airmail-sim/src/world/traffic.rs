@@ -122,9 +122,17 @@ impl World {
     fn client_turn(&mut self, at: usize) -> Checked {
         let client = &mut self.clients[at];
         let mut out = SubscriberOutput::default();
+        let mut sent = 0;
         while let Some(reply) = client.link.answered(self.now.mono) {
+            if let Reply::Delivery { body, .. } = &reply {
+                sent += body.len() as u64;
+            }
             client.answered(&reply);
             client.core.reply(self.now.mono, reply, &mut out);
+        }
+        if let (Some(session), Some(node), 1..) = (client.link.session, &mut self.node, sent) {
+            let bytes = sent;
+            node.input(self.now, Input::Sent { session, bytes });
         }
         client.core.poll(self.now.mono, &mut out);
         let disk = self.machine.disk();

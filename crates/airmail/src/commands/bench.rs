@@ -1,10 +1,17 @@
 //! `airmail bench`: measures a node, by default one that it starts for the purpose, or a rival.
 
+mod experiment;
 mod family;
+mod hosts;
 mod isolation;
+mod leader;
+mod member;
 mod memory;
 mod options;
 mod own_node;
+mod place;
+mod raw_stream;
+mod scenario;
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -56,12 +63,25 @@ pub enum Workload {
     Clients(memory::ClientsArgs),
     /// The disk alone: writing and syncing 4 KiB into a file that was written before
     Disk(DiskArgs),
+    /// The papers' experiments, each with tables, pictures and a page
+    Experiment(experiment::ExperimentArgs),
+    /// Several experiments, one after the other, as a file says
+    Scenario(scenario::ScenarioArgs),
     /// A share of a run over several processes
     #[command(hide = true)]
     Part,
+    /// A node that ends with its standard input
+    #[command(hide = true)]
+    Node,
+    /// A rival's server that ends with its standard input
+    #[command(hide = true)]
+    Server,
     /// A subscriber that others are measured beside
     #[command(hide = true)]
     Bystander,
+    /// Many clients of an experiment
+    #[command(hide = true)]
+    Crowd,
 }
 
 /// Arguments of `airmail bench disk`.
@@ -87,9 +107,14 @@ pub struct DiskArgs {
 /// The node cannot be started or reached.
 pub fn run(args: BenchArgs, options: &ClientOptions) -> anyhow::Result<ExitCode> {
     let paced = match &args.workload {
-        Workload::Part => return family::take_part(),
+        Workload::Part => return leader::tell_failure(family::take_part()),
+        Workload::Node => return leader::tell_failure(own_node::serve()),
+        Workload::Server => return leader::tell_failure(experiment::keep_server()),
         Workload::Isolation(args) => return isolation::isolation(args, options),
-        Workload::Bystander => return isolation::stand_by(),
+        Workload::Bystander => return leader::tell_failure(isolation::stand_by()),
+        Workload::Crowd => return leader::tell_failure(experiment::be_a_crowd()),
+        Workload::Experiment(args) => return experiment::run(args),
+        Workload::Scenario(args) => return scenario::run(args),
         Workload::Latency(_) => true,
         Workload::E2e(args) | Workload::Pub(args) | Workload::Fanout(args) => args.rate.is_some(),
         _ => false,
@@ -120,20 +145,23 @@ async fn choose(args: BenchArgs, options: &ClientOptions) -> anyhow::Result<Exit
         Workload::Topics(args) => return memory::topics(&args).await,
         Workload::Clients(args) => return memory::clients(&args).await,
         Workload::Disk(args) => return measure_disk(&args),
-        Workload::Part | Workload::Bystander | Workload::Isolation(_) => {
+        Workload::Part
+        | Workload::Node
+        | Workload::Server
+        | Workload::Bystander
+        | Workload::Crowd
+        | Workload::Isolation(_)
+        | Workload::Experiment(_)
+        | Workload::Scenario(_) => {
             bail!("has a runtime of its own")
         }
     };
     let settings = args.settings(kind)?;
     let target = args.target.clone().or_else(|| options.url.clone());
     let report = measure(&args, settings, target).await?;
-    if let Some(path) = &args.csv {
-        write(path, &csv::table(&report.samples))?;
-    }
-    if let Some(path) = &args.html {
-        write(path, &html::page(&report))?;
-    }
-    print(&report, report.is_sound(), args.json)?;
+    args.report
+        .write(|| csv::table(&report.samples), || html::page(&report))?;
+    print(&report, report.is_sound(), args.report.json)?;
     Ok(ExitCode::from(u8::from(!report.is_sound())))
 }
 
@@ -192,14 +220,9 @@ async fn run_job(target: &Target, job: Job) -> anyhow::Result<Part> {
 
 #[expect(clippy::print_stderr, reason = "what a figure depends on")]
 fn start_node(args: &LoadArgs) -> anyhow::Result<OwnNode> {
-    let durability = args
-        .durability
-        .iter()
-        .map(|durability| format!("--durability={durability}"));
-    let options: Vec<String> = durability
-        .chain(args.node_options.iter().cloned())
-        .collect();
-    let node = OwnNode::start(args.data.as_deref(), options, &[])?;
+    let durability = args.durability.as_ref();
+    let durability = durability.map(|durability| format!("--durability={durability}"));
+    let node = OwnNode::start(&args.node, durability, &[])?;
     eprintln!(
         "airmail: measuring a node with its data in {}",
         node.data().display()

@@ -6,6 +6,7 @@
 pub mod bench;
 pub mod check;
 pub mod context;
+pub mod flow;
 pub mod history;
 pub mod input;
 pub mod instant;

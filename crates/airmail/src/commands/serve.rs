@@ -98,6 +98,18 @@ impl ServeArgs {
 /// # Errors
 /// Wrong settings ([`UsageError`]); an address in use; a data directory that cannot be opened.
 pub fn run(args: &ServeArgs, environment: &Environment) -> anyhow::Result<ExitCode> {
+    run_and_tell(args, environment, announce)
+}
+
+/// As [`run`]; where the node is, `ready` is told and not standard output.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn run_and_tell(
+    args: &ServeArgs,
+    environment: &Environment,
+    ready: impl FnOnce(&Config, &Running),
+) -> anyhow::Result<ExitCode> {
     let config = args.settings(environment);
     let config = config.map_err(|error| UsageError(error.to_string()))?;
     if args.print_config {
@@ -108,11 +120,11 @@ pub fn run(args: &ServeArgs, environment: &Environment) -> anyhow::Result<ExitCo
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(serve(config))?;
+    runtime.block_on(serve(config, ready))?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn serve(config: Config) -> anyhow::Result<()> {
+async fn serve(config: Config, ready: impl FnOnce(&Config, &Running)) -> anyhow::Result<()> {
     let listener = bind(&config.listen, "--listen")?;
     let http = bind(&config.http, "--http")?;
     let shutdown = CancellationToken::new();
@@ -135,7 +147,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
             return Ok(());
         }
     };
-    announce(&config, &running);
+    ready(&config, &running);
     let ended = running.wait();
     tokio::pin!(ended);
     tokio::select! {
@@ -206,7 +218,7 @@ fn announce(config: &Config, running: &Running) {
             "the default namespace, if made now, acknowledges messages that {lost} can lose"
         );
     }
-    if storage == "memory:" {
+    if storage.starts_with("memory:") {
         tracing::warn!("storage is memory: everything is lost when the process ends");
     }
     let flag = match running.address.to_string().as_str() {

@@ -38,15 +38,15 @@ impl Setting {
 }
 
 macro_rules! text {
-    ($section:literal, $key:literal, $field:ident, $about:literal) => {
+    ($section:literal, $key:literal, $($field:ident).+, $about:literal) => {
         Setting {
             section: $section,
             key: $key,
             about: $about,
             quoted: true,
-            get: |config| config.$field.to_string(),
+            get: |config| config.$($field).+.to_string(),
             set: |config, text| {
-                config.$field = parse(text)?;
+                config.$($field).+ = parse(text)?;
                 Ok(())
             },
         }
@@ -291,5 +291,59 @@ pub const SETTINGS: &[Setting] = &[
         "readers",
         readers,
         "Readers of storage for late subscribers."
+    ),
+    text!(
+        "flow",
+        "publish_limiter",
+        flow.publish_limiter,
+        "What bounds published messages in flight: off, fixed, last-three-points, adaptive, gradient."
+    ),
+    number!(
+        "flow",
+        "publish_in_flight",
+        flow.publish_in_flight,
+        "Its first bound, in messages; fixed keeps it."
+    ),
+    number!(
+        "flow",
+        "publish_window",
+        flow.publish_window,
+        "Acknowledged messages that it measures before it decides; at least 1."
+    ),
+    number!(
+        "flow",
+        "publish_delta",
+        flow.publish_delta,
+        "Messages: the smallest change of last-three-points and adaptive."
+    ),
+    text!(
+        "flow",
+        "publish_floor",
+        flow.publish_floor,
+        "Latency for which gradient gives up no throughput."
+    ),
+    number!(
+        "flow",
+        "publish_waiting",
+        flow.publish_waiting,
+        "Messages that may wait to be in flight; more is refused."
+    ),
+    text!(
+        "flow",
+        "publish_wait",
+        flow.publish_wait,
+        "How long one may wait; then it is refused."
+    ),
+    text!(
+        "flow",
+        "delivery_limiter",
+        flow.delivery_limiter,
+        "What bounds deliveries in flight: off, fixed, last-three-points, adaptive, gradient."
+    ),
+    text!(
+        "flow",
+        "delivery_in_flight",
+        flow.delivery_in_flight,
+        "Its first and least bound: what connections have not taken; fixed keeps it."
     ),
 ];

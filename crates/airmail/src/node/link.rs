@@ -56,6 +56,8 @@ pub(crate) enum ToShard {
 #[derive(Debug)]
 struct Shared {
     node: String,
+    /// The shard wants to know what connections take.
+    counts_sent: bool,
     /// Tells this run's request ids from those of others.
     run: u32,
     limits: Limits,
@@ -82,10 +84,12 @@ impl Link {
         limits: Limits,
         clock: Arc<dyn Clock>,
         stop: CancellationToken,
+        counts_sent: bool,
     ) -> (Link, mpsc::Receiver<ToShard>) {
         let (sender, receiver) = mpsc::channel(QUEUE_ITEMS);
         let shared = Shared {
             node,
+            counts_sent,
             run: (seed >> 32) as u32 ^ seed as u32,
             limits,
             clock,
@@ -222,11 +226,16 @@ impl Link {
 
     // ---- For outboxes and storage ----
 
-    /// Puts a session on the list of those that want attention.
-    pub(crate) fn attend(&self, session: SessionId) {
+    /// Whether the shard is to be told what connections take.
+    pub(crate) fn counts_sent(&self) -> bool {
+        self.shared.counts_sent
+    }
+
+    /// Puts a session on the list of those that want attention, which the shard looks at in its next
+    /// turn.
+    pub(crate) fn list(&self, session: SessionId) {
         let list = self.shared.attention.lock();
         list.unwrap_or_else(PoisonError::into_inner).push(session);
-        self.wake();
     }
 
     /// Makes the shard take a turn soon. Can be called from any thread.

@@ -3,7 +3,10 @@
 //! The shard counts by itself; its counters are asked for at each scrape. Only what the shell alone
 //! sees is counted here.
 
+mod flow;
+
 use super::storage::Trouble;
+use airmail_broker::Flow;
 use airmail_broker::stats::Stats;
 use airmail_model::{Error, ErrorCode};
 use prometheus_client::collector::Collector;
@@ -23,6 +26,7 @@ pub(crate) struct Snapshot {
     pub(crate) ready: bool,
     pub(crate) namespaces: u64,
     pub(crate) trouble: Option<Trouble>,
+    pub(crate) flow: Flow,
 }
 
 type Reading = (&'static str, &'static str, fn(&Stats) -> u64);
@@ -259,7 +263,7 @@ impl Collector for Snapshot {
             let labels = [("code", code.name())];
             count.encode(family.encode_family(&labels)?)?;
         }
-        Ok(())
+        flow::encode(&self.flow, &mut encoder)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a shard has for one stream, until the connection takes it.
 //!
-//! Deliveries in it are bounded by the credit that the shard counts; acks by the stream's window of
+//! Deliveries in it are bounded by the credit that the shard counts, and by its copilot, which is told
+//! what the connection has taken; acks by the stream's window of
 //! unacknowledged bytes; everything else by [`Outbox::room`], for which the reading side waits before it asks for
 //! more. The connection takes all that waits at once, so a stream holds at most twice these bounds:
 //! what it has taken and not written, and what waits. A client that takes nothing all the same is cut off with `OVERLOADED`: that is the answer
@@ -54,6 +55,17 @@ pub(crate) enum Over {
     Stopping,
 }
 
+/// What a shard should know of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Attention {
+    /// Credit to be given back.
+    pub(crate) credit: u32,
+    /// Bytes of deliveries that the connection has taken.
+    pub(crate) sent: u64,
+    /// The session is to be closed.
+    pub(crate) gone: bool,
+}
+
 #[derive(Debug, Default)]
 struct State {
     queue: VecDeque<Outgoing>,
@@ -61,6 +73,10 @@ struct State {
     end: Option<Result<(), Error>>,
     gone: bool,
     credit_back: u32,
+    /// Bytes of deliveries taken since the shard asked.
+    sent: u64,
+    /// The shard wants to know at once when all is taken.
+    watched: bool,
     listed: bool,
     waker: Option<Waker>,
 }
@@ -136,14 +152,18 @@ impl Outbox {
         self.changed.notify_waiters();
     }
 
-    /// Everything that is to be sent, into `into`, which is empty; `None` when the stream has ended
-    /// well.
+    /// Everything that is to be sent, into `into`, which is empty, and of which `given` bytes of
+    /// deliveries have gone; `None` when the stream has ended well.
     fn poll_take(
         &self,
         cx: &mut Context<'_>,
         into: &mut VecDeque<Outgoing>,
+        given: u64,
     ) -> Poll<Option<Result<(), Error>>> {
         let mut state = self.lock();
+        if given > 0 && self.link.counts_sent() {
+            self.count_sent(&mut state, given);
+        }
         if !state.queue.is_empty() {
             std::mem::swap(&mut state.queue, into);
             state.bytes = 0;
@@ -169,6 +189,27 @@ impl Outbox {
                 state.waker = Some(cx.waker().clone());
                 Poll::Pending
             }
+        }
+    }
+
+    /// Adds to what the shard is told when it looks next; if it waits for that, it looks soon.
+    fn count_sent(&self, state: &mut State, given: u64) {
+        state.sent += given;
+        if !std::mem::replace(&mut state.listed, true) {
+            self.link.list(self.session);
+        }
+        if state.queue.is_empty() && std::mem::take(&mut state.watched) {
+            self.link.wake();
+        }
+    }
+
+    /// For the shard: it gives the stream nothing until it has taken what it was given.
+    pub(crate) fn watch(&self) {
+        let mut state = self.lock();
+        // It may have taken all of it meanwhile.
+        state.watched = state.sent == 0 || !state.queue.is_empty();
+        if !state.watched {
+            self.link.wake();
         }
     }
 
@@ -230,18 +271,24 @@ impl Outbox {
         self.list(state);
     }
 
-    /// For the shard: the credit to be given back, and whether the session is to be closed.
-    pub(crate) fn attend(&self) -> (u32, bool) {
+    /// For the shard: what has happened since it last asked.
+    pub(crate) fn attend(&self) -> Attention {
         let mut state = self.lock();
         state.listed = false;
-        (std::mem::take(&mut state.credit_back), state.gone)
+        Attention {
+            credit: std::mem::take(&mut state.credit_back),
+            sent: std::mem::take(&mut state.sent),
+            gone: state.gone,
+        }
     }
 
     fn list(&self, mut state: MutexGuard<'_, State>) {
-        if !std::mem::replace(&mut state.listed, true) {
-            drop(state);
-            self.link.attend(self.session);
+        let lists = !std::mem::replace(&mut state.listed, true);
+        drop(state);
+        if lists {
+            self.link.list(self.session);
         }
+        self.link.wake();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -256,12 +303,17 @@ pub(crate) struct Taker {
     outbox: Arc<Outbox>,
     /// Taken, and not yet given.
     taken: VecDeque<Outgoing>,
+    /// Bytes of deliveries given, of what was taken last.
+    given: u64,
 }
 
 impl Taker {
     pub(crate) fn new(outbox: Arc<Outbox>) -> Taker {
-        let taken = VecDeque::new();
-        Taker { outbox, taken }
+        Taker {
+            outbox,
+            taken: VecDeque::new(),
+            given: 0,
+        }
     }
 
     /// The next thing to be sent; `None` when the stream has ended well.
@@ -270,14 +322,17 @@ impl Taker {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Outgoing, Error>>> {
         if self.taken.is_empty() {
-            match self.outbox.poll_take(cx, &mut self.taken) {
+            let given = std::mem::take(&mut self.given);
+            match self.outbox.poll_take(cx, &mut self.taken, given) {
                 Poll::Ready(Some(Ok(()))) => {}
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error))),
                 Poll::Ready(None) => return Poll::Ready(None),
                 Poll::Pending => return Poll::Pending,
             }
         }
-        Poll::Ready(self.taken.pop_front().map(Ok))
+        let item = self.taken.pop_front();
+        self.given += item.as_ref().map_or(0, size_of_delivery) as u64;
+        Poll::Ready(item.map(Ok))
     }
 
     /// Whether something can be taken at once.

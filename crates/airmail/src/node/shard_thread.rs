@@ -136,6 +136,8 @@ fn shard_config(config: &Config, seed: u64) -> ShardConfig {
         },
         mark_interval: config.mark_interval.0,
         caravans: config.readers as usize,
+        pilot: config.flow.pilot(),
+        copilot: config.flow.copilot(),
         ..ShardConfig::default()
     }
 }

@@ -1,5 +1,8 @@
 //! Which storage a URL means, and how a node owns it.
 
+mod punctual;
+mod served;
+
 use super::StartError;
 use crate::config::Config;
 use airmail_log::disk::{DataDir, DiskFiles, DiskOptions, Identity, Waker};
@@ -12,8 +15,12 @@ use airmail_log::{
 use airmail_model::{
     AppendTime, Batch, Checked, Error, ErrorCode, LogId, MapEpoch, Mono, Now, Sequence,
 };
+use punctual::Punctual;
+use served::Served;
 use std::fmt;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A storage that a node can stop in order.
 pub trait NodeStorage: LogStorage + fmt::Debug {
@@ -60,24 +67,33 @@ struct OnDisk {
     _directory: DataDir,
 }
 
+/// The longest service time of a `memory:` storage, in microseconds: a second.
+pub const SERVICE_US_MAX: u32 = 1_000_000;
+
 /// What a storage's URL says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StorageUrl {
-    /// `memory:`
-    Memory,
+    /// `memory:`, or `memory:?service_us=N` with appends that take N microseconds each, one after
+    /// another: a node of known capacity, for experiments and tests.
+    Memory {
+        /// How long a batch's append takes, 1 to [`SERVICE_US_MAX`]. `None`: no longer than it must.
+        service_us: Option<NonZeroU32>,
+    },
     /// `disk:PATH`
     Disk(PathBuf),
 }
 
 impl StorageUrl {
-    /// Reads `memory:` or `disk:PATH`; the empty URL is `disk:` in `data`.
+    /// Reads `memory:`, `memory:?service_us=N` or `disk:PATH`; the empty URL is `disk:` in `data`.
     ///
     /// # Errors
-    /// `UNIMPLEMENTED` for a storage that is reserved, `INVALID_ARGUMENT` for any other.
+    /// `UNIMPLEMENTED` for a storage that is reserved, `INVALID_ARGUMENT` for any other, and for a
+    /// parameter that is not known or cannot be.
     pub fn parse(url: &str, data: &Path) -> Result<StorageUrl, Error> {
         match url.split_once(':') {
             None if url.is_empty() => Ok(StorageUrl::Disk(data.to_owned())),
-            Some(("memory", "")) => Ok(StorageUrl::Memory),
+            Some(("memory", "")) => Ok(StorageUrl::Memory { service_us: None }),
+            Some(("memory", rest)) if rest.starts_with('?') => memory(url, &rest[1..]),
             Some(("disk", "")) => Ok(StorageUrl::Disk(data.to_owned())),
             Some(("disk", path)) => Ok(StorageUrl::Disk(path.into())),
             Some(("kafka" | "raft" | "tree", _)) => Err(Error::unimplemented("log.url")
@@ -91,10 +107,30 @@ impl StorageUrl {
     }
 }
 
+/// The parameters of `memory:?…`; there is one.
+fn memory(url: &str, parameters: &str) -> Result<StorageUrl, Error> {
+    let wrong = |value: &str, limit: String| {
+        let error = Error::new(ErrorCode::InvalidArgument).field("log.url");
+        Err(error.value(value).limit(limit))
+    };
+    let Some(value) = parameters.strip_prefix("service_us=") else {
+        return wrong(url, "memory: or memory:?service_us=N".to_owned());
+    };
+    match value.parse::<NonZeroU32>() {
+        Ok(service_us) if service_us.get() <= SERVICE_US_MAX => Ok(StorageUrl::Memory {
+            service_us: Some(service_us),
+        }),
+        _ => wrong(url, format!("service_us from 1 to {SERVICE_US_MAX}")),
+    }
+}
+
 impl fmt::Display for StorageUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StorageUrl::Memory => f.write_str("memory:"),
+            StorageUrl::Memory { service_us: None } => f.write_str("memory:"),
+            StorageUrl::Memory {
+                service_us: Some(service_us),
+            } => write!(f, "memory:?service_us={service_us}"),
             StorageUrl::Disk(path) => write!(f, "disk:{}", path.display()),
         }
     }
@@ -113,14 +149,22 @@ pub(crate) fn open(
         error,
     };
     match &url {
-        StorageUrl::Memory => {
+        StorageUrl::Memory { service_us } => {
             let journal = JournalConfig {
                 segment_bytes: config.segment.0,
                 pending_bytes: config.pending.0,
                 ..JournalConfig::memory(seed)
             };
             let storage = JournalStorage::open(MemoryFiles::new(), journal, now);
-            Ok(Box::new(storage.map_err(|error| failed(error.into()))?))
+            let storage = storage.map_err(|error| failed(error.into()))?;
+            Ok(match service_us {
+                None => Box::new(storage),
+                Some(service_us) => {
+                    let service = Duration::from_micros(service_us.get().into());
+                    let timer = Punctual::start(waker).map_err(|error| failed(error.into()))?;
+                    Box::new(Served::new(storage, service, config.pending.0).on_time(timer))
+                }
+            })
         }
         StorageUrl::Disk(path) => {
             let new = Identity {
@@ -234,7 +278,12 @@ mod tests {
     #[test]
     fn a_url_names_memory_or_a_path() {
         let parse = |url| StorageUrl::parse(url, Path::new("here"));
-        assert_eq!(parse("memory:"), Ok(StorageUrl::Memory));
+        let memory = |service_us| StorageUrl::Memory {
+            service_us: NonZeroU32::new(service_us),
+        };
+        assert_eq!(parse("memory:"), Ok(memory(0)));
+        assert_eq!(parse("memory:?service_us=250"), Ok(memory(250)));
+        assert_eq!(memory(250).to_string(), "memory:?service_us=250");
         for (url, path) in [("", "here"), ("disk:", "here"), ("disk:/x/y", "/x/y")] {
             assert_eq!(parse(url), Ok(StorageUrl::Disk(path.into())));
         }
@@ -246,6 +295,11 @@ mod tests {
             ("kafka://a:9092", ErrorCode::Unimplemented),
             ("raft://a", ErrorCode::Unimplemented),
             ("memory:x", ErrorCode::InvalidArgument),
+            ("memory:?", ErrorCode::InvalidArgument),
+            ("memory:?service_us=0", ErrorCode::InvalidArgument),
+            ("memory:?service_us=1000001", ErrorCode::InvalidArgument),
+            ("memory:?service_us=5&x=1", ErrorCode::InvalidArgument),
+            ("memory:?latency_us=5", ErrorCode::InvalidArgument),
             ("ftp:x", ErrorCode::InvalidArgument),
             ("here", ErrorCode::InvalidArgument),
         ] {

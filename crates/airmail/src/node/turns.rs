@@ -8,7 +8,7 @@ use super::alarm::Alarm;
 use super::clock::Clock;
 use super::link::{Link, ToShard, stopping};
 use super::metrics::Snapshot;
-use super::outbox::{Outbox, Outgoing};
+use super::outbox::{Attention, Outbox, Outgoing};
 use super::storage::NodeStorage;
 use super::thread_time::ThreadTime;
 use airmail_broker::node::Outbox as Sent;
@@ -162,6 +162,7 @@ impl Turns {
                     ready: self.node.shard().ready(),
                     namespaces: self.node.shard().catalog().len() as u64,
                     trouble: self.node.storage().trouble(),
+                    flow: self.node.shard().flow(),
                 };
                 // Whoever asked may have gone.
                 let _ = answer.send(snapshot);
@@ -170,19 +171,25 @@ impl Turns {
         }
     }
 
-    /// Credit that comes back, and streams that are gone.
+    /// Deliveries that have gone, credit that comes back, and streams that are gone.
     fn attend(&mut self, now: Now) {
         self.link.take_attention(&mut self.attention);
         for session in self.attention.drain(..) {
             let Some(outbox) = self.outboxes.get(&session) else {
                 continue;
             };
-            let (bytes, gone) = outbox.attend();
+            let Attention { credit, sent, gone } = outbox.attend();
             if gone {
                 self.outboxes.remove(&session);
                 self.node.input(now, Input::Closed { session });
-            } else if bytes > 0 {
-                let request = Request::Credit { bytes };
+                continue;
+            }
+            if sent > 0 {
+                let bytes = sent;
+                self.node.input(now, Input::Sent { session, bytes });
+            }
+            if credit > 0 {
+                let request = Request::Credit { bytes: credit };
                 self.node.input(now, Input::Request { session, request });
             }
         }
@@ -211,6 +218,11 @@ impl Turns {
             let more = || Some(replies.next_if(|(next, _)| *next == session)?.1);
             let of_session = std::iter::once(reply).chain(std::iter::from_fn(more));
             outbox.push_all(of_session.map(Outgoing::Reply));
+        }
+        for session in self.sent.watch.drain(..) {
+            if let Some(outbox) = self.outboxes.get(&session) {
+                outbox.watch();
+            }
         }
         for (id, outcome) in self.sent.outcomes.drain(..) {
             if let Some(answer) = self.commands.remove(&id) {

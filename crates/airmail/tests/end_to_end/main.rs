@@ -9,7 +9,11 @@
 //! - `sync_order`: a trace of system calls shows no ack before its fdatasync.
 //! - `generic_clients`: grpcurl, and Python without an SDK.
 //! - `usage`: exit codes, settings, and what errors look like from the command line.
+//! - `flow`: what a node lets be in flight, as it is shown.
 //! - `measure`: `airmail bench e2e`.
+//! - `experiment_flow`: `airmail bench experiment flow`.
+//! - `load_experiments`: `airmail bench experiment overload`, `clients`, `size`.
+//! - `hosts`: experiments over several machines, Ctrl-C, and what is left.
 //! - `proof`: kills, flipped bits, full and failing disks, as often as one asks.
 //! - `book`: the commands in the README and in `docs/`.
 //! - `pages`: pages that are made from the code are fresh.
@@ -27,9 +31,13 @@
 mod book;
 mod directory;
 mod disk_full;
+mod experiment_flow;
+mod flow;
 mod generic_clients;
+mod hosts;
 mod kill;
 mod lines;
+mod load_experiments;
 mod log_file;
 mod measure;
 mod node;

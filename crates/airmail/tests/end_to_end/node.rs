@@ -1,5 +1,6 @@
 //! A node in a process of its own, and commands that talk to it.
 
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -170,15 +171,13 @@ impl Node {
 
     /// SIGTERM.
     pub(crate) fn ask_to_stop(&self) {
-        let pid = self.pid().to_string();
-        assert!(
-            Command::new("kill")
-                .args(["-TERM", &pid])
-                .status()
-                .unwrap()
-                .success()
-        );
+        signal(&self.child, Signal::TERM);
     }
+}
+
+/// Sends a process a signal.
+pub(crate) fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
 }
 
 impl Drop for Node {

@@ -107,7 +107,7 @@ fn by_minute(samples: &[Sample]) {
 }
 
 /// The one in the middle; 0 of none.
-pub(super) fn median(values: impl Iterator<Item = f64>) -> f64 {
+fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or_default()

@@ -5,6 +5,7 @@
 //! of them are answered.
 
 use super::open::Open;
+use super::room::Room;
 use super::{Offer, Settled, Ticket};
 use airmail_model::batch::{BatchTarget, ProducerStamp, PushError};
 use airmail_model::frame::{Ack, RequestId};
@@ -106,6 +107,7 @@ pub(super) struct Queue {
     /// How many of the first batches are sent and unanswered, and their bytes: counted, for each
     /// message that begins a batch asks.
     sent: (usize, usize),
+    room: Room,
     open: Open,
     pub(super) phase: Phase,
     /// Numbers may have been used for what has failed: the rest needs a new epoch.
@@ -125,6 +127,7 @@ impl Queue {
             next: 0,
             batches: VecDeque::new(),
             sent: (0, 0),
+            room: Room::default(),
             open: Open::new(log.namespace),
             phase: Phase::Sending,
             tainted: false,
@@ -165,6 +168,7 @@ impl Queue {
 
     /// Whether the window lets something go that has not gone.
     pub(super) fn is_due(&self, window: Window) -> bool {
+        let window = self.room.narrow(window);
         let unsent = match self.batches.get(self.in_flight()) {
             Some(batch) => self.has_room(batch, window),
             None => self.in_flight() < AHEAD.min(window.batches),
@@ -282,6 +286,7 @@ impl Queue {
     /// The next batch to be sent: a full one while the window has room, the open one when fewer than
     /// [`AHEAD`] are in flight. While maps are `switching`, only what may be stored already.
     pub(super) fn next_unsent(&mut self, window: Window, switching: bool) -> Option<&Sealed> {
+        let window = self.room.narrow(window);
         let sent = self.in_flight();
         if sent == self.batches.len() {
             if sent >= AHEAD.min(window.batches) || switching {
@@ -305,6 +310,7 @@ impl Queue {
         let Some(batch) = self.remove(at) else {
             return 0;
         };
+        self.room.acknowledged();
         if let Some(stamp) = batch.batch.producer() {
             let after = stamp.sequence.0 + u64::from(batch.batch.records());
             self.acked = self.acked.max(after);
@@ -326,6 +332,9 @@ impl Queue {
         batch.last_error = Some(error.clone());
         let uncertain = batch.uncertain;
         self.sent = self.count_sent();
+        if error.code() == ErrorCode::Overloaded && self.phase == Phase::Sending {
+            self.room.refused(at);
+        }
         match error.code() {
             ErrorCode::OutOfOrder if at > 0 || rebuilding => {
                 self.wait(until, false);

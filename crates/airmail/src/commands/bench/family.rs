@@ -2,30 +2,47 @@
 //!
 //! Leader and part talk by lines: the part is given its job as JSON on standard input, says `ready`,
 //! is told `start TIME`; says `published ACKS`, is told `total ACKS`; and ends with what it found as
-//! JSON. A part whose leader is gone reads the end of its input, and fails.
+//! JSON. A part whose leader is gone ends.
 
-use std::io::{BufRead, BufReader, Lines, Stdin, Write, stdin};
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::Arc;
 
+use airmail_bench::clock::now_us;
 use airmail_bench::part::Part;
 use airmail_bench::run::{Job, LevelFile, Meeting, Share, start_us};
 use airmail_bench::system::Failure;
 use airmail_bench::{Progress, Target};
-use anyhow::{Context as _, bail};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
-/// Runs a job as several processes, and adds up what they found.
+use super::experiment::Stop;
+use super::leader::{AtEnd, Leader, say};
+use super::member::Member;
+use super::place::Place;
+
+/// From the moment that all are ready to the first message, in microseconds, where some of them are
+/// told so over a network.
+const NOTICE_US: u64 = 500_000;
+
+/// Runs a job as several processes of this machine, and adds up what they found.
 pub(super) fn lead(job: &Job) -> anyhow::Result<Part> {
-    let parts = job.settings.processes;
-    let levels = LevelFile::make()?;
+    Ok(lead_at(&[Place::Here], job, &Stop::default())?.0)
+}
+
+/// Runs a job as several processes, at these places in turn, at least one at each, and adds up what
+/// they found. Gives also by how much their clocks may differ, in microseconds.
+pub(super) fn lead_at(places: &[Place], job: &Job, stop: &Stop) -> anyhow::Result<(Part, u64)> {
+    let parts = job.settings.processes.max(places.len() as u32);
+    let here = places.iter().all(Place::is_here);
+    // Memory is shared within a machine only, and this process must be on it.
+    let levels = match here && parts > 1 {
+        true => Some(LevelFile::make()?),
+        false => None,
+    };
     let mut members = Vec::new();
-    for part in 0..parts {
+    for (part, place) in (0..parts).zip(places.iter().cycle()) {
         let mut job = job.clone();
-        job.levels = (parts > 1).then(|| levels.path());
+        job.levels = levels.as_ref().map(LevelFile::path);
         job.share = Share { part, parts };
-        members.push(Member::start("part", &job)?);
+        members.push(Member::start_at(place, "part", &job, stop)?);
         // The first makes what the others need.
         if part == 0 {
             members[0].hear("prepared")?;
@@ -34,95 +51,37 @@ pub(super) fn lead(job: &Job) -> anyhow::Result<Part> {
     for member in &mut members {
         member.hear("ready")?;
     }
-    let start = format!("start {}", start_us());
+    let begin_us = if here {
+        start_us()
+    } else {
+        now_us() + NOTICE_US
+    };
     let mut total = 0;
     for member in &mut members {
-        member.tell(&start)?;
+        member.tell(&format!("start {begin_us}"))?;
     }
     for member in &mut members {
         total += member.hear("published")?.parse::<u64>()?;
     }
-    let mut sum = Part::default();
     for member in &mut members {
         member.tell(&format!("total {total}"))?;
     }
-    for (member, place) in members.into_iter().zip(0..) {
+    let clocks = members.iter().map(Member::clock_error_us);
+    let clock_error_us = clocks.max().unwrap_or_default();
+    let mut sum: Option<Part> = None;
+    for member in members {
         let part: Part = member.end()?;
-        if place == 0 {
-            sum = part;
-        } else {
-            sum.add(&part);
+        match &mut sum {
+            Some(sum) => sum.add(&part),
+            None => sum = Some(part),
         }
     }
-    Ok(sum)
-}
-
-/// Another process of this program, and what it says.
-pub(super) struct Member {
-    process: Child,
-    input: ChildStdin,
-    output: Lines<BufReader<ChildStdout>>,
-}
-
-impl Member {
-    /// Starts `airmail bench WORD`, and gives it its task as JSON.
-    pub(super) fn start(word: &str, task: &impl Serialize) -> anyhow::Result<Member> {
-        let mut process = Command::new(std::env::current_exe()?)
-            .args(["bench", word])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let (input, output) = (process.stdin.take(), process.stdout.take());
-        let mut member = Member {
-            process,
-            input: input.context("a part has no input")?,
-            output: BufReader::new(output.context("a part has no output")?).lines(),
-        };
-        member.tell(&serde_json::to_string(task)?)?;
-        Ok(member)
-    }
-
-    pub(super) fn tell(&mut self, line: &str) -> anyhow::Result<()> {
-        Ok(writeln!(self.input, "{line}")?)
-    }
-
-    fn line(&mut self) -> anyhow::Result<String> {
-        match self.output.next() {
-            Some(line) => Ok(line?),
-            None => bail!("a part of the run has failed"),
-        }
-    }
-
-    /// What stands behind the word that is due.
-    pub(super) fn hear(&mut self, word: &str) -> anyhow::Result<String> {
-        let line = self.line()?;
-        let rest = line.strip_prefix(word);
-        Ok(rest
-            .with_context(|| format!("a part said {line:?}, not {word}"))?
-            .trim()
-            .to_owned())
-    }
-
-    /// Its last line, which is JSON.
-    pub(super) fn end<T: DeserializeOwned>(mut self) -> anyhow::Result<T> {
-        let found = serde_json::from_str(&self.line()?)?;
-        self.process.wait()?;
-        Ok(found)
-    }
-}
-
-impl Drop for Member {
-    fn drop(&mut self) {
-        // One that has ended is not there to be killed.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+    Ok((sum.unwrap_or_default(), clock_error_us))
 }
 
 /// Does one share, as it is told on standard input.
 pub(super) fn take_part() -> anyhow::Result<ExitCode> {
-    let mut leader = Leader(BufReader::new(stdin()).lines());
-    let job: Job = serde_json::from_str(&leader.line()?)?;
+    let (mut leader, job): (Leader, Job) = Leader::open(AtEnd::Exit)?;
     let target: Target = job.target.parse()?;
     let runtime = super::runtime(job.settings.rate.is_some())?;
     let progress = Arc::new(Progress::default());
@@ -130,27 +89,6 @@ pub(super) fn take_part() -> anyhow::Result<ExitCode> {
     say(&serde_json::to_string(&part)?)?;
     runtime.shutdown_background();
     Ok(ExitCode::SUCCESS)
-}
-
-/// Who leads this process.
-struct Leader(Lines<BufReader<Stdin>>);
-
-impl Leader {
-    fn line(&mut self) -> Result<String, Failure> {
-        let line = self
-            .0
-            .next()
-            .ok_or_else(|| Failure::new("the run's leader is gone"))?;
-        line.map_err(Failure::new)
-    }
-
-    /// The number behind the word that is due.
-    fn number(&mut self, word: &str) -> Result<u64, Failure> {
-        let line = self.line()?;
-        let number = line.strip_prefix(word).map(str::trim);
-        let number = number.ok_or_else(|| Failure::new(format!("{line:?} is not {word}")))?;
-        number.parse().map_err(Failure::new)
-    }
 }
 
 /// Its waits block: beside them only tasks on the runtime's own threads have anything to do.
@@ -168,12 +106,4 @@ impl Meeting for Leader {
         say(&format!("published {acknowledged}"))?;
         self.number("total")
     }
-}
-
-/// Says a line to whoever started this process.
-pub(super) fn say(line: &str) -> Result<(), Failure> {
-    let mut output = std::io::stdout().lock();
-    writeln!(output, "{line}")
-        .and_then(|()| output.flush())
-        .map_err(Failure::new)
 }

@@ -6,7 +6,6 @@
 
 mod bystander;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use airmail_bench::bystander::{Conduct, Task};
@@ -17,11 +16,11 @@ use airmail_bench::run::Job;
 use airmail_bench::{IsolationReport, Report, Settings, Workload, html};
 use anyhow::{Context as _, ensure};
 
-use super::own_node::OwnNode;
+use super::options::ReportArgs;
+use super::own_node::{OwnNode, OwnNodeArgs};
 use super::{family, options};
 use crate::cli::{ClientOptions, UsageError};
-use bystander::Bystander;
-pub(super) use bystander::stand_by;
+pub(super) use bystander::{Bystander, stand_by};
 
 /// The thread of a node that its first shard works on.
 const SHARD_THREAD: &str = "shard-0";
@@ -55,7 +54,7 @@ pub struct IsolationArgs {
     /// Messages a second of half load [default: half of what is reached at the beginning]
     #[arg(long, value_name = "N")]
     pub rate: Option<u64>,
-    /// Payload of each message, in bytes, at least 24
+    /// Payload of each message, in bytes, at least 16
     #[arg(long, value_name = "BYTES", default_value_t = 100)]
     pub size: usize,
     /// Publishers, each with a connection of its own
@@ -71,21 +70,10 @@ pub struct IsolationArgs {
     /// Beginning of the topic's name; a new one for each run
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Where the data of a node that is started for the run is meanwhile [default: /var/tmp]
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
-    /// A further option of a node that is started for the run, as --node=--log=memory:
-    #[arg(long = "node", value_name = "OPTION", allow_hyphen_values = true)]
-    pub node_options: Vec<String>,
-    /// Print the report as JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Write the times that they ran as a table
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-    /// Write the report as a page with plots
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
+    #[command(flatten)]
+    pub node: OwnNodeArgs,
+    #[command(flatten)]
+    pub report: ReportArgs,
 }
 
 /// Runs it: 0 if every message arrived once and in order, on both sides, else 1.
@@ -97,11 +85,7 @@ pub(super) fn isolation(args: &IsolationArgs, options: &ClientOptions) -> anyhow
     args.target = args.target.or_else(|| options.url.clone());
     let own = match args.target {
         Some(_) => None,
-        None => Some(OwnNode::start(
-            args.data.as_deref(),
-            &args.node_options,
-            &[],
-        )?),
+        None => Some(OwnNode::start(&args.node, None, &[])?),
     };
     let url = args
         .target
@@ -117,13 +101,9 @@ pub(super) fn isolation(args: &IsolationArgs, options: &ClientOptions) -> anyhow
         args: &args,
     };
     let report = run.measure()?;
-    if let Some(path) = &args.csv {
-        super::write(path, &report.table())?;
-    }
-    if let Some(path) = &args.html {
-        super::write(path, &html::isolation_page(&report))?;
-    }
-    super::print(&report, report.is_sound(), args.json)?;
+    args.report
+        .write(|| report.table(), || html::isolation_page(&report))?;
+    super::print(&report, report.is_sound(), args.report.json)?;
     Ok(ExitCode::from(u8::from(!report.is_sound())))
 }
 
@@ -278,6 +258,7 @@ impl Run<'_> {
             topic: format!("{}/0", self.prefix()),
             conduct,
             per_s: slow,
+            credit_bytes: None,
             yields: rate.is_some() && !self.args.compete,
         }
     }
@@ -300,7 +281,7 @@ impl Run<'_> {
 
     #[expect(clippy::print_stderr, reason = "how far it is")]
     fn say(&self, text: &str) {
-        if !self.args.json {
+        if !self.args.report.json {
             eprintln!("{text}");
         }
     }

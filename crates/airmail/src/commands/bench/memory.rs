@@ -11,7 +11,6 @@ mod topics;
 pub(super) use clients::{ClientsArgs, clients};
 pub(super) use topics::{TopicsArgs, topics};
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use airmail_bench::process::Usage;
@@ -19,7 +18,7 @@ use anyhow::Context as _;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
 
-use super::own_node::OwnNode;
+use super::own_node::{OwnNode, OwnNodeArgs};
 
 /// Time for a node to come to rest.
 const REST: Duration = Duration::from_secs(1);
@@ -33,12 +32,8 @@ pub struct NodeArgs {
     /// The target's process
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
-    /// Where the data of a node that is started for the run is meanwhile [default: /var/tmp]
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
-    /// A further option of a node that is started for the run, as --node=--log=memory:
-    #[arg(long = "node", value_name = "OPTION", allow_hyphen_values = true)]
-    pub node_options: Vec<String>,
+    #[command(flatten)]
+    pub node: OwnNodeArgs,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
@@ -61,7 +56,7 @@ impl NodeArgs {
                 _own: None,
             });
         }
-        let node = OwnNode::start(self.data.as_deref(), &self.node_options, environment);
+        let node = OwnNode::start(&self.node, None, environment);
         let node = node.context("cannot start a node to measure")?;
         Ok(Watched {
             url: node.url(),
@@ -102,15 +97,19 @@ impl Watched {
     }
 }
 
-/// As many files and sockets as the system lets this process and those it starts have.
-fn raise_open_files() {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+/// As many files and sockets as the system lets this process and those it starts have; how many.
+pub(super) fn raise_open_files() -> u64 {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let all = Rlimit {
         current: maximum,
         maximum,
     };
     // Refused, there are as many as there were; who needs more meets the system's own error.
-    let _ = setrlimit(Resource::Nofile, all);
+    let files = match setrlimit(Resource::Nofile, all) {
+        Ok(()) => maximum,
+        Err(_) => current,
+    };
+    files.unwrap_or(u64::MAX)
 }
 
 /// Prints growths by name.

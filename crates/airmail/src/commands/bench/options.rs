@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use airmail_bench::{Settings, Workload};
 
+use super::own_node::OwnNodeArgs;
 use crate::cli::UsageError;
 use crate::config::quantity::ByteSize;
 
@@ -21,8 +22,8 @@ const FAN_OUT: u32 = 100;
 #[derive(clap::Args, Clone, Debug)]
 pub struct LoadArgs {
     /// What to measure, as airmail://HOST:PORT, or null: for the bench itself; built with the feature
-    /// `rivals` also nats://HOST:PORT and jetstream://HOST:PORT. Without one, a node is started for
-    /// the run
+    /// `rivals` also nats://, jetstream://, redis:// and kafka://HOST:PORT. Without one, a node is
+    /// started for the run
     #[arg(long, value_name = "URL")]
     pub target: Option<String>,
     /// Messages to publish, by all publishers together [default: 100000 where no time is given]
@@ -34,7 +35,7 @@ pub struct LoadArgs {
     /// How much of the beginning is left out of rates and times, as 1s
     #[arg(long, value_name = "TIME", value_parser = milliseconds, default_value = "0s")]
     pub warmup: u64,
-    /// Payload of each message, in bytes, at least 24
+    /// Payload of each message, in bytes, at least 16
     #[arg(long, value_name = "BYTES", default_value_t = 100)]
     pub size: usize,
     /// Publishers, each with a connection of its own
@@ -72,12 +73,15 @@ pub struct LoadArgs {
     /// The target's process, whose processor time and memory are reported
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
-    /// Where the data of a node that is started for the run is meanwhile [default: /var/tmp]
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
-    /// A further option of a node that is started for the run, as --node=--log=memory:
-    #[arg(long = "node", value_name = "OPTION", allow_hyphen_values = true)]
-    pub node_options: Vec<String>,
+    #[command(flatten)]
+    pub node: OwnNodeArgs,
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// Where a report goes.
+#[derive(clap::Args, Clone, Debug)]
+pub struct ReportArgs {
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
@@ -87,6 +91,23 @@ pub struct LoadArgs {
     /// Write the report as a page with plots
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+}
+
+impl ReportArgs {
+    /// Writes the files that are asked for.
+    pub(super) fn write(
+        &self,
+        table: impl FnOnce() -> String,
+        page: impl FnOnce() -> String,
+    ) -> anyhow::Result<()> {
+        if let Some(path) = &self.csv {
+            super::write(path, &table())?;
+        }
+        if let Some(path) = &self.html {
+            super::write(path, &page())?;
+        }
+        Ok(())
+    }
 }
 
 impl LoadArgs {

@@ -1,25 +1,48 @@
-//! A node in a process of its own, on free ports, with durable data in a directory that goes with it.
+//! A node in a process of its own, on free ports, with durable data in a directory that goes with it;
+//! here or on another machine.
+//!
+//! The process is this program, as `airmail bench node`: it serves as `airmail serve` does, says where,
+//! and ends when its standard input does. So a node never outlives who measures it.
 
-use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Read};
+mod serving;
+
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Receiver, SyncSender};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use anyhow::{Context as _, bail};
+use airmail_bench::process::Usage;
+use anyhow::Context as _;
 
-/// How long it may take to start.
-const START_PATIENCE: Duration = Duration::from_secs(30);
+use super::experiment::Stop;
+use super::member::Member;
+use super::place::Place;
+use serving::{Started, Task};
+
+pub(super) use serving::serve;
+
 /// Where data is that nobody said a place for. `/tmp` is often memory, and a sync there is none.
 const DISK: &str = "/var/tmp";
 
-/// The node.
+/// The node. Its process is told to end before its data is looked for.
+#[derive(Debug)]
 pub(super) struct OwnNode {
-    process: Child,
+    member: Mutex<Member>,
     address: String,
     http: String,
-    data: tempfile::TempDir,
+    pid: u32,
+    data: PathBuf,
+    /// Its data, where it is on this machine: a node that was killed has left it.
+    left: Option<Left>,
+}
+
+/// A directory that is gone with this, if it is not yet.
+#[derive(Debug)]
+struct Left(PathBuf);
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        // A node that ends as it should has removed it.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 /// A directory that is removed with what comes back: in `place`, or where there is a disk.
@@ -34,41 +57,58 @@ pub(super) fn directory(place: Option<&Path>) -> anyhow::Result<tempfile::TempDi
     made.with_context(|| format!("cannot make a directory in {}", place.display()))
 }
 
+/// How it is started.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct OwnNodeArgs {
+    /// Where the data of a node that is started for the run is meanwhile [default: /var/tmp]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// A further option of a node that is started for the run, as --node=--log=memory:
+    #[arg(long = "node", value_name = "OPTION", allow_hyphen_values = true)]
+    pub node_options: Vec<String>,
+}
+
 impl OwnNode {
-    /// Starts it with its data in a new directory in `place`, these further options, and these
-    /// environment variables.
+    /// Starts it on this machine with its data in a new directory, with one more option perhaps, and
+    /// these environment variables.
     pub(super) fn start(
-        place: Option<&Path>,
-        options: impl IntoIterator<Item = impl AsRef<OsStr>>,
+        args: &OwnNodeArgs,
+        option: Option<String>,
         environment: &[(&str, String)],
     ) -> anyhow::Result<OwnNode> {
-        let data = directory(place)?;
-        let mut process = Command::new(std::env::current_exe()?)
-            .args(["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"])
-            .arg("--data")
-            .arg(data.path())
-            .args(options)
-            .envs(environment.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
-        let (say, said) = mpsc::sync_channel(256);
-        listen(process.stdout.take(), say.clone())?;
-        listen(process.stderr.take(), say)?;
-        let (address, http) = match addresses(&said) {
-            Ok(addresses) => addresses,
-            Err(error) => {
-                process.kill()?;
-                process.wait()?;
-                return Err(error);
-            }
+        OwnNode::start_at(&Place::Here, args, option, environment, &Stop::default())
+    }
+
+    /// As [`OwnNode::start`], at a place. Whoever waits for it ends waiting when `stop` is set.
+    pub(super) fn start_at(
+        place: &Place,
+        args: &OwnNodeArgs,
+        option: Option<String>,
+        environment: &[(&str, String)],
+        stop: &Stop,
+    ) -> anyhow::Result<OwnNode> {
+        let owned = environment.iter().cloned();
+        let task = Task {
+            directory: args.data.clone(),
+            address: place.address().to_owned(),
+            options: option
+                .into_iter()
+                .chain(args.node_options.clone())
+                .collect(),
+            environment: owned
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
         };
+        let mut member = Member::start_at(place, "node", &task, stop)?;
+        let started: Started = serde_json::from_str(&member.hear("ready")?)?;
+        let at = |port: u16| format!("{}:{port}", place.address());
         Ok(OwnNode {
-            process,
-            address,
-            http,
-            data,
+            member: Mutex::new(member),
+            address: at(started.port),
+            http: at(started.http_port),
+            pid: started.pid,
+            left: place.is_here().then(|| Left(started.data.clone())),
+            data: started.data,
         })
     }
 
@@ -82,60 +122,30 @@ impl OwnNode {
         &self.http
     }
 
-    /// Its process.
+    /// Its process, on its own machine.
     pub(super) fn pid(&self) -> u32 {
-        self.process.id()
+        self.pid
     }
 
-    /// Where its data is.
+    /// Where its data is, on its own machine.
     pub(super) fn data(&self) -> &Path {
-        self.data.path()
+        &self.data
     }
-}
 
-impl Drop for OwnNode {
-    fn drop(&mut self) {
-        // Its data goes too, so there is nothing to finish. It may have ended by itself.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// Passes on the lines of an output as long as anyone wants them, and reads it to the end, so that
-/// the process never waits for its reader.
-fn listen(
-    output: Option<impl Read + Send + 'static>,
-    say: SyncSender<String>,
-) -> anyhow::Result<()> {
-    let Some(output) = output else {
-        bail!("the node has no output")
-    };
-    let read = move || {
-        for line in BufReader::new(output).lines().map_while(Result::ok) {
-            let _ = say.try_send(line);
+    /// What it has used of its machine.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub(super) fn usage(&self) -> anyhow::Result<Usage> {
+        if self.left.is_some() {
+            return Ok(Usage::of(self.pid));
         }
-    };
-    std::thread::Builder::new()
-        .name("listen".into())
-        .spawn(read)?;
-    Ok(())
-}
-
-/// The addresses that the node says it answers gRPC and HTTP on.
-fn addresses(said: &Receiver<String>) -> anyhow::Result<(String, String)> {
-    let (mut lines, mut grpc) = (Vec::new(), None);
-    while let Ok(line) = said.recv_timeout(START_PATIENCE) {
-        let address = line
-            .split_whitespace()
-            .find(|word| word.starts_with("127.0.0.1:"));
-        match (address, grpc.take()) {
-            (Some(address), None) if line.contains("gRPC") => grpc = Some(address.to_owned()),
-            (Some(address), Some(grpc)) if line.contains("HTTP") => {
-                return Ok((grpc, address.to_owned()));
-            }
-            (_, before) => grpc = before,
-        }
-        lines.push(line);
+        let mut member = self.member();
+        member.tell("usage")?;
+        Ok(serde_json::from_str(&member.hear("usage")?)?)
     }
-    bail!("it did not say its addresses:\n{}", lines.join("\n"))
+
+    fn member(&self) -> MutexGuard<'_, Member> {
+        self.member.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

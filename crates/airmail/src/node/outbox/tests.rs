@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 fn outbox() -> (Arc<Outbox>, Link) {
     let clock = Arc::new(SystemClock::new());
     let stop = CancellationToken::new();
-    let (link, _receiver) = Link::new(("n".into(), 1), Limits::DEFAULT, clock, stop);
+    let (link, _receiver) = Link::new(("n".into(), 1), Limits::DEFAULT, clock, stop, true);
     let outbox = Outbox::new(SessionId(4), link.clone());
     (Arc::new(outbox), link)
 }
@@ -32,6 +32,29 @@ fn gap(previous: u64, last: u64, why: GapReason) -> Outgoing {
         previous: Sequence(previous),
         last: Sequence(last),
         why,
+    })
+}
+
+/// With a payload of so many bytes.
+fn delivery(bytes: usize) -> Outgoing {
+    let mut encoder = BatchEncoder::new(LogId::SYSTEM.namespace);
+    let topic = TopicName::new("t", &Limits::DEFAULT).unwrap();
+    let message = Message::new(topic, vec![0; bytes]);
+    encoder.push(&message, 0, &Limits::DEFAULT).unwrap();
+    let batch = encoder.finish(&BatchTarget {
+        log: LogId::SYSTEM,
+        epoch: MapEpoch(1),
+        producer: None,
+        producer_time: 0,
+    });
+    Outgoing::Reply(Reply::Delivery {
+        channel: Channel::Live,
+        log: LogId::SYSTEM,
+        previous: Sequence(0),
+        last: Sequence(1),
+        base: Sequence(1),
+        appended: AppendTime(0),
+        body: Delivered::Whole(batch),
     })
 }
 
@@ -116,31 +139,15 @@ fn a_client_that_takes_nothing_is_given_up_at_the_bound() {
 
 #[test]
 fn a_client_that_grants_what_it_has_not_taken_is_cut_off_at_a_bound_of_bytes() {
-    let mut encoder = BatchEncoder::new(LogId::SYSTEM.namespace);
-    let topic = TopicName::new("t", &Limits::DEFAULT).unwrap();
-    let message = Message::new(topic, vec![0; 1 << 20]);
-    encoder.push(&message, 0, &Limits::DEFAULT).unwrap();
-    let batch = encoder.finish(&BatchTarget {
-        log: LogId::SYSTEM,
-        epoch: MapEpoch(1),
-        producer: None,
-        producer_time: 0,
-    });
+    let mebibyte = delivery(1 << 20);
+    let bytes = size_of_delivery(&mebibyte);
     let (outbox, _) = outbox();
     let mut pushed = 0;
     while !outbox.lock().queue.is_empty() || pushed == 0 {
-        pushed += batch.bytes().len();
-        outbox.push(Outgoing::Reply(Reply::Delivery {
-            channel: Channel::Live,
-            log: LogId::SYSTEM,
-            previous: Sequence(0),
-            last: Sequence(1),
-            base: Sequence(1),
-            appended: AppendTime(0),
-            body: Delivered::Whole(batch.clone()),
-        }));
+        pushed += bytes;
+        outbox.push(delivery(1 << 20));
     }
-    assert!(pushed > BYTES_MAX && pushed - batch.bytes().len() <= BYTES_MAX);
+    assert!(pushed > BYTES_MAX && pushed - bytes <= BYTES_MAX);
     let Some(Err(error)) = take(&mut taker(&outbox)) else {
         panic!("an error expected");
     };
@@ -186,9 +193,57 @@ fn a_session_wants_attention_once_however_often_credit_comes_back() {
     let mut sessions = Vec::new();
     link.take_attention(&mut sessions);
     assert_eq!(sessions, [SessionId(4)]);
-    assert_eq!(outbox.attend(), (7, false));
+    let attention = outbox.attend();
+    assert_eq!((attention.credit, attention.gone), (7, false));
     drop(taker(&outbox));
     link.take_attention(&mut sessions);
     assert_eq!(sessions.len(), 2);
-    assert_eq!(outbox.attend(), (0, true));
+    let attention = outbox.attend();
+    assert_eq!((attention.credit, attention.gone), (0, true));
+}
+
+/// Whether the shard has been woken since this was last asked.
+fn woken(link: &Link) -> bool {
+    let mut woken = pin!(link.woken());
+    let mut cx = Context::from_waker(Waker::noop());
+    woken.as_mut().poll(&mut cx).is_ready()
+}
+
+/// Takes all that there is, and asks for more.
+fn drain(taker: &mut Taker) {
+    let mut cx = Context::from_waker(Waker::noop());
+    while let Poll::Ready(Some(Ok(_))) = taker.poll_take(&mut cx) {}
+}
+
+#[test]
+fn the_shard_learns_what_was_taken_and_is_not_woken_for_it() {
+    let (outbox, link) = outbox();
+    let mut taker = taker(&outbox);
+    let bytes = size_of_delivery(&delivery(100)) as u64;
+    outbox.push_all([delivery(100), mark(0, 5), delivery(100)]);
+    drain(&mut taker);
+    let mut sessions = Vec::new();
+    link.take_attention(&mut sessions);
+    assert_eq!(sessions, [SessionId(4)]);
+    assert_eq!(outbox.attend().sent, 2 * bytes);
+    assert!(!woken(&link));
+    assert_eq!(outbox.attend().sent, 0);
+}
+
+#[test]
+fn the_shard_is_woken_when_a_stream_that_it_waits_for_has_taken_all() {
+    let (outbox, link) = outbox();
+    let mut taker = taker(&outbox);
+    outbox.push(delivery(100));
+    outbox.watch();
+    assert!(!woken(&link));
+    drain(&mut taker);
+    assert!(woken(&link));
+    outbox.attend();
+    // It had taken all before the shard said that it waits.
+    outbox.push(delivery(100));
+    drain(&mut taker);
+    assert!(!woken(&link));
+    outbox.watch();
+    assert!(woken(&link));
 }

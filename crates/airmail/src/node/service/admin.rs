@@ -1,4 +1,6 @@
-//! Admin: namespaces, created, changed and deleted while the node runs.
+//! Admin: namespaces, created, changed and deleted while the node runs; and how its flow stands.
+
+mod flow;
 
 use super::{Services, principal};
 use airmail_broker::{Command, Outcome};
@@ -108,6 +110,16 @@ impl Admin for Services {
     ) -> Result<Response<v1::Namespace>, Status> {
         let call = self.call("UpdateNamespace");
         Self::answer(&call, self.update(request.into_inner()).await)
+    }
+
+    async fn get_flow(
+        &self,
+        _request: Request<v1::GetFlowRequest>,
+    ) -> Result<Response<v1::Flow>, Status> {
+        let call = self.call("GetFlow");
+        let flow = self.link.snapshot().await;
+        let flow = flow.map(|snapshot| flow::to_proto(&snapshot.flow, self.link.mono()));
+        Self::answer(&call, flow)
     }
 
     async fn delete_namespace(

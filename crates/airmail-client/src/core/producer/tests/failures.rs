@@ -54,6 +54,27 @@ fn nothing_is_sent_again_before_everything_in_flight_is_answered() {
 }
 
 #[test]
+fn after_an_overload_no_more_is_in_flight_than_the_node_had_taken() {
+    let mut desk = pairs(|_| {});
+    let mut node = Node::new(map(1, 1));
+    (0..40).for_each(|ticket| desk.publish("a", ticket));
+    assert_eq!(desk.poll(), 20);
+    let sent: Vec<Request> = desk.sent.drain(..).collect();
+    // The refusals come first: what was taken waits for its commit.
+    for request in &sent[3..] {
+        node.script.push_back(error(ErrorCode::Overloaded));
+        desk.reply(node.answer(request));
+    }
+    for request in &sent[..3] {
+        desk.reply(node.answer(request));
+    }
+    desk.now += 10_000;
+    assert_eq!(desk.poll(), 3);
+    desk.run(&mut node);
+    assert_eq!(desk.outcomes(), all_stored(0..40));
+}
+
+#[test]
 fn a_delay_that_the_node_names_is_kept() {
     let mut desk = pairs(|_| {});
     let mut node = Node::new(map(1, 1));

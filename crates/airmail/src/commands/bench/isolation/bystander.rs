@@ -10,25 +10,27 @@ use airmail_bench::bystander::{Bystander as Standing, Taken, Task};
 use anyhow::Context as _;
 use tokio::sync::oneshot;
 
-use super::super::family::{self, Member};
+use super::super::leader::say;
+use super::super::member::Member;
 
 /// Steps of priority by which a process that gives way stands behind the others: a tenth of their weight.
 /// With less, it would also stand behind whatever else the machine does.
 const GIVING_WAY: i32 = 10;
 
 /// The process, as whoever started it sees it.
-pub(super) struct Bystander(Member);
+#[derive(Debug)]
+pub(in super::super) struct Bystander(Member);
 
 impl Bystander {
     /// Starts it, and waits until its subscription stands.
-    pub(super) fn start(task: &Task) -> anyhow::Result<Bystander> {
+    pub(in super::super) fn start(task: &Task) -> anyhow::Result<Bystander> {
         let mut member = Member::start("bystander", task)?;
         member.hear("ready")?;
         Ok(Bystander(member))
     }
 
     /// Ends it; what it got.
-    pub(super) fn stop(mut self) -> anyhow::Result<Taken> {
+    pub(in super::super) fn stop(mut self) -> anyhow::Result<Taken> {
         self.0.tell("stop")?;
         self.0.end()
     }
@@ -48,7 +50,7 @@ pub(in super::super) fn stand_by() -> anyhow::Result<ExitCode> {
     let runtime = super::super::runtime(true)?;
     let taken = runtime.block_on(async {
         let standing = Standing::open(task).await?;
-        family::say("ready")?;
+        say("ready")?;
         let (stop, stopped) = oneshot::channel();
         std::thread::Builder::new()
             .name("leader".into())
@@ -63,7 +65,7 @@ pub(in super::super) fn stand_by() -> anyhow::Result<ExitCode> {
         };
         anyhow::Ok(standing.read_until(stopped).await?)
     })?;
-    family::say(&serde_json::to_string(&taken)?)?;
+    say(&serde_json::to_string(&taken)?)?;
     runtime.shutdown_background();
     Ok(ExitCode::SUCCESS)
 }

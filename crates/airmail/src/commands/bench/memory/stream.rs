@@ -1,14 +1,13 @@
 //! One Subscribe stream, without the SDK, which has a stream for each subscription and reads what
 //! comes on it.
 
-use airmail_proto::hello::{PROTOCOL_MAX, PROTOCOL_MIN};
-use airmail_proto::v1::airmail_client::AirmailClient;
 use airmail_proto::v1::{self, subscribe_request, subscribe_response};
 use anyhow::{Context as _, bail};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
-use tonic::transport::Endpoint;
+
+use crate::commands::bench::raw_stream::{connect, hello};
 
 /// Subscriptions asked for that wait to be sent.
 const REQUESTS: usize = 1024;
@@ -22,27 +21,13 @@ pub(super) struct Stream {
 impl Stream {
     /// Opens it on a connection of its own, with so much credit for all that is delivered on it.
     pub(super) async fn open(url: &str, credit_bytes: u32) -> anyhow::Result<Stream> {
-        let address = url
-            .strip_prefix("airmail://")
-            .context("--target: not airmail://")?;
-        let channel = Endpoint::from_shared(format!("http://{address}"))?
-            .connect()
-            .await?;
+        let mut client = connect(url).await?;
         let (requests, stream) = mpsc::channel(REQUESTS);
-        let hello = v1::ClientHello {
-            protocol_min: PROTOCOL_MIN,
-            protocol_max: PROTOCOL_MAX,
-            namespaces: vec!["default".to_owned()],
-            credit_bytes,
-            client: "airmail bench".to_owned(),
-            ..v1::ClientHello::default()
-        };
+        let hello = hello(credit_bytes);
         requests
             .send(request(subscribe_request::Kind::Hello(hello)))
             .await?;
-        let answer = AirmailClient::new(channel)
-            .subscribe(ReceiverStream::new(stream))
-            .await?;
+        let answer = client.subscribe(ReceiverStream::new(stream)).await?;
         let mut responses = answer.into_inner();
         responses.message().await?.context("no Hello")?;
         Ok(Stream {

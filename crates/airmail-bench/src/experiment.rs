@@ -1,0 +1,14 @@
+//! Experiments: many runs that together answer one question, and what they leave behind.
+//!
+//! An experiment gives [`Findings`]: rows for programs, and sections with tables and figures for
+//! people. [`Findings::write`] makes them into files. A value that was measured several times is a
+//! [`Spread`], so that every table and every error bar says the same thing: median, least, greatest.
+
+mod findings;
+mod machine;
+mod page;
+mod spread;
+
+pub use findings::{Findings, Row, Section, Table, WriteError};
+pub use machine::machine;
+pub use spread::Spread;

@@ -1,0 +1,242 @@
+//! What an experiment found, and the files that it becomes.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use airmail_plot::{Figure, PlotError};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::page;
+
+/// Named values of one case; an experiment's rows need not all have the same names.
+pub type Row = serde_json::Map<String, Value>;
+
+/// What an experiment found.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    /// What its files begin with, as `size`.
+    pub name: String,
+    /// What it is called, for people.
+    pub title: String,
+    /// What was run, where, how often, and what cannot be told from it: a paragraph each.
+    pub about: Vec<String>,
+    /// From top to bottom.
+    pub sections: Vec<Section>,
+    /// One for each case, for programs.
+    pub rows: Vec<Row>,
+    /// Finer rows, by the name of their file: what happened over time, window by window.
+    pub courses: BTreeMap<String, Vec<Row>>,
+}
+
+/// A part of the report: text, then a table, then figures.
+#[derive(Clone, Debug, Default)]
+pub struct Section {
+    /// Its heading.
+    pub title: String,
+    /// A paragraph each.
+    pub text: Vec<String>,
+    /// May be empty.
+    pub table: Table,
+    /// Each with its name in file names, as `throughput`.
+    pub figures: Vec<(String, Figure)>,
+}
+
+/// Cells, as they are read.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    /// Names of the columns, with their units.
+    pub head: Vec<String>,
+    /// As many cells each as there are columns.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// What kept findings from being written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// A figure.
+    #[error(transparent)]
+    Plot(#[from] PlotError),
+    /// A file.
+    #[error("cannot write {}: {error}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    experiment: &'a str,
+    title: &'a str,
+    about: &'a [String],
+    rows: &'a [Row],
+}
+
+impl Findings {
+    /// Writes `NAME.json`, `NAME.csv`, a CSV for each course, each figure as SVG and PNG, and
+    /// `NAME.html`, which needs none of the others; gives the page's path.
+    ///
+    /// # Errors
+    /// The first file that cannot be written, or figure that cannot be drawn.
+    pub fn write(&self, out: &Path) -> Result<PathBuf, WriteError> {
+        let name = &self.name;
+        fs::create_dir_all(out).map_err(|error| WriteError::File {
+            path: out.to_owned(),
+            error,
+        })?;
+        let document = Document {
+            experiment: name,
+            title: &self.title,
+            about: &self.about,
+            rows: &self.rows,
+        };
+        let json = serde_json::to_string_pretty(&document).map_err(io::Error::from);
+        save(out.join(format!("{name}.json")), json)?;
+        save(out.join(format!("{name}.csv")), Ok(csv(&self.rows)))?;
+        for (course, rows) in &self.courses {
+            save(out.join(format!("{name}-{course}.csv")), Ok(csv(rows)))?;
+        }
+        for (figure_name, figure) in self.sections.iter().flat_map(|section| &section.figures) {
+            figure.write(&out.join(format!("{name}-{figure_name}")))?;
+        }
+        save(out.join(format!("{name}.html")), Ok(page::page(self)?))
+    }
+}
+
+/// The tables, for a terminal.
+impl fmt::Display for Findings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.title)?;
+        for section in &self.sections {
+            let Section { title, table, .. } = section;
+            if table.head.is_empty() {
+                continue;
+            }
+            writeln!(f, "\n{title}\n")?;
+            let lines = || std::iter::once(&table.head).chain(&table.rows);
+            let width = |column: usize| {
+                let cells = lines().filter_map(|line| line.get(column));
+                cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+            };
+            let widths: Vec<usize> = (0..table.head.len()).map(width).collect();
+            for line in lines() {
+                for (place, (cell, width)) in line.iter().zip(&widths).enumerate() {
+                    match place {
+                        0 => write!(f, "{cell:<width$}")?,
+                        _ => write!(f, "  {cell:>width$}")?,
+                    }
+                }
+                writeln!(f)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn save(path: PathBuf, text: io::Result<String>) -> Result<PathBuf, WriteError> {
+    match text.and_then(|text| fs::write(&path, text)) {
+        Ok(()) => Ok(path),
+        Err(error) => Err(WriteError::File { path, error }),
+    }
+}
+
+/// Rows as a table for programs: a column for each name, in the order in which they appear.
+fn csv(rows: &[Row]) -> String {
+    let mut columns: Vec<&str> = Vec::new();
+    for name in rows.iter().flat_map(|row| row.keys()) {
+        if !columns.contains(&name.as_str()) {
+            columns.push(name);
+        }
+    }
+    let mut text = columns.join(",") + "\n";
+    for row in rows {
+        let cells = columns.iter().map(|column| match row.get(*column) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => quoted(text),
+            Some(value) => quoted(&value.to_string()),
+        });
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{}", cells.collect::<Vec<_>>().join(","));
+    }
+    text
+}
+
+fn quoted(cell: &str) -> String {
+    if cell.contains([',', '"', '\n']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    } else {
+        cell.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use airmail_plot::{Axis, Panel, Point, Series};
+    use serde_json::json;
+
+    fn row(value: Value) -> Row {
+        value.as_object().cloned().unwrap_or_default()
+    }
+
+    fn findings() -> Findings {
+        let figure = Figure {
+            title: "Rate".into(),
+            panels: vec![Panel {
+                x: Axis::linear("s"),
+                y: Axis::linear("messages/s"),
+                series: vec![Series {
+                    name: "all".into(),
+                    points: vec![Point::new(0.0, 1.0), Point::new(1.0, 2.0)],
+                    ..Series::default()
+                }],
+                ..Panel::default()
+            }],
+        };
+        Findings {
+            name: "size".into(),
+            title: "Sizes <all>".into(),
+            about: vec!["On one machine.".into()],
+            sections: vec![Section {
+                title: "Rate".into(),
+                table: Table {
+                    head: vec!["bytes".into()],
+                    rows: vec![vec!["16".into()]],
+                },
+                figures: vec![("rate".into(), figure)],
+                ..Section::default()
+            }],
+            rows: vec![
+                row(json!({"bytes": 16, "note": "a, \"b\""})),
+                row(json!({"per_s": 2.5, "bytes": 32})),
+            ],
+            courses: [("course".to_owned(), vec![row(json!({"seconds": 1}))])].into(),
+        }
+    }
+
+    #[test]
+    fn every_row_has_every_column_and_odd_cells_are_quoted() {
+        let text = csv(&findings().rows);
+        assert_eq!(text, "bytes,note,per_s\n16,\"a, \"\"b\"\"\",\n32,,2.5\n");
+    }
+
+    #[test]
+    fn all_files_are_there_and_the_page_holds_the_figure() {
+        let out = tempfile::tempdir().unwrap();
+        let page = findings().write(out.path()).unwrap();
+        for ending in ["json", "csv", "html"] {
+            assert!(out.path().join(format!("size.{ending}")).exists());
+        }
+        for file in ["size-course.csv", "size-rate.svg", "size-rate.png"] {
+            assert!(out.path().join(file).exists(), "{file}");
+        }
+        let page = fs::read_to_string(page).unwrap();
+        assert!(page.contains("<svg") && page.contains("Sizes &lt;all&gt;"));
+    }
+}

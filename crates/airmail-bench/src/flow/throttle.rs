@@ -1,0 +1,233 @@
+//! A publisher's limiter: what may be sent now, and one point of the curves every N acks.
+//!
+//! The gate is the node's own; here it decides how many messages go together. A chunk is admitted
+//! as a whole and comes back as a whole, so its first message waits for its last: chunks stay small
+//! against the bound. Nothing waits in the gate: who finds no room asks again after the next ack.
+//!
+//! Invariants: never more in flight than the bound of the moment, but for what was admitted before
+//! the bound was lowered; never more than an eighth of the bound in a chunk, or one message.
+
+use std::convert::Infallible;
+
+use airmail_flow::{Decision, Gate, GateSettings, Ticket};
+use airmail_model::Mono;
+use serde::Serialize;
+
+/// Chunks that the bound has room for, at least.
+const CHUNKS: u64 = 8;
+/// Messages of a chunk at most.
+const CHUNK_MAX: u64 = 256;
+
+/// One point of the curves: N acknowledged messages.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Window {
+    /// When it ended, in seconds since the run began.
+    pub seconds: f64,
+    /// Messages acknowledged until then.
+    pub messages: u64,
+    /// The bound under which it was measured, in messages.
+    pub bound: u64,
+    /// L, in messages.
+    pub in_flight: f64,
+    /// W, in seconds.
+    pub latency_s: f64,
+    /// λ, in messages a second.
+    pub rate_per_s: f64,
+    /// The rule that fired.
+    pub rule: &'static str,
+}
+
+impl Window {
+    /// λ/W.
+    #[must_use]
+    pub fn power(&self) -> f64 {
+        self.rate_per_s / self.latency_s
+    }
+}
+
+/// The gate of one publisher, with what it has seen.
+#[derive(Debug)]
+pub struct Throttle {
+    gate: Gate<Infallible>,
+    start: Mono,
+    acknowledged: u64,
+    windows: Vec<Window>,
+}
+
+impl Throttle {
+    /// With the settings' first bound; times of windows count from `start`.
+    #[must_use]
+    pub fn new(settings: GateSettings, start: Mono) -> Throttle {
+        Throttle {
+            gate: Gate::new(settings),
+            start,
+            acknowledged: 0,
+            windows: Vec::new(),
+        }
+    }
+
+    /// Leave to send a chunk of at most `left` messages; `None` if there is no room.
+    pub fn admit(&mut self, now: Mono, left: u64) -> Option<Ticket> {
+        let bound = self.gate.bound();
+        let room = bound.saturating_sub(self.gate.in_flight());
+        let chunk = (bound / CHUNKS).clamp(1, CHUNK_MAX);
+        let count = chunk.min(room).min(left);
+        if count == 0 {
+            return None;
+        }
+        self.gate.try_enter(now, count)
+    }
+
+    /// A chunk is acknowledged.
+    pub fn acknowledged(&mut self, now: Mono, ticket: Ticket) {
+        self.acknowledged += ticket.messages();
+        let decision = self.gate.acknowledged(now, ticket, &mut Vec::new());
+        if let Some(decision) = decision {
+            self.windows.push(self.window(&decision));
+        }
+    }
+
+    /// A chunk, or part of it, came to nothing.
+    pub fn abandoned(&mut self, now: Mono, ticket: Ticket) {
+        self.gate.abandoned(now, ticket, &mut Vec::new());
+    }
+
+    /// All points so far.
+    #[must_use]
+    pub fn into_windows(self) -> Vec<Window> {
+        self.windows
+    }
+
+    fn window(&self, decision: &Decision) -> Window {
+        Window {
+            seconds: decision.at.since(self.start).as_secs_f64(),
+            messages: self.acknowledged,
+            bound: decision.bound_before,
+            in_flight: decision.in_flight,
+            latency_s: decision.latency_s,
+            rate_per_s: decision.rate_per_s,
+            rule: decision.rule.name(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use airmail_flow::{LimiterKind, LimiterSettings};
+    use std::collections::VecDeque;
+    use std::time::Duration;
+
+    /// A system that acknowledges chunks in order, each message 10 µs after the one before, and none
+    /// sooner than 1 ms after it was sent.
+    struct Line {
+        now: Mono,
+        free: Mono,
+        sent: VecDeque<(Mono, Ticket)>,
+    }
+
+    impl Line {
+        const MESSAGE: Duration = Duration::from_micros(10);
+        const WAY: Duration = Duration::from_millis(1);
+
+        fn new() -> Line {
+            Line {
+                now: Mono(0),
+                free: Mono(0),
+                sent: VecDeque::new(),
+            }
+        }
+
+        /// Sends what is let, then moves on to the next ack. What was in flight after sending.
+        fn turn(&mut self, throttle: &mut Throttle, mut left: u64) -> (u64, u64) {
+            let mut sent = 0;
+            while let Some(ticket) = throttle.admit(self.now, left) {
+                let messages = u32::try_from(ticket.messages()).unwrap();
+                assert!(ticket.messages() <= (throttle.gate.bound() / CHUNKS).max(1));
+                left -= ticket.messages();
+                sent += ticket.messages();
+                let begin = self.free.max(self.now.plus(Line::WAY));
+                self.free = begin.plus(Line::MESSAGE * messages);
+                self.sent.push_back((self.free, ticket));
+            }
+            let in_flight = throttle.gate.in_flight();
+            if let Some((done, ticket)) = self.sent.pop_front() {
+                self.now = done;
+                throttle.acknowledged(done, ticket);
+            }
+            (sent, in_flight)
+        }
+    }
+
+    fn settings(kind: LimiterKind) -> GateSettings {
+        GateSettings {
+            window_messages: 500,
+            limiter: LimiterSettings {
+                kind,
+                bound_initial: 40,
+                delta: 4,
+                ..LimiterSettings::DEFAULT
+            },
+            ..GateSettings::DEFAULT
+        }
+    }
+
+    #[test]
+    fn the_bound_holds_and_is_used_whatever_the_limiter() {
+        for kind in LimiterKind::ALL {
+            let mut throttle = Throttle::new(settings(kind), Mono(0));
+            let mut line = Line::new();
+            let mut highest = 0;
+            for _ in 0..20_000 {
+                let bound = throttle.gate.bound();
+                let before = throttle.gate.in_flight();
+                let (_, in_flight) = line.turn(&mut throttle, u64::MAX);
+                assert!(
+                    in_flight <= bound.max(before),
+                    "{kind}: {in_flight} of {bound}"
+                );
+                assert!(in_flight >= bound, "{kind}: {in_flight} of {bound}");
+                highest = highest.max(bound);
+            }
+            assert!(highest >= 40, "{kind}");
+        }
+    }
+
+    #[test]
+    fn no_more_than_what_is_left_is_admitted() {
+        let mut throttle = Throttle::new(settings(LimiterKind::Fixed), Mono(0));
+        let mut line = Line::new();
+        let (sent, in_flight) = line.turn(&mut throttle, 7);
+        assert_eq!((sent, in_flight), (7, 7));
+        assert!(throttle.admit(line.now, 0).is_none());
+    }
+
+    #[test]
+    fn windows_have_the_systems_rate_and_littles_law() {
+        let mut throttle = Throttle::new(settings(LimiterKind::Fixed), Mono(0));
+        let mut line = Line::new();
+        for _ in 0..5_000 {
+            line.turn(&mut throttle, u64::MAX);
+        }
+        let windows = throttle.into_windows();
+        assert!(windows.len() > 20);
+        for window in &windows[2..] {
+            assert_eq!(window.bound, 40);
+            assert!((window.in_flight - 40.0).abs() < 4.0, "{window:?}");
+            assert!(window.latency_s > 0.001 && window.rule == "fixed");
+        }
+        assert!(windows.is_sorted_by(|a, b| a.seconds < b.seconds && a.messages < b.messages));
+    }
+
+    #[test]
+    fn what_came_to_nothing_leaves_room_and_no_trace() {
+        let mut throttle = Throttle::new(settings(LimiterKind::Fixed), Mono(0));
+        let mut tickets = Vec::new();
+        while let Some(ticket) = throttle.admit(Mono(1), u64::MAX) {
+            tickets.push(ticket);
+        }
+        throttle.abandoned(Mono(2), tickets.pop().unwrap());
+        assert_eq!(throttle.gate.in_flight(), 35);
+        assert_eq!(throttle.acknowledged, 0);
+    }
+}

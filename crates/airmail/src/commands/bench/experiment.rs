@@ -1,0 +1,101 @@
+//! `airmail bench experiment`: the papers' experiments, and ours; each is one command that runs many
+//! cases, repeats them, and leaves tables, pictures and one page.
+
+mod clients;
+mod flow;
+mod flow_control;
+mod narration;
+mod overload;
+mod rivals;
+mod size;
+mod stop;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use airmail_bench::experiment::Findings;
+
+use super::hosts::HostsArgs;
+pub(super) use clients::be_a_crowd;
+
+pub(super) use rivals::keep_server;
+pub(super) use stop::Stop;
+
+/// Arguments of `airmail bench experiment`.
+#[derive(clap::Args, Clone, Debug)]
+pub struct ExperimentArgs {
+    /// Which one
+    #[command(subcommand)]
+    pub experiment: Experiment,
+}
+
+/// The experiments.
+#[derive(clap::Subcommand, Clone, Debug)]
+pub enum Experiment {
+    /// Limiters on a real node: topics, distributions, storages (figures 5.4 to 5.23 of RocketSpeed's
+    /// paper)
+    Flow(Box<flow::FlowArgs>),
+    /// Many clients: time of a round and time-outs, up to 2,000 in steps, then 20,000 (figures 3 to 9 of
+    /// the publisher/subscriber service's paper)
+    Clients(clients::ClientsArgs),
+    /// Payloads of 16 bytes to 1 MiB: throughput and latency
+    Size(size::SizeArgs),
+    /// A tenth to ten times what the node can do: what gets done, what is refused, what it takes
+    Overload(overload::OverloadArgs),
+    /// The common workloads beside NATS, JetStream, Redis Streams and Kafka
+    Rivals(rivals::RivalsArgs),
+}
+
+/// What all experiments are asked.
+#[derive(clap::Args, Clone, Debug)]
+pub struct CommonArgs {
+    /// A sample of the cases, in at most two minutes
+    #[arg(long)]
+    pub quick: bool,
+    /// Where tables, pictures and the page go [default: airmail-experiments]
+    #[arg(long, value_name = "DIR", default_value = "airmail-experiments")]
+    pub out: PathBuf,
+    /// Print a line of JSON for each row
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub hosts: HostsArgs,
+}
+
+/// Runs it: 0 if all messages were accounted for, else 1.
+///
+/// # Errors
+/// A node cannot be started or reached, or the files cannot be written.
+pub(super) fn run(args: &ExperimentArgs) -> anyhow::Result<ExitCode> {
+    run_until(args, &Stop::on_ctrl_c()?)
+}
+
+/// As [`run`]; when `stop` is set, what is under way ends.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn run_until(args: &ExperimentArgs, stop: &Stop) -> anyhow::Result<ExitCode> {
+    match &args.experiment {
+        Experiment::Flow(args) => flow::run(args, stop),
+        Experiment::Clients(args) => clients::run(args, stop),
+        Experiment::Size(args) => size::run(args, stop),
+        Experiment::Overload(args) => overload::run(args, stop),
+        Experiment::Rivals(args) => rivals::run(args, stop),
+    }
+}
+
+/// Writes what was found, and prints its rows or its tables.
+#[expect(clippy::print_stdout, reason = "a command's result")]
+#[expect(clippy::print_stderr, reason = "standard output is for the rows")]
+fn finish(findings: &Findings, args: &CommonArgs) -> anyhow::Result<()> {
+    let page = findings.write(&args.out)?;
+    if args.json {
+        for row in &findings.rows {
+            println!("{}", serde_json::to_string(row)?);
+        }
+    } else {
+        print!("{findings}");
+    }
+    eprintln!("airmail: the report is {}", page.display());
+    Ok(())
+}

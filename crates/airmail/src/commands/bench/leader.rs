@@ -1,0 +1,101 @@
+//! Whoever started this process to do a part of the work, as this process sees it: what it tells by
+//! lines on standard input, and what it is answered.
+//!
+//! When the input ends, the leader is gone, and nothing that this process could still do is of use to
+//! anybody; so it ends, at once or when it has put its things away.
+
+use std::io::{BufRead, BufReader, Write, stdin};
+use std::process::ExitCode;
+use std::sync::mpsc::{self, Receiver};
+
+use airmail_bench::clock::{self, now_us};
+use airmail_bench::system::Failure;
+use anyhow::Context as _;
+use serde::de::DeserializeOwned;
+
+/// What stands before an error, which is JSON.
+pub(super) const FAILED: &str = "failed ";
+
+/// Lines that may wait to be read.
+const LINES: usize = 16;
+
+/// What this process does when its leader is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AtEnd {
+    /// It ends, whatever is under way.
+    Exit,
+    /// [`Leader::line`] fails.
+    Tell,
+}
+
+/// The leader.
+#[derive(Debug)]
+pub(super) struct Leader(Receiver<String>);
+
+impl Leader {
+    /// Listens; gives the task too, after questions for the time.
+    ///
+    /// # Errors
+    /// The task is none.
+    pub(super) fn open<T: DeserializeOwned>(at_end: AtEnd) -> anyhow::Result<(Leader, T)> {
+        let (tell, told) = mpsc::sync_channel(LINES);
+        let read = move || {
+            for line in BufReader::new(stdin()).lines().map_while(Result::ok) {
+                if tell.send(line).is_err() {
+                    return;
+                }
+            }
+            if at_end == AtEnd::Exit {
+                std::process::exit(1);
+            }
+        };
+        std::thread::Builder::new()
+            .name("leader".into())
+            .spawn(read)?;
+        let leader = Leader(told);
+        loop {
+            let line = leader.line()?;
+            if line == "clock" {
+                say(&format!("clock {}", now_us()))?;
+            } else if let Some(by_us) = line.strip_prefix("shift ") {
+                clock::shift(by_us.parse().context("shift")?);
+            } else {
+                return Ok((leader, serde_json::from_str(&line)?));
+            }
+        }
+    }
+
+    /// What it says next.
+    pub(super) fn line(&self) -> Result<String, Failure> {
+        let line = self.0.recv();
+        line.map_err(|_| Failure::new("the run's leader is gone"))
+    }
+
+    /// The number behind the word that is due.
+    pub(super) fn number(&self, word: &str) -> Result<u64, Failure> {
+        let line = self.line()?;
+        let number = line.strip_prefix(word).map(str::trim);
+        let number = number.ok_or_else(|| Failure::new(format!("{line:?} is not {word}")))?;
+        number.parse().map_err(Failure::new)
+    }
+}
+
+/// Says a line to whoever started this process.
+pub(super) fn say(line: &str) -> Result<(), Failure> {
+    let mut output = std::io::stdout().lock();
+    writeln!(output, "{line}")
+        .and_then(|()| output.flush())
+        .map_err(Failure::new)
+}
+
+/// Tells the leader why this process failed, if it did; who is alone at a terminal sees it too.
+pub(super) fn tell_failure(result: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+    let Err(error) = result else {
+        return result;
+    };
+    say(&format!(
+        "{FAILED}{}",
+        serde_json::to_string(&format!("{error:#}"))?
+    ))?;
+    Ok(ExitCode::FAILURE)
+}

@@ -1,0 +1,183 @@
+//! Another process of this program that does a part of the work, here or on another machine, as the
+//! process sees it that started it.
+//!
+//! The two talk by lines: standard input has what is told, standard output what is answered. The
+//! other process is in a process group of its own, so that Ctrl-C at the terminal reaches only the
+//! one that leads; and it ends when its standard input does, so that it never outlives who started it,
+//! whether that is killed or its connection is lost.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use airmail_bench::clock::now_us;
+use anyhow::{Context as _, bail};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::experiment::Stop;
+use super::leader::FAILED;
+use super::place::Place;
+
+/// How often somebody who waits for an answer looks whether to stop.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long a process may take to end when its input has, with gigabytes to put away perhaps, and how
+/// often that is looked at.
+const END_PATIENCE: Duration = Duration::from_secs(20);
+const END_LOOK: Duration = Duration::from_millis(5);
+/// Lines that may wait to be heard.
+const LINES: usize = 256;
+/// How often the other machine's clock is asked for; the answer that came fastest counts.
+const CLOCK_QUESTIONS: u32 = 15;
+
+/// What is under way was told to stop.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("stopped")]
+pub(super) struct Stopped;
+
+/// The process.
+#[derive(Debug)]
+pub(super) struct Member {
+    process: Child,
+    /// Absent when it has been told to end.
+    input: Option<ChildStdin>,
+    said: Receiver<String>,
+    stop: Stop,
+    clock_error_us: u64,
+}
+
+impl Member {
+    /// Starts `airmail bench WORD` here, and gives it its task as JSON.
+    pub(super) fn start(word: &str, task: &impl Serialize) -> anyhow::Result<Member> {
+        Member::start_at(&Place::Here, word, task, &Stop::default())
+    }
+
+    /// Starts `airmail bench WORD` at a place, brings its clock and this one together, and gives it
+    /// its task as JSON. Whoever waits for it ends waiting with [`Stopped`] when `stop` is set.
+    pub(super) fn start_at(
+        place: &Place,
+        word: &str,
+        task: &impl Serialize,
+        stop: &Stop,
+    ) -> anyhow::Result<Member> {
+        let mut command = place.bench(word)?;
+        let mut process = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("cannot start {}", command.get_program().display()))?;
+        let input = process.stdin.take();
+        let said = listen(process.stdout.take().context("a part has no output")?)?;
+        let mut member = Member {
+            process,
+            input,
+            said,
+            stop: stop.clone(),
+            clock_error_us: 0,
+        };
+        if !place.is_here() {
+            member.agree_on_time().with_context(|| place.to_string())?;
+        }
+        member.tell(&serde_json::to_string(task)?)?;
+        Ok(member)
+    }
+
+    /// By how much its clock may differ from this process's, in microseconds.
+    pub(super) fn clock_error_us(&self) -> u64 {
+        self.clock_error_us
+    }
+
+    pub(super) fn tell(&mut self, line: &str) -> anyhow::Result<()> {
+        let input = self.input.as_mut().context("it was told to end")?;
+        if let Err(error) = writeln!(input, "{line}") {
+            // Where it said why it ended, that is the better story.
+            self.line()?;
+            return Err(error.into());
+        }
+        Ok(())
+    }
+
+    /// What stands behind the word that is due.
+    pub(super) fn hear(&mut self, word: &str) -> anyhow::Result<String> {
+        let line = self.line()?;
+        let rest = line.strip_prefix(word);
+        Ok(rest
+            .with_context(|| format!("a part said {line:?}, not {word}"))?
+            .trim()
+            .to_owned())
+    }
+
+    /// Its last line, which is JSON.
+    pub(super) fn end<T: DeserializeOwned>(mut self) -> anyhow::Result<T> {
+        Ok(serde_json::from_str(&self.line()?)?)
+    }
+
+    fn line(&mut self) -> anyhow::Result<String> {
+        let line = loop {
+            match self.said.recv_timeout(LOOK) {
+                Ok(line) => break line,
+                Err(RecvTimeoutError::Timeout) if self.stop.is_set() => bail!(Stopped),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => bail!("a part of the run has failed"),
+            }
+        };
+        match line.strip_prefix(FAILED) {
+            Some(reason) => bail!("{}", serde_json::from_str::<String>(reason)?),
+            None => Ok(line),
+        }
+    }
+
+    /// Shifts its clock to this one's, as exactly as the way there and back lets it be told.
+    fn agree_on_time(&mut self) -> anyhow::Result<()> {
+        let mut best: Option<(u64, i64)> = None;
+        for _ in 0..CLOCK_QUESTIONS {
+            let asked_us = now_us();
+            self.tell("clock")?;
+            let there_us: u64 = self.hear("clock")?.parse()?;
+            let trip_us = now_us() - asked_us;
+            let shift_us = (asked_us + trip_us / 2).cast_signed() - there_us.cast_signed();
+            if best.is_none_or(|(least_us, _)| trip_us < least_us) {
+                best = Some((trip_us, shift_us));
+            }
+        }
+        let (trip_us, shift_us) = best.unwrap_or_default();
+        self.clock_error_us = trip_us.div_ceil(2);
+        self.tell(&format!("shift {shift_us}"))
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        // It puts its own things away when its input ends; one that does not is killed.
+        self.input = None;
+        let mut waited = Duration::ZERO;
+        while waited < END_PATIENCE {
+            if !matches!(self.process.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(END_LOOK);
+            waited += END_LOOK;
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Passes on the lines of an output as long as anyone wants them.
+fn listen(output: impl Read + Send + 'static) -> anyhow::Result<Receiver<String>> {
+    let (say, said) = mpsc::sync_channel(LINES);
+    let read = move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            if say.send(line).is_err() {
+                break;
+            }
+        }
+    };
+    std::thread::Builder::new()
+        .name("listen".into())
+        .spawn(read)?;
+    Ok(said)
+}
