@@ -6,14 +6,16 @@
 //! long it takes.
 //!
 //! A burst may wait; overload may not, for then a line makes everyone late and serves nobody more. The
-//! two are told apart by whether the line is ever empty: one that has stood for `burst_ms` may hold no
-//! more than is in flight or is done in `standing_ms`, whichever is more. So whoever is admitted has not
-//! waited for long, and a publisher with a window of its own is not refused for filling it.
+//! two are told apart by how long the line has stood: where it has used up `burst_ms`, which come back
+//! while it is empty, it may hold no more than is in flight or is done in `standing_ms`, whichever is more.
+//! So whoever is admitted has not waited for long, and a publisher with a window of its own is not refused
+//! for filling it.
 //!
 //! Lanes and tenants' weights, when they come, order the line; nothing else here knows who waits.
 
 use crate::decision::Decision;
 use crate::limiter::Limiter;
+use crate::line::Line;
 use crate::meter::{Meter, Sample};
 use crate::record::{Reading, Record};
 use crate::semaphore::{Entry, Key, Semaphore, Ticket};
@@ -71,36 +73,6 @@ impl RefusalReason {
 /// not what was asked for.
 const HELD_BACK_SHARE: f64 = 0.8;
 
-/// For how much of the time since the last decision somebody has waited. What is settling after a change
-/// of the bound counts in both.
-#[derive(Clone, Copy, Debug, Default)]
-struct Waits {
-    waited: Duration,
-    since: Mono,
-    looked: Mono,
-}
-
-impl Waits {
-    fn pass(&mut self, now: Mono, waiting: bool) {
-        if waiting {
-            self.waited += now.since(self.looked);
-        }
-        self.looked = now;
-    }
-
-    /// The share up to now; it begins anew.
-    fn restart(&mut self, now: Mono) -> f64 {
-        let span = now.since(self.since).as_secs_f64();
-        let share = self.waited.as_secs_f64() / span.max(f64::MIN_POSITIVE);
-        *self = Waits {
-            waited: Duration::ZERO,
-            since: now,
-            looked: now,
-        };
-        share
-    }
-}
-
 /// Admission by one limiter.
 #[derive(Clone, Debug)]
 pub struct Gate<W> {
@@ -109,9 +81,7 @@ pub struct Gate<W> {
     limiter: Limiter,
     semaphore: Semaphore<W>,
     last: Option<Sample>,
-    /// Since when somebody has waited, without a break.
-    line_since: Option<Mono>,
-    waits: Waits,
+    line: Line,
     record: Record,
 }
 
@@ -126,8 +96,7 @@ impl<W> Gate<W> {
             semaphore: Semaphore::new(limiter.bound()),
             limiter,
             last: None,
-            line_since: None,
-            waits: Waits::default(),
+            line: Line::new(Duration::from_millis(settings.burst_ms)),
             record: Record::default(),
         }
     }
@@ -161,15 +130,10 @@ impl<W> Gate<W> {
         }
     }
 
-    /// Whether the line has stood for so long that it is overload, and no burst.
-    fn is_standing(&self, now: Mono) -> bool {
-        let stood = self.line_since.map(|since| now.since(since));
-        stood.is_some_and(|stood| stood >= Duration::from_millis(self.settings.burst_ms))
-    }
-
     /// How many messages may wait.
     fn room(&self, now: Mono) -> u64 {
-        match self.is_standing(now) {
+        // Overload is where somebody waits still.
+        match self.semaphore.waiters() > 0 && now >= self.line.stands_from() {
             true => self.standing_room(),
             false => self.settings.waiting_messages_max,
         }
@@ -190,9 +154,10 @@ impl<W> Gate<W> {
         let waited = since.plus(self.wait_max());
         let too_many = self.semaphore.waiters() > 1
             && self.semaphore.waiting_messages() > self.standing_room();
-        let stands = self.line_since.filter(|_| too_many);
-        let stands = stands.map(|since| since.plus(Duration::from_millis(self.settings.burst_ms)));
-        Some(stands.map_or(waited, |stands| stands.min(waited)))
+        Some(match too_many {
+            true => self.line.stands_from().min(waited),
+            false => waited,
+        })
     }
 
     /// Asks to have `messages` in flight.
@@ -215,7 +180,6 @@ impl<W> Gate<W> {
         match self.semaphore.enter(now, messages, who) {
             Entry::Go(ticket) => Admission::Go(ticket),
             Entry::Waits(key) => {
-                self.line_since.get_or_insert(now);
                 self.record.waited();
                 Admission::Waits(key)
             }
@@ -224,14 +188,7 @@ impl<W> Gate<W> {
 
     /// Counts the time during which somebody has waited; to be called before the line changes.
     fn pass(&mut self, now: Mono) {
-        self.waits.pass(now, self.semaphore.waiters() > 0);
-    }
-
-    /// To be called after whatever may have emptied the line.
-    fn look_at_line(&mut self) {
-        if self.semaphore.waiters() == 0 {
-            self.line_since = None;
-        }
+        self.line.pass(now, self.semaphore.waiters() > 0);
     }
 
     /// The refusal for who asks where the line is full by another measure than messages.
@@ -258,7 +215,7 @@ impl<W> Gate<W> {
         let sample = self.meter.acknowledged(now, ticket.messages(), latency);
         let decision = sample.map(|sample| {
             self.last = Some(sample);
-            let held_back = self.waits.restart(now) >= HELD_BACK_SHARE;
+            let held_back = self.line.end_window(now) >= HELD_BACK_SHARE;
             let decision = self.limiter.observe(&sample, held_back);
             self.record.decided(decision);
             decision
@@ -272,7 +229,6 @@ impl<W> Gate<W> {
             }
             self.semaphore.resize(now, decision.bound, admitted);
         }
-        self.look_at_line();
         decision
     }
 
@@ -285,7 +241,6 @@ impl<W> Gate<W> {
     ) {
         self.pass(now);
         self.semaphore.leave(now, ticket, admitted);
-        self.look_at_line();
     }
 
     /// Takes a waiter out of the line: it is gone. `None` if it does not wait.
@@ -296,9 +251,7 @@ impl<W> Gate<W> {
         admitted: &mut impl Extend<Admitted<W>>,
     ) -> Option<W> {
         self.pass(now);
-        let who = self.semaphore.withdraw(now, key, admitted);
-        self.look_at_line();
-        who
+        self.semaphore.withdraw(now, key, admitted)
     }
 
     /// Refuses the first in line if it has waited as long as it may, or else the last if more wait

@@ -27,6 +27,7 @@
 mod decision;
 mod gate;
 mod limiter;
+mod line;
 mod meter;
 mod record;
 mod semaphore;

@@ -251,7 +251,8 @@ pub struct GateSettings {
     pub window_messages: u64,
     /// At most this many messages wait to be admitted; 0 refuses at once. Default: 100,000.
     pub waiting_messages_max: u64,
-    /// A line that has not been empty for so long is overload, and no burst. Default: 500.
+    /// A line that has stood for so long is overload, and no burst; the time comes back while it is
+    /// empty. Default: 500.
     pub burst_ms: u64,
     /// In overload no more messages may wait than may be in flight, or than are done in this time.
     /// Default: 10.

@@ -171,10 +171,14 @@ fn a_burst_may_wait_but_a_line_that_stands_holds_no_more_than_is_in_flight() {
     gate.acknowledged(at(60), flying, &mut admitted);
     assert_eq!(admitted.len(), 2);
     assert_eq!(gate.waiting_messages(), 0);
-    // The line was empty: what comes now is a burst again.
+    // The line is empty for 20 ms: for so long what comes now is a burst.
     for who in 11..=14 {
-        assert!(matches!(gate.enter(at(61), 5, who), Admission::Waits(_)));
+        assert!(matches!(gate.enter(at(80), 5, who), Admission::Waits(_)));
     }
+    assert_eq!(gate.deadline(), Some(at(100)));
+    assert!(gate.expire(at(99), &mut admitted).is_none());
+    let (who, _) = gate.expire(at(100), &mut admitted).unwrap();
+    assert_eq!(who, 14);
 }
 
 #[test]
