@@ -3,16 +3,18 @@
 //! Each publisher has a gate of its own: a message enters, its ack gives the place back with the time
 //! that it took, and every N acknowledged messages the limiter decides anew. Beside each publisher
 //! is a subscriber of all topics, which accounts for every message of every publisher: what a run lost
-//! is counted before its curves are believed.
+//! is counted before its curves are believed. A process may have a share of the publishers, each with
+//! its own subscriber, and meet the others where all must have come to the same point.
 //!
 //! - [`Load`], [`run`], [`Flown`]: what a run is asked, the run, and what came out.
 //! - [`Distribution`]: which topic a message is on.
-//! - [`Throttle`], [`Window`]: the publisher's gate, and one point of its curves.
+//! - [`Throttling`], [`Throttle`], [`Window`]: the publisher's gate, and one point of its curves.
 //! - [`Sweep`], [`Mean`], [`reached`]: how good a fixed bound can be, how near a limiter came, and when.
-//! - [`PilotWatch`], [`PilotWindow`]: the same curves of a node's own limiter.
+//! - [`PilotWindow`]: the same curves of a node's own limiter.
 
 mod distribution;
 mod gauges;
+mod named;
 mod optimum;
 mod publisher;
 mod subscriber;
@@ -22,24 +24,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use airmail_client::Client;
-use airmail_flow::GateSettings;
 use airmail_model::Mono;
+use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
 pub use distribution::{Distribution, Draw, UnknownDistribution};
-pub use gauges::{PilotWatch, PilotWindow};
+pub use gauges::PilotWindow;
 pub use optimum::{
     Mean, NEARLY_ALL, REACHED_SHARE, REACHED_WINDOWS, Reached, Sweep, SweepPoint, reached,
     reached_by_pilot,
 };
 pub use publisher::Flight;
-pub use throttle::{Throttle, Window};
+pub use throttle::{Throttle, Throttling, Window};
 
+use crate::alarm::Alarm;
 use crate::clock::now_us;
-use crate::latency::Percentiles;
+use crate::latency::Latencies;
 use crate::part::Received;
 use crate::progress::Progress;
+use crate::run::{Meeting, Share};
 use crate::system::Failure;
+use gauges::PilotWatch;
 use publisher::Publisher;
 use subscriber::Subscribers;
 
@@ -47,7 +52,7 @@ use subscriber::Subscribers;
 pub type Halt = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// What a run is asked to do.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Load {
     /// The node, as `airmail://HOST:PORT`.
     pub url: String,
@@ -58,9 +63,12 @@ pub struct Load {
     /// Topics; at least 1.
     pub topics: u32,
     /// How messages are spread over them.
+    #[serde(with = "named")]
     pub distribution: Distribution,
     /// Publishers, each with a subscriber beside it; at least 1. The paper has 2.
     pub publishers: u32,
+    /// Which of the publishers this process has.
+    pub share: Share,
     /// Payload of each message, in bytes, at least [`crate::stamp::Stamp::BYTES`].
     pub size: usize,
     /// Messages of each publisher.
@@ -70,20 +78,24 @@ pub struct Load {
     /// Bytes of messages that wait in a publisher's SDK; absent: as the SDK has it.
     pub publish_memory_bytes: Option<usize>,
     /// The limiter of each publisher, and N.
-    pub gate: GateSettings,
+    pub throttling: Throttling,
+    /// Where the node tells of its pilot, as `HOST:PORT`; absent: nobody looks.
+    pub pilot: Option<String>,
 }
 
-/// What a run gave.
-#[derive(Clone, Debug, Default)]
+/// What a run gave, or the part of it that a process had.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Flown {
     /// Of each publisher.
     pub flights: Vec<Flight>,
     /// Of all subscribers.
     pub received: Received,
-    /// From publish to delivery, at every subscriber, in microseconds.
-    pub delivery_us: Percentiles,
+    /// From publish to delivery, at every subscriber.
+    pub delivery: Latencies,
     /// From the first publish to the last delivery, in seconds.
     pub seconds: f64,
+    /// What the node's pilot said meanwhile, if anybody looked.
+    pub pilot: Vec<PilotWindow>,
 }
 
 impl Load {
@@ -107,19 +119,26 @@ impl Load {
 /// Runs it to its end. Messages that fail or go missing are in what comes back.
 ///
 /// # Errors
-/// No client could connect, or no subscription could be opened.
-pub async fn run(load: Load, halt: Halt, progress: Arc<Progress>) -> Result<Flown, Failure> {
+/// No client could connect, no subscription could be opened, or the other processes are gone.
+pub async fn run(load: Load, halt: Halt, meeting: &mut impl Meeting) -> Result<Flown, Failure> {
     let load = Arc::new(load);
+    let progress = Arc::new(Progress::default());
     let subscribers = Subscribers::open(&load, &progress).await?;
     let mut clients = Vec::new();
-    for _ in 0..load.publishers {
+    for _ in load.share.of(load.publishers) {
         clients.push(load.connect().await?);
     }
-    let start = now();
+    let start_us = meeting.ready().await?;
+    // Every process sees the same pilot.
+    let looking = load.pilot.as_ref().filter(|_| load.share.part == 0);
+    let looking = looking.map(|address| PilotWatch::start(address, start_us));
+    let looking = looking.transpose()?;
+    Alarm::new()?.wait_until(start_us).await?;
+    let start = Mono(start_us.saturating_mul(1000));
     let duration = load.duration_ms.map(Duration::from_millis);
     let end = duration.map_or(Mono::NEVER, |duration| start.plus(duration));
     let mut tasks = JoinSet::new();
-    for (number, client) in (0..).zip(clients) {
+    for (number, client) in load.share.of(load.publishers).zip(clients) {
         let publisher = Publisher {
             load: Arc::clone(&load),
             number,
@@ -139,18 +158,30 @@ pub async fn run(load: Load, halt: Halt, progress: Arc<Progress>) -> Result<Flow
         }));
     }
     let acknowledged = flights.iter().map(|flight| flight.acknowledged).sum();
-    subscribers.wait_for(acknowledged, &progress, &halt).await;
+    let total = meeting.published(acknowledged).await?;
+    let pilot = looking.map(PilotWatch::stop).unwrap_or_default();
+    subscribers.wait_for(total, &progress, &halt).await;
     let received = subscribers.close().await;
     let last = Mono(received.last_us.saturating_mul(1000));
     Ok(Flown {
         flights,
         received,
-        delivery_us: progress.take_latencies().percentiles(),
+        delivery: progress.take_latencies(),
         seconds: last.since(start).as_secs_f64(),
+        pilot,
     })
 }
 
 impl Flown {
+    /// Adds another process's part of the same run.
+    pub fn add(&mut self, other: Flown) {
+        self.flights.extend(other.flights);
+        self.received.add(&other.received);
+        self.delivery.add(&other.delivery);
+        self.seconds = self.seconds.max(other.seconds);
+        self.pilot.extend(other.pilot);
+    }
+
     /// Messages handed over.
     #[must_use]
     pub fn sent(&self) -> u64 {
@@ -239,6 +270,22 @@ mod tests {
     fn what_everyone_got_is_sound() {
         let flown = flown(100, 400, 0);
         assert!(flown.is_sound() && flown.missing() == 0);
+    }
+
+    #[test]
+    fn the_parts_of_two_processes_are_one_run() {
+        let part = |delivered| {
+            let mut part = flown(100, delivered, 0);
+            part.flights.truncate(1);
+            let words = serde_json::to_string(&part).unwrap();
+            serde_json::from_str::<Flown>(&words).unwrap()
+        };
+        let mut whole = part(200);
+        whole.add(part(200));
+        assert!(whole.is_sound() && whole.sent() == 200);
+        let mut short = part(200);
+        short.add(part(199));
+        assert_eq!(short.missing(), 1);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::now_us;
 use crate::counters::metrics;
@@ -20,7 +20,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const GATE: &str = "gate=\"publish\"";
 
 /// The pilot at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PilotWindow {
     /// When, in seconds since the run began.
     pub seconds: f64,
@@ -73,26 +73,26 @@ fn gauges(text: &str, name: &str) -> Vec<f64> {
 
 /// Looks at a node's pilot until it is stopped or dropped.
 #[derive(Debug)]
-pub struct PilotWatch {
+pub(super) struct PilotWatch {
     stop: Arc<AtomicBool>,
     looking: Option<JoinHandle<Vec<PilotWindow>>>,
 }
 
 impl PilotWatch {
-    /// Of the node whose HTTP server is at `HOST:PORT`. A look that fails is left out.
+    /// Of the node whose HTTP server is at `HOST:PORT`, in a run that began at `start_us`. A look that
+    /// fails is left out.
     ///
     /// # Errors
     /// The system has no thread for it.
-    pub fn start(address: &str) -> Result<PilotWatch, Failure> {
+    pub(super) fn start(address: &str, start_us: u64) -> Result<PilotWatch, Failure> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let address = address.to_owned();
-        let start_us = now_us();
         let look = move || {
             let mut seen = Vec::new();
             while !stopped.load(Ordering::Relaxed) {
                 std::thread::sleep(INTERVAL);
-                let seconds = (now_us() - start_us) as f64 / 1e6;
+                let seconds = now_us().saturating_sub(start_us) as f64 / 1e6;
                 let text = metrics(&address).unwrap_or_default();
                 seen.extend(PilotWindow::read(&text, seconds));
             }
@@ -106,8 +106,7 @@ impl PilotWatch {
     }
 
     /// All that it saw.
-    #[must_use]
-    pub fn stop(mut self) -> Vec<PilotWindow> {
+    pub(super) fn stop(mut self) -> Vec<PilotWindow> {
         self.stop.store(true, Ordering::Relaxed);
         let looking = self.looking.take();
         looking

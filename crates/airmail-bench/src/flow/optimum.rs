@@ -246,7 +246,7 @@ mod tests {
             in_flight: 10.0,
             latency_s: 0.01,
             rate_per_s: power * 0.01,
-            rule: "fixed",
+            rule: "fixed".into(),
         }
     }
 

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use airmail_client::{Client, Receipt};
 use airmail_flow::Ticket;
 use airmail_model::{Limits, Mono, TopicName};
+use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc};
 
 use super::distribution::Draw;
@@ -25,7 +26,7 @@ use crate::system::airmail::outcome;
 const CHUNKS_MAX: usize = 4096;
 
 /// What became of a publisher's messages.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Flight {
     /// One point for every N acknowledged messages.
     pub windows: Vec<Window>,
@@ -68,7 +69,7 @@ impl Publisher {
     /// Sends all, or until it is time or told to stop; ends when every ack is there.
     pub(super) async fn publish(self) -> Flight {
         let shared = Shared {
-            throttle: Mutex::new(Throttle::new(self.load.gate, self.start)),
+            throttle: Mutex::new(Throttle::new(self.load.throttling.gate(), self.start)),
             room: Notify::new(),
         };
         let (sent, acks) = mpsc::channel(CHUNKS_MAX);

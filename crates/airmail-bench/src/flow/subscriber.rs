@@ -1,7 +1,8 @@
 //! A subscriber of every topic, beside a publisher, with an account of every message.
 //!
 //! The paper times only the messages of the publisher on the same machine, because clocks of two
-//! machines differ. Here all are on one machine, so every delivery is timed.
+//! machines differ. Here every delivery is timed: the clocks of several machines are brought together
+//! before the run, as exactly as that can be.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +34,7 @@ pub(super) struct Subscribers {
 }
 
 impl Subscribers {
-    /// Opens one for each publisher.
+    /// Opens one for each publisher of this process.
     pub(super) async fn open(
         load: &Load,
         progress: &Arc<Progress>,
@@ -46,7 +47,7 @@ impl Subscribers {
         };
         let system = Airmail::new(&load.url, &crate::run::Job::default());
         let topics = load.topic_names();
-        for place in 0..load.publishers {
+        for place in load.share.of(load.publishers) {
             let client = load.connect().await?;
             let subscription = system.subscribe(&client, &topics, false).await?;
             let account = Account::by_topic(
@@ -63,7 +64,7 @@ impl Subscribers {
         Ok(subscribers)
     }
 
-    /// Waits until all have `messages`, or nothing has come for a while.
+    /// Waits until all of this process have `messages`, or nothing has come for a while.
     pub(super) async fn wait_for(&self, messages: u64, progress: &Progress, halt: &Halt) {
         let due = messages.saturating_mul(self.clients.len() as u64);
         let mut seen = progress.delivered();

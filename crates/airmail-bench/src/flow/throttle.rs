@@ -7,19 +7,53 @@
 //! Invariants: never more in flight than the bound of the moment, but for what was admitted before
 //! the bound was lowered; never more than an eighth of the bound in a chunk, or one message.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 
-use airmail_flow::{Decision, Gate, GateSettings, Ticket};
+use airmail_flow::{Decision, Gate, GateSettings, LimiterKind, LimiterSettings, Ticket};
 use airmail_model::Mono;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use super::named;
 
 /// Chunks that the bound has room for, at least.
 const CHUNKS: u64 = 8;
 /// Messages of a chunk at most.
 const CHUNK_MAX: u64 = 256;
 
+/// How a publisher is held back: what an experiment changes of a gate's settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Throttling {
+    /// The limiter.
+    #[serde(with = "named")]
+    pub limiter: LimiterKind,
+    /// The bound to begin with, in messages.
+    pub bound_initial: u64,
+    /// The smallest change of the bound that the paper's limiters make, in messages.
+    pub delta: u64,
+    /// The paper's N, in messages.
+    pub window_messages: u64,
+}
+
+impl Throttling {
+    /// A gate's settings, with the rest as it comes.
+    #[must_use]
+    pub fn gate(self) -> GateSettings {
+        GateSettings {
+            window_messages: self.window_messages,
+            limiter: LimiterSettings {
+                kind: self.limiter,
+                bound_initial: self.bound_initial,
+                delta: self.delta,
+                ..LimiterSettings::DEFAULT
+            },
+            ..GateSettings::DEFAULT
+        }
+    }
+}
+
 /// One point of the curves: N acknowledged messages.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Window {
     /// When it ended, in seconds since the run began.
     pub seconds: f64,
@@ -34,7 +68,7 @@ pub struct Window {
     /// λ, in messages a second.
     pub rate_per_s: f64,
     /// The rule that fired.
-    pub rule: &'static str,
+    pub rule: Cow<'static, str>,
 }
 
 impl Window {
@@ -106,7 +140,7 @@ impl Throttle {
             in_flight: decision.in_flight,
             latency_s: decision.latency_s,
             rate_per_s: decision.rate_per_s,
-            rule: decision.rule.name(),
+            rule: decision.rule.name().into(),
         }
     }
 }
@@ -114,7 +148,6 @@ impl Throttle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use airmail_flow::{LimiterKind, LimiterSettings};
     use std::collections::VecDeque;
     use std::time::Duration;
 
@@ -159,17 +192,31 @@ mod tests {
         }
     }
 
-    fn settings(kind: LimiterKind) -> GateSettings {
-        GateSettings {
+    fn settings(limiter: LimiterKind) -> GateSettings {
+        let throttling = Throttling {
+            limiter,
+            bound_initial: 40,
+            delta: 4,
             window_messages: 500,
-            limiter: LimiterSettings {
-                kind,
-                bound_initial: 40,
-                delta: 4,
-                ..LimiterSettings::DEFAULT
-            },
-            ..GateSettings::DEFAULT
+        };
+        throttling.gate()
+    }
+
+    #[test]
+    fn another_process_holds_back_the_same_way() {
+        for limiter in LimiterKind::ALL {
+            let told = Throttling {
+                limiter,
+                bound_initial: 7,
+                delta: 3,
+                window_messages: 11,
+            };
+            let words = serde_json::to_string(&told).unwrap();
+            assert_eq!(serde_json::from_str::<Throttling>(&words).unwrap(), told);
         }
+        let unknown = r#"{"limiter":"vegas","bound_initial":1,"delta":1,"window_messages":1}"#;
+        let said = serde_json::from_str::<Throttling>(unknown).unwrap_err();
+        assert!(said.to_string().contains("vegas"), "{said}");
     }
 
     #[test]

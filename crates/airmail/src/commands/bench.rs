@@ -82,6 +82,18 @@ pub enum Workload {
     /// Many clients of an experiment
     #[command(hide = true)]
     Crowd,
+    /// Who publishes rounds to them
+    #[command(hide = true)]
+    Rounds,
+    /// What holds a node to a part of its machine
+    #[command(hide = true)]
+    Hold,
+    /// Publishers that hold themselves to a limiter, each with its subscriber
+    #[command(hide = true)]
+    Flight,
+    /// A share of an overload
+    #[command(hide = true)]
+    Offer,
 }
 
 /// Arguments of `airmail bench disk`.
@@ -113,6 +125,10 @@ pub fn run(args: BenchArgs, options: &ClientOptions) -> anyhow::Result<ExitCode>
         Workload::Isolation(args) => return isolation::isolation(args, options),
         Workload::Bystander => return leader::tell_failure(isolation::stand_by()),
         Workload::Crowd => return leader::tell_failure(experiment::be_a_crowd()),
+        Workload::Offer => return leader::tell_failure(experiment::offer()),
+        Workload::Rounds => return leader::tell_failure(experiment::publish_rounds()),
+        Workload::Flight => return leader::tell_failure(experiment::take_flight()),
+        Workload::Hold => return leader::tell_failure(experiment::hold()),
         Workload::Experiment(args) => return experiment::run(args),
         Workload::Scenario(args) => return scenario::run(args),
         Workload::Latency(_) => true,
@@ -150,6 +166,10 @@ async fn choose(args: BenchArgs, options: &ClientOptions) -> anyhow::Result<Exit
         | Workload::Server
         | Workload::Bystander
         | Workload::Crowd
+        | Workload::Rounds
+        | Workload::Hold
+        | Workload::Flight
+        | Workload::Offer
         | Workload::Isolation(_)
         | Workload::Experiment(_)
         | Workload::Scenario(_) => {

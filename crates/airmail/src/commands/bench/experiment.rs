@@ -4,6 +4,7 @@
 mod clients;
 mod flow;
 mod flow_control;
+mod measured_node;
 mod narration;
 mod overload;
 mod rivals;
@@ -16,7 +17,9 @@ use std::process::ExitCode;
 use airmail_bench::experiment::Findings;
 
 use super::hosts::HostsArgs;
-pub(super) use clients::be_a_crowd;
+pub(super) use clients::{be_a_crowd, hold, publish_rounds};
+pub(super) use flow::take_flight;
+pub(super) use overload::offer;
 
 pub(super) use rivals::keep_server;
 pub(super) use stop::Stop;

@@ -48,24 +48,7 @@ pub(super) fn lead_at(places: &[Place], job: &Job, stop: &Stop) -> anyhow::Resul
             members[0].hear("prepared")?;
         }
     }
-    for member in &mut members {
-        member.hear("ready")?;
-    }
-    let begin_us = if here {
-        start_us()
-    } else {
-        now_us() + NOTICE_US
-    };
-    let mut total = 0;
-    for member in &mut members {
-        member.tell(&format!("start {begin_us}"))?;
-    }
-    for member in &mut members {
-        total += member.hear("published")?.parse::<u64>()?;
-    }
-    for member in &mut members {
-        member.tell(&format!("total {total}"))?;
-    }
+    meet(places, &mut members)?;
     let clocks = members.iter().map(Member::clock_error_us);
     let clock_error_us = clocks.max().unwrap_or_default();
     let mut sum: Option<Part> = None;
@@ -77,6 +60,35 @@ pub(super) fn lead_at(places: &[Place], job: &Job, stop: &Stop) -> anyhow::Resul
         }
     }
     Ok((sum.unwrap_or_default(), clock_error_us))
+}
+
+/// Leads the meeting of processes that were started at these places: tells them when to begin, and how
+/// much there was in all.
+pub(super) fn meet(places: &[Place], members: &mut [Member]) -> anyhow::Result<()> {
+    for member in &mut *members {
+        member.hear("ready")?;
+    }
+    let begin_us = begin_us(places);
+    for member in &mut *members {
+        member.tell(&format!("start {begin_us}"))?;
+    }
+    let mut total = 0;
+    for member in &mut *members {
+        total += member.hear("published")?.parse::<u64>()?;
+    }
+    for member in members {
+        member.tell(&format!("total {total}"))?;
+    }
+    Ok(())
+}
+
+/// When processes at these places that are ready now can all begin, in microseconds.
+pub(super) fn begin_us(places: &[Place]) -> u64 {
+    if places.iter().all(Place::is_here) {
+        start_us()
+    } else {
+        now_us() + NOTICE_US
+    }
 }
 
 /// Does one share, as it is told on standard input.

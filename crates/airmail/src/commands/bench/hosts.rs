@@ -6,15 +6,20 @@
 //! process starts, and publishers that have no subscriber beside them are held back by their acks
 //! alone, for how far a subscriber elsewhere is they cannot see.
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+mod lines;
 
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use airmail_bench::clock::now_us;
 use airmail_bench::part::Part;
-use airmail_bench::run::Job;
+use airmail_bench::run::{Job, Share};
 use anyhow::Context as _;
+use serde::Serialize;
 
 use super::experiment::Stop;
 use super::family;
+use super::member::Member;
 use super::own_node::{OwnNode, OwnNodeArgs};
 use super::place::{Place, Remote};
 use crate::cli::UsageError;
@@ -23,7 +28,8 @@ use crate::cli::UsageError;
 #[derive(clap::Args, Clone, Debug)]
 pub struct HostsArgs {
     /// Machines to run on, a line each: ROLE TARGET [ADDRESS]. ROLE is node (one of them) or load,
-    /// TARGET is for ssh, ADDRESS what the other machines reach it at [default: TARGET's host]
+    /// TARGET is for ssh, ADDRESS what the other machines reach it at [default: TARGET's host]. There
+    /// is no node among them where a running one is measured
     #[arg(long, value_name = "FILE")]
     pub hosts: Option<PathBuf>,
     /// What starts a command on another machine: TARGET and the command are put behind it
@@ -38,47 +44,46 @@ pub struct HostsArgs {
     pub remote_program: String,
 }
 
-/// A line of the file that cannot be understood.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {field}: {wrong}")]
-struct WrongLine {
-    line: usize,
-    field: &'static str,
-    wrong: String,
-}
-
 /// The machines.
 #[derive(Debug)]
 pub(super) struct Hosts {
     node: Place,
+    /// A node that is measured instead of one that is started, as `airmail://HOST:PORT`.
+    target: Option<String>,
     /// At least one.
     loads: Vec<Place>,
     stop: Stop,
     clock_error_us: AtomicU64,
+    /// Of the latest run.
+    run: AtomicU32,
 }
 
 impl HostsArgs {
-    /// For an experiment whose load is not a process of its own, which cannot be elsewhere.
+    /// The machines that are asked for, with one for the node unless there is a `target`. What is run
+    /// on them ends when `stop` is set.
     ///
     /// # Errors
-    /// Other machines are asked for.
-    pub(super) fn refuse(&self, experiment: &str) -> Result<(), UsageError> {
-        match &self.hosts {
-            None => Ok(()),
-            Some(_) => Err(UsageError(format!(
-                "--hosts: {experiment} runs on this machine alone; rivals and size run on others"
-            ))),
+    /// The file cannot be read or understood, or it has a node beside the target ([`UsageError`]).
+    pub(super) fn read(&self, target: Option<&str>, stop: &Stop) -> anyhow::Result<Hosts> {
+        let (node, mut loads) = match &self.hosts {
+            Some(path) => self.places(path, target)?,
+            None => (Place::Here, Vec::new()),
+        };
+        if loads.is_empty() {
+            loads.push(Place::Here);
         }
+        Ok(Hosts {
+            node,
+            target: target.map(str::to_owned),
+            loads,
+            stop: stop.clone(),
+            clock_error_us: AtomicU64::new(0),
+            run: AtomicU32::new(std::process::id().rotate_left(16) ^ now_us() as u32),
+        })
     }
 
-    /// The machines that are asked for. What is run on them ends when `stop` is set.
-    ///
-    /// # Errors
-    /// The file cannot be read or understood ([`UsageError`]).
-    pub(super) fn read(&self, stop: &Stop) -> anyhow::Result<Hosts> {
-        let Some(path) = &self.hosts else {
-            return Ok(Hosts::new(Place::Here, Vec::new(), stop));
-        };
+    /// Where the file has the node, if one is to be started, and the loads.
+    fn places(&self, path: &Path, target: Option<&str>) -> Result<(Place, Vec<Place>), UsageError> {
         let wrong = |wrong: String| UsageError(format!("--hosts {}: {wrong}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
         let ssh = shlex::split(&self.ssh).filter(|words| !words.is_empty());
@@ -91,25 +96,20 @@ impl HostsArgs {
                 program: self.remote_program.clone(),
             })
         };
-        let (node, loads) = parse(&text, remote).map_err(|error| wrong(error.to_string()))?;
-        Ok(Hosts::new(node, loads, stop))
+        let parsed = lines::parse(&text, remote).map_err(|error| wrong(error.to_string()))?;
+        match (parsed, target) {
+            ((Some(node), loads), None) => Ok((node, loads)),
+            ((None, loads), Some(_)) => Ok((Place::Here, loads)),
+            ((None, _), None) => Err(wrong("ROLE: there is no node".to_owned())),
+            ((Some(node), _), Some(url)) => {
+                let both = format!("ROLE: the node is {node}, and --target says {url}");
+                Err(wrong(both))
+            }
+        }
     }
 }
 
 impl Hosts {
-    /// A node there, and load from these machines; from this one where there are none.
-    pub(super) fn new(node: Place, mut loads: Vec<Place>, stop: &Stop) -> Hosts {
-        if loads.is_empty() {
-            loads.push(Place::Here);
-        }
-        Hosts {
-            node,
-            loads,
-            stop: stop.clone(),
-            clock_error_us: AtomicU64::new(0),
-        }
-    }
-
     /// Where the node is.
     pub(super) fn node(&self) -> &Place {
         &self.node
@@ -123,6 +123,12 @@ impl Hosts {
     /// Whether what is under way is to end.
     pub(super) fn stop(&self) -> &Stop {
         &self.stop
+    }
+
+    /// A number that distinguishes a run's messages from others', also from those that an earlier
+    /// command left on a node that was there before.
+    pub(super) fn next_run(&self) -> u32 {
+        self.run.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
     }
 
     /// Starts a node on its machine; as [`OwnNode::start`].
@@ -152,104 +158,67 @@ impl Hosts {
         Ok(part)
     }
 
+    /// Starts `airmail bench WORD` on the machines that load comes from in turn, so many processes in
+    /// all, each with its task. Whoever waits for them ends waiting when `stop` is set.
+    ///
+    /// # Errors
+    /// A machine cannot be reached.
+    pub(super) fn spread<T: Serialize>(
+        &self,
+        processes: u32,
+        word: &str,
+        stop: &Stop,
+        task: impl Fn(Share) -> T,
+    ) -> anyhow::Result<Vec<Member>> {
+        let mut members = Vec::new();
+        for (part, place) in (0..processes).zip(self.loads.iter().cycle()) {
+            let task = task(Share {
+                part,
+                parts: processes,
+            });
+            let started = Member::start_at(place, word, &task, stop);
+            let member = started.with_context(|| place.to_string())?;
+            self.clock_error_us
+                .fetch_max(member.clock_error_us(), Ordering::Relaxed);
+            members.push(member);
+        }
+        Ok(members)
+    }
+
+    /// When processes that are ready now can all begin, by this machine's clock, in microseconds.
+    pub(super) fn begin_us(&self) -> u64 {
+        family::begin_us(&self.loads)
+    }
+
+    /// Leads the meeting of processes that were [spread](Hosts::spread): tells them when to begin, and
+    /// how much there was in all.
+    ///
+    /// # Errors
+    /// A process fails, or is stopped.
+    pub(super) fn meet(&self, members: &mut [Member]) -> anyhow::Result<()> {
+        family::meet(&self.loads, members)
+    }
+
     /// What a report says of them.
     pub(super) fn paragraph(&self) -> String {
         let elsewhere = self.loads().iter().any(|place| !place.is_here());
-        if self.node.is_here() && !elsewhere {
-            return "Node and clients share this one machine.".to_owned();
-        }
+        let node = match &self.target {
+            None if self.node.is_here() && !elsewhere => {
+                return "Node and clients share this one machine.".to_owned();
+            }
+            None => format!("The node is on {}", self.node),
+            Some(url) => format!("The node is {url}, which was there before, as it is"),
+        };
         let loads: Vec<String> = self.loads.iter().map(Place::to_string).collect();
+        let loads = loads.join(", ");
+        if !elsewhere {
+            return format!("{node}; the load comes from {loads}.");
+        }
         let error_us = self.clock_error_us.load(Ordering::Relaxed);
         format!(
-            "The node is on {}; the load comes from {}. Clocks of different machines agree to \
-             {error_us} µs, and times from publish to delivery are no more exact than that where \
-             publisher and subscriber are on different ones.",
-            self.node,
-            loads.join(", ")
+            "{node}; the load comes from {loads}. Clocks of different machines agree to {error_us} µs, \
+             and times from publish to delivery are no more exact than that where publisher and \
+             subscriber are on different ones."
         )
-    }
-}
-
-/// Node and loads.
-fn parse(
-    text: &str,
-    remote: impl Fn(&str, &str) -> Place,
-) -> Result<(Place, Vec<Place>), WrongLine> {
-    let (mut node, mut loads) = (None, Vec::new());
-    for (content, line) in text.lines().zip(1..) {
-        let wrong = |field, wrong: String| WrongLine { line, field, wrong };
-        let content = content.split('#').next().unwrap_or_default();
-        let mut fields = content.split_whitespace();
-        let Some(role) = fields.next() else {
-            continue;
-        };
-        let target = fields.next();
-        let target = target.ok_or_else(|| wrong("TARGET", "is missing".to_owned()))?;
-        if target.starts_with('-') {
-            return Err(wrong("TARGET", format!("{target} looks like an option")));
-        }
-        let host = target.rsplit_once('@').map_or(target, |(_, host)| host);
-        let place = remote(target, fields.next().unwrap_or(host));
-        if let Some(field) = fields.next() {
-            return Err(wrong("ADDRESS", format!("{field} stands behind it")));
-        }
-        match role {
-            "node" if node.is_some() => {
-                return Err(wrong("ROLE", "there is a node already".to_owned()));
-            }
-            "node" => node = Some(place),
-            "load" => loads.push(place),
-            _ => return Err(wrong("ROLE", format!("{role} is none of node, load"))),
-        }
-    }
-    let node = node.ok_or_else(|| WrongLine {
-        line: text.lines().count(),
-        field: "ROLE",
-        wrong: "there is no node".to_owned(),
-    })?;
-    Ok((node, loads))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str) -> Result<(Place, Vec<Place>), String> {
-        let remote = |target: &str, address: &str| {
-            Place::There(Remote {
-                target: target.into(),
-                address: address.into(),
-                ssh: vec!["ssh".into()],
-                program: "airmail".into(),
-            })
-        };
-        parse(text, remote).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn a_file_names_the_node_and_who_loads_it() {
-        let text = "# ours\n\nnode me@one 10.0.0.1\nload two # the large one\nload you@three\n";
-        let (node, loads) = read(text).unwrap();
-        assert_eq!(
-            (node.to_string().as_str(), node.address()),
-            ("me@one", "10.0.0.1")
-        );
-        let addresses: Vec<&str> = loads.iter().map(Place::address).collect();
-        assert_eq!(addresses, ["two", "three"]);
-    }
-
-    #[test]
-    fn errors_name_line_and_field() {
-        for (text, words) in [
-            ("node one\nserver two", "line 2: ROLE: server"),
-            ("load", "line 1: TARGET: is missing"),
-            ("load -oProxyCommand=x", "line 1: TARGET: -oProxyCommand=x"),
-            ("node a b c", "line 1: ADDRESS: c"),
-            ("node a\nnode b", "line 2: ROLE: there is a node already"),
-            ("load a\n", "line 1: ROLE: there is no node"),
-        ] {
-            let said = read(text).unwrap_err();
-            assert!(said.contains(words), "{text:?}: {said}");
-        }
     }
 }

@@ -4,7 +4,7 @@
 //! such subscriber, in an order that turns: at half of what they reach, by timetable, and then as fast
 //! as there is room.
 
-mod bystander;
+pub(super) mod bystander;
 
 use std::process::ExitCode;
 
@@ -20,7 +20,8 @@ use super::options::ReportArgs;
 use super::own_node::{OwnNode, OwnNodeArgs};
 use super::{family, options};
 use crate::cli::{ClientOptions, UsageError};
-pub(super) use bystander::{Bystander, stand_by};
+use bystander::Bystander;
+pub(super) use bystander::stand_by;
 
 /// The thread of a node that its first shard works on.
 const SHARD_THREAD: &str = "shard-0";

@@ -6,6 +6,8 @@
 
 use std::io::{BufRead, BufReader, Write, stdin};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 
 use airmail_bench::clock::{self, now_us};
@@ -13,6 +15,8 @@ use airmail_bench::system::Failure;
 use anyhow::Context as _;
 use serde::de::DeserializeOwned;
 
+/// The word by which a process is told to end what is under way, and to tell what it has.
+pub(super) const HALT: &str = "halt";
 /// What stands before an error, which is JSON.
 pub(super) const FAILED: &str = "failed ";
 
@@ -30,7 +34,10 @@ pub(super) enum AtEnd {
 
 /// The leader.
 #[derive(Debug)]
-pub(super) struct Leader(Receiver<String>);
+pub(super) struct Leader {
+    told: Receiver<String>,
+    halted: Arc<AtomicBool>,
+}
 
 impl Leader {
     /// Listens; gives the task too, after questions for the time.
@@ -39,8 +46,14 @@ impl Leader {
     /// The task is none.
     pub(super) fn open<T: DeserializeOwned>(at_end: AtEnd) -> anyhow::Result<(Leader, T)> {
         let (tell, told) = mpsc::sync_channel(LINES);
+        let halted = Arc::new(AtomicBool::new(false));
+        let halt = Arc::clone(&halted);
         let read = move || {
             for line in BufReader::new(stdin()).lines().map_while(Result::ok) {
+                if line == HALT {
+                    halt.store(true, Ordering::Relaxed);
+                    continue;
+                }
                 if tell.send(line).is_err() {
                     return;
                 }
@@ -52,7 +65,7 @@ impl Leader {
         std::thread::Builder::new()
             .name("leader".into())
             .spawn(read)?;
-        let leader = Leader(told);
+        let leader = Leader { told, halted };
         loop {
             let line = leader.line()?;
             if line == "clock" {
@@ -65,9 +78,14 @@ impl Leader {
         }
     }
 
+    /// Set when it has said that what is under way is to end.
+    pub(super) fn halted(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.halted)
+    }
+
     /// What it says next.
     pub(super) fn line(&self) -> Result<String, Failure> {
-        let line = self.0.recv();
+        let line = self.told.recv();
         line.map_err(|_| Failure::new("the run's leader is gone"))
     }
 

@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::experiment::Stop;
-use super::leader::FAILED;
+use super::leader::{FAILED, HALT};
 use super::place::Place;
 
 /// How often somebody who waits for an answer looks whether to stop.
@@ -45,6 +45,8 @@ pub(super) struct Member {
     input: Option<ChildStdin>,
     said: Receiver<String>,
     stop: Stop,
+    /// How long it may take to answer when it was told to halt; zero: it is not told, nor waited for.
+    grace: Duration,
     clock_error_us: u64,
 }
 
@@ -76,6 +78,7 @@ impl Member {
             input,
             said,
             stop: stop.clone(),
+            grace: Duration::ZERO,
             clock_error_us: 0,
         };
         if !place.is_here() {
@@ -88,6 +91,17 @@ impl Member {
     /// By how much its clock may differ from this process's, in microseconds.
     pub(super) fn clock_error_us(&self) -> u64 {
         self.clock_error_us
+    }
+
+    /// When what is under way is told to stop, it is told to halt, and waited for so long each time.
+    pub(super) fn give_grace(&mut self, grace: Duration) {
+        self.grace = grace;
+    }
+
+    /// From now on it is waited for also when what is under way is told to stop: what it has found is
+    /// wanted.
+    pub(super) fn outlast_stop(&mut self) {
+        self.stop = Stop::default();
     }
 
     pub(super) fn tell(&mut self, line: &str) -> anyhow::Result<()> {
@@ -116,10 +130,19 @@ impl Member {
     }
 
     fn line(&mut self) -> anyhow::Result<String> {
+        let mut left = self.grace;
         let line = loop {
             match self.said.recv_timeout(LOOK) {
                 Ok(line) => break line,
-                Err(RecvTimeoutError::Timeout) if self.stop.is_set() => bail!(Stopped),
+                Err(RecvTimeoutError::Timeout) if self.stop.is_set() => {
+                    if left.is_zero() {
+                        bail!(Stopped);
+                    }
+                    if left == self.grace {
+                        self.halt();
+                    }
+                    left = left.saturating_sub(LOOK);
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => bail!("a part of the run has failed"),
             }
@@ -127,6 +150,13 @@ impl Member {
         match line.strip_prefix(FAILED) {
             Some(reason) => bail!("{}", serde_json::from_str::<String>(reason)?),
             None => Ok(line),
+        }
+    }
+
+    fn halt(&mut self) {
+        if let Some(input) = &mut self.input {
+            // Whether it still hears, its silence tells.
+            let _ = writeln!(input, "{HALT}");
         }
     }
 

@@ -101,6 +101,8 @@ impl OwnNode {
         };
         let mut member = Member::start_at(place, "node", &task, stop)?;
         let started: Started = serde_json::from_str(&member.hear("ready")?)?;
+        // What it has used is asked for afterwards too.
+        member.outlast_stop();
         let at = |port: u16| format!("{}:{port}", place.address());
         Ok(OwnNode {
             member: Mutex::new(member),

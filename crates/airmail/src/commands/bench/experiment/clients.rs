@@ -7,12 +7,15 @@
 
 mod crowd;
 mod hold;
+mod holder;
+mod publisher;
 mod report;
 mod round_book;
 mod step;
 
 use std::process::ExitCode;
 
+use super::measured_node::TargetArgs;
 use super::narration::say;
 use super::{CommonArgs, Stop};
 use crate::cli::UsageError;
@@ -20,6 +23,8 @@ use crate::commands::bench::memory::raise_open_files;
 use crate::commands::bench::own_node::OwnNodeArgs;
 pub(in super::super) use crowd::be_a_crowd;
 use hold::Limits;
+pub(in super::super) use holder::hold;
+pub(in super::super) use publisher::publish_rounds;
 use step::{Plan, Step};
 
 /// Clients of the steps, as in the paper's figures; and of a sample.
@@ -31,13 +36,8 @@ const OTHER_FILES: u32 = 200;
 /// Arguments of `airmail bench experiment clients`.
 #[derive(clap::Args, Clone, Debug)]
 pub struct ClientsArgs {
-    /// The node, as airmail://HOST:PORT, which is not held to anything and has to take as many
-    /// connections; without one, a node is started for each step
-    #[arg(long, value_name = "URL")]
-    pub target: Option<String>,
-    /// The target's process, whose processor time and memory are reported
-    #[arg(long, value_name = "PID", requires = "target")]
-    pub pid: Option<u32>,
+    #[command(flatten)]
+    pub target: TargetArgs,
     /// Clients of each step, as 100,500 [default: 100 to 2000 in six steps]
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub steps: Vec<u32>,
@@ -108,7 +108,8 @@ impl ClientsArgs {
 }
 
 pub(super) fn run(args: &ClientsArgs, stop: &Stop) -> anyhow::Result<ExitCode> {
-    args.common.hosts.refuse("clients")?;
+    let target = args.target.target.as_deref();
+    let hosts = args.common.hosts.read(target, stop)?;
     // The system takes no quota below a millisecond.
     if args.cores != 0.0 && !(0.1..=1024.0).contains(&args.cores) {
         return Err(UsageError("--cores: 0, or from 0.1 to 1024".to_owned()).into());
@@ -129,7 +130,7 @@ pub(super) fn run(args: &ClientsArgs, stop: &Stop) -> anyhow::Result<ExitCode> {
             size: args.size as usize,
             limits: args.limits(),
         };
-        let step = match Step::run(&plan, args, stop) {
+        let step = match Step::run(&plan, args, &hosts) {
             Ok(step) => step,
             Err(_) if stop.is_set() => break,
             Err(error) => return Err(error),
@@ -140,7 +141,7 @@ pub(super) fn run(args: &ClientsArgs, stop: &Stop) -> anyhow::Result<ExitCode> {
             break;
         }
     }
-    super::finish(&report::findings(args, &steps, stop.is_set()), &args.common)?;
+    super::finish(&report::findings(args, &steps, &hosts), &args.common)?;
     let sound = steps.iter().all(Step::is_sound);
     if !sound {
         say("not every client got every message, once and in order");

@@ -7,6 +7,7 @@
 
 mod case;
 mod figures;
+mod flying;
 mod paper;
 mod pilot;
 mod plan;
@@ -25,6 +26,7 @@ use crate::cli::UsageError;
 use crate::commands::bench::options::milliseconds;
 use crate::commands::bench::own_node::OwnNodeArgs;
 use case::Storage;
+pub(in crate::commands::bench) use flying::take_flight;
 use plan::{Plan, Preset};
 
 /// Arguments of `airmail bench experiment flow`.
@@ -82,12 +84,12 @@ pub struct FlowArgs {
 
 /// Runs it: 0 if every message arrived once and in order, else 1.
 pub(super) fn run(args: &FlowArgs, stop: &Stop) -> anyhow::Result<ExitCode> {
-    args.common.hosts.refuse("flow")?;
+    let hosts = args.common.hosts.read(args.target.as_deref(), stop)?;
     let plan = Plan::new(args);
-    let settings = plan.gate(LimiterKind::default()).validate();
+    let settings = plan.throttling(LimiterKind::default()).gate().validate();
     settings.map_err(|wrong| UsageError(wrong.to_string()))?;
-    let measured = runs::measure(&plan, args, stop)?;
-    let findings = report::findings(&plan, &measured);
+    let measured = runs::measure(&plan, args, &hosts)?;
+    let findings = report::findings(&plan, &measured, &hosts);
     super::finish(&findings, &args.common)?;
     Ok(ExitCode::from(u8::from(!measured.is_sound())))
 }

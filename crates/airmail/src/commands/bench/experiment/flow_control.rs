@@ -1,4 +1,4 @@
-//! Flow control of the nodes that experiments start: on or off. Nothing else here knows the node's
+//! Flow control of the nodes that experiments measure: on or off, or as a running one has it. Nothing else here knows the node's
 //! settings for it.
 
 use std::fmt;
@@ -16,17 +16,23 @@ pub(super) enum FlowControl {
     On,
     /// Nothing is bounded but what each stream may have unacknowledged.
     Off,
+    /// As a node has it that was there before.
+    AsItIs,
 }
 
 impl FlowControl {
-    /// Both, in the order of the tables.
+    /// Those of a node that is started for it, in the order of the tables.
     pub(super) const BOTH: [FlowControl; 2] = [FlowControl::On, FlowControl::Off];
+    /// All, in the order of the tables.
+    pub(super) const ALL: [FlowControl; 3] =
+        [FlowControl::On, FlowControl::Off, FlowControl::AsItIs];
 
     /// In rows and tables.
     pub(super) fn name(self) -> &'static str {
         match self {
             FlowControl::On => "on",
             FlowControl::Off => "off",
+            FlowControl::AsItIs => "as it is",
         }
     }
 
@@ -35,6 +41,7 @@ impl FlowControl {
         let limiter = match self {
             FlowControl::On => "gradient",
             FlowControl::Off => "off",
+            FlowControl::AsItIs => return Vec::new(),
         };
         let settings = LIMITERS.map(|setting| (setting, limiter.to_owned()));
         settings.into()

@@ -4,7 +4,8 @@
 //! The node's capacity is held down by a storage that takes a fixed time for each batch, so that a
 //! generator on the same machine can offer many times that. It does not wait and does not retry: every
 //! latency counts from when a batch was due. Each case has a node of its own, and afterwards what it
-//! stored is read back and held against what it acknowledged.
+//! stored is read back and held against what it acknowledged. A node that is there already is measured
+//! as it is, with whatever its storage and its flow control are.
 
 mod arrivals;
 mod case;
@@ -13,6 +14,7 @@ mod encoder;
 mod figures;
 mod generator;
 mod kept;
+mod offering;
 mod publishes;
 mod reckoning;
 mod report;
@@ -23,13 +25,16 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use super::flow_control::FlowControl;
+use super::measured_node::TargetArgs;
 use super::narration::say;
 use super::{CommonArgs, Stop};
 use crate::cli::UsageError;
+use crate::commands::bench::hosts::Hosts;
 use crate::commands::bench::own_node::OwnNodeArgs;
 use case::Bench;
 use deliveries::Deliveries;
 use generator::Plan;
+pub(in crate::commands::bench) use offering::offer;
 use publishes::{Case, Publishes};
 
 /// Offered loads, as shares of the capacity.
@@ -59,7 +64,7 @@ pub struct OverloadArgs {
     pub rounds: Option<u32>,
     /// How long the node takes for each batch, in microseconds: its capacity is 1,000,000 batches a
     /// second divided by this
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 1000, conflicts_with = "target", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub service_us: u32,
     /// Messages in a batch
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
@@ -82,6 +87,8 @@ pub struct OverloadArgs {
     /// Subscribers beside them that take a tenth
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub slow_subscribers: u32,
+    #[command(flatten)]
+    pub target: TargetArgs,
     #[command(flatten)]
     pub node: OwnNodeArgs,
     #[command(flatten)]
@@ -126,9 +133,24 @@ impl OverloadArgs {
         Ok(())
     }
 
-    fn bench(&self) -> Bench {
+    /// What is compared, in the order of a round's number.
+    fn in_turn(&self, round: u32) -> Vec<FlowControl> {
+        if self.target.target.is_some() {
+            return vec![FlowControl::AsItIs];
+        }
+        let mut both = FlowControl::BOTH;
+        // Each comes first in every other round.
+        if round.is_multiple_of(2) {
+            both.reverse();
+        }
+        both.into()
+    }
+
+    fn bench<'a>(&'a self, hosts: &'a Hosts) -> Bench<'a> {
         Bench {
-            node: self.node.clone(),
+            hosts,
+            target: &self.target,
+            node: &self.node,
             service_us: self.service_us,
             streams: self.streams,
             batch: self.batch,
@@ -145,14 +167,17 @@ impl OverloadArgs {
 
 pub(super) fn run(args: &OverloadArgs, stop: &Stop) -> anyhow::Result<ExitCode> {
     args.check()?;
-    args.common.hosts.refuse("overload")?;
+    let hosts = &args
+        .common
+        .hosts
+        .read(args.target.target.as_deref(), stop)?;
     let mut publishes = Publishes::default();
-    let mut deliveries = Deliveries::new(args);
-    match publish_and_deliver(args, stop, &mut publishes, &mut deliveries) {
+    let mut deliveries = Deliveries::new(args, hosts);
+    match publish_and_deliver(args, hosts, &mut publishes, &mut deliveries) {
         Err(error) if !stop.is_set() => return Err(error),
         _ => {}
     }
-    let findings = report::findings(args, &publishes, &deliveries, stop.is_set());
+    let findings = report::findings(args, &publishes, &deliveries, hosts);
     super::finish(&findings, &args.common)?;
     let sound = publishes.is_sound() && deliveries.is_sound();
     if !sound {
@@ -163,24 +188,25 @@ pub(super) fn run(args: &OverloadArgs, stop: &Stop) -> anyhow::Result<ExitCode> 
 
 fn publish_and_deliver(
     args: &OverloadArgs,
-    stop: &Stop,
+    hosts: &Hosts,
     publishes: &mut Publishes,
     deliveries: &mut Deliveries,
 ) -> anyhow::Result<()> {
-    let bench = args.bench();
+    let bench = args.bench(hosts);
     let closed = Plan::Closed {
         batches: CLOSED_BATCHES,
     };
-    let Some(found) = bench.run(closed, FlowControl::Off, stop)? else {
-        return Ok(());
+    let unbounded = match args.target.target {
+        Some(_) => FlowControl::AsItIs,
+        None => FlowControl::Off,
     };
-    let capacity_per_s = found.sums.goodput_per_s;
+    let capacity_per_s = bench.run(closed, unbounded)?.sums.goodput_per_s;
     publishes.capacity_per_s = capacity_per_s;
     say(&format!("capacity: {capacity_per_s:.0} messages/s"));
     for round in 1..=args.rounds() {
         for ratio in args.ratios() {
-            for flow in in_turn(round) {
-                if stop.is_set() {
+            for flow in args.in_turn(round) {
+                if hosts.stop().is_set() {
                     return Ok(());
                 }
                 let plan = Plan::Open {
@@ -188,29 +214,17 @@ fn publish_and_deliver(
                     // The same times with flow control and without.
                     seed: args.seed.wrapping_add(u64::from(round) << 32),
                 };
-                let Some(found) = bench.run(plan, flow, stop)? else {
-                    return Ok(());
-                };
                 let case = Case {
                     ratio,
                     flow,
                     round,
-                    found,
+                    found: bench.run(plan, flow)?,
                 };
                 say(&case.to_string());
                 publishes.cases.push(case);
             }
         }
-        deliveries.round(round, stop)?;
+        deliveries.round(round)?;
     }
     Ok(())
-}
-
-/// Each comes first in every other round.
-fn in_turn(round: u32) -> [FlowControl; 2] {
-    let mut both = FlowControl::BOTH;
-    if round.is_multiple_of(2) {
-        both.reverse();
-    }
-    both
 }

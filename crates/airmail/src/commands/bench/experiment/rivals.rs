@@ -105,7 +105,7 @@ struct Run<'a> {
 /// Runs it: 0 unless Airmail failed or lost something.
 pub(super) fn run(args: &RivalsArgs, stop: &Stop) -> anyhow::Result<ExitCode> {
     let chosen = chosen(&args.only)?;
-    let hosts = args.common.hosts.read(stop)?;
+    let hosts = args.common.hosts.read(None, stop)?;
     let mut run = Run {
         args,
         hosts,

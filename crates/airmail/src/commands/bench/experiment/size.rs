@@ -1,6 +1,6 @@
 //! `airmail bench experiment size`: payloads of 16 bytes to 1 MiB against throughput and latency.
 //!
-//! Each storage, size and round has a node of its own: first as fast as there is room, then at half of
+//! Each storage, size and round has a node of its own, or the one that is there already: first as fast as there is room, then at half of
 //! that rate by timetable, each message from publish to delivery. What a run may publish is bounded, so
 //! that large payloads do not fill memory or disk.
 
@@ -11,10 +11,11 @@ use std::process::ExitCode;
 use airmail_bench::run::Job;
 use airmail_bench::{Report, Settings, Workload};
 
+use super::measured_node::{MeasuredNode, TargetArgs};
 use super::narration::say;
 use super::{CommonArgs, Stop};
 use crate::commands::bench::hosts::Hosts;
-use crate::commands::bench::own_node::{OwnNode, OwnNodeArgs};
+use crate::commands::bench::own_node::OwnNodeArgs;
 use report::Case;
 
 /// Payloads, in bytes; and those of a sample.
@@ -40,7 +41,7 @@ pub struct SizeArgs {
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(16..=1_048_576))]
     pub sizes: Vec<u32>,
     /// Storages
-    #[arg(long, value_name = "STORAGE,...", value_delimiter = ',', value_enum, default_values_t = [Storage::Memory, Storage::Disk])]
+    #[arg(long, value_name = "STORAGE,...", value_delimiter = ',', value_enum, default_values_t = [Storage::Memory, Storage::Disk], conflicts_with = "target")]
     pub storages: Vec<Storage>,
     /// How long each run lasts, in milliseconds; less where it would publish more than 1 GiB
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(100..=600_000))]
@@ -48,6 +49,8 @@ pub struct SizeArgs {
     /// How often everything is repeated [default: 5, with --quick 1]
     #[arg(long, value_name = "N")]
     pub rounds: Option<u32>,
+    #[command(flatten)]
+    pub target: TargetArgs,
     #[command(flatten)]
     pub node: OwnNodeArgs,
     #[command(flatten)]
@@ -61,6 +64,9 @@ pub enum Storage {
     Memory,
     /// On a disk, synced
     Disk,
+    /// Wherever a node stores that was there before
+    #[value(skip)]
+    Target,
 }
 
 impl Storage {
@@ -69,13 +75,16 @@ impl Storage {
         match self {
             Storage::Memory => "memory",
             Storage::Disk => "disk",
+            Storage::Target => "target",
         }
     }
 
-    fn url(self) -> &'static str {
+    /// The option of a node that has it.
+    fn option(self) -> Option<String> {
         match self {
-            Storage::Memory => "memory:",
-            Storage::Disk => "disk:",
+            Storage::Memory => Some("--log=memory:".to_owned()),
+            Storage::Disk => Some("--log=disk:".to_owned()),
+            Storage::Target => None,
         }
     }
 }
@@ -89,6 +98,13 @@ impl SizeArgs {
         }
     }
 
+    fn storages(&self) -> Vec<Storage> {
+        match self.target.target {
+            Some(_) => vec![Storage::Target],
+            None => self.storages.clone(),
+        }
+    }
+
     fn rounds(&self) -> u32 {
         let usual = if self.common.quick { 1 } else { 5 };
         self.rounds.unwrap_or(usual)
@@ -96,7 +112,8 @@ impl SizeArgs {
 }
 
 pub(super) fn run(args: &SizeArgs, stop: &Stop) -> anyhow::Result<ExitCode> {
-    let hosts = args.common.hosts.read(stop)?;
+    let target = args.target.target.as_deref();
+    let hosts = args.common.hosts.read(target, stop)?;
     let mut cases = Vec::new();
     match measure(args, &hosts, &mut cases) {
         Err(error) if !stop.is_set() => return Err(error),
@@ -112,7 +129,7 @@ pub(super) fn run(args: &SizeArgs, stop: &Stop) -> anyhow::Result<ExitCode> {
 
 fn measure(args: &SizeArgs, hosts: &Hosts, cases: &mut Vec<Case>) -> anyhow::Result<()> {
     for round in 1..=args.rounds() {
-        for storage in args.storages.iter().copied() {
+        for storage in args.storages() {
             for size in args.sizes() {
                 if hosts.stop().is_set() {
                     return Ok(());
@@ -133,8 +150,7 @@ fn case(
     storage: Storage,
     size: u32,
 ) -> anyhow::Result<Case> {
-    let log = format!("--log={}", storage.url());
-    let node = hosts.start_node(&args.node, Some(log), &[])?;
+    let node = args.target.node(hosts, &args.node, storage.option(), &[])?;
     let messages_max = RUN_BYTES / u64::from(size);
     let settings = Settings {
         workload: Workload::E2e,
@@ -144,7 +160,7 @@ fn case(
         size: size as usize,
         ..Settings::default()
     };
-    let fast = lead(hosts, &node, 0, settings.clone())?;
+    let fast = lead(hosts, &node, settings.clone())?;
     let rate = ((fast.delivered_per_s / 2.0) as u64).max(1);
     let half = Settings {
         workload: Workload::Latency,
@@ -152,7 +168,7 @@ fn case(
         rate: Some(rate),
         ..settings
     };
-    let calm = lead(hosts, &node, 1, half)?;
+    let calm = lead(hosts, &node, half)?;
     Ok(Case {
         round,
         storage,
@@ -163,12 +179,13 @@ fn case(
     })
 }
 
-fn lead(hosts: &Hosts, node: &OwnNode, number: u32, settings: Settings) -> anyhow::Result<Report> {
+fn lead(hosts: &Hosts, node: &MeasuredNode, settings: Settings) -> anyhow::Result<Report> {
+    let id = hosts.next_run();
     let job = Job {
         target: node.url(),
         settings: settings.clone(),
-        id: (node.pid() << 1) + number,
-        prefix: format!("bench/size/{number}"),
+        id,
+        prefix: format!("bench/size/{id:08x}"),
         ..Job::default()
     };
     let part = hosts.run(&job)?;

@@ -3,16 +3,16 @@
 //! It is given its task as JSON on standard input, says `ready` when its subscription stands, is told
 //! `stop`, and ends with what it got as JSON.
 
-use std::io::{BufRead, BufReader, stdin};
 use std::process::ExitCode;
 
 use airmail_bench::bystander::{Bystander as Standing, Taken, Task};
-use anyhow::Context as _;
 use tokio::sync::oneshot;
 
-use super::super::leader::say;
+use super::super::leader::{AtEnd, Leader, say};
 use super::super::member::Member;
 
+/// What it is started as.
+pub(in super::super) const WORD: &str = "bystander";
 /// Steps of priority by which a process that gives way stands behind the others: a tenth of their weight.
 /// With less, it would also stand behind whatever else the machine does.
 const GIVING_WAY: i32 = 10;
@@ -22,9 +22,13 @@ const GIVING_WAY: i32 = 10;
 pub(in super::super) struct Bystander(Member);
 
 impl Bystander {
-    /// Starts it, and waits until its subscription stands.
-    pub(in super::super) fn start(task: &Task) -> anyhow::Result<Bystander> {
-        let mut member = Member::start("bystander", task)?;
+    /// Starts it here, and waits until its subscription stands.
+    pub(super) fn start(task: &Task) -> anyhow::Result<Bystander> {
+        Bystander::stand(Member::start(WORD, task)?)
+    }
+
+    /// One that was started as [`WORD`]; waits until its subscription stands.
+    pub(in super::super) fn stand(mut member: Member) -> anyhow::Result<Bystander> {
         member.hear("ready")?;
         Ok(Bystander(member))
     }
@@ -41,8 +45,7 @@ impl Bystander {
 /// # Errors
 /// The node cannot be reached, or the subscription fails.
 pub(in super::super) fn stand_by() -> anyhow::Result<ExitCode> {
-    let mut lines = BufReader::new(stdin()).lines();
-    let task: Task = serde_json::from_str(&lines.next().context("no task")??)?;
+    let (leader, task): (Leader, Task) = Leader::open(AtEnd::Tell)?;
     if task.yields {
         // Refused, it stays as it is; its processor time is reported in any case.
         let _ = rustix::process::nice(GIVING_WAY);
@@ -56,7 +59,7 @@ pub(in super::super) fn stand_by() -> anyhow::Result<ExitCode> {
             .name("leader".into())
             .spawn(move || {
                 // Whatever comes, also the end of a leader that is gone, is the end.
-                let _ = lines.next();
+                let _ = leader.line();
                 let _ = stop.send(());
             })?;
         let stopped = async {

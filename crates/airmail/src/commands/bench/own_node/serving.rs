@@ -9,6 +9,7 @@ use clap::Parser as _;
 use serde::{Deserialize, Serialize};
 
 use super::super::leader::{AtEnd, Leader, say};
+use super::super::memory::raise_open_files;
 use super::directory;
 use crate::cli::{Cli, Command, UsageError};
 use crate::commands::serve;
@@ -46,6 +47,7 @@ pub(super) struct Started {
 pub(in super::super) fn serve() -> anyhow::Result<ExitCode> {
     let (leader, task): (Leader, Task) = Leader::open(AtEnd::Tell)?;
     let data = directory(task.directory.as_deref())?;
+    raise_open_files();
     let mut environment = Environment::of_process();
     if environment.get(LOG_LEVEL.0).is_none() {
         environment = environment.with(LOG_LEVEL.0, LOG_LEVEL.1);

@@ -4,7 +4,6 @@
 //! is told `stop ROUNDS`, waits until every client has so many rounds, or nothing comes any more, and
 //! ends with what they got as JSON.
 
-use std::io::{BufRead, BufReader, stdin};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,17 +13,19 @@ use airmail_bench::clock::now_us;
 use airmail_bench::latency::Latencies;
 use airmail_bench::process::Usage;
 use airmail_client::{Client, Items, Subscription};
-use anyhow::Context as _;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde::{Deserialize, Serialize};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::super::super::leader::say;
+use super::super::super::leader::{AtEnd, Leader, say};
 use super::super::super::member::Member;
+use super::super::super::memory::raise_open_files;
 use super::round_book::RoundBook;
 
+/// What it is started as.
+pub(super) const WORD: &str = "crowd";
 /// Clients that connect at the same time.
 const CONNECTING: usize = 64;
 /// How long nothing may come before the rest counts as missing.
@@ -115,15 +116,12 @@ impl Got {
 pub(super) struct Crowd(Member);
 
 impl Crowd {
-    /// Starts it; [`Crowd::stand`] waits for it.
-    pub(super) fn start(task: &Task) -> anyhow::Result<Crowd> {
-        Ok(Crowd(Member::start("crowd", task)?))
-    }
-
-    /// Waits until all subscriptions stand.
-    pub(super) fn stand(&mut self) -> anyhow::Result<()> {
-        self.0.hear("ready")?;
-        Ok(())
+    /// One that was started as [`WORD`]; waits until all its subscriptions stand. From then on it is
+    /// to tell what it got, also of rounds that were stopped.
+    pub(super) fn stand(mut member: Member) -> anyhow::Result<Crowd> {
+        member.hear("ready")?;
+        member.outlast_stop();
+        Ok(Crowd(member))
     }
 
     /// Says that there were so many rounds.
@@ -142,24 +140,14 @@ impl Crowd {
 /// # Errors
 /// The node cannot be reached, or whoever leads is gone.
 pub(in super::super::super) fn be_a_crowd() -> anyhow::Result<ExitCode> {
-    let mut lines = BufReader::new(stdin()).lines();
-    let task: Task = serde_json::from_str(&lines.next().context("no task")??)?;
+    let (leader, task): (Leader, Task) = Leader::open(AtEnd::Exit)?;
+    raise_open_files();
     let runtime = super::super::super::runtime(false)?;
     let got = runtime.block_on(async {
-        let (say_stop, stopped) = oneshot::channel();
-        let listen = move || {
-            // A leader that is gone has nothing to say, and nobody waits for what would be found.
-            let rounds = lines.next().and_then(Result::ok);
-            let rounds = rounds.and_then(|line| line.strip_prefix("stop ")?.parse::<u32>().ok());
-            let _ = say_stop.send(rounds);
-        };
         let standing = Standing::open(&task).await?;
         say("ready")?;
-        std::thread::Builder::new()
-            .name("leader".into())
-            .spawn(listen)?;
-        let rounds = stopped.await?.context("the run's leader is gone")?;
-        anyhow::Ok(standing.close(rounds).await)
+        let rounds = leader.number("stop")?;
+        anyhow::Ok(standing.close(u32::try_from(rounds)?).await)
     })?;
     say(&serde_json::to_string(&got)?)?;
     runtime.shutdown_background();

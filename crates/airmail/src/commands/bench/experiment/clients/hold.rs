@@ -9,11 +9,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 /// The first part of the groups' names.
 const NAME: &str = "airmail-bench";
 
 /// What a process may have.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Limits {
     /// Processor time in each period.
     pub(super) quota_us: u64,
@@ -34,7 +36,7 @@ pub(super) struct Hold {
 }
 
 /// How often a process wanted more processor time than it may have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Throttled {
     /// Periods in which it ran.
     pub(super) periods: u64,

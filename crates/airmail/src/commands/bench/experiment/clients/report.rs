@@ -8,6 +8,7 @@ use super::ClientsArgs;
 use super::crowd::Round;
 use super::round_book::MESSAGES;
 use super::step::Step;
+use crate::commands::bench::hosts::Hosts;
 
 /// What the paper says of a single machine: the average round, in milliseconds, and the time-out rate,
 /// up to this many clients.
@@ -20,11 +21,11 @@ const PAPER_TIMEOUTS_MANY: f64 = 0.03;
 const P99: usize = 1;
 
 /// Everything.
-pub(super) fn findings(args: &ClientsArgs, steps: &[Step], stopped: bool) -> Findings {
+pub(super) fn findings(args: &ClientsArgs, steps: &[Step], hosts: &Hosts) -> Findings {
     let mut findings = Findings {
         name: "clients".to_owned(),
         title: "Clients: a round of 20 messages to each".to_owned(),
-        about: about(args, steps, stopped),
+        about: about(args, steps, hosts),
         sections: vec![section(steps)],
         rows: steps.iter().map(row).collect(),
         ..Findings::default()
@@ -34,7 +35,7 @@ pub(super) fn findings(args: &ClientsArgs, steps: &[Step], stopped: bool) -> Fin
     findings
 }
 
-fn about(args: &ClientsArgs, steps: &[Step], stopped: bool) -> Vec<String> {
+fn about(args: &ClientsArgs, steps: &[Step], hosts: &Hosts) -> Vec<String> {
     let mut about = vec![
         format!(
             "Each client has a subscription to one topic, from now; each round is {MESSAGES} messages of \
@@ -46,7 +47,8 @@ fn about(args: &ClientsArgs, steps: &[Step], stopped: bool) -> Vec<String> {
             args.interval_ms,
             args.timeout_ms
         ),
-        "Clients, publisher and node share one machine over loopback; the clients' processes are not held. \
+        hosts.paragraph(),
+        "The processes of clients and publisher are not held. \
          The paper does not say the size of its messages, how fast they were published, or how many topics \
          there were; its clients were goroutines of one process."
             .to_owned(),
@@ -74,6 +76,7 @@ fn about(args: &ClientsArgs, steps: &[Step], stopped: bool) -> Vec<String> {
              streams that share these: more sockets than one process may have here, or was to have."
         )
     }));
+    let stopped = hosts.stop().is_set();
     about.extend(stopped.then(|| "It was stopped before its end.".to_owned()));
     about
 }

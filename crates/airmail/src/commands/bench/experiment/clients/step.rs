@@ -1,22 +1,22 @@
 //! One number of clients: a node that is held, clients that stand, rounds of messages.
 
 use std::fmt;
+use std::thread::sleep;
 use std::time::Duration;
 
 use airmail_bench::clock::now_us;
 use airmail_bench::process::Usage;
-use airmail_bench::stamp::Stamp;
-use airmail_client::Client;
-use airmail_model::{Limits as MessageLimits, TopicName};
-use tokio::time::sleep;
+use airmail_bench::run::Share;
 
 use super::super::Stop;
+use super::super::measured_node::MeasuredNode;
 use super::super::narration::say;
 use super::ClientsArgs;
-use super::crowd::{Crowd, Got, Round, Task};
-use super::hold::{Hold, Limits, Throttled};
-use super::round_book::MESSAGES;
-use crate::commands::bench::own_node::OwnNode;
+use super::crowd::{Crowd, Got, Round, Task, WORD};
+use super::hold::{Limits, Throttled};
+use super::holder::Holder;
+use super::publisher::{self, RoundPublisher};
+use crate::commands::bench::hosts::Hosts;
 
 /// Clients of one process at most.
 const CROWD: u32 = 10_000;
@@ -69,33 +69,33 @@ pub(super) struct Step {
 
 impl Step {
     /// Does it.
-    pub(super) fn run(plan: &Plan, args: &ClientsArgs, stop: &Stop) -> anyhow::Result<Step> {
-        let node = Node::new(plan, args)?;
-        let run = std::process::id()
-            .wrapping_mul(64)
-            .wrapping_add(plan.clients);
+    pub(super) fn run(plan: &Plan, args: &ClientsArgs, hosts: &Hosts) -> anyhow::Result<Step> {
+        let mut node = Node::new(plan, args, hosts)?;
+        let url = node.measured.url();
+        let run = hosts.next_run();
         let topic = format!("{TOPIC}/{run:08x}");
-        let (idle, connecting_us) = (node.usage(), now_us());
-        let mut crowds = start(plan, &node.url, &topic, run)?;
-        for crowd in &mut crowds {
-            crowd.stand()?;
-        }
+        let (idle, connecting_us) = (node.measured.usage()?, now_us());
+        let mut crowds = start(plan, hosts, &url, &topic, run)?;
+        let before = node.measured.usage()?;
+        let connecting_cpu_share = share(before.since(&idle), connecting_us);
         let (clients, connections) = (plan.clients, plan.connections);
         say(&format!(
             "{clients} clients stand, on {connections} connections"
         ));
-        let (before, before_throttled, start_us) = (node.usage(), node.throttled(), now_us());
-        let connecting_cpu_share = share(before.since(&idle), connecting_us);
-        // One thread: a round is handed over before any of it is sent.
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let rounds = runtime.block_on(publish(plan, (&node.url, &topic), run, stop))?;
-        runtime.shutdown_background();
+        let task = publisher::Task {
+            target: url,
+            topic,
+            run,
+            size: plan.size,
+        };
+        let mut publisher = RoundPublisher::start(hosts, &task)?;
+        let before_throttled = node.throttled()?;
+        let (before, start_us) = (node.measured.usage()?, now_us());
+        let rounds = publish(plan, &mut publisher, hosts.stop())?;
         // Before clients go, which is work too.
-        let used = node.usage().since(&before);
+        let used = node.measured.usage()?.since(&before);
         let node_cpu_share = share(used, start_us);
-        let throttled = node.throttled().zip(before_throttled);
+        let throttled = node.throttled()?.zip(before_throttled);
         let mut got = Got::default();
         for crowd in &mut crowds {
             crowd.stop(rounds)?;
@@ -196,114 +196,75 @@ fn share(used: Usage, since_us: u64) -> f64 {
     used.cpu_us as f64 / now_us().saturating_sub(since_us).max(1) as f64
 }
 
-/// The node of a step: one of its own, or another that is there.
+/// The node of a step, and what holds it, which can go only when nobody is in it: after the node.
 struct Node {
-    url: String,
-    /// Its process, if it is on this machine.
-    pid: Option<u32>,
-    own: Option<OwnNode>,
-    hold: Option<Hold>,
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        // What holds it can go only when nobody is in it.
-        self.own = None;
-        self.hold = None;
-    }
+    measured: MeasuredNode,
+    holder: Option<Holder>,
 }
 
 impl Node {
-    fn new(plan: &Plan, args: &ClientsArgs) -> anyhow::Result<Node> {
-        if let Some(url) = &args.target {
-            return Ok(Node {
-                url: url.clone(),
-                pid: args.pid,
-                own: None,
-                hold: None,
-            });
-        }
+    fn new(plan: &Plan, args: &ClientsArgs, hosts: &Hosts) -> anyhow::Result<Node> {
         let most = plan.connections + OTHER_CONNECTIONS;
         let environment = [("AIRMAIL_LISTEN_CONNECTIONS", most.to_string())];
         let log = Some("--log=memory:".to_owned());
-        let own = OwnNode::start(&args.node, log, &environment)?;
-        Ok(Node {
-            url: own.url(),
-            pid: Some(own.pid()),
-            hold: plan.limits.map(|limits| Hold::on(own.pid(), limits)),
-            own: Some(own),
-        })
-    }
-
-    /// Zeros of a process that is not known.
-    fn usage(&self) -> Usage {
-        self.pid.map(Usage::of).unwrap_or_default()
+        let measured = args.target.node(hosts, &args.node, log, &environment)?;
+        let holder = match (&measured, plan.limits) {
+            (MeasuredNode::Own(own), Some(limits)) => {
+                Some(Holder::start(hosts, own.pid(), limits)?)
+            }
+            _ => None,
+        };
+        Ok(Node { measured, holder })
     }
 
     fn means(&self) -> Vec<String> {
-        let hold = self.hold.as_ref();
-        hold.map(|hold| hold.means.clone()).unwrap_or_default()
+        let holder = self.holder.as_ref();
+        holder
+            .map(|holder| holder.means.clone())
+            .unwrap_or_default()
     }
 
-    fn throttled(&self) -> Option<Throttled> {
-        self.hold.as_ref().and_then(Hold::throttled)
+    fn throttled(&mut self) -> anyhow::Result<Option<Throttled>> {
+        match &mut self.holder {
+            Some(holder) => holder.throttled(),
+            None => Ok(None),
+        }
     }
 }
 
 /// The clients' processes, which share clients and connections evenly.
-fn start(plan: &Plan, url: &str, topic: &str, run: u32) -> anyhow::Result<Vec<Crowd>> {
-    let processes = plan.clients.div_ceil(CROWD);
-    let share = |all: u32, place: u32| all / processes + u32::from(place < all % processes);
-    let task = |place| Task {
+fn start(
+    plan: &Plan,
+    hosts: &Hosts,
+    url: &str,
+    topic: &str,
+    run: u32,
+) -> anyhow::Result<Vec<Crowd>> {
+    let machines = hosts.loads().len() as u32;
+    let processes = plan.clients.div_ceil(CROWD).max(machines);
+    // Clients without a connection of their own need one in their process that they share.
+    let processes = processes.min(plan.connections);
+    let task = |share: Share| Task {
         target: url.to_owned(),
         topic: topic.to_owned(),
         run,
-        connections: share(plan.connections, place),
-        clients: share(plan.clients, place),
+        connections: share.of(plan.connections).len() as u32,
+        clients: share.of(plan.clients).len() as u32,
         timeout_us: plan.timeout_ms * 1000,
     };
-    let starting = (0..processes).map(|place| Crowd::start(&task(place)));
-    starting.collect()
+    let members = hosts.spread(processes, WORD, hosts.stop(), task)?;
+    members.into_iter().map(Crowd::stand).collect()
 }
 
-/// Publishes rounds; how many, which is fewer if it is stopped.
-async fn publish(
-    plan: &Plan,
-    (url, topic): (&str, &str),
-    run: u32,
-    stop: &Stop,
-) -> anyhow::Result<u32> {
-    let client = Client::connect(url).await?;
-    let publisher = client.publisher();
-    // The publisher stands too, when the first round begins.
-    publisher.publish(&format!("{topic}/before"), "").await?;
-    let topic = TopicName::new(topic, &MessageLimits::DEFAULT)?;
+/// Has rounds published; how many, which is fewer if it is stopped.
+fn publish(plan: &Plan, publisher: &mut RoundPublisher, stop: &Stop) -> anyhow::Result<u32> {
     let mut done = 0;
-    for round in 0..plan.rounds {
-        if stop.is_set() {
-            break;
-        }
+    while done < plan.rounds && !stop.is_set() {
         let begun_us = now_us();
-        let mut receipts = Vec::new();
-        for number in 0..MESSAGES {
-            let stamp = Stamp {
-                run,
-                publisher: 0,
-                number: u64::from(round) * MESSAGES + number,
-                // The round's, which is what counts.
-                sent_us: begun_us,
-            };
-            let payload = stamp.payload(plan.size);
-            receipts.push(publisher.send_ref(&topic, &payload).await?);
-        }
-        publisher.flush().await?;
-        for receipt in receipts {
-            receipt.await?;
-        }
+        publisher.round(done)?;
         done += 1;
         let next_us = begun_us + plan.interval_ms * 1000;
-        sleep(Duration::from_micros(next_us.saturating_sub(now_us()))).await;
+        sleep(Duration::from_micros(next_us.saturating_sub(now_us())));
     }
-    client.close().await?;
     Ok(done)
 }

@@ -267,7 +267,7 @@ mod tests {
             in_flight: 190.0,
             latency_s: 0.002,
             rate_per_s: 95_000.0,
-            rule: "fixed",
+            rule: "fixed".into(),
         });
         let flight = Flight {
             windows: windows.collect(),

@@ -1,7 +1,8 @@
 //! What is to be run: a preset's parameters, and what the command line changes of them.
 
-use airmail_bench::flow::{Distribution, Load};
-use airmail_flow::{GateSettings, LimiterKind, LimiterSettings};
+use airmail_bench::flow::{Distribution, Load, Throttling};
+use airmail_bench::run::Share;
+use airmail_flow::{LimiterKind, LimiterSettings};
 
 use super::FlowArgs;
 use super::case::{Case, Place, Storage};
@@ -140,16 +141,12 @@ impl Plan {
     }
 
     /// Of each publisher, with this limiter.
-    pub(super) fn gate(&self, kind: LimiterKind) -> GateSettings {
-        GateSettings {
+    pub(super) fn throttling(&self, limiter: LimiterKind) -> Throttling {
+        Throttling {
+            limiter,
+            bound_initial: self.initial,
+            delta: self.delta,
             window_messages: self.window,
-            limiter: LimiterSettings {
-                kind,
-                bound_initial: self.initial,
-                delta: self.delta,
-                ..LimiterSettings::DEFAULT
-            },
-            ..GateSettings::DEFAULT
         }
     }
 
@@ -162,24 +159,26 @@ impl Plan {
             topics: case.topics,
             distribution: case.distribution,
             publishers: PUBLISHERS,
+            share: Share::ALL,
             size: self.size,
             messages: self.messages,
             duration_ms: self.duration_ms,
             publish_memory_bytes: None,
-            gate: self.gate(case.limiter),
+            throttling: self.throttling(case.limiter),
+            pilot: None,
         };
         match case.place {
             Place::Publisher => load,
             Place::Pilot => Load {
                 publish_memory_bytes: Some(UNBOUNDED_MEMORY_BYTES),
-                gate: fixed(UNBOUNDED, self.window),
+                throttling: fixed(UNBOUNDED, self.window),
                 ..load
             },
         }
     }
 
     /// A fixed bound of the sweep, wherever it is.
-    pub(super) fn sweep_gate(bound: u64) -> GateSettings {
+    pub(super) fn sweep_throttling(bound: u64) -> Throttling {
         // Several times what is in flight, and yet several of them in the time that there is.
         fixed(bound, (bound * 2).max(20))
     }
@@ -190,24 +189,21 @@ impl Plan {
         Load {
             messages: u64::MAX,
             duration_ms: Some(self.sweep_ms),
-            gate: match case.place {
-                Place::Publisher => Plan::sweep_gate(bound),
-                Place::Pilot => load.gate,
+            throttling: match case.place {
+                Place::Publisher => Plan::sweep_throttling(bound),
+                Place::Pilot => load.throttling,
             },
             ..load
         }
     }
 }
 
-fn fixed(bound: u64, window_messages: u64) -> GateSettings {
-    GateSettings {
+fn fixed(bound_initial: u64, window_messages: u64) -> Throttling {
+    Throttling {
+        limiter: LimiterKind::Fixed,
+        bound_initial,
+        delta: LimiterSettings::DEFAULT.delta,
         window_messages,
-        limiter: LimiterSettings {
-            kind: LimiterKind::Fixed,
-            bound_initial: bound,
-            ..LimiterSettings::DEFAULT
-        },
-        ..GateSettings::DEFAULT
     }
 }
 
@@ -289,15 +285,18 @@ pub(super) mod tests {
             ..plan.cases()[0]
         };
         let load = plan.load(&case(Place::Pilot), "", 0);
-        assert_eq!(load.gate.limiter.bound_initial, UNBOUNDED);
-        assert!(load.gate.validate().is_ok());
+        assert_eq!(load.throttling.bound_initial, UNBOUNDED);
+        assert!(load.throttling.gate().validate().is_ok());
         let load = plan.sweep_load(&case(Place::Pilot), 64, "", 0);
-        assert_eq!(load.gate.limiter.bound_initial, UNBOUNDED);
+        assert_eq!(load.throttling.bound_initial, UNBOUNDED);
         let load = plan.load(&case(Place::Publisher), "", 0);
-        assert_eq!(load.gate.limiter.bound_initial, 200);
+        assert_eq!(load.throttling.bound_initial, 200);
         let load = plan.sweep_load(&case(Place::Publisher), 64, "", 0);
         assert_eq!(
-            (load.gate.limiter.bound_initial, load.gate.window_messages),
+            (
+                load.throttling.bound_initial,
+                load.throttling.window_messages
+            ),
             (64, 128)
         );
     }

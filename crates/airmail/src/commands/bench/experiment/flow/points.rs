@@ -119,7 +119,7 @@ mod tests {
             in_flight: 10.0,
             latency_s: 0.01,
             rate_per_s: *rate,
-            rule: "fixed",
+            rule: "fixed".into(),
         });
         let mut round = Round::default();
         round.flown.flights.push(Flight {

@@ -15,9 +15,10 @@ use super::paper;
 use super::plan::{PUBLISHERS, Plan};
 use super::runs::{Measured, Measurement, SweepOf};
 use super::summary::{HEAD, Summary};
+use crate::commands::bench::hosts::Hosts;
 
 /// All of it.
-pub(super) fn findings(plan: &Plan, measured: &Measured) -> Findings {
+pub(super) fn findings(plan: &Plan, measured: &Measured, hosts: &Hosts) -> Findings {
     let figures = Figures { plan, measured };
     let summaries = measured.cases.iter();
     let summary = |case| Summary::of(case, measured, plan.window);
@@ -36,14 +37,14 @@ pub(super) fn findings(plan: &Plan, measured: &Measured) -> Findings {
     Findings {
         name: "flow".to_owned(),
         title: "Flow control by Little's law: the limiters on a real node".to_owned(),
-        about: about(plan, measured),
+        about: about(plan, measured, hosts),
         sections,
         rows: summaries.iter().map(Summary::row).collect(),
         courses: courses(measured),
     }
 }
 
-fn about(plan: &Plan, measured: &Measured) -> Vec<String> {
+fn about(plan: &Plan, measured: &Measured, hosts: &Hosts) -> Vec<String> {
     let Plan {
         messages,
         window,
@@ -58,7 +59,7 @@ fn about(plan: &Plan, measured: &Measured) -> Vec<String> {
     });
     let mut about = vec![
         format!(
-            "{PUBLISHERS} publishers, each with a subscriber of all topics beside it, in one process; \
+            "{PUBLISHERS} publishers, each with a subscriber of all topics beside it, in the same process; \
              {messages} messages of {size} bytes from each{ends}. Each publisher begins with {initial} \
              messages in flight; N is {window}, delta {delta}. Rounds: {repeat}."
         ),
@@ -66,8 +67,7 @@ fn about(plan: &Plan, measured: &Measured) -> Vec<String> {
          and the greatest. Tables have the last third of the windows; bound, messages in flight and \
          latency are a publisher's, messages/s those of all publishers together."
             .to_owned(),
-        "Clients and node share one machine, and its processors."
-            .to_owned(),
+        hosts.paragraph(),
     ];
     about.extend(measured.ended.clone());
     if !measured.is_sound() {

@@ -1,31 +1,23 @@
 //! Runs a plan: each run on a node of its own, a sweep on one for all its bounds.
 //!
-//! Told to stop, the run under way ends, and what there is goes into the report. Ctrl-C reaches a
-//! node that was started from the same terminal as well; what a run then misses was not lost by it,
-//! so a run that was stopped counts only if it is whole.
+//! Told to stop, the run under way ends, and what there is goes into the report. What a run then
+//! misses was not lost by the node, so a run that was stopped counts only if it is whole.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use airmail_bench::Progress;
-use airmail_bench::flow::{
-    self, Distribution, Flown, Halt, Load, Mean, PilotWatch, PilotWindow, Sweep,
-};
-use airmail_flow::GateSettings;
+use airmail_bench::flow::{Distribution, Flown, Load, Mean, PilotWindow, Sweep, Throttling};
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
-use tokio::runtime::Runtime;
 
 use super::case::{Case, Place, Storage, topics_text};
 use super::plan::Plan;
-use super::{FlowArgs, Stop, pilot};
+use super::{FlowArgs, flying, pilot};
+use crate::commands::bench::hosts::Hosts;
 use crate::commands::bench::own_node::OwnNode;
 
 /// The highest bound of a sweep.
 const SWEEP_BOUND_MAX: u64 = 1 << 15;
-/// How long a run that was told to stop may take to end.
-const GRACE: Duration = Duration::from_secs(5);
-/// Time between looks whether to stop.
+/// Time between what a bar shows.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What all runs gave.
@@ -94,12 +86,11 @@ const STOPPED: &str = "It was stopped before all was measured.";
 ///
 /// # Errors
 /// Nothing could be measured at all.
-pub(super) fn measure(plan: &Plan, args: &FlowArgs, stop: &Stop) -> anyhow::Result<Measured> {
+pub(super) fn measure(plan: &Plan, args: &FlowArgs, hosts: &Hosts) -> anyhow::Result<Measured> {
     let mut runner = Runner {
         plan,
         args,
-        stop: stop.clone(),
-        runtime: crate::commands::bench::runtime(false)?,
+        hosts,
         bar: progress(plan),
         id: std::process::id(),
         measured: Measured::default(),
@@ -107,13 +98,12 @@ pub(super) fn measure(plan: &Plan, args: &FlowArgs, stop: &Stop) -> anyhow::Resu
     tell(&runner.bar);
     let ended = runner.all();
     runner.bar.finish_and_clear();
-    runner.runtime.shutdown_background();
     let mut measured = runner.measured;
     measured.cases.retain(|case| !case.rounds.is_empty());
     match ended {
+        _ if hosts.stop().is_set() => measured.ended = Some(STOPPED.to_owned()),
         Err(error) if measured.cases.is_empty() && measured.sweeps.is_empty() => return Err(error),
         Err(error) => measured.ended = Some(format!("It ended early: {error:#}.")),
-        Ok(()) if stop.is_set() => measured.ended = Some(STOPPED.to_owned()),
         Ok(()) => {}
     }
     Ok(measured)
@@ -143,8 +133,7 @@ fn progress(plan: &Plan) -> ProgressBar {
 struct Runner<'a> {
     plan: &'a Plan,
     args: &'a FlowArgs,
-    stop: Stop,
-    runtime: Runtime,
+    hosts: &'a Hosts,
     bar: ProgressBar,
     /// Of the latest run.
     id: u32,
@@ -162,7 +151,7 @@ impl Runner<'_> {
         for _ in 0..self.plan.repeat {
             self.sweeps(&cases)?;
             for (place, case) in cases.iter().enumerate() {
-                if self.stop.is_set() {
+                if self.stopped() {
                     return Ok(());
                 }
                 self.bar.set_message(case.to_string());
@@ -175,7 +164,7 @@ impl Runner<'_> {
     }
 
     fn round(&mut self, case: &Case) -> anyhow::Result<Option<Round>> {
-        let node = self.node(case, &self.plan.gate(case.limiter))?;
+        let node = self.node(case, self.plan.throttling(case.limiter))?;
         let load = self
             .plan
             .load(case, &self.url(node.as_ref()), self.next_id());
@@ -221,7 +210,7 @@ impl Runner<'_> {
     fn sweep(&mut self, case: &Case, known: &[u64]) -> anyhow::Result<Sweep> {
         // A pilot's bound is a setting of its node.
         let node = match case.place {
-            Place::Publisher => self.node(case, &Plan::sweep_gate(1))?,
+            Place::Publisher => self.node(case, Plan::sweep_throttling(1))?,
             Place::Pilot => None,
         };
         let mut sweep = Sweep::default();
@@ -259,7 +248,7 @@ impl Runner<'_> {
         bound: u64,
         node: Option<&OwnNode>,
     ) -> anyhow::Result<()> {
-        if self.stop.is_set() {
+        if self.stopped() {
             return Ok(());
         }
         let (storage, place, topics) = (case.storage, case.place.name(), topics_text(case.topics));
@@ -267,7 +256,7 @@ impl Runner<'_> {
         self.bar.set_message(name.clone());
         let own = match case.place {
             Place::Publisher => None,
-            Place::Pilot => self.node(case, &Plan::sweep_gate(bound))?,
+            Place::Pilot => self.node(case, Plan::sweep_throttling(bound))?,
         };
         let node = node.or(own.as_ref());
         let load = self
@@ -290,42 +279,35 @@ impl Runner<'_> {
         &self,
         case: &Case,
         node: Option<&OwnNode>,
-        load: Load,
+        mut load: Load,
     ) -> anyhow::Result<Option<Round>> {
         let address = node.map(OwnNode::http);
         let watched = address.filter(|_| case.place == Place::Pilot);
-        let watch = watched.map(PilotWatch::start).transpose()?;
-        let flown = self.flown(load).with_context(|| case.to_string())?;
-        let pilot = watch.map(PilotWatch::stop).unwrap_or_default();
-        Ok(flown.map(|flown| Round { flown, pilot }))
+        load.pilot = watched.map(str::to_owned);
+        let mut flown = match flying::fly(self.hosts, &load) {
+            Err(_) if self.stopped() => return Ok(None),
+            Ok(flown) if self.stopped() && !flown.is_sound() => return Ok(None),
+            flown => flown.with_context(|| case.to_string())?,
+        };
+        let pilot = std::mem::take(&mut flown.pilot);
+        Ok(Some(Round { flown, pilot }))
     }
 
-    fn flown(&self, load: Load) -> anyhow::Result<Option<Flown>> {
-        let stop = self.stop.clone();
-        let halt: Halt = Arc::new(move || stop.is_set());
-        let running = flow::run(load, halt, Arc::new(Progress::default()));
-        let flown = self.runtime.block_on(async {
-            tokio::select! {
-                flown = running => Some(flown),
-                () = given_up(&self.stop) => None,
-            }
-        });
-        match flown {
-            None => Ok(None),
-            Some(Err(_)) if self.stop.is_set() => Ok(None),
-            Some(Ok(flown)) if self.stop.is_set() && !flown.is_sound() => Ok(None),
-            Some(flown) => Ok(Some(flown?)),
-        }
+    fn stopped(&self) -> bool {
+        self.hosts.stop().is_set()
     }
 
     /// A node with the case's storage, and this limiter if it is in the pilot, unless one was named.
-    fn node(&self, case: &Case, gate: &GateSettings) -> anyhow::Result<Option<OwnNode>> {
+    fn node(&self, case: &Case, throttling: Throttling) -> anyhow::Result<Option<OwnNode>> {
         if self.args.target.is_some() {
             return Ok(None);
         }
-        let environment = pilot::environment(case.place, gate);
-        let node = OwnNode::start(&self.args.node, case.storage.option(), &environment);
-        Ok(Some(node.context("cannot start a node to measure")?))
+        let environment = pilot::environment(case.place, &throttling.gate());
+        let storage = case.storage.option();
+        let node = self
+            .hosts
+            .start_node(&self.args.node, storage, &environment)?;
+        Ok(Some(node))
     }
 
     fn url(&self, node: Option<&OwnNode>) -> String {
@@ -354,12 +336,4 @@ fn settled(place: Place, round: &Round) -> Vec<Mean> {
             mean.into_iter().collect()
         }
     }
-}
-
-/// When a run that was told to stop has had its time.
-async fn given_up(stop: &Stop) {
-    while !stop.is_set() {
-        tokio::time::sleep(LOOK).await;
-    }
-    tokio::time::sleep(GRACE).await;
 }

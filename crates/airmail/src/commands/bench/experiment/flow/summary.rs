@@ -83,8 +83,8 @@ impl Summary {
             in_flight: over(|(_, mean)| mean.in_flight),
             latency_ms: over(|(_, mean)| mean.latency_s * 1e3),
             throughput_per_s: over(|(publishers, mean)| mean.rate_per_s * *publishers as f64),
-            delivery_p50_ms: delivery(|round| round.flown.delivery_us.p50),
-            delivery_p99_ms: delivery(|round| round.flown.delivery_us.p99),
+            delivery_p50_ms: delivery(|round| round.flown.delivery.percentiles().p50),
+            delivery_p99_ms: delivery(|round| round.flown.delivery.percentiles().p99),
             power_ratio: best
                 .and_then(|best| Spread::of(ends.iter().map(|(_, mean)| mean.power() / best))),
             tried: near.len(),
@@ -281,7 +281,7 @@ mod tests {
             in_flight: bound as f64,
             latency_s: bound as f64 / rate_per_s,
             rate_per_s: if number < 3 { 1.0 } else { rate_per_s },
-            rule: "fixed",
+            rule: "fixed".into(),
         });
         Flight {
             windows: windows.collect(),
@@ -295,7 +295,7 @@ mod tests {
         let mut round = Round::default();
         round.flown.flights = vec![flight(10, rate_per_s), flight(10, rate_per_s)];
         round.flown.received.tally.delivered = 36_000;
-        round.flown.delivery_us.p99 = 2_500;
+        round.flown.delivery.record(1_500);
         round
     }
 
@@ -336,7 +336,7 @@ mod tests {
         let row = Summary::of(&measurement, &measured(), 1000).row();
         assert_eq!(row["throughput_per_s"], 1500.0);
         assert_eq!(row["throughput_per_s_max"], 2000.0);
-        assert_eq!(row["delivery_p99_ms"], 2.5);
+        assert_eq!(row["delivery_p99_ms"], 1.5);
         assert_eq!(row["power_ratio_max"], 1.0);
         assert_eq!(
             (&row["messages"], &row["sound"]),

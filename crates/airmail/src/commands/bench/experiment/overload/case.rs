@@ -1,27 +1,32 @@
-//! One load on one node: start it, offer, listen, read back what is stored.
+//! One load on one node: start it, offer, watch its memory, hear what came of it.
 
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
 
-use airmail_bench::process::Usage;
-use airmail_bench::stamp::Stamp;
-use airmail_client::{Client, Item};
-use tokio::time::sleep;
+use airmail_bench::run::Share;
 
-use super::super::super::own_node::{OwnNode, OwnNodeArgs};
-use super::super::Stop;
 use super::super::flow_control::FlowControl;
-use super::generator::{Load, Offered, Plan, topic};
-use super::kept::{Kept, Wrong};
-use super::reckoning::{Sums, sums};
+use super::super::measured_node::{MeasuredNode, TargetArgs};
+use super::generator::{Load, Plan};
+use super::kept::Wrong;
+use super::offering::{Offering, Outcome};
+use super::reckoning::Sums;
+use crate::commands::bench::hosts::Hosts;
+use crate::commands::bench::own_node::OwnNodeArgs;
 
 /// How often the node's memory is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What stays the same from case to case.
 #[derive(Clone, Debug)]
-pub(super) struct Bench {
+pub(super) struct Bench<'a> {
+    /// Where it runs.
+    pub(super) hosts: &'a Hosts,
+    /// What is measured where no node is started.
+    pub(super) target: &'a TargetArgs,
     /// How nodes are started.
-    pub(super) node: OwnNodeArgs,
+    pub(super) node: &'a OwnNodeArgs,
     /// How long a node takes for a batch, in microseconds.
     pub(super) service_us: u32,
     /// Streams of the load.
@@ -45,7 +50,7 @@ pub(super) struct Found {
     pub(super) sums: Sums,
     /// What is wrong with what is stored.
     pub(super) wrong: Wrong,
-    /// The most memory that the node held.
+    /// The most memory that the node held; 0: not known.
     pub(super) rss_bytes: u64,
 }
 
@@ -59,77 +64,56 @@ impl Found {
     }
 }
 
-impl Bench {
-    /// Offers a load to a new node. `None` if it was stopped before its end.
-    pub(super) fn run(
-        &self,
-        plan: Plan,
-        flow: FlowControl,
-        stop: &Stop,
-    ) -> anyhow::Result<Option<Found>> {
+impl Bench<'_> {
+    /// Offers a load to a new node, or to the target.
+    ///
+    /// # Errors
+    /// The node or a process of the load fails, or what is under way is stopped.
+    pub(super) fn run(&self, plan: Plan, flow: FlowControl) -> anyhow::Result<Found> {
         let log = format!("--log=memory:?service_us={}", self.service_us);
-        let node = OwnNode::start(&self.node, Some(log), &flow.environment())?;
-        let load = Load {
-            url: node.url(),
-            run: node.pid(),
-            streams: self.streams,
-            batch: self.batch,
-            size: self.size,
-            plan,
-            duration_us: self.duration_us,
-            patience: self.patience,
+        let environment = flow.environment();
+        let node = self
+            .target
+            .node(self.hosts, self.node, Some(log), &environment)?;
+        let offering = Offering {
+            load: Load {
+                url: node.url(),
+                run: self.hosts.next_run(),
+                streams: self.streams,
+                share: Share::ALL,
+                batch: self.batch,
+                size: self.size,
+                plan,
+                duration_us: self.duration_us,
+                patience: self.patience,
+            },
+            warmup_us: self.warmup_us,
         };
-        let runtime = super::super::super::runtime(true)?;
-        let found = runtime.block_on(async {
-            let (offered, rss_bytes) = watch(node.pid(), load.offer(stop)).await;
-            let offered = offered?;
-            if stop.is_set() {
-                return Ok(None);
-            }
-            Ok(Some(Found {
-                sums: sums(&offered, self.warmup_us, self.batch),
-                wrong: self.read_back(&load, &offered).await?,
-                rss_bytes,
-            }))
-        });
-        runtime.shutdown_background();
-        found
-    }
-
-    async fn read_back(&self, load: &Load, offered: &Offered) -> anyhow::Result<Wrong> {
-        let client = Client::connect(&load.url).await?;
-        let mut wrong = Wrong::default();
-        for (story, stream) in offered.streams.iter().zip(0..) {
-            let mut kept = Kept::new(story, self.batch);
-            let mut history = client.history(&topic(stream)).open()?;
-            while let Some(item) = history.next().await? {
-                let Item::Message(message) = item else {
-                    kept.see_strange();
-                    continue;
-                };
-                let stamp = Stamp::read(&message.payload);
-                let own = |stamp: &Stamp| (stamp.run, stamp.publisher) == (load.run, stream);
-                match stamp.filter(own) {
-                    Some(stamp) => kept.see(stamp.number, message.sequence.0),
-                    None => kept.see_strange(),
-                }
-            }
-            wrong.add(kept.end());
-        }
-        client.close().await?;
-        Ok(wrong)
+        let (outcome, rss_bytes) = watch(&node, || offering.lead(self.hosts));
+        let Outcome { sums, wrong } = outcome?;
+        Ok(Found {
+            sums,
+            wrong,
+            rss_bytes,
+        })
     }
 }
 
-/// Does something, and looks meanwhile how much memory a process holds at most.
-async fn watch<T>(pid: u32, work: impl Future<Output = T>) -> (T, u64) {
-    let mut most = 0;
-    let mut work = std::pin::pin!(work);
-    loop {
-        most = most.max(Usage::of(pid).rss_bytes);
-        tokio::select! {
-            done = work.as_mut() => return (done, most.max(Usage::of(pid).rss_bytes)),
-            () = sleep(LOOK) => {}
-        }
-    }
+/// Does something, and looks meanwhile how much memory the node holds at most.
+fn watch<T>(node: &MeasuredNode, work: impl FnOnce() -> T) -> (T, u64) {
+    let held = || node.usage().map_or(0, |usage| usage.rss_bytes);
+    let (at_work, working) = mpsc::sync_channel::<()>(1);
+    let (done, most) = thread::scope(|scope| {
+        let looking = scope.spawn(move || {
+            let mut most = 0;
+            while working.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                most = most.max(held());
+            }
+            most.max(held())
+        });
+        let done = work();
+        drop(at_work);
+        (done, looking.join())
+    });
+    (done, most.unwrap_or_default())
 }

@@ -7,17 +7,14 @@
 pub(super) mod report;
 
 use airmail_bench::bystander::{Conduct, Taken, Task};
-use airmail_bench::process::Usage;
 use airmail_bench::run::Job;
 use airmail_bench::{Report, Settings, Workload};
 
-use super::super::Stop;
 use super::super::flow_control::FlowControl;
 use super::super::narration::say;
 use super::OverloadArgs;
-use crate::commands::bench::family;
-use crate::commands::bench::isolation::Bystander;
-use crate::commands::bench::own_node::OwnNode;
+use crate::commands::bench::hosts::Hosts;
+use crate::commands::bench::isolation::bystander::{Bystander, WORD};
 
 /// Of what is delivered, a slow subscriber takes one message of so many.
 const SLOWNESS: u64 = 10;
@@ -30,6 +27,7 @@ const PREFIX: &str = "bench/deliveries";
 #[derive(Debug)]
 pub(super) struct Deliveries<'a> {
     args: &'a OverloadArgs,
+    hosts: &'a Hosts,
     /// In order.
     pub(super) phases: Vec<Phase>,
 }
@@ -56,9 +54,10 @@ pub(super) struct Phase {
 }
 
 impl<'a> Deliveries<'a> {
-    pub(super) fn new(args: &'a OverloadArgs) -> Deliveries<'a> {
+    pub(super) fn new(args: &'a OverloadArgs, hosts: &'a Hosts) -> Deliveries<'a> {
         Deliveries {
             args,
+            hosts,
             phases: Vec::new(),
         }
     }
@@ -68,7 +67,7 @@ impl<'a> Deliveries<'a> {
     }
 
     /// Does both, in an order that turns.
-    pub(super) fn round(&mut self, round: u32, stop: &Stop) -> anyhow::Result<()> {
+    pub(super) fn round(&mut self, round: u32) -> anyhow::Result<()> {
         if self.args.delivery_rate == 0 {
             return Ok(());
         }
@@ -77,7 +76,7 @@ impl<'a> Deliveries<'a> {
             turns.reverse();
         }
         for slow in turns {
-            if stop.is_set() {
+            if self.hosts.stop().is_set() {
                 return Ok(());
             }
             let phase = self.phase(round, slow)?;
@@ -91,29 +90,34 @@ impl<'a> Deliveries<'a> {
     }
 
     fn phase(&self, round: u32, slow: u32) -> anyhow::Result<Phase> {
-        let args = self.args;
+        let (args, hosts) = (self.args, self.hosts);
         let log = Some("--log=memory:".to_owned());
-        let node = OwnNode::start(&args.node, log, &FlowControl::On.environment())?;
+        let environment = FlowControl::On.environment();
+        let node = args.target.node(hosts, &args.node, log, &environment)?;
+        let id = hosts.next_run();
+        // A target has the topics of other runs.
+        let prefix = format!("{PREFIX}/{id:08x}");
         let task = Task {
             target: node.url(),
             namespace: Settings::default().namespace,
-            topic: format!("{PREFIX}/0"),
+            topic: format!("{prefix}/0"),
             conduct: Conduct::Slow,
             per_s: Some((args.delivery_rate / SLOWNESS).max(1)),
             credit_bytes: Some(CREDIT_BYTES),
             yields: true,
         };
-        let bystanders = (0..slow).map(|_| Bystander::start(&task));
+        let bystanders = hosts.spread(slow, WORD, hosts.stop(), |_| task.clone())?;
+        let bystanders = bystanders.into_iter().map(Bystander::stand);
         let bystanders: Vec<Bystander> = bystanders.collect::<Result<_, _>>()?;
         let job = Job {
             target: node.url(),
             settings: self.settings(),
-            id: node.pid(),
-            prefix: PREFIX.to_owned(),
+            id,
+            prefix,
             ..Job::default()
         };
-        let part = family::lead(&job)?;
-        let rss_bytes = Usage::of(node.pid()).rss_bytes;
+        let part = hosts.run(&job)?;
+        let rss_bytes = node.usage()?.rss_bytes;
         let taken = bystanders.into_iter().map(Bystander::stop);
         let taken: Vec<Taken> = taken.collect::<Result<_, _>>()?;
         let report = Report::new("airmail", job.settings, part, None);

@@ -5,7 +5,7 @@ use airmail_model::batch::{BatchTarget, PushError};
 use airmail_model::{Batch, BatchEncoder, Checked, Lane, Limits, LogMap, TopicName};
 use anyhow::{Context as _, bail};
 
-use super::generator::{Load, topic};
+use super::generator::Load;
 
 /// Makes a stream's batches.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Encoder {
             run: load.run,
             messages: load.batch.into(),
             size: load.size,
-            topic: TopicName::new(&topic(stream), &Limits::DEFAULT)?,
+            topic: TopicName::new(&load.topic(stream), &Limits::DEFAULT)?,
             map: map.clone(),
             encoder: BatchEncoder::new(map.namespace),
         })

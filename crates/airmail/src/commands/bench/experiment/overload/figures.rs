@@ -1,4 +1,4 @@
-//! Figures of the publishes: each with flow control and without, by offered load.
+//! Figures of the publishes: each with flow control and without, or as it is, by offered load.
 
 use airmail_plot::{Axis, Figure, Mark, Panel, Point, Series};
 
@@ -17,11 +17,13 @@ fn panel(
         mark: Mark::LineAndDots,
         colour,
     };
-    let both = [series(FlowControl::On, 3), series(FlowControl::Off, 4)];
+    let all = FlowControl::ALL.into_iter().zip([3, 4, 3]);
+    let all = all.map(|(flow, colour)| series(flow, colour));
+    let measured = all.filter(|series| !series.points.is_empty());
     Panel {
         x: Axis::log("offered load / capacity"),
         y,
-        series: both.into_iter().chain(further).collect(),
+        series: measured.chain(further).collect(),
         ..Panel::default()
     }
 }

@@ -8,37 +8,41 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use airmail_bench::alarm::Alarm;
 use airmail_bench::clock::now_us;
+use airmail_bench::run::Share;
 use airmail_model::frame::RequestId;
 use airmail_proto::publish::batch_to_proto;
 use airmail_proto::v1;
 use airmail_proto::v1::publish_request::Kind;
 use airmail_proto::v1::publish_response::Kind as Answer;
 use futures::future::try_join_all;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tonic::Streaming;
 
-use super::super::Stop;
 use super::encoder::Encoder;
 use super::source::{Source, Timetable};
 use super::stream::{Heard, PublishStream, Story, request};
 
 /// Batches in one request at most.
 const BATCHES_MAX: usize = 64;
-/// How often it is looked whether to stop.
+/// How often it is looked whether to go on.
 const LOOK_US: u64 = 200_000;
 
 /// What is offered.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Load {
     /// The node, as `airmail://HOST:PORT`.
     pub(super) url: String,
     /// Distinguishes this load's messages from others'.
     pub(super) run: u32,
-    /// Streams, each with a connection and a topic of its own.
+    /// Streams of all processes together, each with a connection and a topic of its own.
     pub(super) streams: u32,
+    /// Which of the streams this process has.
+    pub(super) share: Share,
     /// Messages in a batch.
     pub(super) batch: u32,
     /// Payload of a message, in bytes.
@@ -52,7 +56,7 @@ pub(super) struct Load {
 }
 
 /// When batches are sent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) enum Plan {
     /// At random, as so many batches a second from clients that do not know one another.
     Open {
@@ -81,22 +85,37 @@ pub(super) struct Offered {
     pub(super) streams: Vec<Story>,
 }
 
-/// The topic of a stream.
-pub(super) fn topic(stream: u32) -> String {
-    format!("bench/overload/{stream}")
-}
-
 impl Load {
-    /// Offers it. Ends earlier when it is to stop.
-    pub(super) async fn offer(&self, stop: &Stop) -> anyhow::Result<Offered> {
-        let opening = (0..self.streams).map(|_| PublishStream::open(&self.url));
-        let open = try_join_all(opening).await?;
-        let start_us = now_us();
+    /// The numbers of this process's streams, in order.
+    pub(super) fn own_streams(&self) -> impl Iterator<Item = u32> {
+        self.share.of(self.streams)
+    }
+
+    /// The topic of a stream. A node that was there before may have those of other runs.
+    pub(super) fn topic(&self, stream: u32) -> String {
+        format!("bench/overload/{:08x}/{stream}", self.run)
+    }
+
+    /// Opens this process's streams.
+    pub(super) async fn open(&self) -> anyhow::Result<Vec<PublishStream>> {
+        let opening = self.own_streams().map(|_| PublishStream::open(&self.url));
+        try_join_all(opening).await
+    }
+
+    /// Offers it on these streams, from then on.
+    pub(super) async fn offer(
+        &self,
+        open: Vec<PublishStream>,
+        start_us: u64,
+    ) -> anyhow::Result<Offered> {
         let end_us = start_us + self.duration_us;
-        let running = open.into_iter().zip(0..).map(|(stream, number)| {
+        let running = open.into_iter().zip(self.own_streams());
+        let running = running.map(|(stream, number)| {
             let encoder = Encoder::new(self, number, &stream.map);
-            self.run_stream(number, stream, encoder, start_us..end_us, stop)
+            self.run_stream(number, stream, encoder, start_us..end_us)
         });
+        let running: Vec<_> = running.collect();
+        Alarm::new()?.wait_until(start_us).await?;
         let streams = try_join_all(running).await?;
         Ok(Offered {
             start_us,
@@ -112,13 +131,12 @@ impl Load {
         stream: PublishStream,
         encoder: anyhow::Result<Encoder>,
         span_us: std::ops::Range<u64>,
-        stop: &Stop,
     ) -> anyhow::Result<Story> {
         let encoder = encoder?;
         let (source, permits) = self.source(number, span_us.start)?;
         let give_up_us = span_us.end + self.patience.as_micros() as u64;
-        let sending = send(stream.requests, source, encoder, span_us.end, stop);
-        let hearing = hear(stream.answers, permits, give_up_us, stop);
+        let sending = send(stream.requests, source, encoder, span_us.end);
+        let hearing = hear(stream.answers, permits, give_up_us);
         let (sent, (heard, error)) = tokio::join!(sending, hearing);
         let (dues_us, unsent) = sent?;
         Ok(Story {
@@ -159,12 +177,11 @@ async fn send(
     mut source: Source,
     mut encoder: Encoder,
     end_us: u64,
-    stop: &Stop,
 ) -> anyhow::Result<(Vec<u64>, u64)> {
     let mut dues = Vec::new();
     loop {
         let now = now_us();
-        if now >= end_us || stop.is_set() {
+        if now >= end_us {
             break;
         }
         source.wait(end_us.min(now + LOOK_US)).await?;
@@ -187,12 +204,7 @@ async fn send(
             room.send(request(Kind::Batches(v1::PublishBatches { batches })));
         }
     }
-    let unsent = if stop.is_set() {
-        0
-    } else {
-        source.left(end_us)
-    };
-    Ok((dues, unsent))
+    Ok((dues, source.left(end_us)))
 }
 
 /// Listens until everything is answered, or for too long; and what ended the stream, if not the node
@@ -201,7 +213,6 @@ async fn hear(
     mut answers: Streaming<v1::PublishResponse>,
     permits: Option<Arc<Semaphore>>,
     give_up_us: u64,
-    stop: &Stop,
 ) -> (Vec<Heard>, Option<String>) {
     let mut heard = Vec::new();
     let mut look = std::pin::pin!(sleep(Duration::from_micros(LOOK_US)));
@@ -210,7 +221,7 @@ async fn hear(
             biased;
             message = answers.message() => message,
             () = look.as_mut() => {
-                if stop.is_set() || now_us() >= give_up_us {
+                if now_us() >= give_up_us {
                     return (heard, None);
                 }
                 look.set(sleep(Duration::from_micros(LOOK_US)));

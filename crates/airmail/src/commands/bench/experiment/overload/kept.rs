@@ -1,10 +1,12 @@
 //! Whether what was acknowledged is stored: once each, under its number, in order, and nothing that was
 //! refused.
 
+use serde::{Deserialize, Serialize};
+
 use super::stream::{Fate, Story};
 
 /// What is wrong, in messages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Wrong {
     /// Acknowledged, and not there.
     pub(super) lost: u64,
@@ -17,7 +19,7 @@ pub(super) struct Wrong {
 }
 
 impl Wrong {
-    /// Adds another stream's.
+    /// Adds that of other streams.
     pub(super) fn add(&mut self, other: Wrong) {
         self.lost += other.lost;
         self.duplicates += other.duplicates;

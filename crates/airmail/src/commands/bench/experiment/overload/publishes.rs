@@ -15,7 +15,7 @@ pub(super) const MIB: f64 = 1_048_576.0;
 pub(super) struct Case {
     /// Offered, as a share of the capacity.
     pub(super) ratio: f64,
-    /// With or without.
+    /// With or without, or as it is.
     pub(super) flow: FlowControl,
     /// From 1.
     pub(super) round: u32,
@@ -83,7 +83,7 @@ impl fmt::Display for Case {
 /// All cases.
 #[derive(Debug, Default)]
 pub(super) struct Publishes {
-    /// Messages a second, in a closed loop without flow control; 0: not measured.
+    /// Messages a second, in a closed loop; 0: not measured.
     pub(super) capacity_per_s: f64,
     /// In order.
     pub(super) cases: Vec<Case>,
@@ -120,11 +120,11 @@ impl Publishes {
         Spread::of(self.of(ratio, flow).into_iter().map(value))
     }
 
-    /// Each load with and without, that was measured at all.
+    /// Each load with and without flow control, or as it is, that was measured at all.
     pub(super) fn pairs(&self) -> Vec<(f64, FlowControl)> {
         let ratios = self.ratios();
-        let both = FlowControl::BOTH.into_iter();
-        let pairs = both.flat_map(|flow| ratios.iter().map(move |ratio| (*ratio, flow)));
+        let all = FlowControl::ALL.into_iter();
+        let pairs = all.flat_map(|flow| ratios.iter().map(move |ratio| (*ratio, flow)));
         pairs
             .filter(|(ratio, flow)| !self.of(*ratio, *flow).is_empty())
             .collect()

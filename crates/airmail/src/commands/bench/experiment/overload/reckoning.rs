@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use airmail_bench::latency::Latencies;
 use airmail_model::ErrorCode;
+use serde::{Deserialize, Serialize};
 
 use super::generator::Offered;
 use super::stream::Fate;
 
 /// The sums. Rates are in messages a second.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sums {
     /// Due, sent or not.
     pub(super) offered_per_s: f64,
@@ -30,6 +31,23 @@ pub(super) struct Sums {
     pub(super) strange: BTreeMap<String, u64>,
     /// What broke streams.
     pub(super) errors: Vec<String>,
+}
+
+impl Sums {
+    /// Adds those of other streams in the same span of time.
+    pub(super) fn add(&mut self, other: Sums) {
+        self.offered_per_s += other.offered_per_s;
+        self.goodput_per_s += other.goodput_per_s;
+        self.refused_per_s += other.refused_per_s;
+        self.unanswered_per_s += other.unanswered_per_s;
+        self.unsent_per_s += other.unsent_per_s;
+        self.admitted.add(&other.admitted);
+        self.refused.add(&other.refused);
+        for (name, times) in other.strange {
+            *self.strange.entry(name).or_default() += times;
+        }
+        self.errors.extend(other.errors);
+    }
 }
 
 /// Adds up; nothing before `warmup_us` counts, except what should not have been.
@@ -158,6 +176,27 @@ mod tests {
         // The one without an answer was waited for until the end.
         assert!(sums.admitted.percentiles().max >= 3_990_000);
         assert!(sums.strange.is_empty());
+    }
+
+    #[test]
+    fn streams_of_two_processes_are_reckoned_as_those_of_one() {
+        let story = |late_us| Story {
+            dues_us: vec![SECOND, SECOND + 10],
+            heard: vec![
+                heard(0, SECOND + late_us, Fate::Stored { first: 1 }),
+                heard(1, SECOND + 20, overloaded(false)),
+            ],
+            ..Story::default()
+        };
+        let both = Offered {
+            streams: vec![story(100), story(1500)],
+            ..offered(Story::default())
+        };
+        let mut added = sums(&offered(story(100)), SECOND, 10);
+        added.add(sums(&offered(story(1500)), SECOND, 10));
+        let words = |sums: &Sums| serde_json::to_string(sums).unwrap();
+        assert_eq!(words(&added), words(&sums(&both, SECOND, 10)));
+        assert_eq!(added.admitted.percentiles().max, 1500);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::OverloadArgs;
 use super::deliveries::{Deliveries, report as delivered};
 use super::figures::{goodput_figure, latency_figure, memory_figure};
 use super::publishes::{Case, Publishes};
+use crate::commands::bench::hosts::Hosts;
 
 /// The load that the latency of all others is held against.
 const CALM: f64 = 0.8;
@@ -17,12 +18,12 @@ pub(super) fn findings(
     args: &OverloadArgs,
     publishes: &Publishes,
     deliveries: &Deliveries<'_>,
-    stopped: bool,
+    hosts: &Hosts,
 ) -> Findings {
     let mut findings = Findings {
         name: "overload".to_owned(),
         title: "Overload: a tenth to ten times the capacity".to_owned(),
-        about: about(args, publishes, stopped),
+        about: about(args, publishes, hosts),
         sections: vec![publish_section(publishes)],
         rows: publishes
             .pairs()
@@ -41,17 +42,27 @@ pub(super) fn findings(
     findings
 }
 
-fn about(args: &OverloadArgs, publishes: &Publishes, stopped: bool) -> Vec<String> {
+fn about(args: &OverloadArgs, publishes: &Publishes, hosts: &Hosts) -> Vec<String> {
+    let (node, closed, renewed) = match args.target.target {
+        Some(_) => ("A node that was there before, as it is".to_owned(), "", ""),
+        None => (
+            format!(
+                "A node whose storage takes {} us for each batch, one after another, in memory",
+                args.service_us
+            ),
+            " without flow control",
+            "; a new node for each load",
+        ),
+    };
     let mut about = vec![
         format!(
-            "A node whose storage takes {} us for each batch, one after another, in memory. Its capacity, \
-             measured in a closed loop without flow control: {:.0} messages/s, in batches of {} messages \
-             of {} bytes.",
-            args.service_us, publishes.capacity_per_s, args.batch, args.size
+            "{node}. Its capacity, measured in a closed loop{closed}: {:.0} messages/s, in batches of {} \
+             messages of {} bytes.",
+            publishes.capacity_per_s, args.batch, args.size
         ),
         format!(
             "Each load: {} streams of batches due at random times (Poisson), {} s, of which the first \
-             {:.1} s do not count; {} rounds; a new node for each load. Nothing is tried again. Latency is \
+             {:.1} s do not count; {} rounds{renewed}. Nothing is tried again. Latency is \
              from when a batch was due to its ack; a batch that was sent and got no answer counts for as \
              long as it was waited for. Tables and figures: the median of the rounds, and between what \
              they lay.",
@@ -64,10 +75,13 @@ fn about(args: &OverloadArgs, publishes: &Publishes, stopped: bool) -> Vec<Strin
          refused would be counted and end the command with 1; so would a refusal that is not OVERLOADED \
          with a delay."
             .to_owned(),
-        "Generator and node share the machine: what is beyond the capacity of the storage, not of the \
-         processors, is what is measured."
-            .to_owned(),
+        hosts.paragraph(),
     ];
+    about.extend(args.target.target.is_none().then(|| {
+        "What is beyond the capacity of the storage, not of the processors, is what is measured."
+            .to_owned()
+    }));
+    let stopped = hosts.stop().is_set();
     about.extend(stopped.then(|| "It was stopped before its end.".to_owned()));
     about
 }
@@ -78,6 +92,7 @@ fn row(publishes: &Publishes, (ratio, flow): (f64, FlowControl)) -> Row {
         spread.map_or(0.0, |spread| spread.median.round())
     };
     let cases = publishes.of(ratio, flow);
+    let known = cases.iter().all(|case| case.found.rss_bytes > 0);
     let total = |value: fn(&Case) -> u64| cases.iter().map(|case| value(case)).sum::<u64>();
     let row = json!({
         "offered_ratio": ratio,
@@ -90,7 +105,7 @@ fn row(publishes: &Publishes, (ratio, flow): (f64, FlowControl)) -> Row {
         "p50_us": median(Case::p50),
         "p99_us": median(Case::p99),
         "refusal_p99_us": median(Case::refusal_p99),
-        "rss_bytes": median(|case| case.found.rss_bytes as f64),
+        "rss_bytes": known.then(|| median(|case| case.found.rss_bytes as f64)),
         "lost": total(|case| case.found.wrong.lost),
         "duplicates": total(|case| case.found.wrong.duplicates),
         "reordered": total(|case| case.found.wrong.reordered),
@@ -147,9 +162,17 @@ fn publish_section(publishes: &Publishes) -> Section {
             cell(of(Case::refused), 0),
             ms(Case::p50),
             ms(Case::p99),
-            cell(of(Case::rss_mib), 0),
+            cell(of(Case::rss_mib).filter(|spread| spread.max > 0.0), 0),
         ]
     };
+    let mut figures = vec![
+        ("goodput".to_owned(), goodput_figure(publishes)),
+        ("latency".to_owned(), latency_figure(publishes)),
+    ];
+    // A target's memory is often not known.
+    if publishes.cases.iter().any(|case| case.found.rss_bytes > 0) {
+        figures.push(("memory".to_owned(), memory_figure(publishes)));
+    }
     Section {
         title: "Publishes".to_owned(),
         text: verdict(publishes).into_iter().collect(),
@@ -157,11 +180,7 @@ fn publish_section(publishes: &Publishes) -> Section {
             head: head.map(str::to_owned).into(),
             rows: publishes.pairs().iter().map(line).collect(),
         },
-        figures: vec![
-            ("goodput".to_owned(), goodput_figure(publishes)),
-            ("latency".to_owned(), latency_figure(publishes)),
-            ("memory".to_owned(), memory_figure(publishes)),
-        ],
+        figures,
     }
 }
 
@@ -183,7 +202,7 @@ fn verdict(publishes: &Publishes) -> Option<String> {
             "flow control {flow}: goodput {kept:.1} % of the peak{slower}"
         ))
     };
-    let found: Vec<String> = FlowControl::BOTH.into_iter().filter_map(of).collect();
+    let found: Vec<String> = FlowControl::ALL.into_iter().filter_map(of).collect();
     Some(format!(
         "At {most} times the capacity, {}.",
         found.join("; ")

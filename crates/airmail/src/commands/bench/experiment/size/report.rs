@@ -25,7 +25,7 @@ pub(super) struct Case {
     pub(super) fast: Report,
     /// At half of that.
     pub(super) calm: Report,
-    /// Memory of the node after both.
+    /// Memory of the node after both; 0: not known.
     pub(super) rss_bytes: u64,
 }
 
@@ -75,12 +75,15 @@ impl fmt::Display for Case {
 
 /// Everything.
 pub(super) fn findings(args: &SizeArgs, cases: &[Case], hosts: &Hosts) -> Findings {
+    let renewed = match args.target.target {
+        Some(_) => "",
+        None => ", a new node for each storage, size and round",
+    };
     let mut about = vec![
         format!(
             "One publisher and one subscriber in a process of their own, on one topic, through the SDK \
              with its defaults. Throughput: {} ms as fast as there is room, at most 1 GiB. Latency: from \
-             publish (when it was due) to delivery, at half of that rate. {} rounds, a new node for each \
-             storage, size and round.",
+             publish (when it was due) to delivery, at half of that rate. {} rounds{renewed}.",
             args.run_ms,
             args.rounds()
         ),
@@ -154,7 +157,7 @@ fn row(group: &Group<'_>) -> Row {
         "p50_us": median(|case| case.calm.latency_us.p50 as f64),
         "p99_us": median(|case| case.calm.latency_us.p99 as f64),
         "offered_per_s": median(|case| case.calm.offered_per_s.unwrap_or_default()),
-        "node_rss_bytes": median(|case| case.rss_bytes as f64),
+        "node_rss_bytes": median(|case| case.rss_bytes as f64).filter(|bytes| *bytes > 0.0),
         "lost": total(|report| report.missing + report.failed + report.gaps),
         "duplicates": total(|report| report.duplicates),
         "reordered": total(|report| report.reordered),
@@ -235,7 +238,7 @@ fn panel(groups: &[Group<'_>], y: &str, values: &[Named]) -> Panel {
         let of_storage = groups.iter().filter(|group| group.storage == storage);
         let point = |group: &Group<'_>| Some(group.spread(value)?.at(group.size.into()));
         let colours = match storage {
-            Storage::Memory => [3, 6],
+            Storage::Memory | Storage::Target => [3, 6],
             Storage::Disk => [4, 1],
         };
         Series {
@@ -245,7 +248,7 @@ fn panel(groups: &[Group<'_>], y: &str, values: &[Named]) -> Panel {
             colour: colours[nth % 2],
         }
     };
-    let storages = [Storage::Memory, Storage::Disk];
+    let storages = [Storage::Memory, Storage::Disk, Storage::Target];
     let of_storage = |storage| {
         let values = values.iter().enumerate();
         values.map(move |(nth, value)| line(storage, nth, *value))

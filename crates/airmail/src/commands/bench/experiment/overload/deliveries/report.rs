@@ -45,6 +45,10 @@ pub(in super::super) fn section(args: &OverloadArgs, deliveries: &Deliveries<'_>
             cell(slow, |phase| phase.rss_bytes as f64 / MIB, 0),
         ]
     };
+    let node = match args.target.target {
+        Some(_) => "The node is the target.",
+        None => "Storage in memory without a service time; a new node each time.",
+    };
     let head = [
         "slow ones beside them",
         "goodput of each, messages/s",
@@ -57,8 +61,7 @@ pub(in super::super) fn section(args: &OverloadArgs, deliveries: &Deliveries<'_>
         title: "Deliveries beside subscribers that take a tenth".to_owned(),
         text: vec![format!(
             "{} subscribers take all of {} messages/s, beside nobody and beside {} that take one of {SLOWNESS}, \
-             in processes that give way to others. Storage in memory without a service time; a new node \
-             each time.",
+             in processes that give way to others. {node}",
             args.quick_subscribers, args.delivery_rate, args.slow_subscribers
         )],
         table: Table {

@@ -1,0 +1,23 @@
+//! What one process tells another by its name, where its own crate knows of no such telling.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use serde::de::Error as _;
+use serde::{Deserialize as _, Deserializer, Serializer};
+
+pub(super) fn serialize<T: Display, S: Serializer>(
+    named: &T,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(named)
+}
+
+pub(super) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: FromStr<Err: Display>,
+    D: Deserializer<'de>,
+{
+    let name = String::deserialize(deserializer)?;
+    name.parse().map_err(D::Error::custom)
+}
