@@ -46,6 +46,10 @@ pub(crate) struct Options {
     /// Where the choice of inputs begins; a run of it can be had again. 0 is not taken.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     seed: u32,
+    /// The longest input, in bytes: a target that lives through a step for every few of them takes
+    /// more short inputs than long ones in the same time. Default: libFuzzer's 4,096.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    longest: Option<u32>,
     /// Targets at a time.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: u16,
@@ -185,8 +189,10 @@ fn run_one(
     let corpus = directory.join("corpus");
     let _ = fs::remove_dir_all(&corpus);
     fs::create_dir_all(&corpus)?;
+    let longest = options.longest.map(|bytes| format!("-max_len={bytes}"));
     let output = Command::new(built.join(target))
         .arg(format!("-runs={inputs}"))
+        .args(longest)
         .arg(format!("-seed={}", options.seed))
         .arg(format!("-artifact_prefix={}/", directory.display()))
         // What one input frees is for the next: to give it back and ask again takes long.
