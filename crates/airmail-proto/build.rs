@@ -15,7 +15,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .join("../../proto")
         .canonicalize()?;
     println!("cargo:rerun-if-changed={}", root.display());
-    let descriptors = protox::compile([root.join("airmail/v1/airmail.proto")], [&root])?;
+    let files = ["airmail", "mailbox"].map(|name| root.join(format!("airmail/v1/{name}.proto")));
+    let descriptors = protox::compile(files, [&root])?;
     let out = env::var_os("OUT_DIR").ok_or("no out dir")?;
     fs::write(
         Path::new(&out).join("airmail.v1.bin"),

@@ -6,6 +6,9 @@ use airmail_fuzz::fuzz_target;
 use airmail_model::MapEpoch;
 use airmail_proto::error::{error_from_proto, error_from_status, error_to_proto};
 use airmail_proto::hello::{welcome_from_proto, welcome_to_proto};
+use airmail_proto::mailbox::{
+    message_from_proto, message_to_proto, queue_from_proto, queue_to_proto,
+};
 use airmail_proto::namespace::{namespace_from_proto, namespace_to_proto};
 use airmail_proto::publish::{ack_from_proto, ack_to_proto, maps_from_proto};
 use airmail_proto::subscribe::{
@@ -73,7 +76,7 @@ fuzz_target!(|data: &[u8]| {
     let Some((&kind, bytes)) = data.split_first() else {
         return;
     };
-    match kind % 6 {
+    match kind % 8 {
         0 => published(v1::PublishResponse::decode(bytes).unwrap_or_default()),
         1 => delivered(v1::SubscribeResponse::decode(bytes).unwrap_or_default()),
         2 => history(v1::HistoryResponse::decode(bytes).unwrap_or_default()),
@@ -86,6 +89,19 @@ fuzz_target!(|data: &[u8]| {
             if let Ok(namespace) = namespace_from_proto(namespace) {
                 let again = namespace_from_proto(namespace_to_proto(&namespace));
                 assert_eq!(again, Ok(namespace));
+            }
+        }
+        5 => {
+            let pieces = v1::ReceiveResponse::decode(bytes).unwrap_or_default();
+            for message in pieces.messages {
+                let message = message_from_proto(message);
+                let again = message_from_proto(message_to_proto(message.clone()));
+                assert_eq!(again, message);
+            }
+        }
+        6 => {
+            if let Ok(queue) = queue_from_proto(v1::Queue::decode(bytes).unwrap_or_default()) {
+                assert_eq!(queue_from_proto(queue_to_proto(&queue)), Ok(queue));
             }
         }
         _ => {

@@ -5,6 +5,10 @@
 use airmail_fuzz::fuzz_target;
 use airmail_model::{Batch, Limits, LogIndex, LogMap, MapEpoch, NamespaceId};
 use airmail_proto::hello::{check_client_hello, welcome_from_proto};
+use airmail_proto::mailbox::{
+    outgoing_from_proto, outgoing_to_proto, queues_from_proto, queues_to_proto, receive_from_proto,
+    receive_to_proto,
+};
 use airmail_proto::message::messages_to_batches;
 use airmail_proto::namespace::{spec_from_proto, spec_to_proto};
 use airmail_proto::subscribe::{
@@ -68,11 +72,38 @@ fn spec(spec: Option<&v1::NamespaceSpec>) {
     }
 }
 
+/// What is sent to a queue keeps its bounds or is refused, and is the same on its way back.
+fn send(request: v1::SendRequest) {
+    for message in request.messages {
+        let message = outgoing_from_proto(message);
+        if message.check().is_ok() {
+            let again = outgoing_from_proto(outgoing_to_proto(message.clone()));
+            assert_eq!(again, message);
+        }
+    }
+}
+
+fn receive(request: &v1::ReceiveRequest) {
+    if let Ok((receive, wait)) = receive_from_proto(request)
+        && receive.check().is_ok()
+    {
+        let again = receive_from_proto(&receive_to_proto(receive, wait));
+        assert_eq!(again, Ok((receive, wait)));
+    }
+}
+
+fn list(request: v1::ListQueuesRequest) {
+    let which = queues_from_proto(request);
+    if which.check().is_ok() {
+        assert_eq!(queues_from_proto(queues_to_proto(which.clone())), which);
+    }
+}
+
 fuzz_target!(|data: &[u8]| {
     let Some((&kind, bytes)) = data.split_first() else {
         return;
     };
-    match kind % 6 {
+    match kind % 9 {
         0 => match v1::PublishRequest::decode(bytes).map(|request| request.kind) {
             Ok(Some(v1::publish_request::Kind::Hello(hello))) => {
                 let _ = check_client_hello(&hello);
@@ -98,6 +129,9 @@ fuzz_target!(|data: &[u8]| {
                 .spec
                 .as_ref(),
         ),
+        5 => send(v1::SendRequest::decode(bytes).unwrap_or_default()),
+        6 => receive(&v1::ReceiveRequest::decode(bytes).unwrap_or_default()),
+        7 => list(v1::ListQueuesRequest::decode(bytes).unwrap_or_default()),
         _ => {
             let _ = welcome_from_proto(&v1::ServerHello::decode(bytes).unwrap_or_default());
         }

@@ -4,6 +4,7 @@ use crate::admin::Admin;
 use crate::builder::{ClientBuilder, Shutdown};
 use crate::core::{Backoff, ProducerConfig, SubscriberConfig};
 use crate::history::HistoryRequest;
+use crate::mailbox::Mailbox;
 use crate::nodes::{Node, Nodes};
 use crate::publisher::desk::Desk;
 use crate::publisher::{Publish, Publisher, task};
@@ -114,7 +115,7 @@ impl Shared {
 }
 
 /// Whether a call failed before a node could know of it.
-fn is_unreached(status: &Status) -> bool {
+pub(crate) fn is_unreached(status: &Status) -> bool {
     status.code() == tonic::Code::Unavailable
 }
 
@@ -270,6 +271,12 @@ impl Client {
     #[must_use]
     pub fn admin(&self) -> Admin {
         Admin::new(Arc::clone(&self.shared))
+    }
+
+    /// The node's mailboxes: messages for one reader each, rather than for all who follow a topic.
+    #[must_use]
+    pub fn mailbox(&self) -> Mailbox {
+        Mailbox::new(Arc::clone(&self.shared))
     }
 
     /// Takes no more messages, waits until all taken are acknowledged (or have failed: each within

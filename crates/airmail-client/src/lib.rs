@@ -39,6 +39,8 @@ mod flow;
 #[cfg(feature = "grpc")]
 mod history;
 #[cfg(feature = "grpc")]
+pub mod mailbox;
+#[cfg(feature = "grpc")]
 mod nodes;
 #[cfg(feature = "grpc")]
 mod publisher;
@@ -65,6 +67,8 @@ pub use clock::{Clock, SystemClock};
 pub use flow::{FlowDecision, FlowGate};
 #[cfg(feature = "grpc")]
 pub use history::{History, HistoryRequest};
+#[cfg(feature = "grpc")]
+pub use mailbox::Mailbox;
 #[cfg(feature = "grpc")]
 pub use publisher::{Publish, Published, Publisher, Receipt, Summary, SummaryReceipt};
 #[cfg(feature = "grpc")]

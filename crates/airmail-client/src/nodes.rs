@@ -8,6 +8,7 @@ use crate::clock::Clock;
 use crate::stream::Answers;
 use airmail_model::{Error, ErrorCode, Limits};
 use airmail_proto::v1::airmail_client::AirmailClient;
+use airmail_proto::v1::mailbox_client::MailboxClient;
 use airmail_proto::v1::{self, admin_client::AdminClient};
 use bytes::Bytes;
 use std::convert::Infallible;
@@ -92,6 +93,13 @@ impl Node {
     /// The service of namespaces.
     pub(crate) fn admin(&self) -> AdminClient<Channel> {
         AdminClient::new(self.channel.clone())
+    }
+
+    /// The service of mailboxes.
+    pub(crate) fn mailbox(&self) -> MailboxClient<Channel> {
+        MailboxClient::new(self.channel.clone())
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX)
     }
 }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use airmail_mailbox::id::{AccountId, QueueId};
 use airmail_mailbox::message::{Audience, Outgoing, Receive, Take};
 use airmail_mailbox::postgres::{Options, PostgresStore};
-use airmail_mailbox::sqlite::SqliteStore;
+use airmail_mailbox::sqlite::{SqliteStore, WAITING_MAX};
 use airmail_mailbox::store::QueueSettings;
 use airmail_mailbox::{MailboxStore, Mailboxes};
 use airmail_model::Error;
@@ -48,7 +48,9 @@ async fn main() -> Result<(), Error> {
         .map_or("sqlite:/tmp/mailboxes.db", String::as_str);
     for _ in 0..nodes {
         let store: Arc<dyn MailboxStore> = match url.strip_prefix("sqlite:") {
-            Some(path) if stores.is_empty() => Arc::new(SqliteStore::open(Path::new(path))?),
+            Some(path) if stores.is_empty() => {
+                Arc::new(SqliteStore::start(Path::new(path), WAITING_MAX)?)
+            }
             Some(_) => break,
             None => Arc::new(PostgresStore::start(Options {
                 connections: usize::try_from(number(4, 4)).unwrap_or(4),

@@ -28,6 +28,7 @@ macro_rules! conformance {
             what_is_not_there_is_not_found
             names_have_1_to_255_characters
             accounts_and_queues_are_listed
+            a_list_is_read_in_pages_or_by_number
             a_number_is_never_given_again
             a_queue_with_messages_is_deleted_only_by_force
             an_account_with_messages_is_deleted_only_by_force
@@ -75,6 +76,8 @@ macro_rules! conformance {
             a_waiting_reader_gets_what_is_released
             a_waiting_reader_gets_the_next_of_a_key
             a_reader_that_gave_up_leaves_the_message_to_others
+            readers_that_wait_are_sent_away_and_all_else_goes_on
+            what_is_to_do_and_was_done_is_counted
         );
     };
     ($run:path, $module:ident: $($claim:ident)*) => {

@@ -58,12 +58,11 @@
 
 pub mod bell;
 pub mod conformance;
-pub mod id;
 pub mod mailboxes;
-pub mod message;
 pub mod postgres;
 pub mod sqlite;
 pub mod store;
 
+pub use airmail_model::mailbox::{id, message};
 pub use mailboxes::Mailboxes;
 pub use store::MailboxStore;

@@ -6,16 +6,14 @@ use std::time::Duration;
 
 use airmail_model::{Error, ErrorCode};
 use bytes::Bytes;
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use crate::id::{AccountId, MessageId, Name, QueueId};
 use crate::message::{
-    Audience, Counts, Message, Outgoing, Receipt, Receive, Settle, Take, check_batch,
+    Audience, Counts, Message, Outgoing, Receipt, Receive, Settle, Take, WAIT_MS_MAX, check_batch,
 };
-use crate::store::{Account, MailboxStore, Queue, QueueSettings};
-
-/// The longest that a reader may wait: an hour.
-pub const WAIT_MAX: Duration = Duration::from_secs(3600);
+use crate::store::{Account, Load, MailboxStore, Queue, QueueSettings, Which};
 
 /// Mailboxes on a store. Cheap to clone.
 ///
@@ -27,13 +25,18 @@ pub const WAIT_MAX: Duration = Duration::from_secs(3600);
 #[derive(Clone, Debug)]
 pub struct Mailboxes {
     store: Arc<dyn MailboxStore>,
+    /// True when nobody is to wait any more.
+    stopping: Arc<watch::Sender<bool>>,
 }
 
 impl Mailboxes {
     /// Mailboxes on `store`.
     #[must_use]
     pub fn new(store: Arc<dyn MailboxStore>) -> Mailboxes {
-        Mailboxes { store }
+        Mailboxes {
+            store,
+            stopping: Arc::new(watch::Sender::new(false)),
+        }
     }
 
     /// Gives back what it was given: whether the node answers. The store is not asked.
@@ -66,12 +69,13 @@ impl Mailboxes {
         self.store.find_account(Name::new("account", name)?).await
     }
 
-    /// All accounts.
+    /// Accounts, by number.
     ///
     /// # Errors
-    /// Those of all requests.
-    pub async fn accounts(&self) -> Result<Vec<Account>, Error> {
-        self.store.accounts().await
+    /// `INVALID_ARGUMENT` for too many at once.
+    pub async fn accounts(&self, which: Which<AccountId>) -> Result<Vec<Account>, Error> {
+        which.check()?;
+        self.store.accounts(which).await
     }
 
     /// Creates a queue.
@@ -84,11 +88,7 @@ impl Mailboxes {
         name: &str,
         settings: QueueSettings,
     ) -> Result<QueueId, Error> {
-        if settings.deliveries_max.is_some() && settings.dead_letter.is_none() {
-            return Err(Error::new(ErrorCode::InvalidArgument)
-                .field("deliveries_max")
-                .limit("only with a queue for dead letters"));
-        }
+        settings.check()?;
         let name = Name::new("queue", name)?;
         self.store.create_queue(name, settings).await
     }
@@ -110,12 +110,13 @@ impl Mailboxes {
         self.store.find_queue(Name::new("queue", name)?).await
     }
 
-    /// All queues.
+    /// Queues, by number.
     ///
     /// # Errors
-    /// Those of all requests.
-    pub async fn queues(&self) -> Result<Vec<Queue>, Error> {
-        self.store.queues().await
+    /// `INVALID_ARGUMENT` for too many at once.
+    pub async fn queues(&self, which: Which<QueueId>) -> Result<Vec<Queue>, Error> {
+        which.check()?;
+        self.store.queues(which).await
     }
 
     /// Removes all messages of a queue; how many.
@@ -173,13 +174,14 @@ impl Mailboxes {
     }
 
     /// The oldest messages for a reader: 1 to as many as asked for. If there are none, waits for
-    /// them for up to `wait`.
+    /// them for up to `wait`, at most an hour.
     ///
     /// # Errors
-    /// `QUEUE_IS_EMPTY`, `QUEUE_NOT_FOUND`, `ACCOUNT_NOT_FOUND`, `INVALID_ARGUMENT`.
+    /// `QUEUE_IS_EMPTY`, `QUEUE_NOT_FOUND`, `ACCOUNT_NOT_FOUND`, `INVALID_ARGUMENT`;
+    /// `SHUTTING_DOWN` for who waited when waits were ended.
     pub async fn receive(&self, request: Receive, wait: Duration) -> Result<Vec<Message>, Error> {
         request.check()?;
-        let deadline = Instant::now() + wait.min(WAIT_MAX);
+        let deadline = Instant::now() + wait.min(Duration::from_millis(WAIT_MS_MAX));
         let mut found = self.store.receive(request).await?;
         if found.is_empty() && !wait.is_zero() {
             found = self.wait_for(request, deadline).await?;
@@ -194,6 +196,7 @@ impl Mailboxes {
 
     async fn wait_for(&self, request: Receive, deadline: Instant) -> Result<Vec<Message>, Error> {
         let watch = self.store.watch(request.line()).await?;
+        let mut stopping = self.stopping.subscribe();
         loop {
             let rung = watch.rung();
             tokio::pin!(rung);
@@ -206,10 +209,30 @@ impl Mailboxes {
                 watch.pass_on();
             }
             let found = found?;
-            if !found.is_empty() || timeout_at(deadline, rung).await.is_err() {
+            if !found.is_empty() {
                 return Ok(found);
             }
+            tokio::select! {
+                biased;
+                _ = stopping.wait_for(|stopping| *stopping) => {
+                    return Err(Error::new(ErrorCode::ShuttingDown));
+                }
+                () = rung => {}
+                () = sleep_until(deadline) => return Ok(found),
+            }
         }
+    }
+
+    /// From now on no reader waits: those that do get `SHUTTING_DOWN`, and so does who asks for a
+    /// message that is not there. All else goes on.
+    pub fn end_waits(&self) {
+        self.stopping.send_replace(true);
+    }
+
+    /// How much there is to do; see [`MailboxStore::load`].
+    #[must_use]
+    pub fn load(&self) -> Load {
+        self.store.load()
     }
 
     /// One message by its number, shown.

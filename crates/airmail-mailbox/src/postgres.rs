@@ -14,6 +14,7 @@
 //! The statements are functions of the schema `airmail` (`schema`), prepared once for each
 //! connection. The same functions are there for `psql`.
 
+mod counts;
 mod fault;
 mod flush;
 mod heads;
@@ -33,6 +34,8 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::bell::Bell;
+use crate::store::Load;
+use counts::Counts;
 use flush::Answers;
 use heads::Heads;
 use tender::Arming;
@@ -68,6 +71,14 @@ impl Options {
             slot_bytes: 128 << 20,
         }
     }
+
+    /// Whether they can be used, as far as can be said without the database.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`, with the field.
+    pub fn check(&self) -> Result<(), Error> {
+        link::config(self).map(drop)
+    }
 }
 
 /// The store on PostgreSQL; see the module.
@@ -78,6 +89,9 @@ pub struct PostgresStore {
     arming: Arc<Arming>,
     patience: Duration,
     answers: Arc<Answers>,
+    counts: Arc<Counts>,
+    /// What the load is set beside.
+    bounds: Load,
     stop: watch::Sender<bool>,
     tasks: Mutex<JoinSet<()>>,
     flusher: Mutex<JoinSet<()>>,
@@ -94,6 +108,7 @@ struct Surroundings {
     heads: Heads,
     bell: Arc<Bell>,
     arming: Arc<Arming>,
+    counts: Arc<Counts>,
 }
 
 impl PostgresStore {
@@ -109,6 +124,12 @@ impl PostgresStore {
         let arming = Arc::new(Arming::default());
         let patience = Duration::from_millis(options.patience_ms);
         let lanes = options.connections;
+        let bounds = Load {
+            connections_max: lanes,
+            waiting_max: options.waiting_max,
+            ..Load::default()
+        };
+        let counts = Arc::new(Counts::default());
         let answers = Arc::new(Answers::default());
         let surroundings = Arc::new(Surroundings {
             lane_config: link::for_lanes(&config),
@@ -119,6 +140,7 @@ impl PostgresStore {
             heads: Heads::default(),
             bell: Arc::clone(&bell),
             arming: Arc::clone(&arming),
+            counts: Arc::clone(&counts),
         });
         let (stop, stopped) = watch::channel(false);
         let mut tasks = JoinSet::new();
@@ -134,6 +156,8 @@ impl PostgresStore {
             arming,
             patience,
             answers,
+            counts,
+            bounds,
             stop,
             tasks: Mutex::new(tasks),
             flusher: Mutex::new(flusher),

@@ -4,9 +4,11 @@
 //! one transaction, one sync for all: an idle store answers at once, a busy one in large batches.
 //! A request that fails is rolled back alone. Nothing is answered before the commit.
 
+mod counts;
 mod desk;
 mod directory;
 mod handing;
+mod opening;
 mod request;
 mod settling;
 
@@ -20,10 +22,13 @@ use airmail_model::{Error, ErrorCode};
 use tokio::sync::oneshot;
 
 use crate::bell::Bell;
+use counts::Counts;
 use desk::{Desk, Work};
+use opening::Opening;
 
-/// Requests that may wait for the thread; more are refused with `OVERLOADED`.
-const WAITING_MAX: usize = 10_000;
+/// Requests that may wait for the thread, if nothing else is said; more are refused with
+/// `OVERLOADED`.
+pub const WAITING_MAX: usize = 10_000;
 
 /// The store on SQLite; see the module.
 #[derive(Debug)]
@@ -31,21 +36,31 @@ pub struct SqliteStore {
     /// None once it is closed.
     works: Mutex<Option<SyncSender<Work>>>,
     bell: Arc<Bell>,
+    counts: Arc<Counts>,
+    waiting_max: usize,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl SqliteStore {
-    /// Opens a file, or makes it.
+    /// Begins to use a file, which is made if it is not there. While it cannot be opened (another
+    /// process has it, it is damaged, the disk is full) requests get `MAILBOXES_AWAY`, and it is
+    /// tried again. `:memory:` is kept in memory, and gone with the store. `waiting_max` requests
+    /// may wait, from 1, such as [`WAITING_MAX`].
     ///
     /// # Errors
-    /// `INTERNAL_ERROR` if it cannot be opened: another process has it, or it is no such file.
-    pub fn open(path: &Path) -> Result<SqliteStore, Error> {
+    /// `INTERNAL_ERROR` if the system has no thread for it.
+    pub fn start(path: &Path, waiting_max: usize) -> Result<SqliteStore, Error> {
         let bell = Arc::new(Bell::default());
-        let desk = Desk::open(path, Arc::clone(&bell))?;
-        let (works, taken) = sync_channel(WAITING_MAX);
+        let counts = Arc::new(Counts::default());
+        let opening = Opening {
+            path: path.to_owned(),
+            bell: Arc::clone(&bell),
+            counts: Arc::clone(&counts),
+        };
+        let (works, taken) = sync_channel(waiting_max.max(1));
         let thread = std::thread::Builder::new()
             .name("mailboxes".to_owned())
-            .spawn(move || desk.run(&taken))
+            .spawn(move || opening.run(&taken))
             .map_err(|error| {
                 Error::new(ErrorCode::InternalError)
                     .field("thread")
@@ -54,6 +69,8 @@ impl SqliteStore {
         Ok(SqliteStore {
             works: Mutex::new(Some(works)),
             bell,
+            counts,
+            waiting_max: waiting_max.max(1),
             thread: Mutex::new(Some(thread)),
         })
     }
@@ -75,18 +92,26 @@ impl SqliteStore {
         let Some(works) = works.as_ref() else {
             return Err(Error::new(ErrorCode::ShuttingDown));
         };
-        works.try_send(work).map_err(|error| match error {
-            TrySendError::Full(_) => Error::new(ErrorCode::Overloaded)
-                .field("requests that wait")
-                .limit(WAITING_MAX)
-                .retry_after(Duration::from_millis(100)),
-            TrySendError::Disconnected(_) => Error::new(ErrorCode::InternalError).field("thread"),
+        // Before it can be taken, so that it is not counted out first.
+        self.counts.put();
+        works.try_send(work).map_err(|error| {
+            self.counts.refuse();
+            match error {
+                TrySendError::Full(_) => Error::new(ErrorCode::Overloaded)
+                    .field("requests that wait")
+                    .limit(self.waiting_max)
+                    .retry_after(Duration::from_millis(100)),
+                TrySendError::Disconnected(_) => {
+                    Error::new(ErrorCode::InternalError).field("thread")
+                }
+            }
         })
     }
 
     /// The thread ends when all that was asked for is done.
     async fn end(&self) {
-        let done = self.ask(|_| Ok(())).await;
+        // All that was asked for before has then been answered.
+        let _ = self.ask(|_| Ok(())).await;
         drop(
             self.works
                 .lock()
@@ -98,7 +123,7 @@ impl SqliteStore {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        if let (Ok(()), Some(thread)) = (done, thread) {
+        if let Some(thread) = thread {
             let _ = thread.join();
         }
     }

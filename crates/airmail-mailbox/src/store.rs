@@ -1,9 +1,9 @@
 //! The contract of a store.
 
 use std::fmt::Debug;
-use std::num::NonZeroU32;
 
-use airmail_model::{Error, Wall};
+use airmail_model::Error;
+pub use airmail_model::mailbox::directory::{Account, Queue, QueueSettings, Which};
 use futures::future::BoxFuture;
 
 use crate::bell::Watch;
@@ -14,39 +14,23 @@ use crate::message::{Audience, Counts, Line, Message, Outgoing, Receipt, Receive
 /// begun may still be done.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
-/// An account.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Account {
-    /// Its number.
-    pub id: AccountId,
-    /// Its name.
-    pub name: Name,
-    /// When it was created.
-    pub created_at: Wall,
-}
-
-/// A queue.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Queue {
-    /// Its number.
-    pub id: QueueId,
-    /// Its name.
-    pub name: Name,
-    /// When it was created.
-    pub created_at: Wall,
-    /// What it was created with.
-    pub settings: QueueSettings,
-}
-
-/// What can be chosen for a queue.
+/// What a store has to do and what it has done, for whoever watches it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QueueSettings {
-    /// Where messages go that expire, or that were handed out too often; none: what expires is
-    /// removed.
-    pub dead_letter: Option<QueueId>,
-    /// After so many leases that ended without an acknowledgement a message is a dead letter;
-    /// none: never. Needs `dead_letter`.
-    pub deliveries_max: Option<NonZeroU32>,
+pub struct Load {
+    /// Connections for requests that the store may have.
+    pub connections_max: usize,
+    /// Those that are up.
+    pub connections: usize,
+    /// Those that have a statement under way.
+    pub busy: usize,
+    /// Requests that wait for a connection.
+    pub waiting: usize,
+    /// Those that may; more are refused.
+    pub waiting_max: usize,
+    /// Requests done since the start.
+    pub requests: u64,
+    /// Round trips that they took, of as many requests each as were waiting.
+    pub round_trips: u64,
 }
 
 /// Where accounts, queues and messages are kept. [`mod@crate::conformance`] is the contract as tests.
@@ -71,8 +55,8 @@ pub trait MailboxStore: Debug + Send + Sync + 'static {
     /// The account of a name. `ACCOUNT_NOT_FOUND`.
     fn find_account(&self, name: Name) -> Answer<'_, AccountId>;
 
-    /// All accounts, by number.
-    fn accounts(&self) -> Answer<'_, Vec<Account>>;
+    /// Accounts, by number.
+    fn accounts(&self, which: Which<AccountId>) -> Answer<'_, Vec<Account>>;
 
     /// Creates a queue. `QUEUE_NAME_EXISTS`; `QUEUE_NOT_FOUND` for its dead letters'.
     fn create_queue(&self, name: Name, settings: QueueSettings) -> Answer<'_, QueueId>;
@@ -84,8 +68,8 @@ pub trait MailboxStore: Debug + Send + Sync + 'static {
     /// The queue of a name. `QUEUE_NOT_FOUND`.
     fn find_queue(&self, name: Name) -> Answer<'_, QueueId>;
 
-    /// All queues, by number.
-    fn queues(&self) -> Answer<'_, Vec<Queue>>;
+    /// Queues, by number.
+    fn queues(&self, which: Which<QueueId>) -> Answer<'_, Vec<Queue>>;
 
     /// Removes all messages of a queue, also the delayed and the leased; how many.
     /// `QUEUE_NOT_FOUND`.
@@ -116,6 +100,9 @@ pub trait MailboxStore: Debug + Send + Sync + 'static {
     /// From when this is answered until the watch is dropped, each message that can newly be handed
     /// out of `line` rings one of its watches.
     fn watch(&self, line: Line) -> Answer<'_, Watch>;
+
+    /// How much there is to do, and with what it is done; at once.
+    fn load(&self) -> Load;
 
     /// Finishes what was begun and ends the store's tasks and threads. Requests that come
     /// afterwards get `SHUTTING_DOWN`.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use airmail_mailbox::conformance::World;
 use airmail_mailbox::message::{BATCH_MAX, Receive, Take};
 use airmail_mailbox::postgres::{Options, PostgresStore};
-use airmail_mailbox::sqlite::SqliteStore;
+use airmail_mailbox::sqlite::{SqliteStore, WAITING_MAX};
 use airmail_mailbox::{MailboxStore, Mailboxes};
 use futures::future::join_all;
 use model::{Model, Step, steps};
@@ -83,7 +83,8 @@ async fn interleave(world: &World, clients: &[Vec<Step>]) {
 fn sqlite_does_what_the_model_does() {
     run(40, || {
         let directory = tempfile::tempdir().unwrap();
-        let store = SqliteStore::open(&directory.path().join("mailboxes.db")).unwrap();
+        let store =
+            SqliteStore::start(&directory.path().join("mailboxes.db"), WAITING_MAX).unwrap();
         (Arc::new(store), Some(directory))
     });
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use airmail_mailbox::Mailboxes;
-use airmail_mailbox::sqlite::SqliteStore;
+use airmail_mailbox::sqlite::{SqliteStore, WAITING_MAX};
 
 fn run<F: Future<Output = ()>>(claim: impl FnOnce(Mailboxes) -> F) {
     let directory = tempfile::tempdir().unwrap();
@@ -14,7 +14,8 @@ fn run<F: Future<Output = ()>>(claim: impl FnOnce(Mailboxes) -> F) {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let store = SqliteStore::open(&directory.path().join("mailboxes.db")).unwrap();
+        let store =
+            SqliteStore::start(&directory.path().join("mailboxes.db"), WAITING_MAX).unwrap();
         let mailboxes = Mailboxes::new(Arc::new(store));
         claim(mailboxes.clone()).await;
         mailboxes.close().await.unwrap();

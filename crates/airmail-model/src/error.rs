@@ -100,7 +100,7 @@ error_table! {
     ProducerFenced = 18, "PRODUCER_FENCED", Aborted, false, "a newer epoch of this producer has taken over";
     StorageFull = 19, "STORAGE_FULL", ResourceExhausted, true, "the disk is full; reading goes on";
     StorageFailed = 20, "STORAGE_FAILED", Unavailable, true, "the storage failed; the message is not stored";
-    OutcomeUnknown = 21, "OUTCOME_UNKNOWN", Unknown, false, "it is not known whether the message was stored";
+    OutcomeUnknown = 21, "OUTCOME_UNKNOWN", Unknown, false, "it is not known whether the message was stored, or the change made";
     ProtocolUnsupported = 22, "PROTOCOL_UNSUPPORTED", FailedPrecondition, false, "client and node have no protocol version in common";
     HelloExpected = 23, "HELLO_EXPECTED", FailedPrecondition, false, "a stream must begin with Hello, once";
     Unimplemented = 24, "UNIMPLEMENTED", Unimplemented, false, "the feature is reserved and does not work yet";

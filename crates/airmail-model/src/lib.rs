@@ -2,7 +2,8 @@
 //!
 //! No I/O, no async, no clock: everything here is a value. The stored and delivered format of
 //! messages is [`batch`]; what travels between a client and a node, before it is put on any wire,
-//! is [`frame`]; every error a user can see comes from one table, [`error`].
+//! is [`frame`]; that of mailboxes is [`mailbox`]; every error a user can see comes from one table,
+//! [`error`].
 
 #![forbid(unsafe_code)]
 
@@ -11,6 +12,7 @@ pub mod error;
 pub mod frame;
 pub mod id;
 pub mod limits;
+pub mod mailbox;
 pub mod map;
 pub mod namespace;
 pub mod position;

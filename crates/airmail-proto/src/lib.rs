@@ -1,6 +1,6 @@
 //! The generated `airmail.v1` API and its translation to and from the model.
 //!
-//! - [`v1`]: what prost and tonic make of `proto/airmail/v1/airmail.proto`: messages and clients.
+//! - [`v1`]: what prost and tonic make of `proto/airmail/v1/*.proto`: messages and clients.
 //! - [`server`]: the services that tonic serves: all calls but Publish and Subscribe.
 //! - [`error`]: the error table as messages and as gRPC statuses, both ways.
 //! - [`framing`]: gRPC's framing below tonic's codec.
@@ -8,6 +8,7 @@
 //! - [`namespace`]: namespaces, retention, durability.
 //! - [`message`]: plain messages, encoded into batches and taken out of them.
 //! - [`publish`], [`subscribe`]: what travels on the two streams.
+//! - [`mailbox`]: accounts, queues, and what is sent, asked for and handed out.
 //!
 //! Translation checks whatever a model type cannot hold: nothing unchecked gets past it.
 
@@ -17,12 +18,13 @@ pub mod error;
 mod fields;
 pub mod framing;
 pub mod hello;
+pub mod mailbox;
 pub mod message;
 pub mod namespace;
 pub mod publish;
 pub mod subscribe;
 
-/// The generated messages and services. Documented in `proto/airmail/v1/airmail.proto`.
+/// The generated messages and services. Documented in `proto/airmail/v1/*.proto`.
 #[allow(
     missing_docs,
     unreachable_pub,

@@ -3,7 +3,8 @@
 //! Exit codes: 0 done, 1 failed, 2 wrong usage. Errors go to standard error as `airmail: …`.
 
 use crate::commands::{
-    bench, check, context, flow, history, lab, namespace, publish, serve, subscribe, topics,
+    bench, check, context, flow, history, lab, mailbox, namespace, publish, serve, subscribe,
+    topics,
 };
 use crate::environment::Environment;
 use clap::{Args, Parser, Subcommand};
@@ -60,6 +61,8 @@ pub enum Command {
     Topics(topics::TopicsArgs),
     /// Create, list, show, change and delete namespaces.
     Namespace(namespace::NamespaceArgs),
+    /// Put messages in queues and take them out, each for one reader.
+    Mailbox(mailbox::MailboxArgs),
     /// Keep several nodes' addresses under names.
     Context(context::ContextArgs),
     /// Read a data directory, change nothing, and tell whether it is sound.
@@ -108,6 +111,7 @@ pub fn run(cli: Cli, environment: Environment) -> anyhow::Result<ExitCode> {
         Command::History(args) => wait_for(history::run(args, &client)),
         Command::Topics(args) => wait_for(topics::run(args, &client)),
         Command::Namespace(args) => wait_for(namespace::run(args, &client)),
+        Command::Mailbox(args) => wait_for(mailbox::run(args, &client)),
         Command::Context(args) => wait_for(context::run(args, &client)),
         Command::Flow(args) => wait_for(flow::run(args, &client)),
         Command::Bench(args) => bench::run(args, &client),

@@ -5,6 +5,7 @@
 //! so that none can know a setting which another does not. Unknown keys are refused by name.
 
 pub mod flow;
+pub mod mailbox;
 pub mod quantity;
 pub mod settings;
 
@@ -13,6 +14,7 @@ use crate::node::storage::StorageUrl;
 use airmail_model::limits::CREDIT_BYTES_MAX;
 use airmail_model::{Durability, Error, ErrorCode, Limits};
 use flow::FlowConfig;
+use mailbox::MailboxConfig;
 use quantity::{ByteSize, Span};
 use settings::{SETTINGS, Setting};
 use std::fmt::Write as _;
@@ -65,6 +67,8 @@ pub struct Config {
     pub readers: u32,
     /// What bounds messages in flight.
     pub flow: FlowConfig,
+    /// Where mailboxes are kept, and with how much they are worked on.
+    pub mailbox: MailboxConfig,
 }
 
 impl Default for Config {
@@ -90,6 +94,7 @@ impl Default for Config {
             mark_interval: Span(Duration::from_secs(1)),
             readers: 8,
             flow: FlowConfig::default(),
+            mailbox: MailboxConfig::default(),
         }
     }
 }
@@ -187,6 +192,7 @@ impl Config {
                 .limit("memory, on storage memory:"));
         }
         self.validate_limits()?;
+        self.mailbox.check(&url)?;
         let fits = self.flow.check();
         fits.map_err(|(setting, error)| invalid(setting).value(error.value).limit(error.needed))
     }

@@ -12,9 +12,10 @@ mod grpc;
 mod http;
 mod link;
 mod listener;
+pub mod mailboxes;
 mod metrics;
 mod outbox;
-mod oversize;
+mod refusals;
 mod service;
 mod shard_thread;
 pub mod storage;
@@ -26,6 +27,7 @@ use airmail_broker::{Admission, AllowAll, Authorizer};
 use airmail_model::{Durability, Error};
 use clock::Clock;
 use link::Link;
+use mailboxes::{MailboxUrl, NodeMailboxes};
 use metrics::Metrics;
 use shard_thread::ShardThread;
 use std::fmt;
@@ -100,6 +102,14 @@ pub enum StartError {
         /// What it says.
         error: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The mailboxes cannot be opened.
+    #[error("mailboxes {url}: {error}")]
+    Mailboxes {
+        /// The store's URL, without its secrets.
+        url: String,
+        /// What it says.
+        error: Error,
+    },
     /// The system refused a thread, a socket or a timer.
     #[error("{what}: {error}")]
     System {
@@ -128,9 +138,18 @@ pub struct Running {
     ended: oneshot::Receiver<()>,
     thread: Option<JoinHandle<()>>,
     http: TaskTracker,
+    mailboxes: NodeMailboxes,
+    /// How long the mailboxes may take to end.
+    patience: Duration,
 }
 
 impl Running {
+    /// Where the mailboxes are.
+    #[must_use]
+    pub fn mailboxes_url(&self) -> &MailboxUrl {
+        self.mailboxes.url()
+    }
+
     /// Waits until the node has stopped, which it does when its `shutdown` is cancelled.
     pub async fn wait(mut self) {
         // An error means that the thread is gone: stopped all the same.
@@ -144,6 +163,7 @@ impl Running {
         {
             tracing::error!("the shard's thread panicked");
         }
+        self.mailboxes.close(self.patience).await;
     }
 
     /// Stops the node in order and waits until it has.
@@ -184,6 +204,10 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
         options.clock.now(),
         Arc::new(move || waker_link.wake()),
     )?;
+    // After the storage, whose directory is its own to make.
+    let mailboxes = NodeMailboxes::open(&options.config)?;
+    metrics.mailbox.watch(mailboxes.mailboxes());
+    let patience = options.config.stop_timeout.0;
     let shard = ShardThread {
         config: options.config,
         access: options.access,
@@ -194,6 +218,7 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
         receiver,
         metrics,
         storage,
+        mailboxes: mailboxes.mailboxes(),
     };
     let (end, ended) = oneshot::channel();
     let thread = std::thread::Builder::new()
@@ -211,6 +236,8 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
         ended,
         thread: Some(thread),
         http,
+        mailboxes,
+        patience,
     };
     let running = wait_until_ready(running, &link).await?;
     if let (Some(asked), Ok(entry)) = (durability, link.namespace("")) {

@@ -4,8 +4,11 @@
 use super::Complaints;
 use crate::workspace::File;
 
-/// Complains of calls of the service `Airmail` without a comment, and of a file that does not
-/// begin with one.
+/// The services whose calls need words.
+const SPOKEN_OF: [&str; 2] = ["Airmail", "Mailbox"];
+
+/// Complains of calls of these services without a comment, and of a file that does not begin with
+/// one.
 pub(crate) fn check(file: &File) -> Complaints {
     let mut complaints = Vec::new();
     if !file.text.starts_with("//") {
@@ -21,7 +24,7 @@ pub(crate) fn check(file: &File) -> Complaints {
             service = name.split(' ').next().unwrap_or_default();
         }
         let commented = before.starts_with("//");
-        if line.starts_with("rpc ") && service == "Airmail" && !commented {
+        if line.starts_with("rpc ") && SPOKEN_OF.contains(&service) && !commented {
             complaints.push(format!(
                 "{}:{}: a call without a comment",
                 file.path,

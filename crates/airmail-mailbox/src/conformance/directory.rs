@@ -1,13 +1,14 @@
 //! Accounts and queues.
 
 use airmail_model::ErrorCode;
+use airmail_model::mailbox::directory::LIST_MAX;
 
 use super::World;
 use super::world::{LASTING, code};
 use crate::Mailboxes;
 use crate::id::{AccountId, QueueId};
 use crate::message::{Audience, Counts, Outgoing, Receive};
-use crate::store::QueueSettings;
+use crate::store::{Account, QueueSettings, Which};
 
 /// A second account or queue of a name is refused.
 pub async fn a_name_is_taken_once(mailboxes: Mailboxes) {
@@ -97,17 +98,52 @@ pub async fn accounts_and_queues_are_listed(mailboxes: Mailboxes) {
         .create_queue("third", settings)
         .await
         .unwrap();
-    let accounts = world.mailboxes.accounts().await.unwrap();
+    let accounts = world.mailboxes.accounts(all(AccountId(0))).await.unwrap();
     let names: Vec<&str> = accounts
         .iter()
         .map(|account| account.name.as_str())
         .collect();
     assert_eq!(names, ["alice", "bob", "carol"]);
     assert!(accounts.iter().all(|account| account.created_at.0 > 0));
-    let queues = world.mailboxes.queues().await.unwrap();
+    let queues = world.mailboxes.queues(all(QueueId(0))).await.unwrap();
     let ids: Vec<QueueId> = queues.iter().map(|queue| queue.id).collect();
     assert_eq!(ids, [world.queue, world.other, third]);
     assert_eq!(queues[2].settings, settings);
+}
+
+/// A list is read page by page, and by the numbers that are wanted of it; no request asks for more
+/// than its bound.
+pub async fn a_list_is_read_in_pages_or_by_number(mailboxes: Mailboxes) {
+    let world = World::new(mailboxes).await;
+    let mailboxes = &world.mailboxes;
+    let ids = |accounts: Vec<Account>| accounts.iter().map(|one| one.id).collect::<Vec<_>>();
+    let page = |id, limit| mailboxes.accounts(Which::After { id, limit });
+    let (alice, bob, carol) = (world.alice, world.bob, world.carol);
+    assert_eq!(ids(page(AccountId(0), 2).await.unwrap()), [alice, bob]);
+    assert_eq!(ids(page(bob, 2).await.unwrap()), [carol]);
+    assert!(page(carol, 2).await.unwrap().is_empty());
+    let these = Which::These(vec![carol, AccountId(77), alice, carol]);
+    assert_eq!(
+        ids(mailboxes.accounts(these).await.unwrap()),
+        [alice, carol]
+    );
+    let queue = mailboxes.queues(Which::These(vec![world.other])).await;
+    assert_eq!(queue.unwrap()[0].name.as_str(), "other");
+    for limit in [0, LIST_MAX + 1] {
+        assert_eq!(
+            code(page(AccountId(0), limit).await),
+            ErrorCode::InvalidArgument
+        );
+    }
+    let too_many = mailboxes.queues(Which::These(vec![QueueId(1); LIST_MAX + 1]));
+    assert_eq!(code(too_many.await), ErrorCode::InvalidArgument);
+}
+
+fn all<Id>(id: Id) -> Which<Id> {
+    Which::After {
+        id,
+        limit: LIST_MAX,
+    }
 }
 
 /// What was deleted leaves its number to nobody.

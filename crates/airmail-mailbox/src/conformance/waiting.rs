@@ -114,3 +114,32 @@ pub async fn a_reader_that_gave_up_leaves_the_message_to_others(mailboxes: Mailb
         assert_eq!(text(&found), content);
     }
 }
+
+/// At the end of a node nobody waits, and nothing is lost.
+pub async fn readers_that_wait_are_sent_away_and_all_else_goes_on(mailboxes: Mailboxes) {
+    let world = World::new(mailboxes).await;
+    let waiting = world.mailboxes.receive(world.for_bob(), LONG);
+    let (found, ()) = join(waiting, async { world.mailboxes.end_waits() }).await;
+    assert_eq!(code(found), ErrorCode::ShuttingDown);
+    world.send("for another node").await;
+    assert_eq!(world.texts(world.for_bob()).await, ["for another node"]);
+    let found = world.mailboxes.receive(world.for_bob(), LONG).await;
+    assert_eq!(code(found), ErrorCode::ShuttingDown);
+}
+
+/// Requests, the round trips that they shared, and what waits.
+pub async fn what_is_to_do_and_was_done_is_counted(mailboxes: Mailboxes) {
+    let world = World::new(mailboxes).await;
+    let before = world.mailboxes.load();
+    let sends = (0..100).map(|n| world.mailboxes.send(world.message(&n.to_string())));
+    for sent in join_all(sends).await {
+        sent.unwrap();
+    }
+    let load = world.mailboxes.load();
+    assert_eq!(load.requests - before.requests, 100);
+    let round_trips = load.round_trips - before.round_trips;
+    assert!((1..100).contains(&round_trips), "{round_trips}");
+    assert!((1..=load.connections_max).contains(&load.connections));
+    assert_eq!(load.waiting, 0);
+    assert!(load.waiting_max > 0);
+}

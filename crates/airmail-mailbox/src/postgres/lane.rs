@@ -26,6 +26,7 @@ pub(super) async fn run(with: Arc<Surroundings>) {
             Ok(link) => {
                 // Another database may have taken the place of the one before.
                 with.heads.forget();
+                let _connected = with.counts.connected();
                 serve(&with, link, present, &mut life).await;
             }
             Err(error) => {
@@ -64,7 +65,10 @@ async fn serve(with: &Surroundings, mut link: Link, present: u64, life: &mut wat
             jobs = with.tray.next() => jobs,
         };
         match jobs {
-            Some(jobs) => work::run(with, &mut link, present, jobs).await,
+            Some(jobs) => {
+                let _at_work = with.counts.at_work(jobs.len());
+                work::run(with, &mut link, present, jobs).await;
+            }
             None => return,
         }
     }

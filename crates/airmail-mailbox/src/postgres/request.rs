@@ -10,7 +10,7 @@ use super::work::{message, missing, number, wall};
 use crate::bell::Watch;
 use crate::id::{AccountId, MessageId, Name, QueueId};
 use crate::message::{Audience, Counts, Line, Message, Outgoing, Receipt, Receive, Settle};
-use crate::store::{Account, Answer, MailboxStore, Queue, QueueSettings};
+use crate::store::{Account, Answer, Load, MailboxStore, Queue, QueueSettings, Which};
 
 type Parameters = Vec<Box<dyn ToSql + Sync + Send>>;
 
@@ -61,10 +61,20 @@ impl MailboxStore for PostgresStore {
         Box::pin(async move { self.number(sql, true, text(&name)).await.map(AccountId) })
     }
 
-    fn accounts(&self) -> Answer<'_, Vec<Account>> {
-        let sql = "SELECT id, name, created_at FROM airmail.account ORDER BY id";
+    fn accounts(&self, which: Which<AccountId>) -> Answer<'_, Vec<Account>> {
+        let sql = match which {
+            Which::After { .. } => {
+                "SELECT id, name, created_at FROM airmail.account
+                 WHERE id > $1 ORDER BY id LIMIT $2"
+            }
+            Which::These(_) => {
+                "SELECT id, name, created_at FROM airmail.account
+                 WHERE id = ANY($1) ORDER BY id LIMIT $2"
+            }
+        };
+        let parameters = listed(which, |account| account.0);
         Box::pin(async move {
-            let rows = self.call(sql, true, Vec::new()).await?;
+            let rows = self.call(sql, true, parameters).await?;
             let account = |row: &Row| {
                 Ok(Account {
                     id: AccountId(row.get("id")),
@@ -98,11 +108,20 @@ impl MailboxStore for PostgresStore {
         Box::pin(async move { self.number(sql, true, text(&name)).await.map(QueueId) })
     }
 
-    fn queues(&self) -> Answer<'_, Vec<Queue>> {
-        let sql = "SELECT id, name, created_at, deliveries_max, dead_letter
-                   FROM airmail.queue ORDER BY id";
+    fn queues(&self, which: Which<QueueId>) -> Answer<'_, Vec<Queue>> {
+        let sql = match which {
+            Which::After { .. } => {
+                "SELECT id, name, created_at, deliveries_max, dead_letter FROM airmail.queue
+                 WHERE id > $1 ORDER BY id LIMIT $2"
+            }
+            Which::These(_) => {
+                "SELECT id, name, created_at, deliveries_max, dead_letter FROM airmail.queue
+                 WHERE id = ANY($1) ORDER BY id LIMIT $2"
+            }
+        };
+        let parameters = listed(which, |queue| queue.0);
         Box::pin(async move {
-            let rows = self.call(sql, true, Vec::new()).await?;
+            let rows = self.call(sql, true, parameters).await?;
             rows.iter().map(queue).collect()
         })
     }
@@ -192,6 +211,13 @@ impl MailboxStore for PostgresStore {
         })
     }
 
+    fn load(&self) -> Load {
+        self.counts.load(Load {
+            waiting: self.tray.len(),
+            ..self.bounds
+        })
+    }
+
     fn close(&self) -> Answer<'_, ()> {
         Box::pin(self.end())
     }
@@ -208,6 +234,20 @@ fn queue(row: &Row) -> Result<Queue, Error> {
             deliveries_max: most.and_then(|most| u32::try_from(most).ok()?.try_into().ok()),
         },
     })
+}
+
+/// The parameters of a statement that lists.
+fn listed<Id>(which: Which<Id>, number: impl Fn(Id) -> i32) -> Parameters {
+    match which {
+        Which::After { id, limit } => vec![
+            Box::new(number(id)),
+            Box::new(i64::try_from(limit).unwrap_or(i64::MAX)),
+        ],
+        Which::These(ids) => {
+            let ids: Vec<i32> = ids.into_iter().map(number).collect();
+            vec![Box::new(ids), Box::new(i64::MAX)]
+        }
+    }
 }
 
 fn text(name: &Name) -> Parameters {

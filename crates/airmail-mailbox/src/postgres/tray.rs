@@ -217,11 +217,15 @@ impl Tray {
     }
 
     pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many jobs wait.
+    pub(super) fn len(&self) -> usize {
         self.contents
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .len
-            == 0
     }
 
     pub(super) fn is_closed(&self) -> bool {

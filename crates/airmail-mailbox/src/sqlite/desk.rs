@@ -10,6 +10,7 @@ use airmail_model::{Error, ErrorCode};
 use rusqlite::{Connection, OptionalExtension as _, Params, Row};
 use tokio::sync::oneshot;
 
+use super::counts::Counts;
 use crate::bell::Bell;
 use crate::id::{AccountId, QueueId};
 use crate::message::{Audience, Line};
@@ -21,8 +22,9 @@ const MOVED_MAX: i64 = 500;
 /// How long it sleeps at most: what expires is looked for then.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
-/// Something to be done in a transaction. What it gives is called with what became of the commit.
-pub(super) type Work = Box<dyn FnOnce(&mut Desk) -> After + Send>;
+/// Something to be done in a transaction, or why there is none. What it gives is called with what
+/// became of the commit.
+pub(super) type Work = Box<dyn FnOnce(Result<&mut Desk, Error>) -> After + Send>;
 type After = Box<dyn FnOnce(Result<(), Error>)>;
 
 /// What is done for one request, and where its answer goes.
@@ -33,13 +35,15 @@ pub(super) fn work<T: Send + 'static>(
     Box::new(move |desk| {
         // Who has given up before it is done, wants it not done.
         let given_up = || Error::new(ErrorCode::InternalError).field("given up");
-        let done = desk.alone(|desk| {
-            let done = work(desk)?;
-            if reply.is_closed() {
-                Err(given_up())
-            } else {
-                Ok(done)
-            }
+        let done = desk.and_then(|desk| {
+            desk.alone(|desk| {
+                let done = work(desk)?;
+                if reply.is_closed() {
+                    Err(given_up())
+                } else {
+                    Ok(done)
+                }
+            })
         });
         Box::new(move |committed| {
             let _ = reply.send(committed.and(done));
@@ -52,6 +56,7 @@ pub(super) fn work<T: Send + 'static>(
 pub(super) struct Desk {
     connection: Connection,
     bell: Arc<Bell>,
+    counts: Arc<Counts>,
     /// Lines in which something became readable in this transaction, and how much.
     rings: BTreeMap<Line, usize>,
     now: i64,
@@ -59,15 +64,15 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    pub(super) fn open(path: &Path, bell: Arc<Bell>) -> Result<Desk, Error> {
+    pub(super) fn open(path: &Path, bell: Arc<Bell>, counts: Arc<Counts>) -> Result<Desk, Error> {
         let connection = open(path).map_err(|error| {
-            fault(&error)
-                .field("sqlite")
-                .limit("a file that no other process uses")
+            // Whoever opens it logs it, once.
+            of_table(&error).limit("a sound file that no other process uses")
         })?;
         let mut desk = Desk {
             connection,
             bell,
+            counts,
             rings: BTreeMap::new(),
             now: 0,
             next_due: None,
@@ -102,13 +107,14 @@ impl Desk {
 
     /// One transaction.
     fn turn(&mut self, works: Vec<Work>) {
+        self.counts.take(works.len());
         self.tell_time();
         self.rings.clear();
         let begun = self.connection.execute_batch("BEGIN IMMEDIATE");
         let mut done: Vec<After> = Vec::with_capacity(works.len());
         let committed = begun.map_err(|error| fault(&error)).and_then(|()| {
             let looked = self.alone(Desk::look_after);
-            done.extend(works.into_iter().map(|work| work(self)));
+            done.extend(works.into_iter().map(|work| work(Ok(self))));
             let next_due = self.find_next_due();
             self.connection
                 .execute_batch("COMMIT")
@@ -124,6 +130,7 @@ impl Desk {
                 self.bell.ring(*line, *count);
             }
         }
+        self.counts.rest();
         for after in done {
             after(committed.clone());
         }
@@ -238,7 +245,10 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     )?;
     let version: i32 = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
     match version {
-        0 => connection.execute_batch(include_str!("schema.sql"))?,
+        0 => {
+            connection.execute_batch(include_str!("schema.sql"))?;
+            connection.execute_batch("PRAGMA user_version = 1")?;
+        }
         1 => {}
         newer => {
             let told = format!("version {newer} of the schema: use a newer airmail");
@@ -248,19 +258,25 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
             ));
         }
     }
-    connection.execute_batch("PRAGMA user_version = 1; COMMIT;")?;
+    connection.execute_batch("COMMIT")?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }
 
-/// An error of SQLite as one of the table.
+/// An error of SQLite as one of the table; what should not be is logged.
 fn fault(error: &rusqlite::Error) -> Error {
-    let full = error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull);
-    let code = if full {
-        ErrorCode::StorageFull
-    } else {
+    let told = of_table(error);
+    if told.code() == ErrorCode::InternalError {
         tracing::error!(error = %error, "SQLite refused a statement");
-        ErrorCode::InternalError
+    }
+    told
+}
+
+fn of_table(error: &rusqlite::Error) -> Error {
+    let full = error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull);
+    let code = match full {
+        true => ErrorCode::StorageFull,
+        false => ErrorCode::InternalError,
     };
     Error::new(code).field("sqlite").value(error)
 }

@@ -3,8 +3,9 @@
 use super::desk::Desk;
 use crate::id::{AccountId, Name, QueueId};
 use crate::message::Counts;
-use crate::store::{Account, Queue, QueueSettings};
+use crate::store::{Account, Queue, QueueSettings, Which};
 use airmail_model::{Error, ErrorCode, Wall};
+use rusqlite::types::Value;
 
 type QueueRow = (i32, String, i64, Option<u32>, Option<i32>);
 
@@ -43,9 +44,10 @@ impl Desk {
         }
     }
 
-    pub(super) fn accounts(&mut self) -> Result<Vec<Account>, Error> {
-        let sql = "SELECT id, name, created_at FROM account ORDER BY id";
-        let rows: Vec<(i32, String, i64)> = self.all(sql, (), |row| row.try_into())?;
+    pub(super) fn accounts(&mut self, which: &Which<AccountId>) -> Result<Vec<Account>, Error> {
+        let (condition, parameters) = listed(which, |account| account.0);
+        let sql = format!("SELECT id, name, created_at FROM account {condition}");
+        let rows: Vec<(i32, String, i64)> = self.all(&sql, parameters, |row| row.try_into())?;
         let account = |(id, name, created_at): (i32, String, i64)| {
             Ok(Account {
                 id: AccountId(id),
@@ -96,9 +98,11 @@ impl Desk {
             .ok_or_else(|| told(ErrorCode::QueueNotFound, "queue", name))
     }
 
-    pub(super) fn queues(&mut self) -> Result<Vec<Queue>, Error> {
-        let sql = "SELECT id, name, created_at, deliveries_max, dead_letter FROM queue ORDER BY id";
-        let rows: Vec<QueueRow> = self.all(sql, (), |row| row.try_into())?;
+    pub(super) fn queues(&mut self, which: &Which<QueueId>) -> Result<Vec<Queue>, Error> {
+        let (condition, parameters) = listed(which, |queue| queue.0);
+        let columns = "id, name, created_at, deliveries_max, dead_letter";
+        let sql = format!("SELECT {columns} FROM queue {condition}");
+        let rows: Vec<QueueRow> = self.all(&sql, parameters, |row| row.try_into())?;
         let queue = |(id, name, created_at, most, dead_letter): QueueRow| {
             Ok(Queue {
                 id: QueueId(id),
@@ -150,6 +154,23 @@ impl Desk {
             })
         })?;
         Ok(counts.unwrap_or_default())
+    }
+}
+
+/// The end of a statement that lists rows by number, and its parameters.
+fn listed<Id>(which: &Which<Id>, number: impl Fn(&Id) -> i32) -> (&'static str, (Value, i64)) {
+    match which {
+        Which::After { id, limit } => (
+            "WHERE id > ?1 ORDER BY id LIMIT ?2",
+            (Value::from(number(id)), i64::try_from(*limit).unwrap_or(0)),
+        ),
+        Which::These(ids) => {
+            let ids: Vec<String> = ids.iter().map(|id| number(id).to_string()).collect();
+            (
+                "WHERE id IN (SELECT value FROM json_each(?1)) ORDER BY id LIMIT ?2",
+                (Value::from(format!("[{}]", ids.join(","))), -1),
+            )
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use super::SqliteStore;
 use crate::bell::Watch;
 use crate::id::{AccountId, MessageId, Name, QueueId};
 use crate::message::{Audience, Counts, Line, Message, Outgoing, Receipt, Receive, Settle};
-use crate::store::{Account, Answer, MailboxStore, Queue, QueueSettings};
+use crate::store::{Account, Answer, Load, MailboxStore, Queue, QueueSettings, Which};
 
 impl MailboxStore for SqliteStore {
     fn create_account(&self, name: Name) -> Answer<'_, AccountId> {
@@ -21,8 +21,8 @@ impl MailboxStore for SqliteStore {
         Box::pin(self.ask(move |desk| desk.find_account(&name)))
     }
 
-    fn accounts(&self) -> Answer<'_, Vec<Account>> {
-        Box::pin(self.ask(|desk| desk.accounts()))
+    fn accounts(&self, which: Which<AccountId>) -> Answer<'_, Vec<Account>> {
+        Box::pin(self.ask(move |desk| desk.accounts(&which)))
     }
 
     fn create_queue(&self, name: Name, settings: QueueSettings) -> Answer<'_, QueueId> {
@@ -37,8 +37,8 @@ impl MailboxStore for SqliteStore {
         Box::pin(self.ask(move |desk| desk.find_queue(&name)))
     }
 
-    fn queues(&self) -> Answer<'_, Vec<Queue>> {
-        Box::pin(self.ask(|desk| desk.queues()))
+    fn queues(&self, which: Which<QueueId>) -> Answer<'_, Vec<Queue>> {
+        Box::pin(self.ask(move |desk| desk.queues(&which)))
     }
 
     fn purge(&self, queue: QueueId) -> Answer<'_, u64> {
@@ -76,6 +76,10 @@ impl MailboxStore for SqliteStore {
     fn watch(&self, line: Line) -> Answer<'_, Watch> {
         // Everything that rings passes through the one thread: nothing can be missed.
         Box::pin(async move { Ok(self.bell.watch(line)) })
+    }
+
+    fn load(&self) -> Load {
+        self.counts.load(self.waiting_max)
     }
 
     fn close(&self) -> Answer<'_, ()> {

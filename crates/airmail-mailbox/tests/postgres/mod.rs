@@ -159,6 +159,8 @@ pub(crate) fn new_store() -> (PostgresStore, String) {
     let url = shared_server().new_database();
     let options = Options {
         connections: 3,
+        // No claim depends on how fast the server is there.
+        patience_ms: 600_000,
         ..Options::new(&url)
     };
     (PostgresStore::start(options).unwrap(), url)

@@ -12,6 +12,7 @@ pub mod input;
 pub mod instant;
 pub mod lab;
 pub mod lines;
+pub mod mailbox;
 pub mod namespace;
 pub mod publish;
 pub mod serve;

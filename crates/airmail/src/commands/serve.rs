@@ -7,6 +7,7 @@ use crate::cli::UsageError;
 use crate::config::Config;
 use crate::environment::Environment;
 use crate::node::clock::SystemClock;
+use crate::node::mailboxes::MailboxUrl;
 use crate::node::storage::StorageUrl;
 use crate::node::{self, Access, NodeOptions, Running};
 use airmail_model::{Durability, Error};
@@ -34,6 +35,9 @@ pub struct ServeArgs {
     /// The storage: disk:PATH or memory: [default: disk, in the data directory]
     #[arg(long, value_name = "URL")]
     pub log: Option<String>,
+    /// Where mailboxes are kept: postgres://… or sqlite:PATH [default: SQLite, in the data directory]
+    #[arg(long, value_name = "URL")]
+    pub mailbox: Option<String>,
     /// Durability of the default namespace when it is first made: fsync, os or memory [default:
     /// the strongest that the storage has]
     #[arg(long, value_name = "DURABILITY")]
@@ -74,6 +78,7 @@ impl ServeArgs {
             ("--listen", "listen.address", &self.listen),
             ("--http", "http.address", &self.http),
             ("--log", "log.url", &self.log),
+            ("--mailbox", "mailbox.url", &self.mailbox),
             ("--log-level", "log.level", &self.log_level),
             ("--log-format", "log.format", &self.log_format),
             ("--durability", "namespace.durability", &self.durability),
@@ -221,6 +226,10 @@ fn announce(config: &Config, running: &Running) {
     if storage.starts_with("memory:") {
         tracing::warn!("storage is memory: everything is lost when the process ends");
     }
+    let mailboxes = running.mailboxes_url();
+    if mailboxes == &MailboxUrl::Sqlite(":memory:".into()) && !storage.starts_with("memory:") {
+        tracing::warn!("mailboxes are in memory: they are lost when the process ends");
+    }
     let flag = match running.address.to_string().as_str() {
         "127.0.0.1:7400" => String::new(),
         address => format!(" --url airmail://{address}"),
@@ -237,6 +246,7 @@ fn announce(config: &Config, running: &Running) {
         grpc = %running.address,
         http = running.http_address.map(tracing::field::display),
         storage,
+        %mailboxes,
         "node is ready"
     );
 }

@@ -346,4 +346,40 @@ pub const SETTINGS: &[Setting] = &[
         flow.delivery_in_flight,
         "Its first and least bound: what connections have not taken; fixed keeps it."
     ),
+    text!(
+        "mailbox",
+        "url",
+        mailbox.url,
+        "Where mailboxes are kept: postgres://… or sqlite:PATH (empty: SQLite, beside the log)."
+    ),
+    number!(
+        "mailbox",
+        "connections",
+        mailbox.connections,
+        "Connections to PostgreSQL for requests; four more are for what is done beside them."
+    ),
+    number!(
+        "mailbox",
+        "threads",
+        mailbox.threads,
+        "Threads that work on these connections."
+    ),
+    number!(
+        "mailbox",
+        "waiting",
+        mailbox.waiting,
+        "Requests that may wait for a connection; more are refused."
+    ),
+    text!(
+        "mailbox",
+        "patience",
+        mailbox.patience,
+        "How long a request waits for a database that is away."
+    ),
+    text!(
+        "mailbox",
+        "slot_bytes",
+        mailbox.slot,
+        "How large one of the three parts of the storage in PostgreSQL grows before the next is begun."
+    ),
 ];

@@ -4,9 +4,7 @@
 //! the node stops, each gets a GOAWAY and ends when its streams have.
 
 use super::beside::beside;
-use super::link::Link;
-use super::metrics::Metrics;
-use super::oversize::Oversize;
+use super::refusals::Refusals;
 use super::service::Services;
 use super::service::streams::Streams;
 use futures::future::Either;
@@ -14,11 +12,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tonic::service::Routes;
 
 const STREAM_WINDOW_BYTES: u32 = 1 << 20;
@@ -36,9 +32,7 @@ const BREATH: Duration = Duration::from_millis(100);
 #[derive(Clone)]
 pub(crate) struct Connections {
     pub(crate) routes: Routes,
-    pub(crate) link: Link,
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) tasks: TaskTracker,
+    pub(crate) services: Services,
     /// Connections at once.
     pub(crate) most: u32,
     /// Cancelled when connections are to be dropped as they are.
@@ -48,7 +42,7 @@ pub(crate) struct Connections {
 impl Connections {
     /// Accepts until the node stops.
     pub(crate) async fn accept(self, listener: TcpListener) {
-        let stop = self.link.stop().clone();
+        let stop = self.services.link.stop().clone();
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -66,16 +60,16 @@ impl Connections {
     }
 
     fn take(&self, stream: TcpStream, peer: SocketAddr) {
-        if self.metrics.connections.get() >= i64::from(self.most) {
+        if self.services.metrics.connections.get() >= i64::from(self.most) {
             tracing::warn!(%peer, limit = self.most, "connection closed: too many");
             return;
         }
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%peer, %error, "no TCP_NODELAY");
         }
-        self.metrics.connections.inc();
-        self.metrics.connections_opened.inc();
-        self.tasks.spawn(self.clone().serve(stream, peer));
+        self.services.metrics.connections.inc();
+        self.services.metrics.connections_opened.inc();
+        self.services.tasks.spawn(self.clone().serve(stream, peer));
     }
 
     async fn serve(self, stream: TcpStream, peer: SocketAddr) {
@@ -90,18 +84,13 @@ impl Connections {
             .max_send_buf_size(SEND_BUFFER_BYTES)
             .keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(KEEP_ALIVE_PATIENCE);
-        let frame_bytes = self.link.limits().frame_bytes;
-        let others = Oversize::new(self.routes.clone(), self.link.clone(), frame_bytes);
-        let services = Services {
-            link: self.link.clone(),
-            metrics: Arc::clone(&self.metrics),
-            tasks: self.tasks.clone(),
-        };
+        let (services, link) = (self.services.clone(), &self.services.link);
+        let others = Refusals::new(self.routes.clone(), link.clone());
         let service = Streams::new(services, others);
         let service = TowerToHyperService::new(service);
         let connection = builder.serve_connection(TokioIo::new(stream), service);
         tokio::pin!(connection);
-        let stopped = beside(self.link.stop().cancelled(), connection.as_mut()).await;
+        let stopped = beside(self.services.link.stop().cancelled(), connection.as_mut()).await;
         let ended = match stopped {
             Either::Right(ended) => ended,
             Either::Left(()) => {
@@ -112,11 +101,11 @@ impl Connections {
                 }
             }
         };
-        self.metrics.connections.dec();
+        self.services.metrics.connections.dec();
         match ended {
             Ok(()) => tracing::debug!(%peer, "connection ended"),
             Err(error) => {
-                self.metrics.connections_failed.inc();
+                self.services.metrics.connections_failed.inc();
                 tracing::info!(%peer, error = causes(error.as_ref()), "connection closed");
             }
         }

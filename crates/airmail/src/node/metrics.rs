@@ -4,11 +4,14 @@
 //! sees is counted here.
 
 mod flow;
+mod mailbox;
 
 use super::storage::Trouble;
 use airmail_broker::Flow;
 use airmail_broker::stats::Stats;
+use airmail_mailbox::store::Load;
 use airmail_model::{Error, ErrorCode};
+use mailbox::MailboxMetrics;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -144,6 +147,8 @@ pub(crate) struct Metrics {
     pub(crate) connections_opened: Counter,
     /// Connections that ended in an error: garbage, or another protocol.
     pub(crate) connections_failed: Counter,
+    /// What mailboxes are asked.
+    pub(crate) mailbox: MailboxMetrics,
     edge_refusals: Family<Vec<(String, String)>, Counter>,
 }
 
@@ -161,6 +166,7 @@ impl Default for Metrics {
             connections: Gauge::default(),
             connections_opened: Counter::default(),
             connections_failed: Counter::default(),
+            mailbox: MailboxMetrics::default(),
             edge_refusals: Family::default(),
         }
     }
@@ -204,15 +210,31 @@ impl Metrics {
             "Publishes refused before they came to the shard, by error",
             self.edge_refusals.clone(),
         );
-        registry.register_collector(Box::new(snapshot));
+        self.mailbox.register(&mut registry);
+        let load = self.mailbox.load();
+        registry.register_collector(Box::new(Sampled { snapshot, load }));
         let mut text = String::new();
         encode(&mut text, &registry)?;
         Ok(text)
     }
 }
 
-impl Collector for Snapshot {
+/// What others count, at the moment of a scrape.
+#[derive(Debug)]
+struct Sampled {
+    snapshot: Snapshot,
+    load: Load,
+}
+
+impl Collector for Sampled {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        self.snapshot.encode(&mut encoder)?;
+        mailbox::encode(&self.load, &mut encoder)
+    }
+}
+
+impl Snapshot {
+    fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         for (name, help, read) in COUNTERS {
             let value = ConstCounter::new(read(&self.stats));
             let metric = encoder.encode_descriptor(name, help, None, value.metric_type())?;
@@ -263,7 +285,7 @@ impl Collector for Snapshot {
             let labels = [("code", code.name())];
             count.encode(family.encode_family(&labels)?)?;
         }
-        flow::encode(&self.flow, &mut encoder)
+        flow::encode(&self.flow, encoder)
     }
 }
 
@@ -290,6 +312,8 @@ mod tests {
         let metrics = Metrics::default();
         metrics.publish_latency.observe(0.001);
         metrics.refused_at_edge(&Error::new(ErrorCode::TopicInvalid));
+        let took = std::time::Duration::from_millis(1);
+        metrics.mailbox.answered("Ping", None, took);
         let text = metrics.text(Snapshot::default()).unwrap();
         let documentation = include_str!("../../../../docs/metrics.md");
         let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));

@@ -1,7 +1,9 @@
-//! The gRPC services: they translate, and speak to the shard through its [`Link`].
+//! The gRPC services: they translate, and speak to the shard through its [`Link`], or to the
+//! mailboxes.
 
 pub(crate) mod admin;
 pub(crate) mod history;
+mod mailbox;
 pub(crate) mod plain;
 pub(crate) mod publish;
 pub(crate) mod streams;
@@ -12,6 +14,7 @@ pub(crate) mod window;
 use super::link::Link;
 use super::metrics::Metrics;
 use airmail_broker::Principal;
+use airmail_mailbox::Mailboxes;
 use airmail_model::{Error, MapEpoch, NamespaceId};
 use airmail_proto::hello::{NamedMap, Welcome, check_client_hello, welcome_to_proto};
 use airmail_proto::namespace::DEFAULT_NAMESPACE;
@@ -26,13 +29,14 @@ use tonic::{Request, Response, Status};
 /// A stream of answers.
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// Both services. Cheap to clone.
+/// Every service. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Services {
     pub(crate) link: Link,
     pub(crate) metrics: Arc<Metrics>,
     /// The tasks that read streams' requests.
     pub(crate) tasks: TaskTracker,
+    pub(crate) mailboxes: Mailboxes,
 }
 
 /// A call, for its errors and its lines in the log.

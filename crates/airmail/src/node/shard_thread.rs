@@ -16,8 +16,10 @@ use super::{Access, READY_STEP};
 use crate::config::Config;
 use airmail_broker::Node;
 use airmail_broker::config::{FirstNamespace, ShardConfig};
+use airmail_mailbox::Mailboxes;
 use airmail_proto::server::admin_server::AdminServer;
 use airmail_proto::server::airmail_server::AirmailServer;
+use airmail_proto::server::mailbox_server::MailboxServer;
 use std::net::TcpListener;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -39,6 +41,7 @@ pub(super) struct ShardThread {
     pub(super) receiver: mpsc::Receiver<ToShard>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) storage: Box<dyn NodeStorage>,
+    pub(super) mailboxes: Mailboxes,
 }
 
 impl ShardThread {
@@ -60,13 +63,12 @@ impl ShardThread {
             link: self.link.clone(),
             metrics: Arc::clone(&self.metrics),
             tasks: tasks.clone(),
+            mailboxes: self.mailboxes.clone(),
         };
         let (routes, health) = routes(&services, &self.config);
         let connections = Connections {
             routes,
-            link: self.link.clone(),
-            metrics: Arc::clone(&self.metrics),
-            tasks: tasks.clone(),
+            services,
             most: self.config.connections,
             abandon: abandon.clone(),
         };
@@ -94,6 +96,7 @@ impl ShardThread {
         let supervise = async {
             serving_when_ready(&link, &health).await;
             link.stop().cancelled().await;
+            self.mailboxes.end_waits();
             set_serving(&health, ServingStatus::NotServing).await;
             tasks.close();
             if tokio::time::timeout(patience, tasks.wait()).await.is_err() {
@@ -149,12 +152,16 @@ fn routes(services: &Services, config: &Config) -> (Routes, HealthReporter) {
         .max_decoding_message_size(frame_bytes)
         .max_encoding_message_size(usize::MAX);
     let admin = AdminServer::new(services.clone());
+    let mailbox = MailboxServer::new(services.clone())
+        .max_decoding_message_size(frame_bytes)
+        .max_encoding_message_size(usize::MAX);
     let health = HealthReporter::new();
-    let mut routes = Routes::new(airmail).add_service(admin).add_service(
-        tonic_health::pb::health_server::HealthServer::new(
+    let mut routes = Routes::new(airmail)
+        .add_service(admin)
+        .add_service(mailbox)
+        .add_service(tonic_health::pb::health_server::HealthServer::new(
             tonic_health::server::HealthService::from_health_reporter(health.clone()),
-        ),
-    );
+        ));
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(airmail_proto::FILE_DESCRIPTOR_SET)
@@ -169,7 +176,12 @@ fn routes(services: &Services, config: &Config) -> (Routes, HealthReporter) {
 }
 
 /// The services as gRPC health checks name them; the empty name is the whole node.
-const HEALTH_NAMES: [&str; 3] = ["", "airmail.v1.Airmail", "airmail.v1.Admin"];
+const HEALTH_NAMES: [&str; 4] = [
+    "",
+    "airmail.v1.Airmail",
+    "airmail.v1.Admin",
+    "airmail.v1.Mailbox",
+];
 
 async fn set_serving(health: &HealthReporter, status: ServingStatus) {
     for name in HEALTH_NAMES {

@@ -11,6 +11,7 @@
 //! - `usage`: exit codes, settings, and what errors look like from the command line.
 //! - `flow`: what a node lets be in flight, as it is shown.
 //! - `measure`: `airmail bench e2e`.
+//! - `mailbox`, `mailbox_postgres`: messages for one reader each, on either database.
 //! - `experiment_flow`: `airmail bench experiment flow`.
 //! - `load_experiments`: `airmail bench experiment overload`, `clients`, `size`.
 //! - `hosts`: experiments over several machines, Ctrl-C, and what is left.
@@ -19,7 +20,7 @@
 //! - `pages`: pages that are made from the code are fresh.
 //!
 //! What they share: `node` (the process), `scale` (how much, and with which tools), `log_file`,
-//! `small_disk`.
+//! `small_disk`, `postgres` (a database server).
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -39,9 +40,13 @@ mod kill;
 mod lines;
 mod load_experiments;
 mod log_file;
+mod mailbox;
+mod mailbox_postgres;
 mod measure;
 mod node;
 mod pages;
+#[path = "../../../airmail-mailbox/tests/postgres/mod.rs"]
+mod postgres;
 mod proof;
 mod scale;
 mod slow;

@@ -147,7 +147,7 @@ fn advice(code: ErrorCode) -> &'static str {
             "make space: shorten retention, or enlarge the disk; it heals by itself"
         }
         ErrorCode::StorageFailed => "look at the node's log and its disk",
-        ErrorCode::OutcomeUnknown => "look in history before publishing again",
+        ErrorCode::OutcomeUnknown => "look in history, or in the queue, before doing it again",
         ErrorCode::ProtocolUnsupported => "use versions of client and node that overlap",
         ErrorCode::HelloExpected => "begin each stream with one Hello; SDKs do by themselves",
         ErrorCode::Unimplemented => "do without the field that the error names",

@@ -10,6 +10,7 @@
 mod errors;
 mod history;
 mod limits;
+mod mailbox;
 mod node;
 mod publish;
 mod services;

@@ -4,6 +4,7 @@ use crate::node::{Node, batch_for};
 use airmail_model::{MapEpoch, NamespaceId};
 use airmail_proto::v1;
 use airmail_proto::v1::start::At;
+use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
@@ -15,7 +16,12 @@ use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 #[tokio::test]
 async fn health_says_serving() {
     let node = Node::in_memory().await;
-    for service in ["", "airmail.v1.Airmail", "airmail.v1.Admin"] {
+    for service in [
+        "",
+        "airmail.v1.Airmail",
+        "airmail.v1.Admin",
+        "airmail.v1.Mailbox",
+    ] {
         let mut status = 0;
         // It is told a moment after the node is ready.
         for _ in 0..1_000 {
@@ -56,11 +62,16 @@ async fn reflection_lists_the_services_and_their_files() {
     for name in [
         "airmail.v1.Airmail",
         "airmail.v1.Admin",
+        "airmail.v1.Mailbox",
         "grpc.health.v1.Health",
     ] {
         assert!(names.contains(&name), "{names:?}");
     }
-    for symbol in ["airmail.v1.Airmail.Publish", "google.rpc.ErrorInfo"] {
+    for symbol in [
+        "airmail.v1.Airmail.Publish",
+        "airmail.v1.Mailbox.Send",
+        "google.rpc.ErrorInfo",
+    ] {
         let symbol = MessageRequest::FileContainingSymbol(symbol.to_owned());
         let found = ask(symbol).await;
         let file = matches!(found, MessageResponse::FileDescriptorResponse(_));
@@ -69,19 +80,22 @@ async fn reflection_lists_the_services_and_their_files() {
     node.stop().await;
 }
 
+/// An answer of HTTP, with its head.
+pub(crate) async fn get(address: SocketAddr, path: &str) -> String {
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
 #[tokio::test]
 async fn http_answers_health_readiness_and_metrics() {
     let node = Node::in_memory().await;
     node.publish_one("t", "x").await.unwrap();
     let address = node.running.http_address.unwrap();
-    let get = async |path: &str| {
-        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        answer
-    };
+    let get = async |path: &str| get(address, path).await;
     for path in ["/healthz", "/readyz"] {
         assert!(get(path).await.starts_with("HTTP/1.1 200"), "{path}");
     }

@@ -21,9 +21,7 @@ use Proof::{Reserved, Test};
 
 const RAW: &str = "airmail/tests/raw_grpc/errors.rs";
 const TABLE: &str = "airmail/tests/raw_grpc/table.rs";
-const DIRECTORY: &str = "airmail-mailbox/src/conformance/directory.rs";
-const RECEIVING: &str = "airmail-mailbox/src/conformance/receiving.rs";
-const LEASING: &str = "airmail-mailbox/src/conformance/leasing.rs";
+const MAILBOX: &str = "airmail/tests/raw_grpc/mailbox.rs";
 const REFUSALS: &str = "airmail/tests/sdk/refusals.rs";
 
 const BAD_MESSAGE: Proof = Test(RAW, "a_bad_message_names_what_is_wrong_with_it");
@@ -94,32 +92,34 @@ fn proof(code: ErrorCode) -> Proof {
     }
 }
 
-/// Errors of the mailboxes are provoked by the suite that both stores pass.
+/// Errors of mailboxes, on the wire; those of the store are provoked by the suite of both as well.
 fn mailbox_proof(code: ErrorCode) -> Proof {
     match code {
-        ErrorCode::QueueNameExists | ErrorCode::AccountNameExists => {
-            Test(DIRECTORY, "a_name_is_taken_once")
-        }
-        ErrorCode::QueueNotFound | ErrorCode::AccountNotFound => {
-            Test(DIRECTORY, "what_is_not_there_is_not_found")
-        }
-        ErrorCode::QueueNotEmpty => {
-            Test(DIRECTORY, "a_queue_with_messages_is_deleted_only_by_force")
-        }
-        ErrorCode::AccountNotEmpty => Test(
-            DIRECTORY,
-            "an_account_with_messages_is_deleted_only_by_force",
+        ErrorCode::QueueNameExists
+        | ErrorCode::AccountNameExists
+        | ErrorCode::QueueNotFound
+        | ErrorCode::AccountNotFound
+        | ErrorCode::QueueNotEmpty
+        | ErrorCode::AccountNotEmpty => Test(
+            MAILBOX,
+            "what_is_wrong_with_an_account_or_queue_is_told_by_name",
         ),
-        ErrorCode::NoPermissionToRead => Test(RECEIVING, "a_message_for_another_may_not_be_read"),
-        ErrorCode::QueueIsEmpty => Test(RECEIVING, "an_empty_queue_says_so"),
-        ErrorCode::NoQueuesFound => Test(RECEIVING, "the_queues_that_hold_something_are_listed"),
-        ErrorCode::NoMessageFound => Test(RECEIVING, "a_message_is_found_by_its_sender"),
-        ErrorCode::LeaseEnded => Test(LEASING, "a_lease_that_ended_cannot_be_settled"),
+        ErrorCode::NoPermissionToRead
+        | ErrorCode::QueueIsEmpty
+        | ErrorCode::NoQueuesFound
+        | ErrorCode::NoMessageFound => {
+            Test(MAILBOX, "what_is_not_there_to_be_read_is_told_by_name")
+        }
+        ErrorCode::LeaseEnded => Test(
+            MAILBOX,
+            "leases_are_extended_released_and_acknowledged_and_end",
+        ),
+        ErrorCode::UnknownRequestType => Test(MAILBOX, "an_unknown_request_is_told_by_its_name"),
         ErrorCode::MailboxesAway => Test(
-            "airmail-mailbox/tests/away.rs",
-            "requests_wait_for_a_database_that_is_away_and_then_say_so",
+            "airmail/tests/end_to_end/mailbox_postgres.rs",
+            "a_node_starts_without_its_database_and_goes_on_when_it_comes",
         ),
-        _ => Reserved("no request provokes it"),
+        _ => Reserved("a fault of the store itself: no request may provoke it"),
     }
 }
 
@@ -149,11 +149,7 @@ fn every_error_of_the_table_is_provoked_or_reserved() {
         assert!(named, "{file}: {test} does not speak of {}", code.name());
     }
     let codes: Vec<ErrorCode> = reserved.iter().map(|(code, _)| *code).collect();
-    let unprovoked = [
-        ErrorCode::Internal,
-        ErrorCode::InternalError,
-        ErrorCode::UnknownRequestType,
-    ];
+    let unprovoked = [ErrorCode::Internal, ErrorCode::InternalError];
     assert_eq!(codes, unprovoked, "{reserved:?}");
 }
 

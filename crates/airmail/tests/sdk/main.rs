@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test panics where something is wrong")]
 
 mod connections;
+mod mailbox;
 mod many;
 mod node;
 mod publishing;

@@ -1,9 +1,8 @@
 //! What is sent, asked for and handed out.
 
-use airmail_model::{Error, ErrorCode, Wall};
+use super::id::{AccountId, LeaseId, MessageId, QueueId};
+use crate::{Error, ErrorCode, Wall};
 use bytes::Bytes;
-
-use crate::id::{AccountId, LeaseId, MessageId, QueueId};
 
 /// Bytes that one message may hold.
 pub const CONTENT_BYTES_MAX: usize = 1 << 20;
@@ -15,6 +14,8 @@ pub const PRIORITY_MAX: u8 = 9;
 pub const KEY_BYTES_MAX: usize = 255;
 /// The longest lease, delay or lifetime: ten years.
 pub const DURATION_MS_MAX: u64 = 10 * 366 * 24 * 3600 * 1000;
+/// The longest that a reader may wait: an hour.
+pub const WAIT_MS_MAX: u64 = 3600 * 1000;
 
 /// Whom a message is for, or whose messages are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -303,6 +304,21 @@ pub fn check_batch(field: &str, len: usize) -> Result<(), Error> {
     Ok(())
 }
 
+/// Whether a reader may wait for so long.
+///
+/// # Errors
+/// `INVALID_ARGUMENT`.
+pub fn check_wait(wait_ms: u64) -> Result<(), Error> {
+    if wait_ms > WAIT_MS_MAX {
+        return Err(invalid(
+            "wait_ms",
+            wait_ms,
+            format!("0 to {WAIT_MS_MAX} ms"),
+        ));
+    }
+    Ok(())
+}
+
 fn check_ms(field: &str, ms: u64, min: u64) -> Result<(), Error> {
     if ms < min || ms > DURATION_MS_MAX {
         return Err(invalid(field, ms, format!("{min} to {DURATION_MS_MAX} ms")));
@@ -310,7 +326,7 @@ fn check_ms(field: &str, ms: u64, min: u64) -> Result<(), Error> {
     Ok(())
 }
 
-fn invalid(field: &str, value: impl std::fmt::Display, limit: String) -> Error {
+pub(super) fn invalid(field: &str, value: impl std::fmt::Display, limit: String) -> Error {
     Error::new(ErrorCode::InvalidArgument)
         .field(field)
         .value(value)

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use airmail_model::{Error, ErrorCode};
+use crate::{Error, ErrorCode};
 
 macro_rules! newtype {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {

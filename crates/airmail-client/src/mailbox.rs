@@ -1,0 +1,271 @@
+//! Mailboxes: accounts put messages in queues, and readers take them out, oldest first.
+//!
+//! Begin at [`Mailbox`]. What is said of queues and messages is in the types of this module, which
+//! a node's store has too.
+
+mod messages;
+
+use crate::client::{Client, Shared, is_unreached};
+use crate::nodes::Node;
+use airmail_model::{Error, ErrorCode};
+use airmail_proto::mailbox as translate;
+use airmail_proto::v1;
+use bytes::Bytes;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tonic::{Response, Status};
+
+#[doc(no_inline)]
+pub use airmail_model::mailbox::directory::LIST_MAX;
+#[doc(no_inline)]
+pub use airmail_model::mailbox::message::{
+    BATCH_MAX, CONTENT_BYTES_MAX, KEY_BYTES_MAX, PRIORITY_MAX, WAIT_MS_MAX,
+};
+#[doc(no_inline)]
+pub use airmail_model::mailbox::{
+    Account, AccountId, Audience, Counts, LeaseId, Message, MessageId, Name, Outgoing, Queue,
+    QueueId, QueueSettings, Receipt, Receive, Settle, Take, Which,
+};
+
+/// A node's mailboxes. Cheap to clone; all clones share one connection.
+///
+/// A connection carries 1,024 requests at once, readers that wait among them; further ones wait for
+/// their turn. Who has more readers connects more than once.
+///
+/// A change whose answer is lost with the connection gives `OUTCOME_UNKNOWN`: it was done, or not.
+/// Every request may also give `MAILBOXES_AWAY` (the node's database does not answer; nothing was
+/// done), `OVERLOADED`, `SHUTTING_DOWN`, `DISCONNECTED` and `INTERNAL_ERROR`.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), airmail_model::Error> {
+/// use airmail_client::mailbox::{Audience, Mailbox, Outgoing, QueueSettings, Receive, Take};
+/// use std::time::Duration;
+///
+/// let mailbox = Mailbox::connect("airmail://127.0.0.1:7400").await?;
+/// let shop = mailbox.create_account("shop").await?;
+/// let kitchen = mailbox.create_account("kitchen").await?;
+/// let orders = mailbox.create_queue("orders", QueueSettings::default()).await?;
+/// mailbox.send(Outgoing::new(orders, shop, Audience::Direct(kitchen), "a soup")).await?;
+///
+/// // Nobody else gets it for half a minute; then it is handed out again, unless acknowledged.
+/// let request = Receive::new(orders, kitchen).take(Take::Lease { lease_ms: 30_000 });
+/// for message in mailbox.receive(request, Duration::from_secs(5)).await? {
+///     println!("cook {:?}", message.content);
+///     mailbox.acknowledge(message.receipt()).await?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Mailbox {
+    shared: Arc<Shared>,
+}
+
+impl Mailbox {
+    pub(crate) fn new(shared: Arc<Shared>) -> Mailbox {
+        Mailbox { shared }
+    }
+
+    /// Connects with the default settings. With others: [`Client::builder`], then
+    /// [`Client::mailbox`].
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a URL that is none; `DISCONNECTED` if no node answers in time.
+    pub async fn connect(url: &str) -> Result<Mailbox, Error> {
+        Ok(Client::connect(url).await?.mailbox())
+    }
+
+    /// A request that changes nothing: made again if its answer is lost.
+    async fn read<T, F>(&self, ask: impl Fn(Node) -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<Response<T>, Status>>,
+    {
+        Ok(self.shared.call(true, ask).await?.into_inner())
+    }
+
+    /// A request that changes something: if its answer is lost, what became of it is not known.
+    async fn change<T, F>(&self, ask: impl Fn(Node) -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<Response<T>, Status>>,
+    {
+        let lost = AtomicBool::new(false);
+        let watched = |node: Node| {
+            let answer = ask(node);
+            let lost = &lost;
+            async move {
+                let answer = answer.await;
+                let reached = answer.as_ref().is_err_and(|status| !is_unreached(status));
+                lost.store(reached, Ordering::Relaxed);
+                answer
+            }
+        };
+        match self.shared.call(false, watched).await {
+            Ok(answer) => Ok(answer.into_inner()),
+            Err(error) if error.code() == ErrorCode::Disconnected && lost.into_inner() => {
+                Err(Error::new(ErrorCode::OutcomeUnknown)
+                    .field(error.field_name())
+                    .value(error.found()))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gives back what it was given: whether a node answers. Its database is not asked.
+    ///
+    /// # Errors
+    /// Those of all requests.
+    pub async fn ping(&self, payload: impl Into<Bytes>) -> Result<Bytes, Error> {
+        let payload = payload.into();
+        let ask = |node: Node| {
+            let payload = payload.clone();
+            async move { node.mailbox().ping(v1::PingRequest { payload }).await }
+        };
+        Ok(self.read(ask).await?.payload)
+    }
+
+    /// Creates an account.
+    ///
+    /// # Errors
+    /// `ACCOUNT_NAME_EXISTS`; `INVALID_ARGUMENT` for its name.
+    pub async fn create_account(&self, name: &str) -> Result<AccountId, Error> {
+        let ask = |node: Node| {
+            let name = name.to_owned();
+            let request = v1::CreateAccountRequest { name };
+            async move { node.mailbox().create_account(request).await }
+        };
+        Ok(AccountId(self.change(ask).await?.id))
+    }
+
+    /// Deletes an account; with `force`, also all messages to and from it.
+    ///
+    /// # Errors
+    /// `ACCOUNT_NOT_FOUND`; `ACCOUNT_NOT_EMPTY` if there are such messages, without `force`.
+    pub async fn delete_account(&self, account: AccountId, force: bool) -> Result<(), Error> {
+        let id = account.0;
+        let request = v1::DeleteAccountRequest { id, force };
+        let ask = |node: Node| async move { node.mailbox().delete_account(request).await };
+        self.change(ask).await.map(drop)
+    }
+
+    /// The account of a name.
+    ///
+    /// # Errors
+    /// `ACCOUNT_NOT_FOUND`; `INVALID_ARGUMENT` for what is no name.
+    pub async fn find_account(&self, name: &str) -> Result<AccountId, Error> {
+        let ask = |node: Node| {
+            let name = name.to_owned();
+            let request = v1::FindAccountRequest { name };
+            async move { node.mailbox().find_account(request).await }
+        };
+        Ok(AccountId(self.read(ask).await?.id))
+    }
+
+    /// Accounts, by number. The page after one that is full is [`Which::After`] its last.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for more than [`LIST_MAX`] at once.
+    pub async fn accounts(&self, which: Which<AccountId>) -> Result<Vec<Account>, Error> {
+        which.check()?;
+        let request = translate::accounts_to_proto(which);
+        let ask = |node: Node| {
+            let request = request.clone();
+            async move { node.mailbox().list_accounts(request).await }
+        };
+        let accounts = self.read(ask).await?.accounts.into_iter();
+        accounts.map(translate::account_from_proto).collect()
+    }
+
+    /// Creates a queue.
+    ///
+    /// # Errors
+    /// `QUEUE_NAME_EXISTS`; `QUEUE_NOT_FOUND` for its dead letters'; `INVALID_ARGUMENT` for its
+    /// name, or for a bound on deliveries without a queue for dead letters.
+    pub async fn create_queue(
+        &self,
+        name: &str,
+        settings: QueueSettings,
+    ) -> Result<QueueId, Error> {
+        settings.check()?;
+        let ask = |node: Node| {
+            let request = v1::CreateQueueRequest {
+                name: name.to_owned(),
+                settings: Some(translate::settings_to_proto(settings)),
+            };
+            async move { node.mailbox().create_queue(request).await }
+        };
+        Ok(QueueId(self.change(ask).await?.id))
+    }
+
+    /// Deletes a queue; with `force`, also its messages.
+    ///
+    /// # Errors
+    /// `QUEUE_NOT_FOUND`; `QUEUE_NOT_EMPTY` if it has messages, without `force`, or while it is for
+    /// the dead letters of another.
+    pub async fn delete_queue(&self, queue: QueueId, force: bool) -> Result<(), Error> {
+        let id = queue.0;
+        let request = v1::DeleteQueueRequest { id, force };
+        let ask = |node: Node| async move { node.mailbox().delete_queue(request).await };
+        self.change(ask).await.map(drop)
+    }
+
+    /// The queue of a name.
+    ///
+    /// # Errors
+    /// `QUEUE_NOT_FOUND`; `INVALID_ARGUMENT` for what is no name.
+    pub async fn find_queue(&self, name: &str) -> Result<QueueId, Error> {
+        let ask = |node: Node| {
+            let name = name.to_owned();
+            let request = v1::FindQueueRequest { name };
+            async move { node.mailbox().find_queue(request).await }
+        };
+        Ok(QueueId(self.read(ask).await?.id))
+    }
+
+    /// Queues, by number. The page after one that is full is [`Which::After`] its last.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for more than [`LIST_MAX`] at once.
+    pub async fn queues(&self, which: Which<QueueId>) -> Result<Vec<Queue>, Error> {
+        which.check()?;
+        let request = translate::queues_to_proto(which);
+        let ask = |node: Node| {
+            let request = request.clone();
+            async move { node.mailbox().list_queues(request).await }
+        };
+        let queues = self.read(ask).await?.queues.into_iter();
+        queues.map(translate::queue_from_proto).collect()
+    }
+
+    /// Removes all messages of a queue, also the delayed and the leased; how many.
+    ///
+    /// # Errors
+    /// `QUEUE_NOT_FOUND`.
+    pub async fn purge(&self, queue: QueueId) -> Result<u64, Error> {
+        let request = v1::PurgeQueueRequest { id: queue.0 };
+        let ask = |node: Node| async move { node.mailbox().purge_queue(request).await };
+        Ok(self.change(ask).await?.messages)
+    }
+
+    /// How many messages a queue has.
+    ///
+    /// # Errors
+    /// `QUEUE_NOT_FOUND`.
+    pub async fn counts(&self, queue: QueueId) -> Result<Counts, Error> {
+        let request = v1::CountMessagesRequest { queue: queue.0 };
+        let ask = |node: Node| async move { node.mailbox().count_messages(request).await };
+        Ok(translate::counts_from_proto(self.read(ask).await?))
+    }
+
+    /// The queues that hold something for an account, or a broadcast.
+    ///
+    /// # Errors
+    /// `NO_QUEUES_FOUND`.
+    pub async fn queues_for(&self, audience: Audience) -> Result<Vec<QueueId>, Error> {
+        let reader = translate::audience_to_proto(audience);
+        let request = v1::FindQueuesRequest { reader };
+        let ask = |node: Node| async move { node.mailbox().find_queues(request).await };
+        let queues = self.read(ask).await?.queues;
+        Ok(queues.into_iter().map(QueueId).collect())
+    }
+}

@@ -1,0 +1,188 @@
+//! Which store of mailboxes a URL means, and how a node owns it.
+//!
+//! A database may be away, or a file unusable: the node starts all the same, and requests of
+//! mailboxes say so until it can be used. PostgreSQL's connections are worked on by threads of their
+//! own, so that no shard waits for them; SQLite has a thread.
+
+use super::{StartError, system};
+use crate::config::Config;
+use crate::node::storage::StorageUrl;
+use airmail_mailbox::Mailboxes;
+use airmail_mailbox::postgres::PostgresStore;
+use airmail_mailbox::sqlite::SqliteStore;
+use airmail_model::{Error, ErrorCode};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// The file of the embedded store, in the directory of the log.
+const FILE: &str = "mailboxes.sqlite";
+
+/// What a store's URL says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MailboxUrl {
+    /// `sqlite:PATH`; the path `:memory:` is kept in memory.
+    Sqlite(PathBuf),
+    /// `postgres://…`, whole.
+    Postgres(String),
+}
+
+impl MailboxUrl {
+    /// Reads `sqlite:PATH` or `postgres://…`. The empty URL is SQLite in the directory of `log`, or
+    /// in memory if the log is.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for any other.
+    pub fn parse(url: &str, log: &StorageUrl) -> Result<MailboxUrl, Error> {
+        match (url.split_once(':'), log) {
+            (None, StorageUrl::Disk(path)) if url.is_empty() => {
+                Ok(MailboxUrl::Sqlite(path.join(FILE)))
+            }
+            (None, StorageUrl::Memory { .. }) if url.is_empty() => {
+                Ok(MailboxUrl::Sqlite(":memory:".into()))
+            }
+            (Some(("sqlite", path)), _) if !path.is_empty() => Ok(MailboxUrl::Sqlite(path.into())),
+            (Some(("postgres" | "postgresql", rest)), _) if rest.starts_with("//") => {
+                Ok(MailboxUrl::Postgres(url.to_owned()))
+            }
+            _ => Err(Error::new(ErrorCode::InvalidArgument)
+                .field("mailbox.url")
+                .value(url)
+                .limit("postgres://… or sqlite:PATH")),
+        }
+    }
+}
+
+impl fmt::Display for MailboxUrl {
+    /// Without user, password and parameters: it is shown in logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MailboxUrl::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            MailboxUrl::Postgres(url) => {
+                let rest = url.split_once("//").map_or("", |(_, rest)| rest);
+                let place = rest.split('?').next().unwrap_or_default();
+                let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
+                write!(f, "postgres://{place}")
+            }
+        }
+    }
+}
+
+/// A node's mailboxes, with the threads that work for them.
+#[derive(Debug)]
+pub(crate) struct NodeMailboxes {
+    url: MailboxUrl,
+    mailboxes: Mailboxes,
+    /// For PostgreSQL; SQLite has one thread of its own.
+    runtime: Option<Runtime>,
+}
+
+impl NodeMailboxes {
+    /// Opens the store that the settings name.
+    pub(crate) fn open(config: &Config) -> Result<NodeMailboxes, StartError> {
+        let log = StorageUrl::parse(&config.log_url, &config.data)?;
+        let url = MailboxUrl::parse(&config.mailbox.url, &log)?;
+        let failed = |error: Error| StartError::Mailboxes {
+            url: url.to_string(),
+            error,
+        };
+        match &url {
+            MailboxUrl::Sqlite(path) => {
+                let waiting = config.mailbox.waiting as usize;
+                let store = SqliteStore::start(path, waiting).map_err(failed)?;
+                Ok(NodeMailboxes {
+                    mailboxes: Mailboxes::new(Arc::new(store)),
+                    runtime: None,
+                    url,
+                })
+            }
+            MailboxUrl::Postgres(database) => {
+                let runtime = tokio::runtime::Builder::new_multi_thread()
+                    .worker_threads(config.mailbox.threads as usize)
+                    .thread_name("mailboxes")
+                    .enable_all()
+                    .build()
+                    .map_err(system("the mailboxes' threads"))?;
+                let inside = runtime.enter();
+                let store =
+                    PostgresStore::start(config.mailbox.options(database)).map_err(failed)?;
+                drop(inside);
+                Ok(NodeMailboxes {
+                    mailboxes: Mailboxes::new(Arc::new(store)),
+                    runtime: Some(runtime),
+                    url,
+                })
+            }
+        }
+    }
+
+    /// Where they are.
+    pub(crate) fn url(&self) -> &MailboxUrl {
+        &self.url
+    }
+
+    /// The requests.
+    pub(crate) fn mailboxes(&self) -> Mailboxes {
+        self.mailboxes.clone()
+    }
+
+    /// Finishes what was begun, within `patience`.
+    pub(crate) async fn close(self, patience: Duration) {
+        match tokio::time::timeout(patience, self.mailboxes.close()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the mailboxes did not end in order"),
+            Err(_) => tracing::warn!("the mailboxes were abandoned: they did not end in time"),
+        }
+    }
+}
+
+impl Drop for NodeMailboxes {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // A runtime that is dropped waits, which an asynchronous task must not.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(url: &str) -> Result<MailboxUrl, Error> {
+        MailboxUrl::parse(url, &StorageUrl::Disk("data".into()))
+    }
+
+    #[test]
+    fn without_a_url_they_are_beside_the_log() {
+        let beside = MailboxUrl::Sqlite("data/mailboxes.sqlite".into());
+        assert_eq!(parse("").unwrap(), beside);
+        let log = StorageUrl::Memory { service_us: None };
+        let memory = MailboxUrl::parse("", &log).unwrap();
+        assert_eq!(memory, MailboxUrl::Sqlite(":memory:".into()));
+    }
+
+    #[test]
+    fn a_url_is_shown_without_its_secrets() {
+        for (url, shown) in [
+            ("sqlite:a/b.db", "sqlite:a/b.db"),
+            (
+                "postgres://me:secret@db:5432/mail?x=y",
+                "postgres://db:5432/mail",
+            ),
+            ("postgresql://db/mail", "postgres://db/mail"),
+        ] {
+            assert_eq!(parse(url).unwrap().to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn what_is_no_store_is_refused() {
+        for url in ["sqlite:", "mysql://db", "mailboxes.db", "postgres:db"] {
+            let error = parse(url).unwrap_err();
+            assert_eq!((error.field_name(), error.found()), ("mailbox.url", url));
+        }
+    }
+}
