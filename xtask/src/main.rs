@@ -14,6 +14,7 @@
 
 mod fix;
 mod fuzz;
+mod maven;
 mod process;
 mod prove;
 mod rivals;

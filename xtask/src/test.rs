@@ -1,8 +1,9 @@
-//! `cargo xtask test`: brings what the tests need, then runs all of them.
+//! `cargo xtask test`: brings what the tests need, then runs all of them: cargo's, then Maven's.
 //!
 //! The counts that a test runs at are small by default, for continuous integration; the options
 //! here ask for more. They reach the tests as `AIRMAIL_TEST_*`.
 
+use crate::maven;
 use crate::process::{self, cargo};
 use crate::tools::Tools;
 
@@ -44,6 +45,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         }
     }
     process::run(&mut tests)?;
+    // A filter names tests of cargo's.
+    if options.filter.is_none() && maven::find().is_ok() {
+        maven::verify()?;
+    }
     if let Some(seeds) = options.seeds {
         let seeds = seeds.to_string();
         let run = [

@@ -40,6 +40,7 @@ fn all() -> anyhow::Result<Complaints> {
     let rust = workspace::files(&[".rs"])?;
     let markdown = workspace::files(&[".md"])?;
     let proto = workspace::files(&[".proto"])?;
+    let java = workspace::files(&[".java"])?;
     let mut complaints = edges::check(&packages);
     complaints.extend(runtime::check()?);
     complaints.extend(roots::check(&packages)?);
@@ -47,6 +48,11 @@ fn all() -> anyhow::Result<Complaints> {
     complaints.extend(behaviours::check(&markdown, &rust));
     complaints.extend(names::check_packages(&packages));
     for file in &rust {
+        complaints.extend(names::check_path(&file.path));
+        complaints.extend(length::check(file));
+        complaints.extend(leftovers::check(file));
+    }
+    for file in &java {
         complaints.extend(names::check_path(&file.path));
         complaints.extend(length::check(file));
         complaints.extend(leftovers::check(file));

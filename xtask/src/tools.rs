@@ -3,6 +3,7 @@
 //! - Python with grpcio, in an environment of its own: the client without an SDK in `examples/`.
 //! - grpcurl, where Go is there: the generic gRPC client that people know.
 //! - PostgreSQL's server: the tests of mailboxes start their own. From the system's packages.
+//! - Maven and a JDK: `kafka-partitioners/`. From the system's packages.
 //! - strace: shows that no ack is sent before its fdatasync. From the system's packages.
 //!
 //! What cannot be brought is named, with how to bring it; the tests that want it say that they were
@@ -14,6 +15,7 @@ use std::process::Command;
 
 use anyhow::Context as _;
 
+use crate::maven;
 use crate::process;
 use crate::workspace;
 
@@ -41,6 +43,7 @@ impl Tools {
             ("grpcurl", bring_grpcurl(&directory.join("bin"))),
             ("strace", find_strace()),
             ("PostgreSQL", find_postgres()),
+            ("Maven with a JDK", maven::find()),
         ];
         for (name, brought) in brought {
             match brought.with_context(|| format!("no {name}")) {

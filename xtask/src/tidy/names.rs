@@ -14,7 +14,7 @@ const EXCUSED: [&str; 2] = [
     "crates/airmail-client/src/core.rs",
 ];
 
-/// Complains of a Rust file or folder with a name that says nothing.
+/// Complains of a file with code, or its folder, with a name that says nothing.
 pub(crate) fn check_path(path: &str) -> Complaints {
     if EXCUSED
         .iter()
@@ -23,8 +23,8 @@ pub(crate) fn check_path(path: &str) -> Complaints {
         return Vec::new();
     }
     path.split('/')
-        .map(|part| part.strip_suffix(".rs").unwrap_or(part))
-        .filter(|part| BANNED.contains(part))
+        .map(|part| part.split_once('.').map_or(part, |(name, _)| name))
+        .filter(|part| BANNED.contains(&part.to_ascii_lowercase().as_str()))
         .map(|part| format!("{path}: `{part}` says nothing; name it by what it holds"))
         .collect()
 }
@@ -46,6 +46,7 @@ mod tests {
     fn a_name_that_says_nothing_is_told() {
         assert_eq!(check_path("crates/airmail-log/src/utils.rs").len(), 1);
         assert_eq!(check_path("crates/airmail/tests/common/mod.rs").len(), 1);
+        assert_eq!(check_path("partitioners/src/Utils.java").len(), 1);
     }
 
     #[test]
