@@ -167,6 +167,28 @@ impl Config {
         Ok(())
     }
 
+    /// What is logged.
+    ///
+    /// A part of the filter that is no level must have a level: else a misspelt level would be taken for
+    /// the name of a part, and silence all others. Space around a part is left out before the filter is
+    /// parsed: its parser counts it, does not see it, and so misreads what follows, or panics.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for what is no filter.
+    pub fn log_filter(&self) -> Result<EnvFilter, Error> {
+        let parts: Vec<&str> = self.log_level.split(',').map(str::trim).collect();
+        let level = |part: &&str| part.contains('=') || part.parse::<LevelFilter>().is_ok();
+        let filter = match parts.iter().all(level) {
+            true => EnvFilter::try_new(parts.join(",")).ok(),
+            false => None,
+        };
+        filter.ok_or_else(|| {
+            invalid("log.level")
+                .value(&self.log_level)
+                .limit("error, warn, info, debug, trace, or a filter such as airmail=debug")
+        })
+    }
+
     /// Whether the settings fit together.
     ///
     /// # Errors
@@ -255,11 +277,7 @@ impl Config {
                 return Err(invalid(name).value(0).limit("at least 1"));
             }
         }
-        if !is_log_level(&self.log_level) {
-            return Err(invalid("log.level")
-                .value(&self.log_level)
-                .limit("error, warn, info, debug, trace, or a filter such as airmail=debug"));
-        }
+        self.log_filter()?;
         let least = u64::from(limits.frame_bytes) + (1 << 20);
         if self.segment.0 < least {
             let bound = format!("at least limits.frame_bytes and 1MiB ({})", ByteSize(least));
@@ -303,12 +321,6 @@ fn in_a_section(variable: &str) -> bool {
 
 fn invalid(name: &str) -> Error {
     Error::new(ErrorCode::InvalidArgument).field(name)
-}
-
-/// A word that is no level would be taken for the name of a part, and silence all others.
-fn is_log_level(text: &str) -> bool {
-    let level = |word: &str| word.contains('=') || word.trim().parse::<LevelFilter>().is_ok();
-    text.split(',').all(level) && EnvFilter::try_new(text).is_ok()
 }
 
 /// One line, whatever the reader of TOML says.

@@ -18,7 +18,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::EnvFilter;
 
 /// Arguments of `airmail serve`.
 #[derive(clap::Args, Debug, Default)]
@@ -253,8 +252,8 @@ fn announce(config: &Config, running: &Running) {
 
 /// Sends the process's log to standard error.
 fn start_logging(config: &Config) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&config.log_level)
-        .map_err(|error| UsageError(format!("log.level: {}: {error}", config.log_level)))?;
+    let filter = config.log_filter();
+    let filter = filter.map_err(|error| UsageError(error.to_string()))?;
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr);

@@ -104,3 +104,16 @@ fn a_durability_that_memory_cannot_give_is_refused_before_the_start() {
     assert_eq!(error.code(), ErrorCode::DurabilityUnavailable);
     assert_eq!(error.found(), "os");
 }
+
+#[test]
+fn space_in_a_log_filter_changes_nothing_and_harms_nothing() {
+    let filter = |text: &str| {
+        let mut config = Config::default();
+        config.set("log.level", text).unwrap();
+        config.log_filter().map(|filter| filter.to_string())
+    };
+    let plain = filter("info,airmail=debug").unwrap();
+    assert_eq!(filter(" info,\t airmail=debug ").unwrap(), plain);
+    // Found by fuzzing: a character of several bytes behind a space that the parser leaves out.
+    let _ = filter("x=debug, a[\u{e9}{b}]=info");
+}
