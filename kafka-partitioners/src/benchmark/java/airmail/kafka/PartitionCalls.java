@@ -1,11 +1,5 @@
 package airmail.kafka;
 
-import java.util.ArrayList;
-import java.util.List;
-import java.util.Map;
-import java.util.Set;
-import java.util.TreeMap;
-import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.producer.Partitioner;
 import org.apache.kafka.clients.producer.RoundRobinPartitioner;
 import org.apache.kafka.common.Cluster;
@@ -23,10 +17,17 @@ import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.TearDown;
 import org.openjdk.jmh.annotations.Threads;
 
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
+
 /**
- * Calls of {@code partition()} a second, for records without a key: by one thread, and by four on one
- * producer. "round-robin" is the stock client's, "default" the paper's; those end in "+metrics" that also
- * count by node.
+ * Calls of {@code partition()} a second, for records without a key: by one thread, and by four on
+ * one producer. "round-robin" is the stock client's, "default" the paper's; those end in "+metrics"
+ * that also count by node.
  */
 @State(Scope.Benchmark)
 @BenchmarkMode(Mode.Throughput)
@@ -92,7 +93,8 @@ public class PartitionCalls {
             case "adaptive":
                 return new AdaptivePartitioner();
             default:
-                throw new IllegalArgumentException("policy " + policy + ": there is none of that name");
+                throw new IllegalArgumentException(
+                        "policy " + policy + ": there is none of that name");
         }
     }
 

@@ -2,27 +2,29 @@ package airmail.kafka;
 
 import airmail.kafka.FlightBoard.Departure;
 import airmail.kafka.TopicLayout.NodePlaces;
+
+import org.apache.kafka.common.Cluster;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.LongSupplier;
-import org.apache.kafka.common.Cluster;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * Ours: balances a topic's nodes by what they can take, and keeps batches full.
  *
- * <p>It stays with a partition until a batch is full ({@link StickyTurns}). Then the next node has its
- * turn, as in {@link NodePartitioner}, unless one picked at random is clearly better off: by the bytes
- * that are in flight to each, times the latency to expect of it ({@link NodeFlight#cost}). A node that
- * slows down, fails or stops answering is passed over as soon as that shows; one that is back is tried
- * again within a second.
+ * <p>It stays with a partition until a batch is full ({@link StickyTurns}). Then the next node has
+ * its turn, as in {@link NodePartitioner}, unless one picked at random is clearly better off: by
+ * the bytes that are in flight to each, times the latency to expect of it ({@link
+ * NodeFlight#cost}). A node that slows down, fails or stops answering is passed over as soon as
+ * that shows; one that is back is tried again within a second.
  *
  * <p>What is in flight comes from {@link FlightInterceptor}, which must be in the producer's {@code
- * interceptor.classes}. Without it nothing is known of the nodes, and they have their turns, a batch each;
- * a warning says so once.
+ * interceptor.classes}. Without it nothing is known of the nodes, and they have their turns, a
+ * batch each; a warning says so once.
  */
 public final class AdaptivePartitioner extends PlannedPartitioner<StickyTurns> {
     private static final Logger LOG = LoggerFactory.getLogger(AdaptivePartitioner.class);
@@ -45,15 +47,18 @@ public final class AdaptivePartitioner extends PlannedPartitioner<StickyTurns> {
     public void configure(Map<String, ?> properties) {
         super.configure(properties);
         rule = new StickyTurns.Rule(settings());
-        board =
-                FlightRegistry.join(
-                        settings().clientId(), FlightRegistry.Role.PARTITIONER, clock);
+        board = FlightRegistry.join(settings().clientId(), FlightRegistry.Role.PARTITIONER, clock);
         board.counting(isCounting());
     }
 
     @Override
     public int partition(
-            String topic, Object key, byte[] keyBytes, Object value, byte[] valueBytes, Cluster cluster) {
+            String topic,
+            Object key,
+            byte[] keyBytes,
+            Object value,
+            byte[] valueBytes,
+            Cluster cluster) {
         StickyTurns turns = planOf(topic, cluster);
         int bytes = BatchBytes.of(keyBytes, valueBytes);
         long now = clock.getAsLong();
@@ -68,7 +73,9 @@ public final class AdaptivePartitioner extends PlannedPartitioner<StickyTurns> {
         return place.partition;
     }
 
-    /** Clients before 4.0 call it when a record opens a batch, and then ask for its partition again. */
+    /**
+     * Clients before 4.0 call it when a record opens a batch, and then ask for its partition again.
+     */
     @SuppressWarnings("deprecation")
     public void onNewBatch(String topic, Cluster cluster, int partition) {
         Departure departure = board.departure();
@@ -90,8 +97,8 @@ public final class AdaptivePartitioner extends PlannedPartitioner<StickyTurns> {
         if (!board.isAttached() && !warned) {
             warned = true;
             LOG.warn(
-                    "AdaptivePartitioner of producer {}: without interceptor.classes={} nothing is known of"
-                            + " the nodes, and they have their turns, a batch each",
+                    "AdaptivePartitioner of producer {}: without interceptor.classes={} nothing is"
+                        + " known of the nodes, and they have their turns, a batch each",
                     settings().clientId(),
                     FlightInterceptor.class.getName());
         }

@@ -5,10 +5,11 @@ import org.apache.kafka.clients.producer.Partitioner;
 /**
  * Lets a record be counted once though the producer asks for its partition twice.
  *
- * <p>Clients before 4.0 ask again for each record that opens a batch, after a call of {@code onNewBatch};
- * a rotation that moves on then gives some partitions more than others (KAFKA-9965). So what was given
- * last is remembered for each thread, and given again. {@code onNewBatch} also comes for records whose
- * partition the application chose, for which nobody asks again: told apart by topic and partition.
+ * <p>Clients before 4.0 ask again for each record that opens a batch, after a call of {@code
+ * onNewBatch}; a rotation that moves on then gives some partitions more than others (KAFKA-9965).
+ * So what was given last is remembered for each thread, and given again. {@code onNewBatch} also
+ * comes for records whose partition the application chose, for which nobody asks again: told apart
+ * by topic and partition.
  */
 final class AppendRetry {
     /** Whether this client asks twice; decided once, so that others pay nothing. */

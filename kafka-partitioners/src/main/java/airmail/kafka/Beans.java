@@ -1,20 +1,23 @@
 package airmail.kafka;
 
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.List;
+
 import javax.management.InstanceAlreadyExistsException;
 import javax.management.JMException;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
- * What one partitioner shows by JMX: a bean for itself and one for each node, gone when it is closed.
+ * What one partitioner shows by JMX: a bean for itself and one for each node, gone when it is
+ * closed.
  *
- * <p>That they cannot be shown is logged and stops nobody: records matter more. It happens where two
- * producers of a JVM have one {@code client.id}, of which Kafka warns too.
+ * <p>That they cannot be shown is logged and stops nobody: records matter more. It happens where
+ * two producers of a JVM have one {@code client.id}, of which Kafka warns too.
  */
 final class Beans implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(Beans.class);

@@ -54,7 +54,11 @@ final class FlightBoard {
     }
 
     private static final PartitionFlight[] NONE = {};
-    /** Above this an application's own choice of a partition is taken for a mistake, and not counted. */
+
+    /**
+     * Above this an application's own choice of a partition is taken for a mistake, and not
+     * counted.
+     */
     private static final int CHOSEN_PARTITIONS_MAX = 1 << 14;
 
     final LongSupplier clock;
@@ -85,7 +89,9 @@ final class FlightBoard {
         return departures.get();
     }
 
-    /** The flights of a topic's first {@code partitions} partitions, the same ones on every call. */
+    /**
+     * The flights of a topic's first {@code partitions} partitions, the same ones on every call.
+     */
     PartitionFlight[] flights(String topic, int partitions) {
         PartitionFlight[] known = topics.getOrDefault(topic, NONE);
         if (known.length >= partitions) {
@@ -106,7 +112,10 @@ final class FlightBoard {
                 });
     }
 
-    /** A send begins; {@code partition} if the application chose it, so that no partitioner is asked. */
+    /**
+     * A send begins; {@code partition} if the application chose it, so that no partitioner is
+     * asked.
+     */
     void sending(String topic, Integer partition) {
         departure().forget();
         if (partition != null && partition >= 0 && partition < CHOSEN_PARTITIONS_MAX) {

@@ -1,6 +1,5 @@
 package airmail.kafka;
 
-import java.util.Map;
 import org.apache.kafka.clients.producer.BufferExhaustedException;
 import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.clients.producer.ProducerInterceptor;
@@ -8,12 +7,15 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.errors.RetriableException;
 
+import java.util.Map;
+
 /**
  * Tells a producer's {@link AdaptivePartitioner} what was acknowledged, and when: {@code
  * interceptor.classes=airmail.kafka.FlightInterceptor}.
  *
- * <p>A stock producer tells each record's end to its interceptors, exactly once, and to nobody else that
- * one can configure. It changes no record. Where others change a record's partition, it stands last.
+ * <p>A stock producer tells each record's end to its interceptors, exactly once, and to nobody else
+ * that one can configure. It changes no record. Where others change a record's partition, it stands
+ * last.
  */
 public final class FlightInterceptor implements ProducerInterceptor<Object, Object> {
     private FlightBoard board;
@@ -38,7 +40,9 @@ public final class FlightInterceptor implements ProducerInterceptor<Object, Obje
         }
     }
 
-    /** Whether a failure speaks against the node: not a record too large, nor our own full buffers. */
+    /**
+     * Whether a failure speaks against the node: not a record too large, nor our own full buffers.
+     */
     private static boolean isOfNode(Exception exception) {
         return exception instanceof RetriableException
                 && !(exception instanceof BufferExhaustedException);

@@ -5,12 +5,13 @@ import java.util.Map;
 import java.util.function.LongSupplier;
 
 /**
- * Where a producer's partitioner and its interceptor find each other: Kafka makes both, and tells each
- * no more than the producer's {@code client.id}.
+ * Where a producer's partitioner and its interceptor find each other: Kafka makes both, and tells
+ * each no more than the producer's {@code client.id}.
  *
- * <p>Both are made by the producer's constructor, so by one thread: with it in the key, two producers
- * that were given one id are not mixed up. Whoever is made first leaves a board, the other takes it away.
- * A board that one of the same kind finds was left by a producer that has no counterpart.
+ * <p>Both are made by the producer's constructor, so by one thread: with it in the key, two
+ * producers that were given one id are not mixed up. Whoever is made first leaves a board, the
+ * other takes it away. A board that one of the same kind finds was left by a producer that has no
+ * counterpart.
  */
 final class FlightRegistry {
     /** Which of the two. */

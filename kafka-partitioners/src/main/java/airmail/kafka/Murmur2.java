@@ -3,8 +3,8 @@ package airmail.kafka;
 /**
  * The hash by which Kafka places a record with a key.
  *
- * <p>The clients have it too, but not in their public API, which is all that this jar relies on from 3.3
- * to 4.x; a test holds the two against each other.
+ * <p>The clients have it too, but not in their public API, which is all that this jar relies on
+ * from 3.3 to 4.x; a test holds the two against each other.
  */
 final class Murmur2 {
     private static final int SEED = 0x9747b28c;

@@ -6,12 +6,14 @@ import java.util.function.LongSupplier;
 /**
  * What is in flight to one node, and how long it takes to answer.
  *
- * <p>Bytes in flight are summed over the partitions that the node leads <em>now</em>, when they are asked
- * for, once a batch: a batch whose leader moved is sent again to the new one, and no sum can drift.
+ * <p>Bytes in flight are summed over the partitions that the node leads <em>now</em>, when they are
+ * asked for, once a batch: a batch whose leader moved is sent again to the new one, and no sum can
+ * drift.
  */
 final class NodeFlight extends NodeTally implements NodeFlightMXBean {
     /** Shorter latencies are all the same: below this, differences are noise. */
     private static final double LATENCY_FLOOR_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+
     private static final PartitionFlight[] NONE = {};
 
     private final PeakLatency latency;
@@ -36,9 +38,9 @@ final class NodeFlight extends NodeTally implements NodeFlightMXBean {
     }
 
     /**
-     * What it costs to give this node {@code bytes} more: the latency to expect, times the bytes that
-     * would then be in flight. Latency alone would send all to the quickest; bytes alone would let a slow
-     * node hold as much of the producer's buffers as a quick one.
+     * What it costs to give this node {@code bytes} more: the latency to expect, times the bytes
+     * that would then be in flight. Latency alone would send all to the quickest; bytes alone would
+     * let a slow node hold as much of the producer's buffers as a quick one.
      */
     double cost(int bytes, long now) {
         return Math.max(LATENCY_FLOOR_NANOS, latencyNanos(now)) * (getBytesInFlight() + bytes);

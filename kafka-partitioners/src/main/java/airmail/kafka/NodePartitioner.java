@@ -6,9 +6,9 @@ import airmail.kafka.TopicLayout.NodePlaces;
  * The paper's node partitioner (section 6.2.2, figure 6.2): round robin over the nodes that lead a
  * topic's partitions, and within a node over the partitions that it leads.
  *
- * <p>So each of the topic's nodes gets an equal part, however many partitions it leads, and of a node's
- * part each of its partitions an equal part: those that go back to their first owner after a fault must
- * not have been favoured. While no partition is available, it is round robin over all.
+ * <p>So each of the topic's nodes gets an equal part, however many partitions it leads, and of a
+ * node's part each of its partitions an equal part: those that go back to their first owner after a
+ * fault must not have been favoured. While no partition is available, it is round robin over all.
  */
 public final class NodePartitioner extends TurnPartitioner {
     private static final class OverNodes extends Turns {

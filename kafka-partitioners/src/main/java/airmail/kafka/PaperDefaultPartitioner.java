@@ -1,22 +1,23 @@
 package airmail.kafka;
 
+import org.apache.kafka.clients.producer.Partitioner;
+import org.apache.kafka.common.Cluster;
+import org.apache.kafka.common.PartitionInfo;
+
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.atomic.AtomicInteger;
-import org.apache.kafka.clients.producer.Partitioner;
-import org.apache.kafka.common.Cluster;
-import org.apache.kafka.common.PartitionInfo;
 
 /**
- * The default partitioner of the paper (figures 2.1 and 6.1, left): by the key's hash; without a key,
- * round robin over the partitions that are available, or over all while none is.
+ * The default partitioner of the paper (figures 2.1 and 6.1, left): by the key's hash; without a
+ * key, round robin over the partitions that are available, or over all while none is.
  *
  * <p>Kafka's own until 2.3, which no client has any more: the baseline of tables 7.1 to 7.6. It is
- * written as it was, three look-ups and a counter that overflows into the sign, which is masked; what is
- * better is in {@link ImprovedPartitioner}. Unlike its successors in Kafka it moves on once for each
- * record ({@link AppendRetry}), as it did when clients asked only once.
+ * written as it was, three look-ups and a counter that overflows into the sign, which is masked;
+ * what is better is in {@link ImprovedPartitioner}. Unlike its successors in Kafka it moves on once
+ * for each record ({@link AppendRetry}), as it did when clients asked only once.
  */
 public final class PaperDefaultPartitioner implements Partitioner, PolicyMXBean {
     private final ConcurrentMap<String, AtomicInteger> topicToCounter = new ConcurrentHashMap<>();
@@ -38,7 +39,12 @@ public final class PaperDefaultPartitioner implements Partitioner, PolicyMXBean 
 
     @Override
     public int partition(
-            String topic, Object key, byte[] keyBytes, Object value, byte[] valueBytes, Cluster cluster) {
+            String topic,
+            Object key,
+            byte[] keyBytes,
+            Object value,
+            byte[] valueBytes,
+            Cluster cluster) {
         if (AppendRetry.POSSIBLE) {
             int repeated = retry.partition(topic);
             if (repeated != AppendRetry.NEW) {
@@ -59,7 +65,10 @@ public final class PaperDefaultPartitioner implements Partitioner, PolicyMXBean 
         List<PartitionInfo> partitions = cluster.partitionsForTopic(topic);
         if (partitions.isEmpty()) {
             throw new IllegalArgumentException(
-                    "topic " + topic + " is not in the cluster's metadata, which has " + cluster.topics());
+                    "topic "
+                            + topic
+                            + " is not in the cluster's metadata, which has "
+                            + cluster.topics());
         }
         if (keyBytes != null && !ignoreKeys) {
             return Murmur2.partition(keyBytes, partitions.size());
@@ -104,7 +113,9 @@ public final class PaperDefaultPartitioner implements Partitioner, PolicyMXBean 
         tally.count();
     }
 
-    /** Clients before 4.0 call it when a record opens a batch, and then ask for its partition again. */
+    /**
+     * Clients before 4.0 call it when a record opens a batch, and then ask for its partition again.
+     */
     @SuppressWarnings("deprecation")
     public void onNewBatch(String topic, Cluster cluster, int partition) {
         retry.newBatch(topic, partition);

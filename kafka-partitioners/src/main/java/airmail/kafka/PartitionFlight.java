@@ -6,10 +6,10 @@ import java.util.concurrent.atomic.AtomicLong;
  * What is in flight to one partition: records that were given to the producer's buffers and are not
  * acknowledged.
  *
- * <p>Records are counted exactly; their bytes are taken as their mean size times that, since a producer
- * that reports a failure does not say of how many bytes. Every so often one record is a <em>probe</em>:
- * it is timed until as many were acknowledged as were sent with it, which within a partition are the same
- * ones. A probe that stays out shows a node that answers nothing.
+ * <p>Records are counted exactly; their bytes are taken as their mean size times that, since a
+ * producer that reports a failure does not say of how many bytes. Every so often one record is a
+ * <em>probe</em>: it is timed until as many were acknowledged as were sent with it, which within a
+ * partition are the same ones. A probe that stays out shows a node that answers nothing.
  */
 final class PartitionFlight {
     private static final long NO_PROBE = Long.MAX_VALUE;
@@ -17,10 +17,13 @@ final class PartitionFlight {
 
     private final AtomicLong sent = new AtomicLong();
     private final AtomicLong acknowledged = new AtomicLong();
+
     /** The probe's number among the sent; set after its time, and taken by whoever ends it. */
     private final AtomicLong probe = new AtomicLong(NO_PROBE);
+
     /** When the probe left; 0 when none is out. */
     private final AtomicLong probeSince = new AtomicLong();
+
     private volatile float meanBytes;
     private volatile NodeFlight leader;
 
@@ -49,7 +52,9 @@ final class PartitionFlight {
         }
     }
 
-    /** A record was acknowledged, or has failed; {@code nodeFailed} if that speaks against its node. */
+    /**
+     * A record was acknowledged, or has failed; {@code nodeFailed} if that speaks against its node.
+     */
     void arrive(long now, boolean nodeFailed) {
         long count = acknowledged.incrementAndGet();
         NodeFlight node = leader;

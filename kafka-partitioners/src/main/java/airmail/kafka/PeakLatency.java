@@ -3,13 +3,13 @@ package airmail.kafka;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The latency of a node as one should expect it: at once as high as the worst that was just seen, and
- * forgotten exponentially (peak EWMA).
+ * The latency of a node as one should expect it: at once as high as the worst that was just seen,
+ * and forgotten exponentially (peak EWMA).
  *
- * <p>A node that gets worse is avoided after one sample. Forgetting goes on without samples, so that a
- * node that gets nothing is tried again; samples are bounded, so that this takes under a second after any
- * outage. Written by whoever gets an acknowledgement, read by whoever chooses; a lost sample is made up
- * for by the next.
+ * <p>A node that gets worse is avoided after one sample. Forgetting goes on without samples, so
+ * that a node that gets nothing is tried again; samples are bounded, so that this takes under a
+ * second after any outage. Written by whoever gets an acknowledgement, read by whoever chooses; a
+ * lost sample is made up for by the next.
  */
 final class PeakLatency {
     /** A worse sample counts as this much. */

@@ -1,18 +1,19 @@
 package airmail.kafka;
 
+import org.apache.kafka.clients.producer.Partitioner;
+import org.apache.kafka.common.Cluster;
+
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.kafka.clients.producer.Partitioner;
-import org.apache.kafka.common.Cluster;
 
 /**
  * A partitioner that computes what it chooses from when the cluster's metadata changes.
  *
- * <p>The way of a record takes no lock and allocates nothing: it compares the cluster's identity and looks
- * its topic up. When the cluster is another one, the first thread to see it computes the new layout and
- * the others wait for that, once; counters live on from layout to layout.
+ * <p>The way of a record takes no lock and allocates nothing: it compares the cluster's identity
+ * and looks its topic up. When the cluster is another one, the first thread to see it computes the
+ * new layout and the others wait for that, once; counters live on from layout to layout.
  *
  * @param <P> what the policy computes for a topic
  */

@@ -1,6 +1,8 @@
 package airmail.kafka;
 
-/** What JMX shows of a partitioner: {@code airmail.partitioner:type=Policy,policy=…,client-id=…}. */
+/**
+ * What JMX shows of a partitioner: {@code airmail.partitioner:type=Policy,policy=…,client-id=…}.
+ */
 public interface PolicyMXBean {
     /** The partitioner's class, without its package. */
     String getPolicy();

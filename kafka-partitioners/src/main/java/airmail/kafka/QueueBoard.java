@@ -1,20 +1,24 @@
 package airmail.kafka;
 
 import airmail.kafka.TopicLayout.NodePlaces;
+
+import org.apache.kafka.common.Node;
+
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicLong;
-import org.apache.kafka.common.Node;
 
 /**
- * How many records went to each node: the queues of which {@link SqfPartitioner} takes the shortest.
+ * How many records went to each node: the queues of which {@link SqfPartitioner} takes the
+ * shortest.
  *
- * <p>One board for each cluster, shared by the producers of a JVM that send to it (figure 6.7), and gone
- * with the last of them. Counts are compared by their difference, so that they may overflow. A node that
- * comes, or comes back, does not begin at nought: it would get every record until it had caught up.
+ * <p>One board for each cluster, shared by the producers of a JVM that send to it (figure 6.7), and
+ * gone with the last of them. Counts are compared by their difference, so that they may overflow. A
+ * node that comes, or comes back, does not begin at nought: it would get every record until it had
+ * caught up.
  */
 final class QueueBoard {
     private static final Map<String, QueueBoard> SHARED = new HashMap<>();
@@ -34,7 +38,9 @@ final class QueueBoard {
         this.start = start;
     }
 
-    /** The board of a cluster; each call wants one {@link #leave}. A cluster without an id has none. */
+    /**
+     * The board of a cluster; each call wants one {@link #leave}. A cluster without an id has none.
+     */
     static QueueBoard join(String cluster) {
         if (cluster == null) {
             return new QueueBoard(0);
@@ -56,9 +62,9 @@ final class QueueBoard {
     }
 
     /**
-     * The queues of each topic's nodes, in the order of the nodes. Nodes that are not {@code alive} any
-     * more go off the board first; one that is new begins where the least used of those stands with which
-     * it shares a topic; where it shares several topics, at the highest of these.
+     * The queues of each topic's nodes, in the order of the nodes. Nodes that are not {@code alive}
+     * any more go off the board first; one that is new begins where the least used of those stands
+     * with which it shares a topic; where it shares several topics, at the highest of these.
      */
     synchronized Map<String, AtomicLong[]> arrange(List<Node> alive, List<TopicLayout> topics) {
         Set<Integer> ids = new HashSet<>();
@@ -102,8 +108,9 @@ final class QueueBoard {
     /**
      * Adds a record to the shortest of {@code queues}, the first of equals, and says which that is.
      *
-     * <p>Whoever finds that his choice has grown meanwhile looks again. Queues only grow, so the one that
-     * he adds to was a shortest one at that moment: the policy is exact under any number of threads.
+     * <p>Whoever finds that his choice has grown meanwhile looks again. Queues only grow, so the
+     * one that he adds to was a shortest one at that moment: the policy is exact under any number
+     * of threads.
      */
     static int add(AtomicLong[] queues) {
         while (true) {

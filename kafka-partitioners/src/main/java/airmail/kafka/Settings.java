@@ -1,7 +1,5 @@
 package airmail.kafka;
 
-import java.util.Map;
-import java.util.concurrent.ThreadLocalRandom;
 import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.config.ConfigDef.Importance;
@@ -9,11 +7,14 @@ import org.apache.kafka.common.config.ConfigDef.Range;
 import org.apache.kafka.common.config.ConfigDef.Type;
 import org.apache.kafka.common.config.ConfigException;
 
+import java.util.Map;
+import java.util.concurrent.ThreadLocalRandom;
+
 /**
  * A partitioner's properties, among those of its producer.
  *
- * <p>A name with our prefix that we do not know is refused: a misspelt property that is ignored is found
- * too late.
+ * <p>A name with our prefix that we do not know is refused: a misspelt property that is ignored is
+ * found too late.
  */
 final class Settings {
     static final String PREFIX = "airmail.partitioner.";
@@ -28,13 +29,25 @@ final class Settings {
 
     /** The value of {@link #START} and {@link #STICKY_BYTES} by which we choose. */
     private static final int OURS = -1;
+
     private static final int BATCH_BYTES = 16_384;
     private static final int STICKY_MS_MAX = 60_000;
 
     private static final ConfigDef DEFINITION =
             new ConfigDef()
-                    .define(IGNORE_KEYS, Type.BOOLEAN, false, Importance.MEDIUM, "as the paper does")
-                    .define(START, Type.INT, OURS, Range.atLeast(OURS), Importance.LOW, "first turn")
+                    .define(
+                            IGNORE_KEYS,
+                            Type.BOOLEAN,
+                            false,
+                            Importance.MEDIUM,
+                            "as the paper does")
+                    .define(
+                            START,
+                            Type.INT,
+                            OURS,
+                            Range.atLeast(OURS),
+                            Importance.LOW,
+                            "first turn")
                     .define(METRICS, Type.BOOLEAN, true, Importance.LOW, "count, and show by JMX")
                     .define(SQF_SHARED, Type.BOOLEAN, true, Importance.MEDIUM, "as figure 6.7")
                     .define(
@@ -95,7 +108,10 @@ final class Settings {
         return (Boolean) values.get(IGNORE_KEYS);
     }
 
-    /** Where a rotation begins: a place of its own, so that producers do not go in step (figure 6.1). */
+    /**
+     * Where a rotation begins: a place of its own, so that producers do not go in step (figure
+     * 6.1).
+     */
     int start() {
         int start = (Integer) values.get(START);
         return start == OURS ? ThreadLocalRandom.current().nextInt(Integer.MAX_VALUE) : start;
@@ -116,7 +132,9 @@ final class Settings {
 
     /** Not shorter than the producer lingers: that would cut one batch into several. */
     long stickyMs() {
-        return Math.max((Integer) values.get(STICKY_MS), (Long) values.get(ProducerConfig.LINGER_MS_CONFIG));
+        return Math.max(
+                (Integer) values.get(STICKY_MS),
+                (Long) values.get(ProducerConfig.LINGER_MS_CONFIG));
     }
 
     int decayMs() {

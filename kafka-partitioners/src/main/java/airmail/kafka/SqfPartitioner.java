@@ -1,20 +1,23 @@
 package airmail.kafka;
 
 import airmail.kafka.TopicLayout.NodePlaces;
+
+import org.apache.kafka.common.Cluster;
+
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicLong;
-import org.apache.kafka.common.Cluster;
 
 /**
  * The paper's SQF, shortest queue first (section 6.2.3, figure 6.3): a record goes to that of its
- * topic's nodes which has had the fewest records of all topics, and there to the next of the partitions
- * that the node leads.
+ * topic's nodes which has had the fewest records of all topics, and there to the next of the
+ * partitions that the node leads.
  *
- * <p>The counts are shared by all producers of the JVM that send to the cluster (figure 6.7), so that
- * topics whose nodes overlap in part are balanced together; {@code airmail.partitioner.sqf.shared=false}
- * gives a producer counts of its own. While no partition is available, it is round robin over all.
+ * <p>The counts are shared by all producers of the JVM that send to the cluster (figure 6.7), so
+ * that topics whose nodes overlap in part are balanced together; {@code
+ * airmail.partitioner.sqf.shared=false} gives a producer counts of its own. While no partition is
+ * available, it is round robin over all.
  */
 public final class SqfPartitioner extends TurnPartitioner {
     private static final class OverQueues extends Turns {

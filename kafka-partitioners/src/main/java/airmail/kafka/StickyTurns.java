@@ -5,11 +5,11 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * A topic under {@link AdaptivePartitioner}: stays with a partition until its batch is full, then chooses
- * the next node and a partition on it.
+ * A topic under {@link AdaptivePartitioner}: stays with a partition until its batch is full, then
+ * chooses the next node and a partition on it.
  *
- * <p>Which partition it is and how many bytes it got are one word, so that threads agree on both without
- * a lock: whoever finds it full chooses, and only one of those who do at once has his way.
+ * <p>Which partition it is and how many bytes it got are one word, so that threads agree on both
+ * without a lock: whoever finds it full chooses, and only one of those who do at once has his way.
  */
 final class StickyTurns {
     /** How a choice is made. */
@@ -46,8 +46,10 @@ final class StickyTurns {
     private static final long NOWHERE = pack(-1, 0);
 
     final TopicLayout topic;
+
     /** By the number of the partition. */
     final PartitionFlight[] flights;
+
     private final Place[] choices;
     private final Stop[] stops;
     private final Rotation rotation;
@@ -78,7 +80,8 @@ final class StickyTurns {
             long seen = state.get();
             int choice = choice(seen);
             int given = given(seen);
-            boolean stays = choice >= 0 && (long) given + bytes <= rule.bytes && now - since < rule.nanos;
+            boolean stays =
+                    choice >= 0 && (long) given + bytes <= rule.bytes && now - since < rule.nanos;
             // A batch takes its first record whatever its size.
             if (!stays && !(choice >= 0 && given == 0)) {
                 choice = choose(now);
@@ -92,9 +95,9 @@ final class StickyTurns {
     }
 
     /**
-     * The producer opens a batch in {@code partition} for a record of {@code bytes}, and asks for the
-     * record's place again. If the record was the first that we sent there, it goes there again; if
-     * not, the batch before it is full or on its way, and the next node is chosen.
+     * The producer opens a batch in {@code partition} for a record of {@code bytes}, and asks for
+     * the record's place again. If the record was the first that we sent there, it goes there
+     * again; if not, the batch before it is full or on its way, and the next node is chosen.
      */
     void newBatch(int partition, int bytes) {
         long seen = state.get();
@@ -105,7 +108,10 @@ final class StickyTurns {
         }
     }
 
-    /** The node whose turn it is; or another, if that one is clearly better off (power of two choices). */
+    /**
+     * The node whose turn it is; or another, if that one is clearly better off (power of two
+     * choices).
+     */
     private int choose(long now) {
         if (stops.length == 0) {
             return rotation.next(choices.length);

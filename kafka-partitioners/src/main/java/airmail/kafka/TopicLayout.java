@@ -1,20 +1,21 @@
 package airmail.kafka;
 
+import org.apache.kafka.common.Cluster;
+import org.apache.kafka.common.Node;
+import org.apache.kafka.common.PartitionInfo;
+
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.function.IntFunction;
-import org.apache.kafka.common.Cluster;
-import org.apache.kafka.common.Node;
-import org.apache.kafka.common.PartitionInfo;
 
 /**
  * Where a topic's partitions are: what a policy chooses from.
  *
- * <p>Partitions are in the order of their numbers and nodes in the order of their ids, whatever order the
- * metadata came in, so that equal clusters give equal choices.
+ * <p>Partitions are in the order of their numbers and nodes in the order of their ids, whatever
+ * order the metadata came in, so that equal clusters give equal choices.
  */
 final class TopicLayout {
     /** The partitions of a topic that one node leads. */
@@ -29,10 +30,13 @@ final class TopicLayout {
     }
 
     final String topic;
+
     /** All partitions; never empty. */
     final Place[] all;
+
     /** Those with a leader. */
     final Place[] available;
+
     /** The available ones by the node that leads them. */
     final NodePlaces[] nodes;
 

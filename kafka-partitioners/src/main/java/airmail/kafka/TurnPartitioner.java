@@ -24,7 +24,12 @@ abstract class TurnPartitioner extends PlannedPartitioner<TurnPartitioner.Turns>
 
     @Override
     public final int partition(
-            String topic, Object key, byte[] keyBytes, Object value, byte[] valueBytes, Cluster cluster) {
+            String topic,
+            Object key,
+            byte[] keyBytes,
+            Object value,
+            byte[] valueBytes,
+            Cluster cluster) {
         if (AppendRetry.POSSIBLE) {
             int repeated = retry.partition(topic);
             if (repeated != AppendRetry.NEW) {
@@ -40,7 +45,9 @@ abstract class TurnPartitioner extends PlannedPartitioner<TurnPartitioner.Turns>
         return place.partition;
     }
 
-    /** Clients before 4.0 call it when a record opens a batch, and then ask for its partition again. */
+    /**
+     * Clients before 4.0 call it when a record opens a batch, and then ask for its partition again.
+     */
     @SuppressWarnings("deprecation")
     public final void onNewBatch(String topic, Cluster cluster, int partition) {
         retry.newBatch(topic, partition);

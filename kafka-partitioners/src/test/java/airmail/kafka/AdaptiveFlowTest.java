@@ -1,15 +1,10 @@
 package airmail.kafka;
 
 import static airmail.kafka.Clusters.led;
+
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.util.ArrayDeque;
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.List;
-import java.util.Map;
-import java.util.Queue;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.Cluster;
@@ -18,9 +13,17 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Queue;
+
 /**
- * Records flow through simulated nodes, a millisecond at a time: each answers so many records in one, in
- * order, and the producer's buffers hold so many. No thread and no clock of the machine takes part.
+ * Records flow through simulated nodes, a millisecond at a time: each answers so many records in
+ * one, in order, and the producer's buffers hold so many. No thread and no clock of the machine
+ * takes part.
  */
 class AdaptiveFlowTest {
     private static final byte[] VALUE = new byte[1_000];

@@ -1,12 +1,10 @@
 package airmail.kafka;
 
 import static airmail.kafka.Clusters.led;
+
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.util.ArrayList;
-import java.util.List;
-import java.util.Map;
 import org.apache.kafka.clients.producer.Partitioner;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -18,10 +16,18 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** The adaptive policy with its interceptor, step by step; {@link AdaptiveFlowTest} lets records flow. */
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * The adaptive policy with its interceptor, step by step; {@link AdaptiveFlowTest} lets records
+ * flow.
+ */
 class AdaptivePartitionerTest {
     private static final byte[] VALUE = new byte[1_000];
-    private static final int IN_BATCH = (16_384 - BatchBytes.BATCH_HEAD) / BatchBytes.of(null, VALUE);
+    private static final int IN_BATCH =
+            (16_384 - BatchBytes.BATCH_HEAD) / BatchBytes.of(null, VALUE);
 
     private final Cluster cluster = Clusters.of(Map.of("A", led(1, 2, 2)));
     private final FlightInterceptor interceptor = new FlightInterceptor();
@@ -30,7 +36,8 @@ class AdaptivePartitionerTest {
 
     @BeforeEach
     void configure() {
-        partitioner = Clusters.configured(new AdaptivePartitioner(() -> now), "client.id", "adaptive");
+        partitioner =
+                Clusters.configured(new AdaptivePartitioner(() -> now), "client.id", "adaptive");
         interceptor.configure(Map.of("client.id", "adaptive"));
     }
 
@@ -123,7 +130,8 @@ class AdaptivePartitionerTest {
         answer(-1, new RecordTooLargeException());
         assertEquals(0, node(1).getBytesInFlight());
         assertEquals(0, node(1).getRecords());
-        // Refused before it had a partition: nothing to take back, neither now nor of the one before.
+        // Refused before it had a partition: nothing to take back, neither now nor of the one
+        // before.
         send();
         interceptor.onSend(new ProducerRecord<>("A", VALUE));
         answer(-1, new TimeoutException());

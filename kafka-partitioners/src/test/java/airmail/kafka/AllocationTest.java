@@ -1,12 +1,11 @@
 package airmail.kafka;
 
 import static airmail.kafka.Clusters.configured;
+
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.sun.management.ThreadMXBean;
-import java.lang.management.ManagementFactory;
-import java.util.List;
-import java.util.Map;
+
 import org.apache.kafka.clients.producer.Partitioner;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -14,9 +13,14 @@ import org.apache.kafka.common.Cluster;
 import org.apache.kafka.common.TopicPartition;
 import org.junit.jupiter.api.Test;
 
+import java.lang.management.ManagementFactory;
+import java.util.List;
+import java.util.Map;
+
 /** A record costs no memory: counted by the virtual machine, for the thread that asks. */
 class AllocationTest {
     private static final int RECORDS = 50_000;
+
     /** For the whole run: what the measuring itself takes, and classes that load late. */
     private static final long SLACK_BYTES = 4_096;
 
@@ -30,7 +34,9 @@ class AllocationTest {
             record.run();
         }
         long bytes = threads.getThreadAllocatedBytes(Thread.currentThread().getId()) - before;
-        assertTrue(bytes < SLACK_BYTES, () -> what + ": " + bytes + " bytes for " + RECORDS + " records");
+        assertTrue(
+                bytes < SLACK_BYTES,
+                () -> what + ": " + bytes + " bytes for " + RECORDS + " records");
     }
 
     @Test
@@ -49,7 +55,8 @@ class AllocationTest {
             assertAllocatesNothing(
                     name, () -> partitioner.partition("A", null, null, null, value, cluster));
             assertAllocatesNothing(
-                    name + " by key", () -> partitioner.partition("A", null, key, null, value, cluster));
+                    name + " by key",
+                    () -> partitioner.partition("A", null, key, null, value, cluster));
             partitioner.close();
         }
     }
@@ -57,7 +64,8 @@ class AllocationTest {
     @Test
     void feedback_allocates_nothing_either() {
         Cluster cluster = Clusters.figure64();
-        AdaptivePartitioner partitioner = configured(new AdaptivePartitioner(), "client.id", "feedback");
+        AdaptivePartitioner partitioner =
+                configured(new AdaptivePartitioner(), "client.id", "feedback");
         FlightInterceptor interceptor = new FlightInterceptor();
         interceptor.configure(Map.of("client.id", "feedback"));
         byte[] value = new byte[100];

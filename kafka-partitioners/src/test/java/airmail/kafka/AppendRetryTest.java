@@ -1,16 +1,21 @@
 package airmail.kafka;
 
 import static airmail.kafka.Clusters.configured;
+
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import java.util.List;
 import org.apache.kafka.common.Cluster;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** What clients before 4.0 do for a record that opens a batch: ask, tell of the new batch, ask again. */
+import java.util.List;
+
+/**
+ * What clients before 4.0 do for a record that opens a batch: ask, tell of the new batch, ask
+ * again.
+ */
 class AppendRetryTest {
     @BeforeEach
     void the_client_asks_twice() {
@@ -34,9 +39,15 @@ class AppendRetryTest {
                         configured(new SqfPartitioner()))) {
             int[] given = new int[3];
             for (int i = 0; i < 12; i++) {
-                given[i % 2 == 0 ? askTwice(partitioner, "A", cluster) : Clusters.ask(partitioner, "A", cluster)]++;
+                given[
+                        i % 2 == 0
+                                ? askTwice(partitioner, "A", cluster)
+                                : Clusters.ask(partitioner, "A", cluster)]++;
             }
-            int[] fair = partitioner instanceof ImprovedPartitioner ? new int[] {4, 4, 4} : new int[] {6, 3, 3};
+            int[] fair =
+                    partitioner instanceof ImprovedPartitioner
+                            ? new int[] {4, 4, 4}
+                            : new int[] {6, 3, 3};
             assertArrayEquals(fair, given, partitioner.getPolicy());
             partitioner.close();
         }

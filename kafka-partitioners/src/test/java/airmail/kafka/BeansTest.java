@@ -3,14 +3,16 @@ package airmail.kafka;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.lang.management.ManagementFactory;
-import java.util.List;
-import java.util.Set;
-import javax.management.MBeanServer;
-import javax.management.ObjectName;
 import org.apache.kafka.clients.producer.Partitioner;
 import org.apache.kafka.common.Cluster;
 import org.junit.jupiter.api.Test;
+
+import java.lang.management.ManagementFactory;
+import java.util.List;
+import java.util.Set;
+
+import javax.management.MBeanServer;
+import javax.management.ObjectName;
 
 class BeansTest {
     private static final MBeanServer SERVER = ManagementFactory.getPlatformMBeanServer();
@@ -20,7 +22,8 @@ class BeansTest {
         return SERVER.queryNames(new ObjectName(query), null);
     }
 
-    private static long records(Partitioner partitioner, String clientId, int node) throws Exception {
+    private static long records(Partitioner partitioner, String clientId, int node)
+            throws Exception {
         String name =
                 "airmail.partitioner:type=Node,policy="
                         + partitioner.getClass().getSimpleName()
@@ -62,8 +65,10 @@ class BeansTest {
         Partitioner partitioner =
                 Clusters.configured(
                         new NodePartitioner(),
-                        "client.id", "quiet",
-                        "airmail.partitioner.metrics", false);
+                        "client.id",
+                        "quiet",
+                        "airmail.partitioner.metrics",
+                        false);
         Clusters.ask(partitioner, "A", Clusters.figure64());
         assertTrue(names("quiet").isEmpty());
         partitioner.close();

@@ -1,5 +1,10 @@
 package airmail.kafka;
 
+import org.apache.kafka.clients.producer.Partitioner;
+import org.apache.kafka.common.Cluster;
+import org.apache.kafka.common.Node;
+import org.apache.kafka.common.PartitionInfo;
+
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -8,10 +13,6 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
-import org.apache.kafka.clients.producer.Partitioner;
-import org.apache.kafka.common.Cluster;
-import org.apache.kafka.common.Node;
-import org.apache.kafka.common.PartitionInfo;
 
 /** Clusters for tests, said as the vectors say them: for each topic, its partitions' leaders. */
 final class Clusters {
@@ -36,9 +37,12 @@ final class Clusters {
                                         partition -> {
                                             Integer leader = leaders.get(partition);
                                             Node node = leader == null ? null : nodes.get(leader);
-                                            Node[] replicas = node == null ? new Node[0] : new Node[] {node};
+                                            Node[] replicas =
+                                                    node == null ? new Node[0] : new Node[] {node};
                                             partitions.add(
-                                                    new PartitionInfo(topic, partition, node, replicas, replicas));
+                                                    new PartitionInfo(
+                                                            topic, partition, node, replicas,
+                                                            replicas));
                                         }));
         return new Cluster(id, nodes.values(), partitions, Set.of(), Set.of());
     }
@@ -57,7 +61,10 @@ final class Clusters {
         return "cluster-" + ids++;
     }
 
-    /** Figure 6.4: topic A has one partition on node 1 and two on node 2; B one each on nodes 2 and 3. */
+    /**
+     * Figure 6.4: topic A has one partition on node 1 and two on node 2; B one each on nodes 2 and
+     * 3.
+     */
     static Cluster figure64() {
         return of(Map.of("A", led(1, 2, 2), "B", led(2, 3)));
     }
@@ -76,7 +83,9 @@ final class Clusters {
                 .id();
     }
 
-    /** The policy, with turns that begin at 0 and the properties given as name, value, name, value. */
+    /**
+     * The policy, with turns that begin at 0 and the properties given as name, value, name, value.
+     */
     static <P extends Partitioner> P configured(P partitioner, Object... properties) {
         Map<String, Object> map = new TreeMap<>();
         map.put("client.id", newId());

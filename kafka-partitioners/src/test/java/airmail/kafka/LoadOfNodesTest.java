@@ -2,17 +2,21 @@ package airmail.kafka;
 
 import static airmail.kafka.Clusters.configured;
 import static airmail.kafka.Clusters.led;
+
 import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import org.apache.kafka.clients.producer.Partitioner;
+import org.apache.kafka.common.Cluster;
+import org.junit.jupiter.api.Test;
 
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.function.Supplier;
-import org.apache.kafka.clients.producer.Partitioner;
-import org.apache.kafka.common.Cluster;
-import org.junit.jupiter.api.Test;
 
-/** Section 6.4 of the paper: what each node gets when X sends α records to A, and Y β records to B. */
+/**
+ * Section 6.4 of the paper: what each node gets when X sends α records to A, and Y β records to B.
+ */
 class LoadOfNodesTest {
     private static final int ALPHA = 6_000;
     private static final int BETA = 4_000;
@@ -58,7 +62,8 @@ class LoadOfNodesTest {
 
     @Test
     void the_default_gives_node_2_two_thirds_of_one_topic_and_half_of_the_other() {
-        Map<Integer, Integer> table = Map.of(1, ALPHA / 3, 2, ALPHA * 2 / 3 + BETA / 2, 3, BETA / 2);
+        Map<Integer, Integer> table =
+                Map.of(1, ALPHA / 3, 2, ALPHA * 2 / 3 + BETA / 2, 3, BETA / 2);
         assertEquals(table, apart(Clusters.figure64(), PaperDefaultPartitioner::new));
         assertEquals(table, apart(Clusters.figure64(), ImprovedPartitioner::new));
     }
@@ -87,7 +92,12 @@ class LoadOfNodesTest {
                         NodePartitioner::new,
                         SqfPartitioner::new)) {
             Map<Integer, Integer> load =
-                    load(figure66.get(), configured(policy.get()), ALPHA, configured(policy.get()), 4_500);
+                    load(
+                            figure66.get(),
+                            configured(policy.get()),
+                            ALPHA,
+                            configured(policy.get()),
+                            4_500);
             assertEquals(Map.of(1, third, 2, third, 3, third), load);
         }
     }

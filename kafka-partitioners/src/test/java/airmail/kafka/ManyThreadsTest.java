@@ -2,8 +2,17 @@ package airmail.kafka;
 
 import static airmail.kafka.Clusters.configured;
 import static airmail.kafka.Clusters.led;
+
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import org.apache.kafka.clients.producer.Partitioner;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.Cluster;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.TimeoutException;
+import org.junit.jupiter.api.Test;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -14,13 +23,6 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicLongArray;
-import org.apache.kafka.clients.producer.Partitioner;
-import org.apache.kafka.clients.producer.ProducerRecord;
-import org.apache.kafka.clients.producer.RecordMetadata;
-import org.apache.kafka.common.Cluster;
-import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.errors.TimeoutException;
-import org.junit.jupiter.api.Test;
 
 /** One producer, many threads: nothing is lost, and no turn is given twice. */
 class ManyThreadsTest {
@@ -42,8 +44,8 @@ class ManyThreadsTest {
         }
     }
 
-    private static AtomicLongArray byPartition(Partitioner partitioner, Cluster cluster, int partitions)
-            throws Exception {
+    private static AtomicLongArray byPartition(
+            Partitioner partitioner, Cluster cluster, int partitions) throws Exception {
         AtomicLongArray given = new AtomicLongArray(partitions);
         together(
                 () -> {
@@ -106,7 +108,8 @@ class ManyThreadsTest {
             Clusters.of(id, Set.of(1, 2, 3), Map.of("A", led(1, 2, 3))),
             Clusters.of(id, Set.of(1, 2), Map.of("A", led(1, 2, 1))),
         };
-        AdaptivePartitioner partitioner = configured(new AdaptivePartitioner(), "client.id", "threads");
+        AdaptivePartitioner partitioner =
+                configured(new AdaptivePartitioner(), "client.id", "threads");
         FlightInterceptor interceptor = new FlightInterceptor();
         interceptor.configure(Map.of("client.id", "threads"));
         byte[] value = new byte[1_000];
@@ -115,14 +118,18 @@ class ManyThreadsTest {
                     for (int i = 0; i < RECORDS; i++) {
                         Cluster cluster = states[i / 1_000 % states.length];
                         interceptor.onSend(new ProducerRecord<>("A", value));
-                        int partition = partitioner.partition("A", null, null, null, value, cluster);
+                        int partition =
+                                partitioner.partition("A", null, null, null, value, cluster);
                         if (i % 10 == 0) {
                             partitioner.onNewBatch("A", cluster, partition);
-                            partition = partitioner.partition("A", null, null, null, value, cluster);
+                            partition =
+                                    partitioner.partition("A", null, null, null, value, cluster);
                         }
                         Exception error = i % 7 == 0 ? new TimeoutException() : null;
                         interceptor.onAcknowledgement(
-                                new RecordMetadata(new TopicPartition("A", partition), 0, 0, 0, -1, -1), error);
+                                new RecordMetadata(
+                                        new TopicPartition("A", partition), 0, 0, 0, -1, -1),
+                                error);
                     }
                     return null;
                 });
@@ -161,7 +168,11 @@ class ManyThreadsTest {
                             boolean online = !cluster.availablePartitionsForTopic("A").isEmpty();
                             assertTrue(partition < cluster.partitionCountForTopic("A"));
                             assertTrue(
-                                    !online || cluster.partitionsForTopic("A").get(partition).leader() != null);
+                                    !online
+                                            || cluster.partitionsForTopic("A")
+                                                            .get(partition)
+                                                            .leader()
+                                                    != null);
                         }
                         return null;
                     });

@@ -2,16 +2,18 @@ package airmail.kafka;
 
 import static airmail.kafka.Clusters.configured;
 import static airmail.kafka.Clusters.led;
+
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.util.List;
-import java.util.Map;
-import java.util.Set;
 import org.apache.kafka.clients.producer.Partitioner;
 import org.apache.kafka.common.Cluster;
 import org.junit.jupiter.api.Test;
+
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
 
 class MetadataChangeTest {
     private static List<PlannedPartitioner<?>> planned() {

@@ -2,9 +2,10 @@ package airmail.kafka;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
-import java.util.Random;
 import org.apache.kafka.common.utils.Utils;
 import org.junit.jupiter.api.Test;
+
+import java.util.Random;
 
 class Murmur2Test {
     @Test

@@ -4,13 +4,15 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.util.Map;
 import org.apache.kafka.common.config.ConfigException;
 import org.junit.jupiter.api.Test;
 
+import java.util.Map;
+
 class SettingsTest {
     private static String refused(String name, Object value) {
-        return assertThrows(ConfigException.class, () -> Settings.of(Map.of(name, value))).getMessage();
+        return assertThrows(ConfigException.class, () -> Settings.of(Map.of(name, value)))
+                .getMessage();
     }
 
     @Test
@@ -32,7 +34,8 @@ class SettingsTest {
     void a_batch_is_as_large_as_the_producers_unless_said_otherwise() {
         assertEquals(16_384, Settings.of(Map.of()).stickyBytes());
         assertEquals(65_536, Settings.of(Map.of("batch.size", "65536")).stickyBytes());
-        Map<String, ?> both = Map.of("batch.size", 1, "airmail.partitioner.adaptive.sticky.bytes", 9);
+        Map<String, ?> both =
+                Map.of("batch.size", 1, "airmail.partitioner.adaptive.sticky.bytes", 9);
         assertEquals(9, Settings.of(both).stickyBytes());
     }
 

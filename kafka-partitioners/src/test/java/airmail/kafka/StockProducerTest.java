@@ -4,15 +4,17 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.lang.management.ManagementFactory;
-import java.util.HashMap;
-import java.util.Map;
-import javax.management.ObjectName;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.utils.AppInfoParser;
 import org.junit.jupiter.api.Test;
+
+import java.lang.management.ManagementFactory;
+import java.util.HashMap;
+import java.util.Map;
+
+import javax.management.ObjectName;
 
 /** Kafka's own producer makes and configures what its properties name; nothing is sent. */
 class StockProducerTest {
@@ -36,7 +38,8 @@ class StockProducerTest {
     }
 
     private static Map<String, Object> adaptive(String clientId) {
-        return Map.of("partitioner.class", AdaptivePartitioner.class.getName(), "client.id", clientId);
+        return Map.of(
+                "partitioner.class", AdaptivePartitioner.class.getName(), "client.id", clientId);
     }
 
     private static Map<String, Object> adaptiveWithFeedback(String clientId) {
@@ -94,6 +97,7 @@ class StockProducerTest {
                                                 "airmail.partitioner.ignorekeys",
                                                 "true")));
         Throwable cause = error.getCause() == null ? error : error.getCause();
-        assertTrue(cause.getMessage().contains("airmail.partitioner.ignorekeys"), cause.getMessage());
+        assertTrue(
+                cause.getMessage().contains("airmail.partitioner.ignorekeys"), cause.getMessage());
     }
 }

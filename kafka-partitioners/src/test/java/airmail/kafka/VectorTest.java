@@ -4,6 +4,13 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 
 import com.google.gson.Gson;
+
+import org.apache.kafka.clients.producer.Partitioner;
+import org.apache.kafka.common.Cluster;
+import org.junit.jupiter.api.DynamicTest;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestFactory;
+
 import java.io.Reader;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -14,11 +21,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
-import org.apache.kafka.clients.producer.Partitioner;
-import org.apache.kafka.common.Cluster;
-import org.junit.jupiter.api.DynamicTest;
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.TestFactory;
 
 /** {@code vectors/partitioners.json}, which the policies of every language must give. */
 class VectorTest {
@@ -99,9 +101,12 @@ class VectorTest {
                             name ->
                                     Clusters.configured(
                                             POLICIES.get(policy).get(),
-                                            "airmail.partitioner.start", one.start,
-                                            "airmail.partitioner.ignore.keys", one.ignore_keys,
-                                            "airmail.partitioner.sqf.shared", one.shared));
+                                            "airmail.partitioner.start",
+                                            one.start,
+                                            "airmail.partitioner.ignore.keys",
+                                            one.ignore_keys,
+                                            "airmail.partitioner.sqf.shared",
+                                            one.shared));
             byte[] key = step.key == null ? null : step.key.getBytes(StandardCharsets.UTF_8);
             int[] given = new int[step.partitions.length];
             for (int i = 0; i < given.length; i++) {
@@ -110,7 +115,9 @@ class VectorTest {
                                 step.topic, step.key, key, null, null, clusters.get(step.cluster));
             }
             assertArrayEquals(
-                    step.partitions, given, () -> step.producer + " to " + step.topic + " of " + step.cluster);
+                    step.partitions,
+                    given,
+                    () -> step.producer + " to " + step.topic + " of " + step.cluster);
         }
         producers.values().forEach(Partitioner::close);
     }
