@@ -3,8 +3,8 @@
 //! Exit codes: 0 done, 1 failed, 2 wrong usage. Errors go to standard error as `airmail: …`.
 
 use crate::commands::{
-    bench, check, context, flow, history, lab, mailbox, namespace, publish, serve, subscribe,
-    topics,
+    bench, check, context, flow, history, kafka, lab, mailbox, namespace, publish, serve,
+    subscribe, topics,
 };
 use crate::environment::Environment;
 use clap::{Args, Parser, Subcommand};
@@ -73,6 +73,8 @@ pub enum Command {
     Bench(bench::BenchArgs),
     /// Simulate limiters and dispatch policies, without a node.
     Lab(lab::LabArgs),
+    /// Look at Kafka clusters.
+    Kafka(kafka::KafkaArgs),
 }
 
 /// The command line was well formed but asks for something that cannot be: exit code 2.
@@ -116,6 +118,7 @@ pub fn run(cli: Cli, environment: Environment) -> anyhow::Result<ExitCode> {
         Command::Flow(args) => wait_for(flow::run(args, &client)),
         Command::Bench(args) => bench::run(args, &client),
         Command::Lab(args) => lab::run(&args),
+        Command::Kafka(args) => kafka::run(&args),
     }
 }
 

@@ -40,6 +40,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "airmail-model",
         ],
     ),
+    ("airmail-topology", &[]),
     ("xtask", &[]),
 ];
 

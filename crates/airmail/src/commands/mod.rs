@@ -10,6 +10,7 @@ pub mod flow;
 pub mod history;
 pub mod input;
 pub mod instant;
+pub mod kafka;
 pub mod lab;
 pub mod lines;
 pub mod mailbox;

@@ -10,6 +10,7 @@
 //! - `generic_clients`: grpcurl, and Python without an SDK.
 //! - `usage`: exit codes, settings, and what errors look like from the command line.
 //! - `flow`: what a node lets be in flight, as it is shown.
+//! - `kafka_topology`: `airmail kafka topology`, of clusters in files.
 //! - `measure`: `airmail bench e2e`.
 //! - `mailbox`, `mailbox_postgres`: messages for one reader each, on either database.
 //! - `experiment_flow`: `airmail bench experiment flow`.
@@ -36,6 +37,7 @@ mod experiment_flow;
 mod flow;
 mod generic_clients;
 mod hosts;
+mod kafka_topology;
 mod kill;
 mod lines;
 mod load_experiments;
