@@ -88,17 +88,28 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// No broker answers; the file cannot be read or is no cluster; there is no such plan; the picture or standard output cannot be
 /// written.
 pub(super) fn run(args: &TopologyArgs) -> anyhow::Result<ExitCode> {
-    let mut cluster = read(args)?;
+    let cluster = read(args)?;
     if let Some(goal) = args.plan {
         print_plan(&cluster, args, goal)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut nothing = tell(&cluster, args)?;
-    while args.watch {
+    let nothing = tell(&cluster, args)?;
+    if args.watch {
+        return watch(cluster, args);
+    }
+    Ok(match nothing {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+/// Tells again whenever the cluster has changed, until it is interrupted or cannot tell.
+fn watch(mut cluster: Cluster, args: &TopologyArgs) -> anyhow::Result<ExitCode> {
+    loop {
         std::thread::sleep(args.interval.max(INTERVAL_MIN));
         match read(args) {
             Ok(now) if now != cluster => {
-                nothing = tell(&now, args)?;
+                tell(&now, args)?;
                 cluster = now;
             }
             Ok(_) => {}
@@ -106,10 +117,6 @@ pub(super) fn run(args: &TopologyArgs) -> anyhow::Result<ExitCode> {
             Err(error) => warn(&error),
         }
     }
-    Ok(match nothing {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
 }
 
 /// Gives whether nothing was found.
