@@ -85,54 +85,55 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// Runs it.
 ///
 /// # Errors
-/// No broker answers; the file cannot be read or is no cluster; there is no such plan; the picture or standard output cannot be
-/// written.
+/// No broker answers; the file cannot be read or is no cluster; there is no such plan; the picture or
+/// standard output cannot be written.
 pub(super) fn run(args: &TopologyArgs) -> anyhow::Result<ExitCode> {
-    let cluster = read(args)?;
-    if let Some(goal) = args.plan {
-        print_plan(&cluster, args, goal)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let nothing = tell(&cluster, args)?;
-    if args.watch {
-        return watch(cluster, args);
-    }
-    Ok(match nothing {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    let mut code = ExitCode::SUCCESS;
+    printed(look(args, &mut code))?;
+    Ok(code)
 }
 
-/// Tells again whenever the cluster has changed, until it is interrupted or cannot tell.
-fn watch(mut cluster: Cluster, args: &TopologyArgs) -> anyhow::Result<ExitCode> {
+/// Once, or with `--watch` until nobody reads any more.
+fn look(args: &TopologyArgs, code: &mut ExitCode) -> anyhow::Result<()> {
+    let mut cluster = read(args)?;
+    if let Some(goal) = args.plan {
+        return print_plan(&cluster, args, goal);
+    }
+    tell(&cluster, args, code)?;
+    if !args.watch {
+        return Ok(());
+    }
     loop {
         std::thread::sleep(args.interval.max(INTERVAL_MIN));
         match read(args) {
             Ok(now) if now != cluster => {
-                tell(&now, args)?;
+                tell(&now, args, code)?;
                 cluster = now;
             }
             Ok(_) => {}
-            // It may be being written just now.
+            // A file may be being written just now, a broker starting.
             Err(error) => warn(&error),
         }
     }
 }
 
-/// Gives whether nothing was found.
-fn tell(cluster: &Cluster, args: &TopologyArgs) -> anyhow::Result<bool> {
+/// Whoever has had enough after some lines is told the verdict nevertheless: so the code comes first.
+fn tell(cluster: &Cluster, args: &TopologyArgs, code: &mut ExitCode) -> anyhow::Result<()> {
     let findings = Findings::of(cluster, args);
+    *code = match findings.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    };
     if let Some(path) = &args.svg {
         let written = std::fs::write(path, drawing(cluster));
         written.with_context(|| format!("cannot write {}", path.display()))?;
     }
     let mut out = BufWriter::new(std::io::stdout().lock());
-    let written = match args.json {
-        true => document::write(&mut out, &findings),
-        false => text::write(&mut out, &findings),
-    };
-    printed(written.and_then(|()| out.flush()).map_err(Into::into))?;
-    Ok(findings.is_empty())
+    match args.json {
+        true => document::write(&mut out, &findings)?,
+        false => text::write(&mut out, &findings)?,
+    }
+    Ok(out.flush()?)
 }
 
 fn print_plan(cluster: &Cluster, args: &TopologyArgs, goal: PlanGoal) -> anyhow::Result<()> {
