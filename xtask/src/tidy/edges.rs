@@ -23,11 +23,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["airmail-flow", "airmail-log", "airmail-model"],
     ),
     ("airmail-client", &["airmail-model", "airmail-proto"]),
+    (
+        "airmail-collect",
+        &["airmail-client", "airmail-model", "airmail-partition"],
+    ),
     ("airmail-flow", &["airmail-model"]),
     ("airmail-lab", &["airmail-flow", "airmail-model"]),
     ("airmail-log", &["airmail-model"]),
     ("airmail-mailbox", &["airmail-model"]),
     ("airmail-model", &[]),
+    ("airmail-partition", &[]),
     ("airmail-plot", &[]),
     ("airmail-proto", &["airmail-model"]),
     (

@@ -25,9 +25,9 @@ import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Calls of {@code partition()} a second, for records without a key: by one thread, and by four on
- * one producer. "round-robin" is the stock client's, "default" the paper's; those end in "+metrics"
- * that also count by node.
+ * Calls of {@code partition()} a second, for records without a key: by one thread, and by four and by
+ * 32 on one producer. "round-robin" is the stock client's, "default" the paper's; those end in
+ * "+metrics" that also count by node.
  */
 @State(Scope.Benchmark)
 @BenchmarkMode(Mode.Throughput)
@@ -109,6 +109,13 @@ public class PartitionCalls {
     @Benchmark
     @Threads(4)
     public int four() {
+        return partitioner.partition(TOPIC, null, null, null, value, cluster);
+    }
+
+    /** By 32 threads on one producer. */
+    @Benchmark
+    @Threads(32)
+    public int many() {
         return partitioner.partition(TOPIC, null, null, null, value, cluster);
     }
 

@@ -1,0 +1,141 @@
+//! What one producer has in flight, by partition and by node, and what it costs to give a node more.
+//!
+//! Bytes in flight to a node are summed over the partitions that it leads *now*, when they are asked for,
+//! once a batch: a batch whose leader moved is sent again to the new one, and no sum can drift.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::cluster::{NodeId, PartitionId};
+use crate::flight::PartitionFlight;
+use crate::partitioner::TopicId;
+use crate::peak_latency::{LATENCY_MAX, PeakLatency};
+
+/// Shorter latencies are all the same: below this, differences are noise.
+const LATENCY_FLOOR_S: f64 = 0.001;
+
+/// What became of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The cluster has it.
+    Acknowledged,
+    /// It failed for a reason of its node's: no answer, no leader.
+    NodeFailed,
+    /// It failed for a reason of its own, as its size, or was never sent.
+    Refused,
+}
+
+#[derive(Clone, Debug)]
+struct NodeFlight {
+    latency: PeakLatency,
+    led: Vec<(TopicId, PartitionId)>,
+}
+
+/// All of them.
+#[derive(Clone, Debug)]
+pub(crate) struct FlightBoard {
+    decay: Duration,
+    /// By topic, then by partition.
+    partitions: Vec<Vec<PartitionFlight>>,
+    nodes: BTreeMap<NodeId, NodeFlight>,
+}
+
+impl FlightBoard {
+    pub(crate) fn new(decay: Duration) -> FlightBoard {
+        FlightBoard {
+            decay,
+            partitions: Vec::new(),
+            nodes: BTreeMap::new(),
+        }
+    }
+
+    /// Forgets who leads what, to be told anew.
+    pub(crate) fn begin_arranging(&mut self) {
+        for node in self.nodes.values_mut() {
+            node.led.clear();
+        }
+    }
+
+    /// A topic's partitions have these leaders now.
+    pub(crate) fn arrange(&mut self, topic: TopicId, leaders: &[Option<NodeId>]) {
+        if self.partitions.len() <= topic.0 {
+            self.partitions.resize_with(topic.0 + 1, Vec::new);
+        }
+        let flights = &mut self.partitions[topic.0];
+        if flights.len() < leaders.len() {
+            flights.resize_with(leaders.len(), PartitionFlight::default);
+        }
+        for ((partition, leader), flight) in (0..).zip(leaders).zip(flights) {
+            let Some(leader) = *leader else { continue };
+            flight.leader = Some(leader);
+            let node = self.nodes.entry(leader).or_insert_with(|| NodeFlight {
+                latency: PeakLatency::new(self.decay),
+                led: Vec::new(),
+            });
+            node.led.push((topic, PartitionId(partition)));
+        }
+    }
+
+    /// A record sets out.
+    pub(crate) fn depart(&mut self, topic: TopicId, at: PartitionId, bytes: u32, now: Duration) {
+        if let Some(flight) = self.flight(topic, at) {
+            flight.depart(bytes, now);
+        }
+    }
+
+    /// A record's end is known.
+    pub(crate) fn arrive(
+        &mut self,
+        topic: TopicId,
+        at: PartitionId,
+        bytes: u32,
+        outcome: Outcome,
+        now: Duration,
+    ) {
+        let Some(flight) = self.flight(topic, at) else {
+            return;
+        };
+        let sample = flight.arrive(bytes, now);
+        let leader = flight.leader;
+        let Some(node) = leader.and_then(|leader| self.nodes.get_mut(&leader)) else {
+            return;
+        };
+        if let Some(sample) = sample {
+            node.latency.observe(sample, now);
+        }
+        if outcome == Outcome::NodeFailed {
+            node.latency.observe(LATENCY_MAX, now);
+        }
+    }
+
+    /// What it costs to give a node `bytes` more: the latency to expect, times the bytes that would then be
+    /// in flight. Latency alone would send all to the quickest; bytes alone would let a slow node hold as
+    /// much of the producer's buffers as a quick one.
+    pub(crate) fn cost(&self, node: NodeId, bytes: u32, now: Duration) -> f64 {
+        let Some(flight) = self.nodes.get(&node) else {
+            return 0.0;
+        };
+        let mut latency_s = flight.latency.seconds(now).max(LATENCY_FLOOR_S);
+        let mut in_flight = u64::from(bytes);
+        for (topic, partition) in &flight.led {
+            let led = &self.partitions[topic.0][partition.0 as usize];
+            latency_s = latency_s.max(led.probe_age(now).as_secs_f64());
+            in_flight += led.bytes();
+        }
+        latency_s * in_flight as f64
+    }
+
+    /// The bytes in flight to a node.
+    pub(crate) fn bytes_in_flight(&self, node: NodeId) -> u64 {
+        let led = self.nodes.get(&node).map(|node| &node.led);
+        led.into_iter()
+            .flatten()
+            .map(|(topic, partition)| self.partitions[topic.0][partition.0 as usize].bytes())
+            .sum()
+    }
+
+    fn flight(&mut self, topic: TopicId, at: PartitionId) -> Option<&mut PartitionFlight> {
+        let of_topic = self.partitions.get_mut(topic.0)?;
+        of_topic.get_mut(usize::try_from(at.0).ok()?)
+    }
+}
