@@ -1,0 +1,43 @@
+//! The halfway collector (paper `004…`, section 6.5): takes records from producers, which know only a small
+//! cluster nearby, and sends them to the main Kafka cluster with any policy of [`airmail_partition`].
+//!
+//! ```text
+//! a small Kafka cluster ─┐                       ┌─ policy ─▶ the main Kafka cluster
+//! topics of Airmail ─────┴─▶ Collector ─ Send ───┤                │
+//!              ▲               │ Pause, Resume   └────── acks ◀───┘
+//!              └─── Commit ────┘
+//! ```
+//!
+//! A *source* is what is collected in one order: a partition of the small cluster, or a topic of Airmail.
+//!
+//! - **Nothing is lost.** A source's place is committed only up to the first record that the main cluster has
+//!   not acknowledged. Whoever takes a source over begins there, so records may come twice.
+//! - **Order.** [`Order::Pinned`] sends each source to one partition, where its records stand in order, the
+//!   first of each counted. [`Order::Spread`] lets the policy choose; then order holds for the records of one
+//!   key, and every record has headers ([`Stamp`]) from which [`Restorer`] gives each source's records back
+//!   in order and once, whatever was repeated.
+//! - **No single point of failure.** Instances share the sources as one consumer group, and take over from
+//!   each other. The paper names the collector as one; it need not be.
+//! - **Bounded.** Each source may have its part of a bound outstanding, and is paused beyond it. A source
+//!   that does not get on takes nothing from another.
+//!
+//! What decides ([`Collector`], [`Placement`]) does no I/O; the shell, behind the feature `kafka`, is threads
+//! around it.
+
+#![forbid(unsafe_code)]
+
+mod collector;
+mod ledger;
+mod placement;
+mod restorer;
+mod source;
+mod stamp;
+
+#[cfg(feature = "kafka")]
+pub mod shell;
+
+pub use collector::{Bounds, Collector, Effect, Event, Outstanding, Ticket};
+pub use placement::{Order, OrderUnknown, Placement};
+pub use restorer::Restorer;
+pub use source::Source;
+pub use stamp::{RANGE_HEADER, Range, RangeInvalid, SOURCE_HEADER, Stamp};
