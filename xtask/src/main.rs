@@ -3,7 +3,8 @@
 //! `verify` looks at everything and changes nothing; `fix` mends what a machine can mend; `test`
 //! brings the tools that the tests use and runs them all; `tidy` is the house rules alone; `prove`
 //! kills, fills and damages a real node as often as one asks; `rivals` measures it beside others,
-//! whose `servers` it can bring; `fuzz` gives decoders and cores bytes that nobody meant.
+//! whose `servers` it can bring; `partitioners` measures ours on live brokers of Kafka; `fuzz` gives
+//! decoders and cores bytes that nobody meant.
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -14,7 +15,9 @@
 
 mod fix;
 mod fuzz;
+mod kafka;
 mod maven;
+mod partitioners;
 mod process;
 mod prove;
 mod rivals;
@@ -48,7 +51,9 @@ enum Task {
     Tidy,
     /// Measure Airmail beside other systems, which are fetched, started and stopped.
     Rivals(rivals::Options),
-    /// Bring the servers that `airmail bench experiment rivals` measures.
+    /// Measure the partitioners for Kafka on live brokers, which are fetched, started and stopped.
+    Partitioners(partitioners::Options),
+    /// Bring the servers that `airmail bench experiment rivals` and `partitioners` measure.
     Servers(servers::Options),
     /// Hurt the real binary, or watch it for long, as often as one asks.
     Prove(prove::Options),
@@ -62,6 +67,7 @@ fn main() -> anyhow::Result<()> {
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Tidy => tidy::run(),
         Task::Rivals(options) => rivals::run(&options),
+        Task::Partitioners(options) => partitioners::run(&options),
         Task::Servers(options) => servers::run(&options),
         Task::Prove(options) => prove::run(&options),
     }

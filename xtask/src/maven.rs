@@ -1,5 +1,5 @@
-//! What is not Rust here: `kafka-partitioners/`, for Kafka's own producers. Maven builds it, and tests
-//! it with each Kafka client that it names.
+//! What is not Rust here: `kafka-partitioners/`, for Kafka's own producers, and in it `load/`, which drives
+//! Kafka with them. Maven builds both, and tests the first with each Kafka client that it names.
 
 use std::process::Command;
 
@@ -7,6 +7,7 @@ use crate::process;
 use crate::workspace;
 
 const PROJECT: &str = "kafka-partitioners/pom.xml";
+const LOAD: &str = "kafka-partitioners/load/pom.xml";
 
 /// Fails if Maven or a JDK is missing.
 pub(crate) fn find() -> anyhow::Result<()> {
@@ -18,11 +19,14 @@ pub(crate) fn find() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds the project and runs its tests; the jar is then in its `target`.
+/// Builds the projects and runs their tests; the jars are then in their `target`.
 pub(crate) fn verify() -> anyhow::Result<()> {
-    process::run(
-        Command::new("mvn")
-            .args(["-q", "-B", "-f", PROJECT, "verify"])
-            .current_dir(workspace::root()),
-    )
+    for project in [PROJECT, LOAD] {
+        process::run(
+            Command::new("mvn")
+                .args(["-q", "-B", "-f", project, "verify"])
+                .current_dir(workspace::root()),
+        )?;
+    }
+    Ok(())
 }

@@ -1,12 +1,16 @@
 //! `cargo xtask prove`: hurts the real binary, or watches it for long, as often as one asks.
 //!
-//! `kill`, `flip`, `full` and `sync` are tests of `crates/airmail/tests/end_to_end/proof`, here in a
-//! release build with a count and a seed; continuous integration runs a few rounds of each with all
-//! other tests. `soak` is a measurement, and is only here.
+//! `kill`, `flip`, `full`, `sync`, `mailbox` and `collect` are tests of
+//! `crates/airmail/tests/end_to_end/proof`, here in a release build with a count and a seed; continuous
+//! integration runs a little of each with all other tests. `soak` is a measurement, and is only here.
 
 mod soak;
 
+use std::process::Command;
+
+use crate::kafka;
 use crate::process::{self, cargo};
+use crate::workspace;
 
 /// What to prove.
 #[derive(Debug, clap::Args)]
@@ -25,6 +29,11 @@ enum What {
     Full(Rounds),
     /// Let fdatasync fail: no ack of what was not synced [rounds: 20]. Needs strace.
     Sync(Rounds),
+    /// Kill nodes and database under 64 readers and 16 writers of a queue: all that was acknowledged
+    /// is handed out, none twice [seconds: 60]. Needs PostgreSQL.
+    Mailbox(Kills),
+    /// Kill brokers and collectors while records are collected, and lose and reorder nothing [minutes: 10].
+    Collect(Minutes),
     /// Run at a part of the highest load: memory must stay flat, and latency is reported.
     Soak(soak::Options),
 }
@@ -42,28 +51,78 @@ struct Rounds {
     first: u64,
 }
 
+#[derive(Debug, clap::Args)]
+struct Kills {
+    /// For how long, rather than how many rounds; the last one is finished.
+    #[arg(long, conflicts_with = "rounds")]
+    seconds: Option<u64>,
+    #[command(flatten)]
+    rounds: Rounds,
+}
+
+#[derive(Debug, clap::Args)]
+struct Minutes {
+    /// For how long.
+    #[arg(long, default_value_t = 10)]
+    minutes: u64,
+    /// What all choices follow from.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// For how long nodes and database are killed, if nobody says.
+const KILLS_SECONDS: u64 = 60;
+
 /// Runs it; fails if what was to be proven does not hold.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     match &options.what {
-        What::Kill(rounds) => harness("kill", 200, rounds),
-        What::Flip(rounds) => harness("flip", 1000, rounds),
-        What::Full(rounds) => harness("full", 10, rounds),
-        What::Sync(rounds) => harness("sync", 20, rounds),
+        What::Kill(rounds) => harness("kill", Extent::Rounds(200), rounds),
+        What::Flip(rounds) => harness("flip", Extent::Rounds(1000), rounds),
+        What::Full(rounds) => harness("full", Extent::Rounds(10), rounds),
+        What::Sync(rounds) => harness("sync", Extent::Rounds(20), rounds),
+        What::Mailbox(kills) => {
+            let seconds = kills.seconds.unwrap_or(KILLS_SECONDS);
+            harness("mailbox", Extent::Seconds(seconds), &kills.rounds)
+        }
+        What::Collect(minutes) => collect(minutes),
         What::Soak(options) => soak::run(options),
     }
 }
 
+/// How far a proof goes.
+#[derive(Clone, Copy, Debug)]
+enum Extent {
+    Rounds(u64),
+    Seconds(u64),
+}
+
 /// Runs one test of the proof, as many rounds as asked for.
-fn harness(name: &str, usual: u64, rounds: &Rounds) -> anyhow::Result<()> {
-    let test = format!("proof::{name}::");
-    let mut command = cargo(&["test", "--release", "--locked", "-p", "airmail"]);
-    command.args(["--test", "end_to_end", &test, "--", "--nocapture"]);
-    for (setting, value) in [
-        ("ROUNDS", rounds.rounds.unwrap_or(usual)),
-        ("SEED", rounds.seed),
-        ("FIRST", rounds.first),
-    ] {
+fn harness(name: &str, usual: Extent, rounds: &Rounds) -> anyhow::Result<()> {
+    let mut command = test(name);
+    let extent = match rounds.rounds.map_or(usual, Extent::Rounds) {
+        Extent::Rounds(rounds) => ("ROUNDS", rounds),
+        Extent::Seconds(seconds) => ("SECONDS", seconds),
+    };
+    for (setting, value) in [extent, ("SEED", rounds.seed), ("FIRST", rounds.first)] {
         command.env(format!("AIRMAIL_PROVE_{setting}"), value.to_string());
     }
     process::run(&mut command)
+}
+
+/// Runs the proof of the collector, for as long as asked for, with brokers that are brought first.
+fn collect(minutes: &Minutes) -> anyhow::Result<()> {
+    let tools = workspace::root().join("target/tools");
+    kafka::bring(&tools.join("servers"))?;
+    let mut command = test("collect");
+    command.env("AIRMAIL_TEST_TOOLS", tools);
+    command.env("AIRMAIL_PROVE_MINUTES", minutes.minutes.to_string());
+    command.env("AIRMAIL_PROVE_SEED", minutes.seed.to_string());
+    process::run(&mut command)
+}
+
+fn test(name: &str) -> Command {
+    let test = format!("proof::{name}::");
+    let mut command = cargo(&["test", "--release", "--locked", "-p", "airmail"]);
+    command.args(["--test", "end_to_end", &test, "--", "--nocapture"]);
+    command
 }

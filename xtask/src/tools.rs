@@ -4,6 +4,8 @@
 //! - grpcurl, where Go is there: the generic gRPC client that people know.
 //! - PostgreSQL's server: the tests of mailboxes start their own. From the system's packages.
 //! - Maven and a JDK: `kafka-partitioners/`. From the system's packages.
+//! - Kafka with its tools, also those of the last one before 4, and our partitioners: into `servers`
+//!   below, for the tests with a live cluster.
 //! - strace: shows that no ack is sent before its fdatasync. From the system's packages.
 //!
 //! What cannot be brought is named, with how to bring it; the tests that want it say that they were
@@ -15,6 +17,7 @@ use std::process::Command;
 
 use anyhow::Context as _;
 
+use crate::kafka;
 use crate::maven;
 use crate::process;
 use crate::workspace;
@@ -35,6 +38,7 @@ impl Tools {
     pub(crate) fn bring(all: bool) -> anyhow::Result<Tools> {
         let directory = workspace::root().join("target/tools");
         fs::create_dir_all(directory.join("bin"))?;
+        let servers = directory.join("servers");
         let brought = [
             (
                 "Python with grpcio",
@@ -44,6 +48,9 @@ impl Tools {
             ("strace", find_strace()),
             ("PostgreSQL", find_postgres()),
             ("Maven with a JDK", maven::find()),
+            ("Kafka", kafka::bring(&servers)),
+            ("Kafka 3", kafka::bring_3(&servers)),
+            ("partitioners", kafka::bring_partitioners(&servers)),
         ];
         for (name, brought) in brought {
             match brought.with_context(|| format!("no {name}")) {

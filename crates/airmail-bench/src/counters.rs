@@ -46,6 +46,26 @@ impl Counters {
     }
 }
 
+/// The values of some metrics of a node, in their order: each the sum of all samples whose name, with
+/// or without labels, begins so.
+///
+/// # Errors
+/// The node whose HTTP server is at `HOST:PORT` does not answer.
+pub fn sums(address: &str, metrics_wanted: &[&str]) -> io::Result<Vec<f64>> {
+    let text = metrics(address)?;
+    let sum = |wanted: &&str| sum(&text, wanted);
+    Ok(metrics_wanted.iter().map(sum).collect())
+}
+
+fn sum(text: &str, wanted: &str) -> f64 {
+    let value = |line: &str| {
+        let rest = line.strip_prefix(wanted)?;
+        let rest = rest.strip_prefix(|next| next == ' ' || next == '{')?;
+        rest.rsplit(' ').next()?.parse::<f64>().ok()
+    };
+    text.lines().filter_map(value).sum()
+}
+
 /// What the node whose HTTP server is at `HOST:PORT` tells at `/metrics`, with its answer's head.
 pub(crate) fn metrics(address: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
@@ -59,6 +79,14 @@ pub(crate) fn metrics(address: &str) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn samples_of_a_name_are_added_up() {
+        let text = "a_total{x=\"1\"} 1.5\na_total{x=\"2\"} 2\na_total_more 7\nb 4\n";
+        assert_eq!(sum(text, "a_total"), 3.5);
+        assert_eq!(sum(text, "a_total{x=\"2\"}"), 2.0);
+        assert_eq!((sum(text, "b"), sum(text, "c")), (4.0, 0.0));
+    }
 
     #[test]
     fn counters_are_found_among_others() {

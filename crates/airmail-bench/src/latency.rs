@@ -90,6 +90,12 @@ impl Latencies {
         }
     }
 
+    /// The time that a part of them, from 0 to 1, took at most.
+    #[must_use]
+    pub fn at(&self, quantile: f64) -> u64 {
+        self.0.value_at_quantile(quantile)
+    }
+
     /// Quantiles from 0 to 1, each with the time that so large a part took at most.
     #[must_use]
     pub fn curve(&self) -> Vec<(f64, u64)> {

@@ -13,6 +13,7 @@
 //!   timetable, the clock, its timer, what a process uses, and what a node counts.
 //! - [`bystander`], [`isolation`]: a subscriber that others are measured beside, and what it costs them.
 //! - [`experiment`]: what many runs together found; [`flow`]: runs whose publishers have a limiter.
+//! - [`mailbox`]: clients of mailboxes in closed loop, and the record of their calls.
 //! - [`csv`], [`html`]: a report for other programs, and for a browser.
 //! - [`disk`]: the disk alone, beside which a durable latency is to be seen.
 
@@ -31,6 +32,7 @@ pub mod html;
 pub mod isolation;
 pub mod latency;
 pub mod ledger;
+pub mod mailbox;
 pub mod pace;
 pub mod part;
 pub mod process;

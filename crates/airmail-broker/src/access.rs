@@ -1,7 +1,9 @@
 //! The two questions that every publish, subscribe, look into history and admin action passes:
-//! may this principal do it, and is there room for it now.
+//! may this principal do it, and is there room for it now. Requests of mailboxes pass the first.
 
+use airmail_model::mailbox::{AccountId, QueueId};
 use airmail_model::{Error, NamespaceId, Now, TopicHash};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Who asks. Every input that begins something carries one.
@@ -24,15 +26,43 @@ pub enum Action {
     ListTopics(NamespaceId),
     /// See, create, change or delete namespaces.
     Administer,
+    /// Ask something of mailboxes.
+    Mailbox(MailboxAction),
 }
 
-/// Decides who may do what. Called once for each action.
-pub trait Authorizer: Send {
+/// What is asked of mailboxes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MailboxAction {
+    /// Whether the node answers.
+    Ping,
+    /// Create or delete accounts and queues, or purge a queue.
+    Administer,
+    /// See accounts and queues, how many messages a queue has, or which have something for whom.
+    See,
+    /// Send to a queue, as this account.
+    Send(QueueId, AccountId),
+    /// Read from a queue, as this account: what is for it, or a broadcast.
+    Receive(QueueId, AccountId),
+    /// Look for a message in any queue, as this account.
+    Find(AccountId),
+    /// Acknowledge, extend or release what one has a lease of.
+    Settle,
+}
+
+/// Decides who may do what. Called once for each action, by the shards and by the threads that
+/// serve mailboxes, several at a time.
+pub trait Authorizer: Send + Sync {
     /// Whether `principal` may do `action`.
     ///
     /// # Errors
     /// `PERMISSION_DENIED` or `UNAUTHENTICATED`, with what was asked.
-    fn authorize(&mut self, principal: &Principal, action: Action) -> Result<(), Error>;
+    fn authorize(&self, principal: &Principal, action: Action) -> Result<(), Error>;
+}
+
+impl<A: Authorizer + ?Sized> Authorizer for Arc<A> {
+    fn authorize(&self, principal: &Principal, action: Action) -> Result<(), Error> {
+        (**self).authorize(principal, action)
+    }
 }
 
 /// Everyone may do everything.
@@ -40,7 +70,7 @@ pub trait Authorizer: Send {
 pub struct AllowAll;
 
 impl Authorizer for AllowAll {
-    fn authorize(&mut self, _: &Principal, _: Action) -> Result<(), Error> {
+    fn authorize(&self, _: &Principal, _: Action) -> Result<(), Error> {
         Ok(())
     }
 }

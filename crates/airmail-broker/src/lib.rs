@@ -28,7 +28,7 @@ pub mod shard;
 pub mod stats;
 mod subscription;
 
-pub use access::{Action, Admission, Admit, AllowAll, Authorizer, Cost, Principal};
+pub use access::{Action, Admission, Admit, AllowAll, Authorizer, Cost, MailboxAction, Principal};
 pub use catalog::{Catalog, Entry};
 pub use config::{FirstNamespace, ShardConfig};
 pub use input::{Command, CommandId, Effects, Input, Outcome, SessionId, StorageCall};

@@ -20,7 +20,7 @@ use tonic::{Response, Status};
 pub use airmail_model::mailbox::directory::LIST_MAX;
 #[doc(no_inline)]
 pub use airmail_model::mailbox::message::{
-    BATCH_MAX, CONTENT_BYTES_MAX, KEY_BYTES_MAX, PRIORITY_MAX, WAIT_MS_MAX,
+    ANSWER_BYTES_MAX, BATCH_MAX, CONTENT_BYTES_MAX, KEY_BYTES_MAX, PRIORITY_MAX, WAIT_MS_MAX,
 };
 #[doc(no_inline)]
 pub use airmail_model::mailbox::{

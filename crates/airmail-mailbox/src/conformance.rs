@@ -49,6 +49,7 @@ macro_rules! conformance {
             many_are_sent_at_once_and_each_stands_alone
             many_are_taken_at_once_oldest_first
             what_is_too_large_is_refused
+            an_answer_holds_no_more_than_its_bytes
         );
         $crate::conformance!($run, leasing:
             a_leased_message_is_at_one_reader

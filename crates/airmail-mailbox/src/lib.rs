@@ -34,8 +34,7 @@
 //!      readers wait) is in sequences: they are changed in place.
 //! 3. **One statement and one commit for each request.** Here all requests of a kind that wait make
 //!    one statement, and the functions take arrays. The fixed cost of a statement and its commit is
-//!    many times that of a message in it. Commits do not wait for the disk one by one either: answers
-//!    do, together ([`postgres`], `flush`).
+//!    many times that of a message in it.
 //! 4. **Polling.** Readers that wait are rung by `NOTIFY`, in the transaction that makes something
 //!    readable, for psql and nodes alike. `NOTIFY` makes commits queue for a lock that all share, so
 //!    it is used only while some node has said that its readers wait.
@@ -46,8 +45,7 @@
 //! What it costs: a transaction that has received (not only sent) and is held open keeps all three
 //! slots from being truncated, as `pg_dump` does; reads stay quick, but the tables grow until it
 //! ends. A database is best not dumped with its messages; and what was removed is handed out at
-//! most once: who must not lose a message to a cut connection takes leases. A peek may show what is
-//! not durable yet.
+//! most once: who must not lose a message to a cut connection takes leases.
 //!
 //! # SQLite
 //!

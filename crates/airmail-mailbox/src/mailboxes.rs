@@ -173,7 +173,8 @@ impl Mailboxes {
         Ok(each.collect())
     }
 
-    /// The oldest messages for a reader: 1 to as many as asked for. If there are none, waits for
+    /// The oldest messages for a reader: 1 to as many as asked for, and no more than have
+    /// [`ANSWER_BYTES_MAX`](crate::message::ANSWER_BYTES_MAX) together. If there are none, waits for
     /// them for up to `wait`, at most an hour.
     ///
     /// # Errors

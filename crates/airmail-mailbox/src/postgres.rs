@@ -1,12 +1,16 @@
 //! The store on PostgreSQL 15 or newer. Any number of nodes may use one database: what they share
 //! is only there.
 //!
-//! A request becomes a job in a tray (`tray`). As many lanes as there are connections
-//! (`lane`) each take what has gathered of one kind and make one statement of it: one round trip,
-//! one commit, however many requests. While all lanes are at work the next jobs gather, so an idle
-//! store answers at once and a busy one in large batches, without a timer.
+//! A request becomes a job in a tray (`tray`). Clerks, one for each connection (`clerk`), take what has
+//! gathered there and do it in a round (`round`): one statement for all jobs of a kind (`batch`), all of
+//! them in one write, and what they change in one transaction. While a clerk is at work the next jobs
+//! gather, so an idle store answers at once and a busy one in large rounds: what is done for one request
+//! costs little, what is done for each round trip costs much. Further clerks help where jobs are a crowd,
+//! or where one is held up.
 //!
-//! Lanes do not wait for the disk; answers do, for the flusher (`flush`).
+//! Statements that change something commit as any others do: an answer is durable as the session's
+//! `synchronous_commit` says, and what others see is durable too. The database makes one wait for the
+//! disk of all commits that come during one.
 //!
 //! One more connection is the tender's (`tender`): it listens for who rings waiting readers, puts
 //! back what is due, keeps the storage small, and learns where lines begin (`heads`).
@@ -14,17 +18,20 @@
 //! The statements are functions of the schema `airmail` (`schema`), prepared once for each
 //! connection. The same functions are there for `psql`.
 
+mod batch;
+mod clerk;
 mod counts;
 mod fault;
-mod flush;
 mod heads;
-mod lane;
+mod job;
 mod link;
 mod request;
+mod round;
+mod row;
 mod schema;
+mod sharing;
 mod tender;
 mod tray;
-mod work;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -33,23 +40,25 @@ use airmail_model::{Error, ErrorCode};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
+pub use link::SESSION_OPTIONS;
+
 use crate::bell::Bell;
 use crate::store::Load;
 use counts::Counts;
-use flush::Answers;
 use heads::Heads;
+use job::Job;
 use tender::Arming;
-use tray::{Job, Tray};
+use tray::Tray;
 
 /// How to use a database.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// `postgres://user@host:port/database`.
     pub url: String,
-    /// Lanes: connections for requests, from 1. Three more make what was done durable, and one is
-    /// for what is done beside requests. Default 4: few that are busy do more than many.
+    /// Clerks: connections for requests, from 1. One more is for what is done beside requests.
+    /// Default 4: one does most, the others are for crowds and for when it is held up.
     pub connections: usize,
-    /// Requests that may wait for a lane, from 1; more are refused with `OVERLOADED`.
+    /// Requests that may wait for a clerk, from 1; more are refused with `OVERLOADED`.
     /// Default 10,000.
     pub waiting_max: usize,
     /// How long a request waits for a database that is away before `MAILBOXES_AWAY`. Default 5 s.
@@ -88,21 +97,17 @@ pub struct PostgresStore {
     bell: Arc<Bell>,
     arming: Arc<Arming>,
     patience: Duration,
-    answers: Arc<Answers>,
     counts: Arc<Counts>,
     /// What the load is set beside.
     bounds: Load,
     stop: watch::Sender<bool>,
     tasks: Mutex<JoinSet<()>>,
-    flusher: Mutex<JoinSet<()>>,
 }
 
-/// What lanes and tender have in common.
+/// What clerks and tender have in common.
 #[derive(Debug)]
 struct Surroundings {
     config: tokio_postgres::Config,
-    lane_config: tokio_postgres::Config,
-    answers: Arc<Answers>,
     options: Options,
     tray: Arc<Tray>,
     heads: Heads,
@@ -123,18 +128,15 @@ impl PostgresStore {
         let bell = Arc::new(Bell::default());
         let arming = Arc::new(Arming::default());
         let patience = Duration::from_millis(options.patience_ms);
-        let lanes = options.connections;
+        let clerks = options.connections;
         let bounds = Load {
-            connections_max: lanes,
+            connections_max: clerks,
             waiting_max: options.waiting_max,
             ..Load::default()
         };
         let counts = Arc::new(Counts::default());
-        let answers = Arc::new(Answers::default());
         let surroundings = Arc::new(Surroundings {
-            lane_config: link::for_lanes(&config),
             config,
-            answers: Arc::clone(&answers),
             options,
             tray: Arc::clone(&tray),
             heads: Heads::default(),
@@ -144,23 +146,19 @@ impl PostgresStore {
         });
         let (stop, stopped) = watch::channel(false);
         let mut tasks = JoinSet::new();
-        for _ in 0..lanes {
-            tasks.spawn(lane::run(Arc::clone(&surroundings)));
+        for _ in 0..clerks {
+            tasks.spawn(clerk::run(Arc::clone(&surroundings)));
         }
-        tasks.spawn(tender::run(Arc::clone(&surroundings), stopped));
-        let mut flusher = JoinSet::new();
-        flusher.spawn(flush::run(surroundings));
+        tasks.spawn(tender::run(surroundings, stopped));
         Ok(PostgresStore {
             tray,
             bell,
             arming,
             patience,
-            answers,
             counts,
             bounds,
             stop,
             tasks: Mutex::new(tasks),
-            flusher: Mutex::new(flusher),
         })
     }
 
@@ -171,7 +169,7 @@ impl PostgresStore {
     ) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
         self.tray.put(job(reply))?;
-        // A lane that ends in the middle has dropped the job.
+        // A clerk that ends in the middle has dropped the job.
         answer
             .await
             .unwrap_or_else(|_| Err(Error::new(ErrorCode::OutcomeUnknown)))
@@ -180,15 +178,9 @@ impl PostgresStore {
     async fn end(&self) -> Result<(), Error> {
         self.tray.close();
         self.stop.send_replace(true);
-        // The lanes first: the flusher answers for them.
-        join(&self.tasks).await;
-        self.answers.close();
-        join(&self.flusher).await;
+        let tasks = self.tasks.lock();
+        let mut tasks = std::mem::take(&mut *tasks.unwrap_or_else(PoisonError::into_inner));
+        while tasks.join_next().await.is_some() {}
         Ok(())
     }
-}
-
-async fn join(tasks: &Mutex<JoinSet<()>>) {
-    let mut tasks = std::mem::take(&mut *tasks.lock().unwrap_or_else(PoisonError::into_inner));
-    while tasks.join_next().await.is_some() {}
 }

@@ -31,6 +31,11 @@ pub struct Load {
     pub requests: u64,
     /// Round trips that they took, of as many requests each as were waiting.
     pub round_trips: u64,
+    /// What all requests together waited for a connection, in microseconds. Only the store on
+    /// PostgreSQL tells this and the next.
+    pub waited_us: u64,
+    /// What all round trips together took, in microseconds.
+    pub round_trips_us: u64,
 }
 
 /// Where accounts, queues and messages are kept. [`mod@crate::conformance`] is the contract as tests.
@@ -81,8 +86,9 @@ pub trait MailboxStore: Debug + Send + Sync + 'static {
     /// Stores messages; each succeeds or fails by itself. `QUEUE_NOT_FOUND`, `ACCOUNT_NOT_FOUND`.
     fn send(&self, messages: Vec<Outgoing>) -> Answer<'_, Vec<Result<MessageId, Error>>>;
 
-    /// The oldest messages that there are; none is no error. `QUEUE_NOT_FOUND`,
-    /// `ACCOUNT_NOT_FOUND`.
+    /// The oldest messages that there are, up to
+    /// [`ANSWER_BYTES_MAX`](crate::message::ANSWER_BYTES_MAX), at least one if there is one; none is no
+    /// error. `QUEUE_NOT_FOUND`, `ACCOUNT_NOT_FOUND`.
     fn receive(&self, request: Receive) -> Answer<'_, Vec<Message>>;
 
     /// One message, unless it is gone, shown. `NO_PERMISSION_TO_READ` if it is for another.

@@ -3,7 +3,7 @@
 //! Exit codes: 0 done, 1 failed, 2 wrong usage. Errors go to standard error as `airmail: …`.
 
 use crate::commands::{
-    bench, check, context, flow, history, kafka, lab, mailbox, namespace, publish, serve,
+    bench, check, collect, context, flow, history, kafka, lab, mailbox, namespace, publish, serve,
     subscribe, topics,
 };
 use crate::environment::Environment;
@@ -75,6 +75,8 @@ pub enum Command {
     Lab(lab::LabArgs),
     /// Look at Kafka clusters.
     Kafka(kafka::KafkaArgs),
+    /// Take records from producers, and send them to the main Kafka cluster.
+    Collect(collect::CollectArgs),
 }
 
 /// The command line was well formed but asks for something that cannot be: exit code 2.
@@ -119,6 +121,7 @@ pub fn run(cli: Cli, environment: Environment) -> anyhow::Result<ExitCode> {
         Command::Bench(args) => bench::run(args, &client),
         Command::Lab(args) => lab::run(&args),
         Command::Kafka(args) => kafka::run(&args),
+        Command::Collect(args) => collect::run(&args),
     }
 }
 

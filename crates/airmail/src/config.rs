@@ -20,8 +20,8 @@ use settings::{SETTINGS, Setting};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::Targets;
 
 /// Everything that can be set about a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -170,22 +170,24 @@ impl Config {
     /// What is logged.
     ///
     /// A part of the filter that is no level must have a level: else a misspelt level would be taken for
-    /// the name of a part, and silence all others. Space around a part is left out before the filter is
-    /// parsed: its parser counts it, does not see it, and so misreads what follows, or panics.
+    /// the name of a part, and silence all others. There is no filter by spans or values of fields: a node
+    /// has no spans to filter by.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for what is no filter.
-    pub fn log_filter(&self) -> Result<EnvFilter, Error> {
+    pub fn log_filter(&self) -> Result<Targets, Error> {
         let parts: Vec<&str> = self.log_level.split(',').map(str::trim).collect();
-        let level = |part: &&str| part.contains('=') || part.parse::<LevelFilter>().is_ok();
-        let filter = match parts.iter().all(level) {
-            true => EnvFilter::try_new(parts.join(",")).ok(),
+        // Its parser takes no text at all for a level.
+        let level = |text: &str| !text.is_empty() && text.parse::<LevelFilter>().is_ok();
+        let sound = |part: &&str| level(part.split_once('=').map_or(part, |(_, level)| level));
+        let filter = match parts.iter().all(sound) {
+            true => parts.join(",").parse().ok(),
             false => None,
         };
         filter.ok_or_else(|| {
             invalid("log.level")
                 .value(&self.log_level)
-                .limit("error, warn, info, debug, trace, or a filter such as airmail=debug")
+                .limit("error, warn, info, debug, trace, or a filter such as info,airmail=debug")
         })
     }
 

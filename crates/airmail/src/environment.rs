@@ -2,7 +2,7 @@
 //!
 //! Everything else gets an [`Environment`] handed in, so that tests can set theirs without
 //! touching the process. Names that Airmail understands begin with `AIRMAIL_`; beside them only
-//! what says where a user's settings are is kept.
+//! what says where a user's settings and programs are is kept.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,7 +24,8 @@ impl Environment {
         let all = std::env::vars_os();
         let text = all.filter_map(|(key, value)| {
             let (key, value) = (key.into_string().ok()?, value.into_string().ok()?);
-            let ours = key.starts_with("AIRMAIL_") || key == "HOME" || key == "XDG_CONFIG_HOME";
+            let places = ["HOME", "XDG_CONFIG_HOME", "PATH"];
+            let ours = key.starts_with("AIRMAIL_") || places.contains(&key.as_str());
             ours.then_some((key, value))
         });
         Environment {

@@ -2,7 +2,8 @@
 //!
 //! One shard is one OS thread with one current-thread runtime, which owns its connections for
 //! life, the [`airmail_broker::Node`] and its storage; handlers only translate (`service`), and
-//! the shard takes turns (`turns`). HTTP runs where [`start`] was called, so that it answers when
+//! the shard takes turns (`turns`). Connections that ask for mailboxes have nothing to do with a
+//! shard, and move to threads of their own (`roaming`). HTTP runs where [`start`] was called, so that it answers when
 //! a shard does not. Listeners, clock, seed and shutdown are passed in.
 
 mod alarm;
@@ -16,6 +17,7 @@ pub mod mailboxes;
 mod metrics;
 mod outbox;
 mod refusals;
+mod roaming;
 mod service;
 mod shard_thread;
 pub mod storage;
@@ -48,7 +50,7 @@ const HTTP_PATIENCE: Duration = Duration::from_secs(1);
 /// Who answers the two questions that every action passes.
 pub struct Access {
     /// Whether a principal may do it.
-    pub authorizer: Box<dyn Authorizer>,
+    pub authorizer: Arc<dyn Authorizer>,
     /// Whether there is room for it now.
     pub admission: Box<dyn Admission>,
 }
@@ -57,7 +59,7 @@ impl Default for Access {
     /// Everyone may do everything, at any time.
     fn default() -> Access {
         Access {
-            authorizer: Box::new(AllowAll),
+            authorizer: Arc::new(AllowAll),
             admission: Box::new(AllowAll),
         }
     }
@@ -219,6 +221,7 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
         metrics,
         storage,
         mailboxes: mailboxes.mailboxes(),
+        mailbox_threads: mailboxes.threads(),
     };
     let (end, ended) = oneshot::channel();
     let thread = std::thread::Builder::new()

@@ -4,7 +4,7 @@ use super::Complaints;
 use crate::process::{cargo, output};
 
 /// The cores, with the features that leave their shells out.
-const CORES: [(&str, &[&str]); 8] = [
+const CORES: [(&str, &[&str]); 10] = [
     ("airmail-flow", &[]),
     ("airmail-lab", &[]),
     ("airmail-model", &[]),
@@ -12,6 +12,8 @@ const CORES: [(&str, &[&str]); 8] = [
     ("airmail-broker", &[]),
     ("airmail-client", &["--no-default-features"]),
     ("airmail-sim", &[]),
+    ("airmail-partition", &[]),
+    ("airmail-collect", &[]),
     ("airmail-topology", &[]),
 ];
 

@@ -212,7 +212,7 @@ fn what_waits_for_admission_keeps_its_order_and_its_bound() {
 struct ReadOnly;
 
 impl Authorizer for ReadOnly {
-    fn authorize(&mut self, _: &Principal, action: Action) -> Result<(), Error> {
+    fn authorize(&self, _: &Principal, action: Action) -> Result<(), Error> {
         match action {
             Action::Publish(_) | Action::Administer => {
                 Err(Error::new(ErrorCode::PermissionDenied).field("action"))

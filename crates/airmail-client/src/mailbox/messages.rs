@@ -79,8 +79,9 @@ impl Mailbox {
         complete(sent, count)
     }
 
-    /// The oldest messages for a reader: 1 to as many as asked for. If there are none, waits for
-    /// them for up to `wait`, at most an hour; nothing is asked again and again meanwhile.
+    /// The oldest messages for a reader: 1 to as many as asked for, and no more than have
+    /// [`ANSWER_BYTES_MAX`](super::ANSWER_BYTES_MAX) together. If there are none, waits for them for up
+    /// to `wait`, at most an hour; nothing is asked again and again meanwhile.
     ///
     /// What is removed is handed out at most once: a connection that is lost may take messages with
     /// it. Who must not lose one takes leases.

@@ -89,6 +89,8 @@ impl Journal {
                 let ends = Ends::newest(&bytes).unwrap_or_default();
                 self.ends_made = true;
                 self.ends_count = ends.count;
+                // Until a checkpoint of this run has them, this file alone may know where they go on.
+                self.touched.extend(ends.logs.keys());
                 known.durable = ends.segments;
                 known.next = ends.logs;
                 Ok(())

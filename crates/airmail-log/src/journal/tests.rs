@@ -33,7 +33,16 @@ fn tiny() -> JournalConfig {
     }
 }
 
+const OTHER: LogId = LogId {
+    index: LogIndex(1),
+    ..LOG
+};
+
 fn batch(sequence: u64, payload: &str) -> Checked<Batch> {
+    batch_to(LOG, sequence, payload)
+}
+
+fn batch_to(log: LogId, sequence: u64, payload: &str) -> Checked<Batch> {
     let mut encoder = BatchEncoder::new(NamespaceId(1));
     let topic = TopicName::new("a", &Limits::DEFAULT).unwrap();
     let message = Message::new(topic, payload.to_owned());
@@ -44,7 +53,7 @@ fn batch(sequence: u64, payload: &str) -> Checked<Batch> {
         sequence: ProducerSequence(sequence),
     };
     encoder.finish(&BatchTarget {
-        log: LOG,
+        log,
         epoch: MapEpoch(0),
         producer: Some(producer),
         producer_time: 0,
@@ -114,6 +123,16 @@ impl Bench {
             }
         }
         batches
+    }
+
+    /// The number that the log gives next.
+    fn next(&mut self) -> Sequence {
+        self.storage.open(Tag(2), LOG, &LogSpec::default());
+        self.poll();
+        match self.out.drain(..).next_back() {
+            Some(Completion::Opened { bounds, .. }) => bounds.next,
+            other => panic!("{other:?}"),
+        }
     }
 
     fn close(mut self) -> MemoryFiles {
@@ -305,6 +324,41 @@ fn what_os_has_answered_survives_a_kill_while_the_disk_is_full() {
     let mut files = bench.storage.into_files();
     files.set_room(None);
     assert_eq!(Bench::open(files, 2).count(), answered);
+}
+
+/// Found by the simulator: the second run knew it from the file of durable ends, wrote that anew
+/// without it, and had no room for a checkpoint.
+#[test]
+fn a_number_behind_a_damaged_batch_is_not_given_again_however_little_room_there_is() {
+    let mut bench = Bench::open(MemoryFiles::new(), 1);
+    bench.append(0, 3);
+    let record = padded(ENVELOPE_BYTES as u64 + batch(1, &"x".repeat(100)).bytes().len() as u64);
+    let third = HEADER_BYTES + 2 * record as usize + 8;
+    let killed = flipped(&bench.storage.into_files(), "seg-0000000000000002", third);
+    let (mut refused, mut stored) = (0, 0);
+    for room in (0..32 << 10).step_by(128) {
+        let mut files = killed.clone();
+        files.set_room(Some(files.used() + room));
+        let mut bench = Bench::open(files, 2);
+        assert_eq!(bench.next(), Sequence(4));
+        bench.storage.open(Tag(3), OTHER, &LogSpec::default());
+        for n in 0..3 {
+            let one = batch_to(OTHER, n, "x");
+            bench.storage.append(Tag(4), OTHER, MapEpoch(0), one);
+            bench.poll();
+        }
+        for completion in bench.out.drain(..) {
+            match completion {
+                Completion::Appended { .. } => stored += 1,
+                _ => refused += 1,
+            }
+        }
+        let mut files = bench.storage.into_files();
+        files.set_room(None);
+        let next = Bench::open(files, 3).next();
+        assert_eq!(next, Sequence(4), "with room for {room} bytes");
+    }
+    assert!(refused > 0 && stored > 0, "{refused} {stored}");
 }
 
 #[test]

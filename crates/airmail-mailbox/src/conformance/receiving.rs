@@ -9,7 +9,9 @@ use super::World;
 use super::world::{code, text};
 use crate::Mailboxes;
 use crate::id::MessageId;
-use crate::message::{Audience, BATCH_MAX, CONTENT_BYTES_MAX, Outgoing, Receive, Take};
+use crate::message::{
+    ANSWER_BYTES_MAX, Audience, BATCH_MAX, CONTENT_BYTES_MAX, Outgoing, Receive, Take,
+};
 
 /// A ping is given back.
 pub async fn a_ping_comes_back(mailboxes: Mailboxes) {
@@ -338,4 +340,29 @@ pub async fn what_is_too_large_is_refused(mailboxes: Mailboxes) {
         assert_eq!(code(world.mailboxes.send(message).await), expected);
     }
     assert!(world.texts(world.for_bob()).await.is_empty());
+}
+
+/// However many are asked for. The rest is there, in order; a peek is bounded as well.
+pub async fn an_answer_holds_no_more_than_its_bytes(mailboxes: Mailboxes) {
+    let world = World::new(mailboxes).await;
+    let content = |which: u8| Bytes::from(vec![which; CONTENT_BYTES_MAX]);
+    for which in 0..6 {
+        let message = Outgoing {
+            content: content(which),
+            ..world.message("")
+        };
+        world.mailboxes.send(message).await.unwrap();
+    }
+    let whole = ANSWER_BYTES_MAX / CONTENT_BYTES_MAX;
+    let request = world.for_bob().count(10);
+    for (take, first, count) in [
+        (Take::Peek, 0, whole),
+        (Take::Remove, 0, whole),
+        (Take::Remove, whole, 6 - whole),
+    ] {
+        let found = world.receive(request.take(take)).await.unwrap();
+        let found: Vec<u8> = found.iter().map(|message| message.content[0]).collect();
+        let expected: Vec<u8> = (0..6).skip(first).take(count).collect();
+        assert_eq!(found, expected, "{take:?}");
+    }
 }

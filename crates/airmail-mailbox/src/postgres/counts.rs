@@ -1,6 +1,9 @@
-//! What the lanes are doing, counted as they do it.
+//! What the clerks are doing, counted as they do it, and where the time of requests goes.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::store::Load;
 
@@ -11,36 +14,51 @@ pub(super) struct Counts {
     busy: AtomicUsize,
     requests: AtomicU64,
     round_trips: AtomicU64,
+    waited_us: AtomicU64,
+    round_trips_us: AtomicU64,
 }
 
-/// Counts for as long as it is held.
+/// Counts a connection for as long as it is held.
 #[derive(Debug)]
-pub(super) struct Held<'a>(&'a AtomicUsize);
+pub(super) struct Connected<'a>(&'a Counts);
 
-impl<'a> Held<'a> {
-    fn new(count: &'a AtomicUsize) -> Held<'a> {
-        count.fetch_add(1, Ordering::Relaxed);
-        Held(count)
+impl Drop for Connected<'_> {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Drop for Held<'_> {
+/// Counts a statement for as long as it is held, and its time.
+#[derive(Debug)]
+pub(super) struct AtWork<'a> {
+    counts: &'a Counts,
+    since: Instant,
+}
+
+impl Drop for AtWork<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.counts.busy.fetch_sub(1, Ordering::Relaxed);
+        add(&self.counts.round_trips_us, self.since.elapsed());
     }
 }
 
 impl Counts {
-    /// A lane has a connection.
-    pub(super) fn connected(&self) -> Held<'_> {
-        Held::new(&self.connections)
+    /// A clerk has a connection.
+    pub(super) fn connected(&self) -> Connected<'_> {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        Connected(self)
     }
 
-    /// A lane has a statement under way, for so many requests.
-    pub(super) fn at_work(&self, requests: usize) -> Held<'_> {
+    /// A clerk has a statement under way, for so many requests, which waited so long together.
+    pub(super) fn at_work(&self, requests: usize, waited: Duration) -> AtWork<'_> {
         self.requests.fetch_add(requests as u64, Ordering::Relaxed);
         self.round_trips.fetch_add(1, Ordering::Relaxed);
-        Held::new(&self.busy)
+        add(&self.waited_us, waited);
+        self.busy.fetch_add(1, Ordering::Relaxed);
+        AtWork {
+            counts: self,
+            since: Instant::now(),
+        }
     }
 
     /// All of them, beside the bounds that the store was given.
@@ -50,7 +68,14 @@ impl Counts {
             busy: self.busy.load(Ordering::Relaxed),
             requests: self.requests.load(Ordering::Relaxed),
             round_trips: self.round_trips.load(Ordering::Relaxed),
+            waited_us: self.waited_us.load(Ordering::Relaxed),
+            round_trips_us: self.round_trips_us.load(Ordering::Relaxed),
             ..bounds
         }
     }
+}
+
+fn add(sum_us: &AtomicU64, time: Duration) {
+    let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    sum_us.fetch_add(us, Ordering::Relaxed);
 }

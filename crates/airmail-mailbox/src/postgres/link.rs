@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use airmail_model::{Error, ErrorCode};
@@ -17,20 +17,21 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A peer that answers nothing for so long is given up.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 
-/// The functions' statements are planned once, for indexes that are there, and not by statistics
-/// of tables that are empty in one moment and full in the next.
-const SETTINGS: &str = "-c plan_cache_mode=force_generic_plan -c jit=off -c enable_seqscan=off \
+/// With what a session calls the functions: their statements are planned once, for indexes that are
+/// there, and not by statistics of tables that are empty in one moment and full in the next.
+pub const SESSION_OPTIONS: &str = "-c plan_cache_mode=force_generic_plan -c jit=off -c enable_seqscan=off \
      -c enable_hashjoin=off -c enable_mergejoin=off -c enable_bitmapscan=off -c enable_sort=off";
 
 /// Told what was notified on the tender's connection.
 pub(super) type Heard = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// A connection that is up, until its driver has ended.
+/// A connection that is up, until its driver has ended. Statements that are run at the same time go out
+/// one behind the other without waiting, and are done in that order.
 #[derive(Debug)]
 pub(super) struct Link {
     client: Client,
     driver: JoinSet<()>,
-    statements: BTreeMap<&'static str, Statement>,
+    statements: Mutex<BTreeMap<&'static str, Statement>>,
 }
 
 /// Reads the options.
@@ -57,21 +58,12 @@ pub(super) fn config(options: &Options) -> Result<Config, Error> {
         })?;
     let theirs = config.get_options().unwrap_or_default().to_owned();
     config
-        .options(format!("{SETTINGS} {theirs}").trim_end())
+        .options(format!("{SESSION_OPTIONS} {theirs}").trim_end())
         .application_name("airmail")
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_user_timeout(SILENCE_MAX)
         .keepalives_idle(SILENCE_MAX);
     Ok(config)
-}
-
-/// The same for lanes: their commits do not wait for the disk, see [`super::flush`].
-pub(super) fn for_lanes(config: &Config) -> Config {
-    let mut config = config.clone();
-    let options = config.get_options().unwrap_or_default();
-    let options = format!("{options} -c synchronous_commit=off");
-    config.options(options);
-    config
 }
 
 impl Link {
@@ -89,25 +81,34 @@ impl Link {
         Ok(Link {
             client,
             driver,
-            statements: BTreeMap::new(),
+            statements: Mutex::default(),
         })
     }
 
     /// Runs a statement, which is prepared the first time.
     pub(super) async fn query(
-        &mut self,
+        &self,
         sql: &'static str,
         parameters: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, Fault> {
-        let statement = match self.statements.get(sql) {
-            Some(statement) => statement.clone(),
-            None => {
-                let statement = self.client.prepare(sql).await?;
-                self.statements.insert(sql, statement.clone());
-                statement
-            }
-        };
+        let statement = self.prepare(sql).await?;
         Ok(self.client.query(&statement, parameters).await?)
+    }
+
+    /// The statement, prepared. Takes no time but the first.
+    pub(super) async fn prepare(&self, sql: &'static str) -> Result<Statement, Fault> {
+        let prepared = self.statements().get(sql).cloned();
+        if let Some(statement) = prepared {
+            return Ok(statement);
+        }
+        let statement = self.client.prepare(sql).await?;
+        self.statements().insert(sql, statement.clone());
+        Ok(statement)
+    }
+
+    fn statements(&self) -> MutexGuard<'_, BTreeMap<&'static str, Statement>> {
+        let statements = self.statements.lock();
+        statements.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs what is run once.

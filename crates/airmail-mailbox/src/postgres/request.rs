@@ -5,8 +5,8 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::PostgresStore;
-use super::tray::Job;
-use super::work::{message, missing, number, wall};
+use super::job::Job;
+use super::row::{message, missing, number, wall};
 use crate::bell::Watch;
 use crate::id::{AccountId, MessageId, Name, QueueId};
 use crate::message::{Audience, Counts, Line, Message, Outgoing, Receipt, Receive, Settle};

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::Surroundings;
 use super::fault::Fault;
 use super::link::{Heard, Link};
-use super::work::number;
+use super::row::number;
 use crate::id::{AccountId, QueueId};
 use crate::message::{Audience, Line};
 

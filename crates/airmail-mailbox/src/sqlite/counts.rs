@@ -55,6 +55,7 @@ impl Counts {
             waiting_max,
             requests: self.requests.load(Ordering::Relaxed),
             round_trips: self.transactions.load(Ordering::Relaxed),
+            ..Load::default()
         }
     }
 }

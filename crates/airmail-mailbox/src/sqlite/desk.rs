@@ -225,6 +225,23 @@ impl Desk {
         run(&self.connection).map_err(|error| fault(&error))
     }
 
+    /// The first rows that a statement gives, up to one that is too much.
+    pub(super) fn all_while<T>(
+        &mut self,
+        sql: &str,
+        parameters: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+        mut more: impl FnMut(&T) -> bool,
+    ) -> Result<Vec<T>, Error> {
+        let run = |connection: &Connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let rows = statement.query_map(parameters, read)?;
+            rows.take_while(|row| row.as_ref().map_or(true, &mut more))
+                .collect::<Result<Vec<T>, _>>()
+        };
+        run(&self.connection).map_err(|error| fault(&error))
+    }
+
     /// The number of the row that was inserted last.
     pub(super) fn inserted(&self) -> i64 {
         self.connection.last_insert_rowid()

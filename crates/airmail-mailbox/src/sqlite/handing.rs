@@ -7,7 +7,7 @@ use rusqlite::Row;
 use super::desk::{Desk, audience, receiver};
 use super::directory::told;
 use crate::id::{AccountId, LeaseId, MessageId, QueueId};
-use crate::message::{Audience, Line, Message, Outgoing, Receive, Take};
+use crate::message::{ANSWER_BYTES_MAX, Audience, Line, Message, Outgoing, Receive, Take};
 
 const MICROS_PER_MS: i64 = 1000;
 
@@ -91,7 +91,12 @@ impl Desk {
         );
         let count = i64::try_from(request.count).unwrap_or(i64::MAX);
         let values = (receiver(audience), queue.0, self.now(), count);
-        let mut found = self.all(&sql, values, message)?;
+        let mut bytes = 0;
+        let mut found = self.all_while(&sql, values, message, |message| {
+            bytes += message.content.len();
+            // The first is let through in any case: it is smaller than what is let through.
+            bytes <= ANSWER_BYTES_MAX
+        })?;
         for message in &mut found {
             match request.take {
                 Take::Peek => continue,

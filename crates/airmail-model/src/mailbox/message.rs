@@ -8,6 +8,8 @@ use bytes::Bytes;
 pub const CONTENT_BYTES_MAX: usize = 1 << 20;
 /// Messages that one request may send, take, or say something about.
 pub const BATCH_MAX: usize = 1000;
+/// Bytes of content that one answer to a reader holds, unless its first message alone has more.
+pub const ANSWER_BYTES_MAX: usize = 4 << 20;
 /// The highest priority.
 pub const PRIORITY_MAX: u8 = 9;
 /// Bytes that an ordering key may have.
@@ -123,7 +125,7 @@ pub struct Receive {
     pub reader: AccountId,
     /// Whether for broadcasts, rather than what is for `reader`.
     pub broadcast: bool,
-    /// How many at most: 1 to [`BATCH_MAX`].
+    /// How many at most: 1 to [`BATCH_MAX`]; fewer where they have more than [`ANSWER_BYTES_MAX`].
     pub count: usize,
     /// What becomes of them.
     pub take: Take,

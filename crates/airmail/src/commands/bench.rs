@@ -5,6 +5,7 @@ mod family;
 mod hosts;
 mod isolation;
 mod leader;
+mod mailbox;
 mod member;
 mod memory;
 mod options;
@@ -12,6 +13,7 @@ mod own_node;
 mod place;
 mod raw_stream;
 mod scenario;
+mod server_process;
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -63,6 +65,8 @@ pub enum Workload {
     Clients(memory::ClientsArgs),
     /// The disk alone: writing and syncing 4 KiB into a file that was written before
     Disk(DiskArgs),
+    /// The experiments on mailboxes, on a PostgreSQL that is started for them
+    Mailbox(mailbox::MailboxArgs),
     /// The papers' experiments, each with tables, pictures and a page
     Experiment(experiment::ExperimentArgs),
     /// Several experiments, one after the other, as a file says
@@ -73,6 +77,9 @@ pub enum Workload {
     /// A node that ends with its standard input
     #[command(hide = true)]
     Node,
+    /// A PostgreSQL server that ends with its standard input
+    #[command(hide = true)]
+    Database,
     /// A rival's server that ends with its standard input
     #[command(hide = true)]
     Server,
@@ -85,6 +92,9 @@ pub enum Workload {
     /// Who publishes rounds to them
     #[command(hide = true)]
     Rounds,
+    /// Kafka's brokers, each held to a part of the machine
+    #[command(hide = true)]
+    Brokers,
     /// What holds a node to a part of its machine
     #[command(hide = true)]
     Hold,
@@ -122,12 +132,15 @@ pub fn run(args: BenchArgs, options: &ClientOptions) -> anyhow::Result<ExitCode>
         Workload::Part => return leader::tell_failure(family::take_part()),
         Workload::Node => return leader::tell_failure(own_node::serve()),
         Workload::Server => return leader::tell_failure(experiment::keep_server()),
+        Workload::Database => return leader::tell_failure(mailbox::keep()),
+        Workload::Mailbox(args) => return mailbox::run(args),
         Workload::Isolation(args) => return isolation::isolation(args, options),
         Workload::Bystander => return leader::tell_failure(isolation::stand_by()),
         Workload::Crowd => return leader::tell_failure(experiment::be_a_crowd()),
         Workload::Offer => return leader::tell_failure(experiment::offer()),
         Workload::Rounds => return leader::tell_failure(experiment::publish_rounds()),
         Workload::Flight => return leader::tell_failure(experiment::take_flight()),
+        Workload::Brokers => return leader::tell_failure(experiment::keep_brokers()),
         Workload::Hold => return leader::tell_failure(experiment::hold()),
         Workload::Experiment(args) => return experiment::run(args),
         Workload::Scenario(args) => return scenario::run(args),
@@ -164,9 +177,12 @@ async fn choose(args: BenchArgs, options: &ClientOptions) -> anyhow::Result<Exit
         Workload::Part
         | Workload::Node
         | Workload::Server
+        | Workload::Database
+        | Workload::Mailbox(_)
         | Workload::Bystander
         | Workload::Crowd
         | Workload::Rounds
+        | Workload::Brokers
         | Workload::Hold
         | Workload::Flight
         | Workload::Offer

@@ -5,6 +5,7 @@
 
 pub mod bench;
 pub mod check;
+pub mod collect;
 pub mod context;
 pub mod flow;
 pub mod history;
@@ -12,6 +13,7 @@ pub mod input;
 pub mod instant;
 pub mod kafka;
 pub mod lab;
+mod lasting;
 pub mod lines;
 pub mod mailbox;
 pub mod namespace;

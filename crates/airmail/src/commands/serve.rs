@@ -3,6 +3,7 @@
 //! Standard output has the addresses and two commands to try; the log goes to standard error.
 //! SIGINT and SIGTERM stop the node in order: exit code 0. A second signal ends it at once.
 
+use super::lasting::{Signals, entropy, print, start_logging};
 use crate::cli::UsageError;
 use crate::config::Config;
 use crate::environment::Environment;
@@ -16,7 +17,6 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 /// Arguments of `airmail serve`.
@@ -177,37 +177,6 @@ fn bind(address: &str, flag: &str) -> anyhow::Result<TcpListener> {
         .with_context(|| format!("cannot listen on {address} ({flag})"))
 }
 
-struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Signals> {
-        Ok(Signals {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.interrupt.recv() => "SIGINT",
-            _ = self.terminate.recv() => "SIGTERM",
-        }
-    }
-}
-
-/// Where a node's one seed comes from; everything behind it is given a seed.
-#[expect(
-    clippy::disallowed_types,
-    reason = "the operating system's randomness, by way of the standard library"
-)]
-fn entropy() -> u64 {
-    use std::hash::{BuildHasher as _, RandomState};
-    RandomState::new().hash_one(std::process::id())
-}
-
 /// Says where the node is and what to try.
 fn announce(config: &Config, running: &Running) {
     let url = StorageUrl::parse(&config.log_url, &config.data);
@@ -248,26 +217,4 @@ fn announce(config: &Config, running: &Running) {
         %mailboxes,
         "node is ready"
     );
-}
-
-/// Sends the process's log to standard error.
-fn start_logging(config: &Config) -> anyhow::Result<()> {
-    let filter = config.log_filter();
-    let filter = filter.map_err(|error| UsageError(error.to_string()))?;
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
-    // There is one already where a test runs several nodes.
-    let _ = match config.log_format.as_str() {
-        "json" => log.json().flatten_event(true).try_init(),
-        _ => log.with_ansi(false).try_init(),
-    };
-    Ok(())
-}
-
-fn print(text: &str) {
-    use std::io::Write as _;
-    // Nobody may be reading.
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    let _ = std::io::stdout().flush();
 }

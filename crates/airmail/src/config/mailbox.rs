@@ -6,6 +6,7 @@ use crate::node::mailboxes::MailboxUrl;
 use crate::node::storage::StorageUrl;
 use airmail_mailbox::postgres::Options;
 use airmail_model::Error;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 /// Where mailboxes are kept, and with how much they are worked on.
@@ -13,9 +14,10 @@ use std::time::Duration;
 pub struct MailboxConfig {
     /// `postgres://…` or `sqlite:PATH`. Empty: SQLite, beside the log.
     pub url: String,
-    /// Connections to PostgreSQL for requests; four more are for what is done beside them.
+    /// Connections to PostgreSQL for requests; one more is for what is done beside them.
     pub connections: u32,
-    /// Threads that work on those connections.
+    /// Threads that serve requests of mailboxes and work on those connections. 0: as many as there
+    /// are processors.
     pub threads: u32,
     /// Requests that may wait for a connection.
     pub waiting: u32,
@@ -31,7 +33,7 @@ impl Default for MailboxConfig {
         MailboxConfig {
             url: String::new(),
             connections: u32::try_from(options.connections).unwrap_or(1),
-            threads: 2,
+            threads: 0,
             waiting: u32::try_from(options.waiting_max).unwrap_or(1),
             patience: Span(Duration::from_millis(options.patience_ms)),
             slot: ByteSize(options.slot_bytes),
@@ -52,11 +54,46 @@ impl MailboxConfig {
         }
     }
 
+    /// The URL as it may be shown: with stars in place of a password.
+    pub(super) fn url_without_password(&self) -> String {
+        let Some((scheme, rest)) = self.url.split_once("://") else {
+            return self.url.clone();
+        };
+        let (place, parameters) = match rest.split_once('?') {
+            Some((place, parameters)) => (place, Some(parameters)),
+            None => (rest, None),
+        };
+        let mut shown = format!("{scheme}://");
+        match place.rsplit_once('@') {
+            Some((who, place)) => {
+                let user = who.split_once(':').map_or(who, |(user, _)| user);
+                let hidden = if user == who { "" } else { ":***" };
+                shown.extend([user, hidden, "@", place]);
+            }
+            None => shown.push_str(place),
+        }
+        let parameters = parameters.into_iter().flat_map(|all| all.split('&'));
+        for (nth, parameter) in parameters.enumerate() {
+            let secret = parameter.starts_with("password=");
+            shown.push(if nth == 0 { '?' } else { '&' });
+            shown.push_str(if secret { "password=***" } else { parameter });
+        }
+        shown
+    }
+
+    /// How many threads there are to be.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
+            threads => threads as usize,
+        }
+    }
+
     /// Whether they can be used, as far as can be said without the database.
     pub(super) fn check(&self, log: &StorageUrl) -> Result<(), Error> {
         for (name, value) in [
             ("mailbox.connections", self.connections),
-            ("mailbox.threads", self.threads),
             ("mailbox.waiting", self.waiting),
         ] {
             if value == 0 {
@@ -85,7 +122,6 @@ mod tests {
     fn what_cannot_be_used_is_refused_by_its_key() {
         for (name, value) in [
             ("mailbox.connections", "0"),
-            ("mailbox.threads", "0"),
             ("mailbox.waiting", "0"),
             ("mailbox.url", "mailboxes.db"),
             ("mailbox.url", "postgres://db:port"),
@@ -93,6 +129,34 @@ mod tests {
             let mut config = Config::default();
             config.set(name, value).unwrap();
             assert_eq!(config.validate().unwrap_err().field_name(), name);
+        }
+    }
+
+    #[test]
+    fn a_password_is_not_shown() {
+        for (url, shown) in [
+            ("", ""),
+            ("sqlite:a/b.db", "sqlite:a/b.db"),
+            ("postgres://db/mail", "postgres://db/mail"),
+            (
+                "postgres://me@db:5432/mail?x=y",
+                "postgres://me@db:5432/mail?x=y",
+            ),
+            ("postgres://me:s3cret@db/mail", "postgres://me:***@db/mail"),
+            (
+                "postgres://me:s3:c@ret@db/mail",
+                "postgres://me:***@db/mail",
+            ),
+            (
+                "postgresql://db/mail?user=me&password=s3cret&x=y",
+                "postgresql://db/mail?user=me&password=***&x=y",
+            ),
+        ] {
+            let mut config = Config::default();
+            config.set("mailbox.url", url).unwrap();
+            assert_eq!(config.mailbox.url, url);
+            assert_eq!(config.mailbox.url_without_password(), shown);
+            assert!(!config.to_toml().contains("s3"), "{url}");
         }
     }
 

@@ -190,7 +190,7 @@ pub const SETTINGS: &[Setting] = &[
         "log",
         "level",
         log_level,
-        "What is logged: error, warn, info, debug, trace, or a filter."
+        "What is logged: error, warn, info, debug, trace, or a filter, as info,airmail=debug."
     ),
     Setting {
         section: "log",
@@ -346,23 +346,28 @@ pub const SETTINGS: &[Setting] = &[
         flow.delivery_in_flight,
         "Its first and least bound: what connections have not taken; fixed keeps it."
     ),
-    text!(
-        "mailbox",
-        "url",
-        mailbox.url,
-        "Where mailboxes are kept: postgres://… or sqlite:PATH (empty: SQLite, beside the log)."
-    ),
+    Setting {
+        section: "mailbox",
+        key: "url",
+        about: "Where mailboxes are kept: postgres://… or sqlite:PATH (empty: SQLite, beside the log).",
+        quoted: true,
+        get: |config| config.mailbox.url_without_password(),
+        set: |config, text| {
+            config.mailbox.url = text.to_owned();
+            Ok(())
+        },
+    },
     number!(
         "mailbox",
         "connections",
         mailbox.connections,
-        "Connections to PostgreSQL for requests; four more are for what is done beside them."
+        "Connections to PostgreSQL for requests; one more is for what is done beside them."
     ),
     number!(
         "mailbox",
         "threads",
         mailbox.threads,
-        "Threads that work on these connections."
+        "Threads that serve requests of mailboxes (0: one for each processor)."
     ),
     number!(
         "mailbox",

@@ -1,19 +1,26 @@
 //! Accepts connections and serves the gRPC services on them.
 //!
-//! A connection that does not speak HTTP/2 is closed, with a line in the log; no other notices. When
-//! the node stops, each gets a GOAWAY and ends when its streams have.
+//! A connection that does not speak HTTP/2 is closed, with a line in the log; no other notices. One
+//! that asks for mailboxes moves to their threads ([`super::roaming`]). When the node stops, each gets
+//! a GOAWAY and ends when its streams have.
 
 use super::beside::beside;
 use super::refusals::Refusals;
+use super::roaming::{RoamingStream, Whereabouts};
 use super::service::Services;
 use super::service::streams::Streams;
-use futures::future::Either;
+use futures::future::{BoxFuture, Either};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 
@@ -37,6 +44,24 @@ pub(crate) struct Connections {
     pub(crate) most: u32,
     /// Cancelled when connections are to be dropped as they are.
     pub(crate) abandon: CancellationToken,
+    /// Where connections go that ask for mailboxes.
+    pub(crate) mailbox_threads: Handle,
+}
+
+type Service = TowerToHyperService<Streams<Refusals<Routes>>>;
+type Connection = hyper_util::server::conn::auto::Connection<
+    'static,
+    TokioIo<RoamingStream>,
+    Service,
+    TokioExecutor,
+>;
+type Ended = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
+/// What became of a connection.
+enum Course {
+    Ended(Ended),
+    /// It asks for mailboxes.
+    Leaves,
 }
 
 impl Connections {
@@ -72,7 +97,45 @@ impl Connections {
         self.services.tasks.spawn(self.clone().serve(stream, peer));
     }
 
+    /// Serves a connection where it was accepted, until it has ended or moves.
     async fn serve(self, stream: TcpStream, peer: SocketAddr) {
+        let whereabouts = Arc::new(Whereabouts::default());
+        let mut connection = Box::pin(self.connection(stream, &whereabouts));
+        let course = {
+            let served = until_it_leaves(connection.as_mut(), &whereabouts);
+            beside(self.services.link.stop().cancelled(), served).await
+        };
+        let ended = match course {
+            Either::Right(Course::Ended(ended)) => ended,
+            Either::Left(()) => self.wind_up(connection).await,
+            Either::Right(Course::Leaves) => {
+                let (tasks, threads) = (self.services.tasks.clone(), self.mailbox_threads.clone());
+                tasks.spawn_on(self.serve_there(connection, whereabouts, peer), &threads);
+                return;
+            }
+        };
+        self.take_leave(ended, peer);
+    }
+
+    /// Serves a connection that has moved, to its end.
+    fn serve_there(
+        self,
+        mut connection: Pin<Box<Connection>>,
+        whereabouts: Arc<Whereabouts>,
+        peer: SocketAddr,
+    ) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            whereabouts.arrive();
+            let stop = self.services.link.stop().cancelled();
+            let ended = match beside(stop, connection.as_mut()).await {
+                Either::Right(ended) => ended,
+                Either::Left(()) => self.wind_up(connection).await,
+            };
+            self.take_leave(ended, peer);
+        })
+    }
+
+    fn connection(&self, stream: TcpStream, whereabouts: &Arc<Whereabouts>) -> Connection {
         let mut builder = Builder::new(TokioExecutor::new()).http2_only();
         builder
             .http2()
@@ -86,21 +149,24 @@ impl Connections {
             .keep_alive_timeout(KEEP_ALIVE_PATIENCE);
         let (services, link) = (self.services.clone(), &self.services.link);
         let others = Refusals::new(self.routes.clone(), link.clone());
-        let service = Streams::new(services, others);
+        let service = Streams::new(services, others, Arc::clone(whereabouts));
         let service = TowerToHyperService::new(service);
-        let connection = builder.serve_connection(TokioIo::new(stream), service);
-        tokio::pin!(connection);
-        let stopped = beside(self.services.link.stop().cancelled(), connection.as_mut()).await;
-        let ended = match stopped {
+        let stream = RoamingStream::new(stream, Arc::clone(whereabouts));
+        builder
+            .serve_connection(TokioIo::new(stream), service)
+            .into_owned()
+    }
+
+    /// Lets what is under way end, while there is patience.
+    async fn wind_up(&self, mut connection: Pin<Box<Connection>>) -> Ended {
+        connection.as_mut().graceful_shutdown();
+        match beside(self.abandon.cancelled(), connection).await {
+            Either::Left(()) => Ok(()),
             Either::Right(ended) => ended,
-            Either::Left(()) => {
-                connection.as_mut().graceful_shutdown();
-                match beside(self.abandon.cancelled(), connection).await {
-                    Either::Left(()) => Ok(()),
-                    Either::Right(ended) => ended,
-                }
-            }
-        };
+        }
+    }
+
+    fn take_leave(&self, ended: Ended, peer: SocketAddr) {
         self.services.metrics.connections.dec();
         match ended {
             Ok(()) => tracing::debug!(%peer, "connection ended"),
@@ -110,6 +176,19 @@ impl Connections {
             }
         }
     }
+}
+
+/// Serves a connection until it has ended, or until a call on it says that it is to be elsewhere.
+async fn until_it_leaves(
+    mut connection: Pin<&mut Connection>,
+    whereabouts: &Whereabouts,
+) -> Course {
+    poll_fn(|cx| match connection.as_mut().poll(cx) {
+        Poll::Ready(ended) => Poll::Ready(Course::Ended(ended)),
+        Poll::Pending if whereabouts.is_leaving() => Poll::Ready(Course::Leaves),
+        Poll::Pending => Poll::Pending,
+    })
+    .await
 }
 
 /// An error with all that caused it, in one line.

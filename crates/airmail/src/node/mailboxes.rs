@@ -1,21 +1,21 @@
 //! Which store of mailboxes a URL means, and how a node owns it.
 //!
 //! A database may be away, or a file unusable: the node starts all the same, and requests of
-//! mailboxes say so until it can be used. PostgreSQL's connections are worked on by threads of their
-//! own, so that no shard waits for them; SQLite has a thread.
+//! mailboxes say so until it can be used. Threads of their own serve those who ask for mailboxes, and
+//! work on PostgreSQL's connections, so that no shard waits for them; SQLite has one more.
 
 use super::{StartError, system};
 use crate::config::Config;
 use crate::node::storage::StorageUrl;
-use airmail_mailbox::Mailboxes;
 use airmail_mailbox::postgres::PostgresStore;
 use airmail_mailbox::sqlite::SqliteStore;
+use airmail_mailbox::{MailboxStore, Mailboxes};
 use airmail_model::{Error, ErrorCode};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 
 /// The file of the embedded store, in the directory of the log.
 const FILE: &str = "mailboxes.sqlite";
@@ -75,8 +75,9 @@ impl fmt::Display for MailboxUrl {
 pub(crate) struct NodeMailboxes {
     url: MailboxUrl,
     mailboxes: Mailboxes,
-    /// For PostgreSQL; SQLite has one thread of its own.
+    /// Taken when this is dropped.
     runtime: Option<Runtime>,
+    threads: Handle,
 }
 
 impl NodeMailboxes {
@@ -88,34 +89,35 @@ impl NodeMailboxes {
             url: url.to_string(),
             error,
         };
-        match &url {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(config.mailbox.threads())
+            .thread_name("mailboxes")
+            .enable_all()
+            .build()
+            .map_err(system("the mailboxes' threads"))?;
+        let inside = runtime.enter();
+        let store: Arc<dyn MailboxStore> = match &url {
             MailboxUrl::Sqlite(path) => {
                 let waiting = config.mailbox.waiting as usize;
-                let store = SqliteStore::start(path, waiting).map_err(failed)?;
-                Ok(NodeMailboxes {
-                    mailboxes: Mailboxes::new(Arc::new(store)),
-                    runtime: None,
-                    url,
-                })
+                Arc::new(SqliteStore::start(path, waiting).map_err(failed)?)
             }
             MailboxUrl::Postgres(database) => {
-                let runtime = tokio::runtime::Builder::new_multi_thread()
-                    .worker_threads(config.mailbox.threads as usize)
-                    .thread_name("mailboxes")
-                    .enable_all()
-                    .build()
-                    .map_err(system("the mailboxes' threads"))?;
-                let inside = runtime.enter();
-                let store =
-                    PostgresStore::start(config.mailbox.options(database)).map_err(failed)?;
-                drop(inside);
-                Ok(NodeMailboxes {
-                    mailboxes: Mailboxes::new(Arc::new(store)),
-                    runtime: Some(runtime),
-                    url,
-                })
+                let options = config.mailbox.options(database);
+                Arc::new(PostgresStore::start(options).map_err(failed)?)
             }
-        }
+        };
+        drop(inside);
+        Ok(NodeMailboxes {
+            mailboxes: Mailboxes::new(store),
+            threads: runtime.handle().clone(),
+            runtime: Some(runtime),
+            url,
+        })
+    }
+
+    /// The threads that serve those who ask for mailboxes.
+    pub(crate) fn threads(&self) -> Handle {
+        self.threads.clone()
     }
 
     /// Where they are.

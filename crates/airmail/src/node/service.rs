@@ -13,7 +13,7 @@ pub(crate) mod window;
 
 use super::link::Link;
 use super::metrics::Metrics;
-use airmail_broker::Principal;
+use airmail_broker::{Authorizer, Principal};
 use airmail_mailbox::Mailboxes;
 use airmail_model::{Error, MapEpoch, NamespaceId};
 use airmail_proto::hello::{NamedMap, Welcome, check_client_hello, welcome_to_proto};
@@ -21,6 +21,7 @@ use airmail_proto::namespace::DEFAULT_NAMESPACE;
 use airmail_proto::server::airmail_server::Airmail;
 use airmail_proto::v1;
 use futures::Stream;
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio_util::task::TaskTracker;
@@ -30,13 +31,21 @@ use tonic::{Request, Response, Status};
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// Every service. Cheap to clone.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Services {
     pub(crate) link: Link,
     pub(crate) metrics: Arc<Metrics>,
     /// The tasks that read streams' requests.
     pub(crate) tasks: TaskTracker,
     pub(crate) mailboxes: Mailboxes,
+    /// Asked by who asks for mailboxes; all else asks the shard, which asks the same.
+    pub(crate) authorizer: Arc<dyn Authorizer>,
+}
+
+impl fmt::Debug for Services {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Services").finish_non_exhaustive()
+    }
 }
 
 /// A call, for its errors and its lines in the log.

@@ -22,6 +22,7 @@ use airmail_proto::server::airmail_server::AirmailServer;
 use airmail_proto::server::mailbox_server::MailboxServer;
 use std::net::TcpListener;
 use std::sync::Arc;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -42,6 +43,8 @@ pub(super) struct ShardThread {
     pub(super) metrics: Arc<Metrics>,
     pub(super) storage: Box<dyn NodeStorage>,
     pub(super) mailboxes: Mailboxes,
+    /// Where connections go that ask for mailboxes.
+    pub(super) mailbox_threads: Handle,
 }
 
 impl ShardThread {
@@ -64,6 +67,7 @@ impl ShardThread {
             metrics: Arc::clone(&self.metrics),
             tasks: tasks.clone(),
             mailboxes: self.mailboxes.clone(),
+            authorizer: Arc::clone(&self.access.authorizer),
         };
         let (routes, health) = routes(&services, &self.config);
         let connections = Connections {
@@ -71,6 +75,7 @@ impl ShardThread {
             services,
             most: self.config.connections,
             abandon: abandon.clone(),
+            mailbox_threads: self.mailbox_threads,
         };
         match listen(self.listener) {
             Ok(listener) => {
@@ -85,7 +90,7 @@ impl ShardThread {
         let node = Node::new(
             shard_config,
             self.storage,
-            self.access.authorizer,
+            Box::new(self.access.authorizer),
             self.access.admission,
             self.clock.now(),
         );

@@ -11,8 +11,11 @@
 //! - `usage`: exit codes, settings, and what errors look like from the command line.
 //! - `flow`: what a node lets be in flight, as it is shown.
 //! - `kafka_topology`: `airmail kafka topology`, of clusters in files.
+//! - `collect`: `airmail collect`, with real brokers.
+//! - `kafka_cluster`: reassignments, partitioners and their evaluation, with live brokers of Kafka.
 //! - `measure`: `airmail bench e2e`.
 //! - `mailbox`, `mailbox_postgres`: messages for one reader each, on either database.
+//! - `mailbox_experiments`: `airmail bench mailbox`.
 //! - `experiment_flow`: `airmail bench experiment flow`.
 //! - `load_experiments`: `airmail bench experiment overload`, `clients`, `size`.
 //! - `hosts`: experiments over several machines, Ctrl-C, and what is left.
@@ -21,7 +24,7 @@
 //! - `pages`: pages that are made from the code are fresh.
 //!
 //! What they share: `node` (the process), `scale` (how much, and with which tools), `log_file`,
-//! `small_disk`, `postgres` (a database server).
+//! `small_disk`, `postgres` (a database server), `brokers` (of Kafka).
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -31,18 +34,24 @@
 )]
 
 mod book;
+#[cfg(feature = "kafka")]
+mod brokers;
+#[cfg(feature = "kafka")]
+mod collect;
 mod directory;
 mod disk_full;
 mod experiment_flow;
 mod flow;
 mod generic_clients;
 mod hosts;
+mod kafka_cluster;
 mod kafka_topology;
 mod kill;
 mod lines;
 mod load_experiments;
 mod log_file;
 mod mailbox;
+mod mailbox_experiments;
 mod mailbox_postgres;
 mod measure;
 mod node;

@@ -7,16 +7,21 @@
 //! - `kill`: `kill -9` under load, at random moments, with publishers and subscribers left running.
 //! - `flip`: one bit flipped, or one file cut short, anywhere in a data directory.
 //! - `full`: a disk that fills up under load, and has room again.
+//! - `collect`: brokers and collectors killed while records go from one Kafka cluster to another.
 //! - `sync`: an fdatasync that fails under a running node.
+//! - `mailbox`: `kill -9` of nodes and database under the readers and writers of a queue.
 //!
 //! A seed gives the same choices again, not the same schedule: processes and threads are real. So a
 //! failure keeps the data directory too, and says where.
 
+#[cfg(feature = "kafka")]
+mod collect;
 mod damage;
 mod flip;
 mod full;
 mod kill;
 mod load;
+mod mailbox;
 mod original;
 mod reading;
 mod stamp;
@@ -64,7 +69,7 @@ impl Plan {
 
     /// Shows how far it is, where somebody is watching.
     pub(crate) fn tell(&self, round: u64, what: &str) {
-        if scale::prove("ROUNDS").is_some() {
+        if scale::prove("SEED").is_some() {
             let (name, last) = (self.name, self.rounds().end);
             scale::say(&format!("prove {name}: round {round} of {last}: {what}\n"));
         }

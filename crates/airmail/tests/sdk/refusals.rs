@@ -3,7 +3,10 @@
 
 use crate::node::Node;
 use airmail::node::Access;
-use airmail_broker::{Action, Admission, Admit, Authorizer, Cost, Principal};
+use airmail_broker::{Action, Admission, Admit, Authorizer, Cost, MailboxAction, Principal};
+use airmail_client::mailbox::{
+    AccountId, Audience, LeaseId, MessageId, Outgoing, QueueId, Receipt, Receive,
+};
 use airmail_client::{Client, Error, ErrorCode, Item, Start};
 use airmail_model::Now;
 use std::sync::{Arc, Mutex};
@@ -22,7 +25,7 @@ impl Once {
 }
 
 impl Authorizer for Once {
-    fn authorize(&mut self, _: &Principal, action: Action) -> Result<(), Error> {
+    fn authorize(&self, _: &Principal, action: Action) -> Result<(), Error> {
         let publish = matches!(action, Action::Publish(_));
         let refusal = publish.then(|| self.0.lock().unwrap().take());
         refusal.flatten().map_or(Ok(()), Err)
@@ -63,7 +66,7 @@ async fn payloads(client: &Client) -> Vec<String> {
 async fn who_may_not_publish_is_told_and_the_connection_goes_on() {
     let authorizer = Once::default();
     let (node, client) = guarded(Access {
-        authorizer: Box::new(authorizer.clone()),
+        authorizer: Arc::new(authorizer.clone()),
         ..Access::default()
     })
     .await;
@@ -121,4 +124,74 @@ async fn an_unknown_outcome_is_told_and_the_next_message_is_stored() {
     client.publish("t", "second").await.unwrap();
     assert_eq!(payloads(&client).await, ["second"]);
     end(node, client).await;
+}
+
+/// Nobody may do anything with mailboxes but what is noted here.
+struct OnlyThis(MailboxAction);
+
+impl Authorizer for OnlyThis {
+    fn authorize(&self, _: &Principal, action: Action) -> Result<(), Error> {
+        match action {
+            Action::Mailbox(action) if action != self.0 => {
+                Err(Error::new(ErrorCode::PermissionDenied).field("action"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_request_of_mailboxes_asks_whether_it_may_be_made() {
+    let (queue, me, other) = (QueueId(1), AccountId(1), AccountId(2));
+    let asked = [
+        MailboxAction::Ping,
+        MailboxAction::Administer,
+        MailboxAction::See,
+        MailboxAction::Send(queue, me),
+        MailboxAction::Receive(queue, me),
+        MailboxAction::Find(me),
+        MailboxAction::Settle,
+    ];
+    for allowed in asked {
+        let access = Access {
+            authorizer: Arc::new(OnlyThis(allowed)),
+            ..Access::default()
+        };
+        let (node, client) = guarded(access).await;
+        let mailbox = client.mailbox();
+        let receipt = Receipt {
+            message: MessageId(1),
+            lease: LeaseId(1),
+        };
+        let denied = |code: Option<ErrorCode>| code == Some(ErrorCode::PermissionDenied);
+        let from = |who| Outgoing::new(queue, who, Audience::Broadcast, "text");
+        let as_other = Receive::new(queue, other);
+        let as_me = Receive::new(queue, me);
+        let at_once = Duration::ZERO;
+        let answers = [
+            mailbox.ping("x").await.err(),
+            mailbox.create_account("me").await.err(),
+            mailbox.find_account("me").await.err(),
+            mailbox.send(from(me)).await.err(),
+            mailbox.receive(as_me, at_once).await.err(),
+            mailbox.find_from(other, me).await.err(),
+            mailbox.acknowledge(receipt).await.err(),
+        ];
+        for (action, error) in asked.iter().zip(answers) {
+            let code = error.map(|error| error.code());
+            assert_eq!(denied(code), *action != allowed, "{action:?}: {code:?}");
+        }
+        // Who may act as one account may not as another.
+        let others = [
+            mailbox.send(from(other)).await.err(),
+            mailbox.receive(as_other, at_once).await.err(),
+            mailbox.find_from(me, other).await.err(),
+        ];
+        assert!(
+            others
+                .into_iter()
+                .all(|error| denied(error.map(|e| e.code())))
+        );
+        end(node, client).await;
+    }
 }

@@ -1,4 +1,5 @@
--- Receiving: `take_many` removes or leases, `peek_many` only looks.
+-- Receiving: `take_many` removes or leases, `peek_many` only looks. What one answer holds is bounded
+-- in bytes too: the oldest that have 4 MiB (4194304) together, but one for each who asks in any case.
 
 -- Whether a message is the next of its key: no earlier one of the key is there, and none is at a
 -- reader or waits to come back from one. Sees what its caller's statement sees, which is what makes
@@ -20,7 +21,7 @@ $$;
 -- of one call for the same (queue, receiver) are added up: what comes back is shared out by who
 -- asks, in their order.
 --   readers: who asks. receivers: the same, or 0 for broadcasts. lows: places below this, down to
---   0, are known to be empty. leases_ms: null removes.
+--   0, are known to be empty. lease_ms: null removes.
 -- A request that cannot be has a row with `at` and `fault`: 'queue' or 'reader'.
 CREATE FUNCTION airmail.take_many(
     queues int[], readers int[], receivers int[], counts int[], lows bigint[], lease_ms bigint)
@@ -31,77 +32,94 @@ RETURNS TABLE (
     LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-    asked_at timestamptz := clock_timestamp();
-    looked record;
-    found int[] := '{}';
+    -- Requests for which there is something, then one of them for each line; and those that cannot
+    -- be, negative where the queue is missing.
+    found int[];
+    faulty int[];
+    wanted int[];
+    askers int[];
+    n int;
 BEGIN
-    -- Most looks find nothing, and then this is all: the statement below has many times the tables.
-    FOR looked IN
-        SELECT u.at,
-               CASE WHEN (SELECT q.id FROM airmail.queue q WHERE q.id = u.queue) IS NULL THEN 'queue'
-                    WHEN (SELECT a.id FROM airmail.account a WHERE a.id = u.reader) IS NULL
-                    THEN 'reader' END AS fault,
-               (SELECT 1 FROM airmail.ready r
-                WHERE r.receiver = u.receiver AND r.queue = u.queue AND r.place >= u.low LIMIT 1) AS fresh,
-               (SELECT 1 FROM airmail.ready r
-                WHERE r.receiver = u.receiver AND r.queue = u.queue AND r.place < 0 LIMIT 1) AS before
-        FROM unnest(queues, readers, receivers, lows) WITH ORDINALITY
-            u (queue, reader, receiver, low, at)
-    LOOP
-        IF looked.fault IS NOT NULL THEN
-            at := looked.at;
-            fault := looked.fault;
+    -- Most looks find nothing, and then this is all: what is below takes several times as long. It
+    -- says of each request: 1 something is there, 0 nothing, -1 there is no such queue, -2 no such
+    -- reader. Where there are messages, there is the queue; but anybody may ask for broadcasts.
+    -- Not by EXISTS: that would be made a hash of all there are.
+    SELECT array_agg(l.at) FILTER (WHERE l.what = 1),
+           array_agg(CASE l.what WHEN -1 THEN -l.at ELSE l.at END) FILTER (WHERE l.what < 0)
+    INTO found, faulty
+    FROM (SELECT u.at,
+                 CASE WHEN u.receiver = 0 AND (
+                          SELECT a.id FROM airmail.account a WHERE a.id = u.reader) IS NULL THEN -2
+                      WHEN (SELECT 1 FROM airmail.ready r
+                            WHERE r.receiver = u.receiver AND r.queue = u.queue AND r.place >= u.low
+                            LIMIT 1) = 1 THEN 1
+                      WHEN (SELECT 1 FROM airmail.ready r
+                            WHERE r.receiver = u.receiver AND r.queue = u.queue AND r.place < 0
+                            LIMIT 1) = 1 THEN 1
+                      WHEN (SELECT q.id FROM airmail.queue q WHERE q.id = u.queue) IS NULL THEN -1
+                      WHEN (SELECT a.id FROM airmail.account a WHERE a.id = u.reader) IS NULL THEN -2
+                      ELSE 0 END AS what
+          FROM unnest(queues, readers, receivers, lows) WITH ORDINALITY
+              u (queue, reader, receiver, low, at) OFFSET 0) l;
+    IF faulty IS NOT NULL THEN
+        FOREACH n IN ARRAY faulty LOOP
+            at := abs(n);
+            fault := CASE WHEN n < 0 THEN 'queue' ELSE 'reader' END;
             RETURN NEXT;
-        ELSIF looked.fresh = 1 OR looked.before = 1 THEN
-            found := found || looked.at::int;
-        END IF;
-    END LOOP;
-    IF found = '{}' THEN
+        END LOOP;
+    END IF;
+    IF found IS NULL THEN
         RETURN;
     END IF;
-    RETURN QUERY
-    WITH picked AS MATERIALIZED (
-        SELECT p.*
-        FROM (SELECT queues[f.at] AS queue, receivers[f.at] AS receiver, max(lows[f.at]) AS low,
-                     sum(counts[f.at]) AS count
-              FROM unnest(found) f (at) GROUP BY 1, 2) a
-            CROSS JOIN LATERAL (
+    IF cardinality(found) > 1 THEN
+        SELECT array_agg(l.first), array_agg(l.wanted), array_agg(l.askers) INTO found, wanted, askers
+        FROM (SELECT min(u.at) AS first, sum(counts[u.at])::int AS wanted, count(*)::int AS askers
+              FROM unnest(found) u (at) GROUP BY queues[u.at], receivers[u.at]) l;
+    END IF;
+    FOR line IN 1..cardinality(found) LOOP
+        n := found[line];
+        RETURN QUERY
+        WITH oldest AS MATERIALIZED (
             SELECT * FROM (
-                SELECT r.slot, r.ctid AS tid FROM airmail.ready r
-                WHERE r.receiver = a.receiver AND r.queue = a.queue AND r.place < 0
-                  AND (r.expires_at IS NULL OR r.expires_at > asked_at)
+                SELECT r.slot, r.ctid AS tid, r.id, r.place FROM airmail.ready r
+                WHERE r.receiver = receivers[n] AND r.queue = queues[n] AND r.place < 0
+                  AND (r.expires_at IS NULL OR r.expires_at > clock_timestamp())
                   AND (r.key IS NULL OR airmail.is_next(r.queue, r.receiver, r.key, r.id))
-                ORDER BY r.place LIMIT a.count FOR UPDATE SKIP LOCKED) before
+                ORDER BY r.place LIMIT coalesce(wanted[line], counts[n]) FOR UPDATE SKIP LOCKED) before
             UNION ALL
             SELECT * FROM (
-                SELECT r.slot, r.ctid AS tid FROM airmail.ready r
-                WHERE r.receiver = a.receiver AND r.queue = a.queue AND r.place >= a.low
-                  AND (r.expires_at IS NULL OR r.expires_at > asked_at)
+                SELECT r.slot, r.ctid AS tid, r.id, r.place FROM airmail.ready r
+                WHERE r.receiver = receivers[n] AND r.queue = queues[n] AND r.place >= lows[n]
+                  AND (r.expires_at IS NULL OR r.expires_at > clock_timestamp())
                   AND (r.key IS NULL OR airmail.is_next(r.queue, r.receiver, r.key, r.id))
-                ORDER BY r.place LIMIT a.count FOR UPDATE SKIP LOCKED) fresh
-            LIMIT a.count) p
-    ), taken AS (
-        DELETE FROM airmail.ready r USING picked p
-        WHERE r.slot = p.slot AND r.ctid = p.tid
-        RETURNING r.*,
-                  CASE WHEN lease_ms IS NOT NULL THEN nextval('airmail.lease_id') END AS lease,
-                  -- Removed: the next of the key may go now.
-                  CASE WHEN lease_ms IS NULL AND r.key IS NOT NULL
-                       THEN airmail.ring(ARRAY[r.queue], ARRAY[r.receiver]) END AS rung
-    ), leased AS (
-        INSERT INTO airmail.later
-            (slot, priority, deliveries, queue, sender, receiver, id, due_at, lease, expires_at, key)
-        SELECT t.slot, t.priority, t.deliveries + 1, t.queue, t.sender, t.receiver, t.id,
-               asked_at + lease_ms * interval '1 millisecond', t.lease, t.expires_at, t.key
-        FROM taken t WHERE t.lease IS NOT NULL
-    ), handed AS (
-        SELECT t.*, m.created_at, m.queue AS origin, m.content
-        FROM taken t JOIN airmail.message m ON m.slot = t.slot AND m.id = t.id
-        ORDER BY t.place
-    )
-    SELECT NULL::int, NULL::text, h.id, h.queue, h.sender, h.receiver, h.priority, h.deliveries + 1,
-           h.lease, h.created_at, h.expires_at, h.key, h.origin, h.content
-    FROM handed h;
+                ORDER BY r.place LIMIT coalesce(wanted[line], counts[n]) FOR UPDATE SKIP LOCKED) fresh
+            LIMIT coalesce(wanted[line], counts[n])
+        ), sized AS (
+            SELECT o.slot, o.tid, m.created_at, m.queue AS origin, m.content,
+                   row_number() OVER oldest AS nth, sum(octet_length(m.content)) OVER oldest AS bytes
+            FROM oldest o JOIN airmail.message m ON m.slot = o.slot AND m.id = o.id
+            WINDOW oldest AS (ORDER BY o.place ROWS UNBOUNDED PRECEDING)
+        ), taken AS (
+            DELETE FROM airmail.ready r USING sized s
+            WHERE r.slot = s.slot AND r.ctid = s.tid
+              AND (s.nth <= coalesce(askers[line], 1) OR s.bytes <= 4194304)
+            RETURNING r.*, s.created_at, s.origin, s.content,
+                      CASE WHEN lease_ms IS NOT NULL THEN nextval('airmail.lease_id') END AS lease,
+                      -- Removed: the next of the key may go now.
+                      CASE WHEN lease_ms IS NULL AND r.key IS NOT NULL
+                           THEN airmail.ring(ARRAY[r.queue], ARRAY[r.receiver]) END AS rung
+        ), leased AS (
+            INSERT INTO airmail.later
+                (slot, priority, deliveries, queue, sender, receiver, id, due_at, lease, expires_at,
+                 key)
+            SELECT t.slot, t.priority, t.deliveries + 1, t.queue, t.sender, t.receiver, t.id,
+                   clock_timestamp() + lease_ms * interval '1 millisecond', t.lease, t.expires_at, t.key
+            FROM taken t WHERE t.lease IS NOT NULL
+        )
+        SELECT NULL::int, NULL::text, t.id, t.queue, t.sender, t.receiver, t.priority,
+               t.deliveries + 1, t.lease, t.created_at, t.expires_at, t.key, t.origin, t.content
+        FROM taken t ORDER BY t.place;
+    END LOOP;
 END $$;
 
 -- Undoes a removal whose reader was gone before it heard of it. What was sent is still in its slot;
@@ -149,9 +167,12 @@ BEGIN
             u (queue, reader, receiver, count, low, at)
     )
     SELECT a.at::int, a.fault, p.id, p.queue, p.sender, p.receiver, p.priority, p.deliveries,
-           NULL::bigint, m.created_at, p.expires_at, p.key, m.queue, m.content
+           NULL::bigint, p.created_at, p.expires_at, p.key, p.origin, p.content
     FROM asked a
         LEFT JOIN LATERAL (
+            SELECT s.*, m.created_at, m.queue AS origin, m.content,
+                   row_number() OVER oldest AS nth, sum(octet_length(m.content)) OVER oldest AS bytes
+            FROM (
             SELECT * FROM (
                 SELECT r.* FROM airmail.ready r
                 WHERE r.receiver = a.receiver AND r.queue = a.queue AND r.place < 0
@@ -165,9 +186,10 @@ BEGIN
                   AND (r.expires_at IS NULL OR r.expires_at > asked_at)
                   AND (r.key IS NULL OR airmail.is_next(r.queue, r.receiver, r.key, r.id))
                 ORDER BY r.place LIMIT a.count) fresh
-            LIMIT a.count) p ON a.fault IS NULL
-        LEFT JOIN airmail.message m ON m.slot = p.slot AND m.id = p.id
-    WHERE p.id IS NOT NULL OR a.fault IS NOT NULL;
+            LIMIT a.count) s
+                JOIN airmail.message m ON m.slot = s.slot AND m.id = s.id
+            WINDOW oldest AS (ORDER BY s.place ROWS UNBOUNDED PRECEDING)) p ON a.fault IS NULL
+    WHERE (p.id IS NOT NULL AND (p.nth = 1 OR p.bytes <= 4194304)) OR a.fault IS NOT NULL;
 END $$;
 
 -- One message, by its id, wherever it is; no row: it is gone. `leased`: somebody has it.

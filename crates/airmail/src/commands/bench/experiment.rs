@@ -7,11 +7,12 @@ mod flow_control;
 mod measured_node;
 mod narration;
 mod overload;
+mod partitioners;
 mod rivals;
 mod size;
 mod stop;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use airmail_bench::experiment::Findings;
@@ -19,7 +20,9 @@ use airmail_bench::experiment::Findings;
 use super::hosts::HostsArgs;
 pub(super) use clients::{be_a_crowd, hold, publish_rounds};
 pub(super) use flow::take_flight;
+pub(super) use narration::say;
 pub(super) use overload::offer;
+pub(super) use partitioners::keep_brokers;
 
 pub(super) use rivals::keep_server;
 pub(super) use stop::Stop;
@@ -45,6 +48,9 @@ pub enum Experiment {
     Size(size::SizeArgs),
     /// A tenth to ten times what the node can do: what gets done, what is refused, what it takes
     Overload(overload::OverloadArgs),
+    /// Partitioners for Kafka's producers: two brokers as in the paper's tables 7.1 to 7.18, then three,
+    /// with faults
+    Partitioners(Box<partitioners::PartitionersArgs>),
     /// The common workloads beside NATS, JetStream, Redis Streams and Kafka
     Rivals(rivals::RivalsArgs),
 }
@@ -83,16 +89,21 @@ pub(super) fn run_until(args: &ExperimentArgs, stop: &Stop) -> anyhow::Result<Ex
         Experiment::Clients(args) => clients::run(args, stop),
         Experiment::Size(args) => size::run(args, stop),
         Experiment::Overload(args) => overload::run(args, stop),
+        Experiment::Partitioners(args) => partitioners::run(args, stop),
         Experiment::Rivals(args) => rivals::run(args, stop),
     }
+}
+
+fn finish(findings: &Findings, args: &CommonArgs) -> anyhow::Result<()> {
+    tell(findings, &args.out, args.json)
 }
 
 /// Writes what was found, and prints its rows or its tables.
 #[expect(clippy::print_stdout, reason = "a command's result")]
 #[expect(clippy::print_stderr, reason = "standard output is for the rows")]
-fn finish(findings: &Findings, args: &CommonArgs) -> anyhow::Result<()> {
-    let page = findings.write(&args.out)?;
-    if args.json {
+pub(super) fn tell(findings: &Findings, out: &Path, json: bool) -> anyhow::Result<()> {
+    let page = findings.write(out)?;
+    if json {
         for row in &findings.rows {
             println!("{}", serde_json::to_string(row)?);
         }

@@ -8,7 +8,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -64,7 +64,17 @@ impl Member {
         task: &impl Serialize,
         stop: &Stop,
     ) -> anyhow::Result<Member> {
-        let mut command = place.bench(word)?;
+        let mut member = Member::of(place.bench(word)?, stop)?;
+        if !place.is_here() {
+            member.agree_on_time().with_context(|| place.to_string())?;
+        }
+        member.tell(&serde_json::to_string(task)?)?;
+        Ok(member)
+    }
+
+    /// Starts a program that is told things and answers as this one does. Its standard error is where the
+    /// command has it.
+    pub(super) fn of(mut command: Command, stop: &Stop) -> anyhow::Result<Member> {
         let mut process = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -73,19 +83,14 @@ impl Member {
             .with_context(|| format!("cannot start {}", command.get_program().display()))?;
         let input = process.stdin.take();
         let said = listen(process.stdout.take().context("a part has no output")?)?;
-        let mut member = Member {
+        Ok(Member {
             process,
             input,
             said,
             stop: stop.clone(),
             grace: Duration::ZERO,
             clock_error_us: 0,
-        };
-        if !place.is_here() {
-            member.agree_on_time().with_context(|| place.to_string())?;
-        }
-        member.tell(&serde_json::to_string(task)?)?;
-        Ok(member)
+        })
     }
 
     /// By how much its clock may differ from this process's, in microseconds.

@@ -204,5 +204,22 @@ pub(super) fn encode(load: &Load, encoder: &mut DescriptorEncoder<'_>) -> Result
         let metric = encoder.encode_descriptor(name, help, None, value.metric_type())?;
         value.encode(metric)?;
     }
+    let times = [
+        (
+            "airmail_mailbox_store_waiting_seconds",
+            "What requests waited for a connection to PostgreSQL, together",
+            load.waited_us,
+        ),
+        (
+            "airmail_mailbox_store_round_trip_seconds",
+            "What round trips to PostgreSQL took, together",
+            load.round_trips_us,
+        ),
+    ];
+    for (name, help, us) in times {
+        let value = ConstCounter::new(us as f64 / 1e6);
+        let metric = encoder.encode_descriptor(name, help, None, value.metric_type())?;
+        value.encode(metric)?;
+    }
     Ok(())
 }

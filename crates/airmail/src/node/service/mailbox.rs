@@ -7,6 +7,7 @@ mod answering;
 
 use super::{Answers, Services};
 use crate::node::link::stopping;
+use airmail_broker::MailboxAction;
 use airmail_mailbox::message::{Audience, Settle};
 use airmail_model::Error;
 use airmail_model::mailbox::{AccountId, MessageId, QueueId, Receive};
@@ -53,6 +54,19 @@ impl Services {
     }
 }
 
+/// To which queues a request sends, as whom; each pair once.
+fn sending(request: &v1::SendRequest) -> Vec<MailboxAction> {
+    let mut actions = Vec::with_capacity(1);
+    for message in &request.messages {
+        let (queue, sender) = (QueueId(message.queue), AccountId(message.from));
+        let action = MailboxAction::Send(queue, sender);
+        if actions.last() != Some(&action) && !actions.contains(&action) {
+            actions.push(action);
+        }
+    }
+    actions
+}
+
 #[tonic::async_trait]
 impl Mailbox for Services {
     type ReceiveStream = Answers<v1::ReceiveResponse>;
@@ -60,7 +74,8 @@ impl Mailbox for Services {
     async fn ping(&self, request: Request<v1::PingRequest>) -> Answer<v1::PingResponse> {
         let payload = self.mailboxes.ping(request.into_inner().payload);
         let pong = async { Ok(v1::PingResponse { payload }) };
-        self.answer_mailbox("Ping", pong).await
+        self.answer_mailbox("Ping", &[MailboxAction::Ping], pong)
+            .await
     }
 
     async fn create_account(
@@ -72,7 +87,8 @@ impl Mailbox for Services {
             let AccountId(id) = self.mailboxes.create_account(&name).await?;
             Ok(v1::CreateAccountResponse { id })
         };
-        self.answer_mailbox("CreateAccount", created).await
+        self.answer_mailbox("CreateAccount", &[MailboxAction::Administer], created)
+            .await
     }
 
     async fn delete_account(
@@ -84,7 +100,8 @@ impl Mailbox for Services {
             let deleted = self.mailboxes.delete_account(AccountId(id), force).await;
             deleted.map(|()| v1::DeleteAccountResponse {})
         };
-        self.answer_mailbox("DeleteAccount", deleted).await
+        self.answer_mailbox("DeleteAccount", &[MailboxAction::Administer], deleted)
+            .await
     }
 
     async fn find_account(
@@ -96,7 +113,8 @@ impl Mailbox for Services {
             let AccountId(id) = self.mailboxes.find_account(&name).await?;
             Ok(v1::FindAccountResponse { id })
         };
-        self.answer_mailbox("FindAccount", found).await
+        self.answer_mailbox("FindAccount", &[MailboxAction::See], found)
+            .await
     }
 
     async fn list_accounts(
@@ -109,7 +127,8 @@ impl Mailbox for Services {
             let accounts = accounts.iter().map(translate::account_to_proto).collect();
             Ok(v1::ListAccountsResponse { accounts })
         };
-        self.answer_mailbox("ListAccounts", listed).await
+        self.answer_mailbox("ListAccounts", &[MailboxAction::See], listed)
+            .await
     }
 
     async fn create_queue(
@@ -122,7 +141,8 @@ impl Mailbox for Services {
             let QueueId(id) = self.mailboxes.create_queue(&name, settings).await?;
             Ok(v1::CreateQueueResponse { id })
         };
-        self.answer_mailbox("CreateQueue", created).await
+        self.answer_mailbox("CreateQueue", &[MailboxAction::Administer], created)
+            .await
     }
 
     async fn delete_queue(
@@ -134,7 +154,8 @@ impl Mailbox for Services {
             let deleted = self.mailboxes.delete_queue(QueueId(id), force).await;
             deleted.map(|()| v1::DeleteQueueResponse {})
         };
-        self.answer_mailbox("DeleteQueue", deleted).await
+        self.answer_mailbox("DeleteQueue", &[MailboxAction::Administer], deleted)
+            .await
     }
 
     async fn find_queue(
@@ -146,7 +167,8 @@ impl Mailbox for Services {
             let QueueId(id) = self.mailboxes.find_queue(&name).await?;
             Ok(v1::FindQueueResponse { id })
         };
-        self.answer_mailbox("FindQueue", found).await
+        self.answer_mailbox("FindQueue", &[MailboxAction::See], found)
+            .await
     }
 
     async fn list_queues(
@@ -159,7 +181,8 @@ impl Mailbox for Services {
             let queues = queues.iter().map(translate::queue_to_proto).collect();
             Ok(v1::ListQueuesResponse { queues })
         };
-        self.answer_mailbox("ListQueues", listed).await
+        self.answer_mailbox("ListQueues", &[MailboxAction::See], listed)
+            .await
     }
 
     async fn purge_queue(
@@ -171,7 +194,8 @@ impl Mailbox for Services {
             let messages = self.mailboxes.purge(queue).await?;
             Ok(v1::PurgeQueueResponse { messages })
         };
-        self.answer_mailbox("PurgeQueue", purged).await
+        self.answer_mailbox("PurgeQueue", &[MailboxAction::Administer], purged)
+            .await
     }
 
     async fn count_messages(
@@ -183,20 +207,26 @@ impl Mailbox for Services {
             let counts = self.mailboxes.counts(queue).await?;
             Ok(translate::counts_to_proto(counts))
         };
-        self.answer_mailbox("CountMessages", counted).await
+        self.answer_mailbox("CountMessages", &[MailboxAction::See], counted)
+            .await
     }
 
     async fn send(&self, request: Request<v1::SendRequest>) -> Answer<v1::SendResponse> {
-        let sent = self.send_all(request.into_inner());
-        self.answer_mailbox("Send", sent).await
+        let request = request.into_inner();
+        let actions = sending(&request);
+        let sent = self.send_all(request);
+        self.answer_mailbox("Send", &actions, sent).await
     }
 
     async fn receive(&self, request: Request<v1::ReceiveRequest>) -> Answer<Self::ReceiveStream> {
+        let asked = request.get_ref();
+        let (queue, reader) = (QueueId(asked.queue), AccountId(asked.reader));
+        let action = MailboxAction::Receive(queue, reader);
         let received = async {
             let (request, wait) = translate::receive_from_proto(request.get_ref())?;
             self.receive_pieces(request, wait).await
         };
-        self.answer_mailbox("Receive", received).await
+        self.answer_mailbox("Receive", &[action], received).await
     }
 
     async fn acknowledge(
@@ -205,19 +235,22 @@ impl Mailbox for Services {
     ) -> Answer<v1::SettleResponse> {
         let receipts = request.into_inner().receipts;
         let settled = self.settle(receipts, Settle::Acknowledge);
-        self.answer_mailbox("Acknowledge", settled).await
+        self.answer_mailbox("Acknowledge", &[MailboxAction::Settle], settled)
+            .await
     }
 
     async fn extend(&self, request: Request<v1::ExtendRequest>) -> Answer<v1::SettleResponse> {
         let v1::ExtendRequest { receipts, lease_ms } = request.into_inner();
         let settled = self.settle(receipts, Settle::Extend { lease_ms });
-        self.answer_mailbox("Extend", settled).await
+        self.answer_mailbox("Extend", &[MailboxAction::Settle], settled)
+            .await
     }
 
     async fn release(&self, request: Request<v1::ReleaseRequest>) -> Answer<v1::SettleResponse> {
         let v1::ReleaseRequest { receipts, delay_ms } = request.into_inner();
         let settled = self.settle(receipts, Settle::Release { delay_ms });
-        self.answer_mailbox("Release", settled).await
+        self.answer_mailbox("Release", &[MailboxAction::Settle], settled)
+            .await
     }
 
     async fn look_up_message(
@@ -225,12 +258,13 @@ impl Mailbox for Services {
         request: Request<v1::LookUpMessageRequest>,
     ) -> Answer<v1::LookUpMessageResponse> {
         let v1::LookUpMessageRequest { id, reader } = request.into_inner();
+        let action = MailboxAction::Find(AccountId(reader));
         let found = async {
             let found = self.mailboxes.look_up(MessageId(id), AccountId(reader));
             let message = Some(translate::message_to_proto(found.await?));
             Ok(v1::LookUpMessageResponse { message })
         };
-        self.answer_mailbox("LookUpMessage", found).await
+        self.answer_mailbox("LookUpMessage", &[action], found).await
     }
 
     async fn find_message(
@@ -238,12 +272,13 @@ impl Mailbox for Services {
         request: Request<v1::FindMessageRequest>,
     ) -> Answer<v1::FindMessageResponse> {
         let v1::FindMessageRequest { from, reader } = request.into_inner();
+        let action = MailboxAction::Find(AccountId(reader));
         let found = async {
             let found = self.mailboxes.find_from(AccountId(from), AccountId(reader));
             let message = Some(translate::message_to_proto(found.await?));
             Ok(v1::FindMessageResponse { message })
         };
-        self.answer_mailbox("FindMessage", found).await
+        self.answer_mailbox("FindMessage", &[action], found).await
     }
 
     async fn find_queues(
@@ -256,6 +291,7 @@ impl Mailbox for Services {
             let queues = queues.into_iter().map(|queue| queue.0).collect();
             Ok(v1::FindQueuesResponse { queues })
         };
-        self.answer_mailbox("FindQueues", found).await
+        self.answer_mailbox("FindQueues", &[MailboxAction::See], found)
+            .await
     }
 }

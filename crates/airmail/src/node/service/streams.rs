@@ -1,12 +1,15 @@
-//! Finds the two calls that stream batches; every other goes on to tonic's routes.
+//! Finds the two calls that stream batches; every other goes on to tonic's routes. What the first
+//! call is for says where the connection is served from then on.
 
 use super::{Services, publish, subscribe};
 use crate::node::grpc::replies::response;
 use crate::node::grpc::requests::Requests;
+use crate::node::roaming::Whereabouts;
 use bytes::Bytes;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use tonic::Status;
 use tonic::body::Body;
@@ -15,17 +18,23 @@ use tonic::codegen::{Body as HttpBody, Service, StdError};
 
 const PUBLISH: &str = "/airmail.v1.Airmail/Publish";
 const SUBSCRIBE: &str = "/airmail.v1.Airmail/Subscribe";
+const MAILBOX: &str = "/airmail.v1.Mailbox/";
 
 /// See the module's documentation.
 #[derive(Clone)]
 pub(crate) struct Streams<S> {
     services: Services,
     others: S,
+    whereabouts: Arc<Whereabouts>,
 }
 
 impl<S> Streams<S> {
-    pub(crate) fn new(services: Services, others: S) -> Streams<S> {
-        Streams { services, others }
+    pub(crate) fn new(services: Services, others: S, whereabouts: Arc<Whereabouts>) -> Streams<S> {
+        Streams {
+            services,
+            others,
+            whereabouts,
+        }
     }
 }
 
@@ -46,16 +55,27 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Answer {
+        let path = request.uri().path();
+        if path.starts_with(MAILBOX) {
+            self.whereabouts.ask_for_mailboxes();
+            return self.others.call(request);
+        }
         let services = self.services.clone();
-        match request.uri().path() {
-            PUBLISH => Box::pin(async move {
-                let answer = begin_publish(&services, request).await;
-                Ok(answer.unwrap_or_else(Status::into_http))
-            }),
-            SUBSCRIBE => Box::pin(async move {
-                let answer = begin_subscribe(&services, request).await;
-                Ok(answer.unwrap_or_else(Status::into_http))
-            }),
+        match path {
+            PUBLISH => {
+                self.whereabouts.stay();
+                Box::pin(async move {
+                    let answer = begin_publish(&services, request).await;
+                    Ok(answer.unwrap_or_else(Status::into_http))
+                })
+            }
+            SUBSCRIBE => {
+                self.whereabouts.stay();
+                Box::pin(async move {
+                    let answer = begin_subscribe(&services, request).await;
+                    Ok(answer.unwrap_or_else(Status::into_http))
+                })
+            }
             _ => self.others.call(request),
         }
     }

@@ -6,7 +6,7 @@
 //! clients have as further streams on connections that are there.
 
 mod crowd;
-mod hold;
+pub(super) mod hold;
 mod holder;
 mod publisher;
 mod report;
@@ -102,7 +102,7 @@ impl ClientsArgs {
         (self.cores > 0.0).then_some(Limits {
             quota_us: (self.cores * period_us as f64) as u64,
             period_us,
-            memory_bytes: self.memory_mib << 20,
+            memory_bytes: Some(self.memory_mib << 20),
         })
     }
 }

@@ -2,6 +2,6 @@
 
 /// Says how far it is.
 #[expect(clippy::print_stderr, reason = "standard output is for the rows")]
-pub(super) fn say(text: &str) {
+pub(in crate::commands::bench) fn say(text: &str) {
     eprintln!("airmail: {text}");
 }

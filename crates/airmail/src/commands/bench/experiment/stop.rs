@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
+
+/// How often somebody who waits for it looks.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Whether to stop; cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +38,13 @@ impl Stop {
             .spawn(wait)
             .context("cannot listen to Ctrl-C")?;
         Ok(stop)
+    }
+
+    /// Ends when it is set.
+    pub(in crate::commands::bench) async fn wait(&self) {
+        while !self.is_set() {
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     /// Whether no further case is to be begun, and the present one is to end.

@@ -1,22 +1,28 @@
-//! How every call of mailboxes is answered: counted, timed, and with its error from the table.
+//! How every call of mailboxes is answered: if it may be made, counted, timed, and with its error from
+//! the table.
 
+use super::super::principal;
 use super::{Services, stopping};
+use airmail_broker::{Action, Authorizer as _, MailboxAction};
 use airmail_model::{Error, ErrorCode};
 use airmail_proto::error::status_from_error;
 use std::future::Future;
 use tonic::{Response, Status};
 
 impl Services {
-    /// Does a request and answers it, under a request id.
+    /// Does a request, if who asks may do all of this, and answers it under a request id.
     pub(super) async fn answer_mailbox<T>(
         &self,
         name: &'static str,
+        actions: &[MailboxAction],
         done: impl Future<Output = Result<T, Error>>,
     ) -> Result<Response<T>, Status> {
         let call = self.call(name);
         let begun = self.link.mono();
         let result = if self.link.stop().is_cancelled() {
             Err(stopping())
+        } else if let Err(denied) = self.permit(actions) {
+            Err(denied)
         } else {
             done.await
         };
@@ -30,6 +36,15 @@ impl Services {
             } else {
                 call.status(&error)
             }
+        })
+    }
+
+    fn permit(&self, actions: &[MailboxAction]) -> Result<(), Error> {
+        let principal = principal();
+        let mut actions = actions.iter();
+        actions.try_for_each(|action| {
+            let action = Action::Mailbox(*action);
+            self.authorizer.authorize(&principal, action)
         })
     }
 }

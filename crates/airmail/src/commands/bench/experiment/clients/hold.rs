@@ -16,32 +16,32 @@ const NAME: &str = "airmail-bench";
 
 /// What a process may have.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Limits {
+pub(in super::super) struct Limits {
     /// Processor time in each period.
-    pub(super) quota_us: u64,
+    pub(in super::super) quota_us: u64,
     /// The period.
-    pub(super) period_us: u64,
-    /// Memory.
-    pub(super) memory_bytes: u64,
+    pub(in super::super) period_us: u64,
+    /// Memory; as much as there is where it is not said.
+    pub(in super::super) memory_bytes: Option<u64>,
 }
 
 /// A process that is held.
 #[derive(Debug)]
-pub(super) struct Hold {
+pub(in super::super) struct Hold {
     /// Groups that were made.
     groups: Vec<Group>,
     cpu: Option<PathBuf>,
     /// What was done, and what could not be, for the report.
-    pub(super) means: Vec<String>,
+    pub(in super::super) means: Vec<String>,
 }
 
 /// How often a process wanted more processor time than it may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Throttled {
+pub(in super::super) struct Throttled {
     /// Periods in which it ran.
-    pub(super) periods: u64,
+    pub(in super::super) periods: u64,
     /// Those in which it was stopped.
-    pub(super) throttled: u64,
+    pub(in super::super) throttled: u64,
 }
 
 /// Removed when dropped; a group with a process in it stays.
@@ -68,7 +68,7 @@ struct Place {
 
 impl Hold {
     /// Holds a process, as far as the system lets.
-    pub(super) fn on(pid: u32, limits: Limits) -> Hold {
+    pub(in super::super) fn on(pid: u32, limits: Limits) -> Hold {
         let mut hold = Hold {
             groups: Vec::new(),
             cpu: None,
@@ -90,6 +90,9 @@ impl Hold {
         let what = format!("{share} of a core, period {} ms", period_us / 1000);
         hold.tell(&what, cpu.as_ref().map(|(means, _)| means.as_str()));
         hold.cpu = cpu.map(|(_, path)| path);
+        let Some(memory_bytes) = memory_bytes else {
+            return hold;
+        };
         let memory = hold.control(pid, "memory", |unified| match unified {
             true => vec![("memory.max", memory_bytes.to_string())],
             false => vec![("memory.limit_in_bytes", memory_bytes.to_string())],
@@ -99,8 +102,25 @@ impl Hold {
         hold
     }
 
+    /// Gives it another quota from now on; whether the system lets that be done.
+    pub(in super::super) fn allow(&self, limits: Limits) -> bool {
+        let Limits {
+            quota_us,
+            period_us,
+            ..
+        } = limits;
+        let Some(group) = &self.cpu else {
+            return false;
+        };
+        let (file, value) = match group.join("cpu.max").exists() {
+            true => ("cpu.max", format!("{quota_us} {period_us}")),
+            false => ("cpu.cfs_quota_us", quota_us.to_string()),
+        };
+        set(&group.join(file), &value).is_ok()
+    }
+
     /// How often it was stopped so far; `None` where nothing stops it.
-    pub(super) fn throttled(&self) -> Option<Throttled> {
+    pub(in super::super) fn throttled(&self) -> Option<Throttled> {
         let text = fs::read_to_string(self.cpu.as_ref()?.join("cpu.stat")).ok()?;
         Some(Throttled::read(&text))
     }
@@ -166,7 +186,7 @@ impl Throttled {
     }
 
     /// Since an earlier look.
-    pub(super) fn since(self, before: Throttled) -> Throttled {
+    pub(in super::super) fn since(self, before: Throttled) -> Throttled {
         Throttled {
             periods: self.periods.saturating_sub(before.periods),
             throttled: self.throttled.saturating_sub(before.throttled),

@@ -72,8 +72,12 @@ impl Measured {
         found.map(|found| &found.sweep)
     }
 
-    /// Most power that a fixed bound gave, of a publisher or of the pilot.
+    /// Most power that a fixed bound gave, of a publisher or of the pilot. A pilot in front of memory has
+    /// none: what it admits is answered in the same turn, in no time.
     pub(super) fn power_best(&self, case: &Case) -> Option<f64> {
+        if (case.place, case.storage) == (Place::Pilot, Storage::Memory) {
+            return None;
+        }
         let best = self.sweep(case)?.best()?.power()?;
         Some(best.median)
     }

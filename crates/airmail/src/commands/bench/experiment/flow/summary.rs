@@ -311,21 +311,24 @@ mod tests {
     }
 
     fn measured() -> Measured {
-        let mut sweep = Sweep::default();
-        let best = Mean {
-            bound: 10.0,
-            in_flight: 10.0,
-            latency_s: 0.01,
-            rate_per_s: 1000.0,
-        };
-        sweep.enter(10, [best]);
-        Measured {
-            sweeps: vec![SweepOf {
+        let sweep_of = |place| {
+            let mut sweep = Sweep::default();
+            let best = Mean {
+                bound: 10.0,
+                in_flight: 10.0,
+                latency_s: 0.01,
+                rate_per_s: 1000.0,
+            };
+            sweep.enter(10, [best]);
+            SweepOf {
                 storage: Storage::Memory,
-                place: Place::Publisher,
+                place,
                 topics: 1,
                 sweep,
-            }],
+            }
+        };
+        Measured {
+            sweeps: [Place::Publisher, Place::Pilot].map(sweep_of).into(),
             ..Measured::default()
         }
     }
@@ -357,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pilots_row_is_what_it_said_of_itself() {
+    fn a_pilots_row_is_what_it_said_of_itself_and_has_no_power_in_front_of_memory() {
         let mut round = round(1000.0);
         round.pilot = (0..3)
             .map(|number| PilotWindow {

@@ -1,39 +1,18 @@
 //! The process that keeps a rival's server: `airmail bench server`.
 
-use std::fs::{self, File};
-use std::net::{TcpListener, TcpStream};
-use std::os::unix::process::CommandExt;
+use std::fs;
+use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, ExitCode, Stdio};
-use std::thread;
-use std::time::Duration;
+use std::process::{Command, ExitCode, Stdio};
 
 use airmail_bench::process::Usage;
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 
 use super::program::{self, Program};
 use super::{Kind, Started, Task};
 use crate::commands::bench::leader::{AtEnd, Leader, say};
 use crate::commands::bench::own_node::directory;
-
-/// How often a server is tried until it answers, and the wait between: 30 s.
-const ATTEMPTS: u32 = 1500;
-const BETWEEN: Duration = Duration::from_millis(20);
-/// What the server writes, in its directory.
-const LOG: &str = "server.log";
-/// Lines of that which are told if it fails.
-const LOG_LINES: usize = 5;
-
-/// A server that is ended with this.
-struct Kept(Child);
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        // It may have ended by itself; its data is thrown away in any case.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use crate::commands::bench::server_process::ServerProcess;
 
 /// Keeps a server until the leader is gone, and leaves nothing behind.
 ///
@@ -47,8 +26,8 @@ pub(in crate::commands::bench) fn keep_server() -> anyhow::Result<ExitCode> {
     let data = directory(task.directory.as_deref())?;
     let [port, second] = free_ports(address)?;
     let mut command = command(*kind, &program, address, [port, second], data.path())?;
-    let mut server = start(&mut command, data.path())?;
-    wait_until_it_answers(&mut server, address, port, data.path())?;
+    let mut server = ServerProcess::start(&mut command, data.path())?;
+    server.wait_until_it_listens(address, port)?;
     let started = Started {
         port,
         version: program.version,
@@ -56,63 +35,11 @@ pub(in crate::commands::bench) fn keep_server() -> anyhow::Result<ExitCode> {
     say(&format!("ready {}", serde_json::to_string(&started)?))?;
     while let Ok(question) = leader.line() {
         if question == "usage" {
-            let usage = Usage::of(server.0.id());
+            let usage = Usage::of(server.child().id());
             say(&format!("usage {}", serde_json::to_string(&usage)?))?;
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn start(command: &mut Command, data: &Path) -> anyhow::Result<Kept> {
-    let log = File::create(data.join(LOG))?;
-    let child = command
-        .current_dir(data)
-        .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
-        .stderr(log)
-        // Ctrl-C at a terminal is for who leads.
-        .process_group(0)
-        .spawn();
-    let program = command.get_program().display();
-    Ok(Kept(
-        child.with_context(|| format!("cannot start {program}"))?,
-    ))
-}
-
-fn wait_until_it_answers(
-    server: &mut Kept,
-    address: &str,
-    port: u16,
-    data: &Path,
-) -> anyhow::Result<()> {
-    for _ in 0..ATTEMPTS {
-        if let Some(status) = server.0.try_wait()? {
-            bail!("it ended with {status}: {}", last_lines(data));
-        }
-        if TcpStream::connect((address, port)).is_ok() {
-            return Ok(());
-        }
-        thread::sleep(BETWEEN);
-    }
-    bail!(
-        "it does not answer at {address}:{port}: {}",
-        last_lines(data)
-    )
-}
-
-/// Why it ended, as far as it said; what it said last where no line looks like a reason.
-fn last_lines(data: &Path) -> String {
-    let log = fs::read_to_string(data.join(LOG)).unwrap_or_default();
-    let is_reason = |line: &&str| {
-        ["Caused by", "rror", "FATAL"]
-            .iter()
-            .any(|w| line.contains(w))
-    };
-    let mut lines: Vec<&str> = log.lines().map(str::trim).filter(is_reason).collect();
-    if lines.is_empty() {
-        lines = log.lines().map(str::trim).collect();
-    }
-    lines[lines.len().saturating_sub(LOG_LINES)..].join(" | ")
 }
 
 /// Ports that nobody has.

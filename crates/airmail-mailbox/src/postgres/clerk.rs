@@ -1,36 +1,28 @@
-//! A lane: one connection, and the task that takes jobs from the tray to it.
+//! A clerk: one connection, and the task that takes jobs from the tray to it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use airmail_model::{Error, ErrorCode};
-use tokio::sync::watch;
-use tokio::time::timeout;
 
 use super::link::Link;
-use super::{Surroundings, work};
+use super::{Surroundings, round};
 
 const RETRY: Duration = Duration::from_millis(100);
 
 /// Serves until the tray is closed and empty.
 pub(super) async fn run(with: Arc<Surroundings>) {
-    let mut life = with.answers.life();
     while !(with.tray.is_closed() && with.tray.is_empty()) {
-        // The flusher's connection first, see there.
-        let present = timeout(RETRY, life.wait_for(|life| *life != 0)).await;
-        let Ok(Ok(present)) = present.map(|present| present.map(|present| *present)) else {
-            give_up(&with, &with.answers.trouble());
-            continue;
-        };
-        match Link::connect(&with.lane_config, None).await {
+        match Link::connect(&with.config, None).await {
             Ok(link) => {
                 // Another database may have taken the place of the one before.
                 with.heads.forget();
                 let _connected = with.counts.connected();
-                serve(&with, link, present, &mut life).await;
+                serve(&with, link).await;
+                with.tray.pass_on();
             }
             Err(error) => {
-                tracing::warn!(error, "a lane of the mailboxes has no connection");
+                tracing::warn!(error, "the database of the mailboxes does not answer");
                 give_up(&with, &error);
                 tokio::time::sleep(RETRY).await;
             }
@@ -54,22 +46,18 @@ fn give_up(with: &Surroundings, why: &str) {
     }
 }
 
-/// Does jobs until the connection, the flusher's or the tray has ended.
-async fn serve(with: &Surroundings, mut link: Link, present: u64, life: &mut watch::Receiver<u64>) {
+/// Does jobs until the connection or the tray has ended.
+async fn serve(with: &Surroundings, mut link: Link) {
     while !link.is_closed() {
-        with.answers.room().await;
-        let jobs = tokio::select! {
+        let taken = tokio::select! {
             biased;
             () = link.closed() => return,
-            _ = life.wait_for(|life| *life != present) => return,
-            jobs = with.tray.next() => jobs,
+            taken = with.tray.next() => taken,
         };
-        match jobs {
-            Some(jobs) => {
-                let _at_work = with.counts.at_work(jobs.len());
-                work::run(with, &mut link, present, jobs).await;
-            }
-            None => return,
-        }
+        let Some(mut taken) = taken else {
+            return;
+        };
+        let _at_work = with.counts.at_work(taken.len(), taken.waited);
+        round::run(with, &link, std::mem::take(&mut taken.kinds)).await;
     }
 }

@@ -1,0 +1,62 @@
+//! Rows and parameters: what the statements take and give, as the contract has it.
+
+use std::time::SystemTime;
+
+use airmail_model::{Error, ErrorCode, Wall};
+use bytes::Bytes;
+use tokio_postgres::Row;
+
+use crate::id::{AccountId, LeaseId, MessageId, QueueId};
+use crate::message::{Audience, Message};
+
+/// A message, from the columns that all functions that give messages have.
+pub(super) fn message(row: &Row) -> Message {
+    let receiver: i32 = row.get("receiver");
+    Message {
+        id: MessageId(row.get("id")),
+        queue: QueueId(row.get("queue")),
+        origin: QueueId(row.get("origin")),
+        sender: AccountId(row.get("sender")),
+        audience: if receiver == 0 {
+            Audience::Broadcast
+        } else {
+            Audience::Direct(AccountId(receiver))
+        },
+        content: Bytes::copy_from_slice(row.get("content")),
+        created_at: wall(row.get("created_at")),
+        priority: u8::try_from(row.get::<_, i16>("priority")).unwrap_or(0),
+        key: row.get("key"),
+        expires_at: row.get::<_, Option<SystemTime>>("expires_at").map(wall),
+        deliveries: u32::try_from(row.get::<_, i32>("deliveries")).unwrap_or(0),
+        lease: row.get::<_, Option<i64>>("lease").map(LeaseId),
+    }
+}
+
+/// A moment of the database's clock.
+pub(super) fn wall(time: SystemTime) -> Wall {
+    let since = time
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    Wall(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}
+
+/// A receiver as the tables have it: 0 for broadcasts.
+pub(super) fn number(audience: Audience) -> i32 {
+    match audience {
+        Audience::Direct(account) => account.0,
+        Audience::Broadcast => 0,
+    }
+}
+
+/// What is not there.
+pub(super) fn missing(code: ErrorCode, field: &str, value: impl std::fmt::Display) -> Error {
+    Error::new(code).field(field).value(value)
+}
+
+pub(super) fn millis(ms: u64) -> i64 {
+    i64::try_from(ms).unwrap_or(i64::MAX)
+}
+
+pub(super) fn count(count: usize) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}

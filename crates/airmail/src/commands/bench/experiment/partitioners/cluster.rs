@@ -1,0 +1,142 @@
+//! A cluster of Kafka's brokers, each with a part of the machine of its own, and a controller beside them.
+//!
+//! On one machine brokers would share what the paper's two machines did not; so each one's processor time
+//! is held by a control group, or it lives in a network namespace whose line has a rate. The controller
+//! is not held: it does nothing but tell brokers who leads what.
+//!
+//! A process of this program keeps them, `airmail bench brokers`, and ends them when its own standard
+//! input ends. So no broker outlives who measures it.
+
+mod broker;
+mod keeper;
+mod network;
+
+use std::path::PathBuf;
+
+use airmail_bench::process::Usage;
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+
+use super::super::Stop;
+use super::super::clients::hold::Throttled;
+use super::jars::Jars;
+use crate::commands::bench::member::Member;
+use crate::commands::bench::place::Place;
+
+pub(in crate::commands::bench) use keeper::keep_brokers;
+
+/// What each broker has for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum Resource {
+    /// Nothing: all share all.
+    Shared,
+    /// So much of a core.
+    Cores(f64),
+    /// So many bytes a second to it, and as many from it.
+    BytesPerSecond(u64),
+}
+
+/// What the keeper is asked for.
+#[derive(Debug, Serialize, Deserialize)]
+struct Task {
+    jars: Jars,
+    /// Where the directory for data is to be; absent: where there is a disk.
+    directory: Option<PathBuf>,
+    /// Ids are from 1.
+    brokers: u32,
+    resource: Resource,
+}
+
+/// What the keeper says when all of them answer.
+#[derive(Debug, Serialize, Deserialize)]
+struct Started {
+    bootstrap: String,
+    means: Vec<String>,
+}
+
+/// What a broker has used so far.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct BrokerUsage {
+    pub(super) process: Usage,
+    /// How often it was stopped for having had its share; `None` where its processor time is not held.
+    pub(super) throttled: Option<Throttled>,
+}
+
+/// The cluster.
+#[derive(Debug)]
+pub(super) struct Cluster {
+    member: Member,
+    /// The brokers, as clients are told of them.
+    pub(super) bootstrap: String,
+    /// How brokers are held, and what could not be, for the report.
+    pub(super) means: Vec<String>,
+}
+
+impl Cluster {
+    /// Starts so many brokers with no topics.
+    ///
+    /// # Errors
+    /// They cannot be started, or what they are to have cannot be given to them.
+    pub(super) fn start(
+        jars: &Jars,
+        directory: Option<PathBuf>,
+        brokers: u32,
+        resource: Resource,
+        stop: &Stop,
+    ) -> anyhow::Result<Cluster> {
+        let task = Task {
+            jars: jars.clone(),
+            directory,
+            brokers,
+            resource,
+        };
+        let mut member = Member::start_at(&Place::Here, "brokers", &task, stop)?;
+        let ready = member.hear("ready").context("Kafka's brokers")?;
+        let started: Started = serde_json::from_str(&ready)?;
+        // What was used is asked for afterwards too.
+        member.outlast_stop();
+        Ok(Cluster {
+            member,
+            bootstrap: started.bootstrap,
+            means: started.means,
+        })
+    }
+
+    /// What each broker has used, by id from 1.
+    ///
+    /// # Errors
+    /// The keeper has ended.
+    pub(super) fn usage(&mut self) -> anyhow::Result<Vec<BrokerUsage>> {
+        Ok(serde_json::from_str(&self.ask("usage")?)?)
+    }
+
+    /// Kills a broker, as a power cut would.
+    ///
+    /// # Errors
+    /// The keeper has ended.
+    pub(super) fn kill(&mut self, broker: u32) -> anyhow::Result<()> {
+        self.ask(&format!("kill {broker}")).map(drop)
+    }
+
+    /// Starts it again, with its data; returns when it answers.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub(super) fn start_again(&mut self, broker: u32) -> anyhow::Result<()> {
+        self.ask(&format!("start {broker}")).map(drop)
+    }
+
+    /// Gives a broker a part, from 0 to 1, of what it had at first.
+    ///
+    /// # Errors
+    /// The system does not let that be done.
+    pub(super) fn give(&mut self, broker: u32, part: f64) -> anyhow::Result<()> {
+        self.ask(&format!("give {broker} {part}")).map(drop)
+    }
+
+    fn ask(&mut self, order: &str) -> anyhow::Result<String> {
+        self.member.tell(order)?;
+        let done = self.member.hear("done");
+        done.with_context(|| format!("brokers: {order}"))
+    }
+}

@@ -1,0 +1,95 @@
+//! Tables 7.1 to 7.18: two brokers, four topics, both kinds of acks, every policy.
+
+use std::collections::BTreeMap;
+
+use airmail_bench::experiment::Findings;
+
+use super::super::narration::say;
+use super::bench::{Bench, Order, Times};
+use super::jars::Jars;
+use super::metric::Metric;
+use super::outcome::Outcome;
+use super::policy::Policy;
+use super::report;
+use super::runs::Runs;
+use super::scene::{Acks, Scene, Topic};
+use super::{PartitionersArgs, judged};
+
+/// What was measured, scene by scene.
+pub(super) type Scenes = BTreeMap<Scene, Runs>;
+
+pub(super) fn run(
+    args: &PartitionersArgs,
+    jars: &Jars,
+    times: &Times,
+    findings: &mut Findings,
+) -> anyhow::Result<bool> {
+    let mut bench = Bench::start(args, jars, 2, args.resource(), &times.stop)?;
+    findings.about.extend(bench.cluster.means.clone());
+    let mut scenes = Scenes::new();
+    let measured = measure(args, &mut bench, times, &mut scenes);
+    let failed: u64 = scenes.values().map(|runs| runs.failed(None)).sum();
+    report::tables(args, &scenes, findings);
+    judged(measured, failed, &times.stop)
+}
+
+fn measure(
+    args: &PartitionersArgs,
+    bench: &mut Bench<'_>,
+    times: &Times,
+    scenes: &mut Scenes,
+) -> anyhow::Result<()> {
+    let warming = Scene::new(Topic::B2, Acks::All);
+    bench.warm(&order(args, warming, Policy::BuiltIn))?;
+    for round in 1..=args.rounds() {
+        for topic in args.topics() {
+            for acks in args.acks() {
+                let scene = Scene::new(topic, acks);
+                for policy in args.policies_in(round) {
+                    if times.are_over() {
+                        return Ok(());
+                    }
+                    let outcome = bench.run(&order(args, scene, policy))?;
+                    let name = format!("round {round}, {scene}, {}", policy.name());
+                    say(&format!("{name}: {}", line(&outcome)));
+                    scenes
+                        .entry(scene)
+                        .or_default()
+                        .enter(policy, round, outcome);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn order(args: &PartitionersArgs, scene: Scene, policy: Policy) -> Order {
+    Order::of(args, scene.topic.replicas(), scene.acks, policy)
+}
+
+/// A run in a line.
+pub(super) fn line(outcome: &Outcome) -> String {
+    let of = |metric| outcome.metric(metric);
+    let shares: Vec<String> = outcome
+        .core_shares
+        .iter()
+        .map(|share| format!("{share:.2}"))
+        .collect();
+    let failed = match &outcome.first_error {
+        Some(error) => format!("; {} not acknowledged: {error}", outcome.failed),
+        None => String::new(),
+    };
+    format!(
+        "{:.2} MB/s; mean {:.1} ms, p50 {:.1}, p99 {:.1}, p99.9 {:.1}, at most {:.0}; {:.1} s; \
+         batches of {:.0} bytes; brokers' cores {}{failed}",
+        of(Metric::Throughput),
+        of(Metric::Mean),
+        of(Metric::P50),
+        of(Metric::P99),
+        of(Metric::P999),
+        of(Metric::Max),
+        of(Metric::Ttc),
+        outcome.batch_bytes,
+        shares.join(", "),
+    )
+}

@@ -1,0 +1,319 @@
+//! Kafka, for tests: real brokers in processes of their own, which can be killed and begun again, and what
+//! tests do with a cluster.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::message::{BorrowedMessage, Message as _};
+use rdkafka::{Offset, TopicPartitionList};
+
+use crate::node::lasting_address;
+use crate::scale;
+
+/// Brought by `cargo xtask test`, below the tools' directory.
+const JARS: &str = "servers/kafka";
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Small, quick to start, and out of each other's way on two cores.
+const JAVA: [&str; 5] = [
+    "-Xms128m",
+    "-Xmx256m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-cp",
+];
+
+/// Waits until `true`, for five minutes at most: brokers begin slowly where others are at work beside them.
+#[track_caller]
+pub(crate) fn wait_patiently(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..6_000 {
+        if holds() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    panic!("waited five minutes for this: {what}");
+}
+
+/// A cluster whose nodes are brokers and controllers. Killed when dropped.
+#[derive(Debug)]
+pub(crate) struct KafkaCluster {
+    directory: PathBuf,
+    jars: PathBuf,
+    brokers: Vec<String>,
+    running: Vec<Option<Child>>,
+}
+
+impl KafkaCluster {
+    /// Starts so many nodes, with 16 bytes as the cluster's id in base64; none where Kafka was not brought.
+    pub(crate) fn start(directory: &Path, id: &str, nodes: usize) -> Option<KafkaCluster> {
+        scale::program("java")?;
+        let jars = scale::tool(JARS)?;
+        let brokers: Vec<String> = (0..nodes).map(|_| lasting_address()).collect();
+        let controllers: Vec<String> = (0..nodes).map(|_| lasting_address()).collect();
+        let mut cluster = KafkaCluster {
+            directory: directory.to_owned(),
+            jars,
+            brokers,
+            running: Vec::new(),
+        };
+        let format = |node| {
+            let own = cluster.own(node);
+            fs::create_dir_all(&own).unwrap();
+            let properties = own.join("kafka.properties");
+            fs::write(&properties, cluster.properties(node, &controllers)).unwrap();
+            let mut format = cluster.java();
+            format.args(["kafka.tools.StorageTool", "format", "-t", id, "-c"]);
+            format.arg(properties).stdout(Stdio::null());
+            format.stderr(File::create(own.join("format.log")).unwrap());
+            format.spawn().unwrap()
+        };
+        let formats: Vec<Child> = (0..nodes).map(format).collect();
+        for mut format in formats {
+            assert!(format.wait().unwrap().success(), "{}", directory.display());
+        }
+        for node in 0..nodes {
+            let running = cluster.spawn(node);
+            cluster.running.push(Some(running));
+        }
+        for node in 0..nodes {
+            cluster.wait_for(node);
+        }
+        Some(cluster)
+    }
+
+    /// HOST:PORT of each node, with commas between.
+    pub(crate) fn bootstrap(&self) -> String {
+        self.brokers.join(",")
+    }
+
+    /// `kill -9` of a node, by its place.
+    pub(crate) fn kill(&mut self, node: usize) {
+        if let Some(mut child) = self.running[node].take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    /// Starts a node that was killed; it is not waited for.
+    pub(crate) fn revive(&mut self, node: usize) {
+        if self.running[node].is_none() {
+            self.running[node] = Some(self.spawn(node));
+        }
+    }
+
+    /// Whether every node is there, as far as its port says.
+    pub(crate) fn is_whole(&self) -> bool {
+        let all = self.running.iter().all(Option::is_some);
+        all && self
+            .brokers
+            .iter()
+            .all(|broker| TcpStream::connect(broker).is_ok())
+    }
+
+    /// Makes a topic with these settings, and waits until every partition is led.
+    pub(crate) fn make_topic(&self, name: &str, partitions: i32, settings: &[(&str, &str)]) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let admin: AdminClient<DefaultClientContext> = self.client().create().unwrap();
+        let copies = i32::try_from(self.brokers.len()).unwrap();
+        let mut topic = NewTopic::new(name, partitions, TopicReplication::Fixed(copies));
+        for (name, value) in settings {
+            topic = topic.set(name, value);
+        }
+        let options = AdminOptions::new().operation_timeout(Some(PATIENCE));
+        // The controller may not know all nodes yet.
+        wait_patiently("a topic is made", || {
+            let made = runtime.block_on(admin.create_topics([&topic], &options));
+            made.is_ok_and(|made| made.iter().all(Result::is_ok))
+        });
+        let consumer: BaseConsumer = self.client().create().unwrap();
+        wait_patiently("a topic is led", || {
+            let metadata = consumer.fetch_metadata(Some(name), PATIENCE);
+            metadata.is_ok_and(|metadata| {
+                let led = metadata.topics()[0].partitions();
+                led.len() == partitions as usize && led.iter().all(|one| one.leader() >= 0)
+            })
+        });
+    }
+
+    /// What every client of it has.
+    pub(crate) fn client(&self) -> ClientConfig {
+        let mut config = ClientConfig::new();
+        config.set("bootstrap.servers", self.bootstrap());
+        config.set("reconnect.backoff.max.ms", "500");
+        config.set_log_level(RDKafkaLogLevel::Critical);
+        config
+    }
+
+    /// Where each partition of a topic ends.
+    pub(crate) fn ends(&self, topic: &str, partitions: i32) -> BTreeMap<i32, i64> {
+        let consumer: BaseConsumer = self.client().create().unwrap();
+        let mut ends = BTreeMap::new();
+        for partition in 0..partitions {
+            wait_patiently("an end is told", || {
+                let found = consumer.fetch_watermarks(topic, partition, PATIENCE);
+                found.is_ok_and(|(_, end)| ends.insert(partition, end).is_none())
+            });
+        }
+        ends
+    }
+
+    /// How far a group has committed each partition of a topic.
+    pub(crate) fn committed(
+        &self,
+        group: &str,
+        topic: &str,
+        partitions: i32,
+    ) -> BTreeMap<i32, i64> {
+        let mut config = self.client();
+        let consumer: BaseConsumer = config.set("group.id", group).create().unwrap();
+        let mut list = TopicPartitionList::new();
+        list.add_partition_range(topic, 0, partitions - 1);
+        let committed = consumer.committed_offsets(list, PATIENCE);
+        let Ok(committed) = committed else {
+            return BTreeMap::new();
+        };
+        let elements = committed.elements();
+        let offset = |offset| match offset {
+            Offset::Offset(at) => at,
+            _ => 0,
+        };
+        elements
+            .iter()
+            .map(|one| (one.partition(), offset(one.offset())))
+            .collect()
+    }
+
+    /// Shows every record of a topic, partition by partition in order.
+    pub(crate) fn read(
+        &self,
+        topic: &str,
+        partitions: i32,
+        mut each: impl FnMut(&BorrowedMessage<'_>),
+    ) {
+        for (partition, end) in self.ends(topic, partitions) {
+            // A consumer of its own, so that the end of one is not behind what others have ahead.
+            let mut config = self.client();
+            config
+                .set("group.id", "reader")
+                .set("enable.auto.commit", "false");
+            let consumer: BaseConsumer = config.create().unwrap();
+            let mut list = TopicPartitionList::new();
+            list.add_partition_offset(topic, partition, Offset::Beginning)
+                .unwrap();
+            consumer.assign(&list).unwrap();
+            let (mut next, mut silent) = (0, 0);
+            while next < end {
+                match consumer.poll(Duration::from_secs(1)) {
+                    Some(Ok(message)) => {
+                        next = message.offset() + 1;
+                        silent = 0;
+                        each(&message);
+                    }
+                    _ => silent += 1,
+                }
+                assert!(silent < 60, "{topic}/{partition} ends at {next}, not {end}");
+            }
+            consumer.unassign().unwrap();
+        }
+    }
+
+    fn own(&self, node: usize) -> PathBuf {
+        self.directory.join(format!("node-{}", node + 1))
+    }
+
+    fn java(&self) -> Command {
+        let mut java = Command::new("java");
+        java.args(JAVA)
+            .arg(self.jars.join("*"))
+            .stdin(Stdio::null());
+        java
+    }
+
+    fn spawn(&self, node: usize) -> Child {
+        let own = self.own(node);
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(own.join("kafka.log"))
+            .unwrap();
+        let mut broker = self.java();
+        broker.arg("kafka.Kafka").arg(own.join("kafka.properties"));
+        broker
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .current_dir(&own);
+        broker.spawn().unwrap()
+    }
+
+    fn wait_for(&mut self, node: usize) {
+        let broker = self.brokers[node].clone();
+        let log = self.own(node).join("kafka.log");
+        let child = self.running[node].as_mut().unwrap();
+        wait_patiently("a broker answers", || {
+            let ended = child.try_wait().unwrap();
+            assert!(
+                ended.is_none(),
+                "{}",
+                fs::read_to_string(&log).unwrap_or_default()
+            );
+            TcpStream::connect(&broker).is_ok()
+        });
+    }
+
+    fn properties(&self, node: usize, controllers: &[String]) -> String {
+        let nodes = self.brokers.len();
+        let voters = controllers.iter().zip(1..);
+        let voters: Vec<String> = voters
+            .map(|(address, id)| format!("{id}@{address}"))
+            .collect();
+        let in_sync = nodes.div_ceil(2);
+        format!(
+            "process.roles=broker,controller\n\
+             node.id={id}\n\
+             controller.quorum.voters={voters}\n\
+             listeners=PLAINTEXT://{broker},CONTROLLER://{controller}\n\
+             controller.listener.names=CONTROLLER\n\
+             log.dirs={logs}\n\
+             num.partitions=1\n\
+             auto.create.topics.enable=false\n\
+             default.replication.factor={nodes}\n\
+             min.insync.replicas={in_sync}\n\
+             offsets.topic.replication.factor={nodes}\n\
+             offsets.topic.num.partitions=3\n\
+             transaction.state.log.replication.factor={nodes}\n\
+             transaction.state.log.min.isr={in_sync}\n\
+             share.coordinator.state.topic.replication.factor={nodes}\n\
+             share.coordinator.state.topic.min.isr={in_sync}\n\
+             group.initial.rebalance.delay.ms=0\n\
+             broker.session.timeout.ms=3000\n\
+             broker.heartbeat.interval.ms=500\n\
+             replica.lag.time.max.ms=3000\n",
+            id = node + 1,
+            voters = voters.join(","),
+            broker = self.brokers[node],
+            controller = controllers[node],
+            logs = self.own(node).join("logs").display(),
+        )
+    }
+}
+
+impl Drop for KafkaCluster {
+    fn drop(&mut self) {
+        for child in self.running.iter_mut().flatten() {
+            child.kill().ok();
+            child.wait().ok();
+        }
+    }
+}

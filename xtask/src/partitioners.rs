@@ -1,0 +1,33 @@
+//! `cargo xtask partitioners`: brings Kafka, builds what is measured and what measures, and runs
+//! `airmail bench experiment partitioners`.
+
+use crate::process::{self, cargo};
+use crate::{kafka, servers};
+
+/// What the experiment is told.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Options of `airmail bench experiment partitioners`, as --quick or --parts=nodes
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    options: Vec<String>,
+}
+
+/// Runs it; fails where it does.
+pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
+    let servers = servers::directory();
+    kafka::bring(&servers)?;
+    kafka::bring_partitioners(&servers)?;
+    let experiment = [
+        "run",
+        "--release",
+        "--locked",
+        "-p",
+        "airmail",
+        "--",
+        "bench",
+        "experiment",
+        "partitioners",
+        "--servers",
+    ];
+    process::run(cargo(&experiment).arg(servers).args(&options.options))
+}
