@@ -18,8 +18,8 @@ import java.util.function.LongSupplier;
  *
  * <p>It stays with a partition until a batch is full ({@link StickyTurns}). Then the next node has
  * its turn, as in {@link NodePartitioner}, unless one picked at random is clearly better off: by
- * the bytes that are in flight to each, times the latency to expect of it ({@link
- * NodeFlight#cost}). A node that slows down, fails or stops answering is passed over as soon as
+ * the bytes that are in flight to each, times the latency to expect of it; where both are
+ * busy, by how long each needs for what it has ({@link NodeFlight#isWorseThan}). A node that slows down, fails or stops answering is passed over as soon as
  * that shows; one that is back is tried again within a second.
  *
  * <p>What is in flight comes from {@link FlightInterceptor}, which must be in the producer's {@code

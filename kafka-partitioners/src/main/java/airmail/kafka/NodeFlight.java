@@ -14,9 +14,16 @@ final class NodeFlight extends NodeTally implements NodeFlightMXBean {
     /** Shorter latencies are all the same: below this, differences are noise. */
     private static final double LATENCY_FLOOR_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
+    /** With more work before it than this a node is busy. */
+    private static final double BUSY_NANOS = TimeUnit.MILLISECONDS.toNanos(250);
+
+    /** Of two busy nodes one is better off if its work is this much shorter. */
+    private static final double BUSY_TOLERANCE = 1.05;
+
     private static final PartitionFlight[] NONE = {};
 
     private final PeakLatency latency;
+    private final AnswerRate rate = new AnswerRate(this::recordsAnswered);
     private final LongSupplier clock;
     private volatile PartitionFlight[] led = NONE;
 
@@ -31,6 +38,7 @@ final class NodeFlight extends NodeTally implements NodeFlightMXBean {
         for (PartitionFlight flight : flights) {
             flight.ledBy(this);
         }
+        rate.restart();
     }
 
     void observe(long sampleNanos, long now) {
@@ -38,11 +46,34 @@ final class NodeFlight extends NodeTally implements NodeFlightMXBean {
     }
 
     /**
+     * Whether {@code other} should rather have the next {@code bytes}: where both are busy, the one
+     * that will be done sooner; otherwise the one that costs less, unless that is less than {@code
+     * tolerance} times.
+     *
+     * <p>Of two busy nodes a record that goes to the one with more work waits for longer, and when
+     * no more are sent the other has nothing to do while it waits.
+     */
+    boolean isWorseThan(NodeFlight other, int bytes, double tolerance, long now) {
+        double work = workNanos(now);
+        double otherWork = other.workNanos(now);
+        if (work > BUSY_NANOS && otherWork > BUSY_NANOS) {
+            return work > BUSY_TOLERANCE * otherWork;
+        }
+        return cost(bytes, now) > tolerance * other.cost(bytes, now);
+    }
+
+    /** How long it will take for what it has, by Little's law; 0 where its rate is not known. */
+    private double workNanos(long now) {
+        double perNano = rate.perNano(now);
+        return perNano == 0 ? 0 : recordsInFlight() / perNano;
+    }
+
+    /**
      * What it costs to give this node {@code bytes} more: the latency to expect, times the bytes
      * that would then be in flight. Latency alone would send all to the quickest; bytes alone would
      * let a slow node hold as much of the producer's buffers as a quick one.
      */
-    double cost(int bytes, long now) {
+    private double cost(int bytes, long now) {
         return Math.max(LATENCY_FLOOR_NANOS, latencyNanos(now)) * (getBytesInFlight() + bytes);
     }
 
@@ -61,6 +92,22 @@ final class NodeFlight extends NodeTally implements NodeFlightMXBean {
             bytes += flight.bytesInFlight();
         }
         return bytes;
+    }
+
+    private long recordsInFlight() {
+        long records = 0;
+        for (PartitionFlight flight : led) {
+            records += flight.recordsInFlight();
+        }
+        return records;
+    }
+
+    private long recordsAnswered() {
+        long records = 0;
+        for (PartitionFlight flight : led) {
+            records += flight.recordsAnswered();
+        }
+        return records;
     }
 
     @Override

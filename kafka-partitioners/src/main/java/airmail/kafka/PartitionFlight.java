@@ -16,7 +16,8 @@ final class PartitionFlight {
     private static final float MEAN_WEIGHT = 1 / 16f;
 
     private final AtomicLong sent = new AtomicLong();
-    private final AtomicLong acknowledged = new AtomicLong();
+    private final AtomicLong ended = new AtomicLong();
+    private final AtomicLong failed = new AtomicLong();
 
     /** The probe's number among the sent; set after its time, and taken by whoever ends it. */
     private final AtomicLong probe = new AtomicLong(NO_PROBE);
@@ -56,7 +57,7 @@ final class PartitionFlight {
      * A record was acknowledged, or has failed; {@code nodeFailed} if that speaks against its node.
      */
     void arrive(long now, boolean nodeFailed) {
-        long count = acknowledged.incrementAndGet();
+        long count = ended.incrementAndGet();
         NodeFlight node = leader;
         long number = probe.get();
         if (count >= number && number != NO_PROBE) {
@@ -68,8 +69,11 @@ final class PartitionFlight {
                 }
             }
         }
-        if (nodeFailed && node != null) {
-            node.observe(PeakLatency.MAX_NANOS, now);
+        if (nodeFailed) {
+            failed.incrementAndGet();
+            if (node != null) {
+                node.observe(PeakLatency.MAX_NANOS, now);
+            }
         }
     }
 
@@ -78,7 +82,12 @@ final class PartitionFlight {
     }
 
     long recordsInFlight() {
-        return Math.max(0, sent.get() - acknowledged.get());
+        return Math.max(0, sent.get() - ended.get());
+    }
+
+    /** All that its node has answered, but for what speaks against it. */
+    long recordsAnswered() {
+        return ended.get() - failed.get();
     }
 
     /** How long the probe has been out, in nanoseconds; 0 when none is. */

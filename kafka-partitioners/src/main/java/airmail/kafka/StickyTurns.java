@@ -122,8 +122,8 @@ final class StickyTurns {
             if (other >= turn) {
                 other++;
             }
-            double cost = stops[turn].node.cost(rule.bytes, now);
-            if (cost > rule.tolerance * stops[other].node.cost(rule.bytes, now)) {
+            NodeFlight next = stops[turn].node;
+            if (next.isWorseThan(stops[other].node, rule.bytes, rule.tolerance, now)) {
                 turn = other;
             }
         }

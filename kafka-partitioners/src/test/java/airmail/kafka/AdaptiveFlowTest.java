@@ -28,7 +28,6 @@ import java.util.Queue;
 class AdaptiveFlowTest {
     private static final byte[] VALUE = new byte[1_000];
     private static final int NODES = 3;
-    private static final int BUFFERS_RECORDS = 6_000;
     private static final RecordMetadata[] ANSWERS = answers();
 
     private final Cluster cluster = Clusters.of(Map.of("A", led(1, 2, 3, 1, 2, 3)));
@@ -36,6 +35,7 @@ class AdaptiveFlowTest {
     private final List<Queue<Integer>> queues = new ArrayList<>();
     private final int[] answersEachMs = new int[NODES];
     private final int[] given = new int[NODES];
+    private int buffersRecords = 6_000;
     private int buffered;
     private long now = 1;
     private AdaptivePartitioner partitioner;
@@ -69,7 +69,7 @@ class AdaptiveFlowTest {
         Arrays.fill(given, 0);
         for (int ms = 0; ms < millis; ms++) {
             now += 1_000_000;
-            for (int i = 0; i < offered && buffered < BUFFERS_RECORDS; i++) {
+            for (int i = 0; i < offered && buffered < buffersRecords; i++) {
                 interceptor.onSend(new ProducerRecord<>("A", VALUE));
                 int partition = partitioner.partition("A", null, null, null, VALUE, cluster);
                 queues.get(partition % NODES).add(partition);
@@ -109,6 +109,17 @@ class AdaptiveFlowTest {
         assertEquals(20 / 220.0, part(0), 0.02);
         assertEquals(100 / 220.0, part(1), 0.02);
         assertEquals(100 / 220.0, part(2), 0.02);
+    }
+
+    @Test
+    void nodes_that_are_all_busy_have_as_long_to_work_for_what_they_have() {
+        buffersRecords = 220 * 3_000;
+        answersEachMs[0] = 20;
+        flow(10_000, 1_000);
+        for (int node = 0; node < NODES; node++) {
+            double workMs = (double) queues.get(node).size() / answersEachMs[node];
+            assertEquals(3_000, workMs, 300, "node " + node);
+        }
     }
 
     @Test

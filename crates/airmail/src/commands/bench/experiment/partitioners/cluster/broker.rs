@@ -22,6 +22,9 @@ const PORT: u16 = 9092;
 const CLUSTER: &str = "MkU3OEVBNTcwNTJENDM2Qk";
 /// Of each process. A broker keeps its data in the system's page cache, not here.
 const JAVA: [&str; 3] = ["-Xms256m", "-Xmx256m", "-XX:+UseSerialGC"];
+/// Of one that has only a part of a core: with both of Java's compilers it would go on becoming quicker for
+/// longer than an experiment takes, so that the last run would be compared to the first.
+pub(super) const FIRST_COMPILER: &str = "-XX:TieredStopAtLevel=1";
 
 /// What a process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +48,8 @@ pub(super) struct Plan {
     jars: Jars,
     data: PathBuf,
     controller: u32,
+    /// More options of each Java machine.
+    java: Vec<&'static str>,
     /// By id, the controller's too.
     seats: BTreeMap<u32, Seat>,
     /// Held until all ports are known, or two might be the same.
@@ -62,11 +67,17 @@ pub(super) struct Broker {
 
 impl Plan {
     /// Of a controller alone, on the loopback address.
-    pub(super) fn new(jars: &Jars, data: &Path, controller: u32) -> anyhow::Result<Plan> {
+    pub(super) fn new(
+        jars: &Jars,
+        data: &Path,
+        controller: u32,
+        java: &[&'static str],
+    ) -> anyhow::Result<Plan> {
         let mut plan = Plan {
             jars: jars.clone(),
             data: data.to_owned(),
             controller,
+            java: java.to_vec(),
             seats: BTreeMap::new(),
             free: Vec::new(),
         };
@@ -129,7 +140,7 @@ impl Plan {
             fs::write(self.properties_file(*id), self.properties(*id))?;
             let log = File::create(directory.join("format.log"))?;
             let mut command = Command::new("java");
-            command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]);
+            command.args([FIRST_COMPILER, "-XX:+UseSerialGC"]);
             command
                 .args(self.jars.class_path())
                 .args(["kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c"])
@@ -162,7 +173,8 @@ impl Plan {
                 command
             }
         };
-        command.args(JAVA).args(self.jars.class_path());
+        command.args(JAVA).args(&self.java);
+        command.args(self.jars.class_path());
         command.arg("kafka.Kafka").arg(self.properties_file(id));
         let process = ServerProcess::start(&mut command, &self.directory(id));
         Ok(Broker {

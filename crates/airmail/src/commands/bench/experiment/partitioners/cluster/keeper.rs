@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 
-use super::broker::{Broker, Plan, Role};
+use super::broker::{Broker, FIRST_COMPILER, Plan, Role};
 use super::network::Network;
 use super::{BrokerUsage, Resource, Started, Task};
 use crate::commands::bench::leader::{AtEnd, Leader, say};
@@ -38,7 +38,11 @@ pub(in crate::commands::bench) fn keep_brokers() -> anyhow::Result<ExitCode> {
         Resource::BytesPerSecond(rate) => Some(Network::make(task.brokers, rate)?),
         _ => None,
     };
-    let mut plan = Plan::new(&task.jars, data.path(), CONTROLLER)?;
+    let java: &[&str] = match task.resource {
+        Resource::Cores(_) => &[FIRST_COMPILER],
+        _ => &[],
+    };
+    let mut plan = Plan::new(&task.jars, data.path(), CONTROLLER, java)?;
     for id in 1..=task.brokers {
         plan.add(id, network.as_ref().and_then(|network| network.host(id)))?;
     }
@@ -55,6 +59,10 @@ pub(in crate::commands::bench) fn keep_brokers() -> anyhow::Result<ExitCode> {
         kept.brokers.push(plan.start(Role::Broker, id)?);
     }
     let mut means = Vec::new();
+    if !java.is_empty() {
+        let options = java.join(" ");
+        means.push(format!("brokers' Java machines run with {options}, so as to be warm soon"));
+    }
     for broker in &mut kept.brokers {
         broker.wait_until_it_answers()?;
         means.extend(hold(broker, task.resource));
