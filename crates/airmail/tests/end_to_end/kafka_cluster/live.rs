@@ -40,6 +40,8 @@ impl LiveCluster {
             "directory": null,
             "brokers": brokers,
             "resource": "Shared",
+            // A machine that stands still for a while takes no leader from a broker.
+            "session_ms": 60_000,
         });
         let mut input = keeper.stdin.take().unwrap();
         writeln!(input, "{task}").unwrap();

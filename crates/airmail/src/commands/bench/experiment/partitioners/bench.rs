@@ -107,7 +107,7 @@ pub(super) struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    /// Starts a cluster.
+    /// Starts a cluster, in which a broker counts as dead that is silent for `session_ms`.
     ///
     /// # Errors
     /// It cannot be started.
@@ -115,11 +115,12 @@ impl<'a> Bench<'a> {
         args: &PartitionersArgs,
         jars: &'a Jars,
         brokers: u32,
-        resource: Resource,
+        (resource, session_ms): (Resource, u32),
         stop: &Stop,
     ) -> anyhow::Result<Bench<'a>> {
         let scratch = tempfile::tempdir()?;
-        let cluster = Cluster::start(jars, args.data.clone(), brokers, resource, stop)?;
+        let directory = args.data.clone();
+        let cluster = Cluster::start(jars, directory, brokers, (resource, session_ms), stop)?;
         let desk = Desk::open(jars, &cluster.bootstrap, scratch.path(), stop)?;
         Ok(Bench {
             cluster,

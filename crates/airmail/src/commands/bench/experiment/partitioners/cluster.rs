@@ -25,6 +25,11 @@ use crate::commands::bench::place::Place;
 
 pub(in crate::commands::bench) use keeper::keep_brokers;
 
+/// After how long a silent broker counts as dead, in milliseconds: where one is killed, and where none is,
+/// since there a machine that stands still for a while is not to take leaders from brokers.
+pub(super) const SESSION_MS: u32 = 3_000;
+pub(super) const LONG_SESSION_MS: u32 = 60_000;
+
 /// What each broker has for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Resource {
@@ -45,6 +50,8 @@ struct Task {
     /// Ids are from 1.
     brokers: u32,
     resource: Resource,
+    /// After how long a silent broker counts as dead, in milliseconds.
+    session_ms: u32,
 }
 
 /// What the keeper says when all of them answer.
@@ -81,7 +88,7 @@ impl Cluster {
         jars: &Jars,
         directory: Option<PathBuf>,
         brokers: u32,
-        resource: Resource,
+        (resource, session_ms): (Resource, u32),
         stop: &Stop,
     ) -> anyhow::Result<Cluster> {
         let task = Task {
@@ -89,6 +96,7 @@ impl Cluster {
             directory,
             brokers,
             resource,
+            session_ms,
         };
         let mut member = Member::start_at(&Place::Here, "brokers", &task, stop)?;
         let ready = member.hear("ready").context("Kafka's brokers")?;

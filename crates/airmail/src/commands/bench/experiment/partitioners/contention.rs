@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::super::narration::say;
 use super::PartitionersArgs;
 use super::bench::{Bench, Times};
-use super::cluster::Resource;
+use super::cluster::{LONG_SESSION_MS, Resource};
 use super::jars::Jars;
 use super::policy::Policy;
 use super::scene::Topic;
@@ -57,7 +57,8 @@ pub(super) fn run(
     times: &Times,
     findings: &mut Findings,
 ) -> anyhow::Result<bool> {
-    let mut bench = Bench::start(args, jars, 2, Resource::Shared, &times.stop)?;
+    let held = (Resource::Shared, LONG_SESSION_MS);
+    let mut bench = Bench::start(args, jars, 2, held, &times.stop)?;
     let mut found = Vec::new();
     for policy in args.policies() {
         if times.are_over() {

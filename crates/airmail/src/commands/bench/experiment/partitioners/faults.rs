@@ -7,6 +7,7 @@ use airmail_bench::experiment::Findings;
 
 use super::super::narration::say;
 use super::bench::{Bench, Event, Order, Times};
+use super::cluster::SESSION_MS;
 use super::jars::Jars;
 use super::policy::Policy;
 use super::report;
@@ -62,7 +63,8 @@ pub(super) fn run(
     times: &Times,
     findings: &mut Findings,
 ) -> anyhow::Result<bool> {
-    let mut bench = Bench::start(args, jars, 3, args.resource(), &times.stop)?;
+    let held = (args.resource(), SESSION_MS);
+    let mut bench = Bench::start(args, jars, 3, held, &times.stop)?;
     let mut cases = Cases::new();
     let measured = measure(args, &mut bench, times, &mut cases);
     let failed: u64 = cases.values().map(|runs| runs.failed(None)).sum();

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::super::narration::say;
 use super::PartitionersArgs;
 use super::bench::{Bench, Times};
-use super::cluster::Resource;
+use super::cluster::{LONG_SESSION_MS, Resource};
 use super::jars::Jars;
 use super::load::Flow;
 use super::policy::Policy;
@@ -41,7 +41,8 @@ pub(super) fn run(
     times: &Times,
     findings: &mut Findings,
 ) -> anyhow::Result<bool> {
-    let mut bench = Bench::start(args, jars, 3, Resource::Shared, &times.stop)?;
+    let held = (Resource::Shared, LONG_SESSION_MS);
+    let mut bench = Bench::start(args, jars, 3, held, &times.stop)?;
     let mut sent = Vec::new();
     let mut ways: Vec<(Policy, bool)> = args.policies().into_iter().map(|p| (p, false)).collect();
     if args.policies().contains(&Policy::Sqf) {

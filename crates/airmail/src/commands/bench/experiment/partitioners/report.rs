@@ -28,7 +28,8 @@ pub(super) fn about(args: &PartitionersArgs, jars: &Jars, machine: &str) -> Vec<
         machine.to_owned(),
         format!(
             "Kafka {}, its brokers with 256 MiB of heap each and {resource}; a controller beside them that \
-             is not held. Everything else as it comes, but a broker that is silent for 3 s counts as dead.",
+             is not held. Everything else as it comes, but a broker that is silent counts as dead after 3 s \
+             where faults are made, and else after a minute.",
             jars.version
         ),
         format!(

@@ -6,6 +6,7 @@ use airmail_bench::experiment::Findings;
 
 use super::super::narration::say;
 use super::bench::{Bench, Order, Times};
+use super::cluster::LONG_SESSION_MS;
 use super::jars::Jars;
 use super::metric::Metric;
 use super::outcome::Outcome;
@@ -24,7 +25,8 @@ pub(super) fn run(
     times: &Times,
     findings: &mut Findings,
 ) -> anyhow::Result<bool> {
-    let mut bench = Bench::start(args, jars, 2, args.resource(), &times.stop)?;
+    let held = (args.resource(), LONG_SESSION_MS);
+    let mut bench = Bench::start(args, jars, 2, held, &times.stop)?;
     findings.about.extend(bench.cluster.means.clone());
     let mut scenes = Scenes::new();
     let measured = measure(args, &mut bench, times, &mut scenes);

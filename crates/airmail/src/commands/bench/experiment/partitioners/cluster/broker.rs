@@ -11,8 +11,8 @@ use anyhow::Context as _;
 
 use super::super::super::clients::hold::{Hold, Limits};
 use super::super::jars::Jars;
-use super::BrokerUsage;
 use super::network::Host;
+use super::{BrokerUsage, Resource, Task};
 use crate::commands::bench::server_process::{ServerProcess, last_lines};
 
 const LOOPBACK: &str = "127.0.0.1";
@@ -24,7 +24,7 @@ const CLUSTER: &str = "MkU3OEVBNTcwNTJENDM2Qk";
 const JAVA: [&str; 3] = ["-Xms256m", "-Xmx256m", "-XX:+UseSerialGC"];
 /// Of one that has only a part of a core: with both of Java's compilers it would go on becoming quicker for
 /// longer than an experiment takes, so that the last run would be compared to the first.
-pub(super) const FIRST_COMPILER: &str = "-XX:TieredStopAtLevel=1";
+const FIRST_COMPILER: &str = "-XX:TieredStopAtLevel=1";
 
 /// What a process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,8 @@ pub(super) struct Plan {
     data: PathBuf,
     controller: u32,
     /// More options of each Java machine.
-    java: Vec<&'static str>,
+    java: &'static [&'static str],
+    session_ms: u32,
     /// By id, the controller's too.
     seats: BTreeMap<u32, Seat>,
     /// Held until all ports are known, or two might be the same.
@@ -67,17 +68,16 @@ pub(super) struct Broker {
 
 impl Plan {
     /// Of a controller alone, on the loopback address.
-    pub(super) fn new(
-        jars: &Jars,
-        data: &Path,
-        controller: u32,
-        java: &[&'static str],
-    ) -> anyhow::Result<Plan> {
+    pub(super) fn new(task: &Task, data: &Path, controller: u32) -> anyhow::Result<Plan> {
         let mut plan = Plan {
-            jars: jars.clone(),
+            jars: task.jars.clone(),
             data: data.to_owned(),
             controller,
-            java: java.to_vec(),
+            java: match task.resource {
+                Resource::Cores(_) => &[FIRST_COMPILER],
+                _ => &[],
+            },
+            session_ms: task.session_ms,
             seats: BTreeMap::new(),
             free: Vec::new(),
         };
@@ -121,6 +121,13 @@ impl Plan {
         let port = free.local_addr()?.port();
         self.free.push(free);
         Ok(port)
+    }
+
+    /// What Java machines are told that others are not, for the report.
+    pub(super) fn means(&self) -> Option<String> {
+        let options = self.java.join(" ");
+        let said = || format!("brokers' Java machines run with {options}, so as to be warm soon");
+        (!options.is_empty()).then(said)
     }
 
     /// The brokers, as clients are told of them.
@@ -173,7 +180,7 @@ impl Plan {
                 command
             }
         };
-        command.args(JAVA).args(&self.java);
+        command.args(JAVA).args(self.java);
         command.args(self.jars.class_path());
         command.arg("kafka.Kafka").arg(self.properties_file(id));
         let process = ServerProcess::start(&mut command, &self.directory(id));
@@ -193,8 +200,8 @@ impl Plan {
         self.directory(id).join("kafka.properties")
     }
 
-    /// Nothing but what a process needs to be in its place, and to notice a dead one in seconds; all else
-    /// is as it comes.
+    /// Nothing but what a process needs to be in its place, and when a silent one counts as dead; all else is
+    /// as it comes.
     fn properties(&self, id: u32) -> String {
         let address = |id: u32| {
             let seat = self.seats.get(&id);
@@ -216,10 +223,11 @@ impl Plan {
              log.dirs={logs}\n\
              auto.create.topics.enable=false\n\
              broker.heartbeat.interval.ms=500\n\
-             broker.session.timeout.ms=3000\n\
+             broker.session.timeout.ms={session_ms}\n\
              log.cleaner.dedupe.buffer.size=4194304\n\
              log.segment.delete.delay.ms=1000\n",
             controller = self.controller,
+            session_ms = self.session_ms,
             voter = address(self.controller),
             own = address(id),
             logs = self.directory(id).join("data").display(),

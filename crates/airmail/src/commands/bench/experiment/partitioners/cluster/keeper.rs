@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 
-use super::broker::{Broker, FIRST_COMPILER, Plan, Role};
+use super::broker::{Broker, Plan, Role};
 use super::network::Network;
 use super::{BrokerUsage, Resource, Started, Task};
 use crate::commands::bench::leader::{AtEnd, Leader, say};
@@ -38,11 +38,7 @@ pub(in crate::commands::bench) fn keep_brokers() -> anyhow::Result<ExitCode> {
         Resource::BytesPerSecond(rate) => Some(Network::make(task.brokers, rate)?),
         _ => None,
     };
-    let java: &[&str] = match task.resource {
-        Resource::Cores(_) => &[FIRST_COMPILER],
-        _ => &[],
-    };
-    let mut plan = Plan::new(&task.jars, data.path(), CONTROLLER, java)?;
+    let mut plan = Plan::new(&task, data.path(), CONTROLLER)?;
     for id in 1..=task.brokers {
         plan.add(id, network.as_ref().and_then(|network| network.host(id)))?;
     }
@@ -58,11 +54,7 @@ pub(in crate::commands::bench) fn keep_brokers() -> anyhow::Result<ExitCode> {
     for id in 1..=task.brokers {
         kept.brokers.push(plan.start(Role::Broker, id)?);
     }
-    let mut means = Vec::new();
-    if !java.is_empty() {
-        let options = java.join(" ");
-        means.push(format!("brokers' Java machines run with {options}, so as to be warm soon"));
-    }
+    let mut means = Vec::from_iter(plan.means());
     for broker in &mut kept.brokers {
         broker.wait_until_it_answers()?;
         means.extend(hold(broker, task.resource));
