@@ -60,7 +60,7 @@ async fn nodes_and_clients_that_come_and_go_leave_no_threads_and_no_open_files()
         live(data.path()).await;
     }
     // The runtime keeps idle threads for a while, and closes sockets when it comes to it.
-    for _ in 0..600 {
+    for _ in 0..3_000 {
         let (threads, files) = held();
         if threads <= least.0 && files <= least.1 {
             return;

@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
+use std::time::Duration;
 
 use airmail_collect::Stamp;
 use rdkafka::message::{BorrowedMessage, Header, Headers as _, Message as _, OwnedHeaders};
@@ -15,6 +16,8 @@ use crate::node::{self, Node, airmail, get};
 /// 16 bytes in base64.
 pub(crate) const SMALL: &str = "c21hbGwtY2x1c3Rlci0wMQ";
 pub(crate) const MAIN: &str = "bWFpbi1jbHVzdGVyLTAwMQ";
+/// How long a cluster may take to acknowledge what a test sends.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A collector in a process of its own. Killed when dropped.
 #[derive(Debug)]
@@ -129,7 +132,7 @@ fn seen(cluster: &KafkaCluster, topic: &str, partitions: i32) -> Vec<Seen> {
 fn send(cluster: &KafkaCluster, record: BaseRecord<'_, str, str>) {
     let producer: BaseProducer = cluster.client().set("acks", "all").create().unwrap();
     producer.send(record).map_err(|(error, _)| error).unwrap();
-    producer.flush(std::time::Duration::from_secs(30)).unwrap();
+    producer.flush(PATIENCE).unwrap();
 }
 
 fn url(cluster: &KafkaCluster) -> String {
@@ -268,7 +271,7 @@ fn small_records_for_a_narrow_topic(kafka: &KafkaCluster, url: &str, log: &Path)
         let record: BaseRecord<'_, str, str> = BaseRecord::to("small").payload(&payload);
         producer.send(record).map_err(|(error, _)| error).unwrap();
     }
-    producer.flush(std::time::Duration::from_secs(30)).unwrap();
+    producer.flush(PATIENCE).unwrap();
     let topics = ["--topic", "small=narrow", "--group", "small"];
     let ends = ["--source", url, "--target", url, "--session", "6s"];
     let arguments = [&topics[..], &ends, &["--linger", "200ms"]].concat();

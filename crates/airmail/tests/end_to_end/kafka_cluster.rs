@@ -14,7 +14,7 @@ use crate::node::{self, airmail};
 use live::{LiveCluster, servers};
 
 /// How often something is looked at that a cluster does in its own time, and the wait between.
-const LOOKS: u32 = 300;
+const LOOKS: u32 = 1_500;
 const BETWEEN: Duration = Duration::from_millis(200);
 const POLICIES: [&str; 5] = [
     "PaperDefaultPartitioner",

@@ -24,7 +24,7 @@ async fn health_says_serving() {
     ] {
         let mut status = 0;
         // It is told a moment after the node is ready.
-        for _ in 0..1_000 {
+        for _ in 0..60_000 {
             let service = service.to_owned();
             let request = HealthCheckRequest { service };
             let answer = HealthClient::new(node.channel.clone()).check(request).await;

@@ -174,5 +174,5 @@ pub(crate) fn numbers(range: std::ops::Range<usize>) -> Vec<String> {
     range.map(|number| number.to_string()).collect()
 }
 
-/// Long enough for anything that will happen at all.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Long enough for anything that will happen at all, also where the machine stands still for a while.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);

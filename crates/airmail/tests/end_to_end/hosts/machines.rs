@@ -15,7 +15,7 @@ pub(super) const PROGRAM: &str = env!("CARGO_BIN_EXE_airmail");
 pub(super) const THREE: &str = "node me@one 127.0.0.1\nload me@two\nload me@three # beside it\n";
 
 /// How often something is looked for that must come to be, and the wait between.
-const LOOKS: u32 = 3000;
+const LOOKS: u32 = 30_000;
 const BETWEEN: Duration = Duration::from_millis(10);
 
 /// A directory with a command that takes ssh's place, writes down whom it was to reach, and starts the

@@ -74,7 +74,7 @@ impl Load {
                 }
                 thread::sleep(BETWEEN);
             }
-            producer.flush(Duration::from_secs(120)).unwrap();
+            producer.flush(Duration::from_secs(600)).unwrap();
         };
         let thread = thread::Builder::new()
             .name("producer".into())
