@@ -1,5 +1,5 @@
 //! A PostgreSQL server for tests: a fresh data directory in the temporary directory, on loopback,
-//! on a free port, run by an unprivileged user (as root it refuses to run), with its own defaults.
+//! on a port of its own, run by an unprivileged user (as root it refuses to run), with its own defaults.
 //!
 //! A shell stands between: it stops the server and removes the directory when the pipe to it
 //! closes, however this process ends.
@@ -58,11 +58,7 @@ impl Server {
             .tempdir()
             .unwrap()
             .keep();
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
+        let port = lasting_port();
         let mut keeper = unprivileged(&directory);
         keeper.args(["sh", "-c", KEEPER, "keeper"]).arg(programs());
         keeper.arg(&directory).arg(port.to_string());
@@ -121,6 +117,20 @@ impl Drop for Server {
     fn drop(&mut self) {
         drop(self.keeper.stdin.take());
         let _ = self.keeper.wait();
+    }
+}
+
+/// A port that a server can have again after its end. Not one that the system chooses: those it gives to the
+/// next who asks, and a node that keeps trying could be connected to itself.
+fn lasting_port() -> u16 {
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let given = GIVEN.fetch_add(1, Ordering::Relaxed);
+        let place = std::process::id().wrapping_mul(97).wrapping_add(given) % 10_000;
+        let port = 10_000 + u16::try_from(place).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
     }
 }
 

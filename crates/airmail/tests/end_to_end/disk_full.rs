@@ -19,7 +19,8 @@ fn a_full_disk_refuses_publishes_and_heals() {
     let payload = vec![b'x'; 1 << 20];
     let mut refused = None;
     for _ in 0..MEBIBYTES {
-        let mut publish = node.airmail(&["pub", "bulk", "--timeout", "1s"]);
+        // Long enough for a busy machine to be told why.
+        let mut publish = node.airmail(&["pub", "bulk", "--timeout", "20s"]);
         let done = node::run(&mut publish, &payload);
         if done.code != Some(0) {
             refused = Some(done);

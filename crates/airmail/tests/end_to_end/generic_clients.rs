@@ -1,7 +1,8 @@
 //! Clients that are not ours: they know the API only by what the node tells of itself.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::node::{self, Node};
 use crate::scale;
@@ -35,7 +36,7 @@ fn grpcurl_lists_publishes_and_subscribes() {
     let call = |arguments: &[&str], input: &str| {
         let mut command = Command::new(&grpcurl);
         command
-            .args(["-plaintext", "-max-time", "30"])
+            .args(["-plaintext", "-max-time", "300"])
             .args(arguments);
         node::run(&mut command, input.as_bytes())
     };
@@ -60,21 +61,28 @@ fn grpcurl_lists_publishes_and_subscribes() {
     let answer = call(&["-d", r#"{"topic": "generic"}"#, &node.grpc, history], "").ok();
     assert!(answer.contains("aGVsbG8="), "{answer}");
 
-    // grpcurl half-closes after its input, so the stream is given a moment to deliver.
+    // grpcurl half-closes after its input; it listens on until the message has come.
     let subscribe = "airmail.v1.Airmail/Subscribe";
     let requests = r#"{"hello": {}} {"add": {"topic": "generic", "start": {"earliest": true}}}"#;
     let mut command = Command::new(&grpcurl);
     command.args([
         "-plaintext",
         "-max-time",
-        "3",
+        "300",
         "-d",
         requests,
         &node.grpc,
         subscribe,
     ]);
-    let done = node::run(&mut command, b"");
-    assert!(done.stdout.contains("aGVsbG8="), "{done:?}");
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut listening = command.spawn().unwrap();
+    let heard = BufReader::new(listening.stdout.take().unwrap()).lines();
+    let comes = heard
+        .map_while(Result::ok)
+        .any(|line| line.contains("aGVsbG8="));
+    assert!(comes, "the message does not come");
+    listening.kill().unwrap();
+    listening.wait().unwrap();
 
     // What is wrong is told in the status, with its details.
     let message = r#"{"message": {"topic": "", "payload": "aGVsbG8="}}"#;

@@ -40,7 +40,9 @@ fn nodes_share_a_database_and_ring_each_others_readers() {
     node::wait_until("connections at rest", || {
         at("airmail_mailbox_connections_busy") == Some(0.0)
     });
-    assert_eq!(at("airmail_mailbox_connections"), Some(4.0));
+    node::wait_until("all connections", || {
+        at("airmail_mailbox_connections") == Some(4.0)
+    });
     send(&nodes[0], "tea");
     let done = reader.wait_with_output().unwrap();
     assert_eq!(done.stdout, b"tea\n");

@@ -56,12 +56,19 @@ async fn what_was_acknowledged_in_a_stop_is_there_afterwards() {
             }
         }
     });
+    let (under_way, has_begun) = tokio::sync::oneshot::channel::<()>();
     let listen = async {
+        let mut under_way = Some(under_way);
         let mut acknowledged = Vec::new();
         loop {
             match publisher.next().await {
                 Ok(v1::publish_response::Kind::Acks(acks)) => {
                     acknowledged.extend(acks.acks.into_iter().filter(|ack| ack.error.is_none()));
+                    if !acknowledged.is_empty()
+                        && let Some(under_way) = under_way.take()
+                    {
+                        under_way.send(()).unwrap();
+                    }
                 }
                 Ok(_) => {}
                 Err(_) => break acknowledged,
@@ -69,6 +76,7 @@ async fn what_was_acknowledged_in_a_stop_is_there_afterwards() {
         }
     };
     let stop = async {
+        has_begun.await.unwrap();
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
         node.stop().await;
     };
