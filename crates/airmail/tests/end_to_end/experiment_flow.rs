@@ -77,7 +77,7 @@ fn a_limiter_is_held_against_the_best_fixed_bound() {
     let out = tempfile::tempdir().unwrap();
     let mut command = flow(
         "--topics 2 --distributions uniform --limiters gradient --storages memory \
-         --messages 6000 --window 500 --repeat 1 --sweep 100ms",
+         --messages 6000 --window 200 --repeat 1 --sweep 500ms",
     );
     let done = node::run(command.arg("--out").arg(out.path()), b"");
     let row = &rows(&done.ok())[0];

@@ -10,7 +10,8 @@ use std::process::Command;
 use crate::node::{self, airmail};
 use machines::{Machines, PROGRAM, THREE};
 
-const SHORT: [&str; 4] = ["--rounds", "1", "--duration", "200ms"];
+/// Long enough for something to be delivered also where the machine stands still for a while.
+const SHORT: [&str; 4] = ["--rounds", "1", "--duration", "3s"];
 
 /// The experiment that needs nothing but nodes, over these machines.
 fn rivals(machines: &Machines, program: &str, hosts: &str, more: &[&str]) -> Command {

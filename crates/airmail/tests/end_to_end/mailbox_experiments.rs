@@ -24,7 +24,8 @@ fn rows(done: Done) -> Vec<Value> {
 #[test]
 fn the_workload_is_measured_beside_pgbench_and_drawn_again_from_its_record() {
     let out = tempfile::tempdir().unwrap();
-    let arguments = ["workload", "--quick", "--duration", "1s", "--rounds", "1"];
+    // Long enough for both to answer something, also where the machine stands still for a while.
+    let arguments = ["workload", "--quick", "--duration", "6s", "--rounds", "1"];
     let measured = rows(bench(out.path(), &arguments));
     let subjects: Vec<&Value> = measured.iter().map(|row| &row["subject"]).collect();
     assert_eq!(subjects, ["service", "statements"]);

@@ -137,7 +137,7 @@ fn bench_writes_its_course_as_a_table_and_a_page() {
     let directory = tempfile::tempdir().unwrap();
     let (csv, html) = (directory.path().join("csv"), directory.path().join("html"));
     let mut command = airmail();
-    command.args(["bench", "e2e", "--duration", "1s", "--warmup", "200ms"]);
+    command.args(["bench", "e2e", "--duration", "3s", "--warmup", "200ms"]);
     command.args(["--in-flight", "1", "--durability", "memory"]);
     command.arg("--csv").arg(&csv).arg("--html").arg(&html);
     node::run(&mut command, b"").ok();
@@ -182,7 +182,7 @@ fn bench_tells_what_a_node_takes_for_topics_and_connections() {
 
 #[test]
 fn bench_disk_tells_what_a_sync_takes() {
-    let report = report(&bench(&["disk", "--duration", "200ms", "--json"]).ok());
+    let report = report(&bench(&["disk", "--duration", "1s", "--json"]).ok());
     assert!(report["writes"].as_u64().unwrap() > 0);
     assert!(report["latency_us"]["p50"].as_u64() <= report["latency_us"]["p99"].as_u64());
 }
@@ -204,7 +204,8 @@ fn bench_isolation_measures_others_beside_each_subscriber_and_beside_nobody() {
     let directory = tempfile::tempdir().unwrap();
     let (csv, html) = (directory.path().join("csv"), directory.path().join("html"));
     let paths = [csv.to_str().unwrap(), html.to_str().unwrap()];
-    let arguments = ["--backlog", "1MiB", "--rounds", "1", "--duration", "300ms"];
+    // Each of six times so long that something comes, also where the machine stands still for a while.
+    let arguments = ["--backlog", "1MiB", "--rounds", "1", "--duration", "2s"];
     let further = ["--warmup", "0s", "--rate", "2000", "--json"];
     let files = ["--csv", paths[0], "--html", paths[1]];
     let run = bench(&[&["isolation"], &arguments[..], &further, &files].concat());
