@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use airmail_mailbox::Mailboxes;
 use airmail_mailbox::conformance::World;
-use airmail_mailbox::id::MessageId;
+use airmail_mailbox::id::{LeaseId, MessageId};
 use airmail_mailbox::message::{Settle, Take};
 use airmail_mailbox::postgres::{Options, PostgresStore};
 use rand::rngs::SmallRng;
@@ -30,10 +30,39 @@ const LEASE: Duration = Duration::from_millis(1500);
 #[derive(Debug, Default)]
 struct Ledger {
     acknowledged: BTreeSet<MessageId>,
-    /// When the lease of the last hand-out may end at the earliest, by the reader's clock.
-    held_until: BTreeMap<MessageId, Instant>,
+    /// The last hand-out of each.
+    held: BTreeMap<MessageId, Held>,
     done: BTreeSet<MessageId>,
     handed_out: u64,
+}
+
+/// A hand-out, by the reader's clock.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    lease: Option<LeaseId>,
+    /// When its answer was here: its lease began before.
+    since: Instant,
+    /// When its lease may end at the earliest.
+    until: Instant,
+}
+
+impl Ledger {
+    /// Leases have rising numbers. An answer may be under way for longer than its lease, and be entered
+    /// when the next one's has been: then that one's lease must have begun after this one's.
+    fn enter(&mut self, message: MessageId, held: Held) {
+        self.handed_out += 1;
+        let before = self.held.get(&message).copied();
+        if let Some(later) = before.filter(|before| before.lease > held.lease) {
+            assert!(held.until <= later.since, "handed out twice");
+            return;
+        }
+        assert!(!self.done.contains(&message), "handed out after its end");
+        assert!(
+            before.is_none_or(|before| before.until <= held.since),
+            "handed out twice"
+        );
+        self.held.insert(message, held);
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -85,7 +114,7 @@ fn what_was_acknowledged_is_handed_out_and_never_to_two() {
         scene.ledger
     });
     let ledger = ledger.lock().unwrap();
-    let handed_out = |id: &MessageId| ledger.held_until.contains_key(id);
+    let handed_out = |id: &MessageId| ledger.held.contains_key(id);
     let lost: Vec<_> = ledger
         .acknowledged
         .iter()
@@ -168,19 +197,13 @@ async fn read(scene: Scene, reader: usize) {
         };
         for message in &found {
             let mut ledger = scene.ledger.lock().unwrap();
-            ledger.handed_out += 1;
-            assert!(
-                !ledger.done.contains(&message.id),
-                "handed out after its end"
-            );
-            // The lease began after the question: it cannot have ended earlier than this.
-            let until = asked + LEASE;
-            let before = ledger.held_until.insert(message.id, until);
-            let now = Instant::now();
-            assert!(
-                before.is_none_or(|before| before <= now),
-                "handed out twice"
-            );
+            let held = Held {
+                lease: message.lease,
+                since: Instant::now(),
+                // The lease began after the question: it cannot have ended earlier than this.
+                until: asked + LEASE,
+            };
+            ledger.enter(message.id, held);
         }
         // Some readers die with what they have.
         if random.random_range(0..10) == 0 {

@@ -48,6 +48,8 @@ enum Told {
 struct Held {
     stamp: Stamp,
     lease: Option<LeaseId>,
+    /// When it was entered here.
+    since: Instant,
     /// The lease lasts at least until then. None: it was given back.
     until: Option<Instant>,
     done: bool,
@@ -188,16 +190,28 @@ impl Book {
         let held = Held {
             stamp,
             lease: message.lease,
+            since: now,
             until: Some(asked + lease),
             done: false,
         };
-        if let Some(before) = pages.held.insert(id, held) {
-            if before.done {
-                pages.complain(|| format!("{id} came after its end: {before:?}"));
-            }
-            if before.until.is_some_and(|until| now < until) {
-                pages.complain(|| format!("{id} came to two at once: {before:?}, {held:?}"));
-            }
+        let Some(before) = pages.held.get(&id).copied() else {
+            pages.held.insert(id, held);
+            return;
+        };
+        // Leases have rising numbers. An answer may be under way for longer than its lease, and be entered
+        // when who has the next one has been here: then that one's lease must have begun after this one's.
+        let (first, second, is_late) = match before.lease > held.lease {
+            false => (before, held, false),
+            true => (held, before, true),
+        };
+        if !is_late {
+            pages.held.insert(id, held);
+        }
+        if first.done {
+            pages.complain(|| format!("{id} came after its end: {first:?}"));
+        }
+        if first.until.is_some_and(|until| second.since < until) {
+            pages.complain(|| format!("{id} came to two at once: {first:?}, {second:?}"));
         }
     }
 
