@@ -189,8 +189,9 @@ impl Prober {
         match &sent {
             Ok(_) => drop(self.stored.insert(stamp.number)),
             Err(error) => match error.code() {
-                // Or a busy machine did not get to saying so in time; nothing is stored either way.
-                ErrorCode::StorageFull | ErrorCode::Overloaded => {
+                // Or a busy machine did not get to saying so, or to taking it, in time; nothing is stored
+                // either way.
+                ErrorCode::StorageFull | ErrorCode::Overloaded | ErrorCode::Disconnected => {
                     self.refused.insert(stamp.number);
                 }
                 // It was under way when there was no room even to give it up.
