@@ -1,14 +1,22 @@
 //! A data directory opened as a node opens it, and what is in it as text.
 
-use airmail_log::conformance::{Driver, End, Seen, Subject, log, spec};
-use airmail_log::disk::{self, DataDir, DiskOptions, DiskStorage, Identity};
-use airmail_log::journal::JournalConfig;
+use airmail_log::conformance::{Driver, End, Seen, Subject, Watch, log, spec};
+use airmail_log::disk::{DataDir, DiskFiles, DiskOptions, Identity, Waker};
+use airmail_log::journal::{JournalConfig, JournalStorage};
 use airmail_log::{Completion, LogStorage};
 use airmail_model::{Durability, LogId, Mono, Now, Wall};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+/// How long a disk may take for what is under way.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A node's logs, over files that say whether anything is under way.
+type Storage = JournalStorage<Watch<DiskFiles>>;
 
 /// A data directory, opened as a node opens it.
 pub(crate) struct Directory {
@@ -16,6 +24,7 @@ pub(crate) struct Directory {
     dir: Option<DataDir>,
     wake: SyncSender<()>,
     woken: Receiver<()>,
+    under_way: Arc<AtomicUsize>,
 }
 
 impl Directory {
@@ -26,17 +35,23 @@ impl Directory {
             dir: None,
             wake,
             woken,
+            under_way: Arc::default(),
         }
     }
 
-    fn open(&mut self, seed: u64, now: Now) -> DiskStorage {
+    fn open(&mut self, seed: u64, now: Now) -> Storage {
         let new = Identity {
             cluster: 0x00a1_12a1_1000_0001,
             node: 0x00a1_12a1_1000_0002,
             shards: 1,
             created: Wall(1_790_000_000_000_000),
         };
+        self.dir = None;
+        let dir = DataDir::open(&self.path, &new).expect("the directory opens");
         let config = JournalConfig {
+            cluster: dir.identity().cluster,
+            node: dir.identity().node,
+            shard: 0,
             seed,
             segment_bytes: 8 << 10,
             meta_segment_bytes: 2 << 10,
@@ -47,32 +62,29 @@ impl Directory {
             reserve_numbers: 100,
             ..JournalConfig::default()
         };
-        self.dir = None;
-        let dir = DataDir::open(&self.path, &new).expect("the directory opens");
         let wake = self.wake.clone();
-        let waker: disk::Waker = Arc::new(move || _ = wake.try_send(()));
-        let options = DiskOptions::default();
-        let storage = disk::open(&dir, 0, config, &options, now, waker).expect("the shard opens");
+        let waker: Waker = Arc::new(move || _ = wake.try_send(()));
+        let files = dir.files(0, &DiskOptions::default(), waker);
+        let files = Watch::new(files.expect("the shard's files open"), &self.under_way);
+        let storage = JournalStorage::open(files, config, now).expect("the shard opens");
         self.dir = Some(dir);
         storage
     }
 }
 
 impl Subject for Directory {
-    type Storage = DiskStorage;
+    type Storage = Storage;
 
-    fn fresh(&mut self, now: Now) -> DiskStorage {
+    fn fresh(&mut self, now: Now) -> Storage {
         self.open(1, now)
     }
 
-    fn reopen(&mut self, mut storage: DiskStorage, end: End, mut now: Now) -> DiskStorage {
+    fn reopen(&mut self, mut storage: Storage, end: End, mut now: Now) -> Storage {
         if end == End::Clean {
             storage.close(now);
             while !storage.is_closed() {
                 let deadline = storage.poll(now, &mut Vec::new());
-                let _ = self
-                    .woken
-                    .recv_timeout(std::time::Duration::from_millis(20));
+                let _ = self.woken.recv_timeout(Duration::from_millis(20));
                 now.mono = deadline.unwrap_or_default().max(Mono(now.mono.0 + 1));
             }
         }
@@ -85,13 +97,13 @@ impl Subject for Directory {
     }
 
     fn busy(&self) -> bool {
-        // A moment without a completion is taken for the end: nothing here depends on it.
-        self.woken
-            .recv_timeout(std::time::Duration::from_millis(50))
-            .is_ok()
+        self.under_way.load(Ordering::Acquire) > 0
     }
 
-    fn wait(&mut self) {}
+    fn wait(&mut self) {
+        let came = self.woken.recv_timeout(PATIENCE);
+        came.expect("something comes of what is under way");
+    }
 }
 
 /// The weaker one of the logs.
