@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 /// How long a node may take to tell.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Counters since a node began, as far as they explain what subscribers have of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

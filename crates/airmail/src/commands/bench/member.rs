@@ -25,7 +25,7 @@ use super::place::Place;
 const LOOK: Duration = Duration::from_millis(50);
 /// How long a process may take to end when its input has, with gigabytes to put away perhaps, and how
 /// often that is looked at.
-const END_PATIENCE: Duration = Duration::from_secs(20);
+const END_PATIENCE: Duration = Duration::from_secs(60);
 const END_LOOK: Duration = Duration::from_millis(5);
 /// Lines that may wait to be heard.
 const LINES: usize = 256;

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-/// How often one is tried until it answers, and the wait between: a minute.
-const ATTEMPTS: u32 = 3_000;
+/// How often one is tried until it answers, and the wait between: five minutes, for a busy machine.
+const ATTEMPTS: u32 = 15_000;
 const BETWEEN: Duration = Duration::from_millis(20);
 /// Lines of what a program wrote that are told if it fails.
 const LINES: usize = 5;
@@ -64,7 +64,7 @@ impl ServerProcess {
     /// Waits until it answers.
     ///
     /// # Errors
-    /// It ends, or does not answer for a minute; the error has what it said.
+    /// It ends, or does not answer for five minutes; the error has what it said.
     pub(super) fn wait_until(
         &mut self,
         mut answers: impl FnMut() -> anyhow::Result<bool>,
@@ -81,7 +81,7 @@ impl ServerProcess {
         bail!("it does not answer: {}", last_lines(&self.log))
     }
 
-    /// Waits until it has ended by itself, for a minute at most.
+    /// Waits until it has ended by itself, for five minutes at most.
     pub(super) fn wait_until_it_ends(&mut self) {
         for _ in 0..ATTEMPTS {
             if !matches!(self.child.try_wait(), Ok(None)) {
