@@ -274,9 +274,22 @@ pub(crate) fn get(address: &str, path: &str) -> (u16, String) {
     )
 }
 
+/// The body of a page that is there. One whose shard has had no turn for seconds says so in its place, and is
+/// asked again.
+#[track_caller]
+pub(crate) fn page(address: &str, path: &str) -> String {
+    let mut found = String::new();
+    wait_until(path, || {
+        let (status, body) = get(address, path);
+        found = body;
+        status == 200
+    });
+    found
+}
+
 /// The sum of a metric's samples, if the node has it.
 pub(crate) fn metric(address: &str, name: &str) -> Option<f64> {
-    let (_, page) = get(address, "/metrics");
+    let page = page(address, "/metrics");
     let samples = page.lines().filter(|line| {
         line.strip_prefix(name)
             .is_some_and(|rest| rest.starts_with([' ', '{']))

@@ -80,8 +80,18 @@ async fn reflection_lists_the_services_and_their_files() {
     node.stop().await;
 }
 
-/// An answer of HTTP, with its head.
+/// An answer of HTTP, with its head. A node whose shard has had no turn for seconds says so in its place, and
+/// is asked again.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> String {
+    loop {
+        let answer = ask(address, path).await;
+        if !answer.contains("the shard does not answer") {
+            return answer;
+        }
+    }
+}
+
+async fn ask(address: SocketAddr, path: &str) -> String {
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
