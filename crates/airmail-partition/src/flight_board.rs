@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::answer_rate::AnswerRate;
 use crate::cluster::{NodeId, PartitionId};
 use crate::flight::PartitionFlight;
 use crate::partitioner::TopicId;
@@ -13,6 +14,10 @@ use crate::peak_latency::{LATENCY_MAX, PeakLatency};
 
 /// Shorter latencies are all the same: below this, differences are noise.
 const LATENCY_FLOOR_S: f64 = 0.001;
+/// With more work before it than this, in seconds, a node is busy.
+const BUSY_S: f64 = 0.25;
+/// Of two busy nodes one is better off if its work is so many times shorter.
+const BUSY_TOLERANCE: f64 = 1.05;
 
 /// What became of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +33,9 @@ pub enum Outcome {
 #[derive(Clone, Debug)]
 struct NodeFlight {
     latency: PeakLatency,
+    /// Bytes that ended, but for what speaks against the node.
+    answered: u64,
+    rate: AnswerRate,
     led: Vec<(TopicId, PartitionId)>,
 }
 
@@ -70,6 +78,8 @@ impl FlightBoard {
             flight.leader = Some(leader);
             let node = self.nodes.entry(leader).or_insert_with(|| NodeFlight {
                 latency: PeakLatency::new(self.decay),
+                answered: 0,
+                rate: AnswerRate::default(),
                 led: Vec::new(),
             });
             node.led.push((topic, PartitionId(partition)));
@@ -103,15 +113,46 @@ impl FlightBoard {
         if let Some(sample) = sample {
             node.latency.observe(sample, now);
         }
-        if outcome == Outcome::NodeFailed {
-            node.latency.observe(LATENCY_MAX, now);
+        match outcome {
+            Outcome::NodeFailed => node.latency.observe(LATENCY_MAX, now),
+            Outcome::Acknowledged | Outcome::Refused => node.answered += u64::from(bytes),
+        }
+    }
+
+    /// Whether another node should rather have the next `bytes`: where both are busy, the one that will be
+    /// done sooner; otherwise the one that costs less, unless that is less than `tolerance` times.
+    ///
+    /// Of two busy nodes a record that goes to the one with more work waits for longer, and when no more are
+    /// sent the other has nothing to do while it waits.
+    pub(crate) fn is_worse(
+        &mut self,
+        (node, other): (NodeId, NodeId),
+        bytes: u32,
+        tolerance: f64,
+        now: Duration,
+    ) -> bool {
+        let (work_s, other_s) = (self.work_s(node, now), self.work_s(other, now));
+        if work_s > BUSY_S && other_s > BUSY_S {
+            return work_s > BUSY_TOLERANCE * other_s;
+        }
+        self.cost(node, bytes, now) > tolerance * self.cost(other, bytes, now)
+    }
+
+    /// How long a node will take for what it has, by Little's law; 0 where its rate is not known.
+    fn work_s(&mut self, node: NodeId, now: Duration) -> f64 {
+        let in_flight = self.bytes_in_flight(node) as f64;
+        let node = self.nodes.get_mut(&node);
+        let rate = node.and_then(|node| node.rate.bytes_per_s(node.answered, now));
+        match rate {
+            Some(rate) if in_flight > 0.0 => in_flight / rate,
+            _ => 0.0,
         }
     }
 
     /// What it costs to give a node `bytes` more: the latency to expect, times the bytes that would then be
     /// in flight. Latency alone would send all to the quickest; bytes alone would let a slow node hold as
     /// much of the producer's buffers as a quick one.
-    pub(crate) fn cost(&self, node: NodeId, bytes: u32, now: Duration) -> f64 {
+    fn cost(&self, node: NodeId, bytes: u32, now: Duration) -> f64 {
         let Some(flight) = self.nodes.get(&node) else {
             return 0.0;
         };

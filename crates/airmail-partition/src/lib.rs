@@ -17,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answer_rate;
 mod cluster;
 mod flight;
 mod flight_board;

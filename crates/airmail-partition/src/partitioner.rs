@@ -150,7 +150,7 @@ impl Partitioner {
             None => {
                 let mut circumstances = Circumstances {
                     settings: &self.settings,
-                    board: &self.flights,
+                    board: &mut self.flights,
                     random: &mut self.random,
                     now,
                 };

@@ -40,7 +40,7 @@ struct Sticky {
 /// What a choice may look at beside the topic's own turns.
 pub(crate) struct Circumstances<'a> {
     pub(crate) settings: &'a Settings,
-    pub(crate) board: &'a FlightBoard,
+    pub(crate) board: &'a mut FlightBoard,
     pub(crate) random: &'a mut SmallRng,
     pub(crate) now: Duration,
 }
@@ -154,9 +154,9 @@ impl Stops {
             if other >= turn {
                 other += 1;
             }
-            let bytes = with.settings.sticky_bytes;
-            let cost = |stop: &Stop| with.board.cost(stop.node, bytes, with.now);
-            if cost(&self.stops[turn]) > with.settings.tolerance * cost(&self.stops[other]) {
+            let (bytes, tolerance) = (with.settings.sticky_bytes, with.settings.tolerance);
+            let pair = (self.stops[turn].node, self.stops[other].node);
+            if with.board.is_worse(pair, bytes, tolerance, with.now) {
                 turn = other;
             }
         }

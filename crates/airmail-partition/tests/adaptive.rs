@@ -14,7 +14,6 @@ use airmail_partition::{
 const MS: Duration = Duration::from_millis(1);
 const VALUE: usize = 1_000;
 const NODES: usize = 3;
-const BUFFERS_RECORDS: usize = 6_000;
 
 fn bytes() -> u32 {
     record_bytes(None, Some(VALUE))
@@ -129,6 +128,7 @@ struct Flow {
     queues: Vec<VecDeque<PartitionId>>,
     answers_each_ms: [usize; NODES],
     given: [usize; NODES],
+    buffers_records: usize,
     buffered: usize,
 }
 
@@ -142,6 +142,7 @@ impl Flow {
             queues: vec![VecDeque::new(); NODES],
             answers_each_ms: [100; NODES],
             given: [0; NODES],
+            buffers_records: 6_000,
             buffered: 0,
         }
     }
@@ -151,7 +152,7 @@ impl Flow {
         self.given = [0; NODES];
         for _ in 0..millis {
             self.now += MS;
-            for _ in 0..offered.min(BUFFERS_RECORDS - self.buffered) {
+            for _ in 0..offered.min(self.buffers_records - self.buffered) {
                 let place = self
                     .partitioner
                     .place(self.topic, None, bytes(), self.now)
@@ -204,6 +205,18 @@ fn nodes_that_are_all_busy_get_what_they_can_take() {
     flow.flow(2_000, 1_000);
     for (node, answers) in [(0, 20.0), (1, 100.0), (2, 100.0)] {
         flow.assert_part(node, answers / 220.0, 0.02);
+    }
+}
+
+#[test]
+fn nodes_that_are_all_busy_have_as_long_to_work_for_what_they_have() {
+    let mut flow = Flow::new();
+    flow.buffers_records = 220 * 3_000;
+    flow.answers_each_ms[0] = 20;
+    flow.flow(10_000, 1_000);
+    for (queue, answers) in flow.queues.iter().zip(flow.answers_each_ms) {
+        let work_ms = queue.len() / answers;
+        assert!(work_ms.abs_diff(3_000) <= 300, "{work_ms}");
     }
 }
 
