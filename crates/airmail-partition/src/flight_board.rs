@@ -131,20 +131,24 @@ impl FlightBoard {
         tolerance: f64,
         now: Duration,
     ) -> bool {
-        let (work_s, other_s) = (self.work_s(node, now), self.work_s(other, now));
+        let (work_s, other_s) = (
+            self.work_s(node, bytes, now),
+            self.work_s(other, bytes, now),
+        );
         if work_s > BUSY_S && other_s > BUSY_S {
             return work_s > BUSY_TOLERANCE * other_s;
         }
         self.cost(node, bytes, now) > tolerance * self.cost(other, bytes, now)
     }
 
-    /// How long a node will take for what it has, by Little's law; 0 where its rate is not known.
-    fn work_s(&mut self, node: NodeId, now: Duration) -> f64 {
-        let in_flight = self.bytes_in_flight(node) as f64;
+    /// How long a node will take for what it has, by Little's law; 0 where its rate is not known, or it has
+    /// less than `bytes`: of a trickle nothing follows.
+    fn work_s(&mut self, node: NodeId, bytes: u32, now: Duration) -> f64 {
+        let in_flight = self.bytes_in_flight(node);
         let node = self.nodes.get_mut(&node);
         let rate = node.and_then(|node| node.rate.bytes_per_s(node.answered, now));
         match rate {
-            Some(rate) if in_flight > 0.0 => in_flight / rate,
+            Some(rate) if in_flight >= u64::from(bytes) => in_flight as f64 / rate,
             _ => 0.0,
         }
     }

@@ -54,18 +54,21 @@ final class NodeFlight extends NodeTally implements NodeFlightMXBean {
      * no more are sent the other has nothing to do while it waits.
      */
     boolean isWorseThan(NodeFlight other, int bytes, double tolerance, long now) {
-        double work = workNanos(now);
-        double otherWork = other.workNanos(now);
+        double work = workNanos(bytes, now);
+        double otherWork = other.workNanos(bytes, now);
         if (work > BUSY_NANOS && otherWork > BUSY_NANOS) {
             return work > BUSY_TOLERANCE * otherWork;
         }
         return cost(bytes, now) > tolerance * other.cost(bytes, now);
     }
 
-    /** How long it will take for what it has, by Little's law; 0 where its rate is not known. */
-    private double workNanos(long now) {
+    /**
+     * How long it will take for what it has, by Little's law; 0 where its rate is not known, or it
+     * has less than {@code bytes}: of a trickle nothing follows.
+     */
+    private double workNanos(int bytes, long now) {
         double perNano = rate.perNano(now);
-        return perNano == 0 ? 0 : recordsInFlight() / perNano;
+        return perNano == 0 || getBytesInFlight() < bytes ? 0 : recordsInFlight() / perNano;
     }
 
     /**
