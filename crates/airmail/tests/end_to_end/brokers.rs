@@ -16,7 +16,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::message::{BorrowedMessage, Message as _};
 use rdkafka::{Offset, TopicPartitionList};
 
-use crate::node::lasting_address;
+use crate::lasting::lasting_address;
 use crate::scale;
 
 /// Brought by `cargo xtask test`, below the tools' directory.

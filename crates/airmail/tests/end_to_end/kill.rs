@@ -4,15 +4,16 @@ use std::io::Write;
 use std::process::Stdio;
 use std::thread;
 
+use crate::lasting::lasting_address;
 use crate::lines::same_lines;
 use crate::log_file;
-use crate::node::{self, Node};
+use crate::node::Node;
 use crate::scale;
 
 #[test]
 fn every_line_comes_back_in_order_over_kills_of_the_node() {
     let directory = tempfile::tempdir().unwrap();
-    let address = node::lasting_address();
+    let address = lasting_address();
     let mut node = Node::start_at(directory.path(), &address);
     let lines = log_file::lines(scale::lines());
     let topics = log_file::by_first_word(&lines);

@@ -24,7 +24,7 @@
 //! - `pages`: pages that are made from the code are fresh.
 //!
 //! What they share: `node` (the process), `scale` (how much, and with which tools), `log_file`,
-//! `small_disk`, `postgres` (a database server), `brokers` (of Kafka).
+//! `small_disk`, `lasting` (addresses), `postgres` (a database server), `brokers` (of Kafka).
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -47,6 +47,7 @@ mod hosts;
 mod kafka_cluster;
 mod kafka_topology;
 mod kill;
+mod lasting;
 mod lines;
 mod load_experiments;
 mod log_file;

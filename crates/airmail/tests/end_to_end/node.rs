@@ -2,10 +2,9 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -237,21 +236,6 @@ pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
         thread::sleep(Duration::from_millis(25));
     }
     panic!("waited five minutes for this: {what}");
-}
-
-/// An address that a node can have again after its end. Not one that the system chooses: those it
-/// gives to the next who asks, and a client that keeps trying could be connected to itself.
-pub(crate) fn lasting_address() -> String {
-    /// No two tests of a process are given the same.
-    static GIVEN: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let given = GIVEN.fetch_add(1, Ordering::Relaxed);
-        let port = 20_000 + (std::process::id().wrapping_mul(97).wrapping_add(given)) % 10_000;
-        let address = format!("127.0.0.1:{port}");
-        if TcpListener::bind(&address).is_ok() {
-            return address;
-        }
-    }
 }
 
 /// The body of an HTTP page, with its status.

@@ -1,8 +1,7 @@
 //! Lost connections, nodes that stop and come back, several addresses.
 
-use crate::node::{
-    Cutter, NOBODY, Node, PATIENCE, Wire, lasting_address, message, numbers, stored, take,
-};
+use crate::lasting::lasting_address;
+use crate::node::{Cutter, NOBODY, Node, PATIENCE, Wire, message, numbers, stored, take};
 use airmail_client::{Client, ErrorCode, Standing, Start};
 use std::time::Duration;
 use tokio::task::JoinSet;

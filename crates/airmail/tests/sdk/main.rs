@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a test panics where something is wrong")]
 
 mod connections;
+#[path = "../end_to_end/lasting.rs"]
+mod lasting;
 mod mailbox;
 mod many;
 mod node;

@@ -8,7 +8,6 @@ use airmail_model::{Limits, TopicName};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -89,20 +88,6 @@ impl Node {
 
 /// Where nobody listens, whatever ports other tests are given.
 pub(crate) const NOBODY: &str = "127.0.0.1:1";
-
-/// An address that a node can have again after its end. Not one that the system chooses: those it gives to
-/// the next who asks, also to another test.
-pub(crate) fn lasting_address() -> String {
-    static GIVEN: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let given = GIVEN.fetch_add(1, Ordering::Relaxed);
-        let port = 20_000 + (std::process::id().wrapping_mul(97).wrapping_add(given)) % 10_000;
-        let address = format!("127.0.0.1:{port}");
-        if TcpListener::bind(&address).is_ok() {
-            return address;
-        }
-    }
-}
 
 /// A wire to a node, whose connections can be cut at any time.
 pub(crate) struct Wire {

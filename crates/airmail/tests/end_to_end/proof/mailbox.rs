@@ -33,6 +33,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::Plan;
+use crate::lasting::lasting_address;
 use crate::node::{self, Node, airmail};
 use crate::postgres::Server;
 use crate::scale;
@@ -86,7 +87,7 @@ impl Nodes {
         let mut nodes = Nodes {
             database: database.to_owned(),
             data: names.collect(),
-            addresses: (0..NODES).map(|_| node::lasting_address()).collect(),
+            addresses: (0..NODES).map(|_| lasting_address()).collect(),
             running: (0..NODES).map(|_| None).collect(),
         };
         (0..NODES).for_each(|which| nodes.start_again(which));

@@ -9,7 +9,8 @@ use std::time::Duration;
 use airmail_client::core::BackoffConfig;
 use airmail_client::{Client, ClientBuilder};
 
-use crate::node::{self, Node, airmail};
+use crate::lasting::lasting_address;
+use crate::node::{Node, airmail};
 
 /// Settings of every node here.
 const SETTINGS: [(&str, &str); 6] = [
@@ -33,7 +34,7 @@ impl Victim {
     pub(crate) fn new(data: &Path) -> Victim {
         Victim {
             data: data.to_owned(),
-            address: node::lasting_address(),
+            address: lasting_address(),
         }
     }
 

@@ -13,6 +13,7 @@ mod network;
 
 use std::path::PathBuf;
 
+use airmail_bench::experiment::Findings;
 use airmail_bench::process::Usage;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
@@ -76,7 +77,7 @@ pub(super) struct Cluster {
     /// The brokers, as clients are told of them.
     pub(super) bootstrap: String,
     /// How brokers are held, and what could not be, for the report.
-    pub(super) means: Vec<String>,
+    means: Vec<String>,
 }
 
 impl Cluster {
@@ -108,6 +109,15 @@ impl Cluster {
             bootstrap: started.bootstrap,
             means: started.means,
         })
+    }
+
+    /// Has the report say how brokers are held, once for all its parts.
+    pub(super) fn tell_means(&self, findings: &mut Findings) {
+        for means in &self.means {
+            if !findings.about.contains(means) {
+                findings.about.push(means.clone());
+            }
+        }
     }
 
     /// What each broker has used, by id from 1.

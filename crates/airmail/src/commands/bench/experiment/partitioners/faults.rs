@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use airmail_bench::experiment::Findings;
 
-use super::super::narration::say;
 use super::bench::{Bench, Event, Order, Times};
 use super::cluster::SESSION_MS;
 use super::jars::Jars;
@@ -13,7 +12,7 @@ use super::policy::Policy;
 use super::report;
 use super::runs::Runs;
 use super::scene::Acks;
-use super::tables::line;
+use super::tables::run_one;
 use super::{PartitionersArgs, judged};
 
 /// The broker to which something happens.
@@ -65,6 +64,7 @@ pub(super) fn run(
 ) -> anyhow::Result<bool> {
     let held = (args.resource(), SESSION_MS);
     let mut bench = Bench::start(args, jars, 3, held, &times.stop)?;
+    bench.cluster.tell_means(findings);
     let mut cases = Cases::new();
     let measured = measure(args, &mut bench, times, &mut cases);
     let failed: u64 = cases.values().map(|runs| runs.failed(None)).sum();
@@ -88,9 +88,8 @@ fn measure(
                 if times.are_over() {
                     return Ok(());
                 }
-                let outcome = bench.run(&order(args, case, policy))?;
-                let name = format!("round {round}, {}, {}", case.name(), policy.name());
-                say(&format!("{name}: {}", line(&outcome)));
+                let order = order(args, case, policy);
+                let outcome = run_one(bench, round, case.name(), &order)?;
                 cases.entry(case).or_default().enter(policy, round, outcome);
             }
             if case == Case::HeldBack {

@@ -1,6 +1,7 @@
 //! Tables 7.1 to 7.18: two brokers, four topics, both kinds of acks, every policy.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use airmail_bench::experiment::Findings;
 
@@ -27,7 +28,7 @@ pub(super) fn run(
 ) -> anyhow::Result<bool> {
     let held = (args.resource(), LONG_SESSION_MS);
     let mut bench = Bench::start(args, jars, 2, held, &times.stop)?;
-    findings.about.extend(bench.cluster.means.clone());
+    bench.cluster.tell_means(findings);
     let mut scenes = Scenes::new();
     let measured = measure(args, &mut bench, times, &mut scenes);
     let failed: u64 = scenes.values().map(|runs| runs.failed(None)).sum();
@@ -51,9 +52,7 @@ fn measure(
                     if times.are_over() {
                         return Ok(());
                     }
-                    let outcome = bench.run(&order(args, scene, policy))?;
-                    let name = format!("round {round}, {scene}, {}", policy.name());
-                    say(&format!("{name}: {}", line(&outcome)));
+                    let outcome = run_one(bench, round, scene, &order(args, scene, policy))?;
                     scenes
                         .entry(scene)
                         .or_default()
@@ -69,8 +68,24 @@ fn order(args: &PartitionersArgs, scene: Scene, policy: Policy) -> Order {
     Order::of(args, scene.topic.replicas(), scene.acks, policy)
 }
 
+/// Runs it, and says what came of it.
+pub(super) fn run_one(
+    bench: &mut Bench<'_>,
+    round: u32,
+    scene: impl Display,
+    order: &Order,
+) -> anyhow::Result<Outcome> {
+    let outcome = bench.run(order)?;
+    let policy = order.policy.name();
+    say(&format!(
+        "round {round}, {scene}, {policy}: {}",
+        line(&outcome)
+    ));
+    Ok(outcome)
+}
+
 /// A run in a line.
-pub(super) fn line(outcome: &Outcome) -> String {
+fn line(outcome: &Outcome) -> String {
     let of = |metric| outcome.metric(metric);
     let shares: Vec<String> = outcome
         .core_shares
