@@ -290,6 +290,7 @@ fn reply(step: Step) -> Reply {
                     log,
                     incarnation,
                     next,
+                    resumed: life % 2 == 1,
                 },
                 3 => State::Complete { next },
                 4 => State::Removed,

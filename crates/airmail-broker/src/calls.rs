@@ -3,7 +3,7 @@
 
 use crate::keys::{CaravanKey, LateKey, LogKey};
 use airmail_log::{ReaderId, Tag};
-use airmail_model::NamespaceId;
+use airmail_model::{NamespaceId, Sequence};
 use std::collections::BTreeMap;
 
 /// What a call was made for.
@@ -28,6 +28,14 @@ pub(crate) enum Call {
         ticket: u64,
         lost: bool,
     },
+    /// Finding whether a position of the log's own life lies beyond its end.
+    End {
+        late: LateKey,
+        ticket: u64,
+        next: Sequence,
+    },
+    /// Beginning a new life of a log.
+    Renew(LogKey),
     /// Finding where a subscription begins by time.
     Find(LateKey, u64),
     /// A part of a listing of topics.

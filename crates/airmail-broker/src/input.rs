@@ -193,6 +193,10 @@ pub enum StorageCall {
         log: LogId,
         next: MapEpoch,
     },
+    Renew {
+        t: Tag,
+        log: LogId,
+    },
     Delete {
         t: Tag,
         log: LogId,

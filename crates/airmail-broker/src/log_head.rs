@@ -2,7 +2,7 @@
 //! storage has not yet answered.
 
 use crate::input::SessionId;
-use crate::keys::LogKey;
+use crate::keys::{LateKey, LogKey};
 use crate::room::Room;
 use airmail_flow::Ticket;
 use airmail_model::batch::ProducerStamp;
@@ -49,6 +49,11 @@ pub(crate) struct LogHead {
     /// every ack it gave is below.
     pub(crate) end: Sequence,
     pub(crate) room: Room,
+    /// It has begun a new life since the shard began: no position of this one can lie beyond its
+    /// end but by mistake.
+    pub(crate) renewed: bool,
+    /// Subscriptions that wait for its new life, by ticket.
+    pub(crate) renewing: Vec<(LateKey, u64)>,
     /// Publishes in order; answered from the front.
     pub(crate) pending: VecDeque<Pending>,
     /// The number of the first in `pending`, counting all of the log's.
@@ -75,6 +80,8 @@ impl Logs {
             incarnation: Incarnation(0),
             end: Sequence::FIRST,
             room: Room::default(),
+            renewed: false,
+            renewing: Vec::new(),
             pending: VecDeque::new(),
             first_pending: 0,
         })));

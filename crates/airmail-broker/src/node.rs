@@ -166,6 +166,7 @@ impl<S: LogStorage> Node<S> {
                 StorageCall::Topics { t, log, page } => self.storage.topics(t, log, &page),
                 StorageCall::Trim { t, log, before } => self.storage.trim(t, log, before),
                 StorageCall::Seal { t, log, next } => self.storage.seal(t, log, next),
+                StorageCall::Renew { t, log } => self.storage.renew(t, log),
                 StorageCall::Delete { t, log } => self.storage.delete(t, log),
             }
         }

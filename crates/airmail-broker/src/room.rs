@@ -9,7 +9,7 @@ use crate::keys::{LateKey, SessionKey, SubKey};
 use crate::subscription::Subscriptions;
 use airmail_log::ReaderId;
 use airmail_model::{AppendTime, Sequence, TopicHash};
-use hashbrown::HashTable;
+use hashbrown::{HashSet, HashTable};
 use std::collections::BTreeSet;
 use std::collections::btree_map::{BTreeMap, Entry};
 
@@ -41,6 +41,9 @@ pub(crate) struct Room {
     pub(crate) waiting: BTreeSet<(Sequence, LateKey)>,
     /// Subscriptions that go live with the first batch appended at their time or later.
     pub(crate) timed: BTreeSet<(AppendTime, LateKey)>,
+    /// Subscriptions that began at a position of the log's present life, live or not, until it
+    /// begins another: only looked up, never walked.
+    pub(crate) returned: HashSet<SubKey>,
     /// The first subscription of each topic's list.
     topics: HashTable<SubKey>,
 }

@@ -9,4 +9,6 @@ pub enum Bug {
     LateNotCharged,
     /// A part of the credit that a client gives back is lost.
     CreditLost,
+    /// A position from beyond the end is taken silently: it waits until the log gets there.
+    PositionBeyondEnd,
 }

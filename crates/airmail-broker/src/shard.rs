@@ -14,6 +14,7 @@ mod live;
 mod manage;
 mod pilot;
 mod publish;
+mod rollback;
 mod start;
 mod subscribe;
 mod timer;
@@ -260,9 +261,18 @@ impl Shard {
             Completion::Opened { t, bounds } => match self.calls.answered(t) {
                 Some(Call::OpenSystem) => self.system_opened(bounds, out),
                 Some(Call::Open(log)) => self.log_opened(now, log, bounds, out),
+                Some(Call::Renew(log)) => self.renewed(log, bounds, out),
                 _ => {}
             },
-            Completion::Bounds { t, bounds } => self.first_found(t, bounds, out),
+            Completion::Bounds { t, bounds } => match self.calls.answered(t) {
+                Some(Call::First { late, ticket, lost }) => {
+                    self.first_found(late, ticket, lost, bounds, out);
+                }
+                Some(Call::End { late, ticket, next }) => {
+                    self.end_found(late, ticket, next, bounds, out);
+                }
+                _ => {}
+            },
             Completion::Found { t, at } => self.time_found(t, at, out),
             Completion::Appended { t, .. } => self.appended(now, t, completion, out),
             Completion::Refused { t, why } => self.refused(now, t, &why, out),

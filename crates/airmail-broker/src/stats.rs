@@ -31,6 +31,8 @@ pub struct Stats {
     pub gaps_retention: u64,
     /// Gaps told because of loss.
     pub gaps_loss: u64,
+    /// Logs that began a new life because a position lay beyond their end.
+    pub renewed: u64,
     /// Times that a live subscription was detached for want of credit.
     pub detached: u64,
     /// Times that a detached subscription went live.
@@ -72,6 +74,7 @@ impl Default for Stats {
             marks: 0,
             gaps_retention: 0,
             gaps_loss: 0,
+            renewed: 0,
             detached: 0,
             rejoined: 0,
             caravans_started: 0,

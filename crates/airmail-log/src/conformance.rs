@@ -155,6 +155,7 @@ macro_rules! conformance {
                 every_batch_in_flight_is_recognised_after_a_crash
                 a_producer_is_known_though_its_records_are_trimmed
                 an_older_epoch_is_still_fenced_after_a_crash
+                a_new_life_keeps_what_is_there_and_holds_after_a_crash
                 a_change_of_retention_keeps_what_is_there_after_a_crash
                 a_trim_holds_after_a_crash
                 a_seal_holds_after_a_crash

@@ -67,6 +67,11 @@ pub trait LogStorage: Send {
     /// Puts a replica's copy in place of a loss. Answer: `Done` or `Refused`.
     fn heal(&mut self, t: Tag, log: LogId, copy: Stored);
 
+    /// Begins a new life of the log: what it holds and its numbers stay, under an incarnation that
+    /// it never had. Answer: `Opened`, when no crash can take the new life back; nobody is told of
+    /// it before.
+    fn renew(&mut self, t: Tag, log: LogId);
+
     /// Removes the log and all it holds; its readers end. Answer: `Done`.
     fn delete(&mut self, t: Tag, log: LogId);
 
@@ -293,7 +298,7 @@ impl fmt::Display for Refusal {
     reason = "fields are the call's own, documented by their types"
 )]
 pub enum Completion {
-    /// Answers `open`.
+    /// Answers `open` and `renew`.
     Opened { t: Tag, bounds: Bounds },
     /// Answers `bounds`.
     Bounds { t: Tag, bounds: Bounds },

@@ -41,7 +41,9 @@ pub enum Start {
     Sequence(Sequence),
     /// With the first record appended at this time or later.
     Time(AppendTime),
-    /// Where this position says.
+    /// Where this position says. One from beyond the end of its own log's life shows that the node's
+    /// files are older than the position: the log begins a new life, and what the position's holder
+    /// may have missed is told as lost.
     Position(Position),
 }
 
@@ -206,6 +208,9 @@ pub enum State {
         /// The first number not yet sent. Of one that was live, the node knows no more than the
         /// stream's range, so this may be below what the client has accounted for: never above.
         next: Sequence,
+        /// The log has begun a new life while the subscription was on it: it goes on in the new
+        /// one where it was, and nothing is lost to it.
+        resumed: bool,
     },
     /// All that [`Subscribe::until`] asked for has been sent; numbers before `next` are accounted
     /// for.

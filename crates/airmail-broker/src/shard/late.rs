@@ -31,6 +31,7 @@ impl Shard {
             log: head.id,
             incarnation: head.incarnation,
             next: late.told,
+            resumed: false,
         };
         let sub = late.sub;
         self.tell_status(sub, state, out);
@@ -216,6 +217,7 @@ impl Shard {
     pub(super) fn forget(&mut self, key: SubKey, out: &mut Effects) {
         let sub = self.subs[key];
         self.sessions[sub.session].take(&self.subs, key);
+        self.logs[sub.log].room.returned.remove(&key);
         if let Some(late) = sub.late() {
             let stand = self.late[late].stand;
             self.lift(late);

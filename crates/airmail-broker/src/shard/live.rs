@@ -7,7 +7,7 @@
 use super::Shard;
 use crate::calls::Owner;
 use crate::input::{Effects, StorageCall};
-use crate::keys::{LogKey, SessionKey, SubKey};
+use crate::keys::{LateKey, LogKey, SessionKey, SubKey};
 use crate::late::{Late, Stand};
 use crate::places::Places;
 use airmail_log::{GapWhy, Scope, Stored};
@@ -202,8 +202,21 @@ impl Shard {
         }
     }
 
-    /// Takes a live subscription off the tail, at `at`.
+    /// Takes a live subscription off the tail, at `at`, to be read for.
     fn detach(&mut self, key: SubKey, at: Sequence, out: &mut Effects) {
+        let late = self.take_off(key, at, false, out);
+        self.stats.detached += 1;
+        self.set_out(late);
+    }
+
+    /// Takes a live subscription off the tail, at `at`, and tells its client so. It stands nowhere.
+    pub(super) fn take_off(
+        &mut self,
+        key: SubKey,
+        at: Sequence,
+        resumed: bool,
+        out: &mut Effects,
+    ) -> LateKey {
         let sub = self.subs[key];
         let head = &mut self.logs[sub.log];
         let told = head.room.ranges.get(&sub.session).map_or(at, |r| r.next);
@@ -216,6 +229,7 @@ impl Shard {
             log: head.id,
             incarnation: head.incarnation,
             next: told.min(at),
+            resumed,
         };
         let ticket = self.late.ticket();
         let late = self.late.insert(Late {
@@ -230,12 +244,11 @@ impl Shard {
             not_after: None,
             shown: true,
             ticket,
-            stand: Stand::Parked,
+            stand: Stand::Locating,
         });
         self.subs[key].set_late(Some(late));
-        self.stats.detached += 1;
         self.tell_status(key, state, out);
-        self.set_out(late);
+        late
     }
 
     /// Starts a room's tail reader, for the first who comes.

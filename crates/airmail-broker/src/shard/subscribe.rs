@@ -25,6 +25,8 @@ enum Begin {
         lost: bool,
     },
     Time(airmail_model::AppendTime),
+    /// At a position of this life of the log, that seems to lie beyond its end.
+    Beyond(Sequence),
 }
 
 impl Shard {
@@ -53,6 +55,9 @@ impl Shard {
         let sub = Subscription::new(wanted.topic, id, generation, session, log);
         let sub = self.subs.insert(sub);
         self.sessions[session].put(&self.subs, sub);
+        if matches!(wanted.start, Start::Position(_)) && !self.logs[log].renewed {
+            self.logs[log].room.returned.insert(sub);
+        }
         let ticket = self.late.ticket();
         let late = self.late.insert(Late {
             sub,
@@ -74,6 +79,10 @@ impl Shard {
             Begin::At(at) => self.begin_at(late, at, out),
             Begin::First { lost } => {
                 let t = self.calls.tag(Call::First { late, ticket, lost });
+                out.storage.push(StorageCall::Bounds { t, log: id });
+            }
+            Begin::Beyond(next) => {
+                let t = self.calls.tag(Call::End { late, ticket, next });
                 out.storage.push(StorageCall::Bounds { t, log: id });
             }
             Begin::Time(at) => {
@@ -157,17 +166,21 @@ impl Shard {
                 .value(format_args!("{} logs", position.logs.len()))
                 .limit(format_args!("log {} among them", head.id)));
         };
-        Ok(if place.incarnation == head.incarnation {
-            Begin::At(place.next.max(Sequence::FIRST))
-        } else {
+        Ok(if place.incarnation != head.incarnation {
             Begin::First { lost: true }
+        } else if place.next > head.end {
+            Begin::Beyond(place.next)
+        } else {
+            Begin::At(place.next.max(Sequence::FIRST))
         })
     }
 
-    /// It is known where a subscription begins.
-    fn begin_at(&mut self, key: LateKey, at: Sequence, out: &mut Effects) {
+    /// It is known where a subscription begins. To one that waits beyond the end no more is told
+    /// than there is: what it is told may come back as a position.
+    pub(super) fn begin_at(&mut self, key: LateKey, at: Sequence, out: &mut Effects) {
         let late = &mut self.late[key];
-        (late.told, late.at) = (late.told.max(at), at);
+        let end = self.logs[late.log].end;
+        (late.told, late.at) = (late.told.max(at.min(end)), at);
         match late.until {
             Some(until) if until <= at => {
                 self.show(key, out);
@@ -178,10 +191,14 @@ impl Shard {
     }
 
     /// The storage has said what a log holds.
-    pub(super) fn first_found(&mut self, t: Tag, bounds: Bounds, out: &mut Effects) {
-        let Some(Call::First { late, ticket, lost }) = self.calls.answered(t) else {
-            return;
-        };
+    pub(super) fn first_found(
+        &mut self,
+        late: LateKey,
+        ticket: u64,
+        lost: bool,
+        bounds: Bounds,
+        out: &mut Effects,
+    ) {
         let Some(found) = self.late.of_ticket(late, ticket) else {
             return;
         };

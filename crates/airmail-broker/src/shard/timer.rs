@@ -108,9 +108,14 @@ impl Shard {
             Some(Call::Open(log)) => self.log_not_opened(now, log, why, out),
             Some(Call::Delete(id, log)) => self.log_not_deleted(now, id, log, why, out),
             Some(Call::Append(log, number)) => self.append_refused(log, number, why, out),
-            Some(Call::First { late, ticket, .. } | Call::Find(late, ticket)) => {
+            Some(
+                Call::First { late, ticket, .. }
+                | Call::End { late, ticket, .. }
+                | Call::Find(late, ticket),
+            ) => {
                 self.not_found(late, ticket, why, out);
             }
+            Some(Call::Renew(log)) => self.not_renewed(log, why, out),
             Some(Call::Topics(listing, part)) => self.topics_refused(listing, part, why, out),
             // The deletion is done once more at the next start.
             Some(Call::Purge) | None => {}

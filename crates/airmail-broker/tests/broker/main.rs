@@ -20,4 +20,5 @@ mod namespaces;
 mod pilot;
 mod publishing;
 mod random;
+mod rollback;
 mod subscriptions;

@@ -56,6 +56,8 @@ pub(crate) struct VecStorage {
     pub(crate) stalled: bool,
     /// What every publish is refused with.
     pub(crate) refusal: Option<Refusal>,
+    /// What every wish for a new life is refused with.
+    pub(crate) renewal_refusal: Option<Refusal>,
     /// What every read ends with.
     pub(crate) read_failure: Option<Refusal>,
     /// Deletions are neither done nor answered.
@@ -80,6 +82,7 @@ impl VecStorage {
             waiting: Vec::new(),
             stalled: false,
             refusal: None,
+            renewal_refusal: None,
             read_failure: None,
             deaf_to_delete: false,
             topic_index: true,
@@ -105,6 +108,14 @@ impl VecStorage {
         self.waiting.clear();
         self.chance = None;
         self
+    }
+
+    /// As after a restart on an older copy of the files: a log ends before `next`.
+    pub(crate) fn set_back(mut self, log: LogId, next: Sequence) -> VecStorage {
+        let entry = self.logs.get_mut(&log).expect("open");
+        entry.entries.retain(|entry| entry.extent().last < next);
+        entry.next = next;
+        self.restarted()
     }
 
     /// Every log but log 0 begins a new life.
@@ -386,6 +397,18 @@ impl LogStorage for VecStorage {
     fn heal(&mut self, t: Tag, _log: LogId, _copy: Stored) {
         let why = Refusal::Unsupported("heal");
         self.done.push(Completion::Refused { t, why });
+    }
+
+    fn renew(&mut self, t: Tag, log: LogId) {
+        if let Some(why) = self.renewal_refusal.clone() {
+            self.done.push(Completion::Refused { t, why });
+            return;
+        }
+        self.incarnation += 1;
+        let entry = self.logs.get_mut(&log).expect("open");
+        entry.incarnation = Incarnation(self.incarnation);
+        let bounds = bounds(entry);
+        self.done.push(Completion::Opened { t, bounds });
     }
 
     fn delete(&mut self, t: Tag, log: LogId) {

@@ -7,8 +7,8 @@ use super::sealing::seal;
 use super::seeking::{find, spread};
 use super::trimming::{delete, retained, trim};
 use super::{Driver, End, Seen, Subject};
-use crate::contract::{Completion, Dedup, GapWhy, LogStorage, Refusal, TopicPage};
-use airmail_model::{AppendTime, Durability, MapEpoch, Sequence};
+use crate::contract::{Bounds, Completion, Dedup, GapWhy, LogSpec, LogStorage, Refusal, TopicPage};
+use airmail_model::{AppendTime, Durability, MapEpoch, Retention, Sequence};
 
 fn durabilities<S: Subject>(d: &mut Driver<'_, S>) -> Vec<Durability> {
     let strongest = d.capabilities().strongest;
@@ -130,6 +130,57 @@ pub fn a_durable_log_keeps_its_incarnation<S: Subject>(d: &mut Driver<'_, S>) {
             d.reopen(end);
             assert_eq!(d.open_with(log, &spec(durability)).incarnation, first);
         }
+    }
+}
+
+/// Numbers go on, readers too, and a later change of its spec does not bring the old life back.
+pub fn a_new_life_keeps_what_is_there_and_holds_after_a_crash<S: Subject>(d: &mut Driver<'_, S>) {
+    let strongest = d.capabilities().strongest;
+    let old = d.open(log(0));
+    fill(d, 0, 3);
+    let reader = d.read_all(log(0), 1);
+    let (first, second) = (renew(d, 0), renew(d, 0));
+    assert_eq!((first.first, first.next), (Sequence(1), Sequence(7)));
+    assert_eq!((second.first, second.next), (Sequence(1), Sequence(7)));
+    let lives = [old.incarnation, first.incarnation, second.incarnation];
+    assert!(lives[0] != lives[1] && lives[1] != lives[2] && lives[0] != lives[2]);
+    fill(d, 0, 3);
+    assert_all(d, reader, 1, 12);
+    // Both are under way at once.
+    let new = d.call(|storage, t| storage.renew(t, log(0)));
+    let retention = Retention {
+        time_ms: None,
+        bytes: Some(1 << 40),
+    };
+    let changed = LogSpec {
+        retention,
+        ..spec(strongest)
+    };
+    d.open_with(log(0), &changed);
+    let Completion::Opened { bounds: last, .. } = d.answer(new) else {
+        panic!("a new life was not begun");
+    };
+    assert!(!lives.contains(&last.incarnation));
+    assert_eq!(d.bounds(log(0)).incarnation, last.incarnation);
+    for end in [End::Crash, End::Clean] {
+        d.reopen(end);
+        let bounds = d.open_with(log(0), &changed);
+        if d.outlives() {
+            assert_eq!(bounds.incarnation, last.incarnation);
+            assert_eq!((bounds.first, bounds.next), (Sequence(1), Sequence(13)));
+        }
+    }
+    let stranger = log(9);
+    match d.ask(|storage, t| storage.renew(t, stranger)) {
+        Completion::Refused { why, .. } => assert_eq!(why, Refusal::NoLog),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn renew<S: Subject>(d: &mut Driver<'_, S>, index: u16) -> Bounds {
+    match d.ask(|storage, t| storage.renew(t, log(index))) {
+        Completion::Opened { bounds, .. } => bounds,
+        other => panic!("a new life was answered with {other:?}"),
     }
 }
 

@@ -69,12 +69,27 @@ impl Journal {
         self.tell_spec(slot, Some(t));
     }
 
+    /// Begins a new life of a log: numbers and batches stay.
+    pub(super) fn renew_log(&mut self, t: Tag, id: LogId) {
+        let slot = self.slots.get(&id).copied();
+        let Some((slot, log)) = slot.and_then(|slot| Some((slot, self.logs.get_mut(&slot)?)))
+        else {
+            let why = Refusal::NoLog;
+            return self.out.push(Completion::Refused { t, why });
+        };
+        self.renewals += 1;
+        let which = mixed(self.config.seed ^ 0x6c_6966, self.renewals);
+        log.incarnation_asked = mixed(which, u64::from(slot)) >> 1;
+        log.spec_told = false;
+        self.tell_spec(slot, Some(t));
+    }
+
     /// Has a log's spec made durable.
     pub(super) fn tell_spec(&mut self, slot: u32, t: Option<Tag>) {
         let Some(log) = self.logs.get(&slot) else {
             return;
         };
-        let (id, spec, incarnation) = (log.id, log.spec, log.incarnation);
+        let (id, spec, incarnation) = (log.id, log.spec, log.incarnation_asked);
         self.metas.push_back((
             Meta::Open {
                 slot,

@@ -20,6 +20,9 @@ pub struct JournalConfig {
     /// Each log gets a new incarnation when the journal opens, and no numbers are reserved.
     /// Default false.
     pub new_incarnations: bool,
+    /// Each log begins a new life when the journal opens, and keeps what it holds and its numbers:
+    /// the files are an older copy of themselves. Default false.
+    pub renewed: bool,
     /// Size of a segment file, in bytes; one batch alone may be larger. Default 64 MiB.
     pub segment_bytes: u64,
     /// Size of a segment file for the journal's own commands, in bytes. Default 1 MiB.
@@ -87,6 +90,7 @@ impl Default for JournalConfig {
             seed: 0,
             strongest: Durability::Fsync,
             new_incarnations: false,
+            renewed: false,
             segment_bytes: 64 << 20,
             meta_segment_bytes: 1 << 20,
             fill_bytes: 4 << 20,

@@ -109,7 +109,10 @@ pub(super) struct LogState {
     pub(super) spec: LogSpec,
     /// The command with this spec and incarnation is durable.
     pub(super) spec_told: bool,
+    /// Its life, as a durable command says.
     pub(super) incarnation: u64,
+    /// Its life, as the newest command says.
+    pub(super) incarnation_asked: u64,
     /// The first number kept.
     pub(super) first: u64,
     /// The first number kept, as a durable command says.
@@ -153,6 +156,7 @@ impl LogState {
             spec,
             spec_told: false,
             incarnation,
+            incarnation_asked: incarnation,
             first: 1,
             first_durable: 1,
             next: 1,

@@ -120,6 +120,10 @@ enum Call {
     Heal {
         t: Tag,
     },
+    Renew {
+        t: Tag,
+        log: LogId,
+    },
     Delete {
         t: Tag,
         log: LogId,
@@ -176,6 +180,8 @@ struct Journal {
     logs: BTreeMap<u32, log::LogState>,
     slots: BTreeMap<LogId, u32>,
     next_slot: u32,
+    /// Lives that logs have begun since the journal opened.
+    renewals: u64,
     producers: producers::Producers,
 
     segments: BTreeMap<u64, segment::Segment>,
@@ -258,6 +264,7 @@ impl Journal {
             logs: BTreeMap::new(),
             slots: BTreeMap::new(),
             next_slot: 1,
+            renewals: 0,
             producers,
             segments: BTreeMap::new(),
             next_segment: 1,
@@ -413,6 +420,7 @@ impl Journal {
                 let why = crate::contract::Refusal::Unsupported("heal");
                 self.out.push(Completion::Refused { t, why });
             }
+            Call::Renew { t, log } => self.renew_log(t, log),
             Call::Delete { t, log } => self.delete_log(t, log),
         }
     }

@@ -253,6 +253,7 @@ impl Journal {
                 state.spec = spec;
                 state.spec_told = true;
                 state.incarnation = incarnation;
+                state.incarnation_asked = incarnation;
             }
             Meta::Trim { slot, first } => {
                 if let Some(log) = self.logs.get_mut(&slot) {
@@ -308,8 +309,13 @@ impl Journal {
             };
             let told = known.next.get(&log.slot).copied().unwrap_or(1);
             log.next = log.next.max(told).max(log.first);
-            if new_lives {
+            if new_lives || self.config.renewed {
                 log.incarnation = incarnation;
+                log.incarnation_asked = incarnation;
+                // So that it is made durable before anybody is told of the log.
+                log.spec_told &= new_lives;
+            }
+            if new_lives {
                 log.reserved = u64::MAX;
                 log.reserving = u64::MAX;
             } else {

@@ -151,7 +151,8 @@ impl Journal {
             Meta::Open {
                 spec, incarnation, ..
             } => {
-                log.spec_told |= (spec, incarnation) == (log.spec, log.incarnation);
+                log.spec_told |= (spec, incarnation) == (log.spec, log.incarnation_asked);
+                log.incarnation = incarnation;
                 let bounds = log.bounds();
                 return self.out.extend(t.map(|t| Completion::Opened { t, bounds }));
             }

@@ -161,6 +161,10 @@ impl<F: Files> LogStorage for JournalStorage<F> {
         self.call(Call::Heal { t });
     }
 
+    fn renew(&mut self, t: Tag, log: LogId) {
+        self.call(Call::Renew { t, log });
+    }
+
     fn delete(&mut self, t: Tag, log: LogId) {
         self.call(Call::Delete { t, log });
     }

@@ -134,6 +134,7 @@ pub fn place_to_proto(
         next: next.0,
         epoch: epoch.0,
         position: position_of(log, incarnation, epoch, next).to_string(),
+        resumed: false,
     }
 }
 
@@ -166,7 +167,11 @@ pub fn status_to_proto(
             log,
             incarnation,
             next,
-        } => Wire::Detached(at(*log, *incarnation, *next)),
+            resumed,
+        } => Wire::Detached(v1::At {
+            resumed: *resumed,
+            ..at(*log, *incarnation, *next)
+        }),
         State::Complete { next } => Wire::Complete(next.0),
         State::Removed => Wire::Removed(true),
         State::Failed(error) => Wire::Failed(error_to_proto(error)),
@@ -329,6 +334,7 @@ fn state_from_proto(state: Option<v1::status::State>) -> Result<State, Error> {
             log: log_from_proto(at.log.as_ref())?,
             incarnation: Incarnation(at.incarnation),
             next: Sequence(at.next),
+            resumed: at.resumed,
         },
         Wire::Complete(next) => State::Complete {
             next: Sequence(next),

@@ -56,6 +56,13 @@ fn every_state_survives() {
             log: LOG,
             incarnation,
             next,
+            resumed: false,
+        },
+        State::Detached {
+            log: LOG,
+            incarnation,
+            next,
+            resumed: true,
         },
         State::Complete { next },
         State::Removed,

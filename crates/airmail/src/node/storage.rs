@@ -258,6 +258,9 @@ macro_rules! pass_on {
             fn heal(&mut $self, t: Tag, log: LogId, copy: Stored) {
                 $inner.heal(t, log, copy);
             }
+            fn renew(&mut $self, t: Tag, log: LogId) {
+                $inner.renew(t, log);
+            }
             fn delete(&mut $self, t: Tag, log: LogId) {
                 $inner.delete(t, log);
             }

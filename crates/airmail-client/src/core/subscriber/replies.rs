@@ -339,7 +339,12 @@ impl Subscriber {
                 if self.slots[index as usize].mode == Mode::Live {
                     return;
                 }
-                if self.arrive(index, log, incarnation, next, out) < next {
+                let place = LogPosition {
+                    log,
+                    incarnation,
+                    next,
+                };
+                if self.arrive(index, place, false, out) < next {
                     // What lies between was never told.
                     return self.renew(index);
                 }
@@ -352,9 +357,15 @@ impl Subscriber {
                 log,
                 incarnation,
                 next,
+                resumed,
             } => {
+                let place = LogPosition {
+                    log,
+                    incarnation,
+                    next,
+                };
                 self.leave_live(index);
-                self.arrive(index, log, incarnation, next, out);
+                self.arrive(index, place, resumed, out);
                 self.slots[index as usize].mode = Mode::Detached;
             }
             State::Complete { .. } => {
@@ -383,28 +394,28 @@ impl Subscriber {
     }
 
     /// Takes where the node says that a subscription stands; gives where it stands by its own
-    /// account, which it keeps within a life of the log. If the log has begun a new life, what it
-    /// did not get of the old one is told as lost.
+    /// account, which it keeps within a life of the log. If the log has begun a new life, and the
+    /// subscription has not `resumed` in it, what it did not get of the old one is told as lost.
     fn arrive(
         &mut self,
         index: u32,
-        log: LogId,
-        incarnation: Incarnation,
-        next: Sequence,
+        told: LogPosition,
+        resumed: bool,
         out: &mut SubscriberOutput,
     ) -> Sequence {
         let slot = &mut self.slots[index as usize];
-        if let Some(old) = slot.earlier_life(log, incarnation) {
-            slot.place = Some(old);
-            self.tell_gap(index, old.next, Sequence::MAX, GapReason::Loss, out);
-        }
-        let slot = &mut self.slots[index as usize];
-        let own = slot.expected(log, incarnation).unwrap_or(next);
-        slot.settle(LogPosition {
-            log,
-            incarnation,
-            next: own,
-        });
+        let old = slot.earlier_life(told.log, told.incarnation);
+        let own = match old {
+            Some(old) if resumed => Some(old.next),
+            Some(old) => {
+                slot.place = Some(old);
+                self.tell_gap(index, old.next, Sequence::MAX, GapReason::Loss, out);
+                self.slots[index as usize].expected(told.log, told.incarnation)
+            }
+            None => slot.expected(told.log, told.incarnation),
+        };
+        let own = own.unwrap_or(told.next);
+        self.slots[index as usize].settle(told, own);
         own
     }
 

@@ -36,7 +36,7 @@ pub(super) struct Slot {
     pub(super) namespace: NamespaceId,
     pub(super) topic: TopicHash,
     pub(super) until: Option<Until>,
-    /// The user's, until `place` is known.
+    /// The user's, until `place` is known; a number beyond the log's end until the log gets there.
     start: Option<Box<Start>>,
     /// Where it goes on; for a live one, the later of this and the live range's.
     pub(super) place: Option<LogPosition>,
@@ -70,20 +70,23 @@ impl Slot {
         matches!(self.mode, Mode::Asked | Mode::Live | Mode::Detached)
     }
 
-    pub(super) fn settle(&mut self, place: LogPosition) {
-        self.place = Some(place);
-        self.start = None;
+    /// The node says that it stands at `told`; by its own account it stands at `own`. A number asked
+    /// for that the log has not got to stays a wish: as a position it would say that the log had got
+    /// there once.
+    pub(super) fn settle(&mut self, told: LogPosition, own: Sequence) {
+        let ahead =
+            |start: &Start| matches!(start, Start::Sequence(at) if *at == own && *at > told.next);
+        self.start = self.start.take().filter(|start| ahead(start));
+        self.place = Some(LogPosition { next: own, ..told });
     }
 
     /// The first number that it still wants of a log's life; `None`: what the node says.
     pub(super) fn expected(&self, log: LogId, incarnation: Incarnation) -> Option<Sequence> {
         let same = |place: &&LogPosition| place.log == log && place.incarnation == incarnation;
-        if let Some(place) = &self.place {
-            return Some(place).filter(same).map(|place| place.next);
-        }
-        match self.start.as_deref() {
-            Some(Start::Sequence(sequence)) => Some((*sequence).max(Sequence::FIRST)),
-            Some(Start::Position(position)) => {
+        match (self.start.as_deref(), &self.place) {
+            (Some(Start::Sequence(sequence)), _) => Some((*sequence).max(Sequence::FIRST)),
+            (_, Some(place)) => Some(place).filter(same).map(|place| place.next),
+            (Some(Start::Position(position)), None) => {
                 position.logs.iter().find(same).map(|place| place.next)
             }
             _ => None,
@@ -106,15 +109,17 @@ impl Slot {
     }
 
     pub(super) fn start(&self, epoch: MapEpoch) -> Start {
-        match (self.position(epoch), &self.start) {
+        match (self.position(epoch), self.start.as_deref()) {
             (Some(position), _) => Start::Position(position),
-            (None, Some(start)) => (**start).clone(),
+            (None, Some(start)) => start.clone(),
             (None, None) => Start::Latest,
         }
     }
 
     pub(super) fn position(&self, epoch: MapEpoch) -> Option<Position> {
         match (self.place, self.start.as_deref()) {
+            // It waits for the log to get there.
+            (_, Some(Start::Sequence(_))) => None,
             (Some(place), _) => Some(Position {
                 namespace: self.namespace,
                 epoch,

@@ -189,6 +189,7 @@ fn detached_at(next: u64) -> State {
         log: LOG,
         incarnation: LIFE,
         next: Sequence(next),
+        resumed: false,
     }
 }
 

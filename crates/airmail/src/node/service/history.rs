@@ -109,6 +109,7 @@ impl History {
                     log,
                     incarnation,
                     next,
+                    ..
                 } => self.begin(*log, *incarnation, *next),
             },
             Reply::Gap { .. } | Reply::Mark { .. } | Reply::Acked { .. } => Step::Skip,

@@ -205,6 +205,10 @@ impl<S: LogStorage + NodeStorage> LogStorage for Served<S> {
         self.inside.heal(t, log, copy);
     }
 
+    fn renew(&mut self, t: Tag, log: LogId) {
+        self.inside.renew(t, log);
+    }
+
     fn delete(&mut self, t: Tag, log: LogId) {
         self.inside.delete(t, log);
     }

@@ -77,6 +77,7 @@ fn another_life_of_the_log_begins_where_the_node_says_and_the_rest_of_the_old_is
             log: LOG,
             incarnation: Incarnation(8),
             next: Sequence(1),
+            resumed: false,
         },
     );
     let Event::Gap(gap) = &desk.events[0].1 else {
@@ -179,4 +180,58 @@ fn many_subscriptions_are_asked_for_in_bounded_steps() {
     desk.poll();
     assert_eq!(desk.poll(), None);
     assert_eq!(desk.sent.len(), 10_000);
+}
+
+#[test]
+fn who_resumes_in_another_life_of_the_log_loses_nothing_and_keeps_its_own_count() {
+    let mut desk = Desk::connected();
+    let key = desk.add("a", Start::Latest);
+    let add = desk.asked();
+    desk.status(&add, live_at(10));
+    desk.events.clear();
+    desk.deliver(Channel::Live, 9, &["a", "a"]);
+    assert_eq!(desk.numbers(key), [10, 11]);
+    desk.status(
+        &add,
+        State::Detached {
+            log: LOG,
+            incarnation: Incarnation(8),
+            next: Sequence(10),
+            resumed: true,
+        },
+    );
+    let gaps = desk
+        .events
+        .iter()
+        .filter(|(_, event)| matches!(event, Event::Gap(_)));
+    assert_eq!(gaps.count(), 0);
+    let place = desk.subscriber.position(key).unwrap().logs[0];
+    assert_eq!(
+        (place.incarnation, place.next),
+        (Incarnation(8), Sequence(12))
+    );
+    desk.deliver(channel_of(&add), 9, &["a", "a", "a"]);
+    assert_eq!(desk.numbers(key), [12], "what it has had is dropped");
+}
+
+#[test]
+fn a_number_that_the_log_has_not_got_to_is_no_position_and_is_asked_for_again_as_a_number() {
+    let mut desk = Desk::connected();
+    let wish = Start::Sequence(Sequence(500));
+    let key = desk.add("a", wish.clone());
+    let add = desk.asked();
+    assert_eq!(add.start, wish);
+    desk.status(&add, detached_at(10));
+    assert_eq!(desk.next(key), None);
+    desk.subscriber.connected();
+    let add = desk.asked();
+    assert_eq!(add.start, wish);
+    desk.status(&add, detached_at(400));
+    desk.reply(gap(channel_of(&add), 399, 499, GapReason::Unused));
+    desk.status(&add, live_at(500));
+    assert_eq!(desk.next(key), Some(500));
+    desk.deliver(Channel::Live, 499, &["a"]);
+    assert_eq!(desk.numbers(key), [500]);
+    desk.subscriber.connected();
+    assert_eq!(starts_at(&desk.asked()), Some(501));
 }
