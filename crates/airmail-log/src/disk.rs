@@ -13,7 +13,7 @@ mod read_only;
 mod worker;
 mod writer;
 
-pub use data_dir::{DataDir, DataDirError};
+pub use data_dir::{DataDir, DataDirError, Repair};
 pub use files::{DiskFiles, DiskOptions, Waker};
 pub use identity::{Identity, IdentityError};
 pub use read_only::ReadOnlyFiles;

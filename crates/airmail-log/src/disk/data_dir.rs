@@ -7,6 +7,10 @@
 //! with the process. A directory that has something in it and no identity is somebody else's, and
 //! is refused before anything is written.
 
+mod new_life;
+
+pub use new_life::Repair;
+
 use super::files::{DiskFiles, DiskOptions, Waker};
 use super::identity::{Identity, IdentityError};
 use super::read_only::ReadOnlyFiles;

@@ -1,9 +1,12 @@
 //! `airmail check DIR`: reads a data directory, changes nothing, and tells whether it is sound.
 //!
 //! Exit code 0: sound. 1: damage was found, or the directory cannot be read. 2: wrong usage.
+//!
+//! With `--repair-identity` it is what an operator runs on a directory that was set back to an older
+//! copy. Exit code 0: done. 1: a node has the directory, or it is not there, or cannot be repaired.
 
 use super::lines::printed;
-use airmail_log::disk::DataDir;
+use airmail_log::disk::{DataDir, Repair};
 use airmail_log::journal::{CheckReport, Problem, check};
 use anyhow::Context as _;
 use serde_json::{Value, json};
@@ -19,6 +22,10 @@ pub struct CheckArgs {
     /// Print the report as one JSON object.
     #[arg(long)]
     pub json: bool,
+    /// After restoring an older copy, before the node starts: mend the two identities from each other,
+    /// and let each log begin a new life at the next start. Exit code 1 if a node has the directory.
+    #[arg(long)]
+    pub repair_identity: bool,
 }
 
 /// Runs it.
@@ -26,6 +33,9 @@ pub struct CheckArgs {
 /// # Errors
 /// There is no data directory, or it cannot be read.
 pub fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    if args.repair_identity {
+        return repair(args);
+    }
     let dir = DataDir::open_read_only(&args.dir)?;
     if dir.in_use() {
         warn("a node is running on this directory: what it writes meanwhile may look damaged");
@@ -50,6 +60,31 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
+}
+
+/// Makes a directory that was restored from an older copy a new life of itself, and says what it did.
+fn repair(args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    let Repair {
+        mended,
+        asked_before,
+    } = DataDir::repair(&args.dir)?;
+    let text = if args.json {
+        let report = json!({ "mended": mended, "asked_before": asked_before });
+        format!("{report:#}\n")
+    } else {
+        let identity = match mended {
+            None => "sound".to_owned(),
+            Some(name) => format!("{name} was written again from the other"),
+        };
+        let life = match asked_before {
+            false => "each log begins one at the next start",
+            true => "was asked for already; each log begins one at the next start",
+        };
+        format!("identity: {identity}\nnew life: {life}\n")
+    };
+    let written = std::io::stdout().write_all(text.as_bytes());
+    printed(written.map_err(anyhow::Error::from))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 #[expect(clippy::print_stderr, reason = "a command's remark")]

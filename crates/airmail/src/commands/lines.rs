@@ -122,7 +122,8 @@ pub fn tell_gap(gap: &Gap) {
     };
     if gap.last == Sequence::MAX {
         eprintln!(
-            "airmail: gap from {} on ({reason}: the log began anew)",
+            "airmail: gap from {} on ({reason}: the log began anew, since its node was restored from \
+             an older copy or kept it in memory; what follows is all that it holds now)",
             gap.first
         );
     } else {

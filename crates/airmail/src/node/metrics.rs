@@ -75,6 +75,11 @@ const COUNTERS: &[Reading] = &[
     ),
     ("airmail_marks", "Progress marks sent", |s| s.marks),
     (
+        "airmail_log_new_lives",
+        "Logs that began a new life because a position lay beyond their end",
+        |s| s.renewed,
+    ),
+    (
         "airmail_gaps_retention",
         "Gaps told because of retention",
         |s| s.gaps_retention,

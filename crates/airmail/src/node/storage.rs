@@ -30,6 +30,9 @@ pub trait NodeStorage: LogStorage + fmt::Debug {
     /// Whether that is done.
     fn is_closed(&self) -> bool;
 
+    /// Every log is open: what was asked of this start is done.
+    fn opened(&mut self) {}
+
     /// Why nothing is stored at the moment, if so.
     fn trouble(&self) -> Option<Trouble>;
 }
@@ -64,7 +67,7 @@ impl<F: Files + fmt::Debug> NodeStorage for JournalStorage<F> {
 struct OnDisk {
     journal: JournalStorage<DiskFiles>,
     /// After the journal, so that its threads have ended before the lock is let go.
-    _directory: DataDir,
+    directory: DataDir,
 }
 
 /// The longest service time of a `memory:` storage, in microseconds: a second.
@@ -181,17 +184,21 @@ pub(crate) fn open(
                 cluster: directory.identity().cluster,
                 node: directory.identity().node,
                 seed,
+                renewed: directory.new_life_due(),
                 segment_bytes: config.segment.0,
                 cache_bytes: config.cache.0,
                 pending_bytes: config.pending.0,
                 ..JournalConfig::default()
             };
+            if journal.renewed {
+                tracing::warn!(
+                    data = %directory.path().display(),
+                    "each log begins a new life, as was asked for after a restore"
+                );
+            }
             let journal =
                 JournalStorage::open(files, journal, now).map_err(|error| failed(error.into()))?;
-            Ok(Box::new(OnDisk {
-                journal,
-                _directory: directory,
-            }))
+            Ok(Box::new(OnDisk { journal, directory }))
         }
     }
 }
@@ -211,6 +218,14 @@ impl NodeStorage for OnDisk {
 
     fn is_closed(&self) -> bool {
         self.journal.is_closed()
+    }
+
+    fn opened(&mut self) {
+        if self.directory.new_life_due()
+            && let Err(error) = self.directory.new_life_begun()
+        {
+            tracing::warn!(%error, "the next start begins a new life of each log once more");
+        }
     }
 
     fn trouble(&self) -> Option<Trouble> {

@@ -41,6 +41,10 @@ pub(crate) struct Turns {
     attention: Vec<SessionId>,
     /// That the shard has failed has been told.
     failed: bool,
+    /// The storage has been told that every log is open.
+    opened: bool,
+    /// New lives of logs that have been told.
+    renewed: u64,
 }
 
 impl Turns {
@@ -62,6 +66,8 @@ impl Turns {
             acks: Vec::new(),
             attention: Vec::new(),
             failed: false,
+            opened: false,
+            renewed: 0,
         }
     }
 
@@ -201,6 +207,7 @@ impl Turns {
         }
         let deadline = self.node.turn(now, &mut self.sent);
         self.tell_failure();
+        self.tell_lives();
         // Before the answers: whoever reads "created" finds the namespace there.
         let shard = self.node.shard();
         self.link.publish_catalog(shard.catalog(), shard.ready());
@@ -240,6 +247,23 @@ impl Turns {
             tracing::error!(%error, "namespaces cannot be changed, and some may be lost");
         }
         self.failed = failure.is_some();
+    }
+
+    /// Tells that a position has shown that the files are older than they were; and the storage, that
+    /// every log has been opened.
+    fn tell_lives(&mut self) {
+        let renewed = self.node.shard().stats().renewed;
+        if renewed > std::mem::replace(&mut self.renewed, renewed) {
+            tracing::warn!(
+                logs = renewed,
+                "a position lies beyond the end of its log: the data directory is an older copy of \
+                 itself; the log has begun a new life (see docs/backup.md)"
+            );
+        }
+        if !self.opened && self.node.shard().ready() {
+            self.opened = true;
+            self.node.storage_mut().opened();
+        }
     }
 
     /// Lets the storage finish and write its last checkpoint.

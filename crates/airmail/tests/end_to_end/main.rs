@@ -19,6 +19,7 @@
 //! - `experiment_flow`: `airmail bench experiment flow`.
 //! - `load_experiments`: `airmail bench experiment overload`, `clients`, `size`.
 //! - `hosts`: experiments over several machines, Ctrl-C, and what is left.
+//! - `restore`: a directory that is copied, and one that is set back to an older copy.
 //! - `proof`: kills, flipped bits, full and failing disks, as often as one asks.
 //! - `book`: the commands in the README and in `docs/`.
 //! - `pages`: pages that are made from the code are fresh.
@@ -60,6 +61,7 @@ mod pages;
 #[path = "../../../airmail-mailbox/tests/postgres/mod.rs"]
 mod postgres;
 mod proof;
+mod restore;
 mod scale;
 mod slow;
 mod small_disk;

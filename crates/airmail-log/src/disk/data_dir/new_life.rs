@@ -1,0 +1,137 @@
+//! A directory that was set back to an older copy of itself: what its operator asks of the next start.
+//!
+//! The file `new-life` says that each log is to begin a new life when the node starts, so that every
+//! position from before is told from those that come. It is there until all of them have, so a start
+//! that is broken off is done again: one new life too many is only told, one too few is not.
+
+use super::{
+    DataDir, DataDirError, IDENTITY, IDENTITY_COPY, failed, has_identity, read_identity, read_one,
+    sync_directory,
+};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// The wish for a new life. What is in it is for humans: that it is there counts.
+const NEW_LIFE: &str = "new-life";
+const WORDS: &str = "At the next start each log of this directory begins a new life.\n";
+
+/// What [`DataDir::repair`] has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repair {
+    /// The file that was missing or damaged and has been written again from the other.
+    pub mended: Option<&'static str>,
+    /// That new lives were asked for before, and no node has begun them yet.
+    pub asked_before: bool,
+}
+
+impl DataDir {
+    /// After the directory at `path` was set back to an older copy: mends its two identities from each
+    /// other, and has each log begin a new life at the next start. Once done, doing it again changes
+    /// nothing until a node has started.
+    ///
+    /// # Errors
+    /// It is not there, a node has it, both identities are damaged, or the system refuses something.
+    pub fn repair(path: &Path) -> Result<Repair, DataDirError> {
+        if !has_identity(path) {
+            return Err(DataDirError::Missing {
+                path: path.to_owned(),
+            });
+        }
+        let identity = read_identity(path)?;
+        let both = [IDENTITY, IDENTITY_COPY].into_iter();
+        let mut hit = both.filter(|name| read_one(path, name).ok() != Some(identity));
+        let mended = hit.next();
+        // Taking it mends it, and is refused while a node has it.
+        let directory = DataDir::open(path, &identity)?;
+        let asked_before = directory.new_life_due();
+        if !asked_before {
+            let at = path.join(NEW_LIFE);
+            File::create(&at)
+                .and_then(|mut file| {
+                    file.write_all(WORDS.as_bytes())?;
+                    file.sync_all()
+                })
+                .map_err(failed("write", &at))?;
+            sync_directory(path)?;
+        }
+        Ok(Repair {
+            mended,
+            asked_before,
+        })
+    }
+
+    /// Whether each log is to begin a new life when it is opened.
+    #[must_use]
+    pub fn new_life_due(&self) -> bool {
+        self.path.join(NEW_LIFE).exists()
+    }
+
+    /// Every log has begun its new life: the next start asks for none.
+    ///
+    /// # Errors
+    /// The system refuses it. Then the next start begins new lives once more.
+    pub fn new_life_begun(&self) -> Result<(), DataDirError> {
+        let at = self.path.join(NEW_LIFE);
+        match fs::remove_file(&at) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(failed("remove", &at)(error)),
+            Ok(()) => sync_directory(&self.path),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::Identity;
+    use airmail_model::Wall;
+
+    const OWN: Identity = Identity {
+        cluster: 11,
+        node: 22,
+        shards: 1,
+        created: Wall(33),
+    };
+
+    #[test]
+    fn a_repair_asks_for_new_lives_once_until_they_have_begun() {
+        let temp = tempfile::tempdir().unwrap();
+        drop(DataDir::open(temp.path(), &OWN).unwrap());
+        let first = DataDir::repair(temp.path()).unwrap();
+        assert_eq!((first.mended, first.asked_before), (None, false));
+        let again = DataDir::repair(temp.path()).unwrap();
+        assert_eq!((again.mended, again.asked_before), (None, true));
+        let directory = DataDir::open(temp.path(), &OWN).unwrap();
+        assert!(directory.new_life_due());
+        directory.new_life_begun().unwrap();
+        assert!(!directory.new_life_due());
+        directory.new_life_begun().unwrap();
+        drop(directory);
+        assert!(!DataDir::repair(temp.path()).unwrap().asked_before);
+    }
+
+    #[test]
+    fn a_repair_mends_either_identity_from_the_other() {
+        for name in [IDENTITY, IDENTITY_COPY] {
+            let temp = tempfile::tempdir().unwrap();
+            drop(DataDir::open(temp.path(), &OWN).unwrap());
+            fs::write(temp.path().join(name), "airmail data directory\n").unwrap();
+            let repair = DataDir::repair(temp.path()).unwrap();
+            assert_eq!(repair.mended, Some(name));
+            assert_eq!(read_one(temp.path(), name).unwrap(), OWN);
+        }
+    }
+
+    #[test]
+    fn a_repair_is_refused_while_a_node_runs_and_where_there_is_no_directory() {
+        let temp = tempfile::tempdir().unwrap();
+        let missing = DataDir::repair(temp.path()).unwrap_err();
+        assert!(matches!(missing, DataDirError::Missing { .. }), "{missing}");
+        assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 0);
+        let directory = DataDir::open(temp.path(), &OWN).unwrap();
+        let refused = DataDir::repair(temp.path()).unwrap_err();
+        assert!(matches!(refused, DataDirError::InUse { .. }), "{refused}");
+        assert!(!directory.new_life_due());
+    }
+}
