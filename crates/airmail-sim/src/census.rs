@@ -55,6 +55,7 @@ kinds! {
     #[Both] DiskFilled = "disk filled up",
     #[Both] DiskAiling = "disk failed every sync for a while",
     #[Both] DiskSlow = "disk slow for a while",
+    #[Both] ConfirmedLate = "sync told long after it was done",
     #[Both] WriteTorn = "unsynced write torn by a power cut",
     #[Both] WriteLost = "unsynced write lost by a power cut",
     #[Both] FileBack = "removed file brought back by a power cut",
@@ -97,6 +98,11 @@ kinds! {
     #[World] PublisherFencing = "publisher restarted with a higher epoch of its id",
     #[World] PublisherFenced = "old publisher fenced",
     #[World] StreamCut = "stream cut",
+    #[World] AnsweredLate = "answers to a publisher late",
+    #[World] Restored = "files set back to an older copy",
+    #[World] RestoredQuietly = "files set back, and no new lives asked for",
+    #[World] RestoreTold = "subscription told of a loss by a restore",
+    #[World] RestoreMet = "log began a new life for a position beyond its end",
     #[World] SubscribedLatest = "subscribed from latest",
     #[World] SubscribedEarliest = "subscribed from earliest",
     #[World] SubscribedNumber = "subscribed from a number",
@@ -181,6 +187,7 @@ impl Census {
         self.add(Kind::Caravan, stats.caravans_started);
         self.add(Kind::Slice, stats.slices);
         self.add(Kind::Mark, stats.marks);
+        self.add(Kind::RestoreMet, stats.renewed);
         self.add(Kind::DuplicateAcked, stats.duplicates);
         for (_, _, gate) in flow.gates() {
             let changed = gate

@@ -6,6 +6,7 @@
 //! was handed over. After a failed sync the unsynced writes are in one of two states, and no later
 //! sync changes that: on the disk, or only in the cache until the next crash of either kind.
 
+mod copy;
 mod corrupt;
 mod crash;
 mod disk;
@@ -14,8 +15,10 @@ mod file;
 #[cfg(test)]
 mod tests;
 
+pub use copy::DiskCopy;
 pub use corrupt::Corruption;
 pub use disk::Disk;
+pub(crate) use disk::a_while;
 pub use file::SimFile;
 
 use airmail_log::files::{FileDone, FileName, FileOp, FileToken, Files};

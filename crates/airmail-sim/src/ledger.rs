@@ -52,6 +52,8 @@ pub struct Ledger {
     pub damaged: BTreeSet<MessageId>,
     /// Logs below `fsync` that have seen a crash: they skip numbers.
     pub bereft: BTreeSet<LogId>,
+    /// The files have been set back to an older copy.
+    pub restored: bool,
     last: u64,
 }
 
@@ -170,6 +172,34 @@ impl Ledger {
                 self.numbers.release(*id);
             }
         }
+    }
+
+    /// All files were set back to a copy, made when `held` were acknowledged: the others may be gone,
+    /// their numbers are given again, and those that nobody was told of may come under others.
+    pub fn restore(&mut self, held: &BTreeSet<MessageId>, logs: impl IntoIterator<Item = LogId>) {
+        self.restored = true;
+        self.bereft.extend(logs);
+        for (id, entry) in &mut self.entries {
+            if entry.durability == Durability::Fsync && held.contains(id) {
+                continue;
+            }
+            entry.excused = true;
+            entry.reborn = true;
+            entry.acked = None;
+        }
+        let entries = &self.entries;
+        let gone = |id: &MessageId| entries.get(id).is_none_or(|entry| entry.excused);
+        self.by_log.retain(|_, id| !gone(id));
+        self.numbers.forget_all(gone);
+    }
+
+    /// The messages that are acknowledged, and may not be missing.
+    #[must_use]
+    pub fn held(&self) -> BTreeSet<MessageId> {
+        let held = self.entries.iter().filter(|(id, entry)| {
+            entry.acked.is_some() && !entry.excused && !self.damaged.contains(id)
+        });
+        held.map(|(id, _)| *id).collect()
     }
 
     /// A log is kept otherwise: what it has not acknowledged is held at least as the weaker says.

@@ -37,6 +37,8 @@ pub enum Plant {
     LateNotCharged,
     /// [`BrokerBug::CreditLost`].
     CreditLost,
+    /// [`BrokerBug::PositionBeyondEnd`].
+    PositionBeyondEnd,
 }
 
 impl Plant {
@@ -47,7 +49,8 @@ impl Plant {
             Plant::RangeOffByOne
             | Plant::DetachOffByOne
             | Plant::LateNotCharged
-            | Plant::CreditLost => Stage::World,
+            | Plant::CreditLost
+            | Plant::PositionBeyondEnd => Stage::World,
             _ => Stage::Storage,
         }
     }
@@ -66,7 +69,8 @@ impl Plant {
             | Plant::GapTooLong
             | Plant::IndexMissesOne
             | Plant::BlockGoneEarly
-            | Plant::DetachOffByOne => &["G2"],
+            | Plant::DetachOffByOne
+            | Plant::PositionBeyondEnd => &["G2"],
         }
     }
 
@@ -93,6 +97,7 @@ impl Plant {
             Plant::DetachOffByOne => BrokerBug::DetachOffByOne,
             Plant::LateNotCharged => BrokerBug::LateNotCharged,
             Plant::CreditLost => BrokerBug::CreditLost,
+            Plant::PositionBeyondEnd => BrokerBug::PositionBeyondEnd,
             _ => return None,
         })
     }

@@ -51,6 +51,14 @@ pub struct Swarm {
     pub restarted: u32,
     /// The clock leaps ahead by up to an hour. For each step.
     pub leap: u32,
+    /// A sync is done, and told to be so only after a while.
+    pub confirms_late: u32,
+    /// What the node says to a client takes a while. For each reply.
+    pub answers_late: u32,
+    /// A copy of all files is made while the process runs. For each step.
+    pub copied: u32,
+    /// All files are set back to the copy, once. For each step.
+    pub restored: u32,
 }
 
 impl Swarm {
@@ -85,6 +93,11 @@ impl Swarm {
             restarted: rate(3_000),
             ..Swarm::calm()
         };
+        swarm.confirms_late = rate(10_000);
+        swarm.answers_late = rate(5_000);
+        if chance.chance(400_000) {
+            (swarm.copied, swarm.restored) = (10_000, 4_000);
+        }
         // Damage is allowed to lose what it hits; three seeds of four hold the node to everything.
         if !chance.chance(250_000) {
             swarm.damage = 0;
@@ -107,6 +120,7 @@ impl Swarm {
         self.write_fails = 0;
         self.read_fails = 0;
         self.ails = 0;
+        self.restored = 0;
     }
 
     /// No faults, no delays: healing.
@@ -135,6 +149,10 @@ impl Swarm {
             sealed: 0,
             updated: 0,
             restarted: 0,
+            confirms_late: 0,
+            answers_late: 0,
+            copied: 0,
+            restored: 0,
         }
     }
 }

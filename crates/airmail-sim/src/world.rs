@@ -8,6 +8,7 @@ mod heal;
 mod link;
 mod node;
 mod publisher;
+mod restore;
 mod traffic;
 mod watch;
 
@@ -28,6 +29,7 @@ use airmail_log::journal::JournalStorage;
 use airmail_model::{Durability, LogMap, Mono, NamespaceId, Now, Retention, Wall};
 use client::Client;
 use publisher::Publisher;
+use restore::Restore;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -108,6 +110,7 @@ pub struct World {
     heard: u64,
     /// A file has been hit.
     corrupted: bool,
+    restore: Restore,
     plant: Option<Plant>,
 }
 
@@ -161,6 +164,7 @@ impl World {
             boots: 0,
             heard: 0,
             corrupted: false,
+            restore: Restore::default(),
             plant,
         }
     }
@@ -213,7 +217,9 @@ impl World {
         self.administer();
         self.connect();
         self.work()?;
-        self.exchange()
+        self.exchange()?;
+        self.after_restore();
+        Ok(())
     }
 
     fn pass_time(&mut self) {

@@ -96,7 +96,8 @@ impl Disk {
         }
     }
 
-    fn recount(&mut self) {
+    /// Takes note of the messages that are there.
+    pub(super) fn recount(&mut self) {
         let mut found = Vec::new();
         for file in self.files.values() {
             scan(&file.durable, |id, _| found.push(id));

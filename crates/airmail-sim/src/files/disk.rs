@@ -26,6 +26,15 @@ pub(super) struct Pending {
     number: u64,
 }
 
+/// What has become of an operation, on its way to whoever asked for it.
+#[derive(Debug)]
+pub(super) struct Done {
+    done: FileDone,
+    name: FileName,
+    /// It is told then.
+    told: Mono,
+}
+
 /// The machine's disk, which outlives every process.
 #[derive(Debug)]
 pub struct Disk {
@@ -33,7 +42,7 @@ pub struct Disk {
     /// Removed, but the directory has not been synced since: a crash may bring them back.
     pub(super) ghosts: BTreeMap<FileName, SimFile>,
     pub(super) pending: Vec<Pending>,
-    pub(super) done: Vec<(FileDone, Option<FileName>)>,
+    pub(super) done: Vec<Done>,
     pub(super) chance: Entropy,
     pub(super) faults: Swarm,
     pub(super) lies: bool,
@@ -259,20 +268,35 @@ impl Disk {
                 _ => Vec::new(),
             };
             let is_read = matches!(pending.op, FileOp::Read { .. });
+            let is_sync = matches!(pending.op, FileOp::Write { sync: true, .. });
             let result = self.effect(pending.op);
             self.failures += u64::from(result.is_err());
             self.reads += u64::from(is_read);
             if let Some(token) = pending.token {
+                let told = if is_sync { self.late() } else { self.now };
+                // What is asked of one file is told in order.
+                let earlier = self.done.iter().filter(|done| done.name == name);
+                let told = earlier.map(|done| done.told).fold(told, Mono::max);
                 let done = FileDone::of_read(token, result, &records);
-                self.done.push((done, Some(name)));
+                self.done.push(Done { done, name, told });
             }
         }
     }
 
-    /// When something becomes due, if anything is under way.
+    /// When a sync that is done now is told to be so.
+    fn late(&mut self) -> Mono {
+        if !self.chance.chance(self.faults.confirms_late) {
+            return self.now;
+        }
+        self.census.count(Kind::ConfirmedLate);
+        self.now.plus(a_while(&mut self.chance))
+    }
+
+    /// When something becomes due or is told, if anything is under way.
     #[must_use]
     pub fn next_due(&self) -> Option<Mono> {
-        self.pending.iter().map(|pending| pending.due).min()
+        let pending = self.pending.iter().map(|pending| pending.due);
+        pending.chain(self.done.iter().map(|done| done.told)).min()
     }
 
     /// Reads that have been done, over all processes.
@@ -284,13 +308,14 @@ impl Disk {
     /// Completions are there to be taken.
     #[must_use]
     pub fn has_done(&self) -> bool {
-        !self.done.is_empty()
+        self.done.iter().any(|done| done.told <= self.now)
     }
 
     pub(super) fn poll(&mut self, out: &mut Vec<FileDone>) {
-        for (done, name) in self.done.drain(..) {
+        let now = self.now;
+        for Done { done, name, .. } in self.done.extract_if(.., |done| done.told <= now) {
             if done.result.is_err()
-                && let Some(file) = name.and_then(|name| self.files.get_mut(&name))
+                && let Some(file) = self.files.get_mut(&name)
             {
                 file.failure_told |= file.failed;
             }
@@ -309,6 +334,16 @@ impl Disk {
             self.durable.insert(id);
         });
     }
+}
+
+/// Longer than a delay: most clients wait so long, some do not.
+pub(crate) fn a_while(chance: &mut Entropy) -> Duration {
+    let most = if chance.chance(200_000) {
+        5_000_000
+    } else {
+        300_000
+    };
+    Duration::from_micros(chance.below(most))
 }
 
 /// The file that an operation is about; for a rename, the one that is there afterwards.

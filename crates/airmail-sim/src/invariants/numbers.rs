@@ -48,6 +48,12 @@ impl Numbers {
         Ok(())
     }
 
+    /// Messages were taken back with the files that they were in: their numbers are free.
+    pub fn forget_all(&mut self, gone: impl Fn(&MessageId) -> bool) {
+        self.places.retain(|id, _| !gone(id));
+        self.messages.retain(|_, id| !gone(id));
+    }
+
     /// A message that was lost, as its durability allows, may be published again under another
     /// number.
     pub fn release(&mut self, id: MessageId) {

@@ -101,6 +101,20 @@ impl Client {
         }
     }
 
+    /// The node's files were set back to an older copy. `quietly`: positions that were written down
+    /// are not used any more, since nobody would recognise them.
+    pub(super) fn files_set_back(&mut self, quietly: bool) {
+        if quietly {
+            self.saved.clear();
+        }
+        self.watches.values_mut().for_each(Watch::files_set_back);
+    }
+
+    /// Whether the node has said of every subscription where it stands, since it was set back.
+    pub(super) fn is_back(&self) -> bool {
+        self.watches.values().all(|watch| !watch.away)
+    }
+
     /// Begins a subscription somewhere, or a look into history.
     pub(super) fn subscribe(
         &mut self,
@@ -267,7 +281,8 @@ impl Client {
                         GapReason::Retention | GapReason::Expiry => Kind::GapRetention,
                         GapReason::Loss => Kind::GapLoss,
                     });
-                    watch.gap(&gap, ledger, spaces, &who)?;
+                    let told = watch.gap(&gap, ledger, spaces, &who)?;
+                    census.add(Kind::RestoreTold, u64::from(told));
                 }
                 Event::Status(State::Complete { next }) => {
                     census.count(Kind::HistoryDone);
@@ -291,6 +306,7 @@ impl Client {
         };
         match state {
             State::Live { log, next, .. } | State::Detached { log, next, .. } => {
+                watch.away = false;
                 if spaces[watch.space].shrinks {
                     watch.begun.get_or_insert(*next);
                 }
@@ -356,7 +372,10 @@ impl Client {
                 .core
                 .position(*key)
                 .and_then(|position| position.logs.first().copied());
-            next.is_some_and(|log| watch.is_done(log.next, ledger))
+            match next {
+                Some(log) => watch.is_done(log.next, ledger),
+                None => watch.is_ahead(ledger),
+            }
         })
     }
 
@@ -366,7 +385,7 @@ impl Client {
         for (key, watch) in &self.watches {
             let position = self.core.position(*key);
             let next = position.and_then(|position| position.logs.first().map(|log| log.next));
-            if next.is_none_or(|next| !watch.is_done(next, ledger)) {
+            if next.map_or(!watch.is_ahead(ledger), |next| !watch.is_done(next, ledger)) {
                 let (number, log, from) = (self.number, watch.log, &watch.from);
                 behind.push(format!(
                     "{key:?} of client {number}: {log} from {from:?} at {next:?}"

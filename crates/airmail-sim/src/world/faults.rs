@@ -50,6 +50,12 @@ impl World {
         if self.chance.chance(self.swarm.corrupt) {
             self.corrupt();
         }
+        if self.chance.chance(self.swarm.copied) {
+            self.copy_files();
+        }
+        if self.chance.chance(self.swarm.restored) {
+            self.set_back();
+        }
         self.spells.pass(
             self.now.mono,
             &self.swarm,
@@ -181,6 +187,7 @@ impl World {
                 .take_shard(node.shard().stats(), &node.shard().flow());
         }
         self.asked = None;
+        self.restore_ended();
         let mut chance = self.chance.fork();
         for (_, (end, _)) in std::mem::take(&mut self.ends) {
             let now = self.now.mono;

@@ -14,6 +14,8 @@ pub(super) struct Link {
     pub(super) session: Option<SessionId>,
     /// When the client may try to connect again.
     pub(super) retry: Mono,
+    /// Nothing reaches the client before.
+    late: Mono,
     up: VecDeque<(Mono, Request)>,
     down: VecDeque<(Mono, Reply)>,
 }
@@ -22,6 +24,7 @@ impl Link {
     /// The stream is open.
     pub(super) fn open(&mut self, session: SessionId) {
         self.session = Some(session);
+        self.late = Mono(0);
         self.up.clear();
         self.down.clear();
     }
@@ -53,8 +56,13 @@ impl Link {
     pub(super) fn reply(&mut self, now: Mono, most: Duration, chance: &mut Entropy, what: Reply) {
         if self.session.is_some() {
             let due = due(now, most, chance, self.down.back().map(|(due, _)| *due));
-            self.down.push_back((due, what));
+            self.down.push_back((due.max(self.late), what));
         }
+    }
+
+    /// What the node sends takes a while, and so does all that follows it.
+    pub(super) fn dawdle(&mut self, until: Mono) {
+        self.late = until.max(self.late);
     }
 
     /// What has reached the node.

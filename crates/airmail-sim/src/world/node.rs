@@ -2,6 +2,7 @@
 
 use super::{End, World};
 use crate::census::Kind;
+use crate::files::a_while;
 use crate::invariants::bounded::Budget;
 use crate::invariants::{Checked, Violation};
 use crate::plant::Plant;
@@ -18,7 +19,8 @@ impl World {
         self.boots += 1;
         let files = self.machine.boot();
         let mut chance = self.chance.fork();
-        let config = tuning::journal(&mut chance, self.plant);
+        let mut config = tuning::journal(&mut chance, self.plant);
+        config.renewed = self.restore.new_lives;
         let storage = JournalStorage::open(files, config, self.now).map_err(|error| {
             let detail = format!("start {} failed: {error}", self.boots);
             Violation::new("G1 what was written can be opened", detail)
@@ -47,7 +49,11 @@ impl World {
         if !self.is_ready() {
             return;
         }
-        let publishers = (0..self.publishers.len()).map(End::Publisher);
+        // As the node itself: every log has been opened, so each has begun its new life.
+        self.restore.new_lives = false;
+        let waits = self.restore.publishers_wait.is_some();
+        let publishers = (0..self.publishers.len()).filter(|_| !waits);
+        let publishers = publishers.map(End::Publisher);
         let ends: Vec<End> = publishers
             .chain((0..self.clients.len()).map(End::Client))
             .collect();
@@ -143,6 +149,11 @@ impl World {
             End::Publisher(at) => &mut self.publishers[at].link,
             End::Client(at) => &mut self.clients[at].link,
         };
+        if self.chance.chance(self.swarm.answers_late) {
+            link.dawdle(self.now.mono.plus(a_while(&mut self.chance)));
+            let publisher = matches!(end, End::Publisher(_));
+            self.census.add(Kind::AnsweredLate, u64::from(publisher));
+        }
         link.reply(self.now.mono, self.swarm.net_delay, &mut self.chance, reply);
         Ok(())
     }

@@ -34,6 +34,12 @@ pub(super) struct Watch {
     /// Where its first status put it, if what was before may have been removed.
     pub(super) begun: Option<Sequence>,
     pub(super) position: Option<Position>,
+    /// The files have been set back, and the node has not yet said where it stands.
+    pub(super) away: bool,
+    /// It got something before the files were set back, and has not been told of a loss since.
+    old: bool,
+    /// It has been told of a loss, and reads again.
+    again: bool,
 }
 
 impl Watch {
@@ -48,7 +54,32 @@ impl Watch {
             life: None,
             begun: None,
             position: None,
+            away: false,
+            old: false,
+            again: false,
         }
+    }
+
+    /// The files were set back to an older copy.
+    pub(super) fn files_set_back(&mut self) {
+        self.away = true;
+        self.old = self.life.is_some();
+    }
+
+    /// It is told that what it stands on is lost: it gets everything that there is.
+    fn begin_again(&mut self) {
+        if !matches!(self.from, From::Time(_)) {
+            self.from = From::Number(Sequence::FIRST);
+        }
+        (self.old, self.again) = (false, true);
+        (self.life, self.begun) = (None, None);
+        self.order = Order::default();
+        self.given.missing.clear();
+    }
+
+    /// Whether it waits for a number that the log has not got to.
+    pub(super) fn is_ahead(&self, ledger: &Ledger) -> bool {
+        matches!(self.from, From::Number(from) if from > ledger.last_acked(self.log))
     }
 
     /// The first number that it must account for. `None`: not known.
@@ -87,7 +118,7 @@ impl Watch {
         mut check: impl FnMut(&mut Ledger, MessageId, Sequence) -> Checked,
         who: &str,
     ) -> Checked {
-        self.lives(arrived.incarnation, who)?;
+        self.lives(arrived.incarnation, ledger, who)?;
         for (number, record) in arrived.iter() {
             let Some((id, _)) = identify(record.payload) else {
                 let detail = format!("{who}: number {number} is not what was published");
@@ -115,33 +146,48 @@ impl Watch {
         Ok(())
     }
 
-    /// Something will not come.
+    /// Something will not come. Gives whether it is the rest of a log's life.
+    ///
+    /// # Errors
+    /// It is not so.
     pub(super) fn gap(
         &mut self,
         gap: &GapSeen,
         ledger: &Ledger,
         spaces: &[Space],
         who: &str,
-    ) -> Checked {
-        self.lives(gap.incarnation, who)?;
+    ) -> Result<bool, Violation> {
+        if gap.extent.last == Sequence::MAX && ledger.restored {
+            self.begin_again();
+            return Ok(true);
+        }
+        self.lives(gap.incarnation, ledger, who)?;
         self.given.missing.push(gap.extent);
+        // To who reads again, what is no longer kept is lost with the rest.
+        let shrinks = spaces[self.space].shrinks;
+        let first = self.again && shrinks && gap.extent.first == Sequence::FIRST;
         let told = Told {
             log: gap.log,
             topic: Some(self.topic),
             extent: gap.extent,
             why: match gap.why {
+                GapReason::Loss if first => GapWhy::Retention,
                 GapReason::Loss => GapWhy::Loss,
                 GapReason::Unused => GapWhy::Unused,
                 GapReason::Retention | GapReason::Expiry => GapWhy::Retention,
             },
-            retained: spaces[self.space].shrinks,
+            retained: shrinks,
         };
-        gaps::check(ledger, &told, who)
+        gaps::check(ledger, &told, who)?;
+        Ok(false)
     }
 
-    fn lives(&mut self, incarnation: Incarnation, who: &str) -> Checked {
+    /// A log keeps its life, but for one that begins for somebody else's position: who came after the
+    /// files were set back goes on in it.
+    fn lives(&mut self, incarnation: Incarnation, ledger: &Ledger, who: &str) -> Checked {
         let life = *self.life.get_or_insert(incarnation);
-        if life == incarnation {
+        if life == incarnation || (ledger.restored && !self.old) {
+            self.life = Some(incarnation);
             return Ok(());
         }
         let detail = format!("{who}: life {incarnation} after {life}");

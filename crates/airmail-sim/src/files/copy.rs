@@ -1,0 +1,41 @@
+//! Copies of a disk: what was durable of all its files at one moment, and setting it back to that.
+
+use super::disk::Disk;
+use super::file::SimFile;
+use airmail_log::files::FileName;
+use std::collections::BTreeMap;
+
+/// What a power cut at one moment would have left at least.
+#[derive(Clone, Debug)]
+pub struct DiskCopy(BTreeMap<FileName, Vec<u8>>);
+
+impl Disk {
+    /// A copy of all files, as far as they are durable.
+    #[must_use]
+    pub fn copy(&self) -> DiskCopy {
+        let files = self.files.iter();
+        DiskCopy(
+            files
+                .map(|(name, file)| (name.clone(), file.durable.clone()))
+                .collect(),
+        )
+    }
+
+    /// Puts a copy in the place of all files. No process may run.
+    pub fn set_back(&mut self, copy: &DiskCopy) {
+        self.ghosts.clear();
+        self.failed_reads.clear();
+        let file = |durable: &Vec<u8>| SimFile {
+            durable: durable.clone(),
+            seen: durable.clone(),
+            ..SimFile::default()
+        };
+        let files = copy.0.iter();
+        self.files = files
+            .map(|(name, durable)| (name.clone(), file(durable)))
+            .collect();
+        self.durable.clear();
+        self.recount();
+        self.written.clone_from(&self.durable);
+    }
+}
