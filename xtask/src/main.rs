@@ -3,7 +3,7 @@
 //! `verify` looks at everything and changes nothing; `fix` mends what a machine can mend; `test`
 //! brings the tools that the tests use and runs them all; `tidy` is the house rules alone; `prove`
 //! kills, fills and damages a real node as often as one asks; `rivals` measures it beside others,
-//! whose `servers` it can bring; `partitioners` measures ours on live brokers of Kafka; `fuzz` gives
+//! whose `servers` it can bring; `pairs` measures two versions of it in turn; `partitioners` measures ours on live brokers of Kafka; `fuzz` gives
 //! decoders and cores bytes that nobody meant.
 
 #![forbid(unsafe_code)]
@@ -17,11 +17,13 @@ mod fix;
 mod fuzz;
 mod kafka;
 mod maven;
+mod pairs;
 mod partitioners;
 mod process;
 mod prove;
 mod rivals;
 mod servers;
+mod spread;
 mod test;
 mod tidy;
 mod tools;
@@ -51,6 +53,8 @@ enum Task {
     Tidy,
     /// Measure Airmail beside other systems, which are fetched, started and stopped.
     Rivals(rivals::Options),
+    /// Measure two versions of Airmail in turn: ratios of rates, times and processor time.
+    Pairs(Box<pairs::Options>),
     /// Measure the partitioners for Kafka on live brokers, which are fetched, started and stopped.
     Partitioners(partitioners::Options),
     /// Bring the servers that `airmail bench experiment rivals` and `partitioners` measure.
@@ -67,6 +71,7 @@ fn main() -> anyhow::Result<()> {
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Tidy => tidy::run(),
         Task::Rivals(options) => rivals::run(&options),
+        Task::Pairs(options) => pairs::run(&options),
         Task::Partitioners(options) => partitioners::run(&options),
         Task::Servers(options) => servers::run(&options),
         Task::Prove(options) => prove::run(&options),

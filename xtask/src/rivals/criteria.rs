@@ -3,9 +3,10 @@
 //! A bound is made of the other systems' figures of the same round, so each round has its own; what
 //! counts is the median of figure over bound.
 
-use super::table::{Run, Spread, columns};
+use super::table::{Run, columns};
 use super::workloads::Subject::{self, Airmail, AirmailMemory, Disk, Nats};
 use super::workloads::Workload;
+use crate::spread::Spread;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -102,6 +103,7 @@ pub(super) fn lines(verdicts: &[Verdict]) -> String {
             median,
             least,
             most,
+            ..
         } = verdict.over_bound;
         let word = if verdict.reached {
             "reached"

@@ -1,6 +1,7 @@
 //! What the runs come to: medians, spread, and ratios within rounds.
 
 use super::workloads::{Figure, Workload};
+use crate::spread::Spread;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -55,25 +56,6 @@ impl Run {
         let messages = self.delivered.max(self.acknowledged).max(1) as f64;
         let each = |cpu_us: u64| (cpu_us * 1000) as f64 / messages;
         (each(self.client_cpu_us), each(self.node_cpu_us))
-    }
-}
-
-/// A figure over the rounds.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub(super) struct Spread {
-    pub(super) median: f64,
-    pub(super) least: f64,
-    pub(super) most: f64,
-}
-
-impl Spread {
-    pub(super) fn of(figures: Vec<f64>) -> Spread {
-        let (least, most) = extremes(&figures);
-        Spread {
-            median: median(&figures),
-            least,
-            most,
-        }
     }
 }
 
@@ -135,7 +117,12 @@ pub(super) fn of(
             );
         }
         let (clients, servers): (Vec<f64>, Vec<f64>) = mine.iter().map(Run::cpu_ns_each).unzip();
-        let _ = write!(out, " {:.0} + {:.0} |", median(&clients), median(&servers));
+        let _ = write!(
+            out,
+            " {:.0} + {:.0} |",
+            Spread::of(clients).median,
+            Spread::of(servers).median
+        );
         let faults = |fault: fn(&Run) -> u64| mine.iter().map(fault).sum::<u64>();
         let _ = writeln!(
             out,
@@ -155,28 +142,6 @@ pub(super) fn columns(figure: Figure) -> Vec<&'static str> {
         Figure::Published => vec!["published/s"],
         Figure::Latency => vec!["p50, µs", "p99, µs"],
     }
-}
-
-/// The middle one; of an even number, the mean of the two in the middle. 0 of none.
-fn median(figures: &[f64]) -> f64 {
-    let mut sorted = figures.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    match (sorted.len(), sorted.len() / 2) {
-        (0, _) => 0.0,
-        (length, middle) if length % 2 == 1 => sorted[middle],
-        (_, middle) => f64::midpoint(sorted[middle - 1], sorted[middle]),
-    }
-}
-
-fn extremes(figures: &[f64]) -> (f64, f64) {
-    let fold = |start: f64, pick: fn(f64, f64) -> f64| figures.iter().copied().fold(start, pick);
-    if figures.is_empty() {
-        return (0.0, 0.0);
-    }
-    (
-        fold(f64::INFINITY, f64::min),
-        fold(f64::NEG_INFINITY, f64::max),
-    )
 }
 
 #[cfg(test)]
@@ -205,12 +170,6 @@ mod tests {
             table.contains("| Airmail, fsync | 450 | 300 - 600 | 3.00 (3.00 - 3.00) |"),
             "{table}"
         );
-    }
-
-    #[test]
-    fn the_median_of_an_even_number_is_between_the_middle_two() {
-        assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]).to_bits(), 2.5f64.to_bits());
-        assert_eq!(median(&[3.0, 1.0, 2.0]).to_bits(), 2.0f64.to_bits());
     }
 
     #[test]

@@ -1,0 +1,77 @@
+//! A figure over several rounds: what lies in the middle, and how far the others are from it.
+//!
+//! On machines that are shared a single figure says little, and a mean is carried off by one bad
+//! minute; so the median counts, and its spread is always printed with it.
+
+use serde::Serialize;
+
+/// A figure over the rounds; zeros of none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) least: f64,
+    pub(crate) most: f64,
+    /// A quarter of the rounds are below.
+    pub(crate) lower_quartile: f64,
+    /// A quarter of the rounds are above.
+    pub(crate) upper_quartile: f64,
+}
+
+impl Spread {
+    pub(crate) fn of(mut figures: Vec<f64>) -> Spread {
+        figures.sort_by(f64::total_cmp);
+        let at = |part: f64| between(&figures, part);
+        Spread {
+            median: at(0.5),
+            least: at(0.0),
+            most: at(1.0),
+            lower_quartile: at(0.25),
+            upper_quartile: at(0.75),
+        }
+    }
+}
+
+/// The figure at a part of the way from the least to the most; between two, in proportion.
+fn between(sorted: &[f64], part: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else {
+        return 0.0;
+    };
+    let place = part * last as f64;
+    let (below, above) = (place.floor(), place.ceil());
+    let (low, high) = (sorted[below as usize], sorted[above as usize]);
+    low + (high - low) * (place - below)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_an_even_number_is_between_the_middle_two() {
+        let of = |figures: &[f64]| Spread::of(figures.to_vec()).median.to_bits();
+        assert_eq!(of(&[4.0, 1.0, 3.0, 2.0]), 2.5f64.to_bits());
+        assert_eq!(of(&[3.0, 1.0, 2.0]), 2.0f64.to_bits());
+    }
+
+    #[test]
+    fn half_of_the_rounds_lie_between_the_quartiles() {
+        let spread = Spread::of(vec![5.0, 1.0, 2.0, 4.0, 3.0]);
+        let told = [
+            spread.least,
+            spread.lower_quartile,
+            spread.upper_quartile,
+            spread.most,
+        ];
+        assert_eq!(
+            told.map(f64::to_bits),
+            [1.0f64, 2.0, 4.0, 5.0].map(f64::to_bits)
+        );
+    }
+
+    #[test]
+    fn one_round_has_no_spread_and_none_is_zero() {
+        let one = Spread::of(vec![7.0]);
+        assert_eq!(one.least.to_bits(), one.most.to_bits());
+        assert_eq!(Spread::of(Vec::new()), Spread::default());
+    }
+}
