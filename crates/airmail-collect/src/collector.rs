@@ -2,6 +2,7 @@
 //!
 //! `step(now, event)` gives effects. Invariants:
 //! - A source is committed up to its watermark, never beyond: [`Ledger`] says which.
+//! - What is not confirmed as committed is committed again, also when nothing more comes: [`Commits`] says when.
 //! - A ticket of a source's earlier life (revoked, and perhaps assigned again) changes nothing.
 //! - Each of n sources has 1/n of the bound, is paused when it has reached that, and resumed at half of it:
 //!   pausing throws away what was fetched ahead, so it must not flutter.
@@ -9,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::commits::Commits;
 use crate::ledger::Ledger;
 use crate::source::Source;
 use crate::stamp::Range;
@@ -59,8 +61,20 @@ pub enum Event {
     },
     /// The main cluster has a record.
     Acknowledged(Ticket),
-    /// A commit has failed; it is tried again when the next is due.
-    CommitFailed(Source),
+    /// The group has committed that everything of this source below `next` is collected.
+    Committed {
+        /// Which.
+        source: Source,
+        /// As it was given to be committed.
+        next: u64,
+    },
+    /// A commit has failed; it is tried again after a while. One whose answer never comes is, too.
+    CommitFailed {
+        /// Which.
+        source: Source,
+        /// As it was given to be committed.
+        next: u64,
+    },
     /// A source is not ours any more. What it has under way is forgotten.
     Revoked(Source),
     /// Time has passed.
@@ -99,8 +113,7 @@ struct Account {
     life: u64,
     ledger: Ledger,
     paused: bool,
-    /// What was last given to be committed; none where it is not known to be committed.
-    committed: Option<u64>,
+    commits: Commits,
 }
 
 /// All sources that are ours.
@@ -140,9 +153,14 @@ impl Collector {
                 bytes,
             } => self.took(source, number, bytes, effects),
             Event::Acknowledged(ticket) => self.acknowledged(ticket, effects),
-            Event::CommitFailed(source) => {
+            Event::Committed { source, next } => {
                 if let Some(account) = self.accounts.get_mut(&source) {
-                    account.committed = None;
+                    account.commits.confirmed(next);
+                }
+            }
+            Event::CommitFailed { source, next } => {
+                if let Some(account) = self.accounts.get_mut(&source) {
+                    account.commits.refused(next, now, self.commit_every);
                 }
             }
             Event::Revoked(source) => {
@@ -152,7 +170,7 @@ impl Collector {
             Event::Tick if now >= self.commit_at => {
                 self.commit_at = now + self.commit_every;
                 for (source, account) in &mut self.accounts {
-                    effects.extend(commit(*source, account));
+                    effects.extend(commit(*source, account, now));
                 }
             }
             Event::Tick => {}
@@ -197,7 +215,7 @@ impl Collector {
             life: self.lives,
             ledger: Ledger::new(committed.unwrap_or(0)),
             paused: false,
-            committed,
+            commits: Commits::new(committed),
         };
         self.accounts.insert(source, account);
     }
@@ -231,8 +249,12 @@ impl Collector {
     }
 
     fn revoked(&mut self, source: Source, effects: &mut Vec<Effect>) {
-        if let Some(mut account) = self.accounts.remove(&source) {
-            effects.extend(commit(source, &mut account));
+        // For the last time: whether an earlier one is still on its way or not.
+        if let Some(account) = self.accounts.remove(&source) {
+            let next = account.ledger.watermark();
+            if account.commits.is_open(next) {
+                effects.push(Effect::Commit { source, next });
+            }
         }
     }
 
@@ -265,15 +287,11 @@ fn hold(source: Source, account: &mut Account, part: Bounds, effects: &mut Vec<E
     }
 }
 
-/// What is new since the last commit.
-fn commit(source: Source, account: &mut Account) -> Option<Effect> {
+/// What is not known to be committed, if it is time.
+fn commit(source: Source, account: &mut Account, now: Duration) -> Option<Effect> {
     let next = account.ledger.watermark();
-    // Nothing was ever taken, and nothing committed: where to begin is still open.
-    if account.committed == Some(next) || (account.committed.is_none() && next == 0) {
-        return None;
-    }
-    account.committed = Some(next);
-    Some(Effect::Commit { source, next })
+    let due = account.commits.ask(next, now);
+    due.then_some(Effect::Commit { source, next })
 }
 
 #[cfg(test)]
@@ -337,9 +355,84 @@ mod tests {
         assert_eq!(step(&mut collector, S, Event::Tick), [], "not yet due");
         let commit = [Effect::Commit { source: A, next: 6 }];
         assert_eq!(step(&mut collector, 2 * S, Event::Tick), commit);
+        let committed = Event::Committed { source: A, next: 6 };
+        step(&mut collector, 3 * S, committed);
         assert_eq!(step(&mut collector, 3 * S, Event::Tick), [], "nothing new");
-        step(&mut collector, 3 * S, Event::CommitFailed(A));
-        assert_eq!(step(&mut collector, 4 * S, Event::Tick), commit);
+    }
+
+    /// One with a source of which a record was taken and acknowledged, and its commit asked for.
+    fn one_that_commits() -> Collector {
+        let mut collector = collector(100);
+        assign(&mut collector, A, Some(0));
+        let ticket = sent(&take(&mut collector, A, 0, 1));
+        step(&mut collector, S, Event::Acknowledged(ticket));
+        let asked = step(&mut collector, S, Event::Tick);
+        assert_eq!(asked, [COMMIT]);
+        collector
+    }
+
+    const COMMIT: Effect = Effect::Commit { source: A, next: 1 };
+    const FAILED: Event = Event::CommitFailed { source: A, next: 1 };
+    const COMMITTED: Event = Event::Committed { source: A, next: 1 };
+
+    /// Ticks once a second for so long; what came of it.
+    fn ticks(collector: &mut Collector, from: Duration, seconds: u32) -> Vec<Effect> {
+        let ticks = (1..=seconds).map(|second| from + second * S);
+        ticks
+            .flat_map(|now| step(collector, now, Event::Tick))
+            .collect()
+    }
+
+    #[test]
+    fn a_commit_that_failed_is_made_again_though_nothing_more_comes() {
+        let mut collector = one_that_commits();
+        let mut now = S;
+        for _ in 0..3 {
+            step(&mut collector, now, FAILED);
+            assert_eq!(ticks(&mut collector, now, 30), [COMMIT]);
+            now += 30 * S;
+        }
+        step(&mut collector, now, COMMITTED);
+        assert_eq!(ticks(&mut collector, now, 600), []);
+    }
+
+    #[test]
+    fn a_commit_that_is_never_answered_is_made_again() {
+        let mut collector = one_that_commits();
+        assert_eq!(ticks(&mut collector, S, 30), []);
+        assert_eq!(ticks(&mut collector, 31 * S, 40), [COMMIT]);
+    }
+
+    #[test]
+    fn a_source_that_is_revoked_commits_what_is_not_confirmed() {
+        for answer in [None, Some(FAILED)] {
+            let mut collector = one_that_commits();
+            answer.map(|answer| step(&mut collector, S, answer));
+            assert_eq!(step(&mut collector, S, Event::Revoked(A)), [COMMIT]);
+        }
+        let mut collector = one_that_commits();
+        step(&mut collector, S, COMMITTED);
+        assert_eq!(step(&mut collector, S, Event::Revoked(A)), []);
+    }
+
+    #[test]
+    fn an_answer_from_a_life_before_leaves_nothing_uncommitted() {
+        for late in [FAILED, COMMITTED] {
+            let mut collector = one_that_commits();
+            step(&mut collector, S, Event::Revoked(A));
+            assert_eq!(step(&mut collector, S, late), []);
+            // Ours again, and collected further; then the answer comes.
+            assign(&mut collector, A, Some(0));
+            for number in 0..2 {
+                let ticket = sent(&take(&mut collector, A, number, 1));
+                step(&mut collector, S, Event::Acknowledged(ticket));
+            }
+            step(&mut collector, S, late);
+            let further = Effect::Commit { source: A, next: 2 };
+            assert_eq!(ticks(&mut collector, S, 30), [further]);
+            step(&mut collector, 31 * S, late);
+            assert_eq!(ticks(&mut collector, 31 * S, 70), [further]);
+        }
     }
 
     #[test]

@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 mod collector;
+mod commits;
 mod ledger;
 mod placement;
 mod restorer;

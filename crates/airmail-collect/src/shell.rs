@@ -17,6 +17,7 @@ mod feed;
 mod group;
 mod layout;
 mod metrics;
+mod parting;
 mod properties;
 mod run;
 mod settings;

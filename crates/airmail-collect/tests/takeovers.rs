@@ -1,5 +1,6 @@
 //! Collectors that crash, lose their sources and go on sending, before a main cluster that keeps the order of
-//! each sender's records within a partition, and nothing else: the order that is promised must come out.
+//! each sender's records within a partition, and nothing else: the order that is promised must come out. Commits
+//! are refused, and answers to them come late or never: in the end everything is committed.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test panics where something is wrong")]
@@ -77,6 +78,10 @@ struct World {
     partitions: Vec<Vec<Sent>>,
     /// What senders that are gone had on their way: it may still come.
     ghosts: Vec<VecDeque<Sent>>,
+    /// Of commits, on their way to whom.
+    answers: Vec<(usize, Event)>,
+    /// No more trouble is made.
+    calm: bool,
     clock: Duration,
 }
 
@@ -91,6 +96,8 @@ impl World {
             committed: BTreeMap::new(),
             partitions: vec![Vec::new(); PARTITIONS],
             ghosts: Vec::new(),
+            answers: Vec::new(),
+            calm: false,
             clock: Duration::ZERO,
         }
     }
@@ -109,15 +116,32 @@ impl World {
             .collector
             .step(self.clock, event, &mut effects);
         for effect in &effects {
-            if let (Effect::Commit { source, next }, false) = (effect, fenced) {
-                let before = self.committed.insert(*source, *next);
-                assert!(
-                    before <= Some(*next),
-                    "{source:?} goes back from {before:?} to {next}"
-                );
+            if let Effect::Commit { source, next } = *effect {
+                self.commit(at, source, next, fenced);
             }
         }
         effects
+    }
+
+    /// The group commits, or refuses as in a rebalance; its answer comes at once, late or never.
+    fn commit(&mut self, at: usize, source: Source, next: u64, fenced: bool) {
+        let refused = fenced || (!self.calm && self.random.random_bool(0.3));
+        if !refused {
+            let before = self.committed.insert(source, next);
+            assert!(
+                before <= Some(next),
+                "{source:?} goes back from {before:?} to {next}"
+            );
+        }
+        let answer = match refused {
+            true => Event::CommitFailed { source, next },
+            false => Event::Committed { source, next },
+        };
+        match self.random.random_range(0..10) {
+            0 if !self.calm => {}
+            1..=4 if !self.calm => self.answers.push((at, answer)),
+            _ => drop(self.step(at, answer, false)),
+        }
     }
 
     fn assign(&mut self, source: Source, at: usize) {
@@ -230,14 +254,24 @@ impl World {
                     let ghost = self.ghosts.get_mut(partition).and_then(VecDeque::pop_front);
                     self.partitions[partition].extend(ghost);
                 }
+                61..=63 if !self.answers.is_empty() => {
+                    let which = self.random.random_range(0..self.answers.len());
+                    let (to, answer) = self.answers.swap_remove(which);
+                    self.step(to, answer, false);
+                }
                 _ => self.arrive(at, partition, true),
             }
         }
     }
 
-    /// No more trouble: everything is read and arrives.
+    /// No more trouble: everything is read and arrives, and what was never answered has been long ago.
     fn settle(&mut self, end: u64) {
+        self.calm = true;
+        for (to, answer) in std::mem::take(&mut self.answers) {
+            self.step(to, answer, false);
+        }
         for _ in 0..100_000 {
+            self.clock += Duration::from_secs(1);
             for source in World::sources() {
                 self.read(source, end);
             }
@@ -245,19 +279,25 @@ impl World {
                 for partition in 0..PARTITIONS {
                     self.arrive(at, partition, true);
                 }
+                self.step(at, Event::Tick, false);
             }
             let at_end = |instance: &Instance, source: &Source| {
                 instance.reading[source] >= end && instance.collector.is_settled(*source)
             };
-            if self
-                .owners
-                .iter()
-                .all(|(source, at)| at_end(&self.instances[*at], source))
-            {
+            let committed = |instance: &Instance, source: &Source| {
+                let mut sources = instance.collector.sources();
+                let (_, next) = sources.find(|(own, _)| own == source).unwrap();
+                next == self.committed.get(source).copied().unwrap_or(0)
+            };
+            let done = |(source, at): (&Source, &usize)| {
+                let instance = &self.instances[*at];
+                at_end(instance, source) && committed(instance, source)
+            };
+            if self.owners.iter().all(done) {
                 return;
             }
         }
-        panic!("it does not settle");
+        panic!("it does not settle: {:?} are committed", self.committed);
     }
 }
 

@@ -24,6 +24,7 @@ use rdkafka::{Offset, TopicPartitionList};
 use super::clients::log;
 use super::error::CollectError;
 use super::feed::Feed;
+use super::parting::Parting;
 use super::settings::{Begin, Origin};
 use super::work::Work;
 use crate::collector::Effect;
@@ -33,6 +34,9 @@ use crate::source::Source;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks whether a source that goes has settled.
 const PAUSE: Duration = Duration::from_millis(2);
+/// How often a commit is tried that nobody makes up for, and the wait between.
+const LAST_ATTEMPTS: u32 = 3;
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(200);
 /// The metadata of a commit that says where to begin: nothing was collected yet.
 const BEGINNING: &str = "beginning";
 
@@ -134,10 +138,33 @@ impl Group {
                 Effect::Send(..) => {}
             }
         }
-        if commits.count() > 0 {
-            member.commit(&commits, CommitMode::Async)?;
+        if commits.count() > 0
+            && let Err(error) = member.commit(&commits, CommitMode::Async)
+        {
+            tracing::warn!(%error, "not committed; it is tried again");
+            self.answered(&commits, false);
         }
         Ok(())
+    }
+
+    /// Tells the core what has become of these commits: where all is well, each may still have an error of
+    /// its own.
+    fn answered(&self, commits: &TopicPartitionList, well: bool) {
+        for element in commits.elements() {
+            let source = self.source(element.topic(), element.partition());
+            let Offset::Offset(next) = element.offset() else {
+                continue;
+            };
+            let done = element.error();
+            if let Err(error) = &done {
+                let (topic, partition) = (element.topic(), element.partition());
+                tracing::warn!(%error, topic, partition, "not committed; it is tried again");
+            }
+            if let (Some(source), Ok(next)) = (source, u64::try_from(next)) {
+                let done = well && done.is_ok();
+                self.work().commit_answered(source, next, done);
+            }
+        }
     }
 
     fn hold(&self, member: &Member, source: Source, pause: bool) -> Result<(), CollectError> {
@@ -266,29 +293,46 @@ impl Group {
         if !lost {
             self.wait_for(&going);
         }
-        let mut commits = TopicPartitionList::new();
-        for source in going {
+        for source in &going {
             tracing::info!(?source, lost, "a source is not ours any more");
             if let Some(feed) = &self.feed {
-                feed.stop(source);
+                feed.stop(*source);
             }
-            self.work().revoke(source);
+            self.work().revoke(*source);
         }
-        let mut left = Vec::new();
         let effects = self.work().for_member();
-        for effect in effects {
-            match effect {
-                Effect::Commit { source, next } => self.add_commit(&mut commits, source, next)?,
-                other => left.push(other),
-            }
+        let parting = Parting::of(effects, &going);
+        self.work().put_back(parting.left);
+        if lost {
+            return Ok(());
         }
-        self.work().put_back(left);
-        if commits.count() > 0 && !lost {
-            let committed = member.commit(&commits, CommitMode::Sync);
-            if let Err(error) = committed {
-                self.work().metrics.commit_failures.inc();
+        self.commit_for_the_last_time(member, parting.last)
+    }
+
+    /// Tried more than once where that may help: nobody tries after this.
+    fn commit_for_the_last_time(
+        &self,
+        member: &Member,
+        commits: BTreeMap<Source, u64>,
+    ) -> Result<(), CollectError> {
+        let mut list = TopicPartitionList::new();
+        for (source, next) in commits {
+            self.add_commit(&mut list, source, next)?;
+        }
+        if list.count() == 0 {
+            return Ok(());
+        }
+        for attempt in 1..=LAST_ATTEMPTS {
+            let Err(error) = member.commit(&list, CommitMode::Sync) else {
+                return Ok(());
+            };
+            self.work().metrics.commit_failures.inc();
+            if attempt == LAST_ATTEMPTS || is_for_good(&error) {
                 tracing::warn!(%error, "not committed: what was collected since will come again");
+                break;
             }
+            tracing::warn!(%error, "not committed; it is tried again");
+            thread::sleep(BETWEEN_ATTEMPTS);
         }
         Ok(())
     }
@@ -313,6 +357,15 @@ impl Group {
             thread::sleep(PAUSE);
         }
     }
+}
+
+/// Whether the member is none any more, so that nothing it commits is taken.
+fn is_for_good(error: &KafkaError) -> bool {
+    use RDKafkaErrorCode as Code;
+    matches!(
+        error.rdkafka_error_code(),
+        Some(Code::IllegalGeneration | Code::UnknownMemberId | Code::FencedInstanceId)
+    )
 }
 
 fn give(member: &Member, list: &TopicPartitionList) -> Result<(), CollectError> {
@@ -387,18 +440,13 @@ impl ConsumerContext for Group {
     }
 
     fn commit_callback(&self, result: KafkaResult<()>, offsets: &TopicPartitionList) {
-        let Err(error) = result else { return };
-        if error.rdkafka_error_code() == Some(RDKafkaErrorCode::NoOffset) {
-            return;
-        }
-        tracing::warn!(%error, "not committed; it is tried again");
-        for element in offsets.elements() {
-            if let Some(source) = self.source(element.topic(), element.partition()) {
-                let mut work = self.work();
-                work.metrics.commit_failures.inc();
-                work.commit_failed(source);
+        if let Err(error) = &result {
+            if error.rdkafka_error_code() == Some(RDKafkaErrorCode::NoOffset) {
+                return;
             }
+            tracing::warn!(%error, "not committed; it is tried again");
         }
+        self.answered(offsets, result.is_ok());
     }
 }
 

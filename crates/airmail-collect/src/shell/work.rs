@@ -125,8 +125,15 @@ impl Work {
         self.step(Event::Revoked(source));
     }
 
-    pub(super) fn commit_failed(&mut self, source: Source) {
-        self.step(Event::CommitFailed(source));
+    /// What has become of a commit.
+    pub(super) fn commit_answered(&mut self, source: Source, next: u64, done: bool) {
+        let event = if done {
+            Event::Committed { source, next }
+        } else {
+            self.metrics.commit_failures.inc();
+            Event::CommitFailed { source, next }
+        };
+        self.step(event);
     }
 
     pub(super) fn is_settled(&self, source: Source) -> bool {
