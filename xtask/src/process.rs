@@ -54,7 +54,8 @@ pub(crate) fn succeeds(program: impl AsRef<Path>, arguments: &[&str]) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-fn show(command: &Command) -> String {
+/// A command as one would type it.
+pub(crate) fn show(command: &Command) -> String {
     std::iter::once(command.get_program())
         .chain(command.get_args())
         .map(|word| word.to_string_lossy())

@@ -12,6 +12,7 @@ mod length;
 mod links;
 mod names;
 mod proto;
+mod provenance;
 mod roots;
 mod runtime;
 
@@ -43,6 +44,7 @@ fn all() -> anyhow::Result<Complaints> {
     let java = workspace::files(&[".java"])?;
     let mut complaints = edges::check(&packages);
     complaints.extend(runtime::check()?);
+    complaints.extend(provenance::check()?);
     complaints.extend(roots::check(&packages)?);
     complaints.extend(architecture::check(&packages, &markdown));
     complaints.extend(behaviours::check(&markdown, &rust));

@@ -8,8 +8,8 @@
 //!   below, for the tests with a live cluster.
 //! - strace: shows that no ack is sent before its fdatasync. From the system's packages.
 //!
-//! What cannot be brought is named, with how to bring it; the tests that want it say that they were
-//! not run. Continuous integration wants all of them.
+//! What cannot be brought is a failure that says how to bring it. Whoever has no use for a tool leaves it
+//! out by name ([`Without`]); the tests that want it say so each time. Continuous integration leaves out none.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,6 +27,37 @@ const GRPCURL: &str = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3";
 const NATS_SERVER: &str = "github.com/nats-io/nats-server/v2@v2.15.2";
 const PYTHON_PACKAGES: [&str; 2] = ["grpcio>=1.60,<2", "grpcio-reflection>=1.60,<2"];
 
+/// What one may go without. PostgreSQL's server is not among it: half of what mailboxes claim rests on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Without {
+    /// The client in Python.
+    Python,
+    /// The generic client of gRPC.
+    Grpcurl,
+    /// The traces of system calls, also where this user may not trace.
+    Strace,
+    /// The tests in Java.
+    Maven,
+    /// All tests with live brokers of Kafka.
+    Kafka,
+    /// The file systems that are filled, also where this user may not mount.
+    Mount,
+}
+
+impl Without {
+    /// As tests are told of it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Without::Python => "python",
+            Without::Grpcurl => "grpcurl",
+            Without::Strace => "strace",
+            Without::Maven => "maven",
+            Without::Kafka => "kafka",
+            Without::Mount => "mount",
+        }
+    }
+}
+
 /// The directory that tests find their tools in: `python/bin/python`, `bin/grpcurl`.
 #[derive(Debug)]
 pub(crate) struct Tools {
@@ -34,31 +65,43 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    /// Brings what is missing, as far as it can be brought; with `all`, fails if something cannot.
-    pub(crate) fn bring(all: bool) -> anyhow::Result<Tools> {
+    /// Brings what is missing; fails if something cannot be brought that is not left out.
+    pub(crate) fn bring(without: &[Without]) -> anyhow::Result<Tools> {
         let directory = workspace::root().join("target/tools");
         fs::create_dir_all(directory.join("bin"))?;
         let servers = directory.join("servers");
-        let brought = [
-            (
-                "Python with grpcio",
-                bring_python(&directory.join("python")),
-            ),
-            ("grpcurl", bring_grpcurl(&directory.join("bin"))),
-            ("strace", find_strace()),
-            ("PostgreSQL", find_postgres()),
-            ("Maven with a JDK", maven::find()),
-            ("Kafka", kafka::bring(&servers)),
-            ("Kafka 3", kafka::bring_3(&servers)),
-            ("partitioners", kafka::bring_partitioners(&servers)),
+        let kafka = Some(Without::Kafka);
+        let python = || bring_python(&directory.join("python"));
+        let grpcurl = || bring_grpcurl(&directory.join("bin"));
+        let wanted: [(&str, Option<Without>, &dyn Fn() -> anyhow::Result<()>); 8] = [
+            ("Python with grpcio", Some(Without::Python), &python),
+            ("grpcurl", Some(Without::Grpcurl), &grpcurl),
+            ("strace", Some(Without::Strace), &find_strace),
+            ("PostgreSQL", None, &find_postgres),
+            ("Maven with a JDK", Some(Without::Maven), &maven::find),
+            ("Kafka", kafka, &|| kafka::bring(&servers)),
+            ("Kafka 3", kafka, &|| kafka::bring_3(&servers)),
+            ("partitioners", kafka, &|| {
+                kafka::bring_partitioners(&servers)
+            }),
         ];
-        for (name, brought) in brought {
-            match brought.with_context(|| format!("no {name}")) {
-                Err(error) if all => return Err(error),
-                Err(error) => println!("tools: {error:#}"),
-                Ok(()) => {}
+        let mut missing = Vec::new();
+        for (name, left_out, bring) in wanted {
+            if left_out.is_some_and(|left_out| without.contains(&left_out)) {
+                continue;
+            }
+            if let Err(error) = bring() {
+                let without = left_out.map_or_else(String::new, |one| {
+                    format!(" (or leave out its tests: --without {})", one.name())
+                });
+                missing.push(format!("no {name}: {error:#}{without}"));
             }
         }
+        anyhow::ensure!(
+            missing.is_empty(),
+            "what tests want is not there:\n{}",
+            missing.join("\n")
+        );
         Ok(Tools { directory })
     }
 

@@ -1,5 +1,8 @@
 //! `cargo xtask verify`: all that must hold before a commit. Changes nothing but build output.
 
+use std::process::Command;
+
+use crate::parts::Parts;
 use crate::process::{self, cargo};
 use crate::{test, tidy};
 
@@ -13,53 +16,46 @@ pub(crate) struct Options {
 
 /// Runs the checks, quickest first, and stops at the first that fails.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
+    let mut parts = Parts::of("verify");
+    if options.without_tests {
+        parts.after("test");
+    }
+    let mut part = |name, command: &mut Command| parts.part(name, || process::run(command));
     tidy::run()?;
-    process::run(&mut cargo(&["fmt", "--all", "--check"]))?;
-    let clippy = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--locked",
-        "--",
-        "-D",
-        "warnings",
-    ];
-    process::run(&mut cargo(&clippy))?;
+    part("format", &mut cargo(&["fmt", "--all", "--check"]))?;
+    part("lints", &mut clippy(&["--workspace"]))?;
     let rivals = [
-        "clippy",
         "--package=airmail",
         "--package=airmail-bench",
         "--features=airmail/rivals",
-        "--all-targets",
-        "--locked",
-        "--",
-        "-D",
-        "warnings",
     ];
-    process::run(&mut cargo(&rivals))?;
+    part("lints of rivals", &mut clippy(&rivals))?;
     let doc = ["doc", "--workspace", "--no-deps", "--locked", "--quiet"];
-    process::run(cargo(&doc).env("RUSTDOCFLAGS", "-D warnings"))?;
-    if process::succeeds("c++", &["--version"]) {
-        let check = [
-            "check",
-            "--locked",
-            "--manifest-path",
-            "fuzz/Cargo.toml",
-            "--all-features",
-        ];
-        process::run(cargo(&check).args(["--target-dir", "target/fuzz"]))?;
-    } else {
-        println!("not run: the fuzz targets, which need a C++ compiler");
-    }
-    if process::succeeds("cargo", &["deny", "--version"]) {
-        process::run(&mut cargo(&[
-            "deny", "check", "bans", "licenses", "sources",
-        ]))?;
-    } else {
-        println!("not run: cargo deny, which `cargo install --locked cargo-deny` brings");
-    }
+    let mut doc = cargo(&doc);
+    part("documentation", doc.env("RUSTDOCFLAGS", "-D warnings"))?;
+    anyhow::ensure!(
+        process::succeeds("c++", &["--version"]),
+        "the fuzz targets need a C++ compiler: install one (Debian: g++)"
+    );
+    let check = [
+        "check",
+        "--locked",
+        "--manifest-path",
+        "fuzz/Cargo.toml",
+        "--all-features",
+    ];
+    let mut check = cargo(&check);
+    part("fuzz targets", check.args(["--target-dir", "target/fuzz"]))?;
+    drop(parts);
     if !options.without_tests {
         test::run(&test::Options::default())?;
     }
     Ok(())
+}
+
+fn clippy(what: &[&str]) -> Command {
+    let mut clippy = cargo(&["clippy"]);
+    clippy.args(what);
+    clippy.args(["--all-targets", "--locked", "--", "-D", "warnings"]);
+    clippy
 }

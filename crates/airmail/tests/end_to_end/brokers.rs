@@ -55,7 +55,7 @@ pub(crate) struct KafkaCluster {
 impl KafkaCluster {
     /// Starts so many nodes, with 16 bytes as the cluster's id in base64; none where Kafka was not brought.
     pub(crate) fn start(directory: &Path, id: &str, nodes: usize) -> Option<KafkaCluster> {
-        scale::program("java")?;
+        scale::program("java", "kafka")?;
         let jars = scale::tool(JARS)?;
         let brokers: Vec<String> = (0..nodes).map(|_| lasting_address()).collect();
         let controllers: Vec<String> = (0..nodes).map(|_| lasting_address()).collect();

@@ -20,36 +20,63 @@ pub(crate) fn backlog_bytes() -> usize {
     number("AIRMAIL_TEST_BACKLOG_MIB").unwrap_or(16) << 20
 }
 
-/// A tool that `cargo xtask test` brings, by its path below the tools' directory. Without it the
-/// test says that it did not run.
+/// A tool that `cargo xtask test` brings, by its path below the tools' directory; none where it was left
+/// out.
+///
+/// # Panics
+/// It is not there, and was not left out: what is wanted and absent is a failure.
 pub(crate) fn tool(path: &str) -> Option<PathBuf> {
     let found = variable("AIRMAIL_TEST_TOOLS")
         .map(|directory| PathBuf::from(directory).join(path))
         .filter(|tool| tool.exists());
+    let name = match path.split_once('/') {
+        Some(("servers", _)) => "kafka",
+        Some(("python", _)) => "python",
+        _ => path.rsplit('/').next().unwrap_or(path),
+    };
+    if is_left_out(name) {
+        return None;
+    }
     if found.is_none() {
-        not_run(&format!("no {path}; `cargo xtask test` brings it"));
+        want(name, &format!("no {path}; `cargo xtask test` brings it"));
     }
     found
 }
 
-/// A program of the system. Without it the test says that it did not run.
-pub(crate) fn program(name: &str) -> Option<Command> {
-    let found = Command::new(name)
+/// A program of the system, which the tests that may be left out as `name` want; as [`tool`].
+pub(crate) fn program(program: &str, name: &str) -> Option<Command> {
+    if is_left_out(name) {
+        return None;
+    }
+    let found = Command::new(program)
         .arg("--version")
         .output()
         .is_ok_and(|out| out.status.success());
     if !found {
-        not_run(&format!("no {name} on this machine"));
+        want(name, &format!("no {program} on this machine"));
     }
-    found.then(|| Command::new(name))
+    Some(Command::new(program))
 }
 
-/// Says that a test, or a part of one, did not run, and why. Past the harness, which would show it
-/// only if the test failed.
-pub(crate) fn not_run(why: &str) {
-    let test = thread::current();
-    let test = test.name().unwrap_or_default();
-    say(&format!("NOT RUN: {test}: {why}\n"));
+/// Whether tests that want this were left out; said past the harness, which would show it only if the test
+/// failed.
+pub(crate) fn is_left_out(name: &str) -> bool {
+    let without = variable("AIRMAIL_TEST_WITHOUT").unwrap_or_default();
+    let left_out = without.split(',').any(|one| one == name);
+    if left_out {
+        let test = thread::current();
+        let test = test.name().unwrap_or_default();
+        say(&format!("LEFT OUT: {test}: --without {name}\n"));
+    }
+    left_out
+}
+
+/// Fails for want of something.
+pub(crate) fn want(name: &str, why: &str) -> ! {
+    panic!(
+        "{why}. Without it: `cargo xtask test --without {name}`, or AIRMAIL_TEST_WITHOUT={name} for \
+         `cargo test`"
+    );
 }
 
 /// Says something past the harness.

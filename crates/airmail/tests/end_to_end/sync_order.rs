@@ -11,7 +11,7 @@ const MARK: &str = "mark-of-the-traced-message";
 
 #[test]
 fn no_ack_leaves_before_the_fdatasync_has_returned() {
-    let Some(mut strace) = scale::program("strace") else {
+    let Some(mut strace) = scale::program("strace", "strace") else {
         return;
     };
     let directory = tempfile::tempdir().unwrap();
@@ -35,7 +35,7 @@ fn no_ack_leaves_before_the_fdatasync_has_returned() {
     ]);
     strace.arg(directory.path().join("data"));
     if !may_trace() {
-        return scale::not_run("this process may not trace others");
+        scale::want("strace", "this process may not trace others");
     }
     let node = Node::spawn(strace);
     for number in 0..5 {

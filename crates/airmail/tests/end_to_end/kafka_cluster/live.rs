@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::node::{self, Done, airmail};
 use crate::scale;
 
-/// Where `cargo xtask test` has brought Kafka; without it the test says that it did not run.
+/// Where `cargo xtask test` has brought Kafka; none where it was left out.
 pub(crate) fn servers() -> Option<PathBuf> {
     scale::tool("servers/kafka-partitioners")?;
     let kafka = scale::tool("servers/kafka")?;

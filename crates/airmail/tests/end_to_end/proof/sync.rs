@@ -34,11 +34,11 @@ const PATIENCE: Duration = Duration::from_millis(1500);
 
 #[test]
 fn an_fdatasync_that_fails_never_leads_to_an_ack() {
-    if scale::program("strace").is_none() {
+    if scale::program("strace", "strace").is_none() {
         return;
     }
     if !may_trace() {
-        return scale::not_run("this process may not trace others");
+        scale::want("strace", "this process may not trace others");
     }
     let plan = Plan::new("sync", 2);
     for round in plan.rounds() {
