@@ -12,6 +12,9 @@
 //! `synchronous_commit` says, and what others see is durable too. The database makes one wait for the
 //! disk of all commits that come during one.
 //!
+//! Nobody waits for longer than the patience that was set: for a database that is away (`pulse`), for a
+//! lock that somebody holds (`round`), or for one that answers nothing at all (`clerk`).
+//!
 //! One more connection is the tender's (`tender`): it listens for who rings waiting readers, puts
 //! back what is due, keeps the storage small, and learns where lines begin (`heads`).
 //!
@@ -25,6 +28,7 @@ mod fault;
 mod heads;
 mod job;
 mod link;
+mod pulse;
 mod request;
 mod round;
 mod row;
@@ -46,7 +50,8 @@ use crate::bell::Bell;
 use crate::store::Load;
 use counts::Counts;
 use heads::Heads;
-use job::Job;
+use job::{Job, Reply};
+use pulse::Pulse;
 use tender::Arming;
 use tray::Tray;
 
@@ -61,7 +66,8 @@ pub struct Options {
     /// Requests that may wait for a clerk, from 1; more are refused with `OVERLOADED`.
     /// Default 10,000.
     pub waiting_max: usize,
-    /// How long a request waits for a database that is away before `MAILBOXES_AWAY`. Default 5 s.
+    /// How long a request waits for a database that is away, or whose tables somebody has locked,
+    /// before `MAILBOXES_AWAY`. Default 5 s.
     pub patience_ms: u64,
     /// How large one of the three slots of the storage grows before the next is begun.
     /// Default 128 MiB.
@@ -81,12 +87,26 @@ impl Options {
         }
     }
 
+    /// How long a request waits.
+    fn patience(&self) -> Duration {
+        Duration::from_millis(self.patience_ms)
+    }
+
     /// Whether they can be used, as far as can be said without the database.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT`, with the field.
     pub fn check(&self) -> Result<(), Error> {
         link::config(self).map(drop)
+    }
+
+    /// Whether the database can be used, if it answers: one that is away may come. Takes some
+    /// seconds at most.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT`, with the field; `MAILBOXES_UNUSABLE` if its schema is a newer node's.
+    pub async fn look(&self) -> Result<(), Error> {
+        link::look(&link::config(self)?).await
     }
 }
 
@@ -114,6 +134,7 @@ struct Surroundings {
     bell: Arc<Bell>,
     arming: Arc<Arming>,
     counts: Arc<Counts>,
+    pulse: Pulse,
 }
 
 impl PostgresStore {
@@ -127,7 +148,7 @@ impl PostgresStore {
         let tray = Arc::new(Tray::new(options.waiting_max));
         let bell = Arc::new(Bell::default());
         let arming = Arc::new(Arming::default());
-        let patience = Duration::from_millis(options.patience_ms);
+        let patience = options.patience();
         let clerks = options.connections;
         let bounds = Load {
             connections_max: clerks,
@@ -143,12 +164,17 @@ impl PostgresStore {
             bell: Arc::clone(&bell),
             arming: Arc::clone(&arming),
             counts: Arc::clone(&counts),
+            pulse: Pulse::new(),
         });
         let (stop, stopped) = watch::channel(false);
         let mut tasks = JoinSet::new();
         for _ in 0..clerks {
             tasks.spawn(clerk::run(Arc::clone(&surroundings)));
         }
+        tasks.spawn(pulse::watch_over(
+            Arc::clone(&surroundings),
+            stopped.clone(),
+        ));
         tasks.spawn(tender::run(surroundings, stopped));
         Ok(PostgresStore {
             tray,
@@ -163,12 +189,9 @@ impl PostgresStore {
     }
 
     /// Puts a job in the tray and waits for what becomes of it.
-    async fn ask<T>(
-        &self,
-        job: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Job,
-    ) -> Result<T, Error> {
+    async fn ask<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
-        self.tray.put(job(reply))?;
+        self.tray.put(job(Reply::new(reply)))?;
         // A clerk that ends in the middle has dropped the job.
         answer
             .await

@@ -29,6 +29,8 @@ use opening::Opening;
 /// Requests that may wait for the thread, if nothing else is said; more are refused with
 /// `OVERLOADED`.
 pub const WAITING_MAX: usize = 10_000;
+/// How long a start waits for what becomes of the first try to open the file.
+const FIRST_TRY_MAX: Duration = Duration::from_secs(5);
 
 /// The store on SQLite; see the module.
 #[derive(Debug)]
@@ -48,7 +50,8 @@ impl SqliteStore {
     /// may wait, from 1, such as [`WAITING_MAX`].
     ///
     /// # Errors
-    /// `INTERNAL_ERROR` if the system has no thread for it.
+    /// `MAILBOXES_UNUSABLE` if the file is no database, or a newer version's; `INTERNAL_ERROR` if
+    /// the system has no thread for it.
     pub fn start(path: &Path, waiting_max: usize) -> Result<SqliteStore, Error> {
         let bell = Arc::new(Bell::default());
         let counts = Arc::new(Counts::default());
@@ -58,14 +61,21 @@ impl SqliteStore {
             counts: Arc::clone(&counts),
         };
         let (works, taken) = sync_channel(waiting_max.max(1));
+        let (first, tried) = sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("mailboxes".to_owned())
-            .spawn(move || opening.run(&taken))
+            .spawn(move || opening.run(&taken, &first))
             .map_err(|error| {
                 Error::new(ErrorCode::InternalError)
                     .field("thread")
                     .value(error)
             })?;
+        // One that takes longer is away, and told so to who asks.
+        if let Ok(Err(error)) = tried.recv_timeout(FIRST_TRY_MAX)
+            && error.code() == ErrorCode::MailboxesUnusable
+        {
+            return Err(error);
+        }
         Ok(SqliteStore {
             works: Mutex::new(Some(works)),
             bell,

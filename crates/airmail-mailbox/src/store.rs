@@ -47,8 +47,8 @@ pub struct Load {
 /// Arguments have been checked by [`crate::Mailboxes`], through which stores are used.
 ///
 /// # Errors
-/// Each request may end in `MAILBOXES_AWAY` or `OVERLOADED` (nothing was done), `OUTCOME_UNKNOWN`
-/// (the database went away in the middle: it was done or not) or `INTERNAL_ERROR`.
+/// Each request may end in `MAILBOXES_AWAY`, `MAILBOXES_UNUSABLE` or `OVERLOADED` (nothing was done),
+/// `OUTCOME_UNKNOWN` (the database went away in the middle: it was done or not) or `INTERNAL_ERROR`.
 pub trait MailboxStore: Debug + Send + Sync + 'static {
     /// Creates an account. `ACCOUNT_NAME_EXISTS`.
     fn create_account(&self, name: Name) -> Answer<'_, AccountId>;

@@ -125,6 +125,7 @@ error_table! {
     AccountNotEmpty = 43, "ACCOUNT_NOT_EMPTY", FailedPrecondition, false, "there still are messages to or from the account";
     LeaseEnded = 44, "LEASE_ENDED", FailedPrecondition, false, "the lease has ended, and the message may be at another reader";
     MailboxesAway = 45, "MAILBOXES_AWAY", Unavailable, true, "the database of the mailboxes does not answer; nothing was done";
+    MailboxesUnusable = 46, "MAILBOXES_UNUSABLE", FailedPrecondition, false, "the database of the mailboxes is none that this node can use; nothing was done";
 }
 
 /// An error as a user sees it: one of the table, with the facts of the case.

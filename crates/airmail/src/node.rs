@@ -207,7 +207,7 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
         Arc::new(move || waker_link.wake()),
     )?;
     // After the storage, whose directory is its own to make.
-    let mailboxes = NodeMailboxes::open(&options.config)?;
+    let mailboxes = NodeMailboxes::open(&options.config).await?;
     metrics.mailbox.watch(mailboxes.mailboxes());
     let patience = options.config.stop_timeout.0;
     let shard = ShardThread {

@@ -5,9 +5,10 @@ use futures::future::join_all;
 use tokio_postgres::types::ToSql;
 
 use super::Surroundings;
-use super::fault::Fault;
+use super::fault::{Fault, away};
 use super::job::{Job, Kind, Reply};
 use super::link::Link;
+use super::round::job_again;
 use super::row::{count, millis, missing, number};
 use super::sharing::share_out;
 use crate::id::MessageId;
@@ -115,6 +116,26 @@ impl Batch {
         }
     }
 
+    /// Its jobs again.
+    pub(super) fn into_jobs(self) -> Vec<Job> {
+        match self {
+            Batch::Send(jobs) => (jobs.into_iter())
+                .map(|(messages, reply)| Job::Send { messages, reply })
+                .collect(),
+            Batch::Receive(_, jobs) => (jobs.into_iter())
+                .map(|(request, reply)| Job::Receive { request, reply })
+                .collect(),
+            Batch::Settle(what, jobs) => (jobs.into_iter())
+                .map(|(receipts, reply)| Job::Settle {
+                    receipts,
+                    what,
+                    reply,
+                })
+                .collect(),
+            Batch::Calls(jobs) => jobs,
+        }
+    }
+
     /// Runs the statement. Who asked to receive, and for whom there is nothing, is answered at once:
     /// that nothing changed for them holds whatever becomes of the statement.
     pub(super) async fn ask(&mut self, with: &Surroundings, link: &Link) -> Result<Outcome, Fault> {
@@ -192,7 +213,7 @@ async fn call(with: &Surroundings, link: &Link, job: Job) {
     let Job::Call {
         sql,
         parameters,
-        reads,
+        effect,
         reply,
     } = job
     else {
@@ -202,21 +223,25 @@ async fn call(with: &Surroundings, link: &Link, job: Job) {
         .iter()
         .map(|parameter| parameter.as_ref() as &(dyn ToSql + Sync))
         .collect();
-    match link.query(sql, &borrowed).await {
-        Err(Fault::Lost) if reads => {
-            let again = Job::Call {
-                sql,
-                parameters,
-                reads,
-                reply,
-            };
-            // Full or closed: then it is answered below, by the reply that is dropped.
-            if let Err(error) = with.tray.put(again) {
-                tracing::debug!(error = %error, "a request was not tried again");
+    let answered = link.query(sql, &borrowed).await;
+    // Nothing was done, or it changes nothing: it may be done again.
+    let why = match answered {
+        Err(Fault::Late(error)) => error,
+        Err(Fault::Lost) if effect.reads() => away("the connection was lost"),
+        answered => {
+            if matches!(answered, Ok(_) | Err(Fault::Refused(_))) {
+                with.pulse.beat();
             }
+            return drop(reply.send(answered.map_err(Fault::of_change)));
         }
-        answered => drop(reply.send(answered.map_err(Fault::of_change))),
-    }
+    };
+    let again = Job::Call {
+        sql,
+        parameters,
+        effect,
+        reply,
+    };
+    job_again(with, again, &why);
 }
 
 async fn send(link: &Link, jobs: &Sends) -> Result<Vec<Result<MessageId, Error>>, Fault> {

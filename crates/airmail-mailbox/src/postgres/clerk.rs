@@ -1,20 +1,30 @@
 //! A clerk: one connection, and the task that takes jobs from the tray to it.
+//!
+//! A round that the database does not answer at all ends with its connection, so that nobody waits
+//! for ever: what it would have changed has an unknown outcome then. Locks are not among the causes,
+//! since the database itself ends the wait for one, and says that nothing was done.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use airmail_model::{Error, ErrorCode};
-
 use super::link::Link;
+use super::tray::Taken;
 use super::{Surroundings, round};
 
 const RETRY: Duration = Duration::from_millis(100);
+/// A round is waited for so many times as long as a request waits at all,
+const ROUND_SHARE: u32 = 2;
+/// but for no less than this, since a disk may be slow,
+const ROUND_MIN: Duration = Duration::from_secs(5);
+/// and for this, if it may take long though nothing is wrong.
+const LONG_ROUND_MAX: Duration = Duration::from_secs(600);
 
 /// Serves until the tray is closed and empty.
 pub(super) async fn run(with: Arc<Surroundings>) {
     while !(with.tray.is_closed() && with.tray.is_empty()) {
         match Link::connect(&with.config, None).await {
             Ok(link) => {
+                with.pulse.recover();
                 // Another database may have taken the place of the one before.
                 with.heads.forget();
                 let _connected = with.counts.connected();
@@ -22,27 +32,11 @@ pub(super) async fn run(with: Arc<Surroundings>) {
                 with.tray.pass_on();
             }
             Err(error) => {
-                tracing::warn!(error, "the database of the mailboxes does not answer");
-                give_up(&with, &error);
+                with.pulse.fail(error);
+                with.give_up();
                 tokio::time::sleep(RETRY).await;
             }
         }
-    }
-}
-
-/// Answers those who have waited long enough; all of them if there will be no more tries.
-fn give_up(with: &Surroundings, why: &str) {
-    let patience = if with.tray.is_closed() {
-        Duration::ZERO
-    } else {
-        Duration::from_millis(with.options.patience_ms)
-    };
-    for job in with.tray.take_overdue(patience) {
-        let error = Error::new(ErrorCode::MailboxesAway)
-            .field("database")
-            .value(why)
-            .retry_after(Duration::from_secs(1));
-        job.fail(error);
     }
 }
 
@@ -58,6 +52,25 @@ async fn serve(with: &Surroundings, mut link: Link) {
             return;
         };
         let _at_work = with.counts.at_work(taken.len(), taken.waited);
-        round::run(with, &link, std::mem::take(&mut taken.kinds)).await;
+        let bound = bound(with.options.patience(), &taken);
+        let round = round::run(with, &link, std::mem::take(&mut taken.kinds));
+        tokio::pin!(round);
+        if tokio::time::timeout(bound, &mut round).await.is_err() {
+            tracing::warn!(
+                seconds = bound.as_secs(),
+                "the database of the mailboxes does not answer: its connection is given up"
+            );
+            link.abandon();
+            round.await;
+        }
+    }
+}
+
+/// How long a round is waited for.
+fn bound(patience: Duration, taken: &Taken<'_>) -> Duration {
+    let usual = patience.saturating_mul(ROUND_SHARE).max(ROUND_MIN);
+    match taken.takes_long() {
+        true => usual.max(LONG_ROUND_MAX),
+        false => usual,
     }
 }

@@ -1,12 +1,26 @@
 //! What the database says went wrong, as errors of the table.
 
+use std::time::Duration;
+
 use airmail_model::{Error, ErrorCode};
+
+/// A lock was not to be had in time.
+const LOCKED: &str = "55P03";
+/// The statement took longer than it may, or somebody has cancelled it.
+const CANCELED: &str = "57014";
+/// A statement before, in the same transaction, has failed.
+const ABORTED: &str = "25P02";
+
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What becomes of a request after an error of the database.
 #[derive(Debug)]
 pub(super) enum Fault {
     /// The statement failed, and so did nothing.
     Refused(Error),
+    /// It waited for too long, for a lock or for its own end, and was rolled back: it may be tried
+    /// again, and what stands in its way is not its own.
+    Late(Error),
     /// The connection ended while the statement was under way.
     Lost,
 }
@@ -15,7 +29,7 @@ impl Fault {
     /// The error of a request that changes something.
     pub(super) fn of_change(self) -> Error {
         match self {
-            Fault::Refused(error) => error,
+            Fault::Refused(error) | Fault::Late(error) => error,
             Fault::Lost => Error::new(ErrorCode::OutcomeUnknown).field("database"),
         }
     }
@@ -38,20 +52,34 @@ impl From<tokio_postgres::Error> for Fault {
         if code.starts_with("57P") {
             return Fault::Lost;
         }
+        if let LOCKED | CANCELED = code {
+            return Fault::Late(away(told.message()));
+        }
         Fault::Refused(
             match code.strip_prefix("AM").and_then(|code| code.parse().ok()) {
                 Some(number) => ours(number, told.detail().unwrap_or_default()),
-                None if code == "55P03" => Error::new(ErrorCode::Overloaded)
+                // What comes behind one that failed: that one's error is told.
+                None if code == ABORTED => Error::new(ErrorCode::InternalError)
+                    .field("database")
+                    .value(told.message()),
+                // Another's transaction went before: a deadlock, or a change at the same time.
+                None if code.starts_with("40") => Error::new(ErrorCode::Overloaded)
                     .field("database")
                     .value(told.message())
-                    .retry_after(std::time::Duration::from_secs(1)),
-                None if code.starts_with("53") => {
-                    Error::new(ErrorCode::MailboxesAway).value(told.message())
-                }
+                    .retry_after(RETRY_AFTER),
+                None if code.starts_with("53") => away(told.message()),
                 None => internal(told),
             },
         )
     }
+}
+
+/// The database is not there, or has no time: nothing was done.
+pub(super) fn away(why: impl std::fmt::Display) -> Error {
+    Error::new(ErrorCode::MailboxesAway)
+        .field("database")
+        .value(why)
+        .retry_after(RETRY_AFTER)
 }
 
 /// One that a function of the schema raised: the detail is `field: value`.

@@ -1,7 +1,10 @@
 //! A request, as a clerk does it.
 
+use std::time::Duration;
+
 use airmail_model::Error;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -9,8 +12,77 @@ use super::tray::{CALLS_MAX, WEIGHT_MAX};
 use crate::id::MessageId;
 use crate::message::{Message, Outgoing, Receipt, Receive, Settle, Take};
 
-/// Where the answer goes.
-pub(super) type Reply<T> = oneshot::Sender<Result<T, Error>>;
+/// Where the answer goes, and how long it has been waited for.
+#[derive(Debug)]
+pub(super) struct Reply<T> {
+    answer: oneshot::Sender<Result<T, Error>>,
+    wait: Wait,
+}
+
+/// What a request has waited.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wait {
+    asked: Instant,
+    /// How often the database was too late with it, and had done nothing.
+    lates: u32,
+}
+
+impl Wait {
+    /// Whether it has been waited for as long as anybody waits.
+    pub(super) fn is_over(self, patience: Duration) -> bool {
+        self.asked.elapsed() >= patience
+    }
+
+    /// How often it was late.
+    pub(super) fn lates(self) -> u32 {
+        self.lates
+    }
+}
+
+impl<T> Reply<T> {
+    /// One that is waited for from now on.
+    pub(super) fn new(answer: oneshot::Sender<Result<T, Error>>) -> Reply<T> {
+        let asked = Instant::now();
+        Reply {
+            answer,
+            wait: Wait { asked, lates: 0 },
+        }
+    }
+
+    /// Gives the answer, or gets it back if nobody waits for it.
+    pub(super) fn send(self, answer: Result<T, Error>) -> Result<(), Result<T, Error>> {
+        self.answer.send(answer)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.answer.is_closed()
+    }
+}
+
+/// What a statement of its own does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// It looks something up.
+    Looks,
+    /// It looks through as much as there is.
+    Searches,
+    /// It changes something.
+    Changes,
+    /// It changes as much as there is.
+    Sweeps,
+}
+
+impl Effect {
+    /// Changes nothing, so it may be done again.
+    pub(super) fn reads(self) -> bool {
+        matches!(self, Effect::Looks | Effect::Searches)
+    }
+
+    /// May take long, though nothing is wrong.
+    fn takes_long(self) -> bool {
+        matches!(self, Effect::Searches | Effect::Sweeps)
+    }
+}
 
 /// What a request does. Jobs of one kind may be done by one statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,8 +116,7 @@ pub(super) enum Job {
     Call {
         sql: &'static str,
         parameters: Vec<Box<dyn ToSql + Sync + Send>>,
-        /// Changes nothing, so it may be done again.
-        reads: bool,
+        effect: Effect,
         reply: Reply<Vec<Row>>,
     },
 }
@@ -64,7 +135,7 @@ impl Job {
     pub(super) fn order(&self) -> u8 {
         match self {
             Job::Receive { request, .. } if request.take == Take::Peek => 0,
-            Job::Call { reads: true, .. } => 1,
+            Job::Call { effect, .. } if effect.reads() => 1,
             Job::Receive { .. } => 2,
             Job::Settle { .. } => 3,
             Job::Call { .. } => 4,
@@ -88,6 +159,32 @@ impl Job {
             Job::Send { messages, .. } => messages.iter().map(|m| m.content.len()).sum(),
             _ => 0,
         }
+    }
+
+    /// What it has waited.
+    pub(super) fn wait(&self) -> Wait {
+        match self {
+            Job::Send { reply, .. } => reply.wait,
+            Job::Receive { reply, .. } => reply.wait,
+            Job::Settle { reply, .. } => reply.wait,
+            Job::Call { reply, .. } => reply.wait,
+        }
+    }
+
+    /// The database was too late with it, and has done nothing.
+    pub(super) fn was_late(&mut self) {
+        let wait = match self {
+            Job::Send { reply, .. } => &mut reply.wait,
+            Job::Receive { reply, .. } => &mut reply.wait,
+            Job::Settle { reply, .. } => &mut reply.wait,
+            Job::Call { reply, .. } => &mut reply.wait,
+        };
+        wait.lates = wait.lates.saturating_add(1);
+    }
+
+    /// May take long, though nothing is wrong.
+    pub(super) fn takes_long(&self) -> bool {
+        matches!(self, Job::Call { effect, .. } if effect.takes_long())
     }
 
     /// Nobody waits for it any more, and it has not begun.

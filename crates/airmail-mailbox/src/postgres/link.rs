@@ -6,14 +6,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use airmail_model::{Error, ErrorCode};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls, Row, Statement};
 
-use super::fault::Fault;
+use super::fault::{Fault, away};
 use super::{Options, schema};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A lock is waited for so much of the patience at a time, so that what waits behind in the same
+/// round has its turn; then the statement is tried again.
+const LOCK_SHARE: u32 = 10;
+const LOCK_WAIT_MIN: Duration = Duration::from_millis(10);
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(1);
 /// A peer that answers nothing for so long is given up.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 
@@ -31,6 +36,7 @@ pub(super) type Heard = Arc<dyn Fn(&str) + Send + Sync>;
 pub(super) struct Link {
     client: Client,
     driver: JoinSet<()>,
+    end: AbortHandle,
     statements: Mutex<BTreeMap<&'static str, Statement>>,
 }
 
@@ -57,8 +63,9 @@ pub(super) fn config(options: &Options) -> Result<Config, Error> {
             invalid("url", error.to_string(), "postgres://…")
         })?;
     let theirs = config.get_options().unwrap_or_default().to_owned();
+    let lock_ms = lock_wait(options.patience()).as_millis();
     config
-        .options(format!("{SESSION_OPTIONS} {theirs}").trim_end())
+        .options(format!("{SESSION_OPTIONS} -c lock_timeout={lock_ms} {theirs}").trim_end())
         .application_name("airmail")
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_user_timeout(SILENCE_MAX)
@@ -66,23 +73,60 @@ pub(super) fn config(options: &Options) -> Result<Config, Error> {
     Ok(config)
 }
 
+/// How long a statement waits for a lock.
+fn lock_wait(patience: Duration) -> Duration {
+    (patience / LOCK_SHARE).clamp(LOCK_WAIT_MIN, LOCK_WAIT_MAX)
+}
+
+/// Whether the database can be used, if it answers at once.
+///
+/// # Errors
+/// `MAILBOXES_UNUSABLE`.
+pub(super) async fn look(config: &Config) -> Result<(), Error> {
+    let looked = async {
+        let Ok((client, connection)) = config.connect(NoTls).await else {
+            return Ok(());
+        };
+        let mut driver = JoinSet::new();
+        driver.spawn(drive(connection, None));
+        schema::check(&client, schema::VERSIONS).await.map(drop)
+    };
+    match tokio::time::timeout(CONNECT_TIMEOUT, looked).await {
+        Ok(Err(error)) if error.code() == ErrorCode::MailboxesUnusable => Err(error),
+        _ => Ok(()),
+    }
+}
+
 impl Link {
     /// Connects, and brings the schema up if it is not.
-    pub(super) async fn connect(config: &Config, heard: Option<Heard>) -> Result<Link, String> {
+    ///
+    /// # Errors
+    /// `MAILBOXES_AWAY` or `MAILBOXES_UNUSABLE`.
+    pub(super) async fn connect(config: &Config, heard: Option<Heard>) -> Result<Link, Error> {
+        let no_answer = |_| away("no answer");
         let connected = tokio::time::timeout(CONNECT_TIMEOUT, config.connect(NoTls)).await;
         let (mut client, connection) = connected
-            .map_err(|_| "no answer".to_owned())?
-            .map_err(|error| words(&error))?;
+            .map_err(no_answer)?
+            .map_err(|error| away(words(&error)))?;
         let mut driver = JoinSet::new();
-        driver.spawn(drive(connection, heard));
-        schema::bring_up(&mut client, schema::VERSIONS)
-            .await
-            .map_err(|error| error.to_string())?;
+        let end = driver.spawn(drive(connection, heard));
+        let checked = schema::check(&client, schema::VERSIONS);
+        let checked = tokio::time::timeout(CONNECT_TIMEOUT, checked).await;
+        let newest = checked.map_err(no_answer)??;
+        if !newest {
+            schema::bring_up(&mut client, schema::VERSIONS).await?;
+        }
         Ok(Link {
             client,
             driver,
+            end,
             statements: Mutex::default(),
         })
+    }
+
+    /// Ends it, whatever is under way on it.
+    pub(super) fn abandon(&self) {
+        self.end.abort();
     }
 
     /// Runs a statement, which is prepared the first time.

@@ -5,6 +5,8 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::PostgresStore;
+use super::fault::away;
+use super::job::Effect::{self, Changes, Looks, Searches, Sweeps};
 use super::job::Job;
 use super::row::{message, missing, number, wall};
 use crate::bell::Watch;
@@ -18,13 +20,13 @@ impl PostgresStore {
     async fn call(
         &self,
         sql: &'static str,
-        reads: bool,
+        effect: Effect,
         parameters: Parameters,
     ) -> Result<Vec<Row>, Error> {
         self.ask(|reply| Job::Call {
             sql,
             parameters,
-            reads,
+            effect,
             reply,
         })
         .await
@@ -34,10 +36,10 @@ impl PostgresStore {
     async fn number(
         &self,
         sql: &'static str,
-        reads: bool,
+        effect: Effect,
         parameters: Parameters,
     ) -> Result<i32, Error> {
-        let rows = self.call(sql, reads, parameters).await?;
+        let rows = self.call(sql, effect, parameters).await?;
         rows.first()
             .map(|row| row.get(0))
             .ok_or_else(|| Error::new(ErrorCode::InternalError).field("database"))
@@ -47,18 +49,18 @@ impl PostgresStore {
 impl MailboxStore for PostgresStore {
     fn create_account(&self, name: Name) -> Answer<'_, AccountId> {
         let sql = "SELECT airmail.create_account($1)";
-        Box::pin(async move { self.number(sql, false, text(&name)).await.map(AccountId) })
+        Box::pin(async move { self.number(sql, Changes, text(&name)).await.map(AccountId) })
     }
 
     fn delete_account(&self, account: AccountId, force: bool) -> Answer<'_, ()> {
         let sql = "SELECT airmail.delete_account($1, $2)::text";
         let parameters: Parameters = vec![Box::new(account.0), Box::new(force)];
-        Box::pin(async move { self.call(sql, false, parameters).await.map(drop) })
+        Box::pin(async move { self.call(sql, Sweeps, parameters).await.map(drop) })
     }
 
     fn find_account(&self, name: Name) -> Answer<'_, AccountId> {
         let sql = "SELECT airmail.find_account($1)";
-        Box::pin(async move { self.number(sql, true, text(&name)).await.map(AccountId) })
+        Box::pin(async move { self.number(sql, Looks, text(&name)).await.map(AccountId) })
     }
 
     fn accounts(&self, which: Which<AccountId>) -> Answer<'_, Vec<Account>> {
@@ -74,7 +76,7 @@ impl MailboxStore for PostgresStore {
         };
         let parameters = listed(which, |account| account.0);
         Box::pin(async move {
-            let rows = self.call(sql, true, parameters).await?;
+            let rows = self.call(sql, Looks, parameters).await?;
             let account = |row: &Row| {
                 Ok(Account {
                     id: AccountId(row.get("id")),
@@ -94,18 +96,18 @@ impl MailboxStore for PostgresStore {
         parameters.push(Box::new(
             so_many.map(|most| i32::try_from(most.get()).unwrap_or(i32::MAX)),
         ));
-        Box::pin(async move { self.number(sql, false, parameters).await.map(QueueId) })
+        Box::pin(async move { self.number(sql, Changes, parameters).await.map(QueueId) })
     }
 
     fn delete_queue(&self, queue: QueueId, force: bool) -> Answer<'_, ()> {
         let sql = "SELECT airmail.delete_queue($1, $2)::text";
         let parameters: Parameters = vec![Box::new(queue.0), Box::new(force)];
-        Box::pin(async move { self.call(sql, false, parameters).await.map(drop) })
+        Box::pin(async move { self.call(sql, Sweeps, parameters).await.map(drop) })
     }
 
     fn find_queue(&self, name: Name) -> Answer<'_, QueueId> {
         let sql = "SELECT airmail.find_queue($1)";
-        Box::pin(async move { self.number(sql, true, text(&name)).await.map(QueueId) })
+        Box::pin(async move { self.number(sql, Looks, text(&name)).await.map(QueueId) })
     }
 
     fn queues(&self, which: Which<QueueId>) -> Answer<'_, Vec<Queue>> {
@@ -121,7 +123,7 @@ impl MailboxStore for PostgresStore {
         };
         let parameters = listed(which, |queue| queue.0);
         Box::pin(async move {
-            let rows = self.call(sql, true, parameters).await?;
+            let rows = self.call(sql, Looks, parameters).await?;
             rows.iter().map(queue).collect()
         })
     }
@@ -129,7 +131,7 @@ impl MailboxStore for PostgresStore {
     fn purge(&self, queue: QueueId) -> Answer<'_, u64> {
         let sql = "SELECT airmail.purge($1)";
         Box::pin(async move {
-            let rows = self.call(sql, false, vec![Box::new(queue.0)]).await?;
+            let rows = self.call(sql, Sweeps, vec![Box::new(queue.0)]).await?;
             Ok(rows.first().map_or(0, |row| unsigned(row.get(0))))
         })
     }
@@ -137,7 +139,7 @@ impl MailboxStore for PostgresStore {
     fn counts(&self, queue: QueueId) -> Answer<'_, Counts> {
         let sql = "SELECT ready, delayed, leased FROM airmail.counts($1)";
         Box::pin(async move {
-            let rows = self.call(sql, true, vec![Box::new(queue.0)]).await?;
+            let rows = self.call(sql, Searches, vec![Box::new(queue.0)]).await?;
             Ok(rows.first().map_or(Counts::default(), |row| Counts {
                 ready: unsigned(row.get("ready")),
                 delayed: unsigned(row.get("delayed")),
@@ -157,7 +159,7 @@ impl MailboxStore for PostgresStore {
     fn look_up(&self, wanted: MessageId, reader: AccountId) -> Answer<'_, Option<Message>> {
         let sql = "SELECT * FROM airmail.look_up($1)";
         Box::pin(async move {
-            let rows = self.call(sql, true, vec![Box::new(wanted.0)]).await?;
+            let rows = self.call(sql, Looks, vec![Box::new(wanted.0)]).await?;
             let found = rows.first().map(message);
             match found.as_ref().map(|message| message.audience) {
                 Some(Audience::Direct(receiver)) if receiver != reader => {
@@ -172,7 +174,7 @@ impl MailboxStore for PostgresStore {
         let sql = "SELECT * FROM airmail.find_from($1, $2)";
         let parameters: Parameters = vec![Box::new(reader.0), Box::new(sender.0)];
         Box::pin(async move {
-            let rows = self.call(sql, true, parameters).await?;
+            let rows = self.call(sql, Searches, parameters).await?;
             let Some(row) = rows.first() else {
                 return Ok(None);
             };
@@ -188,7 +190,7 @@ impl MailboxStore for PostgresStore {
         let sql = "SELECT airmail.queues_for($1)";
         let parameters: Parameters = vec![Box::new(number(audience))];
         Box::pin(async move {
-            let rows = self.call(sql, true, parameters).await?;
+            let rows = self.call(sql, Searches, parameters).await?;
             Ok(rows.iter().map(|row| QueueId(row.get(0))).collect())
         })
     }
@@ -206,7 +208,7 @@ impl MailboxStore for PostgresStore {
             let watch = self.bell.watch(line);
             match tokio::time::timeout(self.patience, self.arming.armed()).await {
                 Ok(()) => Ok(watch),
-                Err(_) => Err(missing(ErrorCode::MailboxesAway, "database", "no answer")),
+                Err(_) => Err(away("no answer")),
             }
         })
     }

@@ -8,7 +8,7 @@
 use airmail_model::{Error, ErrorCode};
 use tokio_postgres::Client;
 
-use super::fault::internal;
+use super::fault::{Fault, away};
 
 const LOCK_TIMEOUT_MS: u32 = 500;
 
@@ -36,13 +36,8 @@ pub(super) const VERSIONS: &[Version] = &[Version {
 /// Brings the newest version up.
 ///
 /// # Errors
-/// `INTERNAL_ERROR` if the database refuses, or has a version that this node does not know.
+/// As [`check`]; `INTERNAL_ERROR` if the database refuses.
 pub(super) async fn bring_up(client: &mut Client, versions: &[Version]) -> Result<(), Error> {
-    let newest = versions.last().map_or(0, |version| version.number);
-    if check(client, newest).await? == newest {
-        return Ok(());
-    }
-    let refused = |error: tokio_postgres::Error| internal(&error);
     client
         .batch_execute("SELECT pg_advisory_lock(740200, 1)")
         .await
@@ -55,17 +50,22 @@ pub(super) async fn bring_up(client: &mut Client, versions: &[Version]) -> Resul
     done
 }
 
+/// An error of the database, of which nothing has come.
+fn refused(error: tokio_postgres::Error) -> Error {
+    match Fault::from(error) {
+        Fault::Lost => away("the connection was lost"),
+        fault => fault.of_change(),
+    }
+}
+
 async fn bring_up_locked(client: &mut Client, versions: &[Version]) -> Result<(), Error> {
-    let newest = versions.last().map_or(0, |version| version.number);
-    let present = check(client, newest).await?;
+    let present = present(client, versions).await?;
     for version in versions.iter().filter(|version| version.number > present) {
         tracing::info!(
             version = version.number,
             "bringing up the schema of the mailboxes"
         );
-        apply(client, version)
-            .await
-            .map_err(|error| internal(&error))?;
+        apply(client, version).await.map_err(refused)?;
     }
     Ok(())
 }
@@ -92,9 +92,18 @@ async fn apply(client: &mut Client, version: &Version) -> Result<(), tokio_postg
     transaction.commit().await
 }
 
+/// Whether the newest version is there.
+///
+/// # Errors
+/// `MAILBOXES_UNUSABLE` if there is one that this node does not know; `MAILBOXES_AWAY`.
+pub(super) async fn check(client: &Client, versions: &[Version]) -> Result<bool, Error> {
+    let newest = versions.last().map_or(0, |version| version.number);
+    Ok(present(client, versions).await? == newest)
+}
+
 /// The version that is there; 0 if none is.
-async fn check(client: &Client, newest: i32) -> Result<i32, Error> {
-    let refused = |error: tokio_postgres::Error| internal(&error);
+async fn present(client: &Client, versions: &[Version]) -> Result<i32, Error> {
+    let newest = versions.last().map_or(0, |version| version.number);
     let row = client
         .query_one(
             "SELECT to_regclass('airmail.schema_version') IS NOT NULL",
@@ -114,7 +123,7 @@ async fn check(client: &Client, newest: i32) -> Result<i32, Error> {
         .map_err(refused)?;
     let present: i32 = row.get(0);
     if present > newest {
-        return Err(Error::new(ErrorCode::InternalError)
+        return Err(Error::new(ErrorCode::MailboxesUnusable)
             .field("schema of the mailboxes")
             .value(format!("version {present}"))
             .limit(format!("version {newest}: use a newer airmail")));

@@ -111,7 +111,8 @@ pub(super) async fn run(with: Arc<Surroundings>, mut stopped: watch::Receiver<bo
 }
 
 async fn tend(with: &Surroundings, heard: &Heard) -> Result<(), String> {
-    let link = Link::connect(&with.config, Some(Arc::clone(heard))).await?;
+    let link = Link::connect(&with.config, Some(Arc::clone(heard))).await;
+    let link = link.map_err(|error| error.to_string())?;
     let started = Instant::now();
     let mut tender = Tender {
         with,
@@ -315,7 +316,7 @@ impl Tender<'_> {
 /// What the database refused is in the log, and is tried again; the rest is done all the same.
 fn go_on(done: Result<(), Fault>) -> Result<(), Fault> {
     match done {
-        Err(Fault::Refused(error)) => {
+        Err(Fault::Refused(error) | Fault::Late(error)) => {
             tracing::warn!(error = %error, "the mailboxes could not be looked after");
             Ok(())
         }

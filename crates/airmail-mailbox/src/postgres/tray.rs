@@ -4,6 +4,9 @@
 //! for many. Another takes them only if they are a crowd, or one of them has waited for long: a clerk may
 //! be held up by the database, and its neighbours must not be. Of the clerks that wait, one looks after
 //! that, on a clock that stands still while nothing is under way.
+//!
+//! A job that the database was too late with comes back, and is tried again in smaller company each
+//! time: what one of them waits for (a lock that somebody holds) must not hold up the others for long.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,6 +24,8 @@ pub(super) const WEIGHT_MAX: usize = 1000;
 pub(super) const CALLS_MAX: usize = 8;
 /// Jobs of one statement.
 const JOBS_MAX: usize = 256;
+/// Each time that a job was late, its statement has so many times fewer jobs, as a power of two.
+const FEWER_SHIFT: u32 = 2;
 /// Bytes of content of one statement, as long as no single job has more.
 const BYTES_MAX: usize = 4 << 20;
 
@@ -49,6 +54,11 @@ impl Taken<'_> {
     /// How many jobs.
     pub(super) fn len(&self) -> usize {
         self.kinds.iter().map(Vec::len).sum()
+    }
+
+    /// Whether some of them may take long, though nothing is wrong.
+    pub(super) fn takes_long(&self) -> bool {
+        self.kinds.iter().flatten().any(Job::takes_long)
     }
 }
 
@@ -90,7 +100,7 @@ impl Tray {
 
     /// Adds a job, or says why not.
     pub(super) fn put(&self, job: Job) -> Result<(), Error> {
-        let mut contents = self.contents();
+        let contents = self.contents();
         if contents.closed {
             return Err(Error::new(ErrorCode::ShuttingDown));
         }
@@ -101,6 +111,22 @@ impl Tray {
                 .limit(self.waiting_max)
                 .retry_after(Duration::from_millis(100)));
         }
+        self.add(contents, job);
+        Ok(())
+    }
+
+    /// Adds a job that was taken, and for which nothing was done. It is given back if nothing is
+    /// tried again.
+    pub(super) fn put_back(&self, job: Job) -> Result<(), Job> {
+        let contents = self.contents();
+        if contents.closed {
+            return Err(job);
+        }
+        self.add(contents, job);
+        Ok(())
+    }
+
+    fn add(&self, mut contents: MutexGuard<'_, Contents>, job: Job) {
         contents.weight += job.weight();
         contents.len += 1;
         let since = Instant::now();
@@ -112,7 +138,6 @@ impl Tray {
         if wakes {
             self.filled.notify_one();
         }
-        Ok(())
     }
 
     /// What waits, as much of each kind as goes in one statement. None: the tray is closed and empty.
@@ -156,16 +181,17 @@ impl Tray {
         self.filled.notify_one();
     }
 
-    /// Takes out all that has waited for longer than `patience`.
+    /// Takes out all that was asked for longer than `patience` ago.
     pub(super) fn take_overdue(&self, patience: Duration) -> Vec<Job> {
         let mut contents = self.contents();
         let mut overdue = Vec::new();
         for queue in contents.kinds.values_mut() {
-            while queue
-                .front()
-                .is_some_and(|waiting| waiting.since.elapsed() >= patience)
-            {
-                overdue.extend(queue.pop_front().map(|waiting| waiting.job));
+            // Those that were put back are behind younger ones.
+            for waiting in std::mem::take(queue) {
+                match waiting.job.wait().is_over(patience) {
+                    true => overdue.push(waiting.job),
+                    false => queue.push_back(waiting),
+                }
             }
         }
         contents.len -= overdue.len();
@@ -239,13 +265,14 @@ impl Contents {
         let Some(queue) = self.kinds.get_mut(&kind) else {
             return jobs;
         };
-        let (mut weight, mut bytes) = (0, 0);
+        let (mut weight, mut bytes, mut most) = (0, 0, JOBS_MAX);
         while let Some(waiting) = queue.front() {
             let (is_given_up, next) = (waiting.job.is_given_up(), waiting.job.weight());
             if !is_given_up {
                 weight += next;
                 bytes += waiting.job.bytes();
-                let full = weight > WEIGHT_MAX || bytes > BYTES_MAX || jobs.len() >= JOBS_MAX;
+                most = most.min(company(waiting.job.wait().lates()));
+                let full = weight > WEIGHT_MAX || bytes > BYTES_MAX || jobs.len() >= most;
                 if full && !jobs.is_empty() {
                     break;
                 }
@@ -264,6 +291,12 @@ impl Contents {
     }
 }
 
+/// With how many a job that was late so often shares a statement, itself included.
+fn company(lates: u32) -> usize {
+    let fewer = JOBS_MAX.checked_shr(lates.saturating_mul(FEWER_SHIFT));
+    fewer.unwrap_or(0).max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -279,7 +312,8 @@ mod tests {
 
     /// A request for so many messages.
     fn receive(count: usize) -> (Job, Answer) {
-        let (reply, answer): (Reply<_>, _) = oneshot::channel();
+        let (reply, answer) = oneshot::channel();
+        let reply = Reply::new(reply);
         let mut request = Receive::new(QueueId(1), AccountId(1));
         request.count = count;
         (Job::Receive { request, reply }, answer)
@@ -346,6 +380,42 @@ mod tests {
         let _answers = fill(&tray, 3, 1);
         assert_eq!(tray.next().await.unwrap().len(), 3);
         assert!(tray.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_was_late_comes_back_in_smaller_company_until_alone() {
+        let tray = Tray::new(2000);
+        let _answers = fill(&tray, JOBS_MAX, 1);
+        for company in [256, 64, 16, 4, 1, 1] {
+            let mut jobs = Vec::new();
+            while !tray.is_empty() {
+                let mut taken = tray.next().await.unwrap();
+                assert_eq!(taken.len(), company);
+                jobs.extend(std::mem::take(&mut taken.kinds).into_iter().flatten());
+            }
+            for mut job in jobs {
+                job.was_late();
+                tray.put_back(job).unwrap();
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_comes_back_is_overdue_by_when_it_was_asked_for() {
+        let tray = Tray::new(10);
+        let patience = Duration::from_secs(5);
+        let _first = fill(&tray, 1, 1);
+        let mut taken = tray.next().await.unwrap();
+        tokio::time::sleep(patience).await;
+        let _second = fill(&tray, 1, 1);
+        for job in std::mem::take(&mut taken.kinds).into_iter().flatten() {
+            tray.put_back(job).unwrap();
+        }
+        assert_eq!(tray.take_overdue(patience).len(), 1);
+        assert_eq!(tray.len(), 1);
+        tray.close();
+        let job = tray.next().await.unwrap().kinds.remove(0).remove(0);
+        assert!(tray.put_back(job).is_err(), "nothing is tried again");
     }
 
     #[tokio::test(start_paused = true)]

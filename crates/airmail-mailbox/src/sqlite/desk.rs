@@ -17,6 +17,8 @@ use crate::message::{Audience, Line};
 
 /// Requests of one transaction.
 const WORKS_MAX: usize = 256;
+/// The schema's version.
+const VERSION: i32 = 1;
 /// Rows that are put back or removed in one transaction.
 const MOVED_MAX: i64 = 500;
 /// How long it sleeps at most: what expires is looked for then.
@@ -65,10 +67,15 @@ pub(super) struct Desk {
 
 impl Desk {
     pub(super) fn open(path: &Path, bell: Arc<Bell>, counts: Arc<Counts>) -> Result<Desk, Error> {
-        let connection = open(path).map_err(|error| {
-            // Whoever opens it logs it, once.
-            of_table(&error).limit("a sound file that no other process uses")
-        })?;
+        // Whoever opens it logs it, once.
+        let (connection, version) = connect(path).map_err(|error| unopened(&error))?;
+        if version > VERSION {
+            return Err(Error::new(ErrorCode::MailboxesUnusable)
+                .field("schema of the mailboxes")
+                .value(format!("version {version}"))
+                .limit(format!("version {VERSION}: use a newer airmail")));
+        }
+        bring_up(&connection, version).map_err(|error| unopened(&error))?;
         let mut desk = Desk {
             connection,
             bell,
@@ -248,7 +255,8 @@ impl Desk {
     }
 }
 
-fn open(path: &Path) -> rusqlite::Result<Connection> {
+/// Opens the file, and says which version of the schema is there; 0 if none is.
+fn connect(path: &Path) -> rusqlite::Result<(Connection, i32)> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(Duration::from_millis(500))?;
     // Exclusive: a second process would not ring this one's readers. Full: what is acknowledged
@@ -260,24 +268,29 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
          PRAGMA foreign_keys = ON;
          BEGIN EXCLUSIVE;",
     )?;
-    let version: i32 = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
-    match version {
-        0 => {
-            connection.execute_batch(include_str!("schema.sql"))?;
-            connection.execute_batch("PRAGMA user_version = 1")?;
-        }
-        1 => {}
-        newer => {
-            let told = format!("version {newer} of the schema: use a newer airmail");
-            return Err(rusqlite::Error::SqliteFailure(
-                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_MISMATCH),
-                Some(told),
-            ));
-        }
+    let version = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
+    Ok((connection, version))
+}
+
+fn bring_up(connection: &Connection, version: i32) -> rusqlite::Result<()> {
+    if version == 0 {
+        connection.execute_batch(include_str!("schema.sql"))?;
+        connection.execute_batch("PRAGMA user_version = 1")?;
     }
     connection.execute_batch("COMMIT")?;
     connection.set_prepared_statement_cache_capacity(64);
-    Ok(connection)
+    Ok(())
+}
+
+/// Why a file cannot be opened.
+fn unopened(error: &rusqlite::Error) -> Error {
+    if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) {
+        return Error::new(ErrorCode::MailboxesUnusable)
+            .field("sqlite")
+            .value(error)
+            .limit("a file of SQLite, or none");
+    }
+    of_table(error).limit("a sound file that no other process uses")
 }
 
 /// An error of SQLite as one of the table; what should not be is logged.

@@ -1,9 +1,10 @@
 //! A file that cannot be opened is tried again and again: it may be on a disk that is full, in use by
-//! another process, or about to be put back from a copy. Who asks meanwhile is told so at once.
+//! another process, or about to be put back from a copy. Who asks meanwhile is told so at once. The
+//! first try is told to who starts the store: what no waiting can mend is refused there.
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
 use airmail_model::{Error, ErrorCode};
@@ -25,15 +26,18 @@ pub(super) struct Opening {
 
 impl Opening {
     /// Works until there is nobody who could ask.
-    pub(super) fn run(self, works: &Receiver<Work>) {
+    pub(super) fn run(self, works: &Receiver<Work>, first: &SyncSender<Result<(), Error>>) {
         let mut told = None;
         loop {
             match Desk::open(&self.path, Arc::clone(&self.bell), Arc::clone(&self.counts)) {
                 Ok(desk) => {
+                    // Nobody listens but to the first.
+                    let _ = first.try_send(Ok(()));
                     self.counts.open();
                     return desk.run(works);
                 }
                 Err(error) => {
+                    let _ = first.try_send(Err(error.clone()));
                     if told.as_ref() != Some(&error) {
                         let path = self.path.display();
                         tracing::error!(%path, %error, "the file of the mailboxes cannot be used");
@@ -55,12 +59,7 @@ impl Opening {
             match works.recv_timeout(rest) {
                 Ok(work) => {
                     self.counts.take(1);
-                    let away = Error::new(ErrorCode::MailboxesAway)
-                        .field(why.field_name())
-                        .value(why.found())
-                        .limit(why.expected())
-                        .retry_after(RETRY);
-                    work(Err(away))(Ok(()));
+                    work(Err(refusal(why)))(Ok(()));
                     self.counts.rest();
                 }
                 Err(RecvTimeoutError::Timeout) => return Ok(()),
@@ -68,4 +67,16 @@ impl Opening {
             }
         }
     }
+}
+
+/// What is told to who asks.
+fn refusal(why: &Error) -> Error {
+    if why.code() == ErrorCode::MailboxesUnusable {
+        return why.clone();
+    }
+    Error::new(ErrorCode::MailboxesAway)
+        .field(why.field_name())
+        .value(why.found())
+        .limit(why.expected())
+        .retry_after(RETRY)
 }

@@ -155,6 +155,54 @@ pub(crate) fn psql(url: &str, sql: &str) -> String {
     String::from_utf8_lossy(&done.stdout).trim_end().to_owned()
 }
 
+/// Somebody at `psql`, in the middle of a transaction. It is rolled back when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Holder {
+    psql: Child,
+    told: BufReader<std::process::ChildStdout>,
+}
+
+impl Holder {
+    /// Begins a transaction and runs `sql` in it, such as one that takes locks.
+    pub(crate) fn new(url: &str, sql: &str) -> Holder {
+        let mut psql = Command::new(programs().join("psql"));
+        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", url]);
+        psql.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut psql = psql.spawn().unwrap();
+        let told = BufReader::new(psql.stdout.take().unwrap());
+        let mut holder = Holder { psql, told };
+        holder.tell(&format!("BEGIN; {sql};"));
+        holder
+    }
+
+    /// Ends the transaction.
+    pub(crate) fn release(mut self) {
+        self.tell("ROLLBACK;");
+    }
+
+    fn tell(&mut self, sql: &str) {
+        use std::io::Write as _;
+        let stdin = self.psql.stdin.as_mut().unwrap();
+        writeln!(stdin, "{sql} SELECT 'done';").unwrap();
+        let mut line = String::new();
+        while line.trim_end() != "done" {
+            line.clear();
+            assert!(self.told.read_line(&mut line).unwrap() > 0, "psql ended");
+        }
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        drop(self.psql.stdin.take());
+        let _ = self.psql.wait();
+    }
+}
+
+/// Locks every table of the mailboxes.
+pub(crate) const LOCK_ALL: &str = "LOCK TABLE airmail.account, airmail.queue, airmail.message, \
+     airmail.ready, airmail.later IN ACCESS EXCLUSIVE MODE";
+
 /// The server that the tests of one process have in common.
 pub(crate) fn shared_server() -> MutexGuard<'static, Server> {
     static SERVER: OnceLock<Mutex<Server>> = OnceLock::new();

@@ -21,7 +21,7 @@ pub struct MailboxConfig {
     pub threads: u32,
     /// Requests that may wait for a connection.
     pub waiting: u32,
-    /// How long a request waits for a database that is away.
+    /// How long a request waits for a database that is away or locked.
     pub patience: Span,
     /// How large one of the three parts of the storage in PostgreSQL grows before the next is begun.
     pub slot: ByteSize,

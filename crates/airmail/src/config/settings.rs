@@ -379,7 +379,7 @@ pub const SETTINGS: &[Setting] = &[
         "mailbox",
         "patience",
         mailbox.patience,
-        "How long a request waits for a database that is away."
+        "How long a request waits for a database that is away or locked."
     ),
     text!(
         "mailbox",

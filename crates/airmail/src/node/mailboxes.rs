@@ -1,7 +1,8 @@
 //! Which store of mailboxes a URL means, and how a node owns it.
 //!
-//! A database may be away, or a file unusable: the node starts all the same, and requests of
-//! mailboxes say so until it can be used. Threads of their own serve those who ask for mailboxes, and
+//! A database may be away, or a file locked or damaged: the node starts all the same, and requests of
+//! mailboxes say so until it can be used. What no waiting can mend (a newer version's schema, a file
+//! that is no database) is refused at the start. Threads of their own serve those who ask for mailboxes, and
 //! work on PostgreSQL's connections, so that no shard waits for them; SQLite has one more.
 
 use super::{StartError, system};
@@ -82,13 +83,17 @@ pub(crate) struct NodeMailboxes {
 
 impl NodeMailboxes {
     /// Opens the store that the settings name.
-    pub(crate) fn open(config: &Config) -> Result<NodeMailboxes, StartError> {
+    pub(crate) async fn open(config: &Config) -> Result<NodeMailboxes, StartError> {
         let log = StorageUrl::parse(&config.log_url, &config.data)?;
         let url = MailboxUrl::parse(&config.mailbox.url, &log)?;
         let failed = |error: Error| StartError::Mailboxes {
             url: url.to_string(),
             error,
         };
+        if let MailboxUrl::Postgres(database) = &url {
+            let options = config.mailbox.options(database);
+            options.look().await.map_err(failed)?;
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(config.mailbox.threads())
             .thread_name("mailboxes")

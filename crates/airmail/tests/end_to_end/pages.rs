@@ -182,7 +182,12 @@ fn mailbox_advice(code: ErrorCode) -> &'static str {
         }
         ErrorCode::UnknownRequestType => "use versions of client and node that overlap",
         ErrorCode::LeaseEnded => "take longer leases, or extend them in time",
-        ErrorCode::MailboxesAway => "does the database run, and is its address right?",
+        ErrorCode::MailboxesAway => {
+            "does the database run, is its address right, has somebody locked its tables?"
+        }
+        ErrorCode::MailboxesUnusable => {
+            "give `mailbox.url` the right database, or start a newer airmail on this one"
+        }
         _ => "a fault of the node: tell us, with the request id and the node's log",
     }
 }

@@ -119,6 +119,10 @@ fn mailbox_proof(code: ErrorCode) -> Proof {
             "airmail/tests/end_to_end/mailbox_postgres.rs",
             "a_node_starts_without_its_database_and_goes_on_when_it_comes",
         ),
+        ErrorCode::MailboxesUnusable => Test(
+            "airmail-mailbox/tests/away.rs",
+            "the_schema_is_brought_up_once",
+        ),
         _ => Reserved("a fault of the store itself: no request may provoke it"),
     }
 }
