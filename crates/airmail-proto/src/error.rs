@@ -126,6 +126,59 @@ pub fn oversize_error(status_message: &str, frame_bytes: u32) -> Error {
         .limit(format!("{frame_bytes} bytes"))
 }
 
+/// The table's error for a request that gRPC's own layers refused before anything of it was read: one
+/// that is too large, is no message of the API, or is compressed. `None` for any other status.
+#[must_use]
+pub fn unread_error(status: &Status, frame_bytes: u32) -> Option<Error> {
+    if !status.details().is_empty() {
+        // A handler's own.
+        return None;
+    }
+    let message = status.message();
+    match status.code() {
+        Code::OutOfRange if is_oversize(status) => Some(oversize_error(message, frame_bytes)),
+        Code::Internal | Code::InvalidArgument => Some(malformed(message)),
+        Code::Unimplemented if message.starts_with("Content is compressed") => {
+            let error = Error::unimplemented("grpc-encoding").value(message);
+            Some(error.limit("identity"))
+        }
+        _ => None,
+    }
+}
+
+/// What is wrong with bytes that could not be decoded, from prost's words: first where it was, from
+/// the inside out, as `Message.topic: PublishOneRequest.message: `, and then what.
+fn malformed(message: &str) -> Error {
+    let mut what = message
+        .strip_prefix("failed to decode Protobuf message: ")
+        .unwrap_or(message);
+    let mut path: Vec<&str> = Vec::new();
+    while let Some((place, rest)) = what.split_once(": ")
+        && let Some((_, field)) = place.split_once('.')
+        && place
+            .chars()
+            .all(|c| c.is_alphanumeric() || "._".contains(c))
+    {
+        path.push(field);
+        what = rest;
+    }
+    let is_text = what.contains("UTF-8");
+    let code = match path.first() {
+        Some(&"topic") if is_text => ErrorCode::TopicInvalid,
+        _ => ErrorCode::InvalidArgument,
+    };
+    path.reverse();
+    let field = match path.is_empty() {
+        true => "request".to_owned(),
+        false => path.join("."),
+    };
+    let limit = match is_text {
+        true => "UTF-8",
+        false => "a message as airmail.v1 has it",
+    };
+    Error::new(code).field(field).value(what).limit(limit)
+}
+
 fn error_of_transport(status: &Status) -> Error {
     if status.message().starts_with("grpc-status header missing") {
         // An answer, but not of a gRPC server: the address is another port's.
@@ -228,6 +281,45 @@ mod tests {
         let error = error_from_status(&Status::unimplemented(text));
         assert_eq!(error.code(), ErrorCode::ProtocolUnsupported);
         assert_eq!(error.field_name(), "url");
+    }
+
+    #[test]
+    fn what_cannot_be_decoded_names_the_field_and_what_is_wrong() {
+        use crate::v1::PublishOneRequest;
+        use prost::Message as _;
+        // Fields 1 and 2 of a request: the namespace, and a message, whose field 1 is its topic.
+        for (bytes, code, field, value) in [
+            (
+                &b"\x12\x03\x0a\x01\xff"[..],
+                ErrorCode::TopicInvalid,
+                "message.topic",
+                "UTF-8",
+            ),
+            (
+                b"\x0a\x01\xff",
+                ErrorCode::InvalidArgument,
+                "namespace",
+                "UTF-8",
+            ),
+            (
+                b"\x12\x7f",
+                ErrorCode::InvalidArgument,
+                "message",
+                "underflow",
+            ),
+            (b"\xff", ErrorCode::InvalidArgument, "request", "varint"),
+        ] {
+            let error = PublishOneRequest::decode(bytes).unwrap_err();
+            let error = unread_error(&Status::internal(error.to_string()), 9).unwrap();
+            assert_eq!(error.code(), code, "{error}");
+            assert_eq!(error.field_name(), field, "{error}");
+            assert!(error.found().contains(value), "{error}");
+            assert!(!error.expected().is_empty(), "{error}");
+        }
+        let missing = unread_error(&Status::internal("Missing request message."), 9);
+        assert_eq!(missing.unwrap().field_name(), "request");
+        let ours = status_from_error(&Error::new(ErrorCode::Internal), "r");
+        assert_eq!(unread_error(&ours, 9), None);
     }
 
     #[test]

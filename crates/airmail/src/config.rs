@@ -23,6 +23,10 @@ use std::time::Duration;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
+/// What connections may be given to begin, and to show life.
+const SPAN_MIN: Duration = Duration::from_millis(10);
+const SPAN_MAX: Duration = Duration::from_secs(86_400);
+
 /// Everything that can be set about a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -40,10 +44,17 @@ pub struct Config {
     pub advertised: String,
     /// Connections at once.
     pub connections: u32,
+    /// How long a connection may take to make its first request.
+    pub begin: Span,
+    /// How long a connection may be silent before it is asked whether it is there; as long again it
+    /// may take to answer.
+    pub keep_alive: Span,
     /// How long a stop waits for what is under way.
     pub stop_timeout: Span,
     /// Where health and metrics are served: `HOST:PORT`.
     pub http: String,
+    /// Connections at once to where health and metrics are served.
+    pub http_connections: u32,
     /// The storage: `disk:PATH`, `memory:`, or for experiments `memory:?service_us=N`. Empty: `disk:`
     /// in the data directory.
     pub log_url: String,
@@ -81,8 +92,11 @@ impl Default for Config {
             listen: "127.0.0.1:7400".into(),
             advertised: String::new(),
             connections: 10_000,
+            begin: Span(Duration::from_secs(10)),
+            keep_alive: Span(Duration::from_secs(20)),
             stop_timeout: Span(Duration::from_secs(10)),
             http: "127.0.0.1:7401".into(),
+            http_connections: 32,
             log_url: String::new(),
             log_level: "info".into(),
             log_format: "text".into(),
@@ -273,10 +287,20 @@ impl Config {
             ("limits.unacked_bytes", limits.unacked_bytes),
             ("limits.subscriptions", limits.subscriptions),
             ("listen.connections", self.connections),
+            ("http.connections", self.http_connections),
             ("storage.readers", self.readers),
         ] {
             if value == 0 {
                 return Err(invalid(name).value(0).limit("at least 1"));
+            }
+        }
+        for (name, span) in [
+            ("listen.begin", self.begin),
+            ("listen.keep_alive", self.keep_alive),
+        ] {
+            if !(SPAN_MIN..=SPAN_MAX).contains(&span.0) {
+                let bound = format!("{} to {}", Span(SPAN_MIN), Span(SPAN_MAX));
+                return Err(invalid(name).value(span).limit(bound));
             }
         }
         self.log_filter()?;

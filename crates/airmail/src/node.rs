@@ -9,6 +9,7 @@
 mod alarm;
 mod beside;
 pub mod clock;
+pub(crate) mod descriptors;
 mod grpc;
 mod http;
 mod link;
@@ -20,14 +21,18 @@ mod refusals;
 mod roaming;
 mod service;
 mod shard_thread;
+mod starvation;
 pub mod storage;
+mod telling;
 mod thread_time;
+mod turned_away;
 mod turns;
 
 use crate::config::Config;
 use airmail_broker::{Admission, AllowAll, Authorizer};
 use airmail_model::{Durability, Error};
 use clock::Clock;
+use http::HttpDoor;
 use link::Link;
 use mailboxes::{MailboxUrl, NodeMailboxes};
 use metrics::Metrics;
@@ -120,6 +125,14 @@ pub enum StartError {
         /// What the system says.
         error: std::io::Error,
     },
+    /// The system does not let the process have enough open files.
+    #[error("open files: {limit}, limit: at least {needed} (ulimit -n, LimitNOFILE)")]
+    OpenFiles {
+        /// How many it lets it have.
+        limit: u64,
+        /// How many a node with these settings needs.
+        needed: u64,
+    },
     /// The shard ended before it was ready.
     #[error("the shard ended before it was ready")]
     Ended,
@@ -186,7 +199,9 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
         .local_addr()
         .map_err(system("listener's address"))?;
     let durability = options.config.durability;
+    let connections = descriptors::connections(&options.config)?;
     let metrics = Arc::new(Metrics::default());
+    metrics.doors.connections_max.set(connections.into());
     let (link, receiver) = Link::new(
         (options.config.name.clone(), options.seed),
         options.config.limits.clone(),
@@ -197,7 +212,16 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
     let http = TaskTracker::new();
     let http_address = match options.http {
         None => None,
-        Some(listener) => Some(serve_http(listener, &http, &link, &metrics)?),
+        Some(listener) => {
+            let door = HttpDoor {
+                link: link.clone(),
+                metrics: Arc::clone(&metrics),
+                most: options.config.http_connections,
+                begin: options.config.begin.0,
+                tasks: http.clone(),
+            };
+            Some(serve_http(listener, door)?)
+        }
     };
     let waker_link = link.clone();
     let storage = storage::open(
@@ -212,6 +236,7 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
     let patience = options.config.stop_timeout.0;
     let shard = ShardThread {
         config: options.config,
+        connections,
         access: options.access,
         listener: options.listener,
         clock: options.clock,
@@ -273,27 +298,13 @@ async fn wait_until_ready(mut running: Running, link: &Link) -> Result<Running, 
     Ok(running)
 }
 
-fn serve_http(
-    listener: TcpListener,
-    tasks: &TaskTracker,
-    link: &Link,
-    metrics: &Arc<Metrics>,
-) -> Result<SocketAddr, StartError> {
+fn serve_http(listener: TcpListener, door: HttpDoor) -> Result<SocketAddr, StartError> {
     let address = listener.local_addr().map_err(system("HTTP address"))?;
     listener
         .set_nonblocking(true)
         .map_err(system("HTTP listener"))?;
     let listener = tokio::net::TcpListener::from_std(listener).map_err(system("HTTP listener"))?;
-    let serve = http::serve(
-        listener,
-        link.clone(),
-        Arc::clone(metrics),
-        link.stop().clone(),
-    );
-    tasks.spawn(async move {
-        if let Err(error) = serve.await {
-            tracing::error!(%error, "HTTP ended");
-        }
-    });
+    let tasks = door.tasks.clone();
+    tasks.spawn(door.accept(listener));
     Ok(address)
 }

@@ -5,6 +5,7 @@ mod receive;
 mod send;
 mod settle;
 mod shown;
+mod typed;
 
 use super::lines::printed;
 use super::target::Target;
@@ -12,6 +13,10 @@ use crate::cli::ClientOptions;
 use airmail_client::mailbox::{AccountId, Audience, Mailbox, MessageId};
 use shown::{Names, Printer};
 use std::process::ExitCode;
+use typed::Typed;
+
+/// Who asks without an account: what is for one account is not for him.
+const NOBODY: AccountId = AccountId(0);
 
 /// Arguments of `airmail mailbox`.
 #[derive(clap::Args, Debug)]
@@ -24,13 +29,13 @@ pub struct MailboxArgs {
 /// What can be done with mailboxes.
 #[derive(clap::Subcommand, Debug)]
 pub enum Action {
-    /// Create, delete and list accounts
+    /// Create, delete, look up and list accounts
     Account {
         /// What to do.
         #[command(subcommand)]
         action: directory::AccountAction,
     },
-    /// Create, delete, list, count and purge queues
+    /// Create, delete, look up, list, count and purge queues
     Queue {
         /// What to do.
         #[command(subcommand)]
@@ -46,13 +51,14 @@ pub enum Action {
     Extend(settle::ExtendArgs),
     /// Give leased messages back, to be handed out again
     Release(settle::ReleaseArgs),
-    /// Show one message by its number
+    /// Show one message by its number; it stays where it is
+    #[command(visible_alias = "message")]
     Show {
         /// The message's number
         id: i64,
-        /// The account that asks
+        /// The account that asks; nobody needs one for a broadcast
         #[arg(long = "as", value_name = "ACCOUNT")]
-        reader: String,
+        reader: Option<String>,
         /// Print it as JSON
         #[arg(long)]
         json: bool,
@@ -69,12 +75,12 @@ pub enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// List the queues that hold something for an account
+    /// List the queues that hold something for an account, or a broadcast
     Queues {
-        /// The account that asks
+        /// The account that asks; without one: those that hold a broadcast
         #[arg(long = "as", value_name = "ACCOUNT")]
-        reader: String,
-        /// Those that hold a broadcast
+        reader: Option<String>,
+        /// Those that hold a broadcast, whoever asks
         #[arg(long)]
         broadcast: bool,
     },
@@ -109,21 +115,34 @@ async fn act(action: Action, mailbox: &Mailbox) -> anyhow::Result<()> {
         Action::Extend(args) => settle::extend(&args, mailbox).await,
         Action::Release(args) => settle::release(&args, mailbox).await,
         Action::Show { id, reader, json } => {
-            let reader = mailbox.find_account(&reader).await?;
-            let message = mailbox.look_up(MessageId(id), reader).await?;
+            let typed = Typed::default();
+            let reader = match reader {
+                Some(reader) => typed.account(mailbox, &reader).await?,
+                None => NOBODY,
+            };
+            let found = mailbox.look_up(MessageId(id), reader).await;
+            let message = found.map_err(|error| typed.name(error))?;
             let mut names = Names::new(mailbox);
             Ok(Printer::new(json).print(&[message], &mut names).await?)
         }
         Action::Find { reader, from, json } => {
-            let found = (mailbox.find_account(&from), mailbox.find_account(&reader));
+            let typed = Typed::default();
+            let found = (
+                typed.account(mailbox, &from),
+                typed.account(mailbox, &reader),
+            );
             let (sender, reader) = futures::future::try_join(found.0, found.1).await?;
-            let message = mailbox.find_from(sender, reader).await?;
+            let found = mailbox.find_from(sender, reader).await;
+            let message = found.map_err(|error| typed.name(error))?;
             let mut names = Names::new(mailbox);
             Ok(Printer::new(json).print(&[message], &mut names).await?)
         }
         Action::Queues { reader, broadcast } => {
-            let reader = mailbox.find_account(&reader).await?;
-            directory::list_holding(audience(reader, broadcast), mailbox).await
+            let audience = match reader {
+                Some(reader) => audience(mailbox.find_account(&reader).await?, broadcast),
+                None => Audience::Broadcast,
+            };
+            directory::list_holding(audience, mailbox).await
         }
         Action::Ping { text } => {
             let pong = mailbox.ping(text).await?;

@@ -8,6 +8,7 @@ use crate::cli::UsageError;
 use crate::config::Config;
 use crate::environment::Environment;
 use crate::node::clock::SystemClock;
+use crate::node::descriptors;
 use crate::node::mailboxes::MailboxUrl;
 use crate::node::storage::StorageUrl;
 use crate::node::{self, Access, NodeOptions, Running};
@@ -121,6 +122,7 @@ pub(super) fn run_and_tell(
         return Ok(ExitCode::SUCCESS);
     }
     start_logging(&config)?;
+    descriptors::raise();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

@@ -172,13 +172,31 @@ pub const SETTINGS: &[Setting] = &[
         "listen",
         "connections",
         connections,
-        "Connections at once; further ones are closed."
+        "Connections at once; further ones are told so and closed."
+    ),
+    text!(
+        "listen",
+        "begin",
+        begin,
+        "How long a connection may take to make its first request (gRPC), or the next one (HTTP)."
+    ),
+    text!(
+        "listen",
+        "keep_alive",
+        keep_alive,
+        "How long a connection may be silent before it is asked for an answer, which may take as long."
     ),
     text!(
         "http",
         "address",
         http,
         "Where health and metrics are served: HOST:PORT."
+    ),
+    number!(
+        "http",
+        "connections",
+        http_connections,
+        "Connections at once to health and metrics; further ones are told so and closed."
     ),
     text!(
         "log",

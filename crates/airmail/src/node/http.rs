@@ -1,49 +1,152 @@
 //! HTTP: `/healthz`, `/readyz`, `/metrics`. On a thread of its own, so that it answers when the
 //! shard does not.
+//!
+//! It has a bound on connections of its own, so that a crowd at the other port does not keep health
+//! and metrics from being seen, nor the other way round. A request has to come soon, on a new
+//! connection and on one that is kept; and no connection is kept for long, so that one whose client
+//! reads nothing ends.
 
 use super::link::Link;
 use super::metrics::{Metrics, Snapshot};
+use super::telling::Telling;
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::task::TaskTracker;
 
 /// How long the shard may take to answer before it counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a connection is kept for further requests.
+const LIFE: Duration = Duration::from_secs(60);
+/// How long the last answer may take to be taken.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// Connections beyond the bound that are told so at the same time; further ones are closed at once.
+pub(super) const TURNED_AWAY: u32 = 4;
+/// How long that may take.
+const TURNING_AWAY: Duration = Duration::from_secs(1);
+/// How long to leave the listener alone when the system has no more to give (files, memory).
+const BREATH: Duration = Duration::from_millis(100);
+/// What this port is called in metrics.
+const DOOR: &str = "http";
 
+/// What the port needs.
 #[derive(Clone)]
-struct Shared {
-    link: Link,
-    metrics: Arc<Metrics>,
+pub(super) struct HttpDoor {
+    pub(super) link: Link,
+    pub(super) metrics: Arc<Metrics>,
+    /// Connections at once.
+    pub(super) most: u32,
+    /// How long the head of a request may take.
+    pub(super) begin: Duration,
+    /// The connections.
+    pub(super) tasks: TaskTracker,
 }
 
-/// Serves until `stop`.
-pub(crate) async fn serve(
-    listener: TcpListener,
-    link: Link,
-    metrics: Arc<Metrics>,
-    stop: CancellationToken,
-) -> std::io::Result<()> {
-    let router = Router::new()
-        .route("/healthz", get(healthz))
-        .route("/readyz", get(readyz))
-        .route("/metrics", get(text))
-        .with_state(Shared { link, metrics });
-    axum::serve(listener, router)
-        .with_graceful_shutdown(stop.cancelled_owned())
-        .await
+impl HttpDoor {
+    /// Accepts until the node stops.
+    pub(super) async fn accept(self, listener: TcpListener) {
+        let router = Router::new()
+            .route("/healthz", get(healthz))
+            .route("/readyz", get(readyz))
+            .route("/metrics", get(text))
+            .with_state(self.clone());
+        let places = |count: u32| Arc::new(Semaphore::new(count as usize));
+        let (places, turned_away) = (places(self.most), places(TURNED_AWAY));
+        let mut troubles = Telling::default();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = self.link.stop().cancelled() => return,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Err(error) => {
+                    self.metrics.doors.not_accepted(DOOR);
+                    if let Some(times) = troubles.happened(Instant::now()) {
+                        tracing::warn!(%error, times, "HTTP connections are not accepted");
+                    }
+                    sleep(BREATH).await;
+                }
+                Ok((stream, _)) => match Arc::clone(&places).try_acquire_owned() {
+                    Ok(place) => {
+                        let served = self.clone().serve(stream, router.clone(), place);
+                        self.tasks.spawn(served);
+                    }
+                    Err(_) => {
+                        self.metrics.doors.turned_away(DOOR);
+                        if let Ok(place) = Arc::clone(&turned_away).try_acquire_owned() {
+                            self.tasks.spawn(turn_away(stream, self.most, place));
+                        }
+                    }
+                },
+            }
+        }
+    }
+
+    async fn serve(self, stream: TcpStream, router: Router, _place: OwnedSemaphorePermit) {
+        let _open = self.metrics.doors.http_connection();
+        let mut builder = Builder::new(TokioExecutor::new()).http1_only();
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.begin);
+        let service = TowerToHyperService::new(router);
+        let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+        tokio::select! {
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(error, "HTTP connection closed");
+                }
+                return;
+            }
+            () = self.link.stop().cancelled() => {}
+            () = sleep(LIFE) => {}
+        }
+        connection.as_mut().graceful_shutdown();
+        if timeout(FAREWELL, connection).await.is_err() {
+            tracing::debug!("HTTP connection closed: its client takes no answer");
+        }
+    }
+}
+
+/// Tells a client that there are so many connections already.
+async fn turn_away(stream: TcpStream, most: u32, _place: OwnedSemaphorePermit) {
+    let told = async move {
+        let mut stream = stream;
+        let body = format!("too many connections (http.connections: {most})\n");
+        let answer = format!(
+            "HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n\
+             content-length: {}\r\nretry-after: 1\r\nconnection: close\r\n\r\n{body}",
+            body.len(),
+        );
+        stream.write_all(answer.as_bytes()).await?;
+        stream.shutdown().await?;
+        // What is closed with something unread takes back what was said.
+        let mut rest = [0; 512];
+        while stream.read(&mut rest).await? > 0 {}
+        std::io::Result::Ok(())
+    };
+    // Whatever becomes of it, it is over then.
+    let _ = timeout(TURNING_AWAY, told).await;
 }
 
 async fn healthz() -> &'static str {
     "ok\n"
 }
 
-async fn readyz(State(shared): State<Shared>) -> Response {
+async fn readyz(State(shared): State<HttpDoor>) -> Response {
     if let Err(error) = shared.link.check_up() {
         return unavailable(&error.to_string());
     }
@@ -66,7 +169,7 @@ fn readiness(snapshot: &Snapshot) -> Response {
     }
 }
 
-async fn text(State(shared): State<Shared>) -> Response {
+async fn text(State(shared): State<HttpDoor>) -> Response {
     let snapshot = match tokio::time::timeout(PATIENCE, shared.link.snapshot()).await {
         Ok(Ok(snapshot)) => snapshot,
         Ok(Err(error)) => return unavailable(&error.to_string()),

@@ -3,24 +3,31 @@
 //! A connection that does not speak HTTP/2 is closed, with a line in the log; no other notices. One
 //! that asks for mailboxes moves to their threads ([`super::roaming`]). When the node stops, each gets
 //! a GOAWAY and ends when its streams have.
+//!
+//! A place is for who uses it. A connection has to make its first request soon; from then on it is
+//! asked now and then whether it is there, and is closed if it does not answer, or if it takes nothing
+//! of what it is sent ([`super::starvation`]). Who finds no place is told so ([`super::turned_away`]).
 
 use super::beside::beside;
 use super::refusals::Refusals;
 use super::roaming::{RoamingStream, Whereabouts};
 use super::service::Services;
 use super::service::streams::Streams;
+use super::telling::Telling;
+use super::turned_away::TurnedAway;
 use futures::future::{BoxFuture, Either};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 
@@ -30,8 +37,13 @@ const STREAMS_MAX: u32 = 1_024;
 /// A batch with all that is around it fits one frame, and is then not copied to be put together.
 const FRAME_BYTES: u32 = 256 << 10;
 const SEND_BUFFER_BYTES: usize = 1 << 20;
-const KEEP_ALIVE: Duration = Duration::from_secs(20);
-const KEEP_ALIVE_PATIENCE: Duration = Duration::from_secs(20);
+/// A peer that takes nothing and says nothing is given up after so many times the time after which it
+/// is asked: by then it has not answered for long.
+const STARVATION: u32 = 3;
+/// How long one that is closed for its silence may take to hear it.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// What this port is called in metrics.
+const DOOR: &str = "grpc";
 /// How long to leave the listener alone when the system has no more to give (files, memory).
 const BREATH: Duration = Duration::from_millis(100);
 
@@ -42,6 +54,12 @@ pub(crate) struct Connections {
     pub(crate) services: Services,
     /// Connections at once.
     pub(crate) most: u32,
+    /// How long one may take to make its first request.
+    pub(crate) begin: Duration,
+    /// How long one may be silent before it is asked, and then take to answer.
+    pub(crate) keep_alive: Duration,
+    /// Tells those for whom there is no place.
+    pub(crate) turned_away: TurnedAway,
     /// Cancelled when connections are to be dropped as they are.
     pub(crate) abandon: CancellationToken,
     /// Where connections go that ask for mailboxes.
@@ -57,6 +75,13 @@ type Connection = hyper_util::server::conn::auto::Connection<
 >;
 type Ended = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
+/// What is noticed beside what a connection does.
+enum Notice {
+    Stopping,
+    /// It has made no request in time.
+    Silent,
+}
+
 /// What became of a connection.
 enum Course {
     Ended(Ended),
@@ -68,6 +93,7 @@ impl Connections {
     /// Accepts until the node stops.
     pub(crate) async fn accept(self, listener: TcpListener) {
         let stop = self.services.link.stop().clone();
+        let (mut troubles, mut crowding) = (Telling::default(), Telling::default());
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -75,20 +101,35 @@ impl Connections {
                 accepted = listener.accept() => accepted,
             };
             match accepted {
+                Ok((stream, peer)) if self.is_full() => {
+                    self.turn_away(stream, peer, &mut crowding);
+                }
                 Ok((stream, peer)) => self.take(stream, peer),
                 Err(error) => {
-                    tracing::warn!(%error, "connection not accepted");
+                    self.services.metrics.doors.not_accepted(DOOR);
+                    if let Some(times) = troubles.happened(Instant::now()) {
+                        tracing::warn!(%error, times, "connections are not accepted");
+                    }
                     tokio::time::sleep(BREATH).await;
                 }
             }
         }
     }
 
-    fn take(&self, stream: TcpStream, peer: SocketAddr) {
-        if self.services.metrics.connections.get() >= i64::from(self.most) {
-            tracing::warn!(%peer, limit = self.most, "connection closed: too many");
-            return;
+    fn is_full(&self) -> bool {
+        self.services.metrics.connections.get() >= i64::from(self.most)
+    }
+
+    fn turn_away(&self, stream: TcpStream, peer: SocketAddr, crowding: &mut Telling) {
+        self.services.metrics.doors.turned_away(DOOR);
+        if let Some(times) = crowding.happened(Instant::now()) {
+            tracing::warn!(%peer, limit = self.most, times, "turned away: too many connections");
         }
+        let request_id = self.services.link.request_id();
+        self.turned_away.tell(stream, self.most, request_id);
+    }
+
+    fn take(&self, stream: TcpStream, peer: SocketAddr) {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%peer, %error, "no TCP_NODELAY");
         }
@@ -103,11 +144,12 @@ impl Connections {
         let mut connection = Box::pin(self.connection(stream, &whereabouts));
         let course = {
             let served = until_it_leaves(connection.as_mut(), &whereabouts);
-            beside(self.services.link.stop().cancelled(), served).await
+            beside(self.notice(&whereabouts), served).await
         };
         let ended = match course {
             Either::Right(Course::Ended(ended)) => ended,
-            Either::Left(()) => self.wind_up(connection).await,
+            Either::Left(Notice::Stopping) => self.wind_up(connection).await,
+            Either::Left(Notice::Silent) => self.close_silent(connection, &whereabouts, peer).await,
             Either::Right(Course::Leaves) => {
                 let (tasks, threads) = (self.services.tasks.clone(), self.mailbox_threads.clone());
                 tasks.spawn_on(self.serve_there(connection, whereabouts, peer), &threads);
@@ -115,6 +157,36 @@ impl Connections {
             }
         };
         self.take_leave(ended, peer);
+    }
+
+    /// Waits for what comes once or never.
+    async fn notice(&self, whereabouts: &Whereabouts) -> Notice {
+        let stop = pin!(self.services.link.stop().cancelled());
+        let silence = pin!(silence(self.begin, whereabouts));
+        match futures::future::select(stop, silence).await {
+            Either::Left(_) => Notice::Stopping,
+            Either::Right(_) => Notice::Silent,
+        }
+    }
+
+    /// Ends a connection that has made no request. One that makes it in the last moment is answered.
+    async fn close_silent(
+        &self,
+        mut connection: Pin<Box<Connection>>,
+        whereabouts: &Whereabouts,
+        peer: SocketAddr,
+    ) -> Ended {
+        connection.as_mut().graceful_shutdown();
+        let ended = tokio::time::timeout(FAREWELL, connection.as_mut()).await;
+        if whereabouts.has_begun() {
+            return match ended {
+                Ok(ended) => ended,
+                Err(_) => self.wind_up(connection).await,
+            };
+        }
+        self.services.metrics.doors.silent.inc();
+        tracing::debug!(%peer, "connection closed: it made no request");
+        Ok(())
     }
 
     /// Serves a connection that has moved, to its end.
@@ -145,13 +217,14 @@ impl Connections {
             .max_concurrent_streams(STREAMS_MAX)
             .max_frame_size(FRAME_BYTES)
             .max_send_buf_size(SEND_BUFFER_BYTES)
-            .keep_alive_interval(KEEP_ALIVE)
-            .keep_alive_timeout(KEEP_ALIVE_PATIENCE);
+            .keep_alive_interval(self.keep_alive)
+            .keep_alive_timeout(self.keep_alive);
         let (services, link) = (self.services.clone(), &self.services.link);
         let others = Refusals::new(self.routes.clone(), link.clone());
         let service = Streams::new(services, others, Arc::clone(whereabouts));
         let service = TowerToHyperService::new(service);
-        let stream = RoamingStream::new(stream, Arc::clone(whereabouts));
+        let patience = self.keep_alive.saturating_mul(STARVATION);
+        let stream = RoamingStream::new(stream, Arc::clone(whereabouts), patience);
         builder
             .serve_connection(TokioIo::new(stream), service)
             .into_owned()
@@ -174,6 +247,18 @@ impl Connections {
                 self.services.metrics.connections_failed.inc();
                 tracing::info!(%peer, error = causes(error.as_ref()), "connection closed");
             }
+        }
+    }
+}
+
+/// Ends when a connection has had time to make a request and has made none.
+async fn silence(begin: Duration, whereabouts: &Whereabouts) {
+    // In two halves: a node that had no turn for long looks at what has come before it judges. The
+    // timers are let go, for most connections go on for long.
+    for _ in 0..2 {
+        Box::pin(tokio::time::sleep(begin / 2)).await;
+        if whereabouts.has_begun() {
+            std::future::pending::<()>().await;
         }
     }
 }

@@ -3,6 +3,7 @@
 //! The shard counts by itself; its counters are asked for at each scrape. Only what the shell alone
 //! sees is counted here.
 
+mod doors;
 mod flow;
 mod mailbox;
 
@@ -11,6 +12,7 @@ use airmail_broker::Flow;
 use airmail_broker::stats::Stats;
 use airmail_mailbox::store::Load;
 use airmail_model::{Error, ErrorCode};
+use doors::DoorMetrics;
 use mailbox::MailboxMetrics;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -152,6 +154,8 @@ pub(crate) struct Metrics {
     pub(crate) connections_opened: Counter,
     /// Connections that ended in an error: garbage, or another protocol.
     pub(crate) connections_failed: Counter,
+    /// Who is let in.
+    pub(crate) doors: DoorMetrics,
     /// What mailboxes are asked.
     pub(crate) mailbox: MailboxMetrics,
     edge_refusals: Family<Vec<(String, String)>, Counter>,
@@ -171,6 +175,7 @@ impl Default for Metrics {
             connections: Gauge::default(),
             connections_opened: Counter::default(),
             connections_failed: Counter::default(),
+            doors: DoorMetrics::default(),
             mailbox: MailboxMetrics::default(),
             edge_refusals: Family::default(),
         }
@@ -215,6 +220,7 @@ impl Metrics {
             "Publishes refused before they came to the shard, by error",
             self.edge_refusals.clone(),
         );
+        self.doors.register(&mut registry);
         self.mailbox.register(&mut registry);
         let load = self.mailbox.load();
         registry.register_collector(Box::new(Sampled { snapshot, load }));
@@ -319,6 +325,8 @@ mod tests {
         metrics.refused_at_edge(&Error::new(ErrorCode::TopicInvalid));
         let took = std::time::Duration::from_millis(1);
         metrics.mailbox.answered("Ping", None, took);
+        metrics.doors.turned_away("grpc");
+        metrics.doors.not_accepted("http");
         let text = metrics.text(Snapshot::default()).unwrap();
         let documentation = include_str!("../../../../docs/metrics.md");
         let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));

@@ -1,17 +1,17 @@
 //! Gives what tonic refuses by itself an error of the table.
 //!
-//! A unary request that is too large is refused by the codec, and one that no service has by the
-//! generated code, before any handler sees it, each with a status of its own; this layer puts ours
-//! in its place. On streams the handler does it.
+//! A unary request that is too large, malformed or compressed is refused by the codec, and one that no
+//! service has by the generated code, before any handler sees it, each with a status of its own; this
+//! layer puts ours in its place. On streams the handler does it.
 
 use super::link::Link;
 use airmail_model::{Error, ErrorCode};
-use airmail_proto::error::{is_oversize, oversize_error, status_from_error};
+use airmail_proto::error::{status_from_error, unread_error};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tonic::codegen::Service;
-use tonic::codegen::http::{Request, Response, Uri};
+use tonic::codegen::http::{Request, Response};
 use tonic::{Code, Status};
 
 /// Where the requests of mailboxes are.
@@ -46,24 +46,25 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let link = self.link.clone();
-        let of_mailbox = request.uri().path().starts_with(MAILBOX);
-        let uri = of_mailbox.then(|| request.uri().clone());
+        let uri = request.uri().clone();
         let answer = self.inner.call(request);
         Box::pin(async move {
             let response = answer.await?;
             let status = Status::from_header_map(response.headers());
             let refused = status.and_then(|status| {
                 let frame_bytes = link.limits().frame_bytes;
-                let path = uri.as_ref().map(Uri::path);
-                let request = path.and_then(|path| path.strip_prefix(MAILBOX));
-                refusal(&status, request, frame_bytes)
+                let error = refusal(&status, uri.path(), frame_bytes)?;
+                Some((error, status))
             });
             Ok(match refused {
                 None => response,
-                Some(error) => {
+                Some((error, theirs)) => {
                     let request_id = link.request_id();
                     tracing::info!(request_id, %error, "request refused");
-                    status_from_error(&error, &request_id).into_http()
+                    let mut ours = status_from_error(&error, &request_id);
+                    // Such as what is spoken, after what is not.
+                    *ours.metadata_mut() = theirs.metadata().clone();
+                    ours.into_http()
                 }
             })
         })
@@ -71,13 +72,15 @@ where
 }
 
 /// The table's error for a status that tonic has made.
-fn refusal(status: &Status, mailbox_request: Option<&str>, frame_bytes: u32) -> Option<Error> {
-    if is_oversize(status) {
-        return Some(oversize_error(status.message(), frame_bytes));
+fn refusal(status: &Status, path: &str, frame_bytes: u32) -> Option<Error> {
+    let unread = unread_error(status, frame_bytes);
+    if unread.is_some() || status.code() != Code::Unimplemented || !status.details().is_empty() {
+        return unread;
     }
-    // A handler's own refusals have details.
-    let unknown = status.code() == Code::Unimplemented && status.details().is_empty();
-    let request = mailbox_request.filter(|_| unknown)?;
-    let error = Error::new(ErrorCode::UnknownRequestType).field("request");
-    Some(error.value(request))
+    Some(match path.strip_prefix(MAILBOX) {
+        Some(request) => Error::new(ErrorCode::UnknownRequestType)
+            .field("request")
+            .value(request),
+        None => Error::unimplemented("request").value(path),
+    })
 }

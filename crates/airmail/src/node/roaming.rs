@@ -11,11 +11,14 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+
+use super::starvation::Starvation;
 
 /// It has not said what it is for.
 const NEW: u8 = 0;
@@ -28,9 +31,25 @@ const ARRIVED: u8 = 3;
 
 /// Where a connection is served, and is to be served.
 #[derive(Debug, Default)]
-pub(super) struct Whereabouts(AtomicU8);
+pub(super) struct Whereabouts {
+    place: AtomicU8,
+    begun: AtomicBool,
+}
 
 impl Whereabouts {
+    /// A request has come.
+    pub(super) fn begin(&self) {
+        // A load is all that most requests cost.
+        if !self.has_begun() {
+            self.begun.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether any request has come.
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun.load(Ordering::Relaxed)
+    }
+
     /// A request of mailboxes has come.
     pub(super) fn ask_for_mailboxes(&self) {
         self.decide(LEAVES);
@@ -43,19 +62,20 @@ impl Whereabouts {
 
     fn decide(&self, whither: u8) {
         // What was decided first holds. A load is all that most requests cost.
-        if self.0.load(Ordering::Relaxed) == NEW {
-            let _ = (self.0).compare_exchange(NEW, whither, Ordering::Relaxed, Ordering::Relaxed);
+        let place = &self.place;
+        if place.load(Ordering::Relaxed) == NEW {
+            let _ = place.compare_exchange(NEW, whither, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 
     /// Whether it is to move now.
     pub(super) fn is_leaving(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == LEAVES
+        self.place.load(Ordering::Relaxed) == LEAVES
     }
 
     /// It is on its new runtime, and has not been polled there.
     pub(super) fn arrive(&self) {
-        self.0.store(ARRIVED, Ordering::Relaxed);
+        self.place.store(ARRIVED, Ordering::Relaxed);
     }
 }
 
@@ -67,21 +87,28 @@ pub(super) struct RoamingStream {
     whereabouts: Arc<Whereabouts>,
     /// It is registered where it is served for good.
     settled: bool,
+    starvation: Starvation,
 }
 
 impl RoamingStream {
-    pub(super) fn new(stream: TcpStream, whereabouts: Arc<Whereabouts>) -> RoamingStream {
+    /// A peer that takes nothing and says nothing for so long as `patience` is given up.
+    pub(super) fn new(
+        stream: TcpStream,
+        whereabouts: Arc<Whereabouts>,
+        patience: Duration,
+    ) -> RoamingStream {
         RoamingStream {
             stream: Some(stream),
             whereabouts,
             settled: false,
+            starvation: Starvation::new(patience),
         }
     }
 
     /// The socket, registered with the runtime that polls it.
     fn here(&mut self) -> io::Result<Pin<&mut TcpStream>> {
         if !self.settled {
-            match self.whereabouts.0.load(Ordering::Relaxed) {
+            match self.whereabouts.place.load(Ordering::Relaxed) {
                 STAYS => self.settled = true,
                 ARRIVED => {
                     self.settled = true;
@@ -102,10 +129,16 @@ impl AsyncRead for RoamingStream {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.get_mut().here() {
+        let this = self.get_mut();
+        let before = buffer.filled().len();
+        let read = match this.here() {
             Ok(stream) => stream.poll_read(cx, buffer),
             Err(error) => Poll::Ready(Err(error)),
+        };
+        if buffer.filled().len() > before {
+            this.starvation.heard();
         }
+        read
     }
 }
 
@@ -115,10 +148,12 @@ impl AsyncWrite for RoamingStream {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut().here() {
+        let this = self.get_mut();
+        let written = match this.here() {
             Ok(stream) => stream.poll_write(cx, bytes),
             Err(error) => Poll::Ready(Err(error)),
-        }
+        };
+        this.starvation.look(written, cx)
     }
 
     fn poll_write_vectored(
@@ -126,10 +161,12 @@ impl AsyncWrite for RoamingStream {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut().here() {
+        let this = self.get_mut();
+        let written = match this.here() {
             Ok(stream) => stream.poll_write_vectored(cx, slices),
             Err(error) => Poll::Ready(Err(error)),
-        }
+        };
+        this.starvation.look(written, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -187,7 +224,7 @@ mod tests {
         let whereabouts = Arc::new(Whereabouts::default());
         let mut roaming = first.block_on(async {
             let stream = TcpStream::from_std(accepted).unwrap();
-            let mut roaming = RoamingStream::new(stream, Arc::clone(&whereabouts));
+            let mut roaming = RoamingStream::new(stream, Arc::clone(&whereabouts), Duration::MAX);
             roaming.write_all(b"one").await.unwrap();
             roaming
         });

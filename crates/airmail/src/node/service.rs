@@ -138,22 +138,7 @@ pub(crate) fn hello_expected(found: &str) -> Error {
 
 /// What to make of a stream's reading end: the client is done (`None`), or what is wrong.
 pub(crate) fn reading_error(link: &Link, status: &Status) -> Option<Error> {
-    if airmail_proto::error::is_oversize(status) {
-        let limit = link.limits().frame_bytes;
-        return Some(airmail_proto::error::oversize_error(
-            status.message(),
-            limit,
-        ));
-    }
-    // The client is gone, or what it sends is no message of the API.
-    match status.code() {
-        tonic::Code::Internal | tonic::Code::InvalidArgument => Some(
-            Error::new(airmail_model::ErrorCode::InvalidArgument)
-                .field("request")
-                .value(status.message()),
-        ),
-        _ => None,
-    }
+    airmail_proto::error::unread_error(status, link.limits().frame_bytes)
 }
 
 #[tonic::async_trait]

@@ -11,6 +11,7 @@ use super::listener::Connections;
 use super::metrics::Metrics;
 use super::service::Services;
 use super::storage::NodeStorage;
+use super::turned_away::TurnedAway;
 use super::turns::Turns;
 use super::{Access, READY_STEP};
 use crate::config::Config;
@@ -34,6 +35,8 @@ use tonic_health::server::HealthReporter;
 /// What goes to the shard's thread.
 pub(super) struct ShardThread {
     pub(super) config: Config,
+    /// Connections at once.
+    pub(super) connections: u32,
     pub(super) access: Access,
     pub(super) listener: TcpListener,
     pub(super) clock: Arc<dyn Clock>,
@@ -73,7 +76,10 @@ impl ShardThread {
         let connections = Connections {
             routes,
             services,
-            most: self.config.connections,
+            most: self.connections,
+            begin: self.config.begin.0,
+            keep_alive: self.config.keep_alive.0,
+            turned_away: TurnedAway::new(),
             abandon: abandon.clone(),
             mailbox_threads: self.mailbox_threads,
         };

@@ -59,23 +59,3 @@ async fn a_publisher_that_takes_no_acks_is_held_back_and_loses_nothing() {
     assert_eq!(node.history("t").await.len(), total as usize);
     node.stop().await;
 }
-
-#[tokio::test]
-async fn too_many_connections_are_closed_and_the_first_go_on() {
-    let mut config = Config {
-        log_url: "memory:".into(),
-        ..Config::default()
-    };
-    config.set("listen.connections", "1").unwrap();
-    let node = Node::with(config).await;
-    node.publish_one("t", "1").await.unwrap();
-    let endpoint = tonic::transport::Endpoint::from_shared(format!("http://{}", node.address));
-    let second = endpoint.unwrap().connect().await;
-    if let Ok(channel) = second {
-        let mut client = v1::airmail_client::AirmailClient::new(channel);
-        let request = v1::ListTopicsRequest::default();
-        assert!(client.list_topics(request).await.is_err());
-    }
-    node.publish_one("t", "2").await.unwrap();
-    node.stop().await;
-}

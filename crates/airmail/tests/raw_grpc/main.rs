@@ -7,10 +7,12 @@
     reason = "tests"
 )]
 
+mod doors;
 mod errors;
 mod history;
 mod limits;
 mod mailbox;
+mod malformed;
 mod node;
 mod publish;
 mod services;

@@ -1,10 +1,11 @@
 //! `airmail mailbox account` and `airmail mailbox queue`.
 
+use super::typed::Typed;
 use crate::commands::lines::time_text;
-use airmail_client::Error;
 use airmail_client::mailbox::{
     Account, AccountId, Audience, LIST_MAX, Mailbox, Queue, QueueId, QueueSettings, Which,
 };
+use airmail_client::{Error, ErrorCode};
 use airmail_model::AppendTime;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -26,6 +27,14 @@ pub enum AccountAction {
         /// Also all messages to and from it
         #[arg(long)]
         force: bool,
+    },
+    /// Look up one account by its name
+    Show {
+        /// Its name
+        name: String,
+        /// Print it as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// List all accounts
     List {
@@ -56,6 +65,14 @@ pub enum QueueAction {
         /// Also its messages
         #[arg(long)]
         force: bool,
+    },
+    /// Look up one queue by its name
+    Show {
+        /// Its name
+        name: String,
+        /// Print it as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// List all queues
     List {
@@ -109,8 +126,22 @@ pub(super) async fn accounts(action: AccountAction, mailbox: &Mailbox) -> anyhow
     match action {
         AccountAction::Create { name } => Ok(mailbox.create_account(&name).await.map(drop)?),
         AccountAction::Delete { name, force } => {
-            let account = mailbox.find_account(&name).await?;
-            Ok(mailbox.delete_account(account, force).await?)
+            let typed = Typed::default();
+            let account = typed.account(mailbox, &name).await?;
+            let deleted = mailbox.delete_account(account, force).await;
+            Ok(deleted.map_err(|error| typed.name(error))?)
+        }
+        AccountAction::Show { name, json } => {
+            let id = mailbox.find_account(&name).await?;
+            let found = mailbox.accounts(Which::These(vec![id])).await?;
+            match found.first() {
+                Some(account) if json => write_account(&mut std::io::stdout(), account, true),
+                Some(account) => {
+                    let at = time_text(AppendTime(account.created_at.0));
+                    Ok(writeln!(std::io::stdout(), "id {id}\tcreated {at}")?)
+                }
+                None => Err(gone(ErrorCode::AccountNotFound, "account", &name).into()),
+            }
         }
         AccountAction::List { json } => {
             let mut out = BufWriter::new(std::io::stdout());
@@ -152,24 +183,31 @@ pub(super) async fn queues(action: QueueAction, mailbox: &Mailbox) -> anyhow::Re
             dead_letters,
             deliveries,
         } => {
+            let typed = Typed::default();
             let dead_letter = match dead_letters {
-                Some(queue) => Some(mailbox.find_queue(&queue).await?),
+                Some(queue) => Some(typed.queue(mailbox, &queue).await?),
                 None => None,
             };
             let settings = QueueSettings {
                 dead_letter,
                 deliveries_max: deliveries,
             };
-            Ok(mailbox.create_queue(&name, settings).await.map(drop)?)
+            let created = mailbox.create_queue(&name, settings).await;
+            Ok(created.map(drop).map_err(|error| typed.name(error))?)
         }
         QueueAction::Delete { name, force } => {
-            let queue = mailbox.find_queue(&name).await?;
-            Ok(mailbox.delete_queue(queue, force).await?)
+            let typed = Typed::default();
+            let queue = typed.queue(mailbox, &name).await?;
+            let deleted = mailbox.delete_queue(queue, force).await;
+            Ok(deleted.map_err(|error| typed.name(error))?)
         }
+        QueueAction::Show { name, json } => show_queue(&name, json, mailbox).await,
         QueueAction::List { json } => list_queues(json, mailbox).await,
         QueueAction::Count { name, json } => {
-            let queue = mailbox.find_queue(&name).await?;
-            let counts = mailbox.counts(queue).await?;
+            let typed = Typed::default();
+            let queue = typed.queue(mailbox, &name).await?;
+            let counts = mailbox.counts(queue).await;
+            let counts = counts.map_err(|error| typed.name(error))?;
             let line = CountLine {
                 ready: counts.ready,
                 delayed: counts.delayed,
@@ -188,11 +226,41 @@ pub(super) async fn queues(action: QueueAction, mailbox: &Mailbox) -> anyhow::Re
             Ok(writeln!(std::io::stdout(), "{text}")?)
         }
         QueueAction::Purge { name } => {
-            let queue = mailbox.find_queue(&name).await?;
-            let removed = mailbox.purge(queue).await?;
+            let typed = Typed::default();
+            let queue = typed.queue(mailbox, &name).await?;
+            let removed = mailbox.purge(queue).await;
+            let removed = removed.map_err(|error| typed.name(error))?;
             Ok(writeln!(std::io::stdout(), "{removed}")?)
         }
     }
+}
+
+async fn show_queue(name: &str, json: bool, mailbox: &Mailbox) -> anyhow::Result<()> {
+    let id = mailbox.find_queue(name).await?;
+    let found = mailbox.queues(Which::These(vec![id])).await?;
+    let Some(queue) = found.first() else {
+        return Err(gone(ErrorCode::QueueNotFound, "queue", name).into());
+    };
+    let elsewhere = queue.settings.dead_letter;
+    let dead_letters = names(elsewhere.into_iter().collect(), mailbox).await?;
+    let mut out = std::io::stdout();
+    if json {
+        return write_queue(&mut out, queue, true, &dead_letters);
+    }
+    let at = time_text(AppendTime(queue.created_at.0));
+    write!(out, "id {id}\tcreated {at}")?;
+    if let Some(elsewhere) = elsewhere.and_then(|id| dead_letters.get(&id)) {
+        write!(out, "\tdead letters {elsewhere}")?;
+    }
+    if let Some(deliveries) = queue.settings.deliveries_max {
+        write!(out, "\tdeliveries {deliveries}")?;
+    }
+    Ok(writeln!(out)?)
+}
+
+/// It was there a moment ago.
+fn gone(code: ErrorCode, field: &str, name: &str) -> Error {
+    Error::new(code).field(field).value(name)
 }
 
 async fn list_queues(json: bool, mailbox: &Mailbox) -> anyhow::Result<()> {

@@ -1,6 +1,7 @@
 //! `airmail mailbox receive`: the oldest messages of a queue.
 
 use super::shown::{Names, Printer};
+use super::typed::Typed;
 use crate::config::quantity::Span;
 use airmail_client::ErrorCode;
 use airmail_client::mailbox::{BATCH_MAX, Mailbox, Receive, Take, WAIT_MS_MAX};
@@ -55,9 +56,10 @@ impl ReceiveArgs {
 
 /// Runs it. It fails if there was nothing.
 pub(super) async fn run(args: ReceiveArgs, mailbox: &Mailbox) -> anyhow::Result<()> {
+    let typed = Typed::default();
     let found = (
-        mailbox.find_queue(&args.queue),
-        mailbox.find_account(&args.reader),
+        typed.queue(mailbox, &args.queue),
+        typed.account(mailbox, &args.reader),
     );
     let (queue, reader) = futures::future::try_join(found.0, found.1).await?;
     let (mut printer, mut names) = (Printer::new(args.json), Names::new(mailbox));
@@ -90,9 +92,9 @@ pub(super) async fn run(args: ReceiveArgs, mailbox: &Mailbox) -> anyhow::Result<
                 if left < args.count {
                     return Ok(());
                 }
-                return Err(error.field("queue").value(&args.queue).into());
+                return Err(typed.name(error).into());
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(typed.name(error).into()),
         }
         // They would be shown again.
         if take == Take::Peek {

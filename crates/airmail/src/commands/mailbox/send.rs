@@ -2,6 +2,7 @@
 
 use super::audience;
 use super::shown::Printer;
+use super::typed::Typed;
 use crate::commands::input::{Input, MESSAGE_BYTES_MAX, too_long};
 use crate::config::quantity::Span;
 use airmail_client::Error;
@@ -53,7 +54,8 @@ pub struct SendArgs {
 /// Runs it.
 pub(super) async fn run(args: SendArgs, mailbox: &Mailbox) -> anyhow::Result<()> {
     let text = args.text.clone();
-    let like = first(&args, mailbox).await?;
+    let typed = Typed::default();
+    let like = first(&args, &typed, mailbox).await?;
     let mut printer = args.json.then(|| Printer::new(true));
     if !args.lines {
         let content = match text {
@@ -61,7 +63,7 @@ pub(super) async fn run(args: SendArgs, mailbox: &Mailbox) -> anyhow::Result<()>
             None => standard_input()?,
         };
         let sent = mailbox.send(Outgoing { content, ..like }).await;
-        return told(sent, printer.as_mut());
+        return told(sent.map_err(|error| typed.name(error)), printer.as_mut());
     }
     let mut input = Input::of_stdin()?;
     while let Some(chunk) = input.next().await? {
@@ -71,6 +73,7 @@ pub(super) async fn run(args: SendArgs, mailbox: &Mailbox) -> anyhow::Result<()>
         });
         let sent = mailbox.send_all(messages.collect()).await;
         for (sent, line) in sent.into_iter().zip(chunk.first..) {
+            let sent = sent.map_err(|error| typed.name(error));
             told(sent, printer.as_mut()).with_context(|| format!("line {line}"))?;
         }
     }
@@ -78,16 +81,16 @@ pub(super) async fn run(args: SendArgs, mailbox: &Mailbox) -> anyhow::Result<()>
 }
 
 /// A message without content yet.
-async fn first(args: &SendArgs, mailbox: &Mailbox) -> Result<Outgoing, Error> {
+async fn first(args: &SendArgs, typed: &Typed, mailbox: &Mailbox) -> Result<Outgoing, Error> {
     let to = async {
         match &args.to {
-            Some(to) => mailbox.find_account(to).await.map(Some),
+            Some(to) => typed.account(mailbox, to).await.map(Some),
             None => Ok(None),
         }
     };
     let (queue, from) = (
-        mailbox.find_queue(&args.queue),
-        mailbox.find_account(&args.from),
+        typed.queue(mailbox, &args.queue),
+        typed.account(mailbox, &args.from),
     );
     let (queue, from, to) = futures::future::try_join3(queue, from, to).await?;
     let audience = to.map_or(Audience::Broadcast, |to| audience(to, false));

@@ -1,7 +1,7 @@
 //! Finds the two calls that stream batches; every other goes on to tonic's routes. What the first
 //! call is for says where the connection is served from then on.
 
-use super::{Services, publish, subscribe};
+use super::{Call, Services, publish, reading_error, subscribe};
 use crate::node::grpc::replies::response;
 use crate::node::grpc::requests::Requests;
 use crate::node::roaming::Whereabouts;
@@ -55,6 +55,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Answer {
+        self.whereabouts.begin();
         let path = request.uri().path();
         if path.starts_with(MAILBOX) {
             self.whereabouts.ask_for_mailboxes();
@@ -90,7 +91,7 @@ where
     B::Error: Into<StdError>,
 {
     let call = services.call("Publish");
-    let requests = requests(services, request)?;
+    let requests = requests(services, &call, request)?;
     let acks = publish::stream(services, &call, requests).await;
     acks.map(response).map_err(|error| call.status(&error))
 }
@@ -104,14 +105,18 @@ where
     B::Error: Into<StdError>,
 {
     let call = services.call("Subscribe");
-    let requests = requests(services, request)?;
+    let requests = requests(services, &call, request)?;
     let deliveries = subscribe::stream(services, &call, requests).await;
     deliveries
         .map(response)
         .map_err(|error| call.status(&error))
 }
 
-fn requests<M, B>(services: &Services, request: Request<B>) -> Result<Requests<M>, Status>
+fn requests<M, B>(
+    services: &Services,
+    call: &Call,
+    request: Request<B>,
+) -> Result<Requests<M>, Status>
 where
     M: prost::Message + Default,
     B: HttpBody<Data = Bytes> + Send + 'static,
@@ -119,5 +124,14 @@ where
 {
     let (head, body) = request.into_parts();
     let limit = services.link.limits().frame_bytes as usize;
-    Requests::new(&head.headers, Body::new(body), limit)
+    let requests = Requests::new(&head.headers, Body::new(body), limit);
+    requests.map_err(|refused| match reading_error(&services.link, &refused) {
+        // With what is spoken, which the status tells beside its error.
+        Some(error) => {
+            let mut status = call.status(&error);
+            *status.metadata_mut() = refused.metadata().clone();
+            status
+        }
+        None => refused,
+    })
 }

@@ -1,0 +1,43 @@
+//! What happens again and again is told now and then, with how often it has happened.
+
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// So long nothing is told again.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// See the module's documentation.
+#[derive(Debug, Default)]
+pub(super) struct Telling {
+    told: Option<Instant>,
+    times: u64,
+}
+
+impl Telling {
+    /// It has happened. Says how often it has since it was told, if it is to be told now.
+    pub(super) fn happened(&mut self, now: Instant) -> Option<u64> {
+        self.times += 1;
+        if self.told.is_some_and(|told| now < told + PAUSE) {
+            return None;
+        }
+        self.told = Some(now);
+        Some(std::mem::take(&mut self.times))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_happens_often_is_told_once_in_a_while_with_how_often() {
+        let begun = Instant::now();
+        let mut telling = Telling::default();
+        assert_eq!(telling.happened(begun), Some(1));
+        for _ in 0..99 {
+            assert_eq!(telling.happened(begun + PAUSE / 2), None);
+        }
+        assert_eq!(telling.happened(begun + PAUSE), Some(100));
+        assert_eq!(telling.happened(begun + PAUSE * 3), Some(1));
+    }
+}
