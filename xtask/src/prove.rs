@@ -1,6 +1,6 @@
 //! `cargo xtask prove`: hurts the real binary, or watches it for long, as often as one asks.
 //!
-//! `kill`, `flip`, `full`, `sync`, `mailbox` and `collect` are tests of
+//! `kill`, `flip`, `hostile`, `full`, `sync`, `mailbox` and `collect` are tests of
 //! `crates/airmail/tests/end_to_end/proof`, here in a release build with a count and a seed; continuous
 //! integration runs a little of each with all other tests. `soak` is a measurement, and is only here.
 
@@ -25,6 +25,9 @@ enum What {
     Kill(Rounds),
     /// Flip a bit or cut a file, and lose no more than was hit, and tell it [rounds: 1000].
     Flip(Rounds),
+    /// Restore older copies, remove and exchange files and locks, fill the node with strangers, in random
+    /// combinations: nothing is lost in silence [rounds: 300].
+    Hostile(Rounds),
     /// Fill the disk under load: refused, served, healed [rounds: 10]. Mounts a small file system.
     Full(Rounds),
     /// Let fdatasync fail: no ack of what was not synced [rounds: 20]. Needs strace.
@@ -78,6 +81,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     match &options.what {
         What::Kill(rounds) => harness("kill", Extent::Rounds(200), rounds),
         What::Flip(rounds) => harness("flip", Extent::Rounds(1000), rounds),
+        What::Hostile(rounds) => harness("hostile", Extent::Rounds(300), rounds),
         What::Full(rounds) => harness("full", Extent::Rounds(10), rounds),
         What::Sync(rounds) => harness("sync", Extent::Rounds(20), rounds),
         What::Mailbox(kills) => {

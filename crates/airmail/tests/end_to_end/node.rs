@@ -1,12 +1,13 @@
 //! A node in a process of its own, and commands that talk to it.
 
 use rustix::process::{Pid, Signal, kill_process};
+use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::scale;
@@ -108,24 +109,35 @@ impl Node {
     }
 
     /// Starts a command that becomes a node, and waits until it has said its addresses.
-    pub(crate) fn spawn(mut command: Command) -> Node {
+    pub(crate) fn spawn(command: Command) -> Node {
+        Node::attempt(command).unwrap_or_else(|refused| panic!("the node ended: {refused}"))
+    }
+
+    /// Starts a command that may become a node; gives why, if it ends instead.
+    pub(crate) fn attempt(mut command: Command) -> Result<Node, Refused> {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let said = Said::default();
-        said.listen(child.stdout.take().unwrap());
-        said.listen(child.stderr.take().unwrap());
+        let outputs = [
+            said.listen(child.stdout.take().unwrap()),
+            said.listen(child.stderr.take().unwrap()),
+        ];
         // Five minutes: a busy machine may leave a new process without a turn for long.
         for _ in 0..150_000 {
             if let (Some(grpc), Some(http)) = (said.address("gRPC"), said.address("HTTP")) {
-                return Node {
+                return Ok(Node {
                     child,
                     said,
                     grpc,
                     http,
-                };
+                });
             }
             if let Some(status) = child.try_wait().unwrap() {
-                panic!("the node ended with {status}:\n{}", said.all());
+                for output in outputs {
+                    output.join().unwrap();
+                }
+                let said = said.all();
+                return Err(Refused { status, said });
             }
             thread::sleep(Duration::from_millis(2));
         }
@@ -175,6 +187,20 @@ impl Node {
     }
 }
 
+/// A node that ended before it was one.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) status: ExitStatus,
+    /// All that it said.
+    pub(crate) said: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:\n{}", self.status, self.said)
+    }
+}
+
 /// Sends a process a signal.
 pub(crate) fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
@@ -192,7 +218,7 @@ impl Drop for Node {
 struct Said(Arc<Mutex<Vec<String>>>);
 
 impl Said {
-    fn listen(&self, output: impl Read + Send + 'static) {
+    fn listen(&self, output: impl Read + Send + 'static) -> JoinHandle<()> {
         let lines = Arc::clone(&self.0);
         let read = move || {
             for line in BufReader::new(output).lines() {
@@ -203,7 +229,7 @@ impl Said {
         thread::Builder::new()
             .name("listen".into())
             .spawn(read)
-            .unwrap();
+            .unwrap()
     }
 
     fn all(&self) -> String {

@@ -9,6 +9,7 @@
 //! - `full`: a disk that fills up under load, and has room again.
 //! - `collect`: brokers and collectors killed while records go from one Kafka cluster to another.
 //! - `sync`: an fdatasync that fails under a running node.
+//! - `hostile`: restored copies, missing and exchanged files, locks removed, strangers, in combinations.
 //! - `mailbox`: `kill -9` of nodes and database under the readers and writers of a queue.
 //!
 //! A seed gives the same choices again, not the same schedule: processes and threads are real. So a
@@ -19,6 +20,7 @@ mod collect;
 mod damage;
 mod flip;
 mod full;
+mod hostile;
 mod kill;
 mod load;
 mod mailbox;

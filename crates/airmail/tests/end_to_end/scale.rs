@@ -89,6 +89,11 @@ pub(crate) fn prove(name: &str) -> Option<u64> {
     number(&format!("AIRMAIL_PROVE_{name}")).map(|number| number as u64)
 }
 
+/// The names of the acts that `cargo xtask prove hostile` is to draw from, if not from all.
+pub(crate) fn acts() -> Option<String> {
+    variable("AIRMAIL_PROVE_ACTS")
+}
+
 /// Whether generated pages are to be written rather than compared.
 pub(crate) fn rewrite() -> bool {
     variable("AIRMAIL_REWRITE").is_some()

@@ -1,0 +1,136 @@
+//! Connections that are no use to anybody: silent ones, such as say only how HTTP/2 begins, such as say
+//! it byte by byte, garbage, and a subscription that is never read. Others still get through, and who is
+//! turned away meanwhile hears it in words.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use airmail_client::{ErrorCode, Start};
+use rand::rngs::SmallRng;
+use rand::{Rng, RngCore};
+
+use crate::proof::hostile::history::Event;
+use crate::proof::hostile::publishing::answer;
+use crate::proof::hostile::stage::{CONNECTIONS, Stage};
+use crate::proof::load;
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// An empty SETTINGS frame: a connection that has begun and asks for nothing.
+const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+/// How long the impatient one looks for a node.
+const IMPATIENT: Duration = Duration::from_millis(700);
+/// How long the patient one does: within this somebody has been let in.
+const PATIENT: Duration = Duration::from_secs(180);
+
+/// Fills the node's connections with strangers, then lets an impatient client and a patient one come.
+pub(super) fn strangers(stage: &mut Stage, choices: &mut SmallRng) {
+    let topic = stage.a_topic(choices);
+    let unread = stage.run(async {
+        let client = stage.victim.client().connect().await.unwrap();
+        let request = client.subscribe(&topic.name).namespace(topic.namespace);
+        (request.from(Start::Earliest).open().await.unwrap(), client)
+    });
+    let fill = choices.random();
+    let count = if fill { CONNECTIONS } else { CONNECTIONS / 4 };
+    let strangers: Vec<Stranger> = (0..count)
+        .map_while(|_| Stranger::come(&stage.victim.address, choices))
+        .collect();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| trickle(&strangers, &done));
+        if fill {
+            turned_away_in_words(stage);
+        }
+        somebody_gets_in(stage, choices);
+        stage.progress();
+        done.store(true, Ordering::Relaxed);
+    });
+    drop(unread);
+}
+
+/// A connection, and what it still has to say, byte by byte.
+struct Stranger {
+    stream: TcpStream,
+    trickle: bool,
+}
+
+impl Stranger {
+    /// One of some kind; `None` if nobody takes the connection any more.
+    fn come(address: &str, choices: &mut SmallRng) -> Option<Stranger> {
+        let mut stream = TcpStream::connect(address).ok()?;
+        let mut trickle = false;
+        let said = match choices.random_range(0..8) {
+            0 => stream.write_all(PREFACE),
+            1 => stream
+                .write_all(PREFACE)
+                .and_then(|()| stream.write_all(SETTINGS)),
+            2 => {
+                trickle = true;
+                Ok(())
+            }
+            3 => {
+                let mut garbage = vec![0; choices.random_range(1..4_096)];
+                choices.fill_bytes(&mut garbage);
+                stream.write_all(&garbage)
+            }
+            _ => Ok(()),
+        };
+        said.ok()?;
+        stream.set_nonblocking(true).ok()?;
+        let closed = match stream.read(&mut [0; 64]) {
+            Ok(0) => true,
+            Ok(_) => false,
+            Err(error) => error.kind() != ErrorKind::WouldBlock,
+        };
+        (!closed).then_some(Stranger { stream, trickle })
+    }
+}
+
+/// Says the preface a byte at a time, over and over, on those connections that do.
+fn trickle(strangers: &[Stranger], done: &AtomicBool) {
+    for byte in PREFACE.iter().cycle() {
+        if done.load(Ordering::Relaxed) {
+            return;
+        }
+        for stranger in strangers.iter().filter(|stranger| stranger.trickle) {
+            // The node may have closed it: that is its right.
+            (&stranger.stream).write(&[*byte]).ok();
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Who looks for a node for a moment only finds it, or is told that it has too many connections.
+fn turned_away_in_words(stage: &Stage) {
+    let impatient = stage.victim.client().connect_timeout(IMPATIENT);
+    let found = stage.run(impatient.connect());
+    if let Err(error) = found {
+        assert_eq!(
+            error.code(),
+            ErrorCode::Overloaded,
+            "turned away by the bound of connections, and not told so: {error}"
+        );
+    }
+}
+
+/// Who is patient gets in, and publishes.
+fn somebody_gets_in(stage: &mut Stage, choices: &mut SmallRng) {
+    let topic = stage.a_topic(choices);
+    let stamp = stage.visitors_stamp(&topic);
+    let patient = stage.victim.client().connect_timeout(PATIENT);
+    let history = stage.history.clone();
+    stage.run(async {
+        let client = patient.connect().await;
+        let client = client.unwrap_or_else(|error| {
+            panic!("strangers have kept everybody out for {PATIENT:?}: {error}")
+        });
+        history.note(Event::Invoked(stamp));
+        let publisher = client.publisher().namespace(topic.namespace);
+        let receipt = publisher.send(load::message(&topic, stamp)).await.unwrap();
+        history.note(Event::Answered(stamp, answer(receipt.await)));
+        client.close().await.unwrap();
+    });
+}

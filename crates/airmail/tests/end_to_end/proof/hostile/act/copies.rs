@@ -1,0 +1,75 @@
+//! A copy of the directory is made, and later put in its place: a backup, restored. What was
+//! acknowledged since the copy was begun may be gone; whoever has had it is told, and everything that is
+//! acknowledged afterwards reaches everybody. A copy may be restored more than once.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use rand::Rng;
+use rand::rngs::SmallRng;
+
+use crate::proof::hostile::history::Event;
+use crate::proof::hostile::stage::{Copied, Stage};
+
+/// Copies the directory as it is, in place of an earlier copy.
+pub(super) fn copy(stage: &mut Stage, choices: &mut SmallRng) {
+    let path = stage.root.join("copy");
+    if path.exists() {
+        fs::remove_dir_all(&path).unwrap();
+    }
+    let running: bool = choices.random();
+    if !running {
+        stage.end(choices);
+    }
+    let at = stage.note(Event::Copied);
+    copy_directory(&stage.victim.data, &path);
+    stage.copy = Some(Copied { at, path });
+    if !running {
+        stage.start();
+    }
+}
+
+/// Ends the node, and starts it on the copy.
+pub(super) fn restore(stage: &mut Stage, choices: &mut SmallRng) {
+    if stage.copy.is_none() {
+        copy(stage, choices);
+    }
+    let Some(copied) = stage.copy.clone() else {
+        return;
+    };
+    stage.everybody_publishes_after(copied.at);
+    stage.progress();
+    stage.end(choices);
+    fs::remove_dir_all(&stage.victim.data).unwrap();
+    if choices.random() {
+        copy_directory(&copied.path, &stage.victim.data);
+    } else {
+        fs::rename(&copied.path, &stage.victim.data).unwrap();
+        stage.copy = None;
+    }
+    let copied = copied.at;
+    stage.note(Event::Restored { copied });
+    stage.start();
+}
+
+/// Files and directories, by name. What goes meanwhile is left out: a node may be running.
+fn copy_directory(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    let entries = fs::read_dir(from).unwrap().map(|entry| entry.unwrap());
+    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths {
+        let to = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy_directory(&path, &to);
+        } else if let Err(error) = fs::copy(&path, to) {
+            assert_eq!(
+                error.kind(),
+                ErrorKind::NotFound,
+                "{}: {error}",
+                path.display()
+            );
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! One file of the shard is replaced by what it was some time before, as by a restore that went wrong or a
+//! tool that synchronises directories. What was written to it since is missing, and told; of a file that
+//! is made from others nothing is.
+
+use std::fs;
+
+use rand::Rng;
+use rand::rngs::SmallRng;
+
+use super::missing::{stamps, start_on_damage};
+use crate::proof::hostile::stage::Stage;
+
+/// Takes a file's content, lets everybody go on, stops the node, and puts that content back.
+pub(super) fn older(stage: &mut Stage, choices: &mut SmallRng) {
+    let names = stage.victim.files();
+    let name = &names[choices.random_range(0..names.len())];
+    let path = stage.shard().join(name);
+    // It may be gone by now: the node runs.
+    let older = fs::read(&path).unwrap_or_default();
+    stage.progress();
+    stage.stop();
+    let newer = fs::read(&path).unwrap_or_default();
+    if older.is_empty() || newer.is_empty() || older == newer {
+        stage.start();
+        return;
+    }
+    let hit = stamps(&path);
+    fs::write(&path, older).unwrap();
+    start_on_damage(stage, hit, |_| fs::write(&path, newer).unwrap());
+}

@@ -1,0 +1,58 @@
+//! The wall clock is set a day ahead and back again, by `serve --clock-offset-file`, which only builds with
+//! the feature `test-switches` have. One topic keeps its messages for an hour: none of them goes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use rand::Rng;
+use rand::rngs::SmallRng;
+
+use super::stage::Stage;
+use crate::node::{self, airmail};
+use crate::scale;
+
+/// The file that sets the clock of a round's nodes, if this build has the switch.
+pub(super) struct Clock {
+    file: Option<PathBuf>,
+}
+
+impl Clock {
+    pub(super) fn new(root: &Path) -> Clock {
+        let file = root.join("clock-offset");
+        fs::write(&file, "0s\n").unwrap();
+        let mut look = airmail();
+        look.args(["serve", "--print-config", "--clock-offset-file"]);
+        let known = node::run(look.arg(&file), b"").code == Some(0);
+        Clock {
+            file: known.then_some(file),
+        }
+    }
+
+    /// What a node is told of it.
+    pub(super) fn flags(&self, command: &mut Command) {
+        if let Some(file) = &self.file {
+            command.arg("--clock-offset-file").arg(file);
+        }
+    }
+}
+
+/// A day ahead, perhaps over a start, and back.
+pub(super) fn jump(stage: &mut Stage, choices: &mut SmallRng) {
+    let Some(file) = stage.clock.file.clone() else {
+        scale::not_run("clocks that jump: a build with the feature test-switches has them");
+        return;
+    };
+    fs::write(&file, "+1d\n").unwrap();
+    stage.progress();
+    thread::sleep(Duration::from_millis(choices.random_range(0..1500)));
+    if choices.random() {
+        stage.end(choices);
+        stage.start();
+        stage.progress();
+    }
+    fs::write(&file, "+0s\n").unwrap();
+    stage.progress();
+}

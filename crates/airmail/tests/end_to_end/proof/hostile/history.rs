@@ -1,0 +1,146 @@
+//! What happened in a round, as one list in the order in which it was seen: what publishers asked and
+//! were answered, what readers were given and told, and what was done to the directory that may cost
+//! messages. The judge reads it; nothing here judges.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+
+use airmail_client::{ErrorCode, GapReason};
+use airmail_model::LogId;
+
+use crate::proof::stamp::Stamp;
+
+/// One thing that happened. Its place in the list is its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// A publisher handed a message over.
+    Invoked(Stamp),
+    /// What became of it.
+    Answered(Stamp, Answer),
+    /// A reader began. One that comes back to its position is the same reader, and begins but once.
+    Began {
+        reader: usize,
+        topic: u32,
+        from: Begin,
+    },
+    /// A reader was given a message.
+    Given {
+        reader: usize,
+        place: Place,
+        stamp: Stamp,
+    },
+    /// A reader was told a gap.
+    Told { reader: usize, gap: Hole },
+    /// A reader met something that must not be at all: bytes that nobody published, or an end.
+    Wrong { reader: usize, why: String },
+    /// A copy of the directory is begun.
+    Copied,
+    /// A copy, begun at that place of the list, stands where the directory stood.
+    Restored { copied: usize },
+    /// Files went, and with them the only trace of these messages.
+    Removed(BTreeSet<Stamp>),
+}
+
+/// What a publisher was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// It is stored; where, if that was told.
+    Stored(Option<(LogId, u64)>),
+    /// It failed, with this code.
+    Failed(ErrorCode),
+}
+
+/// Where a reader began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begin {
+    Earliest,
+    /// After all that was published before the event.
+    Latest,
+}
+
+/// Where a message stands: in which life of its log, and under which number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) life: u64,
+    pub(crate) number: u64,
+}
+
+/// Numbers that will not come, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hole {
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    pub(crate) reason: GapReason,
+}
+
+impl Hole {
+    pub(crate) fn covers(&self, number: u64) -> bool {
+        (self.first..=self.last).contains(&number)
+    }
+}
+
+/// How far everybody is: what waiting for progress compares.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Progress {
+    /// By (publisher, topic): messages stored, and the place of the last such answer.
+    pub(crate) stored: BTreeMap<(u32, u32), (u64, usize)>,
+    /// By reader: messages given.
+    pub(crate) given: BTreeMap<usize, u64>,
+}
+
+#[derive(Debug, Default)]
+struct Book {
+    events: Vec<Event>,
+    progress: Progress,
+    wrong: Option<String>,
+}
+
+/// The list, shared by all who see something.
+#[derive(Debug, Default)]
+pub(crate) struct History(Mutex<Book>);
+
+impl History {
+    /// Adds what has just happened; gives its place.
+    pub(crate) fn note(&self, event: Event) -> usize {
+        let mut book = self.0.lock().unwrap();
+        let place = book.events.len();
+        match &event {
+            Event::Answered(stamp, Answer::Stored(_)) => {
+                let of = (stamp.publisher, stamp.topic);
+                let stored = book.progress.stored.entry(of).or_default();
+                *stored = (stored.0 + 1, place);
+            }
+            Event::Given { reader, .. } => {
+                *book.progress.given.entry(*reader).or_default() += 1;
+            }
+            Event::Wrong { reader, why } => {
+                let wrong = format!("reader {reader}: {why}");
+                book.wrong.get_or_insert(wrong);
+            }
+            _ => {}
+        }
+        book.events.push(event);
+        place
+    }
+
+    /// Says of a removal that it was taken back before a node ran on it.
+    pub(crate) fn take_back_removal(&self, place: usize) {
+        self.0.lock().unwrap().events[place] = Event::Removed(BTreeSet::new());
+    }
+
+    /// How far everybody is. Fails if a reader met what must not be.
+    #[track_caller]
+    pub(crate) fn progress(&self) -> Progress {
+        let book = self.0.lock().unwrap();
+        let wrong = book.wrong.clone();
+        let progress = book.progress.clone();
+        drop(book);
+        assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
+        progress
+    }
+
+    /// All of it so far.
+    pub(crate) fn events(&self) -> Vec<Event> {
+        self.0.lock().unwrap().events.clone()
+    }
+}

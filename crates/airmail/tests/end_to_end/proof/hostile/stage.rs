@@ -1,0 +1,322 @@
+//! One round's node and its directory, and what stays through everything that is done to them:
+//! publishers, readers, and the history that all of them write.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use airmail_client::Client;
+use airmail_model::{Durability, Retention};
+use rand::Rng;
+use rand::rngs::SmallRng;
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+
+use super::clock::Clock;
+use super::history::{Begin, Event, History};
+use super::publishing::{Pace, Publishing};
+use super::readers::Readers;
+use crate::node::{Node, Refused, wait_until};
+use crate::proof::load::Topic;
+use crate::proof::stamp::Stamp;
+use crate::proof::victim::Victim;
+
+/// Connections that the node lets in at once: few, so that strangers fill them soon.
+pub(super) const CONNECTIONS: usize = 48;
+/// Each namespace with its logs and how long it keeps messages.
+const NAMESPACES: [(&str, u16, Option<u64>); 2] = [("one", 1, None), ("hour", 2, Some(3_600_000))];
+/// Two topics in one log, and one whose log has another retention, and so other segments.
+const TOPICS: [(&str, &str); 3] = [("one", "first"), ("one", "second"), ("hour", "third")];
+/// One that waits for each ack, and two that do not.
+const PACES: [Pace; 3] = [Pace::Patient, Pace::Bursts, Pace::Bursts];
+/// How long a look is taken for what is on its way from a node that has ended.
+const SETTLE: Duration = Duration::from_millis(5);
+const SETTLES: u32 = 10;
+
+/// A copy of the directory, and where in the history it was begun.
+#[derive(Clone, Debug)]
+pub(super) struct Copied {
+    pub(super) at: usize,
+    pub(super) path: PathBuf,
+}
+
+/// See the module's documentation.
+pub(super) struct Stage {
+    pub(super) root: PathBuf,
+    pub(super) victim: Victim,
+    pub(super) clock: Clock,
+    pub(super) node: Option<Node>,
+    pub(super) history: Arc<History>,
+    pub(super) topics: Arc<[Topic]>,
+    pub(super) readers: Readers,
+    pub(super) copy: Option<Copied>,
+    /// Whether something was done after which `airmail check` may rightly find damage.
+    pub(super) damaged: bool,
+    /// By topic: messages of the one who publishes by the command line.
+    visitors: BTreeMap<u32, u64>,
+    publishers: Vec<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+    runtime: Arc<Runtime>,
+}
+
+impl Stage {
+    /// A node on a new directory, with publishers and readers on it.
+    pub(super) fn new(root: &Path, choices: &mut SmallRng) -> Stage {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        std::fs::create_dir_all(root).unwrap();
+        let runtime = Arc::new(runtime);
+        let history = Arc::new(History::default());
+        let victim = Victim::new(&root.join("data"));
+        let topics: Arc<[Topic]> = topics().into();
+        let readers = Readers::new(&victim, &history, &runtime, root);
+        let mut stage = Stage {
+            root: root.to_owned(),
+            clock: Clock::new(root),
+            victim,
+            node: None,
+            history,
+            topics,
+            readers,
+            copy: None,
+            damaged: false,
+            visitors: BTreeMap::new(),
+            publishers: Vec::new(),
+            stop: Arc::default(),
+            runtime,
+        };
+        stage.start();
+        stage.runtime.block_on(make_namespaces(&stage.victim));
+        for (id, pace) in PACES.iter().enumerate() {
+            stage.publish(id as u32, *pace, choices.random());
+        }
+        for topic in stage.topics.clone().iter() {
+            stage.readers.follow(topic, Begin::Earliest);
+        }
+        let topic = stage.a_topic(choices);
+        stage.readers.follow(&topic, Begin::Latest);
+        let topic = stage.a_topic(choices);
+        stage.readers.print(&topic);
+        stage.progress();
+        stage
+    }
+
+    fn publish(&mut self, id: u32, pace: Pace, seed: u64) {
+        let work = Publishing {
+            id,
+            pace,
+            seed,
+            client: self.victim.client(),
+            topics: Arc::clone(&self.topics),
+            history: Arc::clone(&self.history),
+            stop: Arc::clone(&self.stop),
+        };
+        self.publishers.push(self.runtime.spawn(work.run()));
+    }
+
+    /// One of the topics.
+    pub(super) fn a_topic(&self, choices: &mut SmallRng) -> Topic {
+        self.topics[choices.random_range(0..self.topics.len())].clone()
+    }
+
+    /// The next message of the one who publishes by the command line.
+    pub(super) fn visitors_stamp(&mut self, topic: &Topic) -> Stamp {
+        let number = self.visitors.entry(topic.index).or_default();
+        *number += 1;
+        Stamp {
+            publisher: PACES.len() as u32,
+            topic: topic.index,
+            number: *number - 1,
+            bytes: 64,
+        }
+    }
+
+    /// The command that runs a node here.
+    pub(super) fn command(&self) -> Command {
+        let mut command = self.victim.command();
+        command.env("AIRMAIL_LISTEN_CONNECTIONS", CONNECTIONS.to_string());
+        self.clock.flags(&mut command);
+        command
+    }
+
+    /// Starts the node, which must start.
+    pub(super) fn start(&mut self) {
+        let started = self.try_to_start();
+        started.unwrap_or_else(|refused| panic!("the node did not start: {refused}"));
+    }
+
+    /// Starts the node, or gives why it refuses.
+    pub(super) fn try_to_start(&mut self) -> Result<(), Refused> {
+        assert!(self.node.is_none(), "one node at a time");
+        self.node = Some(Node::attempt(self.command())?);
+        Ok(())
+    }
+
+    /// SIGTERM, and the end of it, which must be a good one.
+    pub(super) fn stop(&mut self) {
+        if let Some(node) = self.node.take() {
+            let status = node.stop();
+            assert!(status.success(), "the node's stop ended with {status}");
+        }
+        self.settle();
+    }
+
+    /// `kill -9`.
+    pub(super) fn kill(&mut self) {
+        if let Some(node) = self.node.take() {
+            node.kill();
+        }
+        self.settle();
+    }
+
+    /// Starts the node and kills it after `delay`, wherever it is by then.
+    pub(super) fn start_and_kill(&self, delay: Duration) {
+        let mut command = self.command();
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut child = child.unwrap();
+        std::thread::sleep(delay);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Where the files of its shard are.
+    pub(super) fn shard(&self) -> PathBuf {
+        self.victim.data.join("shard-0000")
+    }
+
+    /// Ends the node in one of both ways.
+    pub(super) fn end(&mut self, choices: &mut SmallRng) {
+        if choices.random() {
+            self.stop();
+        } else {
+            self.kill();
+        }
+    }
+
+    /// Lets publishers and readers take what the node had sent before its end, so that the history has it
+    /// before what is done next.
+    fn settle(&self) {
+        self.runtime.block_on(async {
+            for _ in 0..SETTLES {
+                tokio::time::sleep(SETTLE).await;
+            }
+        });
+    }
+
+    /// Waits until each publisher has another message stored in each topic, and each reader another one.
+    #[track_caller]
+    pub(super) fn progress(&self) {
+        let before = self.history.progress();
+        wait_until(
+            "every publisher to have stored something, and every reader to have got something",
+            || {
+                let now = self.history.progress();
+                let stored = |id: u32, topic: &Topic| {
+                    let of = (id, topic.index);
+                    let count =
+                        |stored: &BTreeMap<_, (u64, usize)>| stored.get(&of).map_or(0, |s| s.0);
+                    count(&now.stored) > count(&before.stored)
+                };
+                let publishers = 0..PACES.len() as u32;
+                let all_stored = || {
+                    publishers
+                        .clone()
+                        .all(|id| self.topics.iter().all(|topic| stored(id, topic)))
+                };
+                let got = |id: usize| now.given.get(&id) > before.given.get(&id);
+                all_stored() && self.readers.running().all(got)
+            },
+        );
+    }
+
+    /// Whether there is such progress by itself; else the node is started anew, and then there must be.
+    pub(super) fn goes_on_or_is_started_anew(&mut self, choices: &mut SmallRng) {
+        const LOOKS: u32 = 80;
+        let before = self.history.progress();
+        for _ in 0..LOOKS {
+            let now = self.history.progress();
+            if now
+                .stored
+                .iter()
+                .all(|(of, stored)| before.stored.get(of) < Some(stored))
+            {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(25));
+        }
+        self.end(choices);
+        self.start();
+        self.progress();
+    }
+
+    /// Waits until each publisher has something stored in each topic after that place of the history.
+    pub(super) fn everybody_publishes_after(&self, place: usize) {
+        wait_until(
+            "every publisher to have stored something after a copy",
+            || {
+                let progress = self.history.progress();
+                let of_lasting = |id: &u32| *id < PACES.len() as u32;
+                let stored = progress.stored.iter();
+                let mut lasting = stored.filter(|((id, _), _)| of_lasting(id));
+                lasting.all(|(_, (_, last))| *last > place)
+            },
+        );
+    }
+
+    /// Does something in the runtime of publishers and readers.
+    pub(super) fn run<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
+    }
+
+    /// Stops the publishers, and waits until all that they sent is answered.
+    pub(super) fn stop_publishing(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let publishers = std::mem::take(&mut self.publishers);
+        wait_until("every publisher to have all its answers", || {
+            self.history.progress();
+            publishers.iter().all(JoinHandle::is_finished)
+        });
+        for publisher in publishers {
+            self.runtime.block_on(publisher).unwrap();
+        }
+    }
+
+    /// Notes what happens.
+    pub(super) fn note(&self, event: Event) -> usize {
+        self.history.note(event)
+    }
+}
+
+fn topics() -> Vec<Topic> {
+    let topics = TOPICS
+        .iter()
+        .zip(0..)
+        .map(|((namespace, name), index)| Topic {
+            namespace,
+            name: (*name).to_owned(),
+            index,
+            reserves: false,
+        });
+    topics.collect()
+}
+
+async fn make_namespaces(victim: &Victim) {
+    let client: Client = victim.client().connect().await.unwrap();
+    let admin = client.admin();
+    for (name, logs, time_ms) in NAMESPACES {
+        let retention = time_ms.map(|time_ms| Retention {
+            time_ms: Some(time_ms),
+            bytes: None,
+        });
+        let durability = Some(Durability::Fsync);
+        let made = admin.create(name, Some(logs), retention, durability);
+        made.await.unwrap();
+    }
+    client.close().await.unwrap();
+}
