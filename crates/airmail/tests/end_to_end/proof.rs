@@ -103,6 +103,8 @@ impl Drop for Watch<'_> {
         let Plan { name, seed, .. } = self.plan;
         let round = self.round;
         let kept = std::env::temp_dir().join(format!("airmail-failed-{name}-{seed}-{round}"));
+        // Of an earlier run of the same round.
+        std::fs::remove_dir_all(&kept).ok();
         let kept = match std::fs::rename(self.directory, &kept) {
             Ok(()) => kept,
             Err(_) => self.directory.to_owned(),

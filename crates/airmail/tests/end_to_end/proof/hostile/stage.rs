@@ -1,7 +1,7 @@
 //! One round's node and its directory, and what stays through everything that is done to them:
 //! publishers, readers, and the history that all of them write.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 use super::clock::Clock;
-use super::history::{Begin, Event, History};
+use super::history::{Begin, Event, History, Progress};
 use super::publishing::{Pace, Publishing};
 use super::readers::Readers;
 use crate::node::{Node, Refused, wait_until};
@@ -32,6 +32,11 @@ const NAMESPACES: [(&str, u16, Option<u64>); 2] = [("one", 1, None), ("hour", 2,
 const TOPICS: [(&str, &str); 3] = [("one", "first"), ("one", "second"), ("hour", "third")];
 /// One that waits for each ack, and two that do not.
 const PACES: [Pace; 3] = [Pace::Patient, Pace::Bursts, Pace::Bursts];
+/// How often it is looked whether everybody goes on; for two minutes at most, and for two seconds after
+/// what a node may need another start for.
+const LOOK: Duration = Duration::from_millis(25);
+const PROGRESS_LOOKS: u32 = 4_800;
+const HEALING_LOOKS: u32 = 80;
 /// How long a look is taken for what is on its way from a node that has ended.
 const SETTLE: Duration = Duration::from_millis(5);
 const SETTLES: u32 = 10;
@@ -53,8 +58,8 @@ pub(super) struct Stage {
     pub(super) topics: Arc<[Topic]>,
     pub(super) readers: Readers,
     pub(super) copy: Option<Copied>,
-    /// Whether something was done after which `airmail check` may rightly find damage.
-    pub(super) damaged: bool,
+    /// What the names of files begin with in which `airmail check` may rightly find damage in the end.
+    pub(super) damaged: BTreeSet<&'static str>,
     /// By topic: messages of the one who publishes by the command line.
     visitors: BTreeMap<u32, u64>,
     publishers: Vec<JoinHandle<()>>,
@@ -85,7 +90,7 @@ impl Stage {
             topics,
             readers,
             copy: None,
-            damaged: false,
+            damaged: BTreeSet::new(),
             visitors: BTreeMap::new(),
             publishers: Vec::new(),
             stop: Arc::default(),
@@ -209,37 +214,41 @@ impl Stage {
         });
     }
 
-    /// Waits until each publisher has another message stored in each topic, and each reader another one.
+    /// Waits until each publisher has another message stored in each topic, and each reader another one;
+    /// says who stands still if that does not come.
     #[track_caller]
     pub(super) fn progress(&self) {
         let before = self.history.progress();
-        wait_until(
-            "every publisher to have stored something, and every reader to have got something",
-            || {
-                let now = self.history.progress();
-                let stored = |id: u32, topic: &Topic| {
-                    let of = (id, topic.index);
-                    let count =
-                        |stored: &BTreeMap<_, (u64, usize)>| stored.get(&of).map_or(0, |s| s.0);
-                    count(&now.stored) > count(&before.stored)
-                };
-                let publishers = 0..PACES.len() as u32;
-                let all_stored = || {
-                    publishers
-                        .clone()
-                        .all(|id| self.topics.iter().all(|topic| stored(id, topic)))
-                };
-                let got = |id: usize| now.given.get(&id) > before.given.get(&id);
-                all_stored() && self.readers.running().all(got)
-            },
-        );
+        let mut still = Vec::new();
+        for _ in 0..PROGRESS_LOOKS {
+            still = self.stand_still(&before);
+            if still.is_empty() {
+                return;
+            }
+            std::thread::sleep(LOOK);
+        }
+        panic!("no progress in minutes: {}", still.join(", "));
+    }
+
+    /// Who has got no further.
+    fn stand_still(&self, before: &Progress) -> Vec<String> {
+        let now = self.history.progress();
+        let places = (0..PACES.len() as u32).flat_map(|id| {
+            let topics = self.topics.iter();
+            topics.map(move |topic| (id, topic.index))
+        });
+        let publishers = places.filter(|of| now.stored.get(of) <= before.stored.get(of));
+        let publishers = publishers.map(|(id, topic)| format!("publisher {id} to topic {topic}"));
+        let readers = self.readers.running();
+        let readers = readers.filter(|id| now.given.get(id) <= before.given.get(id));
+        let readers = readers.map(|id| format!("reader {id}"));
+        publishers.chain(readers).collect()
     }
 
     /// Whether there is such progress by itself; else the node is started anew, and then there must be.
     pub(super) fn goes_on_or_is_started_anew(&mut self, choices: &mut SmallRng) {
-        const LOOKS: u32 = 80;
         let before = self.history.progress();
-        for _ in 0..LOOKS {
+        for _ in 0..HEALING_LOOKS {
             let now = self.history.progress();
             if now
                 .stored
@@ -248,7 +257,7 @@ impl Stage {
             {
                 return;
             }
-            std::thread::sleep(Duration::from_millis(25));
+            std::thread::sleep(LOOK);
         }
         self.end(choices);
         self.start();

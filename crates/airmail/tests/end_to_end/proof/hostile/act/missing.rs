@@ -12,6 +12,10 @@ use crate::proof::hostile::history::Event;
 use crate::proof::hostile::stage::Stage;
 use crate::proof::stamp::Stamp;
 
+const INDEX: &str = "idx-";
+/// Every name begins so.
+const ANY_FILE: &str = "";
+
 /// The shard's directory is not there, as when a volume is not mounted: the node refuses to start and
 /// names it; when it is back, everything is there.
 pub(super) fn shard(stage: &mut Stage, choices: &mut SmallRng) {
@@ -69,7 +73,7 @@ pub(super) fn segments(stage: &mut Stage, choices: &mut SmallRng) {
 /// that they say stands in the segments too.
 pub(super) fn derived(stage: &mut Stage, choices: &mut SmallRng) {
     stage.end(choices);
-    let kind = ["idx-", "checkpoint-", "ends"][choices.random_range(0..3)];
+    let kind = [INDEX, "checkpoint-", "ends"][choices.random_range(0..3)];
     let mut names = stage.victim.files();
     names.retain(|name| name.starts_with(kind));
     if choices.random() && !names.is_empty() {
@@ -78,6 +82,10 @@ pub(super) fn derived(stage: &mut Stage, choices: &mut SmallRng) {
     }
     for name in names {
         fs::remove_file(stage.shard().join(name)).unwrap();
+    }
+    // An index is made anew when somebody reads by it; until then the check misses it.
+    if kind == INDEX {
+        stage.damaged.insert(INDEX);
     }
     stage.start();
 }
@@ -107,8 +115,8 @@ pub(super) fn start_on_damage(
             check.stderr
         );
     }
+    stage.damaged.insert(ANY_FILE);
     let place = stage.note(Event::Removed(lost));
-    stage.damaged = true;
     if stage.try_to_start().is_err() {
         stage.history.take_back_removal(place);
         mend(stage);
