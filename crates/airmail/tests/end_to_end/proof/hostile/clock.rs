@@ -4,8 +4,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
-use std::time::Duration;
 
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -22,7 +20,7 @@ pub(super) struct Clock {
 impl Clock {
     pub(super) fn new(root: &Path) -> Clock {
         let file = root.join("clock-offset");
-        fs::write(&file, "0s\n").unwrap();
+        fs::write(&file, "0s").unwrap();
         let mut look = airmail();
         look.args(["serve", "--print-config", "--clock-offset-file"]);
         let known = node::run(look.arg(&file), b"").code == Some(0);
@@ -45,14 +43,35 @@ pub(super) fn jump(stage: &mut Stage, choices: &mut SmallRng) {
         scale::not_run("clocks that jump: a build with the feature test-switches has them");
         return;
     };
-    fs::write(&file, "+1d\n").unwrap();
+    fs::write(&file, "+1d").unwrap();
     stage.progress();
-    thread::sleep(Duration::from_millis(choices.random_range(0..1500)));
     if choices.random() {
         stage.end(choices);
         stage.start();
-        stage.progress();
     }
-    fs::write(&file, "+0s\n").unwrap();
+    retention_is_applied(stage);
+    fs::write(&file, "0s").unwrap();
     stage.progress();
+    if choices.random() {
+        retention_is_applied(stage);
+    }
+}
+
+/// Waits until retention has been applied since now: to a namespace that keeps two kilobytes.
+fn retention_is_applied(stage: &Stage) {
+    let Some(node) = &stage.node else {
+        return;
+    };
+    let create = ["namespace", "create", "little", "--retention-bytes", "2KiB"];
+    let made = node.run(&create);
+    // It is there from the second time on.
+    assert!(matches!(made.code, Some(0 | 1)), "{made:#?}");
+    let long = "y".repeat(1_500);
+    for _ in 0..3 {
+        node.run(&["pub", "t", &long, "--namespace", "little"]).ok();
+    }
+    node::wait_until("retention to be applied", || {
+        let kept = node.run(&["history", "t", "--namespace", "little"]).ok();
+        kept.lines().count() < 2
+    });
 }

@@ -86,6 +86,8 @@ pub(crate) struct Progress {
     pub(crate) stored: BTreeMap<(u32, u32), (u64, usize)>,
     /// By reader: messages given.
     pub(crate) given: BTreeMap<usize, u64>,
+    /// Messages that are not answered.
+    pub(crate) open: u64,
 }
 
 #[derive(Debug, Default)]
@@ -100,10 +102,20 @@ struct Book {
 pub(crate) struct History(Mutex<Book>);
 
 impl History {
+    /// How many things have happened so far.
+    pub(crate) fn len(&self) -> usize {
+        self.0.lock().unwrap().events.len()
+    }
+
     /// Adds what has just happened; gives its place.
     pub(crate) fn note(&self, event: Event) -> usize {
         let mut book = self.0.lock().unwrap();
         let place = book.events.len();
+        match &event {
+            Event::Invoked(_) => book.progress.open += 1,
+            Event::Answered(..) => book.progress.open -= 1,
+            _ => {}
+        }
         match &event {
             Event::Answered(stamp, Answer::Stored(_)) => {
                 let of = (stamp.publisher, stamp.topic);

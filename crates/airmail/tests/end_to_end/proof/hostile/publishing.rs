@@ -2,7 +2,7 @@
 //! what becomes of each, as soon as it is known.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use airmail_client::{ClientBuilder, Error, Published, Publisher};
@@ -11,6 +11,7 @@ use rand::{Rng, SeedableRng};
 use tokio::task::JoinSet;
 
 use super::history::{Answer, Event, History};
+use super::stage::Order;
 use crate::proof::load::{self, Topic};
 use crate::proof::stamp::{STAMP_BYTES, Stamp};
 
@@ -18,6 +19,9 @@ use crate::proof::stamp::{STAMP_BYTES, Stamp};
 const AHEAD: usize = 512;
 /// Messages of one burst, at most.
 const BURST: u64 = 24;
+
+/// How often a publisher that pauses looks whether it may go on.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// How a publisher goes about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +40,7 @@ pub(super) struct Publishing {
     pub(super) client: ClientBuilder,
     pub(super) topics: Arc<[Topic]>,
     pub(super) history: Arc<History>,
-    pub(super) stop: Arc<AtomicBool>,
+    pub(super) order: Arc<Order>,
 }
 
 impl Publishing {
@@ -49,7 +53,10 @@ impl Publishing {
         let mut open = JoinSet::new();
         let turns = (0..self.topics.len()).cycle();
         for turn in turns {
-            if self.stop.load(Ordering::Relaxed) {
+            while self.order.pause.load(Ordering::Relaxed) {
+                tokio::time::sleep(PAUSE).await;
+            }
+            if self.order.stop.load(Ordering::Relaxed) {
                 break;
             }
             let topic = &self.topics[turn];

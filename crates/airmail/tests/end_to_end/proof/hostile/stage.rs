@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use airmail_client::Client;
+use airmail_client::{Client, GapReason};
 use airmail_model::{Durability, Retention};
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -45,6 +45,8 @@ const SETTLES: u32 = 10;
 #[derive(Clone, Debug)]
 pub(super) struct Copied {
     pub(super) at: usize,
+    /// Where it was ended: what was handed over after that is not in it.
+    pub(super) ended: usize,
     pub(super) path: PathBuf,
 }
 
@@ -63,8 +65,17 @@ pub(super) struct Stage {
     /// By topic: messages of the one who publishes by the command line.
     visitors: BTreeMap<u32, u64>,
     publishers: Vec<JoinHandle<()>>,
-    stop: Arc<AtomicBool>,
+    order: Arc<Order>,
     runtime: Arc<Runtime>,
+}
+
+/// What publishers are told.
+#[derive(Debug, Default)]
+pub(super) struct Order {
+    /// Hand over nothing more, and end when all is answered.
+    pub(super) stop: AtomicBool,
+    /// Hand over nothing more for now.
+    pub(super) pause: AtomicBool,
 }
 
 impl Stage {
@@ -93,7 +104,7 @@ impl Stage {
             damaged: BTreeSet::new(),
             visitors: BTreeMap::new(),
             publishers: Vec::new(),
-            stop: Arc::default(),
+            order: Arc::default(),
             runtime,
         };
         stage.start();
@@ -120,7 +131,7 @@ impl Stage {
             client: self.victim.client(),
             topics: Arc::clone(&self.topics),
             history: Arc::clone(&self.history),
-            stop: Arc::clone(&self.stop),
+            order: Arc::clone(&self.order),
         };
         self.publishers.push(self.runtime.spawn(work.run()));
     }
@@ -278,6 +289,35 @@ impl Stage {
         );
     }
 
+    /// Lets publishers hand over nothing more for now, and waits until they have all answers.
+    pub(super) fn pause_publishing(&self) {
+        self.order.pause.store(true, Ordering::Relaxed);
+        wait_until("publishers to have all answers", || {
+            self.history.progress().open == 0
+        });
+    }
+
+    /// Lets them go on.
+    pub(super) fn go_on_publishing(&self) {
+        self.order.pause.store(false, Ordering::Relaxed);
+    }
+
+    /// Waits until every reader that runs, and was given something that was published after `copied`, has
+    /// been told of a loss after `restored`.
+    #[track_caller]
+    pub(super) fn stale_readers_are_told(&self, copied: usize, restored: usize) {
+        let mut untold = BTreeSet::new();
+        for _ in 0..PROGRESS_LOOKS {
+            untold = untold_readers(&self.history.events(), copied, restored);
+            untold.retain(|id| self.readers.running().any(|running| running == *id));
+            if untold.is_empty() {
+                return;
+            }
+            std::thread::sleep(LOOK);
+        }
+        panic!("readers {untold:?} have had what a restore took away, and are not told in minutes");
+    }
+
     /// Does something in the runtime of publishers and readers.
     pub(super) fn run<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.block_on(work)
@@ -285,7 +325,7 @@ impl Stage {
 
     /// Stops the publishers, and waits until all that they sent is answered.
     pub(super) fn stop_publishing(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.order.stop.store(true, Ordering::Relaxed);
         let publishers = std::mem::take(&mut self.publishers);
         wait_until("every publisher to have all its answers", || {
             self.history.progress();
@@ -299,6 +339,37 @@ impl Stage {
     /// Notes what happens.
     pub(super) fn note(&self, event: Event) -> usize {
         self.history.note(event)
+    }
+}
+
+fn untold_readers(events: &[Event], copied: usize, restored: usize) -> BTreeSet<usize> {
+    let (mut newer, mut untold) = (BTreeSet::new(), BTreeSet::new());
+    for (at, event) in events.iter().enumerate().skip(copied) {
+        match event {
+            Event::Invoked(stamp) => drop(newer.insert(*stamp)),
+            Event::Given { reader, stamp, .. } if at < restored && newer.contains(stamp) => {
+                untold.insert(*reader);
+            }
+            Event::Told { reader, gap } if at > restored && gap.reason == GapReason::Loss => {
+                untold.remove(reader);
+            }
+            _ => {}
+        }
+    }
+    untold
+}
+
+/// A round that fails leaves its history beside its directory.
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let events = self.history.events();
+            let lines = events
+                .iter()
+                .zip(0..)
+                .map(|(event, at): (_, usize)| format!("{at}: {event:?}\n"));
+            std::fs::write(self.root.join("history"), lines.collect::<String>()).ok();
+        }
     }
 }
 

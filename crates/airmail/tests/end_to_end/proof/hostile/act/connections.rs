@@ -34,9 +34,14 @@ pub(super) fn strangers(stage: &mut Stage, choices: &mut SmallRng) {
         (request.from(Start::Earliest).open().await.unwrap(), client)
     });
     let fill = choices.random();
-    let count = if fill { CONNECTIONS } else { CONNECTIONS / 4 };
+    // Some of them are closed at once, for what they say.
+    let count = if fill {
+        2 * CONNECTIONS
+    } else {
+        CONNECTIONS / 4
+    };
     let strangers: Vec<Stranger> = (0..count)
-        .map_while(|_| Stranger::come(&stage.victim.address, choices))
+        .filter_map(|_| Stranger::come(&stage.victim.address, choices))
         .collect();
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -58,7 +63,7 @@ struct Stranger {
 }
 
 impl Stranger {
-    /// One of some kind; `None` if nobody takes the connection any more.
+    /// One of some kind; `None` if it was closed at once.
     fn come(address: &str, choices: &mut SmallRng) -> Option<Stranger> {
         let mut stream = TcpStream::connect(address).ok()?;
         let mut trickle = false;

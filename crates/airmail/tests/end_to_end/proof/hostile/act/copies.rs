@@ -9,6 +9,7 @@ use std::path::Path;
 use rand::Rng;
 use rand::rngs::SmallRng;
 
+use crate::node::{self, airmail};
 use crate::proof::hostile::history::Event;
 use crate::proof::hostile::stage::{Copied, Stage};
 
@@ -24,13 +25,16 @@ pub(super) fn copy(stage: &mut Stage, choices: &mut SmallRng) {
     }
     let at = stage.note(Event::Copied);
     copy_directory(&stage.victim.data, &path);
-    stage.copy = Some(Copied { at, path });
+    let ended = stage.history.len();
+    stage.copy = Some(Copied { at, ended, path });
     if !running {
         stage.start();
     }
 }
 
-/// Ends the node, and starts it on the copy.
+/// Puts the copy in place and starts a node on it, in one of two ways: as `docs/backup.md` says, with
+/// `airmail check --repair-identity`, whatever publishers do meanwhile; or without, when nothing new is
+/// published before readers come back with positions that lie beyond the copy's end.
 pub(super) fn restore(stage: &mut Stage, choices: &mut SmallRng) {
     if stage.copy.is_none() {
         copy(stage, choices);
@@ -38,8 +42,15 @@ pub(super) fn restore(stage: &mut Stage, choices: &mut SmallRng) {
     let Some(copied) = stage.copy.clone() else {
         return;
     };
-    stage.everybody_publishes_after(copied.at);
+    stage.everybody_publishes_after(copied.ended);
+    let told: bool = choices.random();
+    if !told {
+        stage.readers.all_come_back();
+    }
     stage.progress();
+    if !told {
+        stage.pause_publishing();
+    }
     stage.end(choices);
     fs::remove_dir_all(&stage.victim.data).unwrap();
     if choices.random() {
@@ -48,9 +59,19 @@ pub(super) fn restore(stage: &mut Stage, choices: &mut SmallRng) {
         fs::rename(&copied.path, &stage.victim.data).unwrap();
         stage.copy = None;
     }
-    let copied = copied.at;
-    stage.note(Event::Restored { copied });
+    if told {
+        let mut repair = airmail();
+        repair.arg("check").arg(&stage.victim.data);
+        let done = node::run(repair.arg("--repair-identity"), b"");
+        // 1: a copy of a running node may be found damaged at its ends.
+        assert!(matches!(done.code, Some(0 | 1)), "{done:#?}");
+    }
+    let restored = stage.note(Event::Restored { copied: copied.at });
     stage.start();
+    if !told {
+        stage.stale_readers_are_told(copied.ended, restored);
+        stage.go_on_publishing();
+    }
 }
 
 /// Files and directories, by name. What goes meanwhile is left out: a node may be running.

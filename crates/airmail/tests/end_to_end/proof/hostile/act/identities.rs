@@ -32,7 +32,9 @@ pub(super) fn anothers(stage: &mut Stage, choices: &mut SmallRng) {
         fs::write(path, another.to_string()).unwrap();
     }
     if let Err(refused) = stage.try_to_start() {
-        let names_it = ["identity", "belongs to"].iter().any(|word| refused.said.contains(word));
+        let names_it = ["identity", "belongs to"]
+            .iter()
+            .any(|word| refused.said.contains(word));
         assert!(names_it, "{refused}");
         for (path, before) in paths.iter().zip(before) {
             fs::write(path, before).unwrap();
