@@ -33,3 +33,11 @@ fn the_whole_node_keeps_its_guarantees_through_faults() {
 fn a_log_outlives_a_power_cut_that_follows_a_kill() {
     run_seeds(Stage::Storage, [2091], 1_500);
 }
+
+/// A write of batches that readers had seen failed; they were to be written once more, and were lost to a
+/// kill before. A checkpoint between knew their producer as if they were held, so that a retry was taken
+/// for a duplicate.
+#[test]
+fn a_retry_of_what_a_kill_took_is_no_duplicate() {
+    run_seeds(Stage::World, [1090], 1_500);
+}

@@ -190,7 +190,6 @@ impl Journal {
                 continue;
             };
             if entry.copy || entry.next() <= log.visible {
-                entry.undo = None;
                 entry.copy = true;
                 again.push(entry);
             } else {

@@ -353,7 +353,8 @@ impl Client {
     }
 
     fn check_range(&self, key: SubscriptionKey, to: Sequence, ledger: &Ledger) -> Checked {
-        let Some(watch) = self.watches.get(&key) else {
+        // Of one that has not come back nobody can say what it has missed.
+        let Some(watch) = self.watches.get(&key).filter(|watch| !watch.away) else {
             return Ok(());
         };
         let Some(from) = watch.first(ledger) else {
@@ -372,10 +373,11 @@ impl Client {
                 .core
                 .position(*key)
                 .and_then(|position| position.logs.first().copied());
-            match next {
+            let done = match next {
                 Some(log) => watch.is_done(log.next, ledger),
                 None => watch.is_ahead(ledger),
-            }
+            };
+            done && !watch.away
         })
     }
 
