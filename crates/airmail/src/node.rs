@@ -7,6 +7,7 @@
 //! a shard does not. Listeners, clock, seed and shutdown are passed in.
 
 mod alarm;
+mod beginning;
 mod beside;
 pub mod clock;
 pub(crate) mod descriptors;

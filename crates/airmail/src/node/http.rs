@@ -4,14 +4,16 @@
 //! It has a bound on connections of its own, so that a crowd at the other port does not keep health
 //! and metrics from being seen, nor the other way round. A request has to come soon, on a new
 //! connection and on one that is kept; and no connection is kept for long, so that one whose client
-//! reads nothing ends.
+//! reads nothing ends. HTTP/2 is spoken as well, so that who takes this port for the other one hears
+//! that it is not.
 
+use super::beginning::Beginning;
 use super::link::Link;
 use super::metrics::{Metrics, Snapshot};
 use super::telling::Telling;
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -19,12 +21,14 @@ use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::task::TaskTracker;
+use tonic::codegen::Service;
 
 /// How long the shard may take to answer before it counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -97,12 +101,17 @@ impl HttpDoor {
 
     async fn serve(self, stream: TcpStream, router: Router, _place: OwnedSemaphorePermit) {
         let _open = self.metrics.doors.http_connection();
-        let mut builder = Builder::new(TokioExecutor::new()).http1_only();
+        let mut builder = Builder::new(TokioExecutor::new());
         builder
             .http1()
             .timer(TokioTimer::new())
             .header_read_timeout(self.begin);
-        let service = TowerToHyperService::new(router);
+        builder.http2().timer(TokioTimer::new());
+        let beginning = Arc::new(Beginning::default());
+        let service = TowerToHyperService::new(Asked {
+            router,
+            beginning: Arc::clone(&beginning),
+        });
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
         tokio::select! {
             ended = connection.as_mut() => {
@@ -111,6 +120,7 @@ impl HttpDoor {
                 }
                 return;
             }
+            () = beginning.is_overdue(self.begin) => return,
             () = self.link.stop().cancelled() => {}
             () = sleep(LIFE) => {}
         }
@@ -118,6 +128,31 @@ impl HttpDoor {
         if timeout(FAREWELL, connection).await.is_err() {
             tracing::debug!("HTTP connection closed: its client takes no answer");
         }
+    }
+}
+
+/// The pages, and that one has been asked for.
+#[derive(Clone)]
+struct Asked {
+    router: Router,
+    beginning: Arc<Beginning>,
+}
+
+impl<B> Service<Request<B>> for Asked
+where
+    Router: Service<Request<B>>,
+{
+    type Response = <Router as Service<Request<B>>>::Response;
+    type Error = <Router as Service<Request<B>>>::Error;
+    type Future = <Router as Service<Request<B>>>::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.router.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        self.beginning.begin();
+        self.router.call(request)
     }
 }
 

@@ -162,7 +162,7 @@ impl Connections {
     /// Waits for what comes once or never.
     async fn notice(&self, whereabouts: &Whereabouts) -> Notice {
         let stop = pin!(self.services.link.stop().cancelled());
-        let silence = pin!(silence(self.begin, whereabouts));
+        let silence = pin!(whereabouts.beginning().is_overdue(self.begin));
         match futures::future::select(stop, silence).await {
             Either::Left(_) => Notice::Stopping,
             Either::Right(_) => Notice::Silent,
@@ -178,7 +178,7 @@ impl Connections {
     ) -> Ended {
         connection.as_mut().graceful_shutdown();
         let ended = tokio::time::timeout(FAREWELL, connection.as_mut()).await;
-        if whereabouts.has_begun() {
+        if whereabouts.beginning().has_begun() {
             return match ended {
                 Ok(ended) => ended,
                 Err(_) => self.wind_up(connection).await,
@@ -247,18 +247,6 @@ impl Connections {
                 self.services.metrics.connections_failed.inc();
                 tracing::info!(%peer, error = causes(error.as_ref()), "connection closed");
             }
-        }
-    }
-}
-
-/// Ends when a connection has had time to make a request and has made none.
-async fn silence(begin: Duration, whereabouts: &Whereabouts) {
-    // In two halves: a node that had no turn for long looks at what has come before it judges. The
-    // timers are let go, for most connections go on for long.
-    for _ in 0..2 {
-        Box::pin(tokio::time::sleep(begin / 2)).await;
-        if whereabouts.has_begun() {
-            std::future::pending::<()>().await;
         }
     }
 }

@@ -76,9 +76,23 @@ impl fmt::Display for MailboxUrl {
 pub(crate) struct NodeMailboxes {
     url: MailboxUrl,
     mailboxes: Mailboxes,
-    /// Taken when this is dropped.
-    runtime: Option<Runtime>,
-    threads: Handle,
+    handle: Handle,
+    /// Held, so that they end with this.
+    #[expect(dead_code, reason = "dropped with this")]
+    threads: Threads,
+}
+
+/// Their threads, which nobody waits for when this is dropped.
+#[derive(Debug)]
+struct Threads(Option<Runtime>);
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            // A runtime that is dropped waits, which an asynchronous task must not.
+            runtime.shutdown_background();
+        }
+    }
 }
 
 impl NodeMailboxes {
@@ -100,7 +114,9 @@ impl NodeMailboxes {
             .enable_all()
             .build()
             .map_err(system("the mailboxes' threads"))?;
-        let inside = runtime.enter();
+        let handle = runtime.handle().clone();
+        let threads = Threads(Some(runtime));
+        let inside = handle.enter();
         let store: Arc<dyn MailboxStore> = match &url {
             MailboxUrl::Sqlite(path) => {
                 let waiting = config.mailbox.waiting as usize;
@@ -114,15 +130,15 @@ impl NodeMailboxes {
         drop(inside);
         Ok(NodeMailboxes {
             mailboxes: Mailboxes::new(store),
-            threads: runtime.handle().clone(),
-            runtime: Some(runtime),
+            handle,
+            threads,
             url,
         })
     }
 
     /// The threads that serve those who ask for mailboxes.
     pub(crate) fn threads(&self) -> Handle {
-        self.threads.clone()
+        self.handle.clone()
     }
 
     /// Where they are.
@@ -141,15 +157,6 @@ impl NodeMailboxes {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "the mailboxes did not end in order"),
             Err(_) => tracing::warn!("the mailboxes were abandoned: they did not end in time"),
-        }
-    }
-}
-
-impl Drop for NodeMailboxes {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            // A runtime that is dropped waits, which an asynchronous task must not.
-            runtime.shutdown_background();
         }
     }
 }

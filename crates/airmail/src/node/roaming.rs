@@ -11,13 +11,14 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use super::beginning::Beginning;
 use super::starvation::Starvation;
 
 /// It has not said what it is for.
@@ -33,21 +34,13 @@ const ARRIVED: u8 = 3;
 #[derive(Debug, Default)]
 pub(super) struct Whereabouts {
     place: AtomicU8,
-    begun: AtomicBool,
+    beginning: Beginning,
 }
 
 impl Whereabouts {
-    /// A request has come.
-    pub(super) fn begin(&self) {
-        // A load is all that most requests cost.
-        if !self.has_begun() {
-            self.begun.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// Whether any request has come.
-    pub(super) fn has_begun(&self) -> bool {
-        self.begun.load(Ordering::Relaxed)
+    /// Whether it has made a request at all.
+    pub(super) fn beginning(&self) -> &Beginning {
+        &self.beginning
     }
 
     /// A request of mailboxes has come.

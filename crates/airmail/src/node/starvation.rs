@@ -61,26 +61,30 @@ mod tests {
     use futures::FutureExt as _;
     use std::future::poll_fn;
 
-    #[tokio::test(start_paused = true)]
-    async fn who_takes_nothing_and_says_nothing_is_given_up() {
-        let patience = Duration::from_secs(60);
-        let mut starvation = Starvation::new(patience);
-        let done = poll_fn(|cx| starvation.look(Poll::Ready(Ok(7)), cx));
-        assert_eq!(done.await.unwrap(), 7);
-        let stuck = poll_fn(|cx| starvation.look(Poll::<io::Result<()>>::Pending, cx));
-        assert_eq!(stuck.await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    fn stuck(starvation: &mut Starvation) -> impl Future<Output = io::Result<()>> {
+        poll_fn(|cx| starvation.look(Poll::Pending, cx))
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn who_says_something_has_time_again() {
-        let patience = Duration::from_secs(60);
-        let mut starvation = Starvation::new(patience);
-        for _ in 0..5 {
-            let mut stuck = poll_fn(|cx| starvation.look(Poll::<io::Result<()>>::Pending, cx));
-            assert!((&mut stuck).now_or_never().is_none());
-            tokio::time::sleep(patience / 2).await;
-            assert!((&mut stuck).now_or_never().is_none());
-            starvation.heard();
-        }
+    #[tokio::test]
+    async fn who_takes_nothing_and_says_nothing_is_given_up() {
+        let mut starvation = Starvation::new(Duration::from_millis(10));
+        let done = poll_fn(|cx| starvation.look(Poll::Ready(Ok(7)), cx));
+        assert_eq!(done.await.unwrap(), 7);
+        assert!(starvation.waiting.is_none(), "nothing had to wait");
+        let given_up = stuck(&mut starvation).await.unwrap_err();
+        assert_eq!(given_up.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn who_says_something_has_all_its_time_again_and_who_takes_a_little_has_not() {
+        let mut starvation = Starvation::new(Duration::from_secs(3_600));
+        assert!(stuck(&mut starvation).now_or_never().is_none());
+        let since = starvation.waiting.as_ref().unwrap().deadline();
+        let a_little = poll_fn(|cx| starvation.look(Poll::Ready(Ok(1)), cx));
+        a_little.await.unwrap();
+        assert!(stuck(&mut starvation).now_or_never().is_none());
+        assert_eq!(starvation.waiting.as_ref().unwrap().deadline(), since);
+        starvation.heard();
+        assert!(starvation.waiting.is_none());
     }
 }

@@ -295,6 +295,65 @@ fn who_looks_finds_messages_and_queues_without_taking_anything() {
 }
 
 #[test]
+fn errors_tell_the_names_that_were_typed_and_no_numbers() {
+    let directory = tempfile::tempdir().unwrap();
+    let node = world(directory.path());
+    let said = refused(
+        mailbox(&node, "find --as kitchen --from shop"),
+        "NO_MESSAGE_FOUND",
+    );
+    assert!(said.contains("(from: shop)"), "{said}");
+    send(&node, "soup");
+    let said = refused(mailbox(&node, "queue delete orders"), "QUEUE_NOT_EMPTY");
+    assert!(said.contains("(queue: orders)"), "{said}");
+    let said = refused(
+        mailbox(&node, "account delete kitchen"),
+        "ACCOUNT_NOT_EMPTY",
+    );
+    assert!(said.contains("(account: kitchen)"), "{said}");
+    mailbox(&node, RECEIVE).ok();
+    mailbox(&node, "queue create work --dead-letters orders").ok();
+    let said = refused(mailbox(&node, "queue delete orders"), "QUEUE_NOT_EMPTY");
+    assert!(said.contains("(queue: orders"), "{said}");
+}
+
+#[test]
+fn one_queue_one_account_and_one_message_are_looked_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let node = world(directory.path());
+    mailbox(
+        &node,
+        "queue create work --dead-letters orders --deliveries 3",
+    )
+    .ok();
+    let shown = mailbox(&node, "queue show work").ok();
+    assert!(shown.starts_with("id 2\tcreated 2"), "{shown}");
+    let end = "Z\tdead letters orders\tdeliveries 3\n";
+    assert!(shown.ends_with(end), "{shown}");
+    let shown = mailbox(&node, "queue show work --json").ok();
+    let line = mailbox(&node, "queue list --json").ok();
+    assert_eq!(line.lines().nth(1), Some(shown.trim_end()));
+    let shown = mailbox(&node, "account show kitchen").ok();
+    assert!(shown.starts_with("id 2\tcreated 2"), "{shown}");
+    let shown = mailbox(&node, "account show kitchen --json").ok();
+    assert!(shown.starts_with(r#"{"name":"kitchen","id":2,"#), "{shown}");
+    refused(mailbox(&node, "queue show nowhere"), "QUEUE_NOT_FOUND");
+    refused(mailbox(&node, "account show nobody"), "ACCOUNT_NOT_FOUND");
+    // The paper's get_queues without a client: those that hold a broadcast.
+    refused(mailbox(&node, "queues"), "NO_QUEUES_FOUND");
+    send(&node, "soup");
+    mailbox(&node, "send work --from shop --broadcast closed").ok();
+    assert_eq!(mailbox(&node, "queues").ok(), "work\n");
+    assert_eq!(mailbox(&node, "queues --as kitchen").ok(), "orders\n");
+    for _ in 0..2 {
+        assert_eq!(mailbox(&node, "message 1 --as kitchen").ok(), "soup\n");
+        assert_eq!(mailbox(&node, "message 2").ok(), "closed\n");
+    }
+    refused(mailbox(&node, "message 1"), "NO_PERMISSION_TO_READ");
+    refused(mailbox(&node, "message 3"), "NO_MESSAGE_FOUND");
+}
+
+#[test]
 fn what_was_sent_outlives_the_node() {
     let directory = tempfile::tempdir().unwrap();
     let node = world(directory.path());
@@ -354,6 +413,34 @@ fn a_damaged_file_of_mailboxes_harms_no_topic_and_can_be_put_back() {
         mailbox(&node, "queue list").code == Some(0)
     });
     assert_eq!(mailbox(&node, RECEIVE).ok(), "soup\n");
+}
+
+#[test]
+fn a_file_that_is_no_database_or_a_newer_versions_is_told_by_name_at_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("letters.txt");
+    let url = format!("sqlite:{}", file.display());
+    let refused = |words: &[&str]| {
+        let mut serve = node::airmail();
+        serve.args(["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
+        serve.args(["--log", "memory:", "--mailbox", &url]);
+        let said = node::run(&mut serve, b"").failed(1);
+        for word in words.iter().chain(&["letters.txt", "MAILBOXES_UNUSABLE"]) {
+            assert!(said.contains(word), "no {word} in: {said}");
+        }
+    };
+    std::fs::write(&file, "Dear all,\n".repeat(1_000)).unwrap();
+    refused(&["not a database"]);
+    std::fs::remove_file(&file).unwrap();
+    let node = Node::start_with(&directory.path().join("data"), &["--mailbox", &url]);
+    set_up(&node);
+    assert!(node.stop().success());
+    // The version of the schema, as SQLite keeps it in its head.
+    let mut bytes = std::fs::read(&file).unwrap();
+    assert_eq!(bytes[60..64], [0, 0, 0, 1]);
+    bytes[63] = 99;
+    std::fs::write(&file, bytes).unwrap();
+    refused(&["version 99", "newer airmail"]);
 }
 
 #[test]

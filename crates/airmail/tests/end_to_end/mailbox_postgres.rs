@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use crate::mailbox::{mailbox, send, set_up};
 use crate::node::{self, Node, airmail};
-use crate::postgres::{Server, shared_server};
+use crate::postgres::{Holder, LOCK_ALL, Server, psql, shared_server};
 
 fn on(data: &Path, url: &str) -> Node {
     Node::start_with(data, &["--log", "memory:", "--mailbox", url])
@@ -117,6 +117,60 @@ fn a_node_starts_without_its_database_and_goes_on_when_it_comes() {
     let again = mailbox(&node, "receive orders --as kitchen --wait 60s");
     assert_eq!(again.ok(), "soup\n");
     assert!(node.stop().success());
+}
+
+#[test]
+fn who_sends_while_somebody_has_locked_the_tables_is_told_so_and_nothing_is_sent() {
+    let url = shared_server().new_database();
+    let directory = tempfile::tempdir().unwrap();
+    let node = impatient(directory.path(), &url);
+    node::wait_until("the schema", || {
+        mailbox(&node, "queue list").code == Some(0)
+    });
+    set_up(&node);
+    // Its names are found; its tables of messages are not to be had.
+    let holder = Holder::new(
+        &url,
+        "LOCK TABLE airmail.message, airmail.ready, airmail.later IN ACCESS EXCLUSIVE MODE",
+    );
+    let sent = mailbox(&node, "send orders --from shop --to kitchen soup");
+    let said = sent.failed(1);
+    assert!(said.starts_with("airmail: MAILBOXES_AWAY: "), "{said}");
+    assert!(said.contains("lock timeout"), "{said}");
+    holder.release();
+    let counts = mailbox(&node, "queue count orders").ok();
+    assert_eq!(counts, "ready 0\tdelayed 0\tleased 0\n");
+    // A node that is started meanwhile goes on afterwards as well.
+    let holder = Holder::new(
+        &url,
+        &format!("{LOCK_ALL}; LOCK TABLE airmail.schema_version"),
+    );
+    let second = impatient(directory.path(), &url);
+    let said = mailbox(&second, "queue list").failed(1);
+    assert!(said.starts_with("airmail: MAILBOXES_AWAY: "), "{said}");
+    holder.release();
+    node::wait_until("the tables", || {
+        mailbox(&second, "queue list").code == Some(0)
+    });
+    send(&second, "soup");
+    let receive = "receive orders --as kitchen --wait 60s";
+    assert_eq!(mailbox(&node, receive).ok(), "soup\n");
+}
+
+#[test]
+fn a_node_does_not_start_on_a_newer_versions_database() {
+    let url = shared_server().new_database();
+    let directory = tempfile::tempdir().unwrap();
+    let node = on(directory.path(), &url);
+    set_up(&node);
+    psql(&url, "INSERT INTO airmail.schema_version VALUES (99)");
+    let mut serve = airmail();
+    serve.args(["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
+    serve.args(["--log", "memory:", "--mailbox", &url]);
+    let said = node::run(&mut serve, b"").failed(1);
+    for word in ["MAILBOXES_UNUSABLE", "version 99", "newer airmail"] {
+        assert!(said.contains(word), "no {word} in: {said}");
+    }
 }
 
 #[test]

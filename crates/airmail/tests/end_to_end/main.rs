@@ -5,6 +5,7 @@
 //! - `kill`: the same, with the node killed in the middle and everything else left running.
 //! - `directory`: one process for each data directory; a clean stop; `check`.
 //! - `disk_full`: publishes are refused, reads go on, and it heals.
+//! - `doors`: open files are kept for what is stored, whatever clients take.
 //! - `slow`: a late subscriber, one that never reads, and a live one.
 //! - `sync_order`: a trace of system calls shows no ack before its fdatasync.
 //! - `generic_clients`: grpcurl, and Python without an SDK.
@@ -41,6 +42,7 @@ mod brokers;
 mod collect;
 mod directory;
 mod disk_full;
+mod doors;
 mod experiment_flow;
 mod flow;
 mod generic_clients;

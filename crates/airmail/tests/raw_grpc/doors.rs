@@ -9,7 +9,7 @@ use airmail_proto::error::{error_from_status, request_id_of};
 use airmail_proto::v1;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tonic::transport::{Channel, Endpoint};
 
 /// What every connection of HTTP/2 begins with, and a frame of settings without any.
@@ -155,9 +155,13 @@ async fn who_answers_pings_stays_for_as_long_as_it_likes() {
 
 #[tokio::test]
 async fn who_reads_nothing_is_closed_wherever_it_is_served() {
-    let node = Node::with(settings(&[("listen.keep_alive", "200ms")])).await;
+    let node = Node::with(settings(&[("listen.keep_alive", "500ms")])).await;
     for path in [OF_A_SHARD, OF_MAILBOXES] {
-        let mut stream = connect(&node, &begun(path)).await;
+        // With little room, which is used up before it is asked whether it is there.
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4_096).unwrap();
+        let mut stream = socket.connect(node.address).await.unwrap();
+        stream.write_all(&begun(path)).await.unwrap();
         // Each is to be answered; nobody reads the answers.
         let pings = PING.repeat(10_000);
         let flood = async { while stream.write_all(&pings).await.is_ok() {} };

@@ -207,3 +207,16 @@ async fn a_message_that_no_node_takes_in_time_fails_and_says_whether_it_may_be_s
     assert!(told.contains(&error.code()), "{error}");
     client.close().await.unwrap();
 }
+
+/// The node has taken its place away meanwhile, and nobody notices.
+#[tokio::test]
+async fn a_client_that_asks_for_nothing_at_first_is_served_when_it_does() {
+    let node = Node::that_has("listen.begin", "100ms").await;
+    let (one, other) = (node.client().await, node.client().await);
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    one.mailbox().ping("ping").await.unwrap();
+    other.publish("t", "x").await.unwrap();
+    one.close().await.unwrap();
+    other.close().await.unwrap();
+    node.stop().await;
+}

@@ -47,6 +47,16 @@ impl Node {
         Node::with(config, access, "127.0.0.1:0", 7).await
     }
 
+    /// One in memory, with a setting of its own.
+    pub(crate) async fn that_has(setting: &str, value: &str) -> Node {
+        let mut config = Config {
+            log_url: "memory:".into(),
+            ..Config::default()
+        };
+        config.set(setting, value).unwrap();
+        Node::with(config, Access::default(), "127.0.0.1:0", 7).await
+    }
+
     /// A node on a disk.
     pub(crate) async fn on(data: &Path, address: &str) -> Node {
         let config = Config {

@@ -55,7 +55,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Answer {
-        self.whereabouts.begin();
+        self.whereabouts.beginning().begin();
         let path = request.uri().path();
         if path.starts_with(MAILBOX) {
             self.whereabouts.ask_for_mailboxes();
