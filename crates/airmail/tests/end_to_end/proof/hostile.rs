@@ -29,7 +29,7 @@ use rand::rngs::SmallRng;
 use super::Plan;
 use super::load::Topic;
 use super::stamp::Stamp;
-use crate::node::{self, airmail, wait_until};
+use crate::node::{self, airmail};
 use crate::scale;
 use act::Act;
 use history::{Hole, Place};
@@ -40,6 +40,9 @@ use stage::Stage;
 const SAMPLE: u64 = 4;
 /// Failures after which nobody looks at more.
 const ENOUGH: usize = 10;
+/// How often it is looked whether readers have everything, and how many times: two minutes.
+const LOOK: Duration = Duration::from_millis(50);
+const COMPLETE_LOOKS: u32 = 2_400;
 /// How long the whole of a topic may take to be read.
 const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
@@ -126,19 +129,19 @@ fn check(stage: &Stage) {
     assert_eq!(new.next(), None, "{done:#?}");
 }
 
-/// Waits until no reader lacks anything that it was not told.
+/// Waits until no reader lacks anything that it was not told; says who lacks what if that does not come
+/// within minutes.
 fn everybody_has_everything(stage: &Stage, kept: &BTreeMap<u32, Kept>) {
     let mut lacks = Vec::new();
-    let waited = std::panic::catch_unwind(AssertUnwindSafe(|| {
-        wait_until("every reader to have everything, or to be told", || {
-            stage.history.progress();
-            lacks = judge::incomplete(&stage.history.events(), kept);
-            lacks.is_empty()
-        });
-    }));
-    if waited.is_err() {
-        panic!("{}", lacks.join("\n"));
+    for _ in 0..COMPLETE_LOOKS {
+        stage.history.progress();
+        lacks = judge::incomplete(&stage.history.events(), kept);
+        if lacks.is_empty() {
+            return;
+        }
+        thread::sleep(LOOK);
     }
+    panic!("in minutes, and with nothing more published: {}", lacks.join("\n"));
 }
 
 /// What each topic holds, as its whole history gives it.
