@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 /// Administers a node's namespaces.
 ///
+/// A change whose answer is lost with the connection gives `OUTCOME_UNKNOWN`: it was done, or not.
+///
 /// ```no_run
 /// # async fn example(client: airmail_client::Client) -> Result<(), airmail_model::Error> {
 /// use airmail_model::Retention;

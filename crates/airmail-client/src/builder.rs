@@ -39,6 +39,7 @@ pub struct ClientBuilder {
     producer: ProducerConfig,
     subscriber: SubscriberConfig,
     connect_timeout: Duration,
+    call_timeout: Duration,
     seed: Option<u64>,
     clock: Option<Arc<dyn Clock>>,
     shutdown: Option<Shutdown>,
@@ -65,6 +66,7 @@ impl Default for ClientBuilder {
                 ..SubscriberConfig::default()
             },
             connect_timeout: Duration::from_secs(10),
+            call_timeout: Duration::from_secs(60),
             seed: None,
             clock: None,
             shutdown: None,
@@ -102,11 +104,23 @@ impl ClientBuilder {
         self
     }
 
-    /// How long [`ClientBuilder::connect`], opening a subscription, and a call of administration
-    /// look for a node that answers. Default 10 s.
+    /// How long whatever asks a node looks for one that answers at all: [`ClientBuilder::connect`],
+    /// opening a subscription, history, topics, and the calls of administration and mailboxes.
+    /// Default 10 s. Publishing looks for its [`ClientBuilder::delivery_timeout`], and a subscription
+    /// that was opened for ever.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> ClientBuilder {
         self.connect_timeout = timeout;
+        self
+    }
+
+    /// How long each of these may take in all, attempts and waits together: a node that is there and
+    /// says "later" (as while it starts, see `waited_for` in the table of errors) is asked again for so
+    /// long, and one that says nothing is given up. Default 60 s. To receive from a mailbox may take as
+    /// long as it waits for messages, and this beside it.
+    #[must_use]
+    pub fn call_timeout(mut self, timeout: Duration) -> ClientBuilder {
+        self.call_timeout = timeout;
         self
     }
 
@@ -188,7 +202,8 @@ impl ClientBuilder {
     /// Looks for a node that answers.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a URL that is none; `DISCONNECTED` if no node answers in time.
+    /// `INVALID_ARGUMENT` for a URL that is none; `DISCONNECTED` if no node answers in time; what a
+    /// node says that is waited for, if it says so for all of the `call_timeout`.
     pub async fn connect(self) -> Result<Client, Error> {
         let addresses = parse_url(&self.url)?;
         let clock = self
@@ -205,6 +220,7 @@ impl ClientBuilder {
             producer,
             subscriber,
             connect_timeout: self.connect_timeout,
+            call_timeout: self.call_timeout,
             seeds: seed.into(),
         });
         client.reach().await?;

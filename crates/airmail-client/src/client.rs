@@ -2,7 +2,7 @@
 
 use crate::admin::Admin;
 use crate::builder::{ClientBuilder, Shutdown};
-use crate::core::{Backoff, ProducerConfig, SubscriberConfig};
+use crate::core::{Attempts, Backoff, Patience, ProducerConfig, SubscriberConfig};
 use crate::history::HistoryRequest;
 use crate::mailbox::Mailbox;
 use crate::nodes::{Node, Nodes};
@@ -28,6 +28,7 @@ pub(crate) struct Shared {
     pub(crate) producer: ProducerConfig,
     pub(crate) subscriber: SubscriberConfig,
     pub(crate) connect_timeout: Duration,
+    pub(crate) call_timeout: Duration,
     /// Each part's randomness is the next of this series.
     pub(crate) seeds: AtomicU64,
 }
@@ -50,6 +51,12 @@ impl Shared {
         Backoff::new(self.producer.backoff, self.seed())
     }
 
+    /// Attempts at something that may take `all` in all.
+    pub(crate) fn attempts(&self, all: Duration) -> Attempts {
+        let node = self.connect_timeout;
+        Attempts::new(Patience { node, all }, self.backoff())
+    }
+
     /// Sleeps until the clock says `until`.
     pub(crate) async fn sleep_until(&self, until: Mono) {
         tokio::time::sleep(until.since(self.mono())).await;
@@ -62,16 +69,19 @@ impl Shared {
         answer: impl Future<Output = Result<T, Status>>,
     ) -> Result<T, Status> {
         let patience = self.connect_timeout / self.nodes.addresses();
-        let silent = |_| {
-            let waited = patience.as_millis();
-            Err(Status::unavailable(format!("no answer within {waited} ms")))
-        };
-        let answer = tokio::time::timeout(patience, answer).await;
-        answer.unwrap_or_else(silent)
+        within(patience, answer).await
     }
 
-    /// Makes a unary call, on one node after the other until one can be reached, or for
-    /// `connect_timeout`. `repeatable`: may be made again although the node may have acted.
+    /// Waits for the next thing that a node says: one that says nothing for a call's whole time is
+    /// taken for one that is not there.
+    pub(crate) async fn answer_in_time<T>(
+        &self,
+        answer: impl Future<Output = Result<T, Status>>,
+    ) -> Result<T, Status> {
+        within(self.call_timeout, answer).await
+    }
+
+    /// Makes a unary call within the client's `call_timeout`; as [`Shared::call_within`].
     pub(crate) async fn call<T, F>(
         &self,
         repeatable: bool,
@@ -80,23 +90,43 @@ impl Shared {
     where
         F: Future<Output = Result<T, Status>>,
     {
-        let until = self.mono().plus(self.connect_timeout);
-        let mut backoff = self.backoff();
+        self.call_within(self.call_timeout, repeatable, call).await
+    }
+
+    /// Makes a unary call, on one node after the other: waits for what the table of errors says is
+    /// waited for, for `timeout` in all, and while no node can be reached for `connect_timeout`.
+    ///
+    /// `repeatable`: it may be made again although a node may have acted. Another is made again only if
+    /// nothing was done, and gives `OUTCOME_UNKNOWN` where that is not known.
+    pub(crate) async fn call_within<T, F>(
+        &self,
+        timeout: Duration,
+        repeatable: bool,
+        call: impl Fn(Node) -> F,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Status>>,
+    {
+        let begun = self.mono();
+        let mut attempts = self.attempts(timeout).from(begun);
         loop {
             let node = self.nodes.node()?;
-            let status = match call(node.clone()).await {
+            let rest = begun.plus(timeout).since(self.mono());
+            let status = match within(rest, call(node.clone())).await {
                 Ok(answer) => return Ok(answer),
                 Err(status) => status,
             };
             let error = airmail_proto::error::error_from_status(&status);
-            let unreached = is_unreached(&status);
-            let again = error.code() == ErrorCode::Disconnected && (repeatable || unreached);
-            let error = self.explain(error, &node, &status);
-            let retry = self.mono().plus(backoff.delay());
-            if !again || retry >= until {
+            if !error.code().waited_for() {
                 return Err(error);
             }
+            let error = self.explain(error, &node, &status);
             self.nodes.failed(&node);
+            if !repeatable && !is_nothing_done(&status, &error) {
+                let unknown = Error::new(ErrorCode::OutcomeUnknown);
+                return Err(unknown.field(error.field_name()).value(error.found()));
+            }
+            let retry = attempts.failed(self.mono(), error)?;
             self.sleep_until(retry).await;
         }
     }
@@ -114,9 +144,35 @@ impl Shared {
     }
 }
 
-/// Whether a call failed before a node could know of it.
-pub(crate) fn is_unreached(status: &Status) -> bool {
-    status.code() == tonic::Code::Unavailable
+/// Waits for an answer for so long.
+async fn within<T>(
+    time: Duration,
+    answer: impl Future<Output = Result<T, Status>>,
+) -> Result<T, Status> {
+    let silent = |_| {
+        let waited = time.as_millis();
+        Err(Status::cancelled(format!("no answer within {waited} ms")))
+    };
+    let answer = tokio::time::timeout(time, answer).await;
+    answer.unwrap_or_else(silent)
+}
+
+/// Whether a call that failed has done nothing for certain: the node says so, or could not know of it,
+/// as there was no connection. A connection that breaks later, whatever is said then, proves nothing.
+fn is_nothing_done(status: &Status, error: &Error) -> bool {
+    let told = airmail_proto::error::is_told_by_a_node(status);
+    (told && error.code() != ErrorCode::Disconnected) || is_unconnected(status)
+}
+
+fn is_unconnected(status: &Status) -> bool {
+    let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(status);
+    while let Some(inner) = cause {
+        if inner.is::<tonic::ConnectError>() {
+            return true;
+        }
+        cause = inner.source();
+    }
+    false
 }
 
 /// The innermost cause of a transport's error: what the system said.

@@ -3,10 +3,12 @@
 //! Both take what happened (`reply`, `connected`, `disconnected`, the time) and give what is to be
 //! sent. Time is an argument and randomness is a seed, so a run can be had again exactly.
 
+pub mod attempts;
 pub mod backoff;
 pub mod producer;
 pub mod subscriber;
 
+pub use attempts::{Attempts, Patience};
 pub use backoff::{Backoff, BackoffConfig};
 pub use producer::{
     Offer, Place, Producer, ProducerConfig, ProducerOutput, PublishError, Settled, Taken, Ticket,

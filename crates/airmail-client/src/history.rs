@@ -3,12 +3,12 @@
 //! A lost connection is gone on from where it broke, so that what comes is whole.
 
 use crate::client::Shared;
-use crate::core::Backoff;
+use crate::core::Attempts;
 use crate::nodes::Node;
 use crate::publisher::topic_name;
 use crate::received::{Gap, Item, Named, Place, Received};
 use airmail_model::frame::{Reply, Start, Until};
-use airmail_model::{Error, ErrorCode, Incarnation, MapEpoch, Mono, Sequence};
+use airmail_model::{Error, ErrorCode, Incarnation, MapEpoch, Sequence};
 use airmail_proto::error::error_from_status;
 use airmail_proto::message::log_from_proto;
 use airmail_proto::subscribe::{
@@ -74,7 +74,7 @@ impl HistoryRequest {
     pub fn open(self) -> Result<History, Error> {
         topic_name(&self.topic)?;
         Ok(History {
-            backoff: self.shared.backoff(),
+            attempts: self.shared.attempts(self.shared.call_timeout),
             shared: self.shared,
             named: Arc::new(Named {
                 namespace: self.namespace,
@@ -85,7 +85,6 @@ impl HistoryRequest {
             left: self.limit,
             place: None,
             stream: None,
-            failing_since: None,
             ready: VecDeque::new(),
             done: false,
         })
@@ -117,8 +116,7 @@ pub struct History {
     left: Option<u64>,
     place: Option<Place>,
     stream: Option<(Node, Streaming<v1::HistoryResponse>)>,
-    backoff: Backoff,
-    failing_since: Option<Mono>,
+    attempts: Attempts,
     ready: VecDeque<Item>,
     done: bool,
 }
@@ -128,7 +126,7 @@ impl History {
     ///
     /// # Errors
     /// `NAMESPACE_NOT_FOUND` and the like; `DISCONNECTED` if no node answers for as long as the
-    /// client's `connect_timeout`.
+    /// client's `connect_timeout`, or one that answers says nothing for its `call_timeout`.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped before it is done.
@@ -150,19 +148,27 @@ impl History {
             }
             if let Err(error) = self.advance().await {
                 self.stream = None;
-                self.wait_after(error).await?;
+                let retry = self.attempts.failed(self.shared.mono(), error);
+                self.done = retry.is_err();
+                self.shared.sleep_until(retry?).await;
             }
         }
+    }
+
+    /// Whether [`History::next`] would give an item without waiting: who collects what it writes writes it
+    /// out before it waits, and waits only where this is `false`.
+    #[must_use]
+    pub fn ready(&self) -> bool {
+        self.left != Some(0) && !self.ready.is_empty()
     }
 
     async fn advance(&mut self) -> Result<(), Error> {
         let Some((node, stream)) = &mut self.stream else {
             return self.ask().await;
         };
-        match stream.message().await {
+        match self.shared.answer_in_time(stream.message()).await {
             Ok(Some(response)) => {
-                self.failing_since = None;
-                self.backoff.reset();
+                self.attempts.succeeded();
                 self.take(response)
             }
             Ok(None) => {
@@ -201,24 +207,6 @@ impl History {
                 Err(error)
             }
         }
-    }
-
-    /// Sleeps before another attempt, or gives the error up to the user.
-    async fn wait_after(&mut self, error: Error) -> Result<(), Error> {
-        let now = self.shared.mono();
-        let since = *self.failing_since.get_or_insert(now);
-        let delay = match error.delay() {
-            Some(least) => self.backoff.delay_after(least),
-            None => self.backoff.delay(),
-        };
-        let retry = now.plus(delay);
-        let late = retry >= since.plus(self.shared.connect_timeout);
-        if late || !error.code().retriable() {
-            self.done = true;
-            return Err(error);
-        }
-        self.shared.sleep_until(retry).await;
-        Ok(())
     }
 
     fn take(&mut self, response: v1::HistoryResponse) -> Result<(), Error> {

@@ -5,15 +5,14 @@
 
 mod messages;
 
-use crate::client::{Client, Shared, is_unreached};
+use crate::client::{Client, Shared};
 use crate::nodes::Node;
-use airmail_model::{Error, ErrorCode};
+use airmail_model::Error;
 use airmail_proto::mailbox as translate;
 use airmail_proto::v1;
 use bytes::Bytes;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use tonic::{Response, Status};
 
 #[doc(no_inline)]
@@ -35,7 +34,8 @@ pub use airmail_model::mailbox::{
 ///
 /// A change whose answer is lost with the connection gives `OUTCOME_UNKNOWN`: it was done, or not.
 /// Every request may also give `MAILBOXES_AWAY` (the node's database does not answer; nothing was
-/// done), `OVERLOADED`, `SHUTTING_DOWN`, `DISCONNECTED` and `INTERNAL_ERROR`.
+/// done), `OVERLOADED`, `SHUTTING_DOWN` and `DISCONNECTED`, each after it was waited for
+/// ([`ClientBuilder::call_timeout`](crate::ClientBuilder::call_timeout)), and `INTERNAL_ERROR`.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), airmail_model::Error> {
@@ -89,26 +89,7 @@ impl Mailbox {
     where
         F: Future<Output = Result<Response<T>, Status>>,
     {
-        let lost = AtomicBool::new(false);
-        let watched = |node: Node| {
-            let answer = ask(node);
-            let lost = &lost;
-            async move {
-                let answer = answer.await;
-                let reached = answer.as_ref().is_err_and(|status| !is_unreached(status));
-                lost.store(reached, Ordering::Relaxed);
-                answer
-            }
-        };
-        match self.shared.call(false, watched).await {
-            Ok(answer) => Ok(answer.into_inner()),
-            Err(error) if error.code() == ErrorCode::Disconnected && lost.into_inner() => {
-                Err(Error::new(ErrorCode::OutcomeUnknown)
-                    .field(error.field_name())
-                    .value(error.found()))
-            }
-            Err(error) => Err(error),
-        }
+        Ok(self.shared.call(false, ask).await?.into_inner())
     }
 
     /// Gives back what it was given: whether a node answers. Its database is not asked.

@@ -57,7 +57,8 @@ impl SubscriptionRequest {
     ///
     /// # Errors
     /// `TOPIC_INVALID`, `NAMESPACE_NOT_FOUND`, `POSITION_INVALID`, `PERMISSION_DENIED`, and
-    /// `DISCONNECTED` if no node answers within the client's `connect_timeout`.
+    /// `DISCONNECTED` if no node answers within the client's `connect_timeout`; what is waited for, if
+    /// a node says it for all of the `call_timeout`.
     pub async fn open(self) -> Result<Subscription, Error> {
         topic_name(&self.topic)?;
         let named = Arc::new(Named {
@@ -128,7 +129,8 @@ impl Subscription {
         }
     }
 
-    /// What has arrived and can be had without waiting.
+    /// Whether [`Subscription::next`] would give an item without waiting: who collects what it writes writes
+    /// it out before it waits, and waits only where this is `false`.
     #[must_use]
     pub fn ready(&self) -> bool {
         self.0.ready()

@@ -58,6 +58,22 @@ macro_rules! error_table {
     };
 }
 
+impl ErrorCode {
+    /// Whether who asked waits, for as long as the error says, and asks the same again by itself.
+    ///
+    /// These are the retriable errors but for those that answer the question: an empty queue is told
+    /// to who wanted to know, and is nothing to wait for. All of these but `DISCONNECTED` say that
+    /// nothing was done, so that a change may be asked for again as well.
+    #[must_use]
+    pub const fn waited_for(self) -> bool {
+        self.retriable()
+            && !matches!(
+                self,
+                ErrorCode::QueueIsEmpty | ErrorCode::NoQueuesFound | ErrorCode::NoMessageFound
+            )
+    }
+}
+
 /// The gRPC status codes that the table uses, by their standard numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -150,6 +166,7 @@ struct Facts {
     value: String,
     limit: String,
     retry_after: Option<Duration>,
+    waited: Option<Duration>,
 }
 
 impl Error {
@@ -162,6 +179,7 @@ impl Error {
             value: String::new(),
             limit: String::new(),
             retry_after: None,
+            waited: None,
         }))
     }
 
@@ -196,6 +214,13 @@ impl Error {
     #[must_use]
     pub fn retry_after(mut self, delay: Duration) -> Error {
         self.0.retry_after = Some(delay);
+        self
+    }
+
+    /// Says for how long whoever gives up now has tried. Not told over the wire: it is the asker's.
+    #[must_use]
+    pub fn waited(mut self, time: Duration) -> Error {
+        self.0.waited = Some(time);
         self
     }
 
@@ -246,6 +271,9 @@ impl fmt::Display for Error {
         }
         if let Some(delay) = facts.retry_after {
             parts.push(format!("retry after {} ms", delay.as_millis()));
+        }
+        if let Some(time) = facts.waited {
+            parts.push(format!("waited {} ms", time.as_millis()));
         }
         if parts.is_empty() {
             Ok(())

@@ -96,6 +96,15 @@ pub fn error_from_status(status: &Status) -> Error {
     with_facts(code, fact("field"), fact("value"), fact("limit"), delay)
 }
 
+/// Whether a node of ours says this, and neither the transport nor something between: what its error
+/// means is then what the table says.
+#[must_use]
+pub fn is_told_by_a_node(status: &Status) -> bool {
+    let details = status.get_error_details();
+    let info = details.error_info();
+    info.is_some_and(|info| info.domain == DOMAIN)
+}
+
 /// The request id that a status carries, or the empty string.
 #[must_use]
 pub fn request_id_of(status: &Status) -> String {

@@ -4,6 +4,7 @@
 //! and stops at a maximum. Clients that lost one node at one moment so come back spread out, and a
 //! node that stays away is asked seldom. The randomness is a seed, never the system's.
 
+use airmail_model::Error;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::time::Duration;
@@ -59,6 +60,14 @@ impl Backoff {
         self.failures = self.failures.saturating_add(1);
         let spread = least.clamp(self.config.base, self.config.cap.max(self.config.base));
         least.saturating_add(self.up_to(spread))
+    }
+
+    /// The delay after an error: at least as long as it says, if it says so.
+    pub fn delay_for(&mut self, error: &Error) -> Duration {
+        match error.delay() {
+            Some(least) => self.delay_after(least),
+            None => self.delay(),
+        }
     }
 
     /// Forgets the failures: something succeeded.

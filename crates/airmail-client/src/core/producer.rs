@@ -274,8 +274,7 @@ impl Producer {
             (Some(_), _) => Duration::ZERO,
             // One failure, whose batches are refused one by one.
             (None, delay) if waits => delay.unwrap_or_default(),
-            (None, Some(delay)) => self.backoff.delay_after(delay),
-            (None, None) => self.backoff.delay(),
+            (None, _) => self.backoff.delay_for(&error),
         };
         if let Some(queue) = self.queues.get_mut(&log) {
             self.held_bytes -= queue.refused(at, error, now.plus(delay), &mut out.settled);

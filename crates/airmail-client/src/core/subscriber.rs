@@ -24,7 +24,7 @@ use airmail_model::frame::{
     GapReason, Generation, Request, Start, State, Subscribe, SubscriptionId, Until,
 };
 use airmail_model::{
-    Extent, Incarnation, LogId, LogMap, MapEpoch, Mono, NamespaceId, Position, TopicHash,
+    Error, Extent, Incarnation, LogId, LogMap, MapEpoch, Mono, NamespaceId, Position, TopicHash,
 };
 pub use arrived::{Arrived, Messages};
 use range::Live;
@@ -158,6 +158,8 @@ pub struct Subscriber {
     retries: BTreeSet<(Mono, u32)>,
     credit: Credit,
     backoff: Backoff,
+    /// The last refusal that is waited for.
+    refused: Option<Error>,
     /// A delivery is told once, for all whom it concerns.
     gathers: bool,
     /// Who is told of the delivery at hand: empty, but for its memory.
@@ -179,6 +181,7 @@ impl Subscriber {
             todo: VecDeque::new(),
             retries: BTreeSet::new(),
             credit: Credit::default(),
+            refused: None,
             gathers: false,
             told: Vec::new(),
         }
@@ -191,6 +194,12 @@ impl Subscriber {
     pub fn gathering(mut self) -> Subscriber {
         self.gathers = true;
         self
+    }
+
+    /// Why a subscription was refused last that is asked for again: for who gives up waiting.
+    #[must_use]
+    pub fn refused(&self) -> Option<&Error> {
+        self.refused.as_ref()
     }
 
     /// Takes a namespace's map, whose epoch positions carry.

@@ -81,7 +81,8 @@ impl Mailbox {
 
     /// The oldest messages for a reader: 1 to as many as asked for, and no more than have
     /// [`ANSWER_BYTES_MAX`](super::ANSWER_BYTES_MAX) together. If there are none, waits for them for up
-    /// to `wait`, at most an hour; nothing is asked again and again meanwhile.
+    /// to `wait`, at most an hour; nothing is asked again and again meanwhile. A node that stops sends its
+    /// readers away, and another, or the same one later, is asked for the rest of the time.
     ///
     /// What is removed is handed out at most once: a connection that is lost may take messages with
     /// it. Who must not lose one takes leases.
@@ -91,16 +92,21 @@ impl Mailbox {
     /// `OUTCOME_UNKNOWN`.
     pub async fn receive(&self, request: Receive, wait: Duration) -> Result<Vec<Message>, Error> {
         request.check()?;
-        let take = request.take;
-        let request = translate::receive_to_proto(request, wait);
-        let ask = |node: Node| async move { node.mailbox().receive(request).await };
-        let mut pieces = match take {
-            Take::Peek => self.read(ask).await?,
-            Take::Remove | Take::Lease { .. } => self.change(ask).await?,
+        let shared = &self.shared;
+        let begun = shared.mono();
+        let ask = |node: Node| {
+            // A node that was asked later waits for less.
+            let rest = wait.saturating_sub(shared.mono().since(begun));
+            let request = translate::receive_to_proto(request, rest);
+            async move { node.mailbox().receive(request).await }
         };
+        let timeout = wait.saturating_add(shared.call_timeout);
+        let repeatable = request.take == Take::Peek;
+        let answer = shared.call_within(timeout, repeatable, ask).await?;
+        let mut pieces = answer.into_inner();
         let mut messages = Vec::new();
         loop {
-            match pieces.message().await {
+            match shared.answer_in_time(pieces.message()).await {
                 Ok(Some(piece)) => {
                     let piece = piece.messages.into_iter();
                     messages.extend(piece.map(translate::message_from_proto));

@@ -7,7 +7,9 @@
 use super::Standing;
 use super::link::{Happening, Link};
 use crate::client::Shared;
-use crate::core::{Backoff, Event, Subscriber, SubscriberOutput, SubscriptionKey, Wanted};
+use crate::core::{
+    Attempts, Backoff, Event, Patience, Subscriber, SubscriberOutput, SubscriptionKey, Wanted,
+};
 use crate::publisher::topic_name;
 use crate::received::{Gap, MessageBatch, Named, Reading, Received};
 use airmail_model::frame::{Reply, Start, State};
@@ -53,7 +55,9 @@ pub(super) struct Feed {
     id: NamespaceId,
     epoch: MapEpoch,
     link: Link,
-    backoff: Backoff,
+    attempts: Attempts,
+    /// Why there is no stream, since the last one said something.
+    lost: Option<Error>,
     /// Empty, but for its memory.
     out: SubscriberOutput,
     events: VecDeque<(SubscriptionKey, Event)>,
@@ -79,7 +83,8 @@ impl Feed {
             id: NamespaceId(0),
             epoch: MapEpoch(0),
             link: Link::Closed(Mono(0)),
-            backoff: Backoff::new(config.backoff, config.seed),
+            attempts: Attempts::new(Patience::ENDLESS, Backoff::new(config.backoff, config.seed)),
+            lost: None,
             out: SubscriberOutput::default(),
             events: VecDeque::new(),
             reading: None,
@@ -89,11 +94,26 @@ impl Feed {
         }
     }
 
-    /// Waits until a node has all of them, for the client's `connect_timeout`.
+    /// Waits until a node has all of them, for the client's `call_timeout` at most.
     pub(super) async fn open(&mut self) -> Result<(), Error> {
-        let until = self.shared.mono().plus(self.shared.connect_timeout);
+        let (node, all) = (self.shared.connect_timeout, self.shared.call_timeout);
+        let begun = self.shared.mono();
+        self.attempts.set_patience(Patience { node, all });
+        self.attempts = self.attempts.clone().from(begun);
+        let opened = tokio::time::timeout(all, self.wait_for_all()).await;
+        self.attempts.set_patience(Patience::ENDLESS);
+        opened.unwrap_or_else(|_| {
+            self.ended = true;
+            let said = self.lost.take().or_else(|| self.core.refused().cloned());
+            let silent = || Error::new(ErrorCode::Disconnected).field("subscription");
+            let waited = self.shared.mono().since(begun);
+            Err(said.unwrap_or_else(silent).waited(waited))
+        })
+    }
+
+    async fn wait_for_all(&mut self) -> Result<(), Error> {
         while self.connecting > 0 && !self.ended {
-            self.advance(Some(until)).await?;
+            self.advance().await?;
             self.settle()?;
         }
         Ok(())
@@ -128,9 +148,23 @@ impl Feed {
         Some(reading.rest())
     }
 
-    /// Whether there is something to be had without waiting.
+    /// Whether a message or a gap is here. What else has come is taken in on the way to the next one,
+    /// and is nothing that could be given.
     pub(super) fn ready(&self) -> bool {
-        self.reading.as_ref().is_some_and(Reading::has_more) || !self.events.is_empty()
+        if self.reading.as_ref().is_some_and(Reading::has_more) {
+            return true;
+        }
+        for (_, event) in &self.events {
+            match event {
+                Event::Gap(_) => return true,
+                Event::Messages(arrived) if arrived.seek(0).is_some() => return true,
+                Event::Status(State::Live { .. } | State::Detached { .. }) | Event::Messages(_) => {
+                }
+                // The end, which comes before what is behind it.
+                Event::Status(_) => return false,
+            }
+        }
+        false
     }
 
     /// Goes on until there are messages, or a gap, or the end. What was given is done with.
@@ -157,7 +191,7 @@ impl Feed {
             if self.ended {
                 return Ok(Step::Ended);
             }
-            self.advance(None).await?;
+            self.advance().await?;
         }
     }
 
@@ -230,9 +264,8 @@ impl Feed {
         }
     }
 
-    /// Waits for one thing to happen and takes it in, with what else has come by then; with `until`,
-    /// no longer than that for a node.
-    async fn advance(&mut self, until: Option<Mono>) -> Result<(), Error> {
+    /// Waits for one thing to happen and takes it in, with what else has come by then.
+    async fn advance(&mut self) -> Result<(), Error> {
         let mut wake = None;
         if self.core.is_due() {
             wake = self.core.poll(self.shared.mono(), &mut self.out);
@@ -251,15 +284,16 @@ impl Feed {
         };
         match happening {
             Happening::Opened(welcome) => self.opened(welcome),
-            Happening::Reply(reply) => self.replied(reply, until),
-            Happening::Lost(error) => self.lost(error, until),
+            Happening::Reply(reply) => self.replied(reply),
+            Happening::Lost(error) => self.lost(error),
         }
     }
 
     /// Takes in what a node says, and what it said right after that.
-    fn replied(&mut self, first: Reply, until: Option<Mono>) -> Result<(), Error> {
+    fn replied(&mut self, first: Reply) -> Result<(), Error> {
         let now = self.shared.mono();
-        self.backoff.reset();
+        self.attempts.succeeded();
+        self.lost = None;
         let mut next = Some(Happening::Reply(first));
         while let Some(happening) = next.take() {
             match happening {
@@ -271,7 +305,7 @@ impl Feed {
                     }
                 }
                 Happening::Opened(_) => {}
-                Happening::Lost(error) => return self.lost(error, until),
+                Happening::Lost(error) => return self.lost(error),
             }
         }
         Ok(())
@@ -306,23 +340,16 @@ impl Feed {
         Ok(())
     }
 
-    fn lost(&mut self, error: Error, until: Option<Mono>) -> Result<(), Error> {
+    fn lost(&mut self, error: Error) -> Result<(), Error> {
         tracing::debug!(%error, namespace = %self.namespace, "subscribe stream lost");
         self.core.disconnected();
         self.standings.fill(Standing::Connecting);
         self.connecting = self.standings.len();
-        let delay = match error.delay() {
-            Some(least) => self.backoff.delay_after(least),
-            None => self.backoff.delay(),
-        };
-        let retry = self.shared.mono().plus(delay);
-        self.link = Link::Closed(retry);
-        let late = until.is_some_and(|until| retry >= until);
-        if error.code().retriable() && !late {
-            return Ok(());
-        }
-        self.ended = true;
-        Err(error)
+        self.lost = Some(error.clone());
+        let retry = self.attempts.failed(self.shared.mono(), error);
+        self.ended = retry.is_err();
+        self.link = Link::Closed(retry?);
+        Ok(())
     }
 }
 

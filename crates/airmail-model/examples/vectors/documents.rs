@@ -145,6 +145,7 @@ fn errors() -> Value {
                 "grpc": format!("{:?}", code.grpc()),
                 "grpc_code": code.grpc() as u8,
                 "retriable": code.retriable(),
+                "waited_for": code.waited_for(),
                 "text": code.text(),
             })
         })

@@ -358,7 +358,7 @@ impl Queue {
                 self.wait(until, true);
                 self.fail(at, &error, out)
             }
-            _ if error.code().retriable() => {
+            _ if error.code().waited_for() => {
                 self.wait(until, false);
                 0
             }

@@ -29,7 +29,7 @@ impl Producer {
                 // What only tells of numbers tells a user nothing.
                 let reason = |batch: &Sealed| {
                     let last = batch.last_error.clone();
-                    last.filter(|last| last.code().retriable())
+                    last.filter(|last| last.code().waited_for())
                         .unwrap_or_else(|| error.clone())
                 };
                 self.held_bytes -= match queue.batches.front() {

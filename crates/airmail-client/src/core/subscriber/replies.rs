@@ -420,13 +420,10 @@ impl Subscriber {
     }
 
     fn failed(&mut self, now: Mono, index: u32, error: Error, out: &mut SubscriberOutput) {
-        if error.code().retriable() {
+        if error.code().waited_for() {
             self.leave_live(index);
-            let delay = match error.delay() {
-                Some(least) => self.backoff.delay_after(least),
-                None => self.backoff.delay(),
-            };
-            let until = now.plus(delay);
+            let until = now.plus(self.backoff.delay_for(&error));
+            self.refused = Some(error);
             self.slots[index as usize].mode = Mode::Waiting(until);
             self.retries.insert((until, index));
             return;

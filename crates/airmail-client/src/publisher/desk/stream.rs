@@ -31,6 +31,8 @@ pub(super) struct StreamState {
     pub(super) waiting: Option<Waker>,
     /// The node's bound for one message.
     frame_bytes: usize,
+    /// Why there is none, since the last one was open.
+    lost: Option<Error>,
     /// The namespace asked for.
     resolving: Option<Arc<str>>,
     /// When the task will come by itself.
@@ -47,6 +49,7 @@ impl StreamState {
             control: VecDeque::new(),
             waiting: None,
             frame_bytes,
+            lost: None,
             resolving: None,
             armed: Mono::NEVER,
             wake_task: false,
@@ -172,6 +175,7 @@ impl Desk {
             state.backoff.reset();
             state.producer.connected();
             state.stream.open = true;
+            state.stream.lost = None;
             state.wake_stream();
         });
     }
@@ -200,13 +204,11 @@ impl Desk {
         tracing::debug!(%error, "publish stream lost");
         self.with(|state| {
             state.end_stream();
-            let until = match error.delay() {
-                Some(least) => state.backoff.delay_after(least),
-                None => state.backoff.delay(),
-            };
+            let until = state.backoff.delay_for(error);
+            state.stream.lost = Some(error.clone());
             if error.code() == ErrorCode::NamespaceNotFound {
                 state.unknown(error);
-            } else if !error.code().retriable() {
+            } else if !error.code().waited_for() {
                 state.fail_stalled(error);
                 let mut out = ProducerOutput::default();
                 state.producer.abandon(error, &mut out);
@@ -296,11 +298,14 @@ impl State {
         }
         let limit = stalled.since.plus(patience);
         if limit <= now {
-            let error = Error::new(ErrorCode::Disconnected)
-                .field("delivery_timeout")
-                .value(format!("namespace {name} not resolved"))
-                .limit(format!("{patience:?}"));
-            self.fail_stalled(&error);
+            let unresolved = || {
+                Error::new(ErrorCode::Disconnected)
+                    .field("delivery_timeout")
+                    .value(format!("namespace {name} not resolved"))
+            };
+            let error = self.stream.lost.clone().unwrap_or_else(unresolved);
+            let waited = now.since(stalled.since);
+            self.fail_stalled(&error.waited(waited));
             return Mono::NEVER;
         }
         if self.stream.open && self.stream.resolving.as_deref() != Some(name) {

@@ -1,0 +1,171 @@
+//! How long something is tried that a node does not do at once.
+//!
+//! What the table of errors says is waited for is tried again, never sooner than the error says, until
+//! patience ends. There are two kinds of it: somebody who asks does not want to wait long for a node that
+//! is not there, and longer for one that is there and says "later", as while it starts.
+//!
+//! Invariants: an error that is not waited for ends it at once, as it is. No attempt begins after the end
+//! of patience, and what is given up says for how long it was tried.
+
+use super::backoff::Backoff;
+use airmail_model::{Error, ErrorCode, Mono};
+use std::time::Duration;
+
+/// For how long it is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// While no node answers.
+    pub node: Duration,
+    /// In all, attempts and waits together.
+    pub all: Duration,
+}
+
+impl Patience {
+    /// Never given up.
+    pub const ENDLESS: Patience = Patience {
+        node: Duration::MAX,
+        all: Duration::MAX,
+    };
+}
+
+/// The attempts at one thing, or at one thing after the other.
+#[derive(Clone, Debug)]
+pub struct Attempts {
+    patience: Patience,
+    backoff: Backoff,
+    /// Since when it is tried; `None` until it fails.
+    since: Option<Mono>,
+    /// Since when no node has answered.
+    silent: Option<Mono>,
+}
+
+impl Attempts {
+    /// Patience begins with the first failure.
+    #[must_use]
+    pub fn new(patience: Patience, backoff: Backoff) -> Attempts {
+        Attempts {
+            patience,
+            backoff,
+            since: None,
+            silent: None,
+        }
+    }
+
+    /// Patience begins now.
+    #[must_use]
+    pub fn from(mut self, now: Mono) -> Attempts {
+        (self.since, self.silent) = (Some(now), Some(now));
+        self
+    }
+
+    /// Another patience from now on.
+    pub fn set_patience(&mut self, patience: Patience) {
+        self.patience = patience;
+    }
+
+    /// It was done, or some of it: the next failure is a first one.
+    pub fn succeeded(&mut self) {
+        self.backoff.reset();
+        (self.since, self.silent) = (None, None);
+    }
+
+    /// An attempt has failed: when to try again.
+    ///
+    /// # Errors
+    /// The same error, if it is not waited for or patience ends before the next attempt could begin.
+    pub fn failed(&mut self, now: Mono, error: Error) -> Result<Mono, Error> {
+        if !error.code().waited_for() {
+            return Err(error);
+        }
+        let since = *self.since.get_or_insert(now);
+        let mut until = since.plus(self.patience.all);
+        if error.code() == ErrorCode::Disconnected {
+            let silent = *self.silent.get_or_insert(now);
+            until = until.min(silent.plus(self.patience.node));
+        } else {
+            self.silent = None;
+        }
+        let retry = now.plus(self.backoff.delay_for(&error));
+        if retry >= until {
+            return Err(error.waited(now.since(since)));
+        }
+        Ok(retry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::BackoffConfig;
+    use super::*;
+
+    const PATIENCE: Patience = Patience {
+        node: Duration::from_secs(5),
+        all: Duration::from_secs(30),
+    };
+
+    fn attempts() -> Attempts {
+        Attempts::new(PATIENCE, Backoff::new(BackoffConfig::default(), 1))
+    }
+
+    fn at(ms: u64) -> Mono {
+        Mono(ms * 1_000_000)
+    }
+
+    /// Fails again and again with an error: how often, and with which error it ends.
+    fn until_given_up(code: ErrorCode) -> (u32, Mono, Error) {
+        let mut attempts = attempts().from(at(0));
+        let (mut now, mut failures) = (at(0), 0);
+        loop {
+            failures += 1;
+            match attempts.failed(now, Error::new(code)) {
+                Ok(retry) => now = retry,
+                Err(error) => return (failures, now, error),
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_table_says_is_waited_for_and_nothing_else() {
+        for &code in ErrorCode::ALL {
+            let (failures, end, error) = until_given_up(code);
+            assert_eq!(error.code(), code);
+            assert_eq!(failures > 1, code.waited_for(), "{code:?}");
+            let patience = match code {
+                ErrorCode::Disconnected => PATIENCE.node,
+                _ => PATIENCE.all,
+            };
+            assert!(end < at(0).plus(patience), "{code:?}");
+            assert_eq!(error.to_string().contains("waited"), code.waited_for());
+        }
+    }
+
+    #[test]
+    fn the_delay_of_the_error_is_never_undercut() {
+        let mut attempts = attempts().from(at(0));
+        let error = Error::new(ErrorCode::Overloaded).retry_after(Duration::from_secs(2));
+        let retry = attempts.failed(at(100), error).unwrap();
+        assert!(retry >= at(2_100), "{retry:?}");
+    }
+
+    #[test]
+    fn a_node_that_says_later_is_waited_for_longer_than_one_that_is_not_there() {
+        let mut attempts = attempts().from(at(0));
+        let starting = || Error::new(ErrorCode::Overloaded);
+        let gone = || Error::new(ErrorCode::Disconnected);
+        assert!(attempts.failed(at(20_000), starting()).is_ok());
+        // It was there a moment ago.
+        assert!(attempts.failed(at(20_100), gone()).is_ok());
+        assert!(attempts.failed(at(25_100), gone()).is_err());
+    }
+
+    #[test]
+    fn patience_begins_anew_when_something_was_done() {
+        let mut attempts = attempts();
+        let gone = || Error::new(ErrorCode::Disconnected);
+        assert!(attempts.failed(at(0), gone()).is_ok());
+        attempts.succeeded();
+        assert!(attempts.failed(at(60_000), gone()).is_ok());
+        attempts.set_patience(Patience::ENDLESS);
+        assert!(attempts.failed(at(600_000_000), gone()).is_ok());
+    }
+}
