@@ -19,7 +19,11 @@ fn the_page_of_errors_is_fresh() {
         "| number | name | gRPC status | try again | what it means | what to do |\n|---|---|---|---|---|---|\n",
     );
     for code in ErrorCode::ALL {
-        let again = if code.retriable() { "yes" } else { "no" };
+        let again = match (code.retriable(), code.waited_for()) {
+            (_, true) => "yes, SDKs wait",
+            (true, false) => "yes, it is an answer",
+            (false, false) => "no",
+        };
         let (number, name, grpc) = (*code as u16, code.name(), status_name(*code));
         let _ = writeln!(
             text,
