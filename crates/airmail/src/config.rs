@@ -40,7 +40,7 @@ pub struct Config {
     pub name: String,
     /// Where clients connect: `HOST:PORT`.
     pub listen: String,
-    /// Where clients are told to connect, where that differs. Empty: as `listen`.
+    /// Where clients are told to connect, where that differs. Empty, for now.
     pub advertised: String,
     /// Connections at once.
     pub connections: u32,
@@ -219,6 +219,10 @@ impl Config {
             let error = Error::unimplemented("node.roles");
             return Err(error.value(&self.roles).limit("all"));
         }
+        if !self.advertised.is_empty() {
+            let error = Error::unimplemented("listen.advertised");
+            return Err(error.value(&self.advertised).limit("empty"));
+        }
         let url = StorageUrl::parse(&self.log_url, &self.data)?;
         let in_memory = matches!(url, StorageUrl::Memory { .. });
         if let Some(asked @ (Durability::Os | Durability::Fsync)) = self.durability
@@ -288,7 +292,7 @@ impl Config {
             ("limits.subscriptions", limits.subscriptions),
             ("listen.connections", self.connections),
             ("http.connections", self.http_connections),
-            ("storage.readers", self.readers),
+            ("delivery.readers", self.readers),
         ] {
             if value == 0 {
                 return Err(invalid(name).value(0).limit("at least 1"));

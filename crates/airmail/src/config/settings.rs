@@ -166,7 +166,7 @@ pub const SETTINGS: &[Setting] = &[
         "listen",
         "advertised",
         advertised,
-        "Where clients are told to connect; empty: as address."
+        "Where clients are told to connect. Reserved: empty."
     ),
     number!(
         "listen",

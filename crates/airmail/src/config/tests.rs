@@ -82,8 +82,70 @@ fn defaults_are_valid_and_broken_relations_are_named() {
 }
 
 #[test]
+fn whatever_is_wrong_is_told_by_the_name_of_a_setting_that_there_is() {
+    let values = [
+        "",
+        "0",
+        "1",
+        "3",
+        "-1",
+        "x",
+        "off",
+        "fixed",
+        "0s",
+        "1ms",
+        "0B",
+        "1B",
+        "64KiB",
+        "9GiB",
+        "4294967295",
+        "18446744073709551615",
+        "memory:",
+        "memory:?service_us=x",
+        "disk:",
+        "sqlite:",
+        "postgres://",
+        "postgres://db/mail",
+        "mailboxes.db",
+    ];
+    // Alone, and beside what makes more settings count.
+    let besides: [&[(&str, &str)]; 3] = [
+        &[],
+        &[("mailbox.url", "postgres://db/mail")],
+        &[("log.url", "memory:"), ("flow.publish_limiter", "fixed")],
+    ];
+    let mut refused = 0;
+    for beside in besides {
+        for setting in SETTINGS {
+            for value in values {
+                let mut config = Config::default();
+                for (name, value) in beside {
+                    config.set(name, value).unwrap();
+                }
+                let done = config.set(&setting.name(), value);
+                let Err(error) = done.and_then(|()| config.validate()) else {
+                    continue;
+                };
+                refused += 1;
+                let named = error.field_name();
+                let known = SETTINGS.iter().any(|setting| setting.name() == named);
+                assert!(known, "{}={value:?}: {error}", setting.name());
+            }
+        }
+    }
+    assert!(
+        refused > 500,
+        "{refused} refusals: the values are no longer wrong"
+    );
+}
+
+#[test]
 fn what_is_reserved_is_refused_as_unimplemented() {
-    for (name, value) in [("node.shards", "2"), ("node.roles", "pilot")] {
+    for (name, value) in [
+        ("node.shards", "2"),
+        ("node.roles", "pilot"),
+        ("listen.advertised", "node.example:7400"),
+    ] {
         let mut config = Config::default();
         config.set(name, value).unwrap();
         let error = config.validate().unwrap_err();
