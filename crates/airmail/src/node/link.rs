@@ -197,13 +197,16 @@ impl Link {
         command: Command,
     ) -> Result<Outcome, Error> {
         let (answer, outcome) = oneshot::channel();
+        let is_change = !matches!(command, Command::ListTopics { .. });
         self.send(ToShard::Command {
             principal,
             command,
             answer,
         })
         .await?;
-        outcome.await.map_err(|_| stopping())?
+        // It was handed over: whether a change was made before the end is not known.
+        let gone = |_| if is_change { unknown() } else { stopping() };
+        outcome.await.map_err(gone)?
     }
 
     /// Which life a log is in.
@@ -268,6 +271,13 @@ impl Link {
 /// The error of whatever is asked of a node that stops.
 pub(crate) fn stopping() -> Error {
     Error::new(ErrorCode::ShuttingDown)
+        .field("node")
+        .value("stopping")
+}
+
+/// The error of a change that was under way when the node stopped.
+fn unknown() -> Error {
+    Error::new(ErrorCode::OutcomeUnknown)
         .field("node")
         .value("stopping")
 }
