@@ -1,38 +1,65 @@
 //! What can be typed, and which command runs.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage. Errors go to standard error as `airmail: …`.
+//! Exit codes: 0 done, 1 failed, 2 wrong usage, 128 and a signal's number: ended by it. Errors go to standard error as `airmail: …`.
 
 use crate::commands::{
-    bench, check, collect, context, flow, history, kafka, lab, mailbox, namespace, publish, serve,
-    subscribe, topics,
+    bench, check, collect, context, flow, history, kafka, lab, lines, mailbox, namespace, publish,
+    serve, subscribe, target, topics,
 };
 use crate::environment::Environment;
 use clap::{Args, Parser, Subcommand};
 use std::future::Future;
+use std::io::Write as _;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Publish/subscribe on durable logs, in one binary.
 #[derive(Debug, Parser)]
 #[command(name = "airmail", version, max_term_width = 100)]
 pub struct Cli {
-    /// Settings that every client command takes.
-    #[command(flatten)]
-    pub client: ClientArgs,
+    /// The node, for a command that asks one: as after the command
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// A saved context, for a command that asks a node: as after the command
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
     /// Which command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// Where the node is, for every command that is a client.
+/// Which node a command asks.
 #[derive(Args, Clone, Debug, Default)]
-pub struct ClientArgs {
-    /// The node: airmail://HOST:PORT[,HOST:PORT…] [env AIRMAIL_URL, default
-    /// airmail://127.0.0.1:7400]
+pub struct NodeArgs {
+    /// The node: airmail://HOST[:PORT][,HOST[:PORT]…], where the port is 7400 if none is named [env
+    /// AIRMAIL_URL, default airmail://127.0.0.1:7400]
     #[arg(long, global = true, value_name = "URL")]
     pub url: Option<String>,
     /// A saved context to take the URL and namespace from [env AIRMAIL_CONTEXT]
     #[arg(long, global = true, value_name = "NAME")]
     pub context: Option<String>,
+}
+
+/// A command that asks a node, and which.
+#[derive(Args, Debug)]
+pub struct At<T: Args> {
+    /// The command's own arguments.
+    #[command(flatten)]
+    pub what: T,
+    /// Whom it asks.
+    #[command(flatten)]
+    pub node: NodeArgs,
+}
+
+/// A command that asks a node, and waits for its answers for so long.
+#[derive(Args, Debug)]
+pub struct Asking<T: Args> {
+    /// The command, and whom it asks.
+    #[command(flatten)]
+    pub at: At<T>,
+    /// How long to wait for a node's answer [default: 30s, and 5s for a node to be there]
+    #[arg(long, global = true, value_name = "TIME", value_parser = target::timeout)]
+    pub timeout: Option<Duration>,
 }
 
 /// What a client command is given beside its own arguments.
@@ -42,6 +69,8 @@ pub struct ClientOptions {
     pub url: Option<String>,
     /// `--context`, not yet completed from the environment.
     pub context: Option<String>,
+    /// `--timeout`.
+    pub timeout: Option<Duration>,
     /// The process's environment.
     pub environment: Environment,
 }
@@ -52,23 +81,23 @@ pub enum Command {
     /// Run a node.
     Serve(serve::ServeArgs),
     /// Publish messages.
-    Pub(publish::PublishArgs),
+    Pub(At<publish::PublishArgs>),
     /// Subscribe to a topic.
-    Sub(subscribe::SubscribeArgs),
+    Sub(Asking<subscribe::SubscribeArgs>),
     /// Print a topic's stored messages.
-    History(history::HistoryArgs),
+    History(Asking<history::HistoryArgs>),
     /// List the topics that hold messages.
-    Topics(topics::TopicsArgs),
+    Topics(Asking<topics::TopicsArgs>),
     /// Create, list, show, change and delete namespaces.
-    Namespace(namespace::NamespaceArgs),
+    Namespace(Asking<namespace::NamespaceArgs>),
     /// Put messages in queues and take them out, each for one reader.
-    Mailbox(mailbox::MailboxArgs),
+    Mailbox(Asking<mailbox::MailboxArgs>),
     /// Keep several nodes' addresses under names.
     Context(context::ContextArgs),
     /// Read a data directory, change nothing, and tell whether it is sound.
     Check(check::CheckArgs),
     /// Show what a node lets be in flight, and each decision on it.
-    Flow(flow::FlowArgs),
+    Flow(Asking<flow::FlowArgs>),
     /// Measure a node.
     Bench(bench::BenchArgs),
     /// Simulate limiters and dispatch policies, without a node.
@@ -87,7 +116,10 @@ pub struct UsageError(pub String);
 /// Reads the command line, runs the command, and gives its exit code.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(told) => return tell(&told),
+    };
     match run(cli, Environment::of_process()) {
         Ok(code) => code,
         Err(error) => {
@@ -97,32 +129,106 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Prints a help text or the version, or says what is wrong with what was typed.
+fn tell(told: &clap::Error) -> ExitCode {
+    let code = u8::try_from(told.exit_code()).unwrap_or(2);
+    if told.kind() == clap::error::ErrorKind::InvalidUtf8 {
+        let typed = std::env::args_os().skip(1);
+        let strange = typed.filter(|argument| argument.to_str().is_none());
+        let strange: Vec<String> = strange.map(|argument| format!("{argument:?}")).collect();
+        let what = format!(
+            "not UTF-8: {}; only a message and paths of files may be any bytes",
+            strange.join(", ")
+        );
+        complain(&UsageError(what).into());
+        return ExitCode::from(code);
+    }
+    let printed = told.print().and_then(|()| std::io::stdout().flush());
+    if told.use_stderr() {
+        return ExitCode::from(code);
+    }
+    match lines::printed(printed.map_err(anyhow::Error::from)) {
+        Ok(()) => ExitCode::from(code),
+        Err(error) => {
+            complain(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// Runs a command.
 ///
 /// # Errors
 /// Whatever kept the command from doing what it was asked.
 pub fn run(cli: Cli, environment: Environment) -> anyhow::Result<ExitCode> {
-    let client = ClientOptions {
-        url: cli.client.url,
-        context: cli.client.context,
+    let given = NodeArgs {
+        url: cli.url,
+        context: cli.context,
+    };
+    if !cli.command.asks_a_node() {
+        given.refuse()?;
+    }
+    let options = |node: NodeArgs, timeout| ClientOptions {
+        url: node.url.or_else(|| given.url.clone()),
+        context: node.context.or_else(|| given.context.clone()),
+        timeout,
         environment: environment.clone(),
     };
     match cli.command {
         Command::Serve(args) => serve::run(&args, &environment),
         Command::Check(args) => check::run(&args),
-        Command::Pub(args) => wait_for(publish::run(args, &client)),
-        Command::Sub(args) => wait_for(subscribe::run(args, &client)),
-        Command::History(args) => wait_for(history::run(args, &client)),
-        Command::Topics(args) => wait_for(topics::run(args, &client)),
-        Command::Namespace(args) => wait_for(namespace::run(args, &client)),
-        Command::Mailbox(args) => wait_for(mailbox::run(args, &client)),
-        Command::Context(args) => wait_for(context::run(args, &client)),
-        Command::Flow(args) => wait_for(flow::run(args, &client)),
-        Command::Bench(args) => bench::run(args, &client),
+        Command::Pub(At { what, node }) => wait_for(publish::run(what, &options(node, None))),
+        Command::Sub(asking) => ask(subscribe::run, asking, options),
+        Command::History(asking) => ask(history::run, asking, options),
+        Command::Topics(asking) => ask(topics::run, asking, options),
+        Command::Namespace(asking) => ask(namespace::run, asking, options),
+        Command::Mailbox(asking) => ask(mailbox::run, asking, options),
+        Command::Flow(asking) => ask(flow::run, asking, options),
+        Command::Context(args) => context::run(args, &environment),
+        Command::Bench(args) => bench::run(args),
         Command::Lab(args) => lab::run(&args),
         Command::Kafka(args) => kafka::run(&args),
         Command::Collect(args) => collect::run(&args),
     }
+}
+
+impl Command {
+    /// Whether `--url` and `--context` mean anything to it.
+    fn asks_a_node(&self) -> bool {
+        matches!(
+            self,
+            Command::Pub(_)
+                | Command::Sub(_)
+                | Command::History(_)
+                | Command::Topics(_)
+                | Command::Namespace(_)
+                | Command::Mailbox(_)
+                | Command::Flow(_)
+        )
+    }
+}
+
+impl NodeArgs {
+    /// For a command to which they would mean nothing.
+    fn refuse(&self) -> Result<(), UsageError> {
+        let given = [("--url", &self.url), ("--context", &self.context)];
+        match given.into_iter().find(|(_, value)| value.is_some()) {
+            None => Ok(()),
+            Some((flag, _)) => Err(UsageError(format!(
+                "{flag}: this command asks no node, so it would do nothing"
+            ))),
+        }
+    }
+}
+
+fn ask<T: Args>(
+    run: impl AsyncFnOnce(T, &ClientOptions) -> anyhow::Result<ExitCode>,
+    asking: Asking<T>,
+    options: impl FnOnce(NodeArgs, Option<Duration>) -> ClientOptions,
+) -> anyhow::Result<ExitCode> {
+    let At { what, node } = asking.at;
+    let options = options(node, asking.timeout);
+    wait_for(run(what, &options))
 }
 
 /// Runs a client command on a runtime of its own, and does not wait for what it leaves behind

@@ -30,7 +30,8 @@ use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use serde::Serialize;
 use tokio::runtime::Runtime;
 
-use crate::cli::{ClientOptions, UsageError};
+use crate::cli::UsageError;
+use crate::commands::lines::say;
 use options::LoadArgs;
 use own_node::OwnNode;
 
@@ -127,14 +128,14 @@ pub struct DiskArgs {
 ///
 /// # Errors
 /// The node cannot be started or reached.
-pub fn run(args: BenchArgs, options: &ClientOptions) -> anyhow::Result<ExitCode> {
+pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     let paced = match &args.workload {
         Workload::Part => return leader::tell_failure(family::take_part()),
         Workload::Node => return leader::tell_failure(own_node::serve()),
         Workload::Server => return leader::tell_failure(experiment::keep_server()),
         Workload::Database => return leader::tell_failure(mailbox::keep()),
         Workload::Mailbox(args) => return mailbox::run(args),
-        Workload::Isolation(args) => return isolation::isolation(args, options),
+        Workload::Isolation(args) => return isolation::isolation(args),
         Workload::Bystander => return leader::tell_failure(isolation::stand_by()),
         Workload::Crowd => return leader::tell_failure(experiment::be_a_crowd()),
         Workload::Offer => return leader::tell_failure(experiment::offer()),
@@ -149,7 +150,7 @@ pub fn run(args: BenchArgs, options: &ClientOptions) -> anyhow::Result<ExitCode>
         _ => false,
     };
     let runtime = runtime(paced)?;
-    let result = runtime.block_on(choose(args, options));
+    let result = runtime.block_on(choose(args));
     runtime.shutdown_background();
     result
 }
@@ -163,7 +164,7 @@ fn runtime(paced: bool) -> std::io::Result<Runtime> {
         .build()
 }
 
-async fn choose(args: BenchArgs, options: &ClientOptions) -> anyhow::Result<ExitCode> {
+async fn choose(args: BenchArgs) -> anyhow::Result<ExitCode> {
     use airmail_bench::Workload as Kind;
     let (kind, args) = match args.workload {
         Workload::Pub(args) => (Kind::Pub, args),
@@ -193,7 +194,7 @@ async fn choose(args: BenchArgs, options: &ClientOptions) -> anyhow::Result<Exit
         }
     };
     let settings = args.settings(kind)?;
-    let target = args.target.clone().or_else(|| options.url.clone());
+    let target = args.target.clone();
     let report = measure(&args, settings, target).await?;
     args.report
         .write(|| csv::table(&report.samples), || html::page(&report))?;
@@ -272,15 +273,16 @@ fn number_of(name: &str) -> u32 {
     name.bytes().fold(0x811c_9dc5, mix)
 }
 
-#[expect(clippy::print_stdout, reason = "a command's result")]
 fn measure_disk(args: &DiskArgs) -> anyhow::Result<ExitCode> {
     let directory = own_node::directory(args.directory.as_deref())?;
     let report = disk::measure(&directory.path().join("file"), args.duration, args.rate)?;
     if args.json {
-        println!("{}", serde_json::to_string(&report)?);
+        say(&format!("{}\n", serde_json::to_string(&report)?))?;
     } else {
         let (writes, p50, p99) = (report.writes, report.p50_us, report.p99_us);
-        println!("{writes} writes of 4 KiB, each synced: p50 {p50} us, p99 {p99} us");
+        say(&format!(
+            "{writes} writes of 4 KiB, each synced: p50 {p50} us, p99 {p99} us\n"
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -289,16 +291,12 @@ fn write(path: &PathBuf, text: &str) -> anyhow::Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-#[expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command's result"
-)]
+#[expect(clippy::print_stderr, reason = "a command's result")]
 fn print<R: Serialize + Display>(report: &R, is_sound: bool, json: bool) -> anyhow::Result<()> {
     if json {
-        println!("{}", serde_json::to_string(report)?);
+        say(&format!("{}\n", serde_json::to_string(report)?))?;
     } else {
-        print!("{report}");
+        say(&report.to_string())?;
     }
     if !is_sound {
         eprintln!("airmail: not every message arrived once and in order");

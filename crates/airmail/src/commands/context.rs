@@ -2,7 +2,7 @@
 //! settings.
 
 use super::lines::printed;
-use crate::cli::{ClientOptions, UsageError};
+use crate::cli::UsageError;
 use crate::environment::Environment;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub enum Action {
     Add {
         /// The name
         name: String,
-        /// airmail://HOST:PORT[,HOST:PORT…]
+        /// airmail://HOST[:PORT][,HOST[:PORT]…]
         address: String,
         /// The namespace of commands that name none
         #[arg(long)]
@@ -130,8 +130,7 @@ fn path(environment: &Environment) -> Option<PathBuf> {
 ///
 /// # Errors
 /// An address that is none, a context that is not there, a file that cannot be read or written.
-pub async fn run(args: ContextArgs, options: &ClientOptions) -> anyhow::Result<ExitCode> {
-    let environment = &options.environment;
+pub fn run(args: ContextArgs, environment: &Environment) -> anyhow::Result<ExitCode> {
     let mut book = Book::load(environment)?;
     match args.action {
         Action::Add {

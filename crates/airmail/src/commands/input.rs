@@ -4,6 +4,7 @@
 //! wait: when nobody takes them, nothing more is read.
 
 use airmail_model::{Error, ErrorCode};
+use anyhow::Context as _;
 use bytes::Bytes;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use tokio::sync::mpsc;
@@ -19,12 +20,11 @@ pub const MESSAGE_BYTES_MAX: u64 = 64 << 20;
 
 /// Standard input holds more than one message can.
 #[must_use]
-pub fn too_long() -> io::Error {
-    let error = Error::new(ErrorCode::MessageTooLarge)
+pub fn too_long() -> Error {
+    Error::new(ErrorCode::MessageTooLarge)
         .field("standard input")
         .value(format!("more than {MESSAGE_BYTES_MAX} bytes"))
-        .limit(format!("{MESSAGE_BYTES_MAX} bytes"));
-    io::Error::new(ErrorKind::InvalidData, error)
+        .limit(format!("{MESSAGE_BYTES_MAX} bytes"))
 }
 
 /// Some lines, without their ends.
@@ -61,12 +61,13 @@ impl Input {
     /// The next chunk; `None` at the end.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// It cannot be read, in words.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped before it is done.
-    pub async fn next(&mut self) -> io::Result<Option<Chunk>> {
-        self.0.recv().await.transpose()
+    pub async fn next(&mut self) -> anyhow::Result<Option<Chunk>> {
+        let chunk = self.0.recv().await.transpose();
+        chunk.context("reading standard input")
     }
 }
 
@@ -99,7 +100,9 @@ fn next_chunk(source: &mut BufReader<impl Read>, first: u64) -> io::Result<Chunk
         let mut bounded = source.by_ref().take(MESSAGE_BYTES_MAX + 1);
         match bounded.read_until(b'\n', &mut line)? as u64 {
             0 => return Ok(chunk),
-            read if read > MESSAGE_BYTES_MAX => return Err(too_long()),
+            read if read > MESSAGE_BYTES_MAX => {
+                return Err(io::Error::new(ErrorKind::InvalidData, too_long()));
+            }
             _ => {}
         }
         bytes += line.len();
@@ -148,9 +151,8 @@ mod tests {
     #[tokio::test]
     async fn a_line_without_an_end_is_not_held_for_ever() {
         let mut input = Input::of(io::repeat(b'x')).unwrap();
-        assert_eq!(
-            input.next().await.unwrap_err().kind(),
-            ErrorKind::InvalidData
-        );
+        let error = input.next().await.unwrap_err();
+        let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+        assert_eq!(kind, Some(ErrorKind::InvalidData));
     }
 }

@@ -44,8 +44,13 @@ impl FromStr for Instant {
         if let Ok(number) = text.parse::<u64>() {
             return Ok(Instant::Sequence(number));
         }
-        if let Ok(time) = text.parse::<jiff::Timestamp>() {
-            return Ok(Instant::Time(time.as_microsecond()));
+        match text.parse::<jiff::Timestamp>() {
+            Ok(time) => return Ok(Instant::Time(time.as_microsecond())),
+            Err(error) if looks_like_a_time(text) => {
+                let (first, last) = (jiff::Timestamp::MIN, jiff::Timestamp::MAX);
+                return Err(format!("{error}; a time is from {first} to {last}"));
+            }
+            Err(_) => {}
         }
         let ago = humantime::parse_duration(text);
         ago.map(Instant::Ago).map_err(|_| EXPECTED.to_owned())
@@ -81,6 +86,11 @@ impl Instant {
             }
         }
     }
+}
+
+/// Whether somebody meant a time, be it one that there is or not.
+fn looks_like_a_time(text: &str) -> bool {
+    text.contains('T') && text.contains(':')
 }
 
 fn before_now(ago: Duration) -> i64 {
@@ -120,6 +130,19 @@ mod tests {
                 .unwrap_err()
                 .starts_with("POSITION_INVALID")
         );
+    }
+
+    #[test]
+    fn a_time_that_there_is_not_is_told_with_those_that_there_are() {
+        assert!("9999-12-30T00:00:00Z".parse::<Instant>().is_ok());
+        for text in [
+            "9999-12-31T23:59:59Z",
+            "10000-01-01T00:00:00Z",
+            "2026-02-30T00:00:00Z",
+        ] {
+            let told = text.parse::<Instant>().unwrap_err();
+            assert!(told.contains("to 9999-12-30T22:00:00"), "{told}");
+        }
     }
 
     #[test]

@@ -58,10 +58,10 @@ pub(super) fn entropy() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
-/// Says something on standard output.
+/// Says something on standard output, of what lasts whether it is read or not: what cannot be said is in
+/// the log.
 pub(super) fn print(text: &str) {
-    use std::io::Write as _;
-    // Nobody may be reading.
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    let _ = std::io::stdout().flush();
+    if let Err(error) = super::lines::say(text) {
+        tracing::warn!("{error:#}");
+    }
 }

@@ -134,15 +134,50 @@ pub fn tell_gap(gap: &Gap) {
 /// How a command that prints ends: well if whoever read its output has had enough; if standard
 /// output cannot be written, the error says so.
 ///
+/// A bare error of input and output is one of standard output. What fails to be read or written
+/// elsewhere comes with words that say what it was, and is told by them.
+///
 /// # Errors
 /// Any other than that the output was closed.
 pub fn printed(result: anyhow::Result<()>) -> anyhow::Result<()> {
     let Err(error) = result else {
         return Ok(());
     };
-    match error.downcast_ref::<io::Error>() {
+    let outermost = error.chain().next();
+    match outermost.and_then(|error| error.downcast_ref::<io::Error>()) {
         Some(failed) if failed.kind() == ErrorKind::BrokenPipe => Ok(()),
         Some(_) => Err(error.context("writing standard output")),
         None => Err(error),
+    }
+}
+
+/// Says something on standard output, at once.
+///
+/// # Errors
+/// As [`printed`].
+pub fn say(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    let said = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    printed(said.map_err(anyhow::Error::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context as _;
+
+    #[test]
+    fn only_a_bare_error_is_one_of_standard_output() {
+        let failed = |kind: ErrorKind| Err::<(), _>(io::Error::from(kind));
+        let told = printed(failed(ErrorKind::StorageFull).map_err(Into::into));
+        let told = format!("{:#}", told.unwrap_err());
+        assert!(told.starts_with("writing standard output: "), "{told}");
+        assert!(printed(failed(ErrorKind::BrokenPipe).map_err(Into::into)).is_ok());
+        // A peer that closes its connection is no reader who has had enough.
+        for kind in [ErrorKind::BrokenPipe, ErrorKind::ConnectionRefused] {
+            let told = printed(failed(kind).context("--bootstrap a:1"));
+            let told = format!("{:#}", told.unwrap_err());
+            assert!(told.starts_with("--bootstrap a:1: "), "{told}");
+        }
     }
 }

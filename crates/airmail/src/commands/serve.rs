@@ -4,6 +4,7 @@
 //! SIGINT and SIGTERM stop the node in order: exit code 0. A second signal ends it at once.
 
 use super::lasting::{Signals, entropy, print, start_logging};
+use super::lines::say;
 use crate::cli::UsageError;
 use crate::config::Config;
 use crate::environment::Environment;
@@ -14,7 +15,7 @@ use crate::node::storage::StorageUrl;
 use crate::node::{self, Access, NodeOptions, Running};
 use airmail_model::{Durability, Error};
 use anyhow::Context as _;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -118,7 +119,7 @@ pub(super) fn run_and_tell(
     let config = args.settings(environment);
     let config = config.map_err(|error| UsageError(error.to_string()))?;
     if args.print_config {
-        print(&config.to_toml());
+        say(&config.to_toml())?;
         return Ok(ExitCode::SUCCESS);
     }
     start_logging(&config)?;
@@ -179,6 +180,17 @@ fn bind(address: &str, flag: &str) -> anyhow::Result<TcpListener> {
         .with_context(|| format!("cannot listen on {address} ({flag})"))
 }
 
+/// Where a node that listens everywhere can be tried from the machine that it is on.
+fn to_try(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address.ip() {
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    address
+}
+
 /// Says where the node is and what to try.
 fn announce(config: &Config, running: &Running) {
     let url = StorageUrl::parse(&config.log_url, &config.data);
@@ -200,7 +212,7 @@ fn announce(config: &Config, running: &Running) {
     if mailboxes == &MailboxUrl::Sqlite(":memory:".into()) && !storage.starts_with("memory:") {
         tracing::warn!("mailboxes are in memory: they are lost when the process ends");
     }
-    let flag = match running.address.to_string().as_str() {
+    let flag = match to_try(running.address).to_string().as_str() {
         "127.0.0.1:7400" => String::new(),
         address => format!(" --url airmail://{address}"),
     };
@@ -219,4 +231,20 @@ fn announce(config: &Config, running: &Running) {
         %mailboxes,
         "node is ready"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_listens_everywhere_is_tried_where_it_can_be_reached() {
+        for (listens, tried) in [
+            ("0.0.0.0:7400", "127.0.0.1:7400"),
+            ("[::]:7500", "[::1]:7500"),
+            ("10.0.0.7:7400", "10.0.0.7:7400"),
+        ] {
+            assert_eq!(to_try(listens.parse().unwrap()).to_string(), tried);
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Which node and namespace a client command means.
 //!
 //! The nearest wins: `--url`, then `--context`, then `AIRMAIL_URL`, then `AIRMAIL_CONTEXT`, then
-//! the saved current context, then the default.
+//! the saved current context, then the default. `docs/command-line.md` says so too, and a test that it does.
 
 use super::context::{Book, Entry};
 use crate::cli::{ClientOptions, UsageError};
@@ -9,7 +9,9 @@ use airmail_client::{Client, ClientBuilder, DEFAULT_URL};
 use std::time::Duration;
 
 /// How long a command looks for a node: somebody sits and waits.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const NODE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long it waits for an answer of one that is there.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The namespace where nothing names one.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -21,6 +23,19 @@ pub struct Target {
     pub url: String,
     /// The namespace's name.
     pub namespace: String,
+    /// How long to wait for a node and for each of its answers, if not for as long as usual.
+    pub timeout: Option<Duration>,
+}
+
+/// Reads a time-out.
+///
+/// # Errors
+/// What it should have been.
+pub fn timeout(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(Duration::ZERO) => Err("expected more than 0, such as 30s".into()),
+        parsed => parsed.map_err(|error| error.to_string()),
+    }
 }
 
 impl Target {
@@ -34,6 +49,7 @@ impl Target {
         let target = Target {
             url: entry.url,
             namespace: named.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned()),
+            timeout: options.timeout,
         };
         airmail_client::parse_url(&target.url).map_err(|error| UsageError(error.to_string()))?;
         Ok(target)
@@ -45,7 +61,8 @@ impl Target {
         Client::builder()
             .url(&self.url)
             .namespace(&self.namespace)
-            .connect_timeout(CONNECT_TIMEOUT)
+            .connect_timeout(self.timeout.unwrap_or(NODE_TIMEOUT))
+            .call_timeout(self.timeout.unwrap_or(ANSWER_TIMEOUT))
             .name(concat!("airmail-cli/", env!("CARGO_PKG_VERSION")))
     }
 }
@@ -133,6 +150,60 @@ mod tests {
                 .unwrap_err()
                 .is::<UsageError>()
         );
+    }
+
+    #[test]
+    fn the_nearest_wins_as_the_page_of_the_command_line_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = ("XDG_CONFIG_HOME", dir.path().to_str().unwrap());
+        let mut options = options(&[home]);
+        let mut book = Book::load(&options.environment).unwrap();
+        for name in ["given", "of-environment", "saved"] {
+            let entry = Entry {
+                url: format!("airmail://{name}"),
+                namespace: None,
+            };
+            book.contexts.insert(name.into(), entry);
+        }
+        let page = include_str!("../../../../docs/command-line.md");
+        let mut place = page.find("Which node:").unwrap();
+        let mut then = |options: &ClientOptions, url: &str, name: &str| {
+            assert_eq!(Target::resolve(options, None).unwrap().url, url);
+            // In the order of the sentence.
+            let found = page[place..].find(name);
+            place += found.unwrap_or_else(|| panic!("{name} is not behind the one before"));
+        };
+        // From the farthest to the nearest, each set beside all behind it; told the other way round.
+        let mut steps = vec![(options.clone(), DEFAULT_URL.to_owned(), DEFAULT_URL)];
+        book.current = Some("saved".into());
+        book.save(&options.environment).unwrap();
+        steps.push((options.clone(), "airmail://saved".into(), "saved"));
+        let environment = |more: &[(&str, &str)]| Environment::of([&[home], more].concat());
+        let named = ("AIRMAIL_CONTEXT", "of-environment");
+        options.environment = environment(&[named]);
+        steps.push((
+            options.clone(),
+            "airmail://of-environment".into(),
+            "AIRMAIL_CONTEXT",
+        ));
+        options.environment = environment(&[named, ("AIRMAIL_URL", "airmail://variable")]);
+        steps.push((options.clone(), "airmail://variable".into(), "AIRMAIL_URL"));
+        options.context = Some("given".into());
+        steps.push((options.clone(), "airmail://given".into(), "--context"));
+        options.url = Some("airmail://flag".into());
+        steps.push((options.clone(), "airmail://flag".into(), "--url"));
+        steps[0].0.environment = Environment::default();
+        for (options, url, name) in steps.iter().rev() {
+            then(options, url, name);
+        }
+    }
+
+    #[test]
+    fn without_a_port_it_is_7400() {
+        let options = options(&[("AIRMAIL_URL", "airmail://127.0.0.1")]);
+        let target = Target::resolve(&options, None).unwrap();
+        let addresses = airmail_client::parse_url(&target.url).unwrap();
+        assert_eq!(addresses[0].to_string(), "127.0.0.1:7400");
     }
 
     #[test]

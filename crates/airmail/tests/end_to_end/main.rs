@@ -10,6 +10,7 @@
 //! - `sync_order`: a trace of system calls shows no ack before its fdatasync.
 //! - `generic_clients`: grpcurl, and Python without an SDK.
 //! - `usage`: exit codes, settings, and what errors look like from the command line.
+//! - `starting`: nodes that are not there yet, or never answer.
 //! - `flow`: what a node lets be in flight, as it is shown.
 //! - `kafka_topology`: `airmail kafka topology`, of clusters in files.
 //! - `collect`: `airmail collect`, with real brokers.
@@ -67,5 +68,6 @@ mod restore;
 mod scale;
 mod slow;
 mod small_disk;
+mod starting;
 mod sync_order;
 mod usage;

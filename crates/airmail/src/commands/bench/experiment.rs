@@ -18,6 +18,7 @@ use std::process::ExitCode;
 use airmail_bench::experiment::Findings;
 
 use super::hosts::HostsArgs;
+use crate::commands::lines;
 pub(super) use clients::{be_a_crowd, hold, publish_rounds};
 pub(super) use flow::take_flight;
 pub(super) use narration::say;
@@ -99,16 +100,15 @@ fn finish(findings: &Findings, args: &CommonArgs) -> anyhow::Result<()> {
 }
 
 /// Writes what was found, and prints its rows or its tables.
-#[expect(clippy::print_stdout, reason = "a command's result")]
 #[expect(clippy::print_stderr, reason = "standard output is for the rows")]
 pub(super) fn tell(findings: &Findings, out: &Path, json: bool) -> anyhow::Result<()> {
     let page = findings.write(out)?;
     if json {
         for row in &findings.rows {
-            println!("{}", serde_json::to_string(row)?);
+            lines::say(&format!("{}\n", serde_json::to_string(row)?))?;
         }
     } else {
-        print!("{findings}");
+        lines::say(&findings.to_string())?;
     }
     eprintln!("airmail: the report is {}", page.display());
     Ok(())

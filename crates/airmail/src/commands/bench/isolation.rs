@@ -19,7 +19,7 @@ use anyhow::{Context as _, ensure};
 use super::options::ReportArgs;
 use super::own_node::{OwnNode, OwnNodeArgs};
 use super::{family, options};
-use crate::cli::{ClientOptions, UsageError};
+use crate::cli::UsageError;
 use bystander::Bystander;
 pub(super) use bystander::stand_by;
 
@@ -32,7 +32,7 @@ const SLOWNESS: u64 = 100;
 #[derive(clap::Args, Clone, Debug)]
 pub struct IsolationArgs {
     /// The node, as airmail://HOST:PORT, with --pid; without one, a node is started for the run
-    #[arg(long, value_name = "URL", requires = "pid")]
+    #[arg(long, alias = "url", value_name = "URL", requires = "pid")]
     pub target: Option<String>,
     /// The target's process
     #[arg(long, value_name = "PID")]
@@ -81,10 +81,8 @@ pub struct IsolationArgs {
 ///
 /// # Errors
 /// The node cannot be started or reached, or what is to be stored cannot be.
-pub(super) fn isolation(args: &IsolationArgs, options: &ClientOptions) -> anyhow::Result<ExitCode> {
-    let mut args = args.clone();
-    args.target = args.target.or_else(|| options.url.clone());
-    let own = match args.target {
+pub(super) fn isolation(args: &IsolationArgs) -> anyhow::Result<ExitCode> {
+    let own = match &args.target {
         Some(_) => None,
         None => Some(OwnNode::start(&args.node, None, &[])?),
     };
@@ -99,7 +97,7 @@ pub(super) fn isolation(args: &IsolationArgs, options: &ClientOptions) -> anyhow
         url: url.context("no node")?,
         pid: pid.context("--pid is needed with --target")?,
         runs: 0,
-        args: &args,
+        args,
     };
     let report = run.measure()?;
     args.report

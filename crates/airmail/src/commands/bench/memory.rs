@@ -11,6 +11,7 @@ mod topics;
 pub(super) use clients::{ClientsArgs, clients};
 pub(super) use topics::{TopicsArgs, topics};
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use airmail_bench::process::Usage;
@@ -19,6 +20,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
 
 use super::own_node::{OwnNode, OwnNodeArgs};
+use crate::commands::lines::say;
 
 /// Time for a node to come to rest.
 const REST: Duration = Duration::from_secs(1);
@@ -113,21 +115,23 @@ pub(super) fn raise_open_files() -> u64 {
 }
 
 /// Prints growths by name.
-#[expect(clippy::print_stdout, reason = "a command's result")]
 fn print(json: bool, growths: &[(&'static str, Growth)]) -> anyhow::Result<()> {
     if json {
         let named: serde_json::Map<String, serde_json::Value> = growths
             .iter()
             .map(|(name, growth)| Ok(((*name).to_owned(), serde_json::to_value(growth)?)))
             .collect::<Result<_, serde_json::Error>>()?;
-        println!("{}", serde_json::Value::Object(named));
-        return Ok(());
+        return say(&format!("{}\n", serde_json::Value::Object(named)));
     }
-    println!("node's memory      number        KiB before         grown by      bytes each");
+    let mut out =
+        "node's memory      number        KiB before         grown by      bytes each\n".to_owned();
     for (name, growth) in growths {
         let (count, each) = (growth.count, growth.bytes_each);
         let (before, grown) = (growth.before_bytes / 1024, growth.grown_bytes / 1024);
-        println!("{name:<14} {count:>10} {before:>17} {grown:>16} {each:>15.1}");
+        writeln!(
+            out,
+            "{name:<14} {count:>10} {before:>17} {grown:>16} {each:>15.1}"
+        )?;
     }
-    Ok(())
+    say(&out)
 }

@@ -24,7 +24,7 @@ pub struct LoadArgs {
     /// What to measure, as airmail://HOST:PORT, or null: for the bench itself; built with the feature
     /// `rivals` also nats://, jetstream://, redis:// and kafka://HOST:PORT. Without one, a node is
     /// started for the run
-    #[arg(long, value_name = "URL")]
+    #[arg(long, alias = "url", value_name = "URL")]
     pub target: Option<String>,
     /// Messages to publish, by all publishers together [default: 100000 where no time is given]
     #[arg(long, value_name = "N")]

@@ -30,17 +30,39 @@ async fn follow(
     let mut ticks = tokio::time::interval(interval);
     loop {
         tokio::select! {
-            _ = ticks.tick() => match admin.flow().await {
-                Ok(gates) => (view.gates, view.trouble) = (gates, None),
-                // It may come back: what was heard last stays in sight.
-                Err(error) => view.trouble = Some(error.to_string()),
-            },
+            _ = ticks.tick() => {
+                let Some(asked) = unless_ended(admin.flow(), &mut keys).await else {
+                    return Ok(());
+                };
+                match asked {
+                    Ok(gates) => (view.gates, view.trouble) = (gates, None),
+                    // It may come back: what was heard last stays in sight.
+                    Err(error) => view.trouble = Some(error.to_string()),
+                }
+            }
             event = keys.recv() => match event {
                 Some(event) if !ends(&event) => {}
                 _ => return Ok(()),
             },
         }
         terminal.draw(|frame| view.draw(frame))?;
+    }
+}
+
+/// Waits for an answer; `None` if a key ends the view before, as a node may take long to answer.
+async fn unless_ended<T>(
+    answer: impl Future<Output = T>,
+    keys: &mut mpsc::Receiver<Event>,
+) -> Option<T> {
+    tokio::pin!(answer);
+    loop {
+        tokio::select! {
+            answer = &mut answer => return Some(answer),
+            event = keys.recv() => match event {
+                Some(event) if !ends(&event) => {}
+                _ => return None,
+            },
+        }
     }
 }
 

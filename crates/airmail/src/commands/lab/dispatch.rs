@@ -7,6 +7,8 @@ use airmail_plot::{Axis, Figure, Mark, Panel, Point, Series};
 use serde_json::json;
 
 use super::RunArgs;
+use crate::commands::lines::say;
+use std::fmt::Write as _;
 
 /// The load at which policies are compared by what they cost.
 const COMPARED_LOAD: f64 = 0.9;
@@ -26,7 +28,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<()> {
         row
     });
     bar.finish_and_clear();
-    print(&rows, args);
+    print(&rows, args)?;
     let figures = [
         ("dispatch-load".to_owned(), load_figure(&rows)),
         ("dispatch-update-period".to_owned(), update_figure(&rows)),
@@ -35,26 +37,29 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<()> {
     super::draw(&args.out, &figures)
 }
 
-#[expect(clippy::print_stdout, reason = "a command's result")]
-fn print(rows: &[Row], args: &RunArgs) {
+fn print(rows: &[Row], args: &RunArgs) -> anyhow::Result<()> {
+    let mut out = String::new();
     if args.json {
         for row in rows {
-            println!("{}", json(row));
+            writeln!(out, "{}", json(row))?;
         }
-        return;
+        return say(&out);
     }
-    println!(
+    writeln!(
+        out,
         "{QUEUES} queues; waits in mean service times, ± the standard error over {} seeds.\n",
         args.seeds
-    );
-    println!(
+    )?;
+    writeln!(
+        out,
         "{:>5} {:>12} {:<20} {:>9} {:>8} {:>9} {:>18} {:>13}",
         "load", "dispatchers", "policy", "wait", "±", "p99", "theory", "messages/job"
-    );
+    )?;
     for row in rows {
         let theory = row.theory;
         let theory = theory.map_or(String::new(), |(name, wait)| format!("{wait:.4} {name}"));
-        println!(
+        writeln!(
+            out,
             "{:>5} {:>12} {:<20} {:>9.4} {:>8.4} {:>9.3} {:>18} {:>13.2}",
             row.setting.load,
             row.setting.dispatchers,
@@ -64,8 +69,9 @@ fn print(rows: &[Row], args: &RunArgs) {
             row.waits.p99,
             theory,
             row.waits.messages_per_job
-        );
+        )?;
     }
+    say(&out)
 }
 
 fn json(row: &Row) -> serde_json::Value {

@@ -7,6 +7,8 @@ use airmail_plot::{Axis, Figure, Mark, Panel, Point, Series};
 use serde_json::json;
 
 use super::RunArgs;
+use crate::commands::lines::say;
+use std::fmt::Write as _;
 
 /// Error bars stand so many windows apart.
 const BAR_WINDOWS: usize = 5;
@@ -19,7 +21,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<()> {
     let bar = super::progress(runs(&plan) * SYSTEMS.len() as u64);
     let reports = super::all(&SYSTEMS, |system| measure(*system, &plan, &|| bar.inc(1)));
     bar.finish_and_clear();
-    print(&reports, args);
+    print(&reports, args)?;
     let mut figures = vec![("limiters".to_owned(), summary(&reports))];
     for report in &reports {
         let name = report.system.name;
@@ -29,22 +31,24 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<()> {
     super::draw(&args.out, &figures)
 }
 
-#[expect(clippy::print_stdout, reason = "a command's result")]
-fn print(reports: &[Report], args: &RunArgs) {
+fn print(reports: &[Report], args: &RunArgs) -> anyhow::Result<()> {
+    let mut out = String::new();
     let rows = reports.iter().flat_map(|report| &report.rows);
     if args.json {
         for row in rows {
-            println!("{}", json(row));
+            writeln!(out, "{}", json(row))?;
         }
-        return;
+        return say(&out);
     }
-    println!(
+    writeln!(
+        out,
         "Power is throughput over latency, as a share of that of the best fixed bound; {} seeds.\n\
          power: after 50 windows; worst: of all seeds; halved, doubled: from 20 windows after the\n\
          capacity was; recovery: windows until 90 % of the best, after the slower of the two.\n",
         args.seeds
-    );
-    println!(
+    )?;
+    writeln!(
+        out,
         "{:<11} {:<18} {:>6} {:>6} {:>7} {:>8} {:>9} {:>6} {:>7} {:>6}",
         "system",
         "limiter",
@@ -56,9 +60,10 @@ fn print(reports: &[Report], args: &RunArgs) {
         "worst",
         "bound",
         "best"
-    );
+    )?;
     for row in rows {
-        println!(
+        writeln!(
+            out,
             "{:<11} {:<18} {:>6.3} {:>6.3} {:>7.3} {:>8.3} {:>9} {:>6} {:>7.1} {:>6}",
             row.system,
             row.limiter,
@@ -70,8 +75,9 @@ fn print(reports: &[Report], args: &RunArgs) {
             worst_recovery(row),
             row.bound,
             row.bound_best
-        );
+        )?;
     }
+    say(&out)
 }
 
 fn recovery(row: &Row) -> String {
