@@ -1,11 +1,13 @@
 //! `airmail history`: prints a topic's stored messages, and ends.
 
+use super::ending::until_ended;
 use super::instant::Instant;
 use super::lines::{Lines, printed, tell_gap};
 use super::target::Target;
 use crate::cli::{ClientOptions, UsageError};
 use airmail_client::{History, Item};
 use std::process::ExitCode;
+use tokio::task::coop::consume_budget;
 
 /// Arguments of `airmail history`.
 #[derive(clap::Args, Debug)]
@@ -51,14 +53,18 @@ pub async fn run(args: HistoryArgs, options: &ClientOptions) -> anyhow::Result<E
     }
     let mut history = request.open()?;
     let mut lines = Lines::new(args.json);
-    let done = print(&mut history, &mut lines).await;
+    let (done, ended) = until_ended(print(&mut history, &mut lines)).await;
     printed(done.and_then(|()| Ok(lines.flush()?)))?;
     client.close().await?;
-    Ok(ExitCode::SUCCESS)
+    Ok(ended.map_or(ExitCode::SUCCESS, |ended| ended.by.code()))
 }
 
 async fn print(history: &mut History, lines: &mut Lines) -> anyhow::Result<()> {
     loop {
+        consume_budget().await;
+        if !history.ready() {
+            lines.flush()?;
+        }
         match history.next().await {
             Ok(Some(Item::Message(message))) => lines.message(&message)?,
             Ok(Some(Item::Gap(gap))) => {

@@ -7,6 +7,7 @@ pub mod bench;
 pub mod check;
 pub mod collect;
 pub mod context;
+mod ending;
 pub mod flow;
 pub mod history;
 pub mod input;

@@ -1,11 +1,13 @@
 //! `airmail sub`: prints a topic's messages as they come.
 
+use super::ending::{Ending, until_ended};
 use super::instant::Instant;
 use super::lines::{Lines, printed, tell_gap};
 use super::target::Target;
 use crate::cli::ClientOptions;
 use airmail_client::{Client, Item, Start, Subscription};
 use std::process::ExitCode;
+use tokio::task::coop::consume_budget;
 
 /// Arguments of `airmail sub`.
 #[derive(clap::Args, Debug)]
@@ -27,7 +29,8 @@ pub struct SubscribeArgs {
     pub json: bool,
 }
 
-/// Runs until interrupted, or `--count` is reached. Lost connections are looked for again for ever.
+/// Runs until it is ended, or `--count` is reached. Lost connections are looked for again for ever.
+/// Ctrl-C is how it ends by right, with 0; other signals give their codes.
 ///
 /// # Errors
 /// No node answers at first, or what ended the subscription.
@@ -37,13 +40,14 @@ pub async fn run(args: SubscribeArgs, options: &ClientOptions) -> anyhow::Result
     let start = args.from.map_or(Start::Latest, Instant::start);
     let mut subscription = client.subscribe(&args.topic).from(start).open().await?;
     let mut lines = Lines::new(args.json);
-    let done = tokio::select! {
-        done = print(&mut subscription, &mut lines, args.count) => done,
-        interrupted = tokio::signal::ctrl_c() => Ok(interrupted?),
-    };
+    let (done, ended) = until_ended(print(&mut subscription, &mut lines, args.count)).await;
     printed(done.and_then(|()| Ok(lines.flush()?)))?;
     client.close().await?;
-    Ok(ExitCode::SUCCESS)
+    Ok(match ended {
+        None => ExitCode::SUCCESS,
+        Some(ended) if ended.by == Ending::Interrupted => ExitCode::SUCCESS,
+        Some(ended) => ended.by.code(),
+    })
 }
 
 async fn print(
@@ -53,6 +57,7 @@ async fn print(
 ) -> anyhow::Result<()> {
     let mut left = count;
     while left != Some(0) {
+        consume_budget().await;
         if !subscription.ready() {
             lines.flush()?;
         }

@@ -1,5 +1,6 @@
 //! `airmail topics`: the topics that hold messages.
 
+use super::ending::until_ended;
 use super::lines::printed;
 use super::target::Target;
 use crate::cli::ClientOptions;
@@ -7,6 +8,7 @@ use airmail_client::Topics;
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
+use tokio::task::coop::consume_budget;
 
 /// Arguments of `airmail topics`.
 #[derive(clap::Args, Debug)]
@@ -45,15 +47,22 @@ pub async fn run(args: TopicsArgs, options: &ClientOptions) -> anyhow::Result<Ex
     let target = Target::resolve(options, args.namespace.as_deref())?;
     let client = target.client().connect().await?;
     let topics = client.topics().prefix(&args.prefix);
-    printed(print(topics, &args, &target.namespace).await)?;
+    let mut out = BufWriter::new(io::stdout());
+    let (done, ended) = until_ended(print(topics, &args, &target.namespace, &mut out)).await;
+    printed(done.and_then(|()| Ok(out.flush()?)))?;
     client.close().await?;
-    Ok(ExitCode::SUCCESS)
+    Ok(ended.map_or(ExitCode::SUCCESS, |ended| ended.by.code()))
 }
 
-async fn print(mut topics: Topics, args: &TopicsArgs, namespace: &str) -> anyhow::Result<()> {
-    let mut out = BufWriter::new(io::stdout());
+async fn print(
+    mut topics: Topics,
+    args: &TopicsArgs,
+    namespace: &str,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
     let mut left = args.limit;
     while left != Some(0) {
+        consume_budget().await;
         let Some(topic) = topics.next().await? else {
             break;
         };
@@ -64,11 +73,11 @@ async fn print(mut topics: Topics, args: &TopicsArgs, namespace: &str) -> anyhow
                 topic: &topic.name,
                 last_sequence: topic.last.0,
             };
-            serde_json::to_writer(&mut out, &line).map_err(io::Error::from)?;
+            serde_json::to_writer(&mut *out, &line).map_err(io::Error::from)?;
             writeln!(out)?;
         } else {
             writeln!(out, "{}", topic.name)?;
         }
     }
-    Ok(out.flush()?)
+    Ok(())
 }

@@ -10,7 +10,9 @@
 //! - `sync_order`: a trace of system calls shows no ack before its fdatasync.
 //! - `generic_clients`: grpcurl, and Python without an SDK.
 //! - `usage`: exit codes, settings, and what errors look like from the command line.
+//! - `words`: what is said of what cannot be done, and that nothing else is done instead.
 //! - `starting`: nodes that are not there yet, or never answer.
+//! - `ended`: commands that are ended by signals.
 //! - `flow`: what a node lets be in flight, as it is shown.
 //! - `kafka_topology`: `airmail kafka topology`, of clusters in files.
 //! - `collect`: `airmail collect`, with real brokers.
@@ -44,6 +46,7 @@ mod collect;
 mod directory;
 mod disk_full;
 mod doors;
+mod ended;
 mod experiment_flow;
 mod flow;
 mod generic_clients;
@@ -71,3 +74,4 @@ mod small_disk;
 mod starting;
 mod sync_order;
 mod usage;
+mod words;
