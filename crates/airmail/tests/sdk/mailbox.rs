@@ -1,11 +1,12 @@
 //! Mailboxes through the SDK.
 
+use crate::lasting::lasting_address;
 use crate::node::{Node, PATIENCE, Wire, text};
 use airmail_client::mailbox::{
     AccountId, Audience, BATCH_MAX, CONTENT_BYTES_MAX, Mailbox, MessageId, Outgoing, QueueId,
     QueueSettings, Receive, Settle, Take, Which,
 };
-use airmail_client::{Error, ErrorCode};
+use airmail_client::{Client, Error, ErrorCode};
 use std::time::Duration;
 
 const LASTING: Take = Take::Lease { lease_ms: 600_000 };
@@ -182,6 +183,33 @@ async fn accounts_queues_and_what_they_hold_are_found_and_told() {
     let gone = mailbox.find_queue("queue").await;
     assert_eq!(code(gone), ErrorCode::QueueNotFound);
     world.node.stop().await;
+}
+
+#[tokio::test]
+async fn a_reader_that_waits_is_sent_away_by_a_stop_and_waits_on_at_the_node_that_comes_back() {
+    let data = tempfile::tempdir().unwrap();
+    let address = lasting_address();
+    let node = Node::on(data.path(), &address).await;
+    let builder = Client::builder().url(node.url()).connect_timeout(PATIENCE);
+    let client = builder.connect().await.unwrap();
+    let mailbox = client.mailbox();
+    let settings = QueueSettings::default();
+    let queue = mailbox.create_queue("queue", settings).await.unwrap();
+    let bob = mailbox.create_account("bob").await.unwrap();
+    let waiting = mailbox.receive(Receive::new(queue, bob), PATIENCE);
+    let others = async {
+        // It may or may not wait already: either way it gets the message.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        node.stop().await;
+        let node = Node::on(data.path(), &address).await;
+        let message = Outgoing::new(queue, bob, Audience::Direct(bob), "late");
+        mailbox.send(message).await.unwrap();
+        node
+    };
+    let (received, node) = tokio::join!(waiting, others);
+    assert_eq!(received.unwrap()[0].content, "late");
+    client.close().await.unwrap();
+    node.stop().await;
 }
 
 #[tokio::test]

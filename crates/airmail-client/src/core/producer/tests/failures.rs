@@ -35,6 +35,25 @@ fn a_full_disk_is_waited_for_and_nothing_is_lost_doubled_or_reordered() {
 }
 
 #[test]
+fn every_refusal_that_is_waited_for_is_followed_by_the_same_batch_when_its_delay_is_over() {
+    let waited_for = ErrorCode::ALL.iter().filter(|code| code.waited_for());
+    for &code in waited_for {
+        let mut desk = pairs(|_| {});
+        let mut node = Node::new(map(1, 1));
+        let delay = Duration::from_secs(2);
+        let refusal = Error::new(code).retry_after(delay);
+        node.script.extend([Some(refusal.clone()), Some(refusal)]);
+        (0..6).for_each(|ticket| desk.publish("a", ticket));
+        let begun = desk.now;
+        desk.run(&mut node);
+        assert_eq!(desk.outcomes(), all_stored(0..6), "{code:?}");
+        let expected: Vec<String> = (0..6).map(|n: u32| n.to_string()).collect();
+        assert_eq!(node.payloads(), expected, "{code:?}");
+        assert!(desk.now - begun >= 2_000, "{code:?}");
+    }
+}
+
+#[test]
 fn nothing_is_sent_again_before_everything_in_flight_is_answered() {
     let mut desk = pairs(|_| {});
     let mut node = Node::new(map(1, 1));

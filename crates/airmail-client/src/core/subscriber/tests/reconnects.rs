@@ -129,6 +129,19 @@ fn a_final_refusal_is_told_and_frees_the_key() {
 }
 
 #[test]
+fn a_refusal_is_waited_for_or_told_as_the_table_says() {
+    for &code in ErrorCode::ALL {
+        let mut desk = Desk::connected();
+        desk.add("a", Start::Latest);
+        let add = desk.asked();
+        desk.status(&add, State::Failed(Error::new(code)));
+        assert_eq!(desk.events.is_empty(), code.waited_for(), "{code:?}");
+        let said = desk.subscriber.refused().map(Error::code);
+        assert_eq!(said, code.waited_for().then_some(code));
+    }
+}
+
+#[test]
 fn a_look_into_history_ends_with_complete() {
     let mut desk = Desk::connected();
     let key = desk.subscriber.add(Wanted {
