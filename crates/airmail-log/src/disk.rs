@@ -1,22 +1,29 @@
 //! Files on a disk: under the `disk` storage.
 //!
-//! - [`DataDir`]: a node's directory: its identity, its lock, and a directory for each shard.
+//! - [`DataDir`]: a node's directory: its identity, its locks, and a directory for each shard.
+//! - [`watch`]: whether it is still this node's, decided; [`Guard`] looks.
 //! - [`DiskFiles`]: one shard's files, with threads behind it; [`ReadOnlyFiles`] for `check`.
 
 mod data_dir;
 mod direct;
 mod files;
+mod folder;
 mod handles;
 mod identity;
+mod locks;
 mod queue;
 mod read_only;
+mod shard_mark;
+pub mod watch;
 mod worker;
 mod writer;
 
 pub use data_dir::{DataDir, DataDirError, Repair};
 pub use files::{DiskFiles, DiskOptions, Waker};
 pub use identity::{Identity, IdentityError};
+pub use locks::{Guard, NoLock};
 pub use read_only::ReadOnlyFiles;
+pub use shard_mark::ShardLoss;
 
 use crate::journal::{JournalConfig, JournalStorage, OpenError};
 use airmail_model::Now;

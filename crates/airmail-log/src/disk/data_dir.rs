@@ -3,38 +3,53 @@
 //! The identity is there twice, so that damage to one does not keep the node from starting: the one
 //! that is sound is believed, and the other is written again when the directory is taken.
 //!
-//! Only one process at a time has it, held by an exclusive lock on `LOCK` that the system lets go
-//! with the process. A directory that has something in it and no identity is somebody else's, and
-//! is refused before anything is written.
+//! Only one process at a time has it ([`locks`](super::locks)). A directory that has something in it
+//! and no identity is somebody else's, and is refused before anything is written. One with an
+//! identity whose shard is not what it was has lost a volume, and is refused too
+//! ([`shard_mark`](super::shard_mark)): what a node would begin in its place would have the numbers
+//! of what was lost.
 
 mod new_life;
 
 pub use new_life::Repair;
 
 use super::files::{DiskFiles, DiskOptions, Waker};
+use super::folder::Folder;
 use super::identity::{Identity, IdentityError};
+use super::locks::{Guard, LOCK, Locks, are_held};
 use super::read_only::ReadOnlyFiles;
+use super::shard_mark::{self, Begun, MARK, ShardLoss, ShardMark};
 use crate::journal::{Problem, Reason};
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const IDENTITY: &str = "identity";
 /// The same once more. Directories made before there was one get it when they are taken.
 const IDENTITY_COPY: &str = "identity.copy";
 /// The identity while it is written.
 const IDENTITY_NEW: &str = "identity.new";
-const LOCK: &str = "LOCK";
 /// What an empty directory may hold: what an attempt that was broken off leaves, and what the
 /// root of a file system has.
 const AS_GOOD_AS_EMPTY: [&str; 3] = [LOCK, IDENTITY_NEW, "lost+found"];
 
-/// See the module's documentation. The lock is held until this is dropped.
+/// What to do about a shard that was lost.
+const LOST_ADVICE: &str = "mount it, or restore the directory from a copy; only if what it held is \
+     really gone, begin anew in another directory, or move this one away first";
+
+/// See the module's documentation. The locks are held until this, and every [`Guard`] of it, is
+/// dropped.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
     identity: Identity,
-    lock: Option<File>,
+    locks: Option<Arc<Locks>>,
+    /// Which shards' journals have begun.
+    begun: Vec<bool>,
+    /// Damage that was found, and mended, when it was taken.
+    mended: Vec<Problem>,
+    made: bool,
 }
 
 /// Why a data directory cannot be used.
@@ -61,6 +76,27 @@ pub enum DataDirError {
     Missing {
         /// Where it was looked for.
         path: PathBuf,
+    },
+    /// A shard of it is not what it was.
+    #[error("{shard} of data directory {path} {loss}: {LOST_ADVICE}")]
+    Shard {
+        /// The directory.
+        path: PathBuf,
+        /// The shard's directory in it.
+        shard: String,
+        /// What became of it.
+        loss: ShardLoss,
+    },
+    /// Its file system has no locks.
+    #[error(
+        "{path} cannot be locked: {error}: a data directory has to be on a file system with locks \
+         (flock), so that no second node takes it"
+    )]
+    NoLocks {
+        /// What was to be locked.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
     },
     /// Its identity cannot be used.
     #[error("identity of data directory {path}: {why}")]
@@ -93,27 +129,31 @@ impl DataDir {
         if !has_identity(path) {
             refuse_unless_empty(path)?;
         }
-        let lock = take_lock(path)?;
-        if !has_identity(path) {
+        let mut locks = Locks::take(path)?;
+        let made = !has_identity(path);
+        if made {
+            // Before the identity: where that is, a shard that is missing was lost.
+            make_shards(path, new)?;
             write_identity(path, IDENTITY, new)?;
         }
         let identity = read_identity(path)?;
+        let (begun, mut mended) = take_shards(path, &identity)?;
+        mended.extend(identity_problems(path, &identity));
         for name in [IDENTITY, IDENTITY_COPY] {
             if read_one(path, name).ok() != Some(identity) {
                 write_identity(path, name, &identity)?;
             }
         }
-        let dir = DataDir {
+        locks.hold_identity(IDENTITY)?;
+        sync_directory(path)?;
+        Ok(DataDir {
             path: path.to_owned(),
             identity,
-            lock: Some(lock),
-        };
-        for shard in 0..identity.shards {
-            let shard = dir.shard(shard);
-            fs::create_dir_all(&shard).map_err(failed("create", &shard))?;
-        }
-        sync_directory(path)?;
-        Ok(dir)
+            locks: Some(Arc::new(locks)),
+            begun,
+            mended,
+            made,
+        })
     }
 
     /// Looks at the directory at `path` without a lock, and without changing anything. A node may
@@ -128,10 +168,18 @@ impl DataDir {
                 path: path.to_owned(),
             });
         }
+        let identity = read_identity(path)?;
+        let mut begun = Vec::new();
+        for shard in 0..identity.shards {
+            begun.push(look_at_shard(path, &identity, shard)?.begun);
+        }
         Ok(DataDir {
             path: path.to_owned(),
-            identity: read_identity(path)?,
-            lock: None,
+            identity,
+            locks: None,
+            begun,
+            mended: Vec::new(),
+            made: false,
         })
     }
 
@@ -141,21 +189,27 @@ impl DataDir {
         &self.identity
     }
 
-    /// Damage to one of the two identities. One that is missing is none: older directories have
-    /// but one.
+    /// Whether it was not there before, and has been made.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.made
+    }
+
+    /// Damage that was found in it, but for its shards' journals: to one of the two identities, or to
+    /// a shard's mark. One that is missing is none: older directories have not all of them. Of one
+    /// that was taken, what has been mended since.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
-        let both = [IDENTITY, IDENTITY_COPY].into_iter();
-        let there = both.filter(|name| self.path.join(name).exists());
-        let hit = there.filter(|name| read_one(&self.path, name).ok() != Some(self.identity));
-        hit.map(|name| Problem {
-            file: name.to_owned(),
-            at: 0,
-            log: None,
-            number: None,
-            reason: Reason::Identity,
-        })
-        .collect()
+        if self.locks.is_some() {
+            return self.mended.clone();
+        }
+        let marks = (0..self.identity.shards).filter(|&shard| {
+            let found = look_at_shard(&self.path, &self.identity, shard);
+            found.is_ok_and(|found| found.damaged)
+        });
+        let marks = marks.map(mark_problem);
+        let identities = identity_problems(&self.path, &self.identity);
+        identities.into_iter().chain(marks).collect()
     }
 
     /// Where it is.
@@ -167,7 +221,7 @@ impl DataDir {
     /// Where the files of a shard are.
     #[must_use]
     pub fn shard(&self, shard: u16) -> PathBuf {
-        self.path.join(format!("shard-{shard:04}"))
+        self.path.join(shard_name(shard))
     }
 
     /// The files of a shard, with threads to work on them.
@@ -175,10 +229,28 @@ impl DataDir {
     /// # Errors
     /// `ReadOnlyFilesystem` if this was opened read only, or what the system says.
     pub fn files(&self, shard: u16, options: &DiskOptions, waker: Waker) -> io::Result<DiskFiles> {
-        if self.lock.is_none() {
+        if self.locks.is_none() {
             return Err(io::ErrorKind::ReadOnlyFilesystem.into());
         }
-        DiskFiles::open(&self.shard(shard), options, waker)
+        let has_begun = self.begun.get(usize::from(shard)).copied();
+        let begun = match has_begun.unwrap_or(true) {
+            true => Begun::told(),
+            false => Begun::untold(ShardMark::new(&self.identity, shard, false)),
+        };
+        DiskFiles::begin(&self.shard(shard), options, waker, begun)
+    }
+
+    /// What looks whether the directory is still what its names mean. `None` if this was opened
+    /// read only.
+    ///
+    /// # Errors
+    /// What the system says of a shard's directory.
+    pub fn guard(&self) -> io::Result<Option<Guard>> {
+        let shards: Vec<PathBuf> = (0..self.identity.shards).map(|n| self.shard(n)).collect();
+        let locks = self.locks.as_ref();
+        locks
+            .map(|locks| Guard::new(locks, IDENTITY, &shards))
+            .transpose()
     }
 
     /// The files of a shard, to be read only.
@@ -190,10 +262,85 @@ impl DataDir {
     /// Whether another process has the directory now.
     #[must_use]
     pub fn in_use(&self) -> bool {
-        // A shared lock that is let go at once: it changes nothing.
-        let file = File::open(self.path.join(LOCK));
-        let lock = file.map(|file| file.try_lock_shared());
-        self.lock.is_none() && matches!(lock, Ok(Err(TryLockError::WouldBlock)))
+        self.locks.is_none() && are_held(&self.path, &[LOCK, IDENTITY])
+    }
+}
+
+/// The name of a shard's directory.
+pub(super) fn shard_name(shard: u16) -> String {
+    format!("shard-{shard:04}")
+}
+
+/// Makes a new directory's shards, each with its mark.
+fn make_shards(path: &Path, new: &Identity) -> Result<(), DataDirError> {
+    for shard in 0..new.shards {
+        let at = path.join(shard_name(shard));
+        fs::create_dir_all(&at).map_err(failed("create", &at))?;
+        mark_shard(&at, &ShardMark::new(new, shard, false))?;
+    }
+    sync_directory(path)
+}
+
+/// Looks at every shard, and writes its mark where that does not say what is so. Gives which have
+/// begun, and the marks that were damaged.
+fn take_shards(
+    path: &Path,
+    identity: &Identity,
+) -> Result<(Vec<bool>, Vec<Problem>), DataDirError> {
+    let mut all = Vec::new();
+    for shard in 0..identity.shards {
+        all.push(look_at_shard(path, identity, shard)?);
+    }
+    let mut problems = Vec::new();
+    for (shard, found) in (0..).zip(&all) {
+        if !found.marked {
+            let mark = ShardMark::new(identity, shard, found.begun);
+            mark_shard(&path.join(shard_name(shard)), &mark)?;
+        }
+        problems.extend(found.damaged.then(|| mark_problem(shard)));
+    }
+    let begun = all.iter().map(|found| found.begun);
+    Ok((begun.collect(), problems))
+}
+
+fn mark_shard(at: &Path, mark: &ShardMark) -> Result<(), DataDirError> {
+    let result = Folder::open(at).and_then(|folder| mark.write(&folder));
+    result.map_err(failed("mark", at))
+}
+
+fn look_at_shard(
+    path: &Path,
+    identity: &Identity,
+    shard: u16,
+) -> Result<shard_mark::Found, DataDirError> {
+    let at = path.join(shard_name(shard));
+    let wanted = ShardMark::new(identity, shard, true);
+    let found = shard_mark::look(&at, &wanted).map_err(failed("look at", &at))?;
+    found.map_err(|loss| DataDirError::Shard {
+        path: path.to_owned(),
+        shard: shard_name(shard),
+        loss,
+    })
+}
+
+fn mark_problem(shard: u16) -> Problem {
+    damaged(format!("{}/{MARK}", shard_name(shard)))
+}
+
+fn identity_problems(path: &Path, identity: &Identity) -> Vec<Problem> {
+    let both = [IDENTITY, IDENTITY_COPY].into_iter();
+    let there = both.filter(|name| path.join(name).exists());
+    let hit = there.filter(|name| read_one(path, name).ok() != Some(*identity));
+    hit.map(|name| damaged(name.to_owned())).collect()
+}
+
+fn damaged(file: String) -> Problem {
+    Problem {
+        file,
+        at: 0,
+        log: None,
+        number: None,
+        reason: Reason::Identity,
     }
 }
 
@@ -213,7 +360,9 @@ fn refuse_unless_empty(path: &Path) -> Result<(), DataDirError> {
     for entry in fs::read_dir(path).map_err(failed("list", path))? {
         let entry = entry.map_err(failed("list", path))?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        if !AS_GOOD_AS_EMPTY.contains(&&*name) {
+        // Of an attempt that was broken off before there was an identity.
+        let new_shard = name.starts_with("shard-") && shard_mark::is_new(&entry.path());
+        if !AS_GOOD_AS_EMPTY.contains(&&*name) && !new_shard {
             return Err(DataDirError::NotOurs {
                 path: path.to_owned(),
                 found: name,
@@ -221,36 +370,6 @@ fn refuse_unless_empty(path: &Path) -> Result<(), DataDirError> {
         }
     }
     Ok(())
-}
-
-/// Locks `LOCK` and writes this process's id into it, for whoever is refused.
-fn take_lock(path: &Path) -> Result<File, DataDirError> {
-    let at = path.join(LOCK);
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    let mut file = options.open(&at).map_err(failed("open", &at))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut process = String::new();
-            let read = file.take(32).read_to_string(&mut process);
-            let process = match (read, process.trim()) {
-                (Ok(_), id) if !id.is_empty() => id.to_owned(),
-                _ => "(unknown)".to_owned(),
-            };
-            return Err(DataDirError::InUse {
-                path: path.to_owned(),
-                process,
-            });
-        }
-        Err(TryLockError::Error(error)) => return Err(failed("lock", &at)(error)),
-    }
-    let id = format!("{}\n", std::process::id());
-    file.set_len(0)
-        .and_then(|()| file.seek(SeekFrom::Start(0)))
-        .and_then(|_| file.write_all(id.as_bytes()))
-        .map_err(failed("write", &at))?;
-    Ok(file)
 }
 
 /// Whether it is a data directory, sound or not.
@@ -290,7 +409,7 @@ fn sync_directory(path: &Path) -> Result<(), DataDirError> {
     result.map_err(failed("sync", path))
 }
 
-fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DataDirError {
+pub(super) fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DataDirError {
     let path = path.to_owned();
     move |error| DataDirError::Io { what, path, error }
 }

@@ -15,13 +15,15 @@
 //! coherent: before such a write it writes out what the cache has changed of these pages, after it
 //! it drops them from the cache; where it cannot, the next sync of the file fails.
 
+use super::folder::Folder;
 use crate::files::FileName;
 use bytes::Bytes;
+use rustix::fs::OFlags;
 use rustix::io::ReadWriteFlags;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, IoSlice};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 /// Where a write begins and ends, in the file and in memory.
 pub(super) const PAGE_BYTES: usize = 4096;
@@ -32,7 +34,7 @@ const FILES: usize = 8;
 
 /// See the module's documentation.
 pub(super) struct Direct {
-    path: PathBuf,
+    folder: Arc<Folder>,
     /// The file system has refused: it is not asked again.
     refused: bool,
     /// The most recently used last.
@@ -63,9 +65,9 @@ struct Open {
 
 impl Direct {
     /// With `wanted` false, as if the file system had refused.
-    pub(super) fn new(path: &Path, wanted: bool) -> Direct {
+    pub(super) fn new(folder: &Arc<Folder>, wanted: bool) -> Direct {
         Direct {
-            path: path.to_owned(),
+            folder: Arc::clone(folder),
             refused: !wanted,
             files: Vec::new(),
             buffer: Vec::new(),
@@ -170,11 +172,9 @@ impl Direct {
         if let Some(at) = self.files.iter().position(|open| open.name == *name) {
             return Ok(self.files.remove(at));
         }
-        let mut options = OpenOptions::new();
-        options.write(true).custom_flags(direct_flag());
         Ok(Open {
             name: name.clone(),
-            file: options.open(self.path.join(&**name))?,
+            file: self.folder.writable(name, OFlags::DIRECT)?,
             end: 0,
             last: vec![0; PAGE_BYTES],
         })
@@ -206,11 +206,6 @@ pub(super) fn is_refusal(error: &io::Error) -> bool {
     )
 }
 
-/// What makes the system open a file to be written past the cache.
-pub(super) fn direct_flag() -> i32 {
-    rustix::fs::OFlags::DIRECT.bits().cast_signed()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -235,7 +230,7 @@ mod tests {
         let name: FileName = "seg".into();
         let path = temp.path().join("seg");
         fs::write(&path, vec![0; 3 << 20]).unwrap();
-        let mut direct = Direct::new(temp.path(), true);
+        let mut direct = Direct::new(&Arc::new(Folder::at(temp.path())), true);
         let cached = File::open(&path).unwrap();
         let (mut at, mut expected) = (0, Vec::new());
         let lengths = [1, 64, 4031, 4096, 5000, 1, 1_100_000, 524_288, 3, 200_000];
@@ -267,11 +262,12 @@ mod tests {
     #[test]
     fn what_does_not_end_with_a_page_is_left_to_the_cache() {
         let temp = tempfile::tempdir().unwrap();
-        let direct = Direct::new(temp.path(), true);
+        let folder = Arc::new(Folder::at(temp.path()));
+        let direct = Direct::new(&folder, true);
         assert!(!direct.can(0, 100));
         assert!(!direct.can(4096, 4096));
         assert!(direct.can(4096, 8192));
         assert!(direct.can(100, 4096));
-        assert!(!Direct::new(temp.path(), false).can(0, 4096));
+        assert!(!Direct::new(&folder, false).can(0, 4096));
     }
 }

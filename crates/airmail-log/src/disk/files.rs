@@ -1,7 +1,9 @@
 //! One shard's files on a disk, with two writer threads and a few workers behind them.
 
+use super::folder::Folder;
 use super::handles::Handles;
 use super::queue::{Lane, Queue, failed, lock};
+use super::shard_mark::Begun;
 use super::worker::{Worker, read};
 use super::writer::Writer;
 use crate::files::{FileDone, FileName, FileOp, FileToken, Files};
@@ -55,11 +57,26 @@ impl DiskFiles {
     /// # Errors
     /// What the system says of the directory or of a thread.
     pub fn open(path: &Path, options: &DiskOptions, waker: Waker) -> io::Result<DiskFiles> {
-        let handles = Handles::new(path, false, options.handles.max(1));
+        DiskFiles::begin(path, options, waker, Begun::told())
+    }
+
+    /// The same for files that may be about to begin.
+    pub(super) fn begin(
+        path: &Path,
+        options: &DiskOptions,
+        waker: Waker,
+        begun: Begun,
+    ) -> io::Result<DiskFiles> {
+        let folder = Arc::new(Folder::open(path)?);
+        let begun = Arc::new(begun);
+        let handles = Handles::new(&folder, false, options.handles.max(1));
         let handles = Arc::new(Mutex::new(handles));
         let syncs_left = Arc::new(Mutex::new(options.fail_sync_after));
-        let writer = || Writer::new(path, Arc::clone(&handles), options.direct, &syncs_left);
-        let (commits, derived) = (writer()?, writer()?);
+        let writer = || {
+            let of = (&folder, &begun, Arc::clone(&handles));
+            Writer::new(of, options.direct, &syncs_left)
+        };
+        let (commits, derived) = (writer(), writer());
         let mut files = DiskFiles {
             path: path.to_owned(),
             queue: Arc::new(Queue::new(waker)),
@@ -73,7 +90,7 @@ impl DiskFiles {
             derived.run(Lane::Derived, queue)
         })?;
         for _ in 0..options.workers.max(1) {
-            let worker = Worker::new(path, Arc::clone(&files.handles), options.direct);
+            let worker = Worker::new(&folder, Arc::clone(&files.handles), options.direct);
             files.start("airmail-read", move |queue| worker.run(queue))?;
         }
         Ok(files)

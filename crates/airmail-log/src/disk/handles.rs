@@ -3,25 +3,25 @@
 //! Each user of a file has a handle of its own: the kernel tells a failed write-back once to each
 //! open file, so a handle that several threads sync could hide it from the one that must know.
 
+use super::folder::Folder;
 use crate::files::FileName;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Open files, the most recently used last.
 pub(super) struct Handles {
-    directory: PathBuf,
+    folder: Arc<Folder>,
     write: bool,
     bound: usize,
     open: Vec<(FileName, Arc<File>)>,
 }
 
 impl Handles {
-    /// At most `bound` files of `directory`, opened to be written too if `write`.
-    pub(super) fn new(directory: &Path, write: bool, bound: usize) -> Handles {
+    /// At most `bound` files of `folder`, opened to be written too if `write`.
+    pub(super) fn new(folder: &Arc<Folder>, write: bool, bound: usize) -> Handles {
         Handles {
-            directory: directory.to_owned(),
+            folder: Arc::clone(folder),
             write,
             bound,
             open: Vec::with_capacity(bound),
@@ -33,8 +33,7 @@ impl Handles {
         if let Some(at) = self.open.iter().position(|(other, _)| other == name) {
             self.open[at..].rotate_left(1);
         } else {
-            let path = self.directory.join(&**name);
-            let file = OpenOptions::new().read(true).write(self.write).open(path)?;
+            let file = self.folder.file(name, self.write)?;
             self.put(name.clone(), Arc::new(file));
         }
         let (_, file) = &self.open[self.open.len() - 1];

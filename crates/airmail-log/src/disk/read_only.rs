@@ -1,13 +1,14 @@
 //! A shard's files for `airmail check`: nothing is ever changed, no thread is started.
 
 use super::files::list;
+use super::folder::Folder;
 use super::handles::Handles;
 use super::worker::read;
 use crate::files::{FileDone, FileName, FileOp, FileToken, Files};
 use bytes::Bytes;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// Files that are kept open.
 const HANDLES: usize = 16;
@@ -26,7 +27,7 @@ impl ReadOnlyFiles {
     pub fn new(path: &Path) -> ReadOnlyFiles {
         ReadOnlyFiles {
             path: path.to_owned(),
-            handles: Mutex::new(Handles::new(path, false, HANDLES)),
+            handles: Mutex::new(Handles::new(&Arc::new(Folder::at(path)), false, HANDLES)),
             done: Vec::new(),
         }
     }

@@ -4,17 +4,18 @@
 //! the processor more than all else that a saturated node does, and leaves dirty pages that a
 //! commit's sync of the same file has to wait for.
 
-use super::direct::{PAGE_BYTES, direct_flag, is_refusal};
+use super::direct::{PAGE_BYTES, is_refusal};
+use super::folder::Folder;
 use super::handles::Handles;
 use super::queue::{Queue, failed, lock};
 use super::writer::write_all;
 use crate::files::{FileDone, FileName, FileOp};
 use bytes::Bytes;
 use rustix::buffer::spare_capacity;
-use std::fs::{File, OpenOptions};
+use rustix::fs::OFlags;
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex};
 
 /// A fill past the cache writes this much at a time; a commit waits for no more than one of these.
@@ -30,16 +31,16 @@ static ZEROS: Aligned = Aligned([0; FILL_BYTES as usize]);
 
 /// One of the pool.
 pub(super) struct Worker {
-    path: PathBuf,
+    folder: Arc<Folder>,
     handles: Arc<Mutex<Handles>>,
     /// Fills go past the page cache.
     direct: bool,
 }
 
 impl Worker {
-    pub(super) fn new(path: &Path, handles: Arc<Mutex<Handles>>, direct: bool) -> Worker {
+    pub(super) fn new(folder: &Arc<Folder>, handles: Arc<Mutex<Handles>>, direct: bool) -> Worker {
         Worker {
-            path: path.to_owned(),
+            folder: Arc::clone(folder),
             handles,
             direct,
         }
@@ -76,7 +77,7 @@ impl Worker {
         let first = from.next_multiple_of(PAGE_BYTES as u64).min(to);
         let last = (to - to % (PAGE_BYTES as u64)).max(first);
         // A handle of its own: see `handles`.
-        let cached = self.writable(name, 0)?;
+        let cached = self.folder.writable(name, OFlags::empty())?;
         if !self.direct {
             return fill_cached(&cached, from, to);
         }
@@ -92,7 +93,7 @@ impl Worker {
     }
 
     fn fill_directly(&self, name: &FileName, from: u64, to: u64) -> io::Result<()> {
-        let file = self.writable(name, direct_flag())?;
+        let file = self.folder.writable(name, OFlags::DIRECT)?;
         let mut at = from;
         while at < to {
             let bytes = FILL_BYTES.min(to - at);
@@ -100,12 +101,6 @@ impl Worker {
             at += bytes;
         }
         sync(&file)
-    }
-
-    fn writable(&self, name: &FileName, flags: i32) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        options.write(true).custom_flags(flags);
-        options.open(self.path.join(&**name))
     }
 }
 

@@ -11,15 +11,16 @@
 //! another: what it holds since the last good one is unknown.
 
 use super::direct::{Direct, Done};
+use super::folder::Folder;
 use super::handles::Handles;
 use super::queue::{Lane, Order, Queue, failed, lock};
+use super::shard_mark::Begun;
 use crate::files::{FileName, FileOp, FileToken, Note};
 use crate::journal::is_segment;
 use bytes::Bytes;
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, IoSlice};
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 /// Files that are kept open to be written.
@@ -32,8 +33,8 @@ const PARTS_MAX: usize = 1024;
 
 /// See the module's documentation.
 pub(super) struct Writer {
-    path: PathBuf,
-    directory: File,
+    folder: Arc<Folder>,
+    begun: Arc<Begun>,
     handles: Handles,
     direct: Direct,
     /// What readers have open, to be forgotten when a name changes its meaning.
@@ -64,22 +65,21 @@ struct Run {
 
 impl Writer {
     pub(super) fn new(
-        path: &Path,
-        readers: Arc<Mutex<Handles>>,
+        (folder, begun, readers): (&Arc<Folder>, &Arc<Begun>, Arc<Mutex<Handles>>),
         direct: bool,
         syncs_left: &SyncsLeft,
-    ) -> io::Result<Writer> {
-        Ok(Writer {
-            path: path.to_owned(),
-            directory: File::open(path)?,
-            handles: Handles::new(path, true, HANDLES),
-            direct: Direct::new(path, direct),
+    ) -> Writer {
+        Writer {
+            folder: Arc::clone(folder),
+            begun: Arc::clone(begun),
+            handles: Handles::new(folder, true, HANDLES),
+            direct: Direct::new(folder, direct),
             readers,
             unsyncable: BTreeSet::new(),
             unsynced: BTreeSet::new(),
             done: Vec::new(),
             syncs_left: Arc::clone(syncs_left),
-        })
+        }
     }
 
     /// Works until the queue is closed and empty.
@@ -196,17 +196,18 @@ impl Writer {
     fn rename_or_so(&mut self, op: FileOp) -> io::Result<()> {
         match op {
             FileOp::Create { name } => {
-                let mut options = OpenOptions::new();
-                options.read(true).write(true).create_new(true);
-                let file = options.open(self.path.join(&*name));
+                let file = self.folder.create(&name);
                 let file = file.map_err(|error| failed("create", &name, &error))?;
                 self.sync_directory(&name)?;
+                // Before anyone is told that there is a file, and so before anything is answered.
+                let told = self.begun.tell(&self.folder);
+                told.map_err(|error| failed("tell of the first file,", &name, &error))?;
                 self.unsyncable.remove(&name);
                 self.handles.put(name, Arc::new(file));
                 Ok(())
             }
             FileOp::Rename { from, to } => {
-                let result = fs::rename(self.path.join(&*from), self.path.join(&*to));
+                let result = self.folder.rename(&from, &to);
                 self.forget(&from);
                 self.forget(&to);
                 result.map_err(|error| failed("rename", &from, &error))?;
@@ -220,7 +221,7 @@ impl Writer {
                 self.sync_directory(&to)
             }
             FileOp::Remove { name } => {
-                let result = fs::remove_file(self.path.join(&*name));
+                let result = self.folder.remove(&name);
                 self.forget(&name);
                 result.map_err(|error| failed("remove", &name, &error))?;
                 self.unsyncable.remove(&name);
@@ -236,7 +237,7 @@ impl Writer {
     }
 
     fn sync_directory(&self, name: &FileName) -> io::Result<()> {
-        let result = self.directory.sync_all();
+        let result = self.folder.sync();
         result.map_err(|error| failed("sync the directory of", name, &error))
     }
 

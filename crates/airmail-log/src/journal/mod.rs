@@ -52,7 +52,7 @@ pub use check::{CheckReport, FileReport, LogReport, Problem, Reason, check};
 pub use config::JournalConfig;
 pub use recover::OpenError;
 pub use scan::Sound;
-pub(crate) use segment::is_segment;
+pub(crate) use segment::{is_journals_own, is_segment};
 pub use storage::JournalStorage;
 
 use crate::contract::{Completion, LogSpec, ReaderId, Scope, Tag, TopicPage};

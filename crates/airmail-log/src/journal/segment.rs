@@ -138,6 +138,11 @@ pub(crate) fn is_segment(name: &str) -> bool {
     number_of(name, "seg-").is_some()
 }
 
+/// Whether a file is one without some of which a journal never is, once it has begun.
+pub(crate) fn is_journals_own(name: &str) -> bool {
+    is_segment(name) || number_of(name, "checkpoint-").is_some()
+}
+
 /// The name of a block's index file.
 pub(super) fn index_name(id: u64, block: u32) -> FileName {
     format!("idx-{id:016x}-{block:08x}").into()

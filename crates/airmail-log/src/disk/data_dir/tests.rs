@@ -55,6 +55,11 @@ fn an_attempt_that_was_broken_off_is_taken_up() {
     assert_eq!(DataDir::open(temp.path(), &NEW).unwrap().identity(), &NEW);
 }
 
+/// What `check` would say of it now.
+fn beside(path: &Path) -> Vec<Problem> {
+    DataDir::open_read_only(path).unwrap().problems()
+}
+
 fn damage(temp: &Path, name: &str) -> String {
     let at = temp.join(name);
     let text = fs::read_to_string(&at)
@@ -79,7 +84,8 @@ fn a_damaged_or_missing_identity_is_told_and_written_again_from_the_other() {
             }
             let dir = DataDir::open(temp.path(), &Identity { node: 99, ..NEW }).unwrap();
             assert_eq!(dir.identity(), &NEW);
-            assert_eq!(dir.problems(), []);
+            assert_eq!(dir.problems().len(), usize::from(!missing));
+            assert_eq!(beside(temp.path()), []);
             let text = fs::read_to_string(temp.path().join(name)).unwrap();
             assert_eq!(text, NEW.to_string());
         }
@@ -113,4 +119,150 @@ fn reading_only_needs_a_directory_and_gives_no_way_to_write() {
         .files(0, &options, std::sync::Arc::new(|| {}))
         .unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::ReadOnlyFilesystem);
+}
+
+/// The files that a journal has, once it has begun.
+fn begin(dir: &DataDir, shard: u16) {
+    use crate::files::{FileOp, FileToken, Files};
+    let options = DiskOptions::default();
+    let files = dir.files(shard, &options, Arc::new(|| {}));
+    let name = "seg-0000000000000001".into();
+    files.unwrap().submit(FileToken(1), FileOp::Create { name });
+}
+
+/// Why a directory is refused for a shard.
+fn loss(path: &Path) -> (String, ShardLoss) {
+    // `check` is not more confident than a node.
+    let checked = DataDir::open_read_only(path).unwrap_err();
+    let refused = DataDir::open(path, &NEW).unwrap_err();
+    assert_eq!(refused.to_string(), checked.to_string());
+    match refused {
+        DataDirError::Shard { loss, .. } => (checked.to_string(), loss),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_shard_that_is_missing_is_refused_by_name_with_what_to_do() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = DataDir::open(temp.path(), &NEW).unwrap();
+    begin(&dir, 1);
+    drop(dir);
+    let (shard, away) = (temp.path().join("shard-0001"), temp.path().join("away"));
+    fs::rename(&shard, &away).unwrap();
+    let (text, why) = loss(temp.path());
+    assert_eq!(why, ShardLoss::Missing);
+    for word in ["shard-0001", "not mounted", "restore", "another directory"] {
+        assert!(text.contains(word), "{text}");
+    }
+    assert!(text.contains(&temp.path().display().to_string()), "{text}");
+    assert!(!shard.exists());
+    fs::rename(&away, &shard).unwrap();
+    DataDir::open(temp.path(), &NEW).unwrap();
+}
+
+#[test]
+fn a_shard_that_is_a_file_is_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    drop(DataDir::open(temp.path(), &NEW).unwrap());
+    fs::remove_dir_all(temp.path().join("shard-0000")).unwrap();
+    fs::write(temp.path().join("shard-0000"), "").unwrap();
+    assert_eq!(loss(temp.path()).1, ShardLoss::NotDirectory);
+}
+
+#[test]
+fn an_empty_shard_is_refused_whether_it_is_a_mount_point_or_was_emptied() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = DataDir::open(temp.path(), &NEW).unwrap();
+    begin(&dir, 0);
+    drop(dir);
+    let shard = temp.path().join("shard-0000");
+    // All but the mark.
+    fs::remove_file(shard.join("seg-0000000000000001")).unwrap();
+    assert_eq!(loss(temp.path()).1, ShardLoss::Emptied);
+    // Nor is it enough that there is something of what has been.
+    fs::write(shard.join("ends"), "").unwrap();
+    assert_eq!(loss(temp.path()).1, ShardLoss::Emptied);
+    // As where its volume is not mounted.
+    fs::remove_dir_all(&shard).unwrap();
+    fs::create_dir(&shard).unwrap();
+    assert_eq!(loss(temp.path()).1, ShardLoss::Emptied);
+    assert_eq!(fs::read_dir(&shard).unwrap().count(), 0);
+}
+
+#[test]
+fn another_directorys_shard_is_refused() {
+    let (temp, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    drop(DataDir::open(temp.path(), &NEW).unwrap());
+    let elsewhere = Identity { node: 99, ..NEW };
+    drop(DataDir::open(other.path(), &elsewhere).unwrap());
+    let shard = temp.path().join("shard-0000");
+    fs::remove_dir_all(&shard).unwrap();
+    fs::rename(other.path().join("shard-0000"), &shard).unwrap();
+    let (cluster, node, shard) = (NEW.cluster, 99, 0);
+    let foreign = ShardLoss::Foreign {
+        cluster,
+        node,
+        shard,
+    };
+    assert_eq!(loss(temp.path()).1, foreign);
+}
+
+#[test]
+fn a_first_start_that_was_broken_off_anywhere_is_taken_up() {
+    // Before there was an identity, with the shards of an identity that is forgotten.
+    let temp = tempfile::tempdir().unwrap();
+    let forgotten = Identity { node: 99, ..NEW };
+    drop(DataDir::open(temp.path(), &forgotten).unwrap());
+    for name in [IDENTITY, IDENTITY_COPY] {
+        fs::remove_file(temp.path().join(name)).unwrap();
+    }
+    fs::write(temp.path().join("shard-0001/shard.new"), "airm").unwrap();
+    let dir = DataDir::open(temp.path(), &NEW).unwrap();
+    assert_eq!(dir.identity(), &NEW);
+    assert!(dir.is_new());
+    drop(dir);
+    // With one, and before the journals have begun.
+    let dir = DataDir::open(temp.path(), &NEW).unwrap();
+    assert!(!dir.is_new());
+    begin(&dir, 0);
+    drop(dir);
+    // One has begun, the other has not.
+    drop(DataDir::open(temp.path(), &NEW).unwrap());
+    // With a journal's first file, and before that was marked.
+    let mark = temp.path().join("shard-0000/shard");
+    let begun = fs::read_to_string(&mark).unwrap();
+    assert!(begun.contains("begun yes"));
+    fs::write(&mark, ShardMark::new(&NEW, 0, false).to_string()).unwrap();
+    drop(DataDir::open(temp.path(), &NEW).unwrap());
+    assert_eq!(fs::read_to_string(&mark).unwrap(), begun);
+    // A shard with files and no identity is no attempt.
+    for name in [IDENTITY, IDENTITY_COPY] {
+        fs::remove_file(temp.path().join(name)).unwrap();
+    }
+    let refused = DataDir::open(temp.path(), &NEW).unwrap_err();
+    assert!(matches!(refused, DataDirError::NotOurs { .. }), "{refused}");
+}
+
+#[test]
+fn a_directory_from_before_there_were_marks_gets_them_and_a_damaged_one_is_told_and_mended() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = DataDir::open(temp.path(), &NEW).unwrap();
+    begin(&dir, 0);
+    begin(&dir, 1);
+    drop(dir);
+    let mark = temp.path().join("shard-0001/shard");
+    let text = fs::read_to_string(&mark).unwrap();
+    fs::remove_file(&mark).unwrap();
+    let dir = DataDir::open(temp.path(), &NEW).unwrap();
+    assert_eq!(dir.problems(), []);
+    drop(dir);
+    assert_eq!(fs::read_to_string(&mark).unwrap(), text);
+    fs::write(&mark, text.replace("begun yes", "begun no")).unwrap();
+    let problems = DataDir::open_read_only(temp.path()).unwrap().problems();
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!(problems[0].file, "shard-0001/shard");
+    let dir = DataDir::open(temp.path(), &NEW).unwrap();
+    assert_eq!(dir.problems(), problems);
+    assert_eq!(fs::read_to_string(&mark).unwrap(), text);
 }

@@ -1,0 +1,217 @@
+//! Whether a data directory is still this node's: looked at again and again while the node runs.
+//!
+//! Locks are of files and directories, not of names: a lock file that is removed, or a directory that
+//! is moved away, leaves the node with a lock on what nobody will find, and the next one can begin
+//! where the first still acknowledges. So what is at each name is compared with what the node holds.
+//! A lock file that is gone is made anew: the directory and its identity are locked themselves, so
+//! nobody could come in between. Anything else means that what is stored may not be found again:
+//! nothing is stored or acknowledged from there on, until everything is as it was. Where another
+//! process has the lock, that is for good: it may have written meanwhile.
+//!
+//! A state machine without I/O; [`Guard`](super::Guard) looks, and the node's shell does what comes
+//! of it.
+
+use airmail_model::Mono;
+use std::fmt;
+use std::time::Duration;
+
+/// How often it is to be looked: twice within the second in which a change is to be noticed, with
+/// time left for a machine that is busy.
+pub const LOOK_EVERY: Duration = Duration::from_millis(300);
+/// How long something may fail to be looked at before that counts as gone.
+const UNCLEAR_FOR: Duration = Duration::from_millis(250);
+/// After an attempt to make a lock file that failed, the next comes so much later.
+const LOCK_AGAIN: Duration = Duration::from_secs(10);
+
+/// What is at a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sight {
+    /// What the node holds.
+    Same,
+    /// Nothing.
+    Missing,
+    /// Something else.
+    Other,
+    /// The system does not say, for this reason.
+    Unclear(String),
+}
+
+/// One of the things that make a directory this node's.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Thing {
+    /// The data directory.
+    Directory,
+    /// Its identity.
+    Identity,
+    /// A shard's directory.
+    Shard(u16),
+}
+
+/// What was seen in one look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// At the lock file's name.
+    pub lock: Sight,
+    /// At the names of the others.
+    pub things: Vec<(Thing, Sight)>,
+}
+
+/// What has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// It was looked.
+    Seen(Seen),
+    /// A lock file was made anew, and is locked.
+    LockMade,
+    /// Another process has the lock file that is there.
+    LockTaken {
+        /// What that process wrote into it: its id, or `(unknown)`.
+        process: String,
+    },
+    /// No lock file could be made, for this reason.
+    LockFailed(String),
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Make a lock file anew and lock it; then say what came of it.
+    MakeLock,
+    /// Say that the lock file was removed or replaced, and has been made anew.
+    TellLockMade,
+    /// Say that the lock file cannot be made anew.
+    TellLockFailed(String),
+    /// Store and acknowledge nothing from here on.
+    Withhold(Estranged),
+    /// Everything is as it was: store again.
+    Release,
+}
+
+/// Why a directory is not this node's any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Estranged {
+    /// Something is not where it was.
+    Gone(Thing, Sight),
+    /// Another process has the lock file.
+    Taken {
+        /// Its id, as it has told it.
+        process: String,
+    },
+}
+
+/// See the module's documentation.
+#[derive(Clone, Debug, Default)]
+pub struct Watch {
+    withheld: Option<Estranged>,
+    unclear_since: Option<Mono>,
+    /// No attempt to make a lock file before this time.
+    lock_at: Option<Mono>,
+    /// An attempt is under way.
+    making: bool,
+}
+
+impl Watch {
+    /// Why nothing is stored at the moment, if so.
+    #[must_use]
+    pub fn withheld(&self) -> Option<&Estranged> {
+        self.withheld.as_ref()
+    }
+
+    /// Takes up what has happened; gives what is to be done, in order.
+    pub fn step(&mut self, now: Mono, input: Input) -> Vec<Effect> {
+        match input {
+            Input::Seen(seen) => self.seen(now, seen),
+            Input::LockMade => {
+                (self.making, self.lock_at) = (false, None);
+                vec![Effect::TellLockMade]
+            }
+            Input::LockTaken { process } => {
+                self.making = false;
+                self.withhold(Estranged::Taken { process })
+            }
+            Input::LockFailed(why) => {
+                self.making = false;
+                self.lock_at = Some(now.plus(LOCK_AGAIN));
+                vec![Effect::TellLockFailed(why)]
+            }
+        }
+    }
+
+    fn seen(&mut self, now: Mono, seen: Seen) -> Vec<Effect> {
+        if matches!(self.withheld, Some(Estranged::Taken { .. })) {
+            return Vec::new();
+        }
+        let Some((thing, sight)) = worst(seen.things) else {
+            self.unclear_since = None;
+            let release = self.withheld.take().map(|_| Effect::Release);
+            let lock = self.look_at_lock(now, &seen.lock);
+            return release.into_iter().chain(lock).collect();
+        };
+        if matches!(sight, Sight::Unclear(_)) {
+            let since = *self.unclear_since.get_or_insert(now);
+            if now < since.plus(UNCLEAR_FOR) {
+                return Vec::new();
+            }
+        } else {
+            self.unclear_since = None;
+        }
+        self.withhold(Estranged::Gone(thing, sight))
+    }
+
+    /// Only while the directory is the node's: in another's it would be somebody else's lock.
+    fn look_at_lock(&mut self, now: Mono, lock: &Sight) -> Option<Effect> {
+        let gone = matches!(lock, Sight::Missing | Sight::Other);
+        let due = self.lock_at.is_none_or(|at| at <= now);
+        let make = gone && due && !self.making;
+        self.making |= make;
+        make.then_some(Effect::MakeLock)
+    }
+
+    /// Told again only where it is for another reason.
+    fn withhold(&mut self, why: Estranged) -> Vec<Effect> {
+        if self.withheld.as_ref() == Some(&why) {
+            return Vec::new();
+        }
+        self.withheld = Some(why.clone());
+        vec![Effect::Withhold(why)]
+    }
+}
+
+/// The first thing that is surely not as it was; or else the first of which nothing is known.
+fn worst(things: Vec<(Thing, Sight)>) -> Option<(Thing, Sight)> {
+    let odd = things
+        .into_iter()
+        .filter(|(_, sight)| *sight != Sight::Same);
+    odd.min_by_key(|(thing, sight)| (matches!(sight, Sight::Unclear(_)), thing.clone()))
+}
+
+impl fmt::Display for Thing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Thing::Directory => f.write_str("the data directory"),
+            Thing::Identity => f.write_str("the data directory's identity"),
+            Thing::Shard(shard) => write!(f, "the data directory's shard-{shard:04}"),
+        }
+    }
+}
+
+impl fmt::Display for Estranged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Estranged::Gone(thing, Sight::Unclear(why)) => {
+                write!(f, "{thing} cannot be looked at: {why}")
+            }
+            Estranged::Gone(thing, Sight::Other) => {
+                write!(f, "{thing} was replaced by another")
+            }
+            Estranged::Gone(thing, _) => write!(f, "{thing} was moved or removed"),
+            Estranged::Taken { process } => write!(
+                f,
+                "process {process} has taken the data directory: this node has to be ended"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
