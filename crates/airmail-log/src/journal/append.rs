@@ -118,6 +118,8 @@ impl Journal {
             return;
         };
         match (verdict, refused) {
+            // That it was stored is no help to anyone, if nobody finds it again.
+            (Verdict::Duplicate(_), Some(why)) if self.withheld => log.refuse(t, why),
             (Verdict::Duplicate(known), _) => {
                 let extent = Extent::starting_at(Sequence(known.first), known.records);
                 let at = known.time;

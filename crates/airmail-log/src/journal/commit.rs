@@ -97,6 +97,9 @@ impl Journal {
     /// Starts the next commit, if there is something to be written and nothing in the way.
     pub(super) fn start_commit(&mut self) {
         self.settle();
+        if self.withheld {
+            return;
+        }
         // What is nearly due goes along with what has brought the turn about: the owner is never
         // asked for a deadline too near for its timer.
         let nearly = self.now.mono.plus(self.config.gather_time / 4);

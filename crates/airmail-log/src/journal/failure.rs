@@ -35,9 +35,8 @@ fn is_full(error: &io::Error) -> bool {
 impl Journal {
     /// Whether the disk may be tried.
     pub(super) fn may_try(&self) -> bool {
-        self.trouble
-            .as_ref()
-            .is_none_or(|trouble| trouble.retry_at <= self.now.mono)
+        let trouble = self.trouble.as_ref();
+        !self.withheld && trouble.is_none_or(|trouble| trouble.retry_at <= self.now.mono)
     }
 
     /// Begins an attempt whether the disk works again, if it is time.
@@ -46,7 +45,7 @@ impl Journal {
             .trouble
             .as_ref()
             .is_some_and(|t| t.retry_at <= self.now.mono);
-        if !due {
+        if !due || self.withheld {
             return;
         }
         let full = self.trouble.as_ref().is_some_and(|trouble| trouble.full);
@@ -80,6 +79,9 @@ impl Journal {
     /// Counts a failure; a full disk, or failures in a row, make trouble.
     pub(super) fn note_failure(&mut self, error: &io::Error) {
         self.failures += 1;
+        if self.withheld {
+            return;
+        }
         let full = is_full(error);
         if full || self.failures > 1 {
             self.trouble = Some(Trouble {
@@ -251,7 +253,7 @@ impl Journal {
     }
 
     /// The disk takes no commands: whoever waits for one is told, and it is tried again later.
-    fn metas_failed(&mut self) {
+    pub(super) fn metas_failed(&mut self) {
         let Some(trouble) = &self.trouble else { return };
         let why = trouble.refusal(self.config.probe_interval);
         for (_, t) in &mut self.metas {

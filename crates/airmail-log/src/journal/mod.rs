@@ -47,6 +47,7 @@ mod serve;
 mod storage;
 pub mod table;
 mod topics;
+mod withhold;
 
 pub use check::{CheckReport, FileReport, LogReport, Problem, Reason, check};
 pub use config::JournalConfig;
@@ -204,6 +205,8 @@ struct Journal {
     /// Commands to be given when what may not be durable has been written once more.
     recovering: Option<Vec<meta::Meta>>,
     trouble: Option<Trouble>,
+    /// The files may not be this node's: nothing is written or answered as stored.
+    withheld: bool,
     failures: u32,
     failed: BTreeSet<u32>,
 
@@ -281,6 +284,7 @@ impl Journal {
             commit_places: 0,
             recovering: None,
             trouble: None,
+            withheld: false,
             failures: 0,
             failed: BTreeSet::new(),
             gone: Vec::new(),
@@ -349,7 +353,10 @@ impl Journal {
         };
         let result = done.result;
         match purpose {
-            Purpose::Commit(place) => self.commit_done(place, result.map(drop)),
+            Purpose::Commit(place) => {
+                let result = self.unless_withheld(result.map(drop));
+                self.commit_done(place, result);
+            }
             Purpose::Made(id) => self.segment_made(id, result.map(drop)),
             Purpose::Filled(id, to) => self.segment_filled(id, to, result.map(drop)),
             Purpose::Read(r, segment, at) => self.read_done(r, segment, at, result, done.sound),
@@ -381,6 +388,7 @@ impl Journal {
             }
         }
         self.probe();
+        self.refuse_withheld();
         self.start_checkpoint();
         let before = self.ops.len();
         self.start_commit();
@@ -433,7 +441,7 @@ impl Journal {
         if !self.runnable.is_empty() || (self.recovering.is_none() && !self.calls.is_empty()) {
             earlier(self.now.mono);
         }
-        if let Some(trouble) = &self.trouble {
+        if let Some(trouble) = self.trouble.as_ref().filter(|_| !self.withheld) {
             earlier(trouble.retry_at);
         }
         let gathered = self.gathers_until().filter(|_| self.commits.is_empty());

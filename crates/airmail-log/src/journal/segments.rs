@@ -346,7 +346,7 @@ impl Journal {
                     self.free.push((id, length));
                 }
                 // A full disk may have room again.
-                if let Some(trouble) = &mut self.trouble {
+                if let Some(trouble) = self.trouble.as_mut().filter(|_| !self.withheld) {
                     trouble.retry_at = self.now.mono;
                 }
             }

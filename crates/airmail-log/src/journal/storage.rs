@@ -59,6 +59,17 @@ impl<F: Files> JournalStorage<F> {
         Some((trouble.full, &trouble.error))
     }
 
+    /// Stores nothing from here on, and answers nothing as stored, also of what is under way: the
+    /// files may not be this node's any more. It is trouble until [`release`](Self::release).
+    pub fn withhold(&mut self, why: &str) {
+        self.journal.withhold(why);
+    }
+
+    /// The files are this node's again, and nobody has written to them meanwhile.
+    pub fn release(&mut self) {
+        self.journal.release();
+    }
+
     /// The files.
     #[must_use]
     pub fn files(&self) -> &F {
@@ -177,6 +188,7 @@ impl<F: Files> LogStorage for JournalStorage<F> {
                 self.journal.complete(done);
             }
             self.journal.advance(now);
+            self.journal.fail_withheld(&mut self.done);
             for (token, op) in self.journal.ops.drain(..) {
                 self.files.submit(token, op);
             }

@@ -2,7 +2,7 @@
 
 use super::format::{ENVELOPE_BYTES, HEADER_BYTES, padded};
 use super::{JournalConfig, JournalStorage, Purpose, Reason, check};
-use crate::contract::{Completion, LogSpec, LogStorage, ReaderId, Scope, Tag};
+use crate::contract::{Completion, LogSpec, LogStorage, ReaderId, Refusal, Scope, Tag};
 use crate::files::{FileDone, Files};
 use crate::memory::MemoryFiles;
 use airmail_model::batch::{BatchTarget, ProducerStamp};
@@ -456,4 +456,91 @@ fn what_follows_a_commit_that_fails_is_given_up_with_it() {
     bench.append(1, 2);
     assert_eq!(bench.count(), 3);
     assert_eq!(Bench::open(bench.storage.into_files(), 2).count(), 3);
+}
+
+/// What became of each call since the last time, by its tag.
+fn answers(bench: &mut Bench) -> Vec<(Tag, Option<Refusal>)> {
+    let answer = |completion| match completion {
+        Completion::Appended { t, .. } => Some((t, None)),
+        Completion::Refused { t, why } => Some((t, Some(why))),
+        _ => None,
+    };
+    bench.out.drain(..).filter_map(answer).collect()
+}
+
+#[test]
+fn while_the_files_may_be_anothers_nothing_is_written_and_nothing_answered_as_stored() {
+    let mut bench = Bench::open(MemoryFiles::new(), 1);
+    bench.append(0, 3);
+    // One is under way, one has not begun.
+    let append = |bench: &mut Bench, n| {
+        bench.storage.append(Tag(n), LOG, MapEpoch(0), batch(n, "x"));
+    };
+    append(&mut bench, 3);
+    bench.storage.journal.advance(bench.now);
+    assert_eq!(bench.storage.journal.commits.len(), 1);
+    append(&mut bench, 4);
+    bench.storage.withhold("moved");
+    assert_eq!(bench.storage.trouble(), Some((false, "moved")));
+    let before = bench.storage.files().clone();
+    for _ in 0..50 {
+        bench.poll();
+    }
+    // Also those that were stored before, and what else waits for a file.
+    append(&mut bench, 0);
+    append(&mut bench, 5);
+    bench.storage.open(Tag(60), OTHER, &LogSpec::default());
+    for _ in 0..50 {
+        bench.poll();
+    }
+    let told = answers(&mut bench);
+    assert_eq!(told.len(), 5, "{told:?}");
+    for (tag, why) in told {
+        let retriable = matches!(
+            why,
+            Some(Refusal::Io(_) | Refusal::OutcomeUnknown | Refusal::OutOfOrder { .. })
+        );
+        assert!(retriable, "{tag:?}: {why:?}");
+    }
+    let mut after = bench.storage.files().clone();
+    for (name, _) in after.list().unwrap() {
+        assert_eq!(after.contents(&name), before.contents(&name), "{name}");
+    }
+    // What there is can be read.
+    assert_eq!(bench.count(), 3);
+}
+
+#[test]
+fn when_the_files_are_this_nodes_again_it_goes_on_where_it_was() {
+    let mut bench = Bench::open(MemoryFiles::new(), 1);
+    bench.append(0, 3);
+    for round in 0..3 {
+        let n = 3 + round * 2;
+        bench.storage.append(Tag(n), LOG, MapEpoch(0), batch(n, "x"));
+        bench.storage.journal.advance(bench.now);
+        bench.storage.withhold("moved");
+        for _ in 0..5 {
+            bench.poll();
+        }
+        assert_eq!(answers(&mut bench).len(), 1);
+        bench.storage.release();
+        bench.poll();
+        bench.append(n, 2);
+        assert_eq!(bench.storage.trouble(), None);
+    }
+    assert_eq!(bench.count(), 9);
+    let mut bench = Bench::open(bench.storage.into_files(), 2);
+    assert_eq!(bench.count(), 9);
+}
+
+#[test]
+fn a_stop_while_nothing_is_stored_ends_without_writing() {
+    let mut bench = Bench::open(MemoryFiles::new(), 1);
+    bench.append(0, 3);
+    bench.storage.withhold("moved");
+    bench.storage.close(bench.now);
+    bench.poll();
+    assert!(bench.storage.is_closed());
+    let mut bench = Bench::open(bench.storage.into_files(), 2);
+    assert_eq!(bench.count(), 3);
 }
