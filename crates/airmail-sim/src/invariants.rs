@@ -7,6 +7,7 @@ pub mod durable_first;
 pub mod gaps;
 pub mod kept;
 pub mod numbers;
+pub mod one_node;
 pub mod order;
 pub mod tiling;
 

@@ -15,6 +15,8 @@ pub enum Plant {
     RangeOffByOne,
     /// A producer's batch that leaves numbers out is taken for the next one.
     ProducerGreaterIsNext,
+    /// A process looks at its lock when it starts, and never again.
+    LockNotLookedAtAgain,
     /// [`LogBug::GapTooLong`].
     GapTooLong,
     /// [`LogBug::SeenBeforeSync`].
@@ -59,7 +61,10 @@ impl Plant {
     #[must_use]
     pub const fn breaks(self) -> &'static [&'static str] {
         match self {
-            Plant::AckBeforeSync | Plant::SeenBeforeSync | Plant::SealForgotten => &["G1"],
+            Plant::AckBeforeSync
+            | Plant::LockNotLookedAtAgain
+            | Plant::SeenBeforeSync
+            | Plant::SealForgotten => &["G1"],
             Plant::ProducerGreaterIsNext | Plant::ProducersForgotten => &["G3"],
             Plant::NumbersReused => &["G4", "G3"],
             Plant::LateNotCharged => &["G5"],

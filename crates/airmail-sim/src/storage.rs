@@ -4,6 +4,7 @@
 //! [`crate::world`] and so quicker to find what is wrong below the shard.
 
 mod answers;
+mod directory;
 mod heal;
 mod line;
 mod process;
@@ -106,6 +107,7 @@ pub struct StorageRun {
     spells: Spells,
     machine: Machine,
     storage: Option<JournalStorage<SimFiles>>,
+    directory: directory::Directory,
     now: Now,
     wake: Option<Mono>,
     down_until: Mono,
@@ -164,6 +166,7 @@ impl StorageRun {
             spells: Spells::default(),
             machine: Machine::new(disk),
             storage: None,
+            directory: directory::Directory::default(),
             now: start,
             wake: None,
             down_until: Mono(0),
@@ -205,6 +208,7 @@ impl StorageRun {
     fn step(&mut self) -> Checked {
         self.pass_time();
         self.faults()?;
+        self.watch_directory();
         if self.storage.is_none() {
             if self.now.mono < self.down_until {
                 return Ok(());

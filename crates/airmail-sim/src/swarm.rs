@@ -59,6 +59,8 @@ pub struct Swarm {
     pub copied: u32,
     /// All files are set back to the copy, once. For each step.
     pub restored: u32,
+    /// The lock file is removed, or the directory moved away. For each step.
+    pub taken: u32,
 }
 
 impl Swarm {
@@ -91,6 +93,7 @@ impl Swarm {
             sealed: rate(1_000),
             updated: rate(2_000),
             restarted: rate(3_000),
+            taken: rate(2_000),
             ..Swarm::calm()
         };
         swarm.confirms_late = rate(10_000);
@@ -153,6 +156,7 @@ impl Swarm {
             answers_late: 0,
             copied: 0,
             restored: 0,
+            taken: 0,
         }
     }
 }

@@ -43,6 +43,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use storage::Standing;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -225,11 +226,13 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
         }
     };
     let waker_link = link.clone();
+    let standing = Arc::new(Standing::default());
     let storage = storage::open(
         &options.config,
         options.seed,
-        options.clock.now(),
+        &options.clock,
         Arc::new(move || waker_link.wake()),
+        &standing,
     )?;
     // After the storage, whose directory is its own to make.
     let mailboxes = NodeMailboxes::open(&options.config).await?;
@@ -248,6 +251,7 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
         storage,
         mailboxes: mailboxes.mailboxes(),
         mailbox_threads: mailboxes.threads(),
+        mailbox_standing: mailboxes.in_data_directory().then_some(standing),
     };
     let (end, ended) = oneshot::channel();
     let thread = std::thread::Builder::new()

@@ -6,6 +6,7 @@
 //! all go with the process.
 
 use super::data_dir::{DataDirError, failed};
+use super::shard_mark::{MARK, begun_mark};
 use super::watch::{Seen, Sight, Thing};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -164,7 +165,33 @@ fn no_locks(path: &Path, error: io::Error) -> DataDirError {
 pub struct Guard {
     locks: Arc<Locks>,
     identity: &'static str,
-    shards: Vec<File>,
+    shards: Vec<Shard>,
+}
+
+/// A shard's directory, and its mark as soon as that says that the journal has begun.
+#[derive(Debug)]
+struct Shard {
+    folder: File,
+    mark: Mutex<Option<File>>,
+}
+
+impl Shard {
+    fn open(path: &PathBuf) -> io::Result<Shard> {
+        let folder = File::open(path)?;
+        let mark = Mutex::default();
+        Ok(Shard { folder, mark })
+    }
+
+    /// Whether its files were taken out of it. The mark goes with them; another one may have come
+    /// with copies of them, which are not those that are open.
+    fn files(&self) -> Sight {
+        let mut mark = self.mark.lock().unwrap_or_else(PoisonError::into_inner);
+        if mark.is_none() {
+            *mark = begun_mark(&self.folder);
+        }
+        let there = rustix::fs::statat(&self.folder, MARK, AtFlags::empty());
+        mark.as_ref().map_or(Sight::Same, |mark| sight(mark, there))
+    }
 }
 
 /// Why no lock file could be made anew.
@@ -185,7 +212,7 @@ impl Guard {
         identity: &'static str,
         shards: &[PathBuf],
     ) -> io::Result<Guard> {
-        let shards = shards.iter().map(File::open);
+        let shards = shards.iter().map(Shard::open);
         Ok(Guard {
             locks: Arc::clone(locks),
             identity,
@@ -209,9 +236,10 @@ impl Guard {
         if let Some(identity) = &self.locks.identity {
             things.push((Thing::Identity, sight(identity, inside(self.identity))));
         }
-        for (shard, handle) in (0..).zip(&self.shards) {
-            let there = inside(&super::data_dir::shard_name(shard));
-            things.push((Thing::Shard(shard), sight(handle, there)));
+        for (number, shard) in (0..).zip(&self.shards) {
+            let there = inside(&super::data_dir::shard_name(number));
+            things.push((Thing::Shard(number), sight(&shard.folder, there)));
+            things.push((Thing::Files(number), shard.files()));
         }
         let lock = self
             .locks

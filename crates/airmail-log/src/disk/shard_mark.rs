@@ -14,9 +14,10 @@
 use super::folder::Folder;
 use super::identity::Identity;
 use crate::journal::is_journals_own;
+use rustix::fs::{Mode, OFlags};
 use std::fmt;
-use std::fs;
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -29,6 +30,8 @@ const AS_GOOD_AS_EMPTY: [&str; 3] = [MARK, MARK_NEW, "lost+found"];
 /// First line of the file.
 const TITLE: &str = "airmail shard";
 const VERSION: u32 = 1;
+/// More than there is in one.
+const MARK_BYTES_MAX: u64 = 4096;
 
 /// What a shard's directory says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +137,20 @@ impl fmt::Display for ShardMark {
         let sum = crc32c::crc32c(body.as_bytes());
         writeln!(f, "{body}crc32c {sum:08x}")
     }
+}
+
+/// The mark in a shard's directory, if it says that the journal has begun: it stays that file then.
+pub(super) fn begun_mark(folder: &File) -> Option<File> {
+    let how = OFlags::RDONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(folder, MARK, how, Mode::empty()).ok()?;
+    let file = File::from(file);
+    let mut text = String::new();
+    (&file)
+        .take(MARK_BYTES_MAX)
+        .read_to_string(&mut text)
+        .ok()?;
+    let mark = ShardMark::parse(&text)?;
+    mark.begun.then_some(file)
 }
 
 /// Looks at the directory of a shard that the identity says is there, and changes nothing.

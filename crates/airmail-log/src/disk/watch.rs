@@ -45,6 +45,8 @@ pub enum Thing {
     Identity,
     /// A shard's directory.
     Shard(u16),
+    /// What is in a shard's directory, by its mark.
+    Files(u16),
 }
 
 /// What was seen in one look.
@@ -191,6 +193,9 @@ impl fmt::Display for Thing {
             Thing::Directory => f.write_str("the data directory"),
             Thing::Identity => f.write_str("the data directory's identity"),
             Thing::Shard(shard) => write!(f, "the data directory's shard-{shard:04}"),
+            Thing::Files(shard) => {
+                write!(f, "what was in the data directory's shard-{shard:04}")
+            }
         }
     }
 }

@@ -1,21 +1,29 @@
 //! Reading a whole journal without changing anything: what is there, and what is damaged.
 //!
-//! The journal is opened as it would be for serving, which says what each log must hold; then every
-//! segment is read from its beginning to its known end, and every checksum is verified, those of the
-//! indexes too. Memory is bounded by an index and the list of what is found.
+//! The journal is opened as it would be for serving, which says what each log must hold, and in which
+//! files; then every segment is read from its beginning to its known end, and every checksum is
+//! verified, those of the indexes too. Memory is bounded by an index and the list of what is found.
+//!
+//! Numbers that nothing holds are lost if anything is damaged, and each is told with its file. If
+//! nothing is, an unclean stop has skipped them: a log weaker than `fsync` goes on above its
+//! reservation. So what is sound has lost nothing.
 
 use super::checkpoint::Checkpoint;
-use super::format::{HEADER_BYTES, SegmentHeader};
+use super::damage::{Problem, Reason, lost_numbers};
+use super::ends::Ends;
+use super::format::{HEADER_BYTES, META_CLASS, SegmentHeader};
 use super::index::{self, Layout};
-use super::recover::{OpenError, failed, open};
+use super::known::Known;
+use super::log::LogState;
+use super::missing::{Holes, between};
+use super::recover::{OpenError, failed, open_and_know};
 use super::scan::{Body, Found, Scanner};
-use super::segment::{Segment, index_name, number_of};
+use super::segment::{ENDS_NAME, Segment, index_name, number_of, segment_name};
 use super::table::Location;
 use super::{Journal, JournalConfig};
 use crate::files::{FileName, Files};
 use airmail_model::{Extent, LogId, Now, Sequence};
-use std::collections::BTreeMap;
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What was found in a journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,60 +68,11 @@ pub struct LogReport {
     pub records: u64,
     /// Their bytes, with envelopes.
     pub bytes: u64,
-    /// Numbers kept that readers are told are lost. Not all of it is damage: after an unclean stop
-    /// a log weaker than `fsync` goes on above its reservation.
+    /// Numbers kept that are lost by damage.
     pub lost: Vec<Extent>,
-}
-
-/// Something that is not as it should be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// In which file.
-    pub file: String,
-    /// At which byte.
-    pub at: u64,
-    /// The log concerned, where that is known.
-    pub log: Option<LogId>,
-    /// The number concerned, where that is known.
-    pub number: Option<Sequence>,
-    /// What is wrong.
-    pub reason: Reason,
-}
-
-/// What can be wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// A segment's header. What is in the segment is read all the same.
-    Header,
-    /// No sound record for so many bytes.
-    Record(u64),
-    /// A record's body.
-    Body,
-    /// The file ends before what is known to have been written.
-    Cut,
-    /// The file is not there.
-    Missing,
-    /// A block's index; it is made again from its segment.
-    Index,
-    /// A checkpoint; an older one is used.
-    Checkpoint,
-    /// One of the directory's two identities; the other is used.
-    Identity,
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reason::Header => f.write_str("the header is damaged"),
-            Reason::Record(bytes) => write!(f, "no sound record for {bytes} bytes"),
-            Reason::Body => f.write_str("a record's body is damaged"),
-            Reason::Cut => f.write_str("the file ends before its data"),
-            Reason::Missing => f.write_str("the file is missing"),
-            Reason::Index => f.write_str("the index is damaged"),
-            Reason::Checkpoint => f.write_str("the checkpoint is damaged"),
-            Reason::Identity => f.write_str("the identity is damaged"),
-        }
-    }
+    /// Numbers that an unclean stop has skipped: readers are told that they are lost, as nobody can
+    /// know whether something weaker than `fsync` had them.
+    pub skipped: Vec<Extent>,
 }
 
 impl CheckReport {
@@ -136,13 +95,15 @@ pub fn check<F: Files>(files: &mut F) -> Result<CheckReport, OpenError> {
         covered: BTreeMap::new(),
     };
     let config = identity(files, &list)?;
-    let journal = open(files, config, Now::default())?;
-    checker.checkpoints(files, &list, &journal)?;
+    let (journal, known) = open_and_know(files, config, Now::default())?;
+    checker.checkpoints(files, &list)?;
+    checker.ends(files, &list, &journal)?;
+    checker.commands(&known);
     for segment in journal.segments.values().filter(|segment| !segment.leaving) {
-        checker.segment(files, &journal, segment)?;
+        checker.segment(files, &journal, &known, segment)?;
     }
     checker.pending(&journal);
-    checker.logs(&journal);
+    checker.logs(&journal, &known);
     Ok(checker.report)
 }
 
@@ -170,6 +131,8 @@ fn identity<F: Files>(files: &mut F, list: &[(FileName, u64)]) -> Result<Journal
 #[derive(Default)]
 struct Covered {
     extents: Vec<(u64, u64)>,
+    /// Numbers whose damage has been told.
+    damaged: BTreeSet<u64>,
     batches: u64,
     records: u64,
     bytes: u64,
@@ -182,65 +145,68 @@ struct Checker {
 
 impl Checker {
     fn problem(&mut self, file: &str, at: u64, reason: Reason) {
-        let file = file.to_owned();
-        self.report.problems.push(Problem {
-            file,
-            at,
-            log: None,
-            number: None,
-            reason,
-        });
+        self.report.problems.push(Problem::of(file, at, reason));
     }
 
     fn checkpoints<F: Files>(
         &mut self,
         files: &mut F,
         list: &[(FileName, u64)],
-        journal: &Journal,
     ) -> Result<(), OpenError> {
         let all = list
             .iter()
             .filter(|(name, _)| number_of(name, "checkpoint-").is_some());
-        let mut newest = None;
         for (name, length) in all {
             let length = u32::try_from(*length).unwrap_or(u32::MAX);
             let bytes = files.load(name, 0, length).map_err(failed(name))?;
-            match Checkpoint::decode(&bytes) {
-                Some(checkpoint) => newest = Some(checkpoint),
-                None => self.problem(name, 0, Reason::Checkpoint),
-            }
-        }
-        let Some(checkpoint) = newest else {
-            return Ok(());
-        };
-        for segment in &checkpoint.segments {
-            if journal.segments.contains_key(&segment.id) {
-                continue;
-            }
-            let missed = checkpoint.logs.iter().any(|log| {
-                let first = journal
-                    .logs
-                    .get(&log.slot)
-                    .map_or(u64::MAX, |log| log.first);
-                log.places
-                    .iter()
-                    .any(|place| place.segment == segment.id && place.last >= first)
-            });
-            if missed {
-                self.problem(
-                    &super::segment::segment_name(segment.id),
-                    0,
-                    Reason::Missing,
-                );
+            if Checkpoint::decode(&bytes).is_none() {
+                self.problem(name, 0, Reason::Checkpoint);
             }
         }
         Ok(())
+    }
+
+    /// The file of durable ends: there is one as soon as something was stored.
+    fn ends<F: Files>(
+        &mut self,
+        files: &mut F,
+        list: &[(FileName, u64)],
+        journal: &Journal,
+    ) -> Result<(), OpenError> {
+        let ends = list.iter().find(|(name, _)| **name == *ENDS_NAME);
+        let sound = match ends {
+            Some((name, length)) => {
+                let length = u32::try_from(*length).unwrap_or(u32::MAX);
+                let bytes = files.load(name, 0, length).map_err(failed(name))?;
+                // Made, and nothing told yet.
+                bytes.is_empty() || Ends::newest(&bytes).is_some()
+            }
+            None => journal.segments.values().all(|segment| {
+                let empty = segment.durable == HEADER_BYTES as u64;
+                empty || segment.header.class == META_CLASS
+            }),
+        };
+        if !sound {
+            self.problem(ENDS_NAME, 0, Reason::Ends);
+        }
+        Ok(())
+    }
+
+    /// Commands are gone only when a checkpoint has what they say.
+    fn commands(&mut self, known: &Known) {
+        let first = known.counts.first().copied().unwrap_or(1);
+        let told = known.checkpoint.meta_count.max(1);
+        if first > told {
+            let file = segment_name(known.first_meta.unwrap_or(1));
+            self.problem(&file, 0, Reason::Commands(first - told));
+        }
     }
 
     fn segment<F: Files>(
         &mut self,
         files: &mut F,
         journal: &Journal,
+        known: &Known,
         segment: &Segment,
     ) -> Result<(), OpenError> {
         let name = &segment.name;
@@ -251,10 +217,7 @@ impl Checker {
         if !empty && SegmentHeader::decode(&head).is_err() {
             self.problem(name, 0, Reason::Header);
         }
-        if segment.filled < segment.durable && !empty {
-            self.problem(name, segment.filled, Reason::Cut);
-        }
-        self.records(files, journal, segment)?;
+        self.records(files, journal, known, segment)?;
         for (number, block) in segment.blocks.iter().enumerate() {
             if let Some(layout) = block.layout {
                 self.index(files, segment.id, number as u32, layout)?;
@@ -268,6 +231,7 @@ impl Checker {
         &mut self,
         files: &mut F,
         journal: &Journal,
+        known: &Known,
         segment: &Segment,
     ) -> Result<(), OpenError> {
         let name = &segment.name;
@@ -277,7 +241,8 @@ impl Checker {
             end: segment.durable,
             ..FileReport::default()
         };
-        let end = segment.durable.min(segment.filled);
+        let end = segment.durable.max(known.end_of(segment.id));
+        let end = end.min(segment.filled);
         let start = HEADER_BYTES as u64;
         let mut scanner = Scanner::new(files, name.clone(), end, segment.header.salt, start);
         while scanner.at() < end {
@@ -353,7 +318,7 @@ impl Checker {
                 }
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                self.problem(&name, 0, Reason::Index);
+                self.problem(&name, 0, Reason::IndexMissing);
             }
             Err(error) => return Err(failed(&name)(error)),
         }
@@ -376,6 +341,7 @@ impl Checker {
             return;
         };
         let covered = self.covered.entry(slot).or_default();
+        covered.damaged.extend(lost);
         covered.batches += 1;
         covered.records += records - lost.len() as u64;
         covered.bytes += location.stored_bytes();
@@ -408,47 +374,87 @@ impl Checker {
         }
     }
 
-    fn logs(&mut self, journal: &Journal) {
+    /// What each log has, what it has lost, and with which file.
+    fn logs(&mut self, journal: &Journal, known: &Known) {
+        let mut before = Vec::new();
+        let mut behind = BTreeMap::new();
         for (log, slot) in &journal.slots {
             let Some(state) = journal.logs.get(slot) else {
                 continue;
             };
-            let mut covered = self.covered.remove(slot).unwrap_or_default();
+            let covered = self.covered.entry(*slot).or_default();
             covered.extents.sort_unstable();
-            let mut lost = Vec::new();
-            let mut from = state.first;
-            for (first, last) in covered
-                .extents
-                .into_iter()
-                .chain([(state.next, state.next)])
-            {
-                if from < first {
-                    lost.push(Extent {
-                        first: Sequence(from),
-                        last: Sequence(first - 1),
-                    });
-                }
-                from = from.max(last + 1);
-            }
-            self.report.logs.push(LogReport {
+            // From here on no number was given to anything that is known.
+            let told = known.next.get(slot).copied().unwrap_or(state.next);
+            let extents = covered.extents.iter().copied();
+            before.push(Holes {
+                slot: *slot,
                 log: *log,
-                first: Sequence(state.first),
-                next: Sequence(state.next),
-                batches: covered.batches,
-                records: covered.records,
-                bytes: covered.bytes,
-                lost,
+                extents: between(extents, state.first, told),
             });
+            behind.insert(
+                *slot,
+                between([].into_iter(), told.max(state.first), state.next),
+            );
+        }
+        let missing = journal.missing_segments(known, &before);
+        self.report.problems.extend(missing);
+        let problems = self.report.problems.iter();
+        let files = problems.filter(|one| one.reason.loses() && one.reason != Reason::Body);
+        let mut files: Vec<Problem> = files.cloned().collect();
+        files.sort_by(|a, b| a.file.cmp(&b.file));
+        for holes in before {
+            let Some(state) = journal.logs.get(&holes.slot) else {
+                continue;
+            };
+            let skipped = behind.remove(&holes.slot).unwrap_or_default();
+            self.log(journal, known, state, (&files, holes, skipped));
         }
     }
-}
 
-/// The numbers of a batch's damaged records.
-fn lost_numbers(base: u64, batch: &airmail_model::Batch, damaged: &[u16]) -> Vec<u64> {
-    if damaged.is_empty() {
-        return Vec::new();
+    fn log(
+        &mut self,
+        journal: &Journal,
+        known: &Known,
+        state: &LogState,
+        (files, holes, mut skipped): (&[Problem], Holes, Vec<Extent>),
+    ) {
+        let covered = self.covered.remove(&state.slot).unwrap_or_default();
+        let damaged = covered.damaged.iter().map(|number| (*number, *number));
+        let damaged = damaged.filter(|(number, _)| *number >= state.first);
+        let mut lost: Vec<Extent> = damaged
+            .clone()
+            .map(|(number, _)| Extent::starting_at(Sequence(number), 1))
+            .collect();
+        // What is told record by record is not told again.
+        let rest = holes.extents.iter().flat_map(|hole| {
+            let inside = damaged
+                .clone()
+                .filter(|(number, _)| *number >= hole.first.0);
+            between(inside, hole.first.0, hole.last.0 + 1)
+        });
+        let extents: Vec<Extent> = rest.collect();
+        if files.is_empty() {
+            skipped.splice(0..0, extents);
+        } else {
+            let holes = Holes {
+                extents: extents.clone(),
+                ..holes
+            };
+            let told = journal.lost(known, files, &[holes]);
+            self.report.problems.extend(told);
+            lost.extend(extents);
+        }
+        lost.sort_unstable_by_key(|extent| extent.first);
+        self.report.logs.push(LogReport {
+            log: state.id,
+            first: Sequence(state.first),
+            next: Sequence(state.next),
+            batches: covered.batches,
+            records: covered.records,
+            bytes: covered.bytes,
+            lost,
+            skipped,
+        });
     }
-    let heads = batch.heads().enumerate();
-    let hit = heads.filter(|(place, _)| damaged.contains(&(*place as u16)));
-    hit.map(|(_, (index, _))| base + u64::from(index)).collect()
 }

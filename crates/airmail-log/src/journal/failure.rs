@@ -45,7 +45,10 @@ impl Journal {
             .trouble
             .as_ref()
             .is_some_and(|t| t.retry_at <= self.now.mono);
-        if !due || self.withheld {
+        if self.withheld {
+            return self.refuse_withheld();
+        }
+        if !due {
             return;
         }
         let full = self.trouble.as_ref().is_some_and(|trouble| trouble.full);

@@ -4,10 +4,11 @@
 //! memory, and the file is removed and made anew later. An index that cannot be read is made again
 //! from its block.
 
+use super::damage::{Problem, Reason};
 use super::format::Kind;
 use super::index::{self, Layout};
 use super::scan::{Body, Found, Loaded, Scanner};
-use super::segment::index_name;
+use super::segment::{index_name, segment_name};
 use super::table::{Location, Table};
 use super::{Journal, Purpose};
 use crate::contract::ReaderId;
@@ -224,6 +225,11 @@ impl Journal {
         let whole = table
             .as_ref()
             .is_some_and(|table| self.is_whole(segment, block, table));
+        if !whole && table.is_some() {
+            let at = bounds.map_or(0, |(start, ..)| start);
+            let name = segment_name(segment);
+            self.damage.found(Problem::of(&name, at, Reason::Block));
+        }
         if let Some(of) = self.segments.get_mut(&segment) {
             of.reads -= 1;
             self.sweep_due |= of.reads == 0;

@@ -2,10 +2,11 @@
 //! checkpoint and the file of durable ends.
 
 use super::checkpoint::{Checkpoint, CopyPart};
+use super::damage::{Problem, Reason};
 use super::ends::{Ends, PLACE_BYTES};
 use super::format::HEADER_BYTES;
 use super::index::Layout;
-use super::log::LogState;
+use super::log::{LogState, Place};
 use super::recover::{OpenError, failed};
 use super::segment::{Block, ENDS_NAME, State, index_of, number_of};
 use super::{Journal, Purpose};
@@ -24,9 +25,32 @@ pub(super) struct Known {
     /// By slot, the number after the last that is known to have been durable.
     pub(super) next: BTreeMap<u32, u64>,
     pub(super) deleted: BTreeSet<u32>,
+    /// By slot, what the checkpoint says of blocks that are not there.
+    pub(super) missed_places: Vec<(u32, Place)>,
+    /// The counts of the commands that were found.
+    pub(super) counts: BTreeSet<u64>,
+    /// The oldest segment of commands that is there.
+    pub(super) first_meta: Option<u64>,
+    /// Segments whose headers are damaged, or were never written.
+    pub(super) headless: Vec<u64>,
 }
 
 impl Known {
+    /// Where a segment's durable data ends, as far as that is known.
+    pub(super) fn end_of(&self, id: u64) -> u64 {
+        let sealed = self.sealed.get(&id);
+        let end = sealed.or_else(|| self.durable.get(&id));
+        end.copied().unwrap_or(HEADER_BYTES as u64)
+    }
+
+    /// Whether some of the commands behind the checkpoint were not found.
+    pub(super) fn misses_commands(&self) -> bool {
+        let from = self.checkpoint.meta_count.max(1);
+        let found = self.counts.range(from..).count() as u64;
+        let last = self.counts.last().copied().unwrap_or(0);
+        found < (last + 1).saturating_sub(from)
+    }
+
     /// Whether a slot's log was deleted.
     pub(super) fn is_deleted(&self, journal: &Journal, slot: u32) -> bool {
         let before = slot < self.checkpoint.next_slot && !journal.logs.contains_key(&slot);
@@ -64,12 +88,16 @@ impl Journal {
             if !sound {
                 let length = u32::try_from(length).unwrap_or(u32::MAX);
                 let bytes = files.load(name, 0, length).map_err(failed(name))?;
-                if let Some(checkpoint) = Checkpoint::decode(&bytes) {
-                    sound = true;
-                    kept.insert(0, (number, checkpoint.meta_count));
-                    known.checkpoint = checkpoint;
+                let Some(checkpoint) = Checkpoint::decode(&bytes) else {
+                    let damaged = Problem::of(name, 0, Reason::Checkpoint);
+                    self.damage.found(damaged);
+                    kept.insert(0, (number, 0));
                     continue;
-                }
+                };
+                sound = true;
+                kept.insert(0, (number, checkpoint.meta_count));
+                known.checkpoint = checkpoint;
+                continue;
             }
             // Older, or damaged: it goes when newer ones are there.
             kept.insert(0, (number, 0));
@@ -86,7 +114,11 @@ impl Journal {
         let name: FileName = ENDS_NAME.into();
         match files.load(&name, 0, 2 * PLACE_BYTES as u32) {
             Ok(bytes) => {
-                let ends = Ends::newest(&bytes).unwrap_or_default();
+                let newest = Ends::newest(&bytes);
+                if newest.is_none() && !bytes.is_empty() {
+                    self.damage.found(Problem::of(ENDS_NAME, 0, Reason::Ends));
+                }
+                let ends = newest.unwrap_or_default();
                 self.ends_made = true;
                 self.ends_count = ends.count;
                 // Until a checkpoint of this run has them, this file alone may know where they go on.
@@ -146,7 +178,11 @@ impl Journal {
                 log.next = log.next.max(place.last + 1);
                 let of = self.segments.get_mut(&place.segment);
                 let block = of.and_then(|of| of.blocks.get_mut(place.block as usize));
-                if let Some(block) = block.filter(|_| place.last >= part.first) {
+                let Some(block) = block else {
+                    known.missed_places.push((part.slot, place));
+                    continue;
+                };
+                if place.last >= part.first {
                     block.kept_by += 1;
                     log.bytes += place.bytes;
                     log.places.push_back(place);

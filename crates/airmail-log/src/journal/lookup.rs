@@ -3,6 +3,7 @@
 //! A topic's batches are found by interpolation among the block's sorted fingerprints; a number's
 //! among its log's entries. A page that is damaged makes the block's table be made again.
 
+use super::damage::{Problem, Reason};
 use super::index::{self, Layout, PAGE_BYTES};
 use super::log::Place;
 use super::read::{Item, Reader};
@@ -337,7 +338,11 @@ impl Journal {
         match step {
             Step::Again => {}
             Step::Known(items) => reader.plan.extend(items),
-            Step::Damaged => return self.rebuild(r, segment, block),
+            Step::Damaged => {
+                let name = index_name(segment, block);
+                self.damage.found(Problem::of(&name, 0, Reason::Index));
+                return self.rebuild(r, segment, block);
+            }
         }
         reader.reading = false;
         self.runnable.insert(r);

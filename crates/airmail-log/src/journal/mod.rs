@@ -23,6 +23,7 @@ mod codec;
 mod commit;
 mod config;
 mod copies;
+mod damage;
 pub mod ends;
 mod failure;
 mod follow;
@@ -34,6 +35,7 @@ mod known;
 mod log;
 mod lookup;
 pub mod meta;
+mod missing;
 mod producers;
 mod read;
 mod recover;
@@ -49,8 +51,9 @@ pub mod table;
 mod topics;
 mod withhold;
 
-pub use check::{CheckReport, FileReport, LogReport, Problem, Reason, check};
+pub use check::{CheckReport, FileReport, LogReport, check};
 pub use config::JournalConfig;
+pub use damage::{Problem, Reason};
 pub use recover::OpenError;
 pub use scan::Sound;
 pub(crate) use segment::{is_journals_own, is_segment};
@@ -241,6 +244,7 @@ struct Journal {
     /// And those before the one under way.
     touched_before: BTreeSet<u32>,
     retention_at: Mono,
+    damage: damage::Damage,
     closing: bool,
     ops: Vec<(FileToken, FileOp)>,
     /// A segment may have come to hold nothing that is kept.
@@ -313,6 +317,7 @@ impl Journal {
             touched: BTreeSet::new(),
             touched_before: BTreeSet::new(),
             retention_at,
+            damage: damage::Damage::default(),
             closing: false,
             ops: Vec::new(),
             sweep_due: true,
@@ -388,7 +393,6 @@ impl Journal {
             }
         }
         self.probe();
-        self.refuse_withheld();
         self.start_checkpoint();
         let before = self.ops.len();
         self.start_commit();
@@ -441,7 +445,7 @@ impl Journal {
         if !self.runnable.is_empty() || (self.recovering.is_none() && !self.calls.is_empty()) {
             earlier(self.now.mono);
         }
-        if let Some(trouble) = self.trouble.as_ref().filter(|_| !self.withheld) {
+        if let Some(trouble) = &self.trouble {
             earlier(trouble.retry_at);
         }
         let gathered = self.gathers_until().filter(|_| self.commits.is_empty());

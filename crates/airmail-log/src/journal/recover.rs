@@ -75,12 +75,23 @@ pub(super) fn open<F: Files>(
     config: JournalConfig,
     now: Now,
 ) -> Result<Journal, OpenError> {
+    let (mut journal, known) = open_and_know(files, config, now)?;
+    journal.find_missing(&known);
+    Ok(journal)
+}
+
+/// The same, with what is known of it, and before it is looked what is missing.
+pub(super) fn open_and_know<F: Files>(
+    files: &mut F,
+    config: JournalConfig,
+    now: Now,
+) -> Result<(Journal, Known), OpenError> {
     let mut journal = Journal::new(config, now);
     let mut list = files.list().map_err(failed("the directory"))?;
     list.sort();
     let lengths = journal.take_names(&list);
     let mut known = journal.load_checkpoint(files, &list)?;
-    journal.load_headers(files, &lengths, &known)?;
+    journal.load_headers(files, &lengths, &mut known)?;
     journal.load_ends(files, &mut known)?;
     journal.take_checkpoint(&mut known);
     let metas = journal.load_metas(files, &lengths, &mut known)?;
@@ -93,8 +104,8 @@ pub(super) fn open<F: Files>(
     }
     again.extend(journal.load_batches(files, &lengths, &known)?);
     journal.drop_strays(&list, &known);
-    journal.finish_opening(&known, again);
-    Ok(journal)
+    journal.finish_opening(&mut known, again);
+    Ok((journal, known))
 }
 
 /// Commands behind the checkpoint may be in the system's cache alone: they are given again before
@@ -130,7 +141,7 @@ impl Journal {
         &mut self,
         files: &mut F,
         lengths: &BTreeMap<u64, u64>,
-        known: &Known,
+        known: &mut Known,
     ) -> Result<(), OpenError> {
         for (&id, &length) in lengths {
             let name = segment_name(id);
@@ -158,7 +169,10 @@ impl Journal {
                     });
                 }
                 // Never written, or damaged: then the first record knows the salt.
-                _ => self.guessed_header(id, known, bytes.get(HEADER_BYTES..).unwrap_or(&[])),
+                _ => {
+                    known.headless.push(id);
+                    self.guessed_header(id, known, bytes.get(HEADER_BYTES..).unwrap_or(&[]))
+                }
             };
             let mut segment = Segment::new(header);
             segment.state = State::Sealed;
@@ -212,15 +226,19 @@ impl Journal {
                 Some(&end) => End::Sealed(end),
                 None => End::Somewhere,
             };
-            let mut found = Vec::new();
+            let (mut found, mut damage) = (Vec::new(), Vec::new());
             let take = |seen: Seen| {
                 if let Body::Meta(meta) = seen.body {
                     found.push((seen.envelope.first, meta));
                 }
             };
-            segment.durable = scan(files, segment, length, HEADER_BYTES as u64, end, take)?;
+            let from = HEADER_BYTES as u64;
+            segment.durable = scan(files, segment, length, from, end, &mut damage, take)?;
+            damage.drain(..).for_each(|one| self.damage.found(one));
             segment.written = segment.durable;
             segment.meta_next = found.iter().map(|(count, _)| count + 1).max().unwrap_or(0);
+            known.first_meta = Some(*id);
+            known.counts.extend(found.iter().map(|(count, _)| *count));
             for (count, meta) in found {
                 if let Meta::SegmentSealed { segment, end } = meta {
                     sealed.entry(segment).or_insert(end);
@@ -294,7 +312,7 @@ impl Journal {
     }
 
     /// Where each log goes on, and what is to be told when that is sure.
-    fn finish_opening(&mut self, known: &Known, seals: Vec<Meta>) {
+    fn finish_opening(&mut self, known: &mut Known, seals: Vec<Meta>) {
         let new_lives = self.config.new_incarnations;
         let last = self.segments.values().filter(|segment| !segment.leaving);
         let last = last.map(|segment| (segment.id, segment.blocks.len()));
@@ -309,6 +327,7 @@ impl Journal {
             };
             let told = known.next.get(&log.slot).copied().unwrap_or(1);
             log.next = log.next.max(told).max(log.first);
+            known.next.insert(log.slot, log.next);
             if new_lives || self.config.renewed {
                 log.incarnation = incarnation;
                 log.incarnation_asked = incarnation;

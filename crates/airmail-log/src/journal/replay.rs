@@ -44,13 +44,14 @@ impl Journal {
                 (None, None) => End::Durable(HEADER_BYTES as u64),
             };
             if class != META_CLASS {
-                let mut found = Vec::new();
+                let (mut found, mut damage) = (Vec::new(), Vec::new());
                 let take = |seen: Seen| found.push(seen);
                 let from = segment
                     .blocks
                     .last()
                     .map_or(HEADER_BYTES as u64, |block| block.end);
-                segment.durable = scan(files, &segment, length, from, end, take)?;
+                segment.durable = scan(files, &segment, length, from, end, &mut damage, take)?;
+                damage.drain(..).for_each(|one| self.damage.found(one));
                 segment.written = segment.durable;
                 self.segments.insert(id, segment);
                 for seen in found {

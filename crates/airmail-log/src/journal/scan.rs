@@ -1,5 +1,6 @@
 //! Reads a segment from its file, record by record, and finds its way past damage.
 
+use super::damage::{Problem, Reason};
 use super::format::HEADER_BYTES;
 use super::format::{ENVELOPE_BYTES, Envelope, Kind, padded};
 use super::meta::Meta;
@@ -197,6 +198,7 @@ pub(super) fn scan<F: Files>(
     length: u64,
     from: u64,
     end: End,
+    damage: &mut Vec<Problem>,
     mut take: impl FnMut(Seen),
 ) -> Result<u64, super::recover::OpenError> {
     let (durable, limit) = match end {
@@ -243,7 +245,12 @@ pub(super) fn scan<F: Files>(
                     }
                     let behind = envelope.map_or(at + 8, |sound| at + sound.stored_bytes());
                     let until = durable.min(limit);
-                    if !scanner.resync(behind, until)? && !scanner.go_to(until) {
+                    let goes_on = scanner.resync(behind, until)?;
+                    if goes_on || end != End::Somewhere {
+                        let bytes = if goes_on { scanner.at() } else { until } - at;
+                        damage.push(Problem::of(&segment.name, at, Reason::Record(bytes)));
+                    }
+                    if !goes_on && !scanner.go_to(until) {
                         return Ok(());
                     }
                 }

@@ -1,8 +1,10 @@
 //! Giving batches to readers: from a segment's bytes to what can be trusted of them.
 
+use super::damage::{Problem, Reason, lost_numbers};
 use super::format::{ENVELOPE_BYTES, Envelope, Kind};
 use super::read::{Item, Loaded, Reader};
 use super::scan::{Body, Sound, body_of};
+use super::segment::segment_name;
 use super::table::Location;
 use super::{Journal, Purpose};
 use crate::contract::{Completion, GapWhy, ReaderId, ScopeFilter, Stored};
@@ -33,7 +35,10 @@ impl Journal {
         }
         match item {
             Item::Unused(last) => reader.skip(last.min(reader.until - 1)),
-            Item::Lost(last) => self.gap(reader, last, GapWhy::Loss),
+            Item::Lost(last) => {
+                self.note_hole(reader, last);
+                self.gap(reader, last, GapWhy::Loss);
+            }
             Item::Read(segment, location) => return self.serve(reader, segment, location),
         }
         true
@@ -50,6 +55,7 @@ impl Journal {
             }
             if reader.read_failures >= READ_ATTEMPTS {
                 reader.read_failures = 0;
+                self.note(reader, segment, &location, Reason::Unreadable);
                 self.gap(reader, location.last(), GapWhy::Loss);
                 return true;
             }
@@ -70,11 +76,37 @@ impl Journal {
         let loaded = reader.loaded.as_mut();
         match loaded.and_then(|loaded| loaded.batch(segment, &location, &expected)) {
             Some((batch, damaged)) => {
+                for number in lost_numbers(location.first, &batch, &damaged) {
+                    let first = number;
+                    let record = Location { first, ..location };
+                    self.note(reader, segment, &record, Reason::Body);
+                }
                 self.give(reader, location.first, location.time, batch, &damaged);
             }
-            None => self.gap(reader, location.last(), GapWhy::Loss),
+            None => {
+                let damaged = Reason::Record(location.stored_bytes());
+                self.note(reader, segment, &location, damaged);
+                self.gap(reader, location.last(), GapWhy::Loss);
+            }
         }
         true
+    }
+
+    /// Damage that a reader has met, at a place of a segment.
+    fn note(&mut self, reader: &Reader, segment: u64, at: &Location, reason: Reason) {
+        if let Some(log) = self.logs.get(&reader.slot) {
+            let problem = Problem::of(&segment_name(segment), at.offset, reason);
+            self.damage.found(problem.at_number(log.id, at.first));
+        }
+    }
+
+    /// Numbers that are in no file. Where nothing is damaged, an unclean stop has skipped them.
+    fn note_hole(&mut self, reader: &Reader, last: u64) {
+        if let Some(log) = self.logs.get(&reader.slot).filter(|_| self.damage.loses) {
+            let lost = Reason::Lost(last.saturating_sub(reader.next) + 1);
+            let problem = Problem::of("(no file)", 0, lost);
+            self.damage.found(problem.at_number(log.id, reader.next));
+        }
     }
 
     /// Whether a batch's bytes are there. When the first of a run are taken, the next run is read.
@@ -232,12 +264,7 @@ impl Journal {
             reader.next = end + 1;
             return;
         }
-        let mut lost: Vec<u64> = Vec::new();
-        if !damaged.is_empty() {
-            let heads = batch.heads().enumerate();
-            let hit = heads.filter(|(place, _)| damaged.contains(&(*place as u16)));
-            lost = hit.map(|(_, (index, _))| base + u64::from(index)).collect();
-        }
+        let lost = lost_numbers(base, &batch, damaged);
         let mut lost = lost.into_iter().filter(|number| *number <= end).peekable();
         while reader.next <= end {
             let from = reader.next;

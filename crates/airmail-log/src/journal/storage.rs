@@ -1,6 +1,6 @@
 //! The journal together with its files: a [`LogStorage`].
 
-use super::{Call, Journal, JournalConfig, OpenError};
+use super::{Call, Journal, JournalConfig, OpenError, Problem};
 use crate::contract::{
     Capabilities, Completion, Dedup, LogSpec, LogStorage, ReaderId, Scope, Stored, Tag, TopicPage,
 };
@@ -68,6 +68,18 @@ impl<F: Files> JournalStorage<F> {
     /// The files are this node's again, and nobody has written to them meanwhile.
     pub fn release(&mut self) {
         self.journal.release();
+    }
+
+    /// What has been found damaged since the last time, when it opened and where it was read; each
+    /// place once in the journal's life, and a thousand of them at most.
+    pub fn take_damage(&mut self) -> Vec<Problem> {
+        std::mem::take(&mut self.journal.damage.news)
+    }
+
+    /// How many places have been found damaged.
+    #[must_use]
+    pub fn damage(&self) -> u64 {
+        self.journal.damage.count()
     }
 
     /// The files.

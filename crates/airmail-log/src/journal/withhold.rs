@@ -8,7 +8,6 @@
 
 use super::{Journal, Trouble};
 use crate::files::{FileDone, FileOp};
-use airmail_model::Mono;
 use bytes::Bytes;
 use std::io;
 
@@ -19,9 +18,10 @@ impl Journal {
         self.trouble = Some(Trouble {
             full: false,
             error: why.to_owned(),
-            retry_at: Mono::NEVER,
+            retry_at: self.now.mono.plus(self.config.probe_interval),
         });
-        self.refuse_withheld();
+        self.refuse_waiting();
+        self.metas_failed();
     }
 
     /// The files are this node's again.
@@ -33,10 +33,13 @@ impl Journal {
         }
     }
 
-    /// Whoever waits is refused.
+    /// Whoever waits for a command meanwhile is refused, as often as a failing disk would be tried.
     pub(super) fn refuse_withheld(&mut self) {
-        if self.withheld {
-            self.refuse_waiting();
+        let (now, again) = (self.now.mono, self.config.probe_interval);
+        if let Some(trouble) = &mut self.trouble
+            && trouble.retry_at <= now
+        {
+            trouble.retry_at = now.plus(again);
             self.metas_failed();
         }
     }

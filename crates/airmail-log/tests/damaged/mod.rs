@@ -3,7 +3,7 @@
 use super::subjects::{Kept, OnKept, tiny};
 use airmail_log::conformance::{Driver, End, Maker, Seen, Subject, Watch, log};
 use airmail_log::files::Files;
-use airmail_log::journal::{CheckReport, JournalConfig, JournalStorage, check};
+use airmail_log::journal::{CheckReport, JournalConfig, JournalStorage, Problem, check};
 use airmail_log::memory::MemoryFiles;
 use airmail_log::{GapWhy, LogStorage, Scope, ScopeFilter};
 use airmail_model::{Batch, Checked, Extent, Now, TopicName};
@@ -52,17 +52,23 @@ struct Place {
 }
 
 /// Opens what is there, instead of something new.
-struct Found(OnKept);
+struct Found {
+    kept: OnKept,
+    /// What the journal has found damaged when it was opened.
+    damage: Vec<Problem>,
+}
 
 impl Subject for Found {
     type Storage = JournalStorage<Watch<Kept>>;
 
     fn fresh(&mut self, now: Now) -> Self::Storage {
-        self.0.open(now)
+        let mut storage = self.kept.open(now);
+        self.damage = storage.take_damage();
+        storage
     }
 
     fn reopen(&mut self, storage: Self::Storage, end: End, now: Now) -> Self::Storage {
-        self.0.reopen(storage, end, now)
+        self.kept.reopen(storage, end, now)
     }
 
     fn outlives(&self) -> bool {
@@ -70,7 +76,7 @@ impl Subject for Found {
     }
 
     fn busy(&self) -> bool {
-        self.0.busy()
+        self.kept.busy()
     }
 
     fn wait(&mut self) {}
@@ -280,8 +286,16 @@ impl Directory {
     /// missing; all else must be there. Gives how many records are missing.
     fn verify(&self, files: MemoryFiles, what: &str, may: &BTreeSet<Record>) -> usize {
         let report = checked(&files);
-        let mut subject = Found(OnKept::new(self.config.clone()));
-        *subject.0.files.0.lock().unwrap() = files;
+        for part in &report.logs {
+            let told = report.is_sound() && !part.lost.is_empty();
+            assert!(!told, "{what}: sound, and lost {:?}", part.lost);
+            assert_eq!(part.skipped, [], "{what}: of {}", part.log);
+        }
+        let mut subject = Found {
+            kept: OnKept::new(self.config.clone()),
+            damage: Vec::new(),
+        };
+        *subject.kept.files.0.lock().unwrap() = files;
         let mut d = Driver::new(&mut subject);
         let mut served = BTreeSet::new();
         for index in 0..LOGS {
@@ -316,6 +330,13 @@ impl Directory {
             let extent = d.store(&batch);
             assert!(extent.first.0 >= self.next[&index], "{what}: {extent:?}");
         }
+        drop(d);
+        let bolder = report.is_sound() && !subject.damage.is_empty();
+        assert!(
+            !bolder,
+            "{what}: check is sound, a node finds {:?}",
+            subject.damage
+        );
         missing
     }
 

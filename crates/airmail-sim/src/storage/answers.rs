@@ -34,6 +34,7 @@ impl StorageRun {
                 ..
             } => match self.calls.remove(&t) {
                 Some(Call::Append { line }) => {
+                    self.check_alone()?;
                     self.check_seal(line, t, duplicate)?;
                     self.census.add(Kind::Duplicate, u64::from(duplicate));
                     self.appended(line, t, extent, at, held)

@@ -1,5 +1,6 @@
 //! The process and its faults: starting, stopping, being killed, losing the power, a full disk.
 
+use super::directory::Directory;
 use super::{Call, StorageRun};
 use crate::census::Kind;
 use crate::invariants::{Checked, Violation};
@@ -81,7 +82,8 @@ impl StorageRun {
             let weak: Vec<LogId> = weak.map(|state| state.log).collect();
             // What a failing file had only in the cache is written once more, elsewhere; a kill in
             // between takes it: two faults at once are beyond `os`.
-            let hazard = power || self.machine.disk().failures() > 0;
+            let failed = self.machine.disk().failures() > 0 || self.directory.withheld_once;
+            let hazard = power || failed;
             self.ledger.crash(hazard, &weak);
         }
         if power {
@@ -98,6 +100,7 @@ impl StorageRun {
 
     fn down(&mut self) {
         self.storage = None;
+        self.directory = Directory::default();
         self.calls.clear();
         self.orphans.clear();
         self.listed.clear();
@@ -165,7 +168,8 @@ impl StorageRun {
             {
                 self.trace.note(format_args!("stopped"));
                 // A journal whose files fail gives up in the end; that is no clean stop.
-                let clean = self.machine.disk().failures() == 0;
+                let failed = self.machine.disk().failures() > 0 || self.directory.withheld_once;
+                let clean = !failed;
                 if !clean {
                     self.census.count(Kind::StoppedDirty);
                 }

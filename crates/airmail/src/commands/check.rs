@@ -1,6 +1,7 @@
 //! `airmail check DIR`: reads a data directory, changes nothing, and tells whether it is sound.
 //!
-//! Exit code 0: sound. 1: damage was found, or the directory cannot be read. 2: wrong usage.
+//! Exit code 0: sound. 1: damage was found, or the directory cannot be read, or a node would refuse
+//! it. 2: wrong usage.
 //!
 //! With `--repair-identity` it is what an operator runs on a directory that was set back to an older
 //! copy. Exit code 0: done. 1: a node has the directory, or it is not there, or cannot be repaired.
@@ -8,6 +9,7 @@
 use super::lines::printed;
 use airmail_log::disk::{DataDir, Repair};
 use airmail_log::journal::{CheckReport, Problem, check};
+use airmail_model::Extent;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use std::io::Write as _;
@@ -94,10 +96,11 @@ fn warn(text: &str) {
 
 fn as_table(shards: &[CheckReport], sound: bool) -> String {
     let mut rows = vec![row([
-        "log", "first", "next", "batches", "messages", "bytes", "lost",
+        "log", "first", "next", "batches", "messages", "bytes", "lost", "skipped",
     ])];
     for log in shards.iter().flat_map(|report| &report.logs) {
-        let lost: u64 = log.lost.iter().map(|extent| extent.numbers()).sum();
+        let numbers =
+            |extents: &[Extent]| -> u64 { extents.iter().copied().map(Extent::numbers).sum() };
         rows.push(row([
             &log.log.to_string(),
             &log.first.to_string(),
@@ -105,12 +108,13 @@ fn as_table(shards: &[CheckReport], sound: bool) -> String {
             &log.batches.to_string(),
             &log.records.to_string(),
             &log.bytes.to_string(),
-            &lost.to_string(),
+            &numbers(&log.lost).to_string(),
+            &numbers(&log.skipped).to_string(),
         ]));
     }
     rows.push(String::new());
     rows.push(row([
-        "file", "bytes", "used", "batches", "messages", "commands", "",
+        "file", "bytes", "used", "batches", "messages", "commands", "", "",
     ]));
     for file in shards.iter().flat_map(|report| &report.files) {
         rows.push(row([
@@ -121,6 +125,7 @@ fn as_table(shards: &[CheckReport], sound: bool) -> String {
             &file.records.to_string(),
             &file.commands.to_string(),
             "",
+            "",
         ]));
     }
     let problems: Vec<&Problem> = shards.iter().flat_map(|report| &report.problems).collect();
@@ -128,7 +133,7 @@ fn as_table(shards: &[CheckReport], sound: bool) -> String {
         rows.push(String::new());
     }
     for problem in &problems {
-        rows.push(format!("damage: {}", sentence(problem)));
+        rows.push(format!("damage: {problem}"));
     }
     rows.push(String::new());
     rows.push(match sound {
@@ -139,25 +144,17 @@ fn as_table(shards: &[CheckReport], sound: bool) -> String {
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
-/// One line of a table: a name of up to 24 letters, and six numbers.
-fn row([name, a, b, c, d, e, f]: [&str; 7]) -> String {
-    format!("{name:<24}{a:>12}{b:>12}{c:>12}{d:>12}{e:>14}{f:>12}")
-}
-
-fn sentence(problem: &Problem) -> String {
-    let mut text = format!("{} at byte {}", problem.file, problem.at);
-    if let Some(log) = problem.log {
-        text.push_str(&format!(", log {log}"));
-    }
-    if let Some(number) = problem.number {
-        text.push_str(&format!(", number {number}"));
-    }
-    format!("{text}: {}", problem.reason)
+/// One line of a table: a name of up to 24 letters, and seven numbers.
+fn row([name, a, b, c, d, e, f, g]: [&str; 8]) -> String {
+    format!("{name:<24}{a:>12}{b:>12}{c:>12}{d:>12}{e:>14}{f:>12}{g:>12}")
 }
 
 fn as_json(shards: &[CheckReport], sound: bool) -> Value {
     let logs = shards.iter().flat_map(|report| &report.logs).map(|log| {
-        let lost = log.lost.iter();
+        let pairs = |extents: &[Extent]| -> Vec<[u64; 2]> {
+            let pair = |extent: &Extent| [extent.first.0, extent.last.0];
+            extents.iter().map(pair).collect()
+        };
         json!({
             "log": log.log.to_string(),
             "first": log.first.0,
@@ -165,7 +162,8 @@ fn as_json(shards: &[CheckReport], sound: bool) -> Value {
             "batches": log.batches,
             "messages": log.records,
             "bytes": log.bytes,
-            "lost": lost.map(|extent| [extent.first.0, extent.last.0]).collect::<Vec<_>>(),
+            "lost": pairs(&log.lost),
+            "skipped": pairs(&log.skipped),
         })
     });
     let files = shards.iter().flat_map(|report| &report.files).map(|file| {

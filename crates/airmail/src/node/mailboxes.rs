@@ -76,6 +76,7 @@ impl fmt::Display for MailboxUrl {
 pub(crate) struct NodeMailboxes {
     url: MailboxUrl,
     mailboxes: Mailboxes,
+    in_data_directory: bool,
     handle: Handle,
     /// Held, so that they end with this.
     #[expect(dead_code, reason = "dropped with this")]
@@ -128,7 +129,12 @@ impl NodeMailboxes {
             }
         };
         drop(inside);
+        let in_data_directory = match (&url, &log) {
+            (MailboxUrl::Sqlite(file), StorageUrl::Disk(data)) => file.starts_with(data),
+            _ => false,
+        };
         Ok(NodeMailboxes {
+            in_data_directory,
             mailboxes: Mailboxes::new(store),
             handle,
             threads,
@@ -139,6 +145,11 @@ impl NodeMailboxes {
     /// The threads that serve those who ask for mailboxes.
     pub(crate) fn threads(&self) -> Handle {
         self.handle.clone()
+    }
+
+    /// Whether they are lost if the data directory is.
+    pub(crate) fn in_data_directory(&self) -> bool {
+        self.in_data_directory
     }
 
     /// Where they are.

@@ -31,6 +31,8 @@ pub(crate) struct Snapshot {
     pub(crate) ready: bool,
     pub(crate) namespaces: u64,
     pub(crate) trouble: Option<Trouble>,
+    /// Places of the storage that have been found damaged.
+    pub(crate) damage: u64,
     pub(crate) flow: Flow,
 }
 
@@ -251,6 +253,13 @@ impl Snapshot {
             let metric = encoder.encode_descriptor(name, help, None, value.metric_type())?;
             value.encode(metric)?;
         }
+        let (name, help) = (
+            "airmail_storage_damage",
+            "Damaged places found in the storage",
+        );
+        let damage = ConstCounter::new(self.damage);
+        let metric = encoder.encode_descriptor(name, help, None, damage.metric_type())?;
+        damage.encode(metric)?;
         let full = self.trouble.as_ref().is_some_and(|trouble| trouble.full);
         let failing = self.trouble.as_ref().is_some_and(|trouble| !trouble.full);
         let own: [(&str, &str, u64); 5] = [

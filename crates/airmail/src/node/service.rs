@@ -13,6 +13,7 @@ pub(crate) mod window;
 
 use super::link::Link;
 use super::metrics::Metrics;
+use super::storage::Standing;
 use airmail_broker::{Authorizer, Principal};
 use airmail_mailbox::Mailboxes;
 use airmail_model::{Error, MapEpoch, NamespaceId};
@@ -38,6 +39,8 @@ pub(crate) struct Services {
     /// The tasks that read streams' requests.
     pub(crate) tasks: TaskTracker,
     pub(crate) mailboxes: Mailboxes,
+    /// Of the data directory, if the mailboxes are in it.
+    pub(crate) mailbox_standing: Option<Arc<Standing>>,
     /// Asked by who asks for mailboxes; all else asks the shard, which asks the same.
     pub(crate) authorizer: Arc<dyn Authorizer>,
 }

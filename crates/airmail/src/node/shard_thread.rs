@@ -10,7 +10,7 @@ use super::link::{Link, ToShard};
 use super::listener::Connections;
 use super::metrics::Metrics;
 use super::service::Services;
-use super::storage::NodeStorage;
+use super::storage::{NodeStorage, Standing};
 use super::turned_away::TurnedAway;
 use super::turns::Turns;
 use super::{Access, READY_STEP};
@@ -48,6 +48,8 @@ pub(super) struct ShardThread {
     pub(super) mailboxes: Mailboxes,
     /// Where connections go that ask for mailboxes.
     pub(super) mailbox_threads: Handle,
+    /// Of the data directory, if the mailboxes are in it.
+    pub(super) mailbox_standing: Option<Arc<Standing>>,
 }
 
 impl ShardThread {
@@ -70,6 +72,7 @@ impl ShardThread {
             metrics: Arc::clone(&self.metrics),
             tasks: tasks.clone(),
             mailboxes: self.mailboxes.clone(),
+            mailbox_standing: self.mailbox_standing.clone(),
             authorizer: Arc::clone(&self.access.authorizer),
         };
         let (routes, health) = routes(&services, &self.config);

@@ -1,11 +1,14 @@
 //! Which storage a URL means, and how a node owns it.
 
+mod lookout;
+mod on_disk;
 mod punctual;
 mod served;
 
 use super::StartError;
+use super::clock::Clock;
 use crate::config::Config;
-use airmail_log::disk::{DataDir, DiskFiles, DiskOptions, Identity, Waker};
+use airmail_log::disk::Waker;
 use airmail_log::files::Files;
 use airmail_log::journal::{JournalConfig, JournalStorage};
 use airmail_log::memory::MemoryFiles;
@@ -15,11 +18,14 @@ use airmail_log::{
 use airmail_model::{
     AppendTime, Batch, Checked, Error, ErrorCode, LogId, MapEpoch, Mono, Now, Sequence,
 };
+pub(crate) use lookout::Standing;
+use on_disk::OnDisk;
 use punctual::Punctual;
 use served::Served;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A storage that a node can stop in order.
@@ -35,6 +41,9 @@ pub trait NodeStorage: LogStorage + fmt::Debug {
 
     /// Why nothing is stored at the moment, if so.
     fn trouble(&self) -> Option<Trouble>;
+
+    /// How many places have been found damaged since the storage was opened.
+    fn damage(&self) -> u64;
 }
 
 /// Why a storage stores nothing at the moment. Reading goes on; it heals by itself if it can.
@@ -60,14 +69,10 @@ impl<F: Files + fmt::Debug> NodeStorage for JournalStorage<F> {
         let error = error.to_owned();
         Some(Trouble { full, error })
     }
-}
 
-/// A journal on a disk, with the lock of the directory that it is in.
-#[derive(Debug)]
-struct OnDisk {
-    journal: JournalStorage<DiskFiles>,
-    /// After the journal, so that its threads have ended before the lock is let go.
-    directory: DataDir,
+    fn damage(&self) -> u64 {
+        JournalStorage::damage(self)
+    }
 }
 
 /// The longest service time of a `memory:` storage, in microseconds: a second.
@@ -139,12 +144,14 @@ impl fmt::Display for StorageUrl {
     }
 }
 
-/// Opens the storage that the settings name. Blocks while it recovers.
+/// Opens the storage that the settings name. Blocks while it recovers. Whether it may store is
+/// `standing`'s to say afterwards.
 pub(crate) fn open(
     config: &Config,
     seed: u64,
-    now: Now,
+    clock: &Arc<dyn Clock>,
     waker: Waker,
+    standing: &Arc<Standing>,
 ) -> Result<Box<dyn NodeStorage>, StartError> {
     let url = StorageUrl::parse(&config.log_url, &config.data)?;
     let failed = |error: Box<dyn std::error::Error + Send + Sync>| StartError::Storage {
@@ -158,7 +165,7 @@ pub(crate) fn open(
                 pending_bytes: config.pending.0,
                 ..JournalConfig::memory(seed)
             };
-            let storage = JournalStorage::open(MemoryFiles::new(), journal, now);
+            let storage = JournalStorage::open(MemoryFiles::new(), journal, clock.now());
             let storage = storage.map_err(|error| failed(error.into()))?;
             Ok(match service_us {
                 None => Box::new(storage),
@@ -170,35 +177,8 @@ pub(crate) fn open(
             })
         }
         StorageUrl::Disk(path) => {
-            let new = Identity {
-                cluster: mixed(seed, 1),
-                node: mixed(seed, 2),
-                shards: 1,
-                created: now.wall,
-            };
-            let directory = DataDir::open(path, &new).map_err(|error| failed(error.into()))?;
-            let files = directory
-                .files(0, &DiskOptions::default(), waker)
-                .map_err(|error| failed(error.into()))?;
-            let journal = JournalConfig {
-                cluster: directory.identity().cluster,
-                node: directory.identity().node,
-                seed,
-                renewed: directory.new_life_due(),
-                segment_bytes: config.segment.0,
-                cache_bytes: config.cache.0,
-                pending_bytes: config.pending.0,
-                ..JournalConfig::default()
-            };
-            if journal.renewed {
-                tracing::warn!(
-                    data = %directory.path().display(),
-                    "each log begins a new life, as was asked for after a restore"
-                );
-            }
-            let journal =
-                JournalStorage::open(files, journal, now).map_err(|error| failed(error.into()))?;
-            Ok(Box::new(OnDisk { journal, directory }))
+            let storage = OnDisk::open(path, (config, seed), clock, &waker, standing);
+            Ok(Box::new(storage.map_err(failed)?))
         }
     }
 }
@@ -211,31 +191,9 @@ fn mixed(seed: u64, which: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-impl NodeStorage for OnDisk {
-    fn close(&mut self, now: Now) {
-        self.journal.close(now);
-    }
-
-    fn is_closed(&self) -> bool {
-        self.journal.is_closed()
-    }
-
-    fn opened(&mut self) {
-        if self.directory.new_life_due()
-            && let Err(error) = self.directory.new_life_begun()
-        {
-            tracing::warn!(%error, "the next start begins a new life of each log once more");
-        }
-    }
-
-    fn trouble(&self) -> Option<Trouble> {
-        NodeStorage::trouble(&self.journal)
-    }
-}
-
 /// Hands every call of the contract on to what is inside.
 macro_rules! pass_on {
-    ($outer:ty, $self:ident => $inner:expr) => {
+    ($outer:ty, $self:ident => $inner:expr, poll($now:ident, $out:ident) => $poll:expr) => {
         impl LogStorage for $outer {
             fn capabilities(&$self) -> Capabilities {
                 $inner.capabilities()
@@ -279,15 +237,15 @@ macro_rules! pass_on {
             fn delete(&mut $self, t: Tag, log: LogId) {
                 $inner.delete(t, log);
             }
-            fn poll(&mut $self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
-                $inner.poll(now, out)
+            fn poll(&mut $self, $now: Now, $out: &mut Vec<Completion>) -> Option<Mono> {
+                $poll
             }
         }
     };
 }
 
-pass_on!(OnDisk, self => self.journal);
-pass_on!(Box<dyn NodeStorage>, self => (**self));
+pass_on!(OnDisk, self => self.journal, poll(now, out) => self.turn(now, out));
+pass_on!(Box<dyn NodeStorage>, self => (**self), poll(now, out) => (**self).poll(now, out));
 
 #[cfg(test)]
 mod tests {

@@ -168,6 +168,7 @@ impl Turns {
                     ready: self.node.shard().ready(),
                     namespaces: self.node.shard().catalog().len() as u64,
                     trouble: self.node.storage().trouble(),
+                    damage: self.node.storage().damage(),
                     flow: self.node.shard().flow(),
                 };
                 // Whoever asked may have gone.

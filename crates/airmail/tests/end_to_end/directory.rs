@@ -109,3 +109,248 @@ fn contents(directory: &Path) -> BTreeMap<std::path::PathBuf, Vec<u8>> {
     }
     files
 }
+
+/// A node that is asked to run here, and must not.
+fn refused(data: &Path) -> String {
+    let mut second = airmail();
+    second.args([
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--http",
+        "127.0.0.1:0",
+        "--data",
+    ]);
+    node::run(second.arg(data), b"").failed(1)
+}
+
+#[test]
+fn a_shard_whose_volume_is_not_mounted_is_refused_by_name_and_serves_again_when_it_is() {
+    let temp = tempfile::tempdir().unwrap();
+    let data = temp.path().join("data");
+    let node = Node::start(&data);
+    node.run(&["pub", "kept", "before"]).ok();
+    assert!(node.stop().success());
+    let (shard, away) = (data.join("shard-0000"), temp.path().join("volume"));
+    fs::rename(&shard, &away).unwrap();
+    for mount_point in [false, true] {
+        if mount_point {
+            fs::create_dir(&shard).unwrap();
+        }
+        let said = refused(&data);
+        for word in ["shard-0000", "not mounted", "restore"] {
+            assert!(said.contains(word), "{said}");
+        }
+        let checked = node::run(airmail().arg("check").arg(&data), b"").failed(1);
+        assert!(checked.contains("shard-0000"), "{checked}");
+    }
+    assert_eq!(fs::read_dir(&shard).unwrap().count(), 0);
+    fs::remove_dir(&shard).unwrap();
+    fs::rename(&away, &shard).unwrap();
+    let node = Node::start(&data);
+    assert_eq!(node.run(&["history", "kept"]).ok(), "before\n");
+    drop(node);
+    // Where it is really gone, this is what the refusal says to do.
+    fs::remove_dir_all(&shard).unwrap();
+    refused(&data);
+    fs::rename(&data, &away).unwrap();
+    let node = Node::start(&data);
+    node.run(&["pub", "anew", "after"]).ok();
+    assert_eq!(node.run(&["history", "anew"]).ok(), "after\n");
+}
+
+#[test]
+fn a_lock_file_that_is_removed_keeps_nobody_out_less_and_is_made_anew_and_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let node = Node::start(directory.path());
+    let lock = directory.path().join("LOCK");
+    fs::remove_file(&lock).unwrap();
+    let said = refused(directory.path());
+    assert!(said.contains("in use"), "{said}");
+    node::wait_until("a lock file made anew, and told", || {
+        lock.exists() && node.said().contains("LOCK was removed or replaced")
+    });
+    assert_eq!(
+        fs::read_to_string(&lock).unwrap(),
+        format!("{}\n", node.pid())
+    );
+    // Also a directory by another name, as a second container may have it.
+    let other = tempfile::tempdir().unwrap();
+    let link = other.path().join("link");
+    std::os::unix::fs::symlink(directory.path(), &link).unwrap();
+    fs::remove_file(&lock).unwrap();
+    refused(&link);
+    node.run(&["pub", "still", "here"]).ok();
+    let (status, _) = node::get(&node.http, "/readyz");
+    assert_eq!(status, 200);
+}
+
+#[test]
+fn a_directory_that_is_moved_away_is_stored_in_no_more_until_it_is_back() {
+    let temp = tempfile::tempdir().unwrap();
+    let (data, away) = (temp.path().join("data"), temp.path().join("away"));
+    let node = Node::start(&data);
+    node.run(&["pub", "kept", "before"]).ok();
+    for name in ["", "shard-0000", "identity"] {
+        let (at, away) = (data.join(name), away.with_extension(name));
+        fs::rename(&at, &away).unwrap();
+        node::wait_until("a node that is not ready", || {
+            node::get(&node.http, "/readyz").0 == 503
+        });
+        let (_, body) = node::get(&node.http, "/readyz");
+        assert!(body.contains("moved or removed"), "{body}");
+        let done = node.run(&["pub", "kept", "meanwhile", "--timeout", "2s"]);
+        let said = done.failed(1);
+        assert!(said.contains("STORAGE_FAILED"), "{said}");
+        assert!(said.contains("moved or removed"), "{said}");
+        let said = node.run(&["mailbox", "queue", "create", "q"]).failed(1);
+        assert!(said.contains("moved or removed"), "{said}");
+        // What there is can be read, and no file is made where nobody looks for it.
+        assert_eq!(node.run(&["history", "kept"]).ok(), "before\n");
+        assert!(!at.exists());
+        fs::rename(&away, &at).unwrap();
+        node::wait_until("a node that is ready", || {
+            node::get(&node.http, "/readyz").0 == 200
+        });
+    }
+    // All that is in a shard goes, as `rm -rf shard-0000/*` would have it.
+    let shard = data.join("shard-0000");
+    fs::create_dir(&away).unwrap();
+    let moved = |from: &Path, to: &Path| {
+        for entry in fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            fs::rename(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    };
+    moved(&shard, &away);
+    node::wait_until("a node that is not ready", || {
+        node::get(&node.http, "/readyz").0 == 503
+    });
+    moved(&away, &shard);
+    node::wait_until("a node that is ready", || {
+        node::get(&node.http, "/readyz").0 == 200
+    });
+    node.run(&["pub", "kept", "after"]).ok();
+    assert_eq!(node.run(&["history", "kept"]).ok(), "before\nafter\n");
+    node.kill();
+    let node = Node::start(&data);
+    assert_eq!(node.run(&["history", "kept"]).ok(), "before\nafter\n");
+}
+
+#[test]
+fn nothing_is_acknowledged_that_is_not_in_the_directory_when_it_is_moved_under_load() {
+    let temp = tempfile::tempdir().unwrap();
+    let (data, away) = (temp.path().join("data"), temp.path().join("away"));
+    let node = Node::start(&data);
+    let lines: Vec<String> = (0..20_000).map(|n| format!("line {n}")).collect();
+    let mut publish = node.airmail(&["pub", "--lines", "load"]);
+    let done = std::thread::scope(|scope| {
+        let input = lines.join("\n");
+        let publishing = scope.spawn(move || node::run(&mut publish, input.as_bytes()));
+        node::wait_until("some lines that are stored", || {
+            node::metric(&node.http, "airmail_published_messages_total") > Some(0.0)
+        });
+        for _ in 0..3 {
+            fs::rename(&data, &away).unwrap();
+            node::wait_until("a node that is not ready", || {
+                node::get(&node.http, "/readyz").0 == 503
+            });
+            fs::rename(&away, &data).unwrap();
+            node::wait_until("a node that is ready", || {
+                node::get(&node.http, "/readyz").0 == 200
+            });
+        }
+        publishing.join().unwrap()
+    });
+    let stored = node::metric(&node.http, "airmail_published_messages_total").unwrap();
+    let duplicates = node::metric(&node.http, "airmail_publish_duplicates_total").unwrap();
+    node.kill();
+    node::run(airmail().arg("check").arg(&data), b"").ok();
+    let node = Node::start(&data);
+    let history = node.run(&["history", "load"]).ok();
+    let found: Vec<&str> = history.lines().collect();
+    // In order, none twice, and every line if the command says that all are stored.
+    let expected: Vec<&str> = lines.iter().map(String::as_str).collect();
+    assert_eq!(found[..], expected[..found.len()], "{done:?}");
+    assert!(
+        found.len() as f64 + duplicates >= stored,
+        "{} of {stored}",
+        found.len()
+    );
+    assert!(
+        done.code != Some(0) || found.len() == lines.len(),
+        "{done:?}"
+    );
+}
+
+#[test]
+fn check_of_a_directory_without_its_newest_segments_says_what_is_lost_and_the_node_says_it_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("small.toml");
+    fs::write(&config, "[storage]\nsegment_bytes = \"4MiB\"\n").unwrap();
+    let data = directory.path().join("data");
+    let arguments = ["--config", config.to_str().unwrap()];
+    let node = Node::start_with(&data, &arguments);
+    let lines: String = (0..12_000)
+        .map(|n| format!("{n} {}\n", "x".repeat(2000)))
+        .collect();
+    node::run(
+        &mut node.airmail(&["pub", "--lines", "many"]),
+        lines.as_bytes(),
+    )
+    .ok();
+    node.kill();
+    let shard = data.join("shard-0000");
+    let names = fs::read_dir(&shard)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut segments: Vec<_> = names
+        .filter(|path| {
+            path.file_name()
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .starts_with("seg-")
+        })
+        .collect();
+    segments.sort();
+    assert!(segments.len() > 4, "{segments:?}");
+    for segment in segments.iter().rev().take(3) {
+        fs::remove_file(segment).unwrap();
+    }
+    let done = node::run(airmail().args(["check", "--json"]).arg(&data), b"");
+    assert_eq!(done.code, Some(1), "{done:?}");
+    let report: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(report["sound"], false);
+    let logs = report["logs"].as_array().unwrap();
+    let pairs = logs.iter().flat_map(|log| log["lost"].as_array().unwrap());
+    let numbers =
+        |pair: &serde_json::Value| pair[1].as_u64().unwrap() + 1 - pair[0].as_u64().unwrap();
+    let lost: u64 = pairs.map(numbers).sum();
+    assert!((1..12_000).contains(&lost), "{report:#}");
+    let problems = report["problems"].as_array().unwrap();
+    let missing = problems
+        .iter()
+        .filter(|one| one["reason"] == "the file is missing");
+    assert!(missing.count() > 0, "{report:#}");
+
+    let node = Node::start_with(&data, &arguments);
+    let found = node.run(&["history", "many"]);
+    assert_eq!(
+        found.stdout.lines().count() as u64,
+        12_000 - lost,
+        "{}",
+        found.stderr
+    );
+    let said = node.said();
+    assert!(
+        said.contains("WARN") && said.contains("the file is missing"),
+        "{said}"
+    );
+    assert!(
+        said.contains("seg-") && said.contains("restore the directory"),
+        "{said}"
+    );
+    let told = node::metric(&node.http, "airmail_storage_damage_total");
+    assert!(told > Some(1.0), "{told:?}");
+}

@@ -114,3 +114,27 @@ fn what_is_moved_removed_or_replaced_is_seen_until_it_is_back() {
         assert_eq!(odd(&guard), []);
     }
 }
+
+#[test]
+fn files_that_are_taken_out_of_a_shard_are_seen_and_copies_of_them_are_not_the_same() {
+    use crate::files::{FileOp, FileToken, Files};
+    let temp = tempfile::tempdir().unwrap();
+    let dir = DataDir::open(temp.path(), &NEW).unwrap();
+    let guard = dir.guard().unwrap().unwrap();
+    assert_eq!(odd(&guard), []);
+    let options = crate::disk::DiskOptions::default();
+    let mut files = dir.files(0, &options, Arc::new(|| {})).unwrap();
+    let name = "seg-0000000000000001".into();
+    files.submit(FileToken(1), FileOp::Create { name });
+    drop(files);
+    // That it has begun was marked meanwhile, which is no change by somebody else.
+    assert_eq!(odd(&guard), []);
+    let mark = temp.path().join("shard-0000/shard");
+    let away = temp.path().join("away");
+    fs::rename(&mark, &away).unwrap();
+    assert_eq!(odd(&guard), [(Thing::Files(0), Sight::Missing)]);
+    fs::copy(&away, &mark).unwrap();
+    assert_eq!(odd(&guard), [(Thing::Files(0), Sight::Other)]);
+    fs::rename(&away, &mark).unwrap();
+    assert_eq!(odd(&guard), []);
+}

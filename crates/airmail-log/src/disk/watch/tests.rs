@@ -57,7 +57,12 @@ fn a_lock_file_that_cannot_be_made_is_told_and_tried_again_later() {
 
 #[test]
 fn whatever_else_is_gone_or_another_withholds_at_once_and_heals_when_it_is_back() {
-    for thing in [Thing::Directory, Thing::Identity, Thing::Shard(0)] {
+    for thing in [
+        Thing::Directory,
+        Thing::Identity,
+        Thing::Shard(0),
+        Thing::Files(0),
+    ] {
         for sight in [Sight::Missing, Sight::Other] {
             let mut watch = Watch::default();
             let odd = [(thing.clone(), sight.clone())];

@@ -146,6 +146,10 @@ impl<S: LogStorage + NodeStorage> NodeStorage for Served<S> {
     fn trouble(&self) -> Option<Trouble> {
         self.inside.trouble()
     }
+
+    fn damage(&self) -> u64 {
+        self.inside.damage()
+    }
 }
 
 impl<S: LogStorage + NodeStorage> LogStorage for Served<S> {

@@ -23,8 +23,18 @@ impl Services {
             Err(stopping())
         } else if let Err(denied) = self.permit(actions) {
             Err(denied)
+        } else if let Some(why) = self.withheld() {
+            let failed = Error::new(ErrorCode::StorageFailed).field("mailbox");
+            Err(failed.value(why))
         } else {
-            done.await
+            let result = done.await;
+            // It was done where it may not be found again.
+            match self.withheld().filter(|_| result.is_ok()) {
+                Some(why) => Err(Error::new(ErrorCode::OutcomeUnknown)
+                    .field("mailbox")
+                    .value(why)),
+                None => result,
+            }
         };
         let code = result.as_ref().err().map(Error::code);
         let took = self.link.mono().since(begun);
@@ -37,6 +47,11 @@ impl Services {
                 call.status(&error)
             }
         })
+    }
+
+    /// Why nothing is stored where the mailboxes are, if so.
+    fn withheld(&self) -> Option<String> {
+        self.mailbox_standing.as_ref()?.withheld()
     }
 
     fn permit(&self, actions: &[MailboxAction]) -> Result<(), Error> {

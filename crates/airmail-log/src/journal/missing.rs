@@ -1,0 +1,181 @@
+//! What is not there of what is known to have been: segments that are gone or end too early.
+//!
+//! What was durable is known from the newest checkpoint (its segments, and what the logs have in
+//! them), from the file of durable ends, and from the commands that tell a segment's end. A segment
+//! that is known and not there was let go if no log keeps anything in it; that is certain where the
+//! checkpoint says what it held. Where it held more than the checkpoint knows, numbers that no file
+//! has are what tells.
+
+use super::Journal;
+use super::checkpoint::{Checkpoint, SegmentPart};
+use super::damage::{Problem, Reason};
+use super::format::{HEADER_BYTES, META_CLASS};
+use super::known::Known;
+use super::log::LogState;
+use super::segment::segment_name;
+use airmail_model::{Extent, LogId, Sequence};
+use std::collections::BTreeSet;
+
+/// A log and the numbers that no file has of it.
+pub(super) struct Holes {
+    pub(super) slot: u32,
+    pub(super) log: LogId,
+    pub(super) extents: Vec<Extent>,
+}
+
+/// The numbers from `from` to `until`, exclusive, that are in none of these extents, which are in
+/// order of their first numbers.
+pub(super) fn between(
+    covered: impl Iterator<Item = (u64, u64)>,
+    mut from: u64,
+    until: u64,
+) -> Vec<Extent> {
+    let mut holes = Vec::new();
+    for (first, last) in covered.chain([(until, until)]) {
+        let first = first.min(until);
+        if from < first {
+            holes.push(Extent {
+                first: Sequence(from),
+                last: Sequence(first - 1),
+            });
+        }
+        from = from.max(last + 1);
+    }
+    holes
+}
+
+impl Journal {
+    /// The segments that are missing or cut, as far as holes in the logs or the checkpoint show that
+    /// something is lost with them.
+    pub(super) fn missing_segments(&self, known: &Known, holes: &[Holes]) -> Vec<Problem> {
+        let some_lost = holes.iter().any(|log| !log.extents.is_empty());
+        let ends = known.durable.iter().chain(&known.sealed);
+        let ids: BTreeSet<u64> = ends.map(|(id, _)| *id).collect();
+        let mut problems = Vec::new();
+        for id in ids {
+            let end = known.end_of(id);
+            match self.segments.get(&id) {
+                Some(segment) if segment.leaving || segment.filled >= end => {}
+                Some(_) if end == HEADER_BYTES as u64 => {}
+                Some(segment) => {
+                    problems.push(Problem::of(&segment.name, segment.filled, Reason::Cut));
+                }
+                None if end > HEADER_BYTES as u64 && self.is_lost(id, end, known, some_lost) => {
+                    problems.push(Problem::of(&segment_name(id), 0, Reason::Missing));
+                }
+                None => {}
+            }
+        }
+        problems
+    }
+
+    /// Whether a segment that is not there was not let go.
+    fn is_lost(&self, id: u64, end: u64, known: &Known, some_lost: bool) -> bool {
+        let checkpoint = &known.checkpoint;
+        let Some(part) = part_of(checkpoint, id) else {
+            // From before the checkpoint it was let go; from behind it, it may have been by a disk
+            // that was full.
+            return id >= checkpoint.next_segment && (some_lost || known.misses_commands());
+        };
+        if part.class == META_CLASS {
+            // One that took commands at the checkpoint cannot have been let go since.
+            return !part.sealed;
+        }
+        let kept = known.missed_places.iter().any(|(slot, place)| {
+            let first = self.logs.get(slot).map_or(u64::MAX, |log| log.first);
+            place.segment == id && place.last >= first
+        });
+        let told = part
+            .blocks
+            .last()
+            .map_or(HEADER_BYTES as u64, |block| block.end);
+        kept || (told < end && some_lost)
+    }
+
+    /// By log, the numbers that were durable and are in nothing that is there, as far as that is
+    /// known when the journal has opened: what indexed blocks hold is not read.
+    pub(super) fn opening_holes(&self, known: &Known) -> Vec<Holes> {
+        let hole = |log: &LogState| {
+            let mut covered: Vec<(u64, u64)> = log
+                .places
+                .iter()
+                .map(|place| (place.first, place.last))
+                .collect();
+            let recent = log.recent.iter();
+            covered.extend(recent.map(|recent| (recent.first, recent.next() - 1)));
+            covered.sort_unstable();
+            let until = known.next.get(&log.slot).copied().unwrap_or(log.next);
+            Holes {
+                slot: log.slot,
+                log: log.id,
+                extents: between(covered.into_iter(), log.first, until),
+            }
+        };
+        self.logs.values().map(hole).collect()
+    }
+
+    /// What is lost of the logs, each with the file that it was in, as far as that can be said:
+    /// `files` are those that have lost something, in order.
+    pub(super) fn lost(&self, known: &Known, files: &[Problem], holes: &[Holes]) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for Holes { slot, log, extents } in holes {
+            for extent in extents {
+                let file = self.file_of(known, files, *slot, extent);
+                let Some(file) = file else { continue };
+                let lost = Problem::of(&file, 0, Reason::Lost(extent.numbers()));
+                problems.push(lost.at_number(*log, extent.first.0));
+            }
+        }
+        problems
+    }
+
+    /// Segments are filled one after the other, so that a hole is in the first of them behind what
+    /// stands before it.
+    fn file_of(
+        &self,
+        known: &Known,
+        files: &[Problem],
+        slot: u32,
+        extent: &Extent,
+    ) -> Option<String> {
+        let places = known.missed_places.iter();
+        let told = places
+            .filter(|(of, _)| *of == slot)
+            .find(|(_, place)| place.first <= extent.last.0 && extent.first.0 <= place.last);
+        if let Some((_, place)) = told {
+            return Some(segment_name(place.segment).to_string());
+        }
+        let log = self.logs.get(&slot)?;
+        let mut places = log.places.iter().rev();
+        let before = places.find(|place| place.last < extent.first.0);
+        let before = before.map_or_else(|| "".into(), |place| segment_name(place.segment));
+        let behind = files.iter().find(|problem| *problem.file >= *before);
+        behind.or(files.last()).map(|problem| problem.file.clone())
+    }
+
+    /// Takes note of what is not there of what is known to have been.
+    pub(super) fn find_missing(&mut self, known: &Known) {
+        for id in &known.headless {
+            let segment = self.segments.get(id).filter(|of| !of.leaving);
+            let has_data = segment.is_some_and(|of| of.durable > HEADER_BYTES as u64);
+            if has_data {
+                let header = Problem::of(&segment_name(*id), 0, Reason::Header);
+                self.damage.found(header);
+            }
+        }
+        let holes = self.opening_holes(known);
+        for problem in self.missing_segments(known, &holes) {
+            self.damage.found(problem);
+        }
+        let files = self.damage.news.iter();
+        let mut files: Vec<Problem> = files.filter(|one| one.reason.loses()).cloned().collect();
+        files.sort_by(|a, b| a.file.cmp(&b.file));
+        for problem in self.lost(known, &files, &holes) {
+            self.damage.found(problem);
+        }
+    }
+}
+
+fn part_of(checkpoint: &Checkpoint, id: u64) -> Option<&SegmentPart> {
+    checkpoint.segments.iter().find(|segment| segment.id == id)
+}
