@@ -216,6 +216,7 @@ impl Client {
         self.check_complete(key, ledger)?;
         if let Some(watch) = self.watches.remove(&key)
             && let Some(position) = watch.position
+            && !watch.away
         {
             self.saved.push((watch.space, watch.topic, position));
         }
