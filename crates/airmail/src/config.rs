@@ -234,9 +234,23 @@ impl Config {
                 .limit("memory, on storage memory:"));
         }
         self.validate_limits()?;
+        self.validate_spans()?;
         self.mailbox.check(&url)?;
         let fits = self.flow.check();
         fits.map_err(|(setting, error)| invalid(setting).value(error.value).limit(error.needed))
+    }
+
+    fn validate_spans(&self) -> Result<(), Error> {
+        for (name, span) in [
+            ("listen.begin", self.begin),
+            ("listen.keep_alive", self.keep_alive),
+        ] {
+            if !(SPAN_MIN..=SPAN_MAX).contains(&span.0) {
+                let bound = format!("{} to {}", Span(SPAN_MIN), Span(SPAN_MAX));
+                return Err(invalid(name).value(span).limit(bound));
+            }
+        }
+        Ok(())
     }
 
     fn validate_limits(&self) -> Result<(), Error> {
@@ -296,15 +310,6 @@ impl Config {
         ] {
             if value == 0 {
                 return Err(invalid(name).value(0).limit("at least 1"));
-            }
-        }
-        for (name, span) in [
-            ("listen.begin", self.begin),
-            ("listen.keep_alive", self.keep_alive),
-        ] {
-            if !(SPAN_MIN..=SPAN_MAX).contains(&span.0) {
-                let bound = format!("{} to {}", Span(SPAN_MIN), Span(SPAN_MAX));
-                return Err(invalid(name).value(span).limit(bound));
             }
         }
         self.log_filter()?;

@@ -212,19 +212,14 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
         options.config.flow.copilot().is_some(),
     );
     let http = TaskTracker::new();
-    let http_address = match options.http {
-        None => None,
-        Some(listener) => {
-            let door = HttpDoor {
-                link: link.clone(),
-                metrics: Arc::clone(&metrics),
-                most: options.config.http_connections,
-                begin: options.config.begin.0,
-                tasks: http.clone(),
-            };
-            Some(serve_http(listener, door)?)
-        }
+    let door = HttpDoor {
+        link: link.clone(),
+        metrics: Arc::clone(&metrics),
+        most: options.config.http_connections,
+        begin: options.config.begin.0,
+        tasks: http.clone(),
     };
+    let http_address = serve_http(options.http, door)?;
     let waker_link = link.clone();
     let standing = Arc::new(Standing::default());
     let storage = storage::open(
@@ -253,15 +248,7 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
         mailbox_threads: mailboxes.threads(),
         mailbox_standing: mailboxes.in_data_directory().then_some(standing),
     };
-    let (end, ended) = oneshot::channel();
-    let thread = std::thread::Builder::new()
-        .name("shard-0".into())
-        .spawn(move || {
-            shard.run();
-            // Nobody may be waiting.
-            let _ = end.send(());
-        })
-        .map_err(system("the shard's thread"))?;
+    let (thread, ended) = spawn(shard)?;
     let running = Running {
         address,
         http_address,
@@ -277,6 +264,20 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
         say_if_other(asked, entry.namespace.spec.durability);
     }
     Ok(running)
+}
+
+/// Runs a shard on a thread of its own; says when it has ended.
+fn spawn(shard: ShardThread) -> Result<(JoinHandle<()>, oneshot::Receiver<()>), StartError> {
+    let (end, ended) = oneshot::channel();
+    let thread = std::thread::Builder::new()
+        .name("shard-0".into())
+        .spawn(move || {
+            shard.run();
+            // Nobody may be waiting.
+            let _ = end.send(());
+        })
+        .map_err(system("the shard's thread"))?;
+    Ok((thread, ended))
 }
 
 /// A setting that comes too late is not ignored in silence.
@@ -303,7 +304,13 @@ async fn wait_until_ready(mut running: Running, link: &Link) -> Result<Running, 
     Ok(running)
 }
 
-fn serve_http(listener: TcpListener, door: HttpDoor) -> Result<SocketAddr, StartError> {
+fn serve_http(
+    listener: Option<TcpListener>,
+    door: HttpDoor,
+) -> Result<Option<SocketAddr>, StartError> {
+    let Some(listener) = listener else {
+        return Ok(None);
+    };
     let address = listener.local_addr().map_err(system("HTTP address"))?;
     listener
         .set_nonblocking(true)
@@ -311,5 +318,5 @@ fn serve_http(listener: TcpListener, door: HttpDoor) -> Result<SocketAddr, Start
     let listener = tokio::net::TcpListener::from_std(listener).map_err(system("HTTP listener"))?;
     let tasks = door.tasks.clone();
     tasks.spawn(door.accept(listener));
-    Ok(address)
+    Ok(Some(address))
 }

@@ -20,7 +20,7 @@ const LOOKS: u32 = 8;
 const LOOK_MIN: Duration = Duration::from_millis(10);
 const LOOK_MAX: Duration = Duration::from_millis(250);
 /// What goes on is in the log again after so long.
-const TELL_AGAIN: Duration = Duration::from_secs(60);
+pub(super) const TELL_AGAIN: Duration = Duration::from_secs(60);
 
 /// The last sign of life.
 #[derive(Debug)]

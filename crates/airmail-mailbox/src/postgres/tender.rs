@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use super::Surroundings;
 use super::fault::Fault;
 use super::link::{Heard, Link};
+use super::pulse::TELL_AGAIN;
 use super::row::number;
 use crate::id::{AccountId, QueueId};
 use crate::message::{Audience, Line};
@@ -124,6 +125,7 @@ async fn tend(with: &Surroundings, heard: &Heard) -> Result<(), String> {
         looked_at_all: started,
         tended: started,
         said: None,
+        late_told: None,
     };
     let worked = tender.work().await;
     worked.map_err(|fault| format!("{fault:?}"))
@@ -140,6 +142,8 @@ struct Tender<'a> {
     looked_at_all: Instant,
     tended: Instant,
     said: Option<Instant>,
+    /// When it was told that somebody's lock stands in the way.
+    late_told: Option<Instant>,
 }
 
 impl Tender<'_> {
@@ -155,14 +159,18 @@ impl Tender<'_> {
             let now = Instant::now();
             if self.due_at <= now {
                 self.due_at = now + TICK;
-                go_on(self.put_back().await)?;
+                let done = self.put_back().await;
+                self.go_on(done)?;
             }
             if self.tended.elapsed() >= TEND_EVERY {
                 self.tended = now;
-                go_on(self.keep_small().await)?;
-                go_on(self.look_for_waiting().await)?;
+                let done = self.keep_small().await;
+                self.go_on(done)?;
+                let done = self.look_for_waiting().await;
+                self.go_on(done)?;
             }
-            go_on(self.learn().await)?;
+            let done = self.learn().await;
+            self.go_on(done)?;
             let until = self.due_at.min(Instant::now() + TICK);
             tokio::select! {
                 biased;
@@ -170,6 +178,25 @@ impl Tender<'_> {
                 () = self.with.arming.wanted.notified() => {}
                 () = tokio::time::sleep_until(until) => {}
             }
+        }
+    }
+
+    /// What the database refused is in the log, and is tried again; the rest is done all the same. So it
+    /// is with what somebody's lock stands in the way of, which is told once a minute.
+    fn go_on(&mut self, done: Result<(), Fault>) -> Result<(), Fault> {
+        match done {
+            Err(Fault::Refused(error)) => {
+                tracing::warn!(error = %error, "the mailboxes could not be looked after");
+                Ok(())
+            }
+            Err(Fault::Late(error)) => {
+                if (self.late_told).is_none_or(|told| told.elapsed() >= TELL_AGAIN) {
+                    self.late_told = Some(Instant::now());
+                    tracing::warn!(error = %error, "the mailboxes cannot be looked after now");
+                }
+                Ok(())
+            }
+            done => done,
         }
     }
 
@@ -310,17 +337,6 @@ impl Tender<'_> {
             }
         }
         Ok(())
-    }
-}
-
-/// What the database refused is in the log, and is tried again; the rest is done all the same.
-fn go_on(done: Result<(), Fault>) -> Result<(), Fault> {
-    match done {
-        Err(Fault::Refused(error) | Fault::Late(error)) => {
-            tracing::warn!(error = %error, "the mailboxes could not be looked after");
-            Ok(())
-        }
-        done => done,
     }
 }
 

@@ -125,8 +125,7 @@ impl Connections {
         if let Some(times) = crowding.happened(Instant::now()) {
             tracing::warn!(%peer, limit = self.most, times, "turned away: too many connections");
         }
-        let request_id = self.services.link.request_id();
-        self.turned_away.tell(stream, self.most, request_id);
+        self.turned_away.tell(stream, self.most, &self.services);
     }
 
     fn take(&self, stream: TcpStream, peer: SocketAddr) {

@@ -4,6 +4,7 @@
 //! error of the table with a delay, and not that a pipe is broken. So are only a few at a time, and
 //! none for long: who comes beyond these is closed at once.
 
+use super::service::Services;
 use airmail_model::{Error, ErrorCode};
 use airmail_proto::error::status_from_error;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -42,10 +43,11 @@ impl TurnedAway {
     }
 
     /// Tells a client that there are so many connections already, if there is a place for it.
-    pub(super) fn tell(&self, stream: TcpStream, open: u32, request_id: String) {
+    pub(super) fn tell(&self, stream: TcpStream, open: u32, services: &Services) {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             return;
         };
+        let stop = services.link.stop().clone();
         let error = Error::new(ErrorCode::Overloaded)
             .field("listen.connections")
             .value(open)
@@ -53,12 +55,15 @@ impl TurnedAway {
             .retry_after(RETRY_AFTER);
         let refusal = Refusal {
             error,
-            request_id,
+            request_id: services.link.request_id(),
             told: Arc::new(Notify::new()),
         };
-        tokio::spawn(async move {
+        services.tasks.spawn(async move {
             // Whatever becomes of it, it is over then.
-            let _ = tokio::time::timeout(PATIENCE, tell(stream, refusal)).await;
+            tokio::select! {
+                _ = tokio::time::timeout(PATIENCE, tell(stream, refusal)) => {}
+                () = stop.cancelled() => {}
+            }
             drop(place);
         });
     }

@@ -72,11 +72,9 @@ async fn refused(node: &Node, path: &str, message: &'static [u8]) -> Error {
     let uri = path.parse().unwrap();
     let status = match grpc.streaming(request, uri, Raw).await {
         Err(status) => status,
-        Ok(answers) => loop {
-            match answers.into_inner().message().await {
-                Err(status) => break status,
-                Ok(answer) => panic!("{path} answers {answer:?}"),
-            }
+        Ok(answers) => match answers.into_inner().message().await {
+            Err(status) => status,
+            Ok(answer) => panic!("{path} answers {answer:?}"),
         },
     };
     assert!(!request_id_of(&status).is_empty(), "{path}: {status:?}");
