@@ -108,10 +108,15 @@ impl Shared {
         F: Future<Output = Result<T, Status>>,
     {
         let begun = self.mono();
+        let until = begun.plus(timeout);
         let mut attempts = self.attempts(timeout).from(begun);
+        // What a node said last, for who is cut off at the next attempt.
+        let mut said = None;
         loop {
             let node = self.nodes.node()?;
-            let rest = begun.plus(timeout).since(self.mono());
+            let now = self.mono();
+            attempts.begin(now);
+            let rest = until.since(now);
             let status = match within(rest, call(node.clone())).await {
                 Ok(answer) => return Ok(answer),
                 Err(status) => status,
@@ -126,7 +131,16 @@ impl Shared {
                 let unknown = Error::new(ErrorCode::OutcomeUnknown);
                 return Err(unknown.field(error.field_name()).value(error.found()));
             }
-            let retry = attempts.failed(self.mono(), error)?;
+            let now = self.mono();
+            if now >= until
+                && let Some(said) = said
+            {
+                return Err(Error::waited(said, now.since(begun)));
+            }
+            if airmail_proto::error::is_told_by_a_node(&status) {
+                said = Some(error.clone());
+            }
+            let retry = attempts.failed(now, error)?;
             self.sleep_until(retry).await;
         }
     }

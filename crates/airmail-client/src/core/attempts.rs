@@ -5,7 +5,9 @@
 //! is not there, and longer for one that is there and says "later", as while it starts.
 //!
 //! Invariants: an error that is not waited for ends it at once, as it is. No attempt begins after the end
-//! of patience, and what is given up says for how long it was tried.
+//! of patience, or so late that it would outlast it if it took as long as the one before: else what a
+//! node says in time would be lost for an attempt that is cut off. What is given up says for how long it
+//! was tried.
 
 use super::backoff::Backoff;
 use airmail_model::{Error, ErrorCode, Mono};
@@ -37,6 +39,8 @@ pub struct Attempts {
     since: Option<Mono>,
     /// Since when no node has answered.
     silent: Option<Mono>,
+    /// When the attempt of the moment began, where that is known.
+    began: Option<Mono>,
 }
 
 impl Attempts {
@@ -48,6 +52,7 @@ impl Attempts {
             backoff,
             since: None,
             silent: None,
+            began: None,
         }
     }
 
@@ -56,6 +61,11 @@ impl Attempts {
     pub fn from(mut self, now: Mono) -> Attempts {
         (self.since, self.silent) = (Some(now), Some(now));
         self
+    }
+
+    /// An attempt begins.
+    pub fn begin(&mut self, now: Mono) {
+        self.began = Some(now);
     }
 
     /// Another patience from now on.
@@ -78,7 +88,9 @@ impl Attempts {
             return Err(error);
         }
         let since = *self.since.get_or_insert(now);
-        let mut until = since.plus(self.patience.all);
+        let took = self.began.take().map_or(Duration::ZERO, |at| now.since(at));
+        let all = since.plus(self.patience.all);
+        let mut until = all;
         if error.code() == ErrorCode::Disconnected {
             let silent = *self.silent.get_or_insert(now);
             until = until.min(silent.plus(self.patience.node));
@@ -86,7 +98,7 @@ impl Attempts {
             self.silent = None;
         }
         let retry = now.plus(self.backoff.delay_for(&error));
-        if retry >= until {
+        if retry >= until || retry.plus(took) >= all {
             return Err(error.waited(now.since(since)));
         }
         Ok(retry)
@@ -156,6 +168,24 @@ mod tests {
         // It was there a moment ago.
         assert!(attempts.failed(at(20_100), gone()).is_ok());
         assert!(attempts.failed(at(25_100), gone()).is_err());
+    }
+
+    #[test]
+    fn no_attempt_is_begun_that_would_be_cut_off() {
+        let mut attempts = attempts().from(at(0));
+        let away = || Error::new(ErrorCode::MailboxesAway);
+        let (mut now, mut answers) = (at(0), 0);
+        let end = loop {
+            attempts.begin(now);
+            now = now.plus(Duration::from_secs(7));
+            answers += 1;
+            match attempts.failed(now, away()) {
+                Ok(retry) => now = retry,
+                Err(_) => break now,
+            }
+        };
+        assert!(answers >= 2 && end < at(30_000), "{answers} until {end:?}");
+        assert!(end.plus(Duration::from_secs(7)) >= at(30_000), "{end:?}");
     }
 
     #[test]

@@ -88,7 +88,7 @@ fn a_node_starts_without_its_database_and_goes_on_when_it_comes() {
     let directory = tempfile::tempdir().unwrap();
     let node = impatient(directory.path(), &url);
     let away = |node: &Node| {
-        let said = mailbox(node, "queue list").failed(1);
+        let said = mailbox(node, "queue list --timeout 2s").failed(1);
         // ErrorCode::MailboxesAway: nothing was done, and it may be tried again.
         assert!(said.starts_with("airmail: MAILBOXES_AWAY: "), "{said}");
         assert!(said.contains("retry after"), "{said}");
@@ -188,7 +188,7 @@ fn a_password_is_told_to_nobody() {
     let directory = tempfile::tempdir().unwrap();
     let url = "postgres://me:s3cret@127.0.0.1:1/db?application_name=x";
     let node = impatient(directory.path(), url);
-    let said = mailbox(&node, "queue list").failed(1);
+    let said = mailbox(&node, "queue list --timeout 2s").failed(1);
     assert!(said.starts_with("airmail: MAILBOXES_AWAY: "), "{said}");
     for text in [said, node.said()] {
         assert!(!text.contains("s3cret"), "{text}");
