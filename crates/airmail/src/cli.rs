@@ -31,8 +31,8 @@ pub struct Cli {
 /// Which node a command asks.
 #[derive(Args, Clone, Debug, Default)]
 pub struct NodeArgs {
-    /// The node: airmail://HOST[:PORT][,HOST[:PORT]…], where the port is 7400 if none is named [env
-    /// AIRMAIL_URL, default airmail://127.0.0.1:7400]
+    /// The node: airmail://HOST:PORT[,HOST:PORT…], where a port left out is 7400 [env AIRMAIL_URL,
+    /// default airmail://127.0.0.1:7400]
     #[arg(long, global = true, value_name = "URL")]
     pub url: Option<String>,
     /// A saved context to take the URL and namespace from [env AIRMAIL_CONTEXT]

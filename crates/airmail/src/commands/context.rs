@@ -27,7 +27,7 @@ pub enum Action {
     Add {
         /// The name
         name: String,
-        /// airmail://HOST[:PORT][,HOST[:PORT]…]
+        /// airmail://HOST:PORT[,HOST:PORT…], where a port left out is 7400
         address: String,
         /// The namespace of commands that name none
         #[arg(long)]
