@@ -7,13 +7,14 @@
 //! whether that is killed or its connection is lost.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use airmail_bench::clock::now_us;
 use anyhow::{Context as _, bail};
+use rustix::process::Signal;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -27,6 +28,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// often that is looked at.
 const END_PATIENCE: Duration = Duration::from_secs(60);
 const END_LOOK: Duration = Duration::from_millis(5);
+/// How long a Ctrl-C may take to arrive here that has arrived there.
+const INTERRUPT_PATIENCE: Duration = Duration::from_secs(30);
 /// Lines that may wait to be heard.
 const LINES: usize = 256;
 /// How often the other machine's clock is asked for; the answer that came fastest counts.
@@ -149,12 +152,35 @@ impl Member {
                     left = left.saturating_sub(LOOK);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) if self.was_interrupted() => bail!(Stopped),
                 Err(RecvTimeoutError::Disconnected) => bail!("a part of the run has failed"),
             }
         };
         match line.strip_prefix(FAILED) {
             Some(reason) => bail!("{}", serde_json::from_str::<String>(reason)?),
             None => Ok(line),
+        }
+    }
+
+    /// Whether Ctrl-C has ended it, before it was in a process group of its own. Then this process has been
+    /// signalled too, and is not told of a failure before it knows.
+    fn was_interrupted(&mut self) -> bool {
+        let status = self.ended_within(INTERRUPT_PATIENCE);
+        let by_signal = status.and_then(|status| status.signal());
+        by_signal == Some(Signal::INT.as_raw()) && self.stop.comes_within(INTERRUPT_PATIENCE)
+    }
+
+    /// How it ended, if it does so soon.
+    fn ended_within(&mut self, patience: Duration) -> Option<ExitStatus> {
+        let mut waited = Duration::ZERO;
+        loop {
+            match self.process.try_wait() {
+                Ok(None) if waited < patience => {}
+                Ok(status) => return status,
+                Err(_) => return None,
+            }
+            std::thread::sleep(END_LOOK);
+            waited += END_LOOK;
         }
     }
 
@@ -188,13 +214,8 @@ impl Drop for Member {
     fn drop(&mut self) {
         // It puts its own things away when its input ends; one that does not is killed.
         self.input = None;
-        let mut waited = Duration::ZERO;
-        while waited < END_PATIENCE {
-            if !matches!(self.process.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(END_LOOK);
-            waited += END_LOOK;
+        if self.ended_within(END_PATIENCE).is_some() {
+            return;
         }
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -215,4 +236,35 @@ fn listen(output: impl Read + Send + 'static) -> anyhow::Result<Receiver<String>
         .name("listen".into())
         .spawn(read)?;
     Ok(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_ended_by_ctrl_c_before_it_leads_its_group_has_been_stopped_and_has_not_failed() {
+        let stop = Stop::default();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "kill -INT $$"]);
+        let mut member = Member::of(shell, &stop).unwrap();
+        let late = stop.clone();
+        // The one that leads hears of it a little later.
+        let setting = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(300));
+            late.set();
+        });
+        let error = member.hear("ready").unwrap_err();
+        assert!(error.is::<Stopped>() && stop.is_set(), "{error:#}");
+        setting.join().unwrap();
+    }
+
+    #[test]
+    fn who_ends_by_itself_has_failed() {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "exit 1"]);
+        let mut member = Member::of(shell, &Stop::default()).unwrap();
+        let error = member.hear("ready").unwrap_err();
+        assert!(error.to_string().contains("has failed"), "{error:#}");
+    }
 }

@@ -40,6 +40,22 @@ impl Stop {
         Ok(stop)
     }
 
+    /// Whether it is set by then.
+    pub(in crate::commands::bench) fn comes_within(&self, patience: Duration) -> bool {
+        let mut waited = Duration::ZERO;
+        while !self.is_set() && waited < patience {
+            std::thread::sleep(LOOK);
+            waited += LOOK;
+        }
+        self.is_set()
+    }
+
+    /// Sets it, as Ctrl-C does.
+    #[cfg(test)]
+    pub(in crate::commands::bench) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
     /// Ends when it is set.
     pub(in crate::commands::bench) async fn wait(&self) {
         while !self.is_set() {
