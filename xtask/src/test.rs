@@ -37,9 +37,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let mut parts = Parts::of("test");
     let tools = parts.part("tools", || Tools::bring(&options.without))?;
     let all = ["test", "--workspace", "--locked"];
-    parts.part("build", || {
-        process::run(cargo(&all).arg("--no-run"))
-    })?;
+    parts.part("build", || process::run(cargo(&all).arg("--no-run")))?;
     let mut tests = cargo(&all);
     tests.arg("--no-fail-fast").args(&options.filter);
     tests.env("AIRMAIL_TEST_TOOLS", tools.directory());

@@ -81,6 +81,7 @@ async fn interleave(world: &World, clients: &[Vec<Step>]) {
 
 #[test]
 fn sqlite_does_what_the_model_does() {
+    let _alive = postgres::waiting::alive("mailboxes");
     run(40, || {
         let directory = tempfile::tempdir().unwrap();
         let store =
@@ -91,6 +92,7 @@ fn sqlite_does_what_the_model_does() {
 
 #[test]
 fn postgres_does_what_the_model_does() {
+    let _alive = postgres::waiting::alive("mailboxes");
     run(6, || {
         let options = Options {
             connections: 3,

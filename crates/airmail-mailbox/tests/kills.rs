@@ -75,6 +75,7 @@ struct Scene {
 
 #[test]
 fn what_was_acknowledged_is_handed_out_and_never_to_two() {
+    let _alive = postgres::waiting::alive("mailboxes");
     let seconds = seconds();
     let mut server = postgres::Server::start();
     let url = server.new_database();

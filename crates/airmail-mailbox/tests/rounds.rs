@@ -97,6 +97,7 @@ const NOTED: &str = "
 
 #[test]
 fn what_changes_something_is_one_round_trip_and_one_transaction() {
+    let _alive = postgres::waiting::alive("mailboxes");
     with_scene(|scene| async move {
         psql(&scene.url, NOTED);
         let before = scene.store.load().round_trips;
@@ -112,6 +113,7 @@ fn what_changes_something_is_one_round_trip_and_one_transaction() {
 /// The database takes no zero byte in a text, so it refuses the statement and with it the transaction.
 #[test]
 fn one_that_the_database_refuses_harms_none_of_its_round() {
+    let _alive = postgres::waiting::alive("mailboxes");
     with_scene(|scene| async move {
         let good = scene.world.message("good");
         let bad = Outgoing {

@@ -5,6 +5,9 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test panics where something is wrong")]
 
+#[path = "end_to_end/waiting.rs"]
+mod waiting;
+
 use airmail::config::Config;
 use airmail::node::clock::SystemClock;
 use airmail::node::{NodeOptions, start};
@@ -52,6 +55,7 @@ async fn live(data: &Path) {
 
 #[tokio::test]
 async fn nodes_and_clients_that_come_and_go_leave_no_threads_and_no_open_files() {
+    let _alive = waiting::alive("nodes that come and go");
     let data = tempfile::tempdir().unwrap();
     // What is made once in a process is made by the first.
     live(data.path()).await;

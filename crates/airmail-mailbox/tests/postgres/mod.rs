@@ -6,6 +6,9 @@
 
 #![allow(dead_code, reason = "not every test uses all of it")]
 
+#[path = "../../../airmail/tests/end_to_end/waiting.rs"]
+pub(crate) mod waiting;
+
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -14,6 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use airmail_mailbox::postgres::{Options, PostgresStore};
+use waiting::waiting;
 
 /// Runs as the unprivileged user. `$1`: programs. `$2`: data. `$3`: port. Each line that is read
 /// is a command; the end of the pipe ends the server.
@@ -107,6 +111,7 @@ impl Server {
     }
 
     fn hear(&mut self) -> String {
+        let _waiting = waiting("a database server to start, or to be killed");
         let mut line = String::new();
         self.told.read_line(&mut line).unwrap();
         line.trim_end().to_owned()
@@ -116,6 +121,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         drop(self.keeper.stdin.take());
+        let _waiting = waiting("the end of a database server");
         let _ = self.keeper.wait();
     }
 }
@@ -136,6 +142,7 @@ fn lasting_port() -> u16 {
 
 /// What `psql` prints for a statement on a database.
 pub(crate) fn psql(url: &str, sql: &str) -> String {
+    let _waiting = waiting(format!("psql: {sql}"));
     let done = Command::new(programs().join("psql"))
         .args([
             "-X",

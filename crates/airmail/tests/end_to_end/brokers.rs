@@ -6,7 +6,6 @@ use std::fs::{self, File};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread;
 use std::time::Duration;
 
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
@@ -18,6 +17,7 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use crate::lasting::lasting_address;
 use crate::scale;
+use crate::waiting::{self, Waiting, alive, waiting};
 
 /// Brought by `cargo xtask test`, below the tools' directory.
 const JARS: &str = "servers/kafka";
@@ -34,13 +34,15 @@ const JAVA: [&str; 5] = [
 /// Waits until `true`, for five minutes at most: brokers begin slowly where others are at work beside them.
 #[track_caller]
 pub(crate) fn wait_patiently(what: &str, mut holds: impl FnMut() -> bool) {
-    for _ in 0..6_000 {
-        if holds() {
-            return;
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    panic!("waited five minutes for this: {what}");
+    waiting::until(what, Duration::from_millis(50), || {
+        holds().then_some(()).ok_or("it is not so".to_owned())
+    });
+}
+
+/// The same, for something that tells what it sees.
+#[track_caller]
+pub(crate) fn wait_patiently_for(what: &str, holds: impl FnMut() -> Result<(), String>) {
+    waiting::until(what, Duration::from_millis(50), holds);
 }
 
 /// A cluster whose nodes are brokers and controllers. Killed when dropped.
@@ -50,10 +52,11 @@ pub(crate) struct KafkaCluster {
     jars: PathBuf,
     brokers: Vec<String>,
     running: Vec<Option<Child>>,
+    _alive: Waiting,
 }
 
 impl KafkaCluster {
-    /// Starts so many nodes, with 16 bytes as the cluster's id in base64; none where Kafka was not brought.
+    /// Starts so many nodes, with 16 bytes as the cluster's id in base64; none where it was left out.
     pub(crate) fn start(directory: &Path, id: &str, nodes: usize) -> Option<KafkaCluster> {
         scale::program("java", "kafka")?;
         let jars = scale::tool(JARS)?;
@@ -64,6 +67,7 @@ impl KafkaCluster {
             jars,
             brokers,
             running: Vec::new(),
+            _alive: alive("a cluster of Kafka"),
         };
         let format = |node| {
             let own = cluster.own(node);
@@ -77,6 +81,7 @@ impl KafkaCluster {
             format.spawn().unwrap()
         };
         let formats: Vec<Child> = (0..nodes).map(format).collect();
+        let _waiting = waiting("Kafka's tool to format a directory");
         for mut format in formats {
             assert!(format.wait().unwrap().success(), "{}", directory.display());
         }
@@ -219,6 +224,7 @@ impl KafkaCluster {
                 .unwrap();
             consumer.assign(&list).unwrap();
             let (mut next, mut silent) = (0, 0);
+            let _waiting = waiting(format!("all of {topic}/{partition}"));
             while next < end {
                 match consumer.poll(Duration::from_secs(1)) {
                     Some(Ok(message)) => {

@@ -12,6 +12,7 @@ use rustix::process::Signal;
 
 use crate::brokers::{KafkaCluster, wait_patiently};
 use crate::node::{self, Node, airmail, get};
+use crate::waiting::waiting;
 
 /// 16 bytes in base64.
 pub(crate) const SMALL: &str = "c21hbGwtY2x1c3Rlci0wMQ";
@@ -42,6 +43,7 @@ impl Collector {
         command.stdout(Stdio::piped()).stderr(log);
         let mut child = command.spawn().unwrap();
         let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+        let _waiting = waiting("a collector to say where its metrics are");
         let line = said
             .next()
             .expect("it ended before it said where its metrics are")
@@ -62,7 +64,7 @@ impl Collector {
 
     /// Waits for its end.
     pub(crate) fn wait(&mut self) -> ExitStatus {
-        self.child.wait().unwrap()
+        node::end_of(&mut self.child, "a collector")
     }
 
     /// SIGTERM, and its end, which must be a good one.

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::node::{self, Node, airmail};
+use crate::waiting::waiting;
 
 fn rows(stdout: &str) -> Vec<Value> {
     let row =
@@ -130,6 +131,7 @@ fn who_stops_it_has_a_report_that_says_so() {
         .unwrap();
     let mut said = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
+    let _waiting = waiting("a first line, and the end after Ctrl-C");
     said.read_line(&mut line).unwrap();
     assert!(line.contains("Ctrl-C"), "{line}");
     node::signal(&child, rustix::process::Signal::INT);

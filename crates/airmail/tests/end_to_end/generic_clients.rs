@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::node::{self, Node};
 use crate::scale;
+use crate::waiting::waiting;
 
 #[test]
 fn python_without_an_sdk_lists_publishes_and_subscribes() {
@@ -76,6 +77,7 @@ fn grpcurl_lists_publishes_and_subscribes() {
     ]);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut listening = command.spawn().unwrap();
+    let _waiting = waiting("grpcurl to print the message");
     let heard = BufReader::new(listening.stdout.take().unwrap()).lines();
     let comes = heard
         .map_while(Result::ok)

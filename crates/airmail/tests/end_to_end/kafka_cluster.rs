@@ -5,16 +5,15 @@ mod live;
 
 use std::fs;
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::node::{self, airmail};
+use crate::waiting;
 use live::{LiveCluster, servers};
 
-/// How often something is looked at that a cluster does in its own time, and the wait between.
-const LOOKS: u32 = 1_500;
+/// Between two looks at something that a cluster does in its own time.
 const BETWEEN: Duration = Duration::from_millis(200);
 const POLICIES: [&str; 5] = [
     "PaperDefaultPartitioner",
@@ -25,16 +24,8 @@ const POLICIES: [&str; 5] = [
 ];
 
 #[track_caller]
-fn until(what: &str, mut holds: impl FnMut() -> Result<(), String>) {
-    let mut last = String::new();
-    for _ in 0..LOOKS {
-        match holds() {
-            Ok(()) => return,
-            Err(said) => last = said,
-        }
-        thread::sleep(BETWEEN);
-    }
-    panic!("{what}: {last}");
+fn until(what: &str, holds: impl FnMut() -> Result<(), String>) {
+    waiting::until(what, BETWEEN, holds);
 }
 
 fn object(text: &str) -> Value {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::node::{self, Done, airmail};
+use crate::waiting::waiting;
 
 /// Section 6.4's prototype: A on nodes 1 and 2, B on 2 and 3.
 const PROTOTYPE: &str =
@@ -186,6 +187,7 @@ fn watching_tells_again_when_the_cluster_has_changed_and_not_before() {
     let mut child = command.spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    let _waiting = waiting("two lines of a watch");
     assert_eq!(next()["balanced"], json!(false));
     // The same cluster in other words is told of no second time: the next line is of the other one.
     fs::write(&file, PROTOTYPE.replace(' ', "")).unwrap();

@@ -7,7 +7,7 @@ use std::thread;
 use crate::lasting::lasting_address;
 use crate::lines::same_lines;
 use crate::log_file;
-use crate::node::Node;
+use crate::node::{self, Node};
 use crate::scale;
 
 #[test]
@@ -32,7 +32,7 @@ fn every_line_comes_back_in_order_over_kills_of_the_node() {
     let received: Vec<_> = subscribers
         .into_iter()
         .map(|child| {
-            let wait = move || child.wait_with_output().unwrap();
+            let wait = move || node::output_of(child, "a subscriber");
             thread::Builder::new().spawn(wait).unwrap()
         })
         .collect();
@@ -55,7 +55,7 @@ fn every_line_comes_back_in_order_over_kills_of_the_node() {
             .unwrap();
     }
     drop(input);
-    assert!(publisher.wait().unwrap().success());
+    assert!(node::end_of(&mut publisher, "the publisher").success());
 
     for ((word, lines), received) in topics.iter().zip(received) {
         let received = received.join().unwrap();

@@ -32,7 +32,7 @@ fn every_line_of_a_log_file_comes_back_in_order() {
     .ok();
 
     for ((word, lines), subscriber) in topics.iter().zip(subscribers) {
-        let received = subscriber.wait_with_output().unwrap();
+        let received = node::output_of(subscriber, "a subscriber");
         assert!(received.status.success());
         same_lines(
             &format!("sub log/{word}"),

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use crate::node::{self, Done, Node, airmail};
+use crate::waiting::waiting;
 
 fn experiment(out: &Path, arguments: &[&str]) -> Done {
     let mut command = airmail();
@@ -159,6 +160,7 @@ fn an_experiment_that_is_stopped_still_reports() {
         .spawn()
         .unwrap();
     let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    let _waiting = waiting("a round, and the end after Ctrl-C");
     said.find(|line| line.as_ref().unwrap().contains("round 1"))
         .unwrap()
         .unwrap();

@@ -214,7 +214,7 @@ fn a_reader_waits_for_all_that_it_asked_for() {
     for text in ["soup", "bread", "tea"] {
         send(&node, text);
     }
-    let done = reader.wait_with_output().unwrap();
+    let done = node::output_of(reader, "a reader of three messages");
     assert!(done.status.success());
     assert_eq!(done.stdout, b"soup\nbread\ntea\n");
 }

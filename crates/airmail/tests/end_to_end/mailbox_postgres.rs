@@ -44,7 +44,7 @@ fn nodes_share_a_database_and_ring_each_others_readers() {
         at("airmail_mailbox_connections") == Some(4.0)
     });
     send(&nodes[0], "tea");
-    let done = reader.wait_with_output().unwrap();
+    let done = node::output_of(reader, "a reader of a queue");
     assert_eq!(done.stdout, b"tea\n");
     for node in nodes {
         assert!(node.stop().success());
@@ -70,7 +70,7 @@ fn readers_at_several_nodes_never_get_the_same() {
         .collect();
     let mut received: Vec<u32> = Vec::new();
     for reader in readers {
-        let done = reader.wait_with_output().unwrap();
+        let done = node::output_of(reader, "a reader of a queue");
         let text = String::from_utf8(done.stdout).unwrap();
         let numbers: Vec<u32> = text.lines().map(|line| line.parse().unwrap()).collect();
         assert!(numbers.is_sorted(), "{numbers:?}");

@@ -25,10 +25,11 @@
 //! - `hosts`: experiments over several machines, Ctrl-C, and what is left.
 //! - `restore`: a directory that is copied, and one that is set back to an older copy.
 //! - `proof`: kills, flipped bits, full and failing disks, as often as one asks.
+//! - `hanging`: a wait that does not end is told.
 //! - `book`: the commands in the README and in `docs/`.
 //! - `pages`: pages that are made from the code are fresh.
 //!
-//! What they share: `node` (the process), `scale` (how much, and with which tools), `log_file`,
+//! What they share: `waiting` (waits that end), `node` (the process), `scale` (how much, and with which tools), `log_file`,
 //! `small_disk`, `lasting` (addresses), `postgres` (a database server), `brokers` (of Kafka).
 
 #![forbid(unsafe_code)]
@@ -50,6 +51,7 @@ mod ended;
 mod experiment_flow;
 mod flow;
 mod generic_clients;
+mod hanging;
 mod hosts;
 mod kafka_cluster;
 mod kafka_topology;
@@ -74,4 +76,5 @@ mod small_disk;
 mod starting;
 mod sync_order;
 mod usage;
+mod waiting;
 mod words;

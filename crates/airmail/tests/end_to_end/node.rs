@@ -5,12 +5,13 @@ use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::scale;
+use crate::waiting::{self, Waiting, alive, waiting};
 
 /// `airmail`, with nothing inherited that could change what it does.
 pub(crate) fn airmail() -> Command {
@@ -54,6 +55,7 @@ pub(crate) fn run(command: &mut Command, input: &[u8]) -> Done {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    let _waiting = waiting(format!("the end of {command:?}"));
     let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let output = thread::scope(|scope| {
@@ -73,6 +75,7 @@ pub(crate) fn run(command: &mut Command, input: &[u8]) -> Done {
 pub(crate) struct Node {
     child: Child,
     said: Said,
+    _alive: Waiting,
     /// Where it answers gRPC, as `HOST:PORT`.
     pub(crate) grpc: String,
     /// Where it answers HTTP, as `HOST:PORT`.
@@ -122,27 +125,31 @@ impl Node {
             said.listen(child.stdout.take().unwrap()),
             said.listen(child.stderr.take().unwrap()),
         ];
-        // Five minutes: a busy machine may leave a new process without a turn for long.
-        for _ in 0..150_000 {
-            if let (Some(grpc), Some(http)) = (said.address("gRPC"), said.address("HTTP")) {
-                return Ok(Node {
-                    child,
-                    said,
-                    grpc,
-                    http,
-                });
+        let (mut addresses, mut ended) = (None, None);
+        waiting::until("the node's addresses", Duration::from_millis(2), || {
+            addresses = said.address("gRPC").zip(said.address("HTTP"));
+            if addresses.is_none() {
+                ended = child.try_wait().unwrap();
             }
-            if let Some(status) = child.try_wait().unwrap() {
-                for output in outputs {
-                    output.join().unwrap();
-                }
-                let said = said.all();
-                return Err(Refused { status, said });
+            match addresses.is_some() || ended.is_some() {
+                true => Ok(()),
+                false => Err(said.all()),
             }
-            thread::sleep(Duration::from_millis(2));
+        });
+        if let Some((grpc, http)) = addresses {
+            return Ok(Node {
+                _alive: alive(format!("a node at {grpc}")),
+                child,
+                said,
+                grpc,
+                http,
+            });
         }
-        child.kill().ok();
-        panic!("the node did not say its addresses:\n{}", said.all());
+        for output in outputs {
+            output.join().unwrap();
+        }
+        let (status, said) = (ended.unwrap(), said.all());
+        Err(Refused { status, said })
     }
 
     /// `airmail`, pointed at this node.
@@ -178,6 +185,7 @@ impl Node {
     /// SIGTERM; waits for the end.
     pub(crate) fn stop(mut self) -> ExitStatus {
         self.ask_to_stop();
+        let _waiting = waiting("the end of a node that was asked to stop");
         self.child.wait().unwrap()
     }
 
@@ -255,17 +263,28 @@ impl Said {
 /// waited for if it does not come.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    for _ in 0..12_000 {
-        if holds() {
-            return;
-        }
-        thread::sleep(Duration::from_millis(25));
-    }
-    panic!("waited five minutes for this: {what}");
+    waiting::until(what, Duration::from_millis(25), || {
+        holds().then_some(()).ok_or("it is not so".to_owned())
+    });
+}
+
+/// The end of a process that comes to it by itself.
+#[track_caller]
+pub(crate) fn end_of(child: &mut Child, what: &str) -> ExitStatus {
+    let _waiting = waiting(format!("the end of {what}"));
+    child.wait().unwrap()
+}
+
+/// The same, with what is left of its outputs.
+#[track_caller]
+pub(crate) fn output_of(child: Child, what: &str) -> Output {
+    let _waiting = waiting(format!("the end of {what}"));
+    child.wait_with_output().unwrap()
 }
 
 /// The body of an HTTP page, with its status.
 pub(crate) fn get(address: &str, path: &str) -> (u16, String) {
+    let _waiting = waiting(format!("{path} at {address}"));
     let mut stream = TcpStream::connect(address).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();

@@ -9,6 +9,7 @@ use std::thread;
 
 use crate::node::{self, Node};
 use crate::scale;
+use crate::waiting::waiting;
 
 const LINE_BYTES: usize = 1024;
 const LIVE_MESSAGES: usize = 1000;
@@ -97,12 +98,14 @@ impl Subscriber {
         node::wait_until("the live subscription", || subscriptions(node) >= 1);
         publish(node, number, 1);
         let mut first = String::new();
+        let _waiting = waiting("the first line of a subscriber");
         self.output.read_line(&mut first).unwrap();
         first.trim_end().to_owned()
     }
 
     /// Reads to the end: these lines, and no others.
     fn expect(mut self, who: &str, numbers: Range<usize>) {
+        let _waiting = waiting(format!("all of {who}"));
         let mut lines = self.output.lines().map(Result::unwrap);
         for number in numbers {
             let found = lines.next().unwrap_or_default();

@@ -208,7 +208,7 @@ fn whoever_reads_no_further_is_no_error() {
         command.stdout(writer).stderr(std::process::Stdio::piped());
         let child = command.spawn().unwrap();
         drop(command);
-        let done = child.wait_with_output().unwrap();
+        let done = node::output_of(child, "a command whose reader is gone");
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
         assert!(done.status.success(), "{arguments:?}: {said}");
         assert!(!said.contains("pipe"), "{arguments:?}: {said}");

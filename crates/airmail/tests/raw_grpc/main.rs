@@ -20,3 +20,5 @@ mod stop;
 mod subscribe;
 mod table;
 mod vectors;
+#[path = "../end_to_end/waiting.rs"]
+mod waiting;

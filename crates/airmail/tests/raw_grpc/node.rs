@@ -1,5 +1,6 @@
 //! A node in this process, and streams to it.
 
+use crate::waiting::{PATIENCE, Waiting, alive, waiting};
 use airmail::config::Config;
 use airmail::node::clock::SystemClock;
 use airmail::node::{NodeOptions, Running, start};
@@ -16,6 +17,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::{Channel, Endpoint};
@@ -28,6 +30,7 @@ pub(crate) struct Node {
     pub(crate) running: Running,
     pub(crate) address: SocketAddr,
     pub(crate) channel: Channel,
+    _alive: Waiting,
 }
 
 impl Node {
@@ -67,6 +70,7 @@ impl Node {
             running,
             address,
             channel,
+            _alive: alive("a node"),
         }
     }
 
@@ -81,6 +85,7 @@ impl Node {
     }
 
     pub(crate) async fn stop(self) {
+        let _waiting = waiting("the end of a node");
         self.running.stop().await;
     }
 
@@ -131,6 +136,13 @@ impl Node {
     }
 }
 
+/// The next answer of a stream.
+async fn answer<T>(answers: &mut Streaming<T>, what: &str) -> Result<Option<T>, Status> {
+    let _waiting = waiting(what);
+    let answer = timeout(PATIENCE, answers.message()).await;
+    answer.unwrap_or_else(|_| panic!("waited {} s for {what}", PATIENCE.as_secs()))
+}
+
 pub(crate) fn payloads_of(delivery: &v1::Delivery) -> Vec<String> {
     let Some(v1::delivery::Body::Messages(stored)) = &delivery.body else {
         panic!("plain messages expected: {delivery:?}");
@@ -173,7 +185,7 @@ impl Publisher {
     }
 
     pub(crate) async fn next(&mut self) -> Result<v1::publish_response::Kind, Status> {
-        let answer = self.answers.message().await?;
+        let answer = answer(&mut self.answers, "a publish stream's next answer").await?;
         Ok(answer.expect("the stream goes on").kind.unwrap())
     }
 
@@ -235,7 +247,7 @@ impl Subscriber {
     }
 
     pub(crate) async fn next(&mut self) -> Result<v1::subscribe_response::Kind, Status> {
-        let answer = self.answers.message().await?;
+        let answer = answer(&mut self.answers, "a subscribe stream's next answer").await?;
         Ok(answer.expect("the stream goes on").kind.unwrap())
     }
 

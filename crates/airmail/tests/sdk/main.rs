@@ -14,4 +14,6 @@ mod publishing;
 mod reading;
 mod ready;
 mod refusals;
+mod waited_for;
+#[path = "../end_to_end/waiting.rs"]
 mod waiting;

@@ -1,5 +1,7 @@
 //! A node that can be stopped and started again where it was, and a wire that can be cut.
 
+pub(crate) use crate::waiting::PATIENCE;
+use crate::waiting::{Waiting, alive, waiting};
 use airmail::config::Config;
 use airmail::node::clock::SystemClock;
 use airmail::node::{Access, NodeOptions, Running, start};
@@ -8,15 +10,16 @@ use airmail_model::{Limits, TopicName};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) struct Node {
     running: Running,
     pub(crate) address: SocketAddr,
+    _alive: Waiting,
 }
 
 impl Node {
@@ -80,6 +83,7 @@ impl Node {
         Node {
             address: running.address,
             running,
+            _alive: alive("a node"),
         }
     }
 
@@ -92,6 +96,7 @@ impl Node {
     }
 
     pub(crate) async fn stop(self) {
+        let _waiting = waiting("the end of a node");
         self.running.stop().await;
     }
 }
@@ -162,7 +167,14 @@ pub(crate) fn text(payload: &[u8]) -> String {
 pub(crate) async fn take(subscription: &mut Subscription, count: usize) -> Vec<String> {
     let mut payloads = Vec::with_capacity(count);
     while payloads.len() < count {
-        match subscription.next().await.unwrap() {
+        let waiting = waiting(format!(
+            "{count} messages, of which {} came",
+            payloads.len()
+        ));
+        let next = timeout(PATIENCE, subscription.next()).await;
+        drop(waiting);
+        let next = next.unwrap_or_else(|_| panic!("waited for {count}, after {payloads:?}"));
+        match next.unwrap() {
             Some(Item::Message(message)) => payloads.push(text(&message.payload)),
             other => panic!("{other:?} after {} messages", payloads.len()),
         }
@@ -172,6 +184,7 @@ pub(crate) async fn take(subscription: &mut Subscription, count: usize) -> Vec<S
 
 /// Every stored payload of a topic.
 pub(crate) async fn stored(client: &Client, topic: &str) -> Vec<String> {
+    let _waiting = waiting(format!("the history of {topic}"));
     let mut history = client.history(topic).open().unwrap();
     let mut payloads = Vec::new();
     while let Some(item) = history.next().await.unwrap() {
@@ -186,6 +199,3 @@ pub(crate) async fn stored(client: &Client, topic: &str) -> Vec<String> {
 pub(crate) fn numbers(range: std::ops::Range<usize>) -> Vec<String> {
     range.map(|number| number.to_string()).collect()
 }
-
-/// Long enough for anything that will happen at all, also where the machine stands still for a while.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(300);

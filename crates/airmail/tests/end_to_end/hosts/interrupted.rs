@@ -9,6 +9,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::machines::{Machines, PROGRAM, THREE};
 use crate::node;
+use crate::waiting::waiting;
 
 /// A long experiment.
 struct Long {
@@ -54,7 +55,13 @@ fn begin(machines: &Machines, long: &Long) -> (Child, impl Iterator<Item = Strin
     let mut child = command.stdout(Stdio::null()).spawn().unwrap();
     let said = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut said = said.map_while(Result::ok);
-    said.find(|line| line.contains(long.under_way)).unwrap();
+    let _waiting = waiting(format!("{}: {}", long.name, long.under_way));
+    let mut before = Vec::new();
+    let is_under_way = |line: &String| line.contains(long.under_way);
+    while before.last().is_none_or(|line| !is_under_way(line)) {
+        let line = said.next();
+        before.push(line.unwrap_or_else(|| panic!("{} ended: {before:#?}", long.name)));
+    }
     (child, said)
 }
 
@@ -64,6 +71,7 @@ fn ctrl_c_leaves_a_report(long: &Long) {
     let (mut child, said) = begin(&machines, long);
     // A terminal signals the whole group.
     kill_process_group(Pid::from_child(&child), Signal::INT).unwrap();
+    let _waiting = waiting(format!("the end of {} after Ctrl-C", long.name));
     let rest: Vec<String> = said.collect();
     assert_eq!(child.wait().unwrap().code(), Some(0), "{rest:?}");
     let page = machines.path("out").join(format!("{}.html", long.name));
@@ -98,6 +106,7 @@ fn an_experiment_that_is_killed_leaves_no_process_behind() {
         let (mut child, said) = begin(&machines, long);
         node::signal(&child, Signal::KILL);
         child.wait().unwrap();
+        let _waiting = waiting(format!("the end of what {} started", long.name));
         machines.wait_until_nothing_is_left();
         // Whoever it started holds its standard error too, until the last of them has ended.
         said.for_each(drop);

@@ -4,18 +4,17 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
-use std::thread;
 use std::time::Duration;
 
 use crate::node::airmail;
+use crate::waiting;
 
 /// The program, as it is found on every machine.
 pub(super) const PROGRAM: &str = env!("CARGO_BIN_EXE_airmail");
 /// One for the node, two for its load.
 pub(super) const THREE: &str = "node me@one 127.0.0.1\nload me@two\nload me@three # beside it\n";
 
-/// How often something is looked for that must come to be, and the wait between.
-const LOOKS: u32 = 30_000;
+/// Between two looks at something that must come to be.
 const BETWEEN: Duration = Duration::from_millis(10);
 
 /// A directory with a command that takes ssh's place, writes down whom it was to reach, and starts the
@@ -74,12 +73,9 @@ impl Machines {
     /// Waits until no node has data any more: each puts its own away when it ends.
     #[track_caller]
     pub(super) fn wait_until_nothing_is_left(&self) {
-        for _ in 0..LOOKS {
-            if fs::read_dir(self.path("data")).unwrap().next().is_none() {
-                return;
-            }
-            thread::sleep(BETWEEN);
-        }
-        panic!("a node has not ended");
+        waiting::until("the end of every node", BETWEEN, || {
+            let left = fs::read_dir(self.path("data")).unwrap().next();
+            left.map_or(Ok(()), |left| Err(format!("{left:?}")))
+        });
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::node::{self, Done, airmail};
 use crate::scale;
+use crate::waiting::{Waiting, alive, waiting};
 
 /// Where `cargo xtask test` has brought Kafka; none where it was left out.
 pub(crate) fn servers() -> Option<PathBuf> {
@@ -21,6 +22,7 @@ pub(crate) fn servers() -> Option<PathBuf> {
 pub(crate) struct LiveCluster {
     keeper: Child,
     input: Option<ChildStdin>,
+    _alive: Waiting,
     servers: PathBuf,
     /// The brokers, as clients are told of them.
     pub(crate) bootstrap: String,
@@ -46,6 +48,7 @@ impl LiveCluster {
         let mut input = keeper.stdin.take().unwrap();
         writeln!(input, "{task}").unwrap();
         let mut said = String::new();
+        let _waiting = waiting("Kafka's brokers to be ready");
         let output = keeper.stdout.take().unwrap();
         BufReader::new(output).read_line(&mut said).unwrap();
         let ready = said
@@ -55,6 +58,7 @@ impl LiveCluster {
         LiveCluster {
             keeper,
             input: Some(input),
+            _alive: alive("a cluster of Kafka"),
             servers: servers.to_owned(),
             bootstrap: ready["bootstrap"].as_str().unwrap().to_owned(),
         }
@@ -105,6 +109,7 @@ impl LiveCluster {
 impl Drop for LiveCluster {
     fn drop(&mut self) {
         self.input = None;
+        let _waiting = waiting("the end of Kafka's brokers");
         self.keeper.wait().ok();
     }
 }

@@ -12,7 +12,7 @@ mod trouble;
 
 use std::time::{Duration, Instant};
 
-use crate::brokers::{KafkaCluster, wait_patiently};
+use crate::brokers::{KafkaCluster, wait_patiently_for};
 use crate::collect::{MAIN, SMALL};
 use crate::scale;
 
@@ -99,9 +99,11 @@ fn nothing_acknowledged_is_lost_or_out_of_order_whoever_is_killed() {
     let mut missing = acknowledged.clone();
     for flow in FLOWS {
         let (small, main) = (&trouble.small, &trouble.main);
-        wait_patiently("everything is committed", || {
+        wait_patiently_for("everything is committed", || {
             let ends = small.ends(flow.from, flow.partitions);
-            small.committed(flow.from, flow.from, flow.partitions) == ends
+            let committed = small.committed(flow.from, flow.from, flow.partitions);
+            let differ = || format!("{}: {committed:?} of {ends:?}", flow.from);
+            (committed == ends).then_some(()).ok_or_else(differ)
         });
         let dumped = Dumped::read(small, main, flow);
         dumped.check(flow);

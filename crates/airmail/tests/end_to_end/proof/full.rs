@@ -20,7 +20,6 @@ use super::reading;
 use super::stamp::Stamp;
 use super::victim::Victim;
 use crate::node;
-use crate::scale;
 use crate::small_disk::{Ballast, SmallDisk};
 
 const MEBIBYTES: usize = 192;

@@ -20,6 +20,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::reading;
 use super::stamp::Stamp;
 use super::victim::Victim;
+use crate::waiting::{Waiting, alive, waiting};
 use following::{Follower, Following, Seen};
 use publishing::Publishing;
 
@@ -112,6 +113,7 @@ pub(crate) struct Load {
     victim: Victim,
     publishers: Vec<JoinHandle<()>>,
     followers: Vec<Follower>,
+    _alive: Waiting,
 }
 
 impl Load {
@@ -138,6 +140,7 @@ impl Load {
             victim: victim.clone(),
             publishers: Vec::new(),
             followers: Vec::new(),
+            _alive: alive("a load"),
         }
     }
 
@@ -151,6 +154,7 @@ impl Load {
 
     /// A client of the load's.
     pub(crate) fn connect(&self) -> Client {
+        let _waiting = waiting("a connection");
         let connect = self.victim.client().connect();
         self.runtime.block_on(connect).unwrap()
     }
@@ -222,6 +226,7 @@ impl Load {
     pub(crate) fn stop_following(&mut self, which: usize) -> Option<Saved> {
         let follower = self.followers.remove(which);
         follower.stop.notify_one();
+        let _waiting = waiting("the end of a subscriber that was stopped");
         let position = self.runtime.block_on(follower.task).unwrap()?;
         let seen = follower.seen.lock().unwrap().clone();
         let topic = follower.topic;
@@ -235,6 +240,7 @@ impl Load {
     /// Stops the publishers, and waits until all that they sent is acknowledged.
     pub(crate) fn stop_publishing(&mut self) {
         self.tally.stop.store(true, Ordering::Relaxed);
+        let _waiting = waiting("acks of all that was published");
         for publisher in std::mem::take(&mut self.publishers) {
             self.runtime.block_on(publisher).unwrap();
         }

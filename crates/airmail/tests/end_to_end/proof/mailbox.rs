@@ -37,6 +37,7 @@ use crate::lasting::lasting_address;
 use crate::node::{self, Node, airmail};
 use crate::postgres::Server;
 use crate::scale;
+use crate::waiting::{Waiting, alive, waiting};
 use book::Book;
 
 const NODES: usize = 2;
@@ -184,6 +185,7 @@ struct Crowd {
     watcher: Place,
     writers: Vec<JoinHandle<()>>,
     readers: Vec<JoinHandle<()>>,
+    _alive: Waiting,
 }
 
 impl Crowd {
@@ -232,6 +234,7 @@ impl Crowd {
             watcher,
             writers,
             readers,
+            _alive: alive("readers and writers"),
         }
     }
 
@@ -248,9 +251,11 @@ impl Crowd {
     /// Lets writers end, then readers when nothing is left, and looks through the book.
     fn end(self) -> book::Counts {
         self.book.writing.store(false, Ordering::Relaxed);
+        let ending = waiting("writers to end");
         for writer in self.writers {
             self.runtime.block_on(writer).unwrap();
         }
+        drop(ending);
         let left = || {
             let counts = self.watcher.mailbox.counts(self.watcher.queue);
             let counts = self.runtime.block_on(counts).ok()?;
@@ -261,6 +266,7 @@ impl Crowd {
             left() == Some(0)
         });
         self.book.reading.store(false, Ordering::Relaxed);
+        let _ending = waiting("readers to end");
         for reader in self.readers {
             self.runtime.block_on(reader).unwrap();
         }
