@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,8 @@ use crate::process::{self, show};
 /// How long nothing may be printed: longer than any test takes, also on a machine that is busy with other
 /// things, and than tests wait themselves.
 const SILENCE: Duration = Duration::from_secs(30 * 60);
+/// Lines that may wait to be passed on.
+const LINES: usize = 256;
 
 /// Runs it, and notes the time of each test binary. Fails unless it ends with 0.
 pub(crate) fn run(command: &mut Command, parts: &mut Parts) -> anyhow::Result<()> {
@@ -36,8 +38,8 @@ fn run_for(command: &mut Command, parts: &mut Parts, silence: Duration) -> anyho
     // The command holds the pipe's other end, which must end with the processes.
     command.stdout(std::process::Stdio::null());
     command.stderr(std::process::Stdio::null());
-    let (sender, lines) = channel();
-    thread::spawn(move || {
+    let (sender, lines) = sync_channel(LINES);
+    let pass_on = move || {
         for line in BufReader::new(reader).split(b'\n').map_while(Result::ok) {
             if sender
                 .send(String::from_utf8_lossy(&line).into_owned())
@@ -46,7 +48,9 @@ fn run_for(command: &mut Command, parts: &mut Parts, silence: Duration) -> anyho
                 return;
             }
         }
-    });
+    };
+    let passing = thread::Builder::new().name("lines".into());
+    passing.spawn(pass_on)?;
     let mut progress = Progress::new();
     let ended = progress.follow(&lines, parts, silence);
     if let Err(hanging) = ended {

@@ -58,6 +58,9 @@ impl Without {
     }
 }
 
+/// What brings a tool, or finds it.
+type Bring<'a> = &'a dyn Fn() -> anyhow::Result<()>;
+
 /// The directory that tests find their tools in: `python/bin/python`, `bin/grpcurl`.
 #[derive(Debug)]
 pub(crate) struct Tools {
@@ -73,7 +76,7 @@ impl Tools {
         let kafka = Some(Without::Kafka);
         let python = || bring_python(&directory.join("python"));
         let grpcurl = || bring_grpcurl(&directory.join("bin"));
-        let wanted: [(&str, Option<Without>, &dyn Fn() -> anyhow::Result<()>); 8] = [
+        let wanted: [(&str, Option<Without>, Bring<'_>); 8] = [
             ("Python with grpcio", Some(Without::Python), &python),
             ("grpcurl", Some(Without::Grpcurl), &grpcurl),
             ("strace", Some(Without::Strace), &find_strace),

@@ -7,6 +7,8 @@
 
 mod model;
 mod postgres;
+#[path = "../../airmail/tests/end_to_end/waiting.rs"]
+mod waiting;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -81,7 +83,7 @@ async fn interleave(world: &World, clients: &[Vec<Step>]) {
 
 #[test]
 fn sqlite_does_what_the_model_does() {
-    let _alive = postgres::waiting::alive("mailboxes");
+    let _alive = waiting::alive("mailboxes");
     run(40, || {
         let directory = tempfile::tempdir().unwrap();
         let store =
@@ -92,7 +94,7 @@ fn sqlite_does_what_the_model_does() {
 
 #[test]
 fn postgres_does_what_the_model_does() {
-    let _alive = postgres::waiting::alive("mailboxes");
+    let _alive = waiting::alive("mailboxes");
     run(6, || {
         let options = Options {
             connections: 3,

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
 mod postgres;
+#[path = "../../airmail/tests/end_to_end/waiting.rs"]
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +30,7 @@ fn mailboxes(options: Options) -> Mailboxes {
 /// An impatient one says so; a patient one goes on when the database is there.
 #[test]
 fn requests_wait_for_a_database_that_is_away_and_then_say_so() {
-    let _alive = postgres::waiting::alive("mailboxes");
+    let _alive = waiting::alive("mailboxes");
     let mut server = postgres::Server::start();
     let url = server.new_database();
     server.kill();
@@ -66,7 +68,7 @@ fn requests_wait_for_a_database_that_is_away_and_then_say_so() {
 /// Whatever the database does, the requests of a node go on when it is back, with what they had.
 #[test]
 fn a_node_goes_on_when_its_database_is_killed_and_started_again() {
-    let _alive = postgres::waiting::alive("mailboxes");
+    let _alive = waiting::alive("mailboxes");
     let mut server = postgres::Server::start();
     let url = server.new_database();
     block_on(async {
@@ -114,7 +116,7 @@ fn empty(error: &Error) -> bool {
 /// Nodes that start together bring the schema up once; a newer one is left alone.
 #[test]
 fn the_schema_is_brought_up_once() {
-    let _alive = postgres::waiting::alive("mailboxes");
+    let _alive = waiting::alive("mailboxes");
     let url = postgres::shared_server().new_database();
     block_on(async {
         let patient = || Options {

@@ -6,6 +6,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
 mod postgres;
+#[path = "../../airmail/tests/end_to_end/waiting.rs"]
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -75,7 +77,7 @@ struct Scene {
 
 #[test]
 fn what_was_acknowledged_is_handed_out_and_never_to_two() {
-    let _alive = postgres::waiting::alive("mailboxes");
+    let _alive = waiting::alive("mailboxes");
     let seconds = seconds();
     let mut server = postgres::Server::start();
     let url = server.new_database();

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
 mod postgres;
+#[path = "../../airmail/tests/end_to_end/waiting.rs"]
+mod waiting;
 
 use std::sync::Arc;
 
@@ -28,7 +30,7 @@ fn with_world<F: Future<Output = ()>>(test: impl FnOnce(World, String) -> F) {
 /// What is sent, taken and written commits or rolls back as one.
 #[test]
 fn a_message_is_handed_over_within_a_transaction_of_the_users_own() {
-    let _alive = postgres::waiting::alive("mailboxes");
+    let _alive = waiting::alive("mailboxes");
     with_world(|world, url| async move {
         psql(&url, "CREATE TABLE done (content text)");
         world.send("job").await;
@@ -57,7 +59,7 @@ fn a_message_is_handed_over_within_a_transaction_of_the_users_own() {
 /// A reader of a node that waits is rung when a transaction commits.
 #[test]
 fn a_commit_rings_a_reader_that_waits() {
-    let _alive = postgres::waiting::alive("mailboxes");
+    let _alive = waiting::alive("mailboxes");
     with_world(|world, url| async move {
         let other = std::thread::Builder::new().name("psql".to_owned());
         let sending = other.spawn(move || {
@@ -75,7 +77,7 @@ fn a_commit_rings_a_reader_that_waits() {
 /// Leases, errors and options are those of the nodes.
 #[test]
 fn leases_and_errors_are_the_same_from_psql() {
-    let _alive = postgres::waiting::alive("mailboxes");
+    let _alive = waiting::alive("mailboxes");
     with_world(|world, url| async move {
         psql(
             &url,

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
 mod postgres;
+#[path = "../../airmail/tests/end_to_end/waiting.rs"]
+mod waiting;
 
 use std::sync::Arc;
 
@@ -97,7 +99,7 @@ const NOTED: &str = "
 
 #[test]
 fn what_changes_something_is_one_round_trip_and_one_transaction() {
-    let _alive = postgres::waiting::alive("mailboxes");
+    let _alive = waiting::alive("mailboxes");
     with_scene(|scene| async move {
         psql(&scene.url, NOTED);
         let before = scene.store.load().round_trips;
@@ -113,7 +115,7 @@ fn what_changes_something_is_one_round_trip_and_one_transaction() {
 /// The database takes no zero byte in a text, so it refuses the statement and with it the transaction.
 #[test]
 fn one_that_the_database_refuses_harms_none_of_its_round() {
-    let _alive = postgres::waiting::alive("mailboxes");
+    let _alive = waiting::alive("mailboxes");
     with_scene(|scene| async move {
         let good = scene.world.message("good");
         let bad = Outgoing {

@@ -6,9 +6,6 @@
 
 #![allow(dead_code, reason = "not every test uses all of it")]
 
-#[path = "../../../airmail/tests/end_to_end/waiting.rs"]
-pub(crate) mod waiting;
-
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -17,7 +14,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use airmail_mailbox::postgres::{Options, PostgresStore};
-use waiting::waiting;
+
+use crate::waiting::waiting;
 
 /// Runs as the unprivileged user. `$1`: programs. `$2`: data. `$3`: port. Each line that is read
 /// is a command; the end of the pipe ends the server.

@@ -250,10 +250,12 @@ mod tests {
         let mut member = Member::of(shell, &stop).unwrap();
         let late = stop.clone();
         // The one that leads hears of it a little later.
-        let setting = std::thread::spawn(move || {
+        let setting = std::thread::Builder::new().name("ctrl-c".into());
+        let set = move || {
             std::thread::sleep(Duration::from_millis(300));
             late.set();
-        });
+        };
+        let setting = setting.spawn(set).unwrap();
         let error = member.hear("ready").unwrap_err();
         assert!(error.is::<Stopped>() && stop.is_set(), "{error:#}");
         setting.join().unwrap();
