@@ -72,6 +72,14 @@ pub enum FileOp {
         /// To.
         to: FileName,
     },
+    /// Shortens a file to `length` bytes; one that is not longer stays as it is. Not synced: a crash
+    /// may undo it.
+    Cut {
+        /// Which.
+        name: FileName,
+        /// What stays, in bytes.
+        length: u64,
+    },
     /// Removes a file.
     Remove {
         /// Which.

@@ -96,6 +96,7 @@ impl MemoryFiles {
             } => {
                 return Ok(self.existing(&name)?.read(at, length.into()));
             }
+            FileOp::Cut { name, length } => self.existing(&name)?.cut(length),
             FileOp::Rename { from, to } => {
                 let Some(file) = self.files.remove(&from) else {
                     return Err(failed(io::ErrorKind::NotFound, &from));
@@ -212,6 +213,15 @@ impl Pages {
             }
         }
         self.length = self.length.max(to);
+    }
+
+    fn cut(&mut self, length: u64) {
+        let end = self.length;
+        if length < end {
+            self.fill(length, end);
+            self.pages.truncate(length.div_ceil(PAGE_BYTES as u64) as usize);
+            self.length = length;
+        }
     }
 
     fn page(&mut self, page: usize) -> &mut [u8] {

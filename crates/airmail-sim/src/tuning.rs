@@ -17,6 +17,7 @@ pub fn journal(chance: &mut Entropy, plant: Option<Plant>) -> JournalConfig {
         meta_segment_bytes: 1 << chance.between(12, 14),
         fill_bytes: chance.below(3) * 4096,
         recycled_max: chance.index(3),
+        spare_time: Duration::from_millis(chance.between(1, 500)),
         block_bytes: 1 << chance.between(10, 13),
         checkpoint_bytes: 1 << chance.between(12, 16),
         commit_bytes: 1 << chance.between(10, 16),

@@ -7,7 +7,7 @@
 //! sync. One follows another also where it begins inside of it and goes on behind it, as a commit
 //! does that takes the place of the zeros which fill the last page of the one before.
 //!
-//! Creating, renaming and removing sync the directory. After a failed sync of a file there is never
+//! Creating, renaming and removing sync the directory; shortening does not. After a failed sync of a file there is never
 //! another: what it holds since the last good one is unknown.
 
 use super::direct::{Direct, Done};
@@ -227,6 +227,15 @@ impl Writer {
                 self.unsyncable.remove(&name);
                 self.unsynced.remove(&name);
                 self.sync_directory(&name)
+            }
+            FileOp::Cut { name, length } => {
+                let file = self.handles.get(&name);
+                let file = file.map_err(|error| failed("open", &name, &error))?;
+                let cut = file.metadata().and_then(|found| match found.len() > length {
+                    true => file.set_len(length),
+                    false => Ok(()),
+                });
+                cut.map_err(|error| failed("shorten", &name, &error))
             }
             FileOp::Write { name, .. } | FileOp::Fill { name, .. } | FileOp::Read { name, .. } => {
                 Err(io::Error::other(format!(

@@ -6,7 +6,7 @@
 //! is durable; so a log's numbers become durable in order.
 
 use super::append::cost;
-use super::format::{Envelope, HEADER_BYTES, Kind, META_CLASS};
+use super::format::{Envelope, HEADER_BYTES, Kind, META_CLASS, SYSTEM_CLASS};
 use super::gather::Gather;
 use super::log::{Entry, Recent};
 use super::meta::Meta;
@@ -14,7 +14,7 @@ use super::table::Location;
 use super::{Journal, Purpose};
 use crate::contract::Tag;
 use crate::files::{FileOp, Note};
-use airmail_model::{Durability, Mono, Retention};
+use airmail_model::{Durability, LogId, Mono, Retention};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -84,9 +84,11 @@ impl Gathering {
     }
 }
 
-/// The class of segments for logs that keep their records so long.
-pub(super) fn class_of(retention: Retention) -> u16 {
+/// The class of segments for a log that keeps its records so long. Log 0 keeps a little for ever: in
+/// segments with others' it would keep all of these.
+pub(super) fn class_of(log: LogId, retention: Retention) -> u16 {
     match (retention.time_ms, retention.bytes) {
+        _ if log == LogId::SYSTEM => SYSTEM_CLASS,
         (Some(ms), _) => 1 + (u64::BITS - ms.leading_zeros()) as u16,
         (None, Some(_)) => 128,
         (None, None) => 0,
@@ -203,7 +205,7 @@ impl Journal {
                 self.pending_bytes -= bytes;
                 continue;
             };
-            let class = class_of(log.spec.retention);
+            let class = class_of(log.id, log.spec.retention);
             // In another class's segments it goes on only behind what is durable in the old one's.
             let moves = log.class.is_some_and(|old| old != class);
             if moves && log.durable < entry.first && !entry.copy {

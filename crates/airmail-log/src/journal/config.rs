@@ -32,6 +32,9 @@ pub struct JournalConfig {
     pub fill_bytes: u64,
     /// Emptied segments kept for new ones. Default 2.
     pub recycled_max: usize,
+    /// How long what is there for new segments (emptied ones, and those made ahead) stays when no
+    /// segment is made. Default 20 s.
+    pub spare_time: Duration,
     /// A segment is indexed in blocks of about this size, in bytes. Default 8 MiB.
     pub block_bytes: u64,
     /// A checkpoint is written when this much has been appended since the last, in bytes.
@@ -95,6 +98,7 @@ impl Default for JournalConfig {
             meta_segment_bytes: 1 << 20,
             fill_bytes: 4 << 20,
             recycled_max: 2,
+            spare_time: Duration::from_secs(20),
             block_bytes: 8 << 20,
             checkpoint_bytes: 16 << 20,
             commit_bytes: 4 << 20,

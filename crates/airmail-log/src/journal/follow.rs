@@ -63,7 +63,7 @@ impl Journal {
         };
         let reserved = log.spec.durability == Durability::Fsync || entry.next() <= log.reserved;
         let stays = log.class == Some(class);
-        !entry.copy && reserved && stays && class_of(log.spec.retention) == class
+        !entry.copy && reserved && stays && class_of(log.id, log.spec.retention) == class
     }
 
     /// Whether a segment is to be synced for its age, or to be left.

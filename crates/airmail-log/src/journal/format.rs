@@ -22,6 +22,8 @@ pub const ENVELOPE_BYTES: usize = 40;
 pub const VERSION: u16 = 1;
 /// The class of segments that hold the journal's own commands.
 pub const META_CLASS: u16 = u16::MAX;
+/// The class of log 0's segments.
+pub const SYSTEM_CLASS: u16 = META_CLASS - 1;
 /// No record is longer, so a length beyond it is damage.
 pub const RECORD_BYTES_MAX: u32 = 64 << 20;
 

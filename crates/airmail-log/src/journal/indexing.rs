@@ -8,7 +8,7 @@ use super::damage::{Problem, Reason};
 use super::format::Kind;
 use super::index::{self, Layout};
 use super::scan::{Body, Found, Loaded, Scanner};
-use super::segment::{index_name, segment_name};
+use super::segment::{Segment, State, index_name, segment_name};
 use super::table::{Location, Table};
 use super::{Journal, Purpose};
 use crate::contract::ReaderId;
@@ -65,7 +65,9 @@ impl Journal {
             return;
         }
         while let Some((segment, block)) = self.to_index.pop_front() {
-            let Some(of) = self.segments.get(&segment).filter(|of| !of.leaving) else {
+            // One that will go when it is swept needs none.
+            let stays = |of: &&Segment| !of.leaving && !(of.state == State::Sealed && of.is_unused());
+            let Some(of) = self.segments.get(&segment).filter(stays) else {
                 continue;
             };
             let Some(place) = of.blocks.get(block as usize) else {

@@ -29,6 +29,7 @@ mod failure;
 mod follow;
 pub mod format;
 mod gather;
+mod giving_back;
 pub mod index;
 mod indexing;
 mod known;
@@ -166,6 +167,8 @@ enum Purpose {
 struct Class {
     active: Option<u64>,
     prepared: Option<u64>,
+    /// The active one whose successor was prepared, not needed, and given back: it gets none again.
+    spared: Option<u64>,
 }
 
 /// Why nothing is stored at the moment.
@@ -190,6 +193,8 @@ struct Journal {
 
     segments: BTreeMap<u64, segment::Segment>,
     next_segment: u64,
+    /// When a segment was made last.
+    made_at: Mono,
     classes: BTreeMap<u16, Class>,
     /// Emptied segments' files, and their lengths.
     free: Vec<(u64, u64)>,
@@ -275,6 +280,7 @@ impl Journal {
             producers,
             segments: BTreeMap::new(),
             next_segment: 1,
+            made_at: now.mono,
             classes: BTreeMap::new(),
             free: Vec::new(),
             calls: VecDeque::new(),
@@ -389,6 +395,7 @@ impl Journal {
             if now.mono >= self.retention_at {
                 self.sweep_due = true;
                 self.retain();
+                self.give_back();
                 self.retention_at = now.mono.plus(self.config.retention_interval);
             }
         }

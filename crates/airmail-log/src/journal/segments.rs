@@ -1,7 +1,8 @@
-//! The journal's segments: making them, filling ahead, moving on to the next, letting go.
+//! The journal's segments: making them, filling ahead, moving on to the next, letting go. What is
+//! let go where nothing happens is in [`giving_back`](super::giving_back).
 
 use super::append::mixed;
-use super::format::{HEADER_BYTES, META_CLASS, SegmentHeader};
+use super::format::{HEADER_BYTES, META_CLASS, SYSTEM_CLASS, SegmentHeader};
 use super::meta::Meta;
 use super::segment::{Segment, State, free_name, index_name};
 use super::table::Location;
@@ -14,7 +15,7 @@ use std::io;
 const PROBE_BYTES: u64 = 64 << 10;
 /// Fills begin and end at multiples of this, as commits end: no page is ever filled while a commit
 /// writes another part of it, which could undo one of the two.
-const FILL_ALIGNED_BYTES: u64 = 4096;
+pub(super) const FILL_ALIGNED_BYTES: u64 = 4096;
 
 /// The salt of a new segment. Half of it is the segment's own, so that what a recycled file held
 /// before is told from data even where the header is lost.
@@ -35,7 +36,7 @@ impl Journal {
     /// How large a segment of this class gets.
     pub(super) fn segment_limit(&self, class: u16) -> u64 {
         match class {
-            META_CLASS => self.config.meta_segment_bytes,
+            META_CLASS | SYSTEM_CLASS => self.config.meta_segment_bytes,
             _ => self.config.segment_bytes,
         }
     }
@@ -77,11 +78,11 @@ impl Journal {
         };
         let mut segment = Segment::new(header);
         let name = segment.name.clone();
-        let recycled = if class == META_CLASS {
-            None
-        } else {
-            self.free.pop()
+        let recycled = match class {
+            META_CLASS | SYSTEM_CLASS => None,
+            _ => self.free.pop(),
         };
+        self.made_at = self.now.mono;
         let op = match recycled {
             Some((free, length)) => {
                 segment.filled = length - length % FILL_ALIGNED_BYTES;
@@ -187,7 +188,7 @@ impl Journal {
         let unprepared = self
             .classes
             .get(&class)
-            .is_some_and(|class| class.prepared.is_none());
+            .is_some_and(|class| class.prepared.is_none() && class.spared != Some(id));
         if nearly_full && unprepared && self.trouble.is_none() && !self.closing {
             let prepared = self.make_segment(class);
             self.classes.entry(class).or_default().prepared = Some(prepared);
@@ -297,7 +298,7 @@ impl Journal {
                 self.sweep_due = true;
                 continue;
             }
-            let room = self.free.len() < self.config.recycled_max;
+            let room = self.free.len() < self.config.recycled_max && !self.spares_are_idle();
             let Some(segment) = self.segments.get_mut(&id) else {
                 continue;
             };

@@ -29,6 +29,21 @@ fn write(files: &mut MemoryFiles, name: &str, at: u64, bytes: &[u8]) -> io::Resu
 }
 
 #[test]
+fn a_file_that_is_cut_is_shorter_and_grows_again_with_zeros() {
+    let mut files = MemoryFiles::new();
+    create(&mut files, "a").unwrap();
+    write(&mut files, "a", 0, &[7; 100]).unwrap();
+    let (name, length) = (FileName::from("a"), 40);
+    done(&mut files, FileOp::Cut { name: name.clone(), length }).unwrap();
+    assert_eq!(files.used(), 40);
+    done(&mut files, FileOp::Cut { name, length: 60 }).unwrap();
+    assert_eq!(files.used(), 40, "nothing is made longer");
+    write(&mut files, "a", 80, &[9]).unwrap();
+    let contents = files.contents("a").unwrap();
+    assert_eq!((&contents[..40], &contents[40..80]), (&[7; 40][..], &[0; 40][..]));
+}
+
+#[test]
 fn what_was_written_is_read_across_pages() {
     let mut files = MemoryFiles::new();
     create(&mut files, "a").unwrap();

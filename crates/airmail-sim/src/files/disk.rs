@@ -353,6 +353,7 @@ pub(super) const fn name_of(op: &FileOp) -> &FileName {
         | FileOp::Write { name, .. }
         | FileOp::Fill { name, .. }
         | FileOp::Read { name, .. }
+        | FileOp::Cut { name, .. }
         | FileOp::Remove { name }
         | FileOp::Rename { to: name, .. } => name,
     }

@@ -47,6 +47,11 @@ impl Disk {
                 *failures = 0;
                 self.load(&name, at, length)
             }
+            FileOp::Cut { name, length } => {
+                let file = self.files.get_mut(&name).ok_or(io::ErrorKind::NotFound)?;
+                file.cut(usize::try_from(length).unwrap_or(usize::MAX));
+                Ok(Bytes::new())
+            }
             FileOp::Rename { from, to } => {
                 let file = self.files.remove(&from).ok_or(io::ErrorKind::NotFound)?;
                 self.files.insert(to, file);

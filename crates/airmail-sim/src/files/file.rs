@@ -56,6 +56,13 @@ impl SimFile {
         arrived
     }
 
+    /// Shortens it. What was written behind its new end reaches the disk or not: then the file is
+    /// longer again, as after a crash that has undone the cut.
+    pub fn cut(&mut self, length: usize) {
+        self.seen.truncate(length);
+        self.durable.truncate(length);
+    }
+
     /// Makes the cache what the disk has.
     pub fn forget(&mut self) {
         self.unsynced.clear();

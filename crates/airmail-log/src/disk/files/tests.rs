@@ -154,6 +154,22 @@ fn a_fill_writes_zeros_and_leaves_the_rest() {
 }
 
 #[test]
+fn a_file_that_is_cut_is_shorter_and_never_longer() {
+    let mut bench = Bench::new(&DiskOptions::default());
+    bench.done(create("a")).unwrap();
+    bench.done(write("a", 0, &[&[7; 10_000]], true)).unwrap();
+    for (length, left) in [(4096, 4096), (8192, 4096)] {
+        let name = "a".into();
+        bench.done(FileOp::Cut { name, length }).unwrap();
+        assert_eq!(bench.contents("a"), vec![7; left]);
+    }
+    assert_eq!(&bench.done(read_op("a", 4094, 9)).unwrap()[..], &[7, 7]);
+    let (name, length) = ("b".into(), 0);
+    let gone = bench.done(FileOp::Cut { name, length }).unwrap_err();
+    assert_eq!(gone.kind(), io::ErrorKind::NotFound);
+}
+
+#[test]
 fn a_renamed_file_is_read_by_its_new_name_only() {
     let mut bench = Bench::new(&DiskOptions::default());
     for (name, text) in [("a", b"one"), ("b", b"two")] {
