@@ -70,6 +70,7 @@ kinds! {
     #[Both] CheckpointCut = "checkpoint truncated",
     #[Both] SegmentCut = "segment truncated",
     #[Both] ClockBack = "wall clock set back",
+    #[Storage] ClockAstray = "wall clock hours ahead for a while",
     #[Both] ClockLeap = "clock leapt ahead",
     #[Storage] GapUnused = "gap told: unused",
     #[Both] GapRetention = "gap told: retention",

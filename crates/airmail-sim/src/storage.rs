@@ -4,6 +4,7 @@
 //! [`crate::world`] and so quicker to find what is wrong below the shard.
 
 mod answers;
+mod clock;
 mod directory;
 mod heal;
 mod line;
@@ -125,8 +126,12 @@ pub struct StorageRun {
     volatile: bool,
     /// A file has been hit.
     corrupted: bool,
-    /// The highest that the wall clock has shown.
+    /// The highest that the wall clock has shown while it was right.
     wall_max: Wall,
+    /// The wall clock that the process sees is wrong by so many microseconds, until then.
+    astray: (i64, Mono),
+    /// When the first process was started.
+    started: Mono,
     last_tag: u64,
     last_reader: u64,
     plant: Option<Plant>,
@@ -180,6 +185,8 @@ impl StorageRun {
             volatile,
             corrupted: false,
             wall_max: start.wall,
+            astray: (0, Mono(0)),
+            started: start.mono,
             last_tag: 0,
             last_reader: 0,
             plant,
@@ -235,18 +242,20 @@ impl StorageRun {
             self.census.count(Kind::ClockBack);
             self.now.wall.0 -= 5_000_000;
         }
+        self.lead_astray();
     }
 
     /// Lets the disk and the journal go on until neither has anything to do now.
     fn turn(&mut self) -> Checked {
         let mut answers = Vec::new();
+        let shown = self.shown();
         self.wall_max = self.wall_max.max(self.now.wall);
         for _ in 0..1_000 {
             self.machine.disk().advance(self.now.mono);
             let Some(storage) = &mut self.storage else {
                 return Ok(());
             };
-            self.wake = storage.poll(self.now, &mut answers);
+            self.wake = storage.poll(shown, &mut answers);
             let violation = self.machine.disk().take_violation();
             if let Some(violation) = violation {
                 return Err(violation);

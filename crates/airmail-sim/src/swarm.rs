@@ -61,6 +61,8 @@ pub struct Swarm {
     pub restored: u32,
     /// The lock file is removed, or the directory moved away. For each step.
     pub taken: u32,
+    /// The wall clock is hours ahead for a while. For each step.
+    pub astray: u32,
 }
 
 impl Swarm {
@@ -88,6 +90,7 @@ impl Swarm {
             sluggish: rate(5_000),
             deleted: rate(1_000),
             leap: rate(1_000),
+            astray: rate(2_000),
             ails: rate(500),
             slows: rate(500),
             sealed: rate(1_000),
@@ -146,6 +149,7 @@ impl Swarm {
             sluggish: 0,
             deleted: 0,
             leap: 0,
+            astray: 0,
             corrupt: 0,
             ails: 0,
             slows: 0,

@@ -63,6 +63,9 @@ pub struct JournalConfig {
     pub reads_max: usize,
     /// Numbers reserved ahead for a log weaker than `fsync`. Default 1,048,576.
     pub reserve_numbers: u64,
+    /// How far the wall clock has to be from what the monotone clock and the time before the start
+    /// say, to have jumped: retention by time then waits. At least 1 ms. Default 1 h.
+    pub clock_jump: Duration,
     /// How often retention is applied. Default 5 s.
     pub retention_interval: Duration,
     /// How long a full or failing disk is left alone between attempts, and what clients are told
@@ -111,6 +114,7 @@ impl Default for JournalConfig {
             read_bytes: 256 << 10,
             reads_max: 64,
             reserve_numbers: 1 << 20,
+            clock_jump: Duration::from_secs(3600),
             retention_interval: Duration::from_secs(5),
             probe_interval: Duration::from_secs(1),
             producers_max: 100_000,

@@ -19,6 +19,8 @@ mod append;
 mod check;
 pub mod checkpoint;
 mod checkpointing;
+mod clock_file;
+mod clock_guard;
 mod codec;
 mod commit;
 mod config;
@@ -53,6 +55,7 @@ mod topics;
 mod withhold;
 
 pub use check::{CheckReport, FileReport, LogReport, check};
+pub use clock_guard::{ClockState, HELD_MAX, HeldJump};
 pub use config::JournalConfig;
 pub use damage::{Problem, Reason};
 pub use recover::OpenError;
@@ -158,6 +161,8 @@ enum Purpose {
     Left(u64),
     /// The file of durable ends was made or written.
     Ends,
+    /// The file of the trusted time was made or written.
+    Clock,
     /// Its failure changes nothing.
     Minor,
 }
@@ -184,6 +189,8 @@ struct Trouble {
 struct Journal {
     config: JournalConfig,
     now: Now,
+    clock: clock_guard::ClockGuard,
+    clock_file: clock_file::ClockFile,
     logs: BTreeMap<u32, log::LogState>,
     slots: BTreeMap<LogId, u32>,
     next_slot: u32,
@@ -270,9 +277,12 @@ impl Journal {
             producers.greater_is_next = config.greater_is_next;
         }
         let retention_at = now.mono.plus(config.retention_interval);
+        let clock = clock_guard::ClockGuard::new(config.clock_jump, None, now);
         Journal {
             config,
             now,
+            clock,
+            clock_file: clock_file::ClockFile::default(),
             logs: BTreeMap::new(),
             slots: BTreeMap::new(),
             next_slot: 1,
@@ -377,6 +387,7 @@ impl Journal {
             Purpose::Checkpoint => self.checkpoint_step_done(result.map(drop)),
             Purpose::Left(id) => self.segment_left(id, result.map(drop)),
             Purpose::Ends => self.ends_done(result.map(drop)),
+            Purpose::Clock => self.clock_step_done(&result.map(drop)),
             Purpose::Minor => {}
         }
     }
@@ -384,6 +395,7 @@ impl Journal {
     /// Does everything that can be done without waiting for a file.
     fn advance(&mut self, now: Now) {
         self.now = now;
+        self.clock.step(now);
         if self.recovering.is_some() && self.pending.is_empty() && self.commits.is_empty() {
             self.recovered();
         }
@@ -409,6 +421,7 @@ impl Journal {
         }
         self.write_index();
         self.sweep();
+        self.save_clock();
         self.wake_reading();
         self.run_readers();
         self.wake_reading();

@@ -103,6 +103,7 @@ pub(super) fn open_and_know<F: Files>(
         journal.apply(meta, &mut known);
     }
     again.extend(journal.load_batches(files, &lengths, &known)?);
+    journal.load_clock(files)?;
     journal.drop_strays(&list, &known);
     journal.finish_opening(&mut known, again);
     Ok((journal, known))

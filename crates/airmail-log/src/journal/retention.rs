@@ -4,6 +4,8 @@
 //! blocks are let go, and a segment in which no log keeps anything is removed or recycled.
 //! Retention goes by batch: the table of the block in which a log's first record is too old, or too
 //! much, is held in memory until that block is given up.
+//!
+//! What goes by time goes by the trusted time: see [`clock_guard`](super::clock_guard).
 
 use super::Journal;
 use super::log::LogState;
@@ -68,7 +70,7 @@ impl Journal {
 
     /// Applies each log's retention.
     pub(super) fn retain(&mut self) {
-        let now = self.now.wall.0;
+        let now = self.clock.trusted(self.now).0;
         let since = now.saturating_sub_unsigned(self.config.producer_age.as_micros() as u64);
         self.producers.forget(since, self.config.producers_max);
         let mut trims = Vec::new();

@@ -1,6 +1,6 @@
 //! The journal together with its files: a [`LogStorage`].
 
-use super::{Call, Journal, JournalConfig, OpenError, Problem};
+use super::{Call, ClockState, Journal, JournalConfig, OpenError, Problem};
 use crate::contract::{
     Capabilities, Completion, Dedup, LogSpec, LogStorage, ReaderId, Scope, Stored, Tag, TopicPage,
 };
@@ -80,6 +80,20 @@ impl<F: Files> JournalStorage<F> {
     #[must_use]
     pub fn damage(&self) -> u64 {
         self.journal.damage.count()
+    }
+
+    /// Whether the wall clock is believed, and what retention by time goes by.
+    #[must_use]
+    pub fn clock(&self) -> ClockState {
+        self.journal.clock_state()
+    }
+
+    /// Believes the wall clock as it is now, whatever it has done; retention is applied at the next
+    /// poll.
+    pub fn accept_clock(&mut self, now: Now) {
+        self.journal.now = now;
+        self.journal.clock.believe(now);
+        self.journal.retention_at = now.mono;
     }
 
     /// The files.

@@ -65,7 +65,12 @@ impl Disk {
         let name = chance.pick(&names)?;
         let file = self.files.get_mut(name)?;
         let mut places = Vec::new();
-        scan(&file.durable, |id, place| places.push((id, place)));
+        scan(&file.durable, |id, place| {
+            // Where something else was written over it since, that would be hit.
+            if file.seen.get(place.clone()) == file.durable.get(place.clone()) {
+                places.push((id, place));
+            }
+        });
         let (id, place) = chance.pick(&places)?.clone();
         let at = place.start + chance.index(place.len());
         let bit = 1u8 << chance.below(8);

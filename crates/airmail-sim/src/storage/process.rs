@@ -130,7 +130,7 @@ impl StorageRun {
             config.strongest = Durability::Memory;
         }
         self.census.count(Kind::Started);
-        match airmail_log::journal::JournalStorage::open(files, config, self.now) {
+        match airmail_log::journal::JournalStorage::open(files, config, self.shown()) {
             Ok(storage) => self.storage = Some(storage),
             Err(error) => {
                 let detail = format!("start {} failed: {error}", self.boots);
@@ -154,11 +154,12 @@ impl StorageRun {
 
     /// The process ends in good order, or is killed if it does not get there.
     pub(super) fn stop(&mut self) -> Checked {
+        let shown = self.shown();
         let Some(storage) = &mut self.storage else {
             return Ok(());
         };
         self.trace.note(format_args!("stop"));
-        storage.close(self.now);
+        storage.close(shown);
         for _ in 0..2_000 {
             self.turn()?;
             if self
