@@ -10,6 +10,7 @@ use std::process::Command;
 
 use crate::kafka;
 use crate::process::{self, cargo};
+use crate::test::TEST_SWITCHES;
 use crate::workspace;
 
 /// What to prove.
@@ -127,6 +128,7 @@ fn collect(minutes: &Minutes) -> anyhow::Result<()> {
 fn test(name: &str) -> Command {
     let test = format!("proof::{name}::");
     let mut command = cargo(&["test", "--release", "--locked", "-p", "airmail"]);
+    command.arg(TEST_SWITCHES);
     command.args(["--test", "end_to_end", &test, "--", "--nocapture"]);
     command
 }

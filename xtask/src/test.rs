@@ -9,6 +9,10 @@ use crate::parts::Parts;
 use crate::process::{self, cargo};
 use crate::tools::{Tools, Without};
 
+/// Whatever builds `airmail` to test it builds it with the options that only tests want: the same
+/// everywhere, so that nothing is compiled a second time.
+pub(crate) const TEST_SWITCHES: &str = "--features=airmail/test-switches";
+
 /// How much to test.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Options {
@@ -36,7 +40,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let mut parts = Parts::of("test");
     let tools = parts.part("tools", || Tools::bring(&options.without))?;
-    let all = ["test", "--workspace", "--locked"];
+    let all = ["test", "--workspace", TEST_SWITCHES, "--locked"];
     parts.part("build", || process::run(cargo(&all).arg("--no-run")))?;
     let mut tests = cargo(&all);
     tests.arg("--no-fail-fast").args(&options.filter);

@@ -23,14 +23,22 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let mut part = |name, command: &mut Command| parts.part(name, || process::run(command));
     tidy::run()?;
     part("format", &mut cargo(&["fmt", "--all", "--check"]))?;
-    part("lints", &mut clippy(&["--workspace"]))?;
+    part("lints", &mut clippy(&["--workspace", test::TEST_SWITCHES]))?;
     let rivals = [
         "--package=airmail",
         "--package=airmail-bench",
         "--features=airmail/rivals",
+        test::TEST_SWITCHES,
     ];
     part("lints of rivals", &mut clippy(&rivals))?;
-    let doc = ["doc", "--workspace", "--no-deps", "--locked", "--quiet"];
+    let doc = [
+        "doc",
+        "--workspace",
+        test::TEST_SWITCHES,
+        "--no-deps",
+        "--locked",
+        "--quiet",
+    ];
     let mut doc = cargo(&doc);
     part("documentation", doc.env("RUSTDOCFLAGS", "-D warnings"))?;
     anyhow::ensure!(

@@ -1,7 +1,8 @@
-//! Namespaces: created, listed, changed and deleted; and how a node's flow control stands.
+//! Namespaces: created, listed, changed and deleted; and how a node's flow control and clock stand.
 
 use crate::client::Shared;
 use crate::flow::FlowGate;
+use crate::node_clock::NodeClock;
 use crate::nodes::Node;
 use airmail_model::{Durability, Error, Namespace, NamespaceSpec, Retention};
 use airmail_proto::namespace::{SpecChange, namespace_from_proto, spec_to_proto};
@@ -126,6 +127,27 @@ impl Admin {
         let ask = |node: Node| async move { node.admin().get_flow(v1::GetFlowRequest {}).await };
         let flow = self.shared.call(true, ask).await?.into_inner();
         Ok(flow.gates.into_iter().map(FlowGate::from).collect())
+    }
+
+    /// What the node makes of its wall clock.
+    ///
+    /// # Errors
+    /// No node answers.
+    pub async fn clock(&self) -> Result<NodeClock, Error> {
+        let ask = |node: Node| async move { node.admin().get_clock(v1::GetClockRequest {}).await };
+        let clock = self.shared.call(true, ask).await?.into_inner();
+        Ok(clock.into())
+    }
+
+    /// Has the node believe its wall clock as it is now, and tells what came of it.
+    ///
+    /// # Errors
+    /// No node answers; `PERMISSION_DENIED`.
+    pub async fn accept_clock(&self) -> Result<NodeClock, Error> {
+        let request = v1::AcceptClockRequest {};
+        let ask = |node: Node| async move { node.admin().accept_clock(request).await };
+        let clock = self.shared.call(true, ask).await?.into_inner();
+        Ok(clock.into())
     }
 
     /// Deletes a namespace and all that it holds. `based_on`: only if it is still at this version.

@@ -41,6 +41,8 @@ mod history;
 #[cfg(feature = "grpc")]
 pub mod mailbox;
 #[cfg(feature = "grpc")]
+mod node_clock;
+#[cfg(feature = "grpc")]
 mod nodes;
 #[cfg(feature = "grpc")]
 mod publisher;
@@ -69,6 +71,8 @@ pub use flow::{FlowDecision, FlowGate};
 pub use history::{History, HistoryRequest};
 #[cfg(feature = "grpc")]
 pub use mailbox::Mailbox;
+#[cfg(feature = "grpc")]
+pub use node_clock::{ClockJump, NodeClock};
 #[cfg(feature = "grpc")]
 pub use publisher::{Publish, Published, Publisher, Receipt, Summary, SummaryReceipt};
 #[cfg(feature = "grpc")]

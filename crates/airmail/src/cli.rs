@@ -3,8 +3,8 @@
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 128 and a signal's number: ended by it. Errors go to standard error as `airmail: …`.
 
 use crate::commands::{
-    bench, check, collect, context, flow, history, kafka, lab, lines, mailbox, namespace, publish,
-    serve, subscribe, target, topics,
+    bench, check, clock, collect, context, flow, history, kafka, lab, lines, mailbox, namespace,
+    publish, serve, subscribe, target, topics,
 };
 use crate::environment::Environment;
 use clap::{Args, Parser, Subcommand};
@@ -98,6 +98,8 @@ pub enum Command {
     Check(check::CheckArgs),
     /// Show what a node lets be in flight, and each decision on it.
     Flow(Asking<flow::FlowArgs>),
+    /// Show what a node makes of its wall clock, or have it believe it.
+    Clock(Asking<clock::ClockArgs>),
     /// Measure a node.
     Bench(bench::BenchArgs),
     /// Simulate limiters and dispatch policies, without a node.
@@ -184,6 +186,7 @@ pub fn run(cli: Cli, environment: Environment) -> anyhow::Result<ExitCode> {
         Command::Namespace(asking) => ask(namespace::run, asking, options),
         Command::Mailbox(asking) => ask(mailbox::run, asking, options),
         Command::Flow(asking) => ask(flow::run, asking, options),
+        Command::Clock(asking) => ask(clock::run, asking, options),
         Command::Context(args) => context::run(args, &environment),
         Command::Bench(args) => bench::run(args),
         Command::Lab(args) => lab::run(&args),

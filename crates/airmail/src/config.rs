@@ -26,6 +26,8 @@ use tracing_subscriber::filter::Targets;
 /// What connections may be given to begin, and to show life.
 const SPAN_MIN: Duration = Duration::from_millis(10);
 const SPAN_MAX: Duration = Duration::from_secs(86_400);
+/// What is less is how clocks are kept right.
+const CLOCK_JUMP_MIN: Duration = Duration::from_secs(1);
 
 /// Everything that can be set about a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +74,8 @@ pub struct Config {
     pub cache: ByteSize,
     /// Appends that wait for the disk; what goes beyond is refused.
     pub pending: ByteSize,
+    /// How far the wall clock has to jump for retention by time to wait.
+    pub clock_jump: Span,
     /// How often a quiet subscription is told how far its log has come.
     pub mark_interval: Span,
     /// Readers of storage for late subscribers.
@@ -105,6 +109,7 @@ impl Default for Config {
             segment: ByteSize(64 << 20),
             cache: ByteSize(16 << 20),
             pending: ByteSize(64 << 20),
+            clock_jump: Span(Duration::from_secs(3600)),
             mark_interval: Span(Duration::from_secs(1)),
             readers: 8,
             flow: FlowConfig::default(),
@@ -313,6 +318,10 @@ impl Config {
             }
         }
         self.log_filter()?;
+        if self.clock_jump.0 < CLOCK_JUMP_MIN {
+            let error = invalid("retention.clock_jump").value(self.clock_jump);
+            return Err(error.limit(format!("at least {}", Span(CLOCK_JUMP_MIN))));
+        }
         let least = u64::from(limits.frame_bytes) + (1 << 20);
         if self.segment.0 < least {
             let bound = format!("at least limits.frame_bytes and 1MiB ({})", ByteSize(least));

@@ -10,6 +10,7 @@ mod alarm;
 mod beginning;
 mod beside;
 pub mod clock;
+mod clock_told;
 pub(crate) mod descriptors;
 mod grpc;
 mod http;

@@ -244,6 +244,11 @@ impl<'a, S: Subject> Driver<'a, S> {
         self.now.wall.0 -= i64::try_from(time.as_micros()).unwrap_or(i64::MAX / 4);
     }
 
+    /// Sets the wall clock ahead.
+    pub fn turn_ahead(&mut self, time: Duration) {
+        self.now.wall.0 += i64::try_from(time.as_micros()).unwrap_or(i64::MAX / 4);
+    }
+
     /// Ends the storage and opens it again. Its readers are gone, and so is what was not answered.
     pub fn reopen(&mut self, end: End) {
         if let Some(storage) = self.storage.take() {

@@ -5,6 +5,7 @@
 
 pub mod bench;
 pub mod check;
+pub mod clock;
 pub mod collect;
 pub mod context;
 mod ending;

@@ -8,7 +8,7 @@ use super::lines::say;
 use crate::cli::UsageError;
 use crate::config::Config;
 use crate::environment::Environment;
-use crate::node::clock::SystemClock;
+use crate::node::clock::{Clock, SystemClock};
 use crate::node::descriptors;
 use crate::node::mailboxes::MailboxUrl;
 use crate::node::storage::StorageUrl;
@@ -58,6 +58,14 @@ pub struct ServeArgs {
     /// How it is logged: text or json
     #[arg(long, value_name = "FORMAT")]
     pub log_format: Option<String>,
+    /// How far the wall clock is off, such as +1d or -2h. For tests
+    #[cfg(feature = "test-switches")]
+    #[arg(long, value_name = "±TIME", hide = true, allow_hyphen_values = true)]
+    pub clock_offset: Option<crate::node::clock::Offset>,
+    /// A file that says so, and is read again while the node runs. For tests
+    #[cfg(feature = "test-switches")]
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub clock_offset_file: Option<PathBuf>,
     /// Print the effective settings, every limit among them, and end
     #[arg(long)]
     pub print_config: bool,
@@ -97,6 +105,26 @@ impl ServeArgs {
         config.validate()?;
         Ok(config)
     }
+
+    /// The system's clock, wrong by what is asked for.
+    #[cfg(feature = "test-switches")]
+    fn clock(&self) -> Arc<dyn Clock> {
+        use crate::node::clock::WrongClock;
+        match (self.clock_offset, &self.clock_offset_file) {
+            (None, None) => Arc::new(SystemClock::new()),
+            (offset, file) => Arc::new(WrongClock::new(offset.unwrap_or_default(), file.clone())),
+        }
+    }
+
+    /// The system's clock.
+    #[cfg(not(feature = "test-switches"))]
+    #[expect(
+        clippy::unused_self,
+        reason = "with the feature test-switches it is asked"
+    )]
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(SystemClock::new())
+    }
 }
 
 /// Runs it.
@@ -127,11 +155,15 @@ pub(super) fn run_and_tell(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(serve(config, ready))?;
+    runtime.block_on(serve(config, args.clock(), ready))?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn serve(config: Config, ready: impl FnOnce(&Config, &Running)) -> anyhow::Result<()> {
+async fn serve(
+    config: Config,
+    clock: Arc<dyn Clock>,
+    ready: impl FnOnce(&Config, &Running),
+) -> anyhow::Result<()> {
     let listener = bind(&config.listen, "--listen")?;
     let http = bind(&config.http, "--http")?;
     let shutdown = CancellationToken::new();
@@ -141,7 +173,7 @@ async fn serve(config: Config, ready: impl FnOnce(&Config, &Running)) -> anyhow:
         config: config.clone(),
         listener,
         http: Some(http),
-        clock: Arc::new(SystemClock::new()),
+        clock,
         seed: entropy(),
         shutdown: shutdown.clone(),
     };

@@ -299,6 +299,12 @@ pub const SETTINGS: &[Setting] = &[
         "Appends that wait for the disk; more is refused."
     ),
     text!(
+        "retention",
+        "clock_jump",
+        clock_jump,
+        "How far the wall clock has to jump for retention by time to wait (at least 1s)."
+    ),
+    text!(
         "delivery",
         "mark_interval",
         mark_interval,

@@ -1,8 +1,13 @@
 //! The shell's clock: cores are told the time, and this is who tells them.
 
+#[cfg(feature = "test-switches")]
+mod wrong;
+
 use airmail_model::{Mono, Now, Wall};
 use std::fmt;
 use std::time::{Instant, SystemTime};
+#[cfg(feature = "test-switches")]
+pub use wrong::{Offset, WrongClock};
 
 /// Tells the time. Tests pass their own.
 pub trait Clock: Send + Sync + fmt::Debug {

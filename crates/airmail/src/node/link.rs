@@ -9,6 +9,7 @@ use super::metrics::Snapshot;
 use super::outbox::Outbox;
 use airmail_broker::catalog::{Catalog, Entry};
 use airmail_broker::{Command, Outcome, Principal, SessionId};
+use airmail_log::journal::ClockState;
 use airmail_model::frame::Request;
 use airmail_model::{Error, ErrorCode, Incarnation, Limits, LogId, Mono, Now};
 use airmail_proto::subscribe::namespace_not_found;
@@ -51,6 +52,8 @@ pub(crate) enum ToShard {
     },
     /// The counters are wanted.
     Snapshot { answer: oneshot::Sender<Snapshot> },
+    /// The wall clock is right, somebody says.
+    AcceptClock { answer: oneshot::Sender<ClockState> },
 }
 
 #[derive(Debug)]
@@ -220,6 +223,13 @@ impl Link {
         let (answer, snapshot) = oneshot::channel();
         self.send(ToShard::Snapshot { answer }).await?;
         snapshot.await.map_err(|_| stopping())
+    }
+
+    /// Has the storage believe the wall clock.
+    pub(crate) async fn accept_clock(&self) -> Result<ClockState, Error> {
+        let (answer, clock) = oneshot::channel();
+        self.send(ToShard::AcceptClock { answer }).await?;
+        clock.await.map_err(|_| stopping())
     }
 
     async fn send(&self, message: ToShard) -> Result<(), Error> {

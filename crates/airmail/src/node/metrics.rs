@@ -10,6 +10,7 @@ mod mailbox;
 use super::storage::Trouble;
 use airmail_broker::Flow;
 use airmail_broker::stats::Stats;
+use airmail_log::journal::ClockState;
 use airmail_mailbox::store::Load;
 use airmail_model::{Error, ErrorCode};
 use doors::DoorMetrics;
@@ -34,6 +35,7 @@ pub(crate) struct Snapshot {
     /// Places of the storage that have been found damaged.
     pub(crate) damage: u64,
     pub(crate) flow: Flow,
+    pub(crate) clock: ClockState,
 }
 
 type Reading = (&'static str, &'static str, fn(&Stats) -> u64);
@@ -248,8 +250,15 @@ impl Collector for Sampled {
 
 impl Snapshot {
     fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        for (name, help, read) in COUNTERS {
-            let value = ConstCounter::new(read(&self.stats));
+        let jumps = (
+            "airmail_clock_jumps",
+            "Jumps of the wall clock noticed",
+            self.clock.jumps,
+        );
+        let counters = COUNTERS.iter();
+        let counters = counters.map(|(name, help, read)| (*name, *help, read(&self.stats)));
+        for (name, help, value) in counters.chain([jumps]) {
+            let value = ConstCounter::new(value);
             let metric = encoder.encode_descriptor(name, help, None, value.metric_type())?;
             value.encode(metric)?;
         }
@@ -262,7 +271,7 @@ impl Snapshot {
         damage.encode(metric)?;
         let full = self.trouble.as_ref().is_some_and(|trouble| trouble.full);
         let failing = self.trouble.as_ref().is_some_and(|trouble| !trouble.full);
-        let own: [(&str, &str, u64); 5] = [
+        let own: [(&str, &str, u64); 6] = [
             (
                 "airmail_ready",
                 "1 if the node takes requests",
@@ -278,6 +287,11 @@ impl Snapshot {
                 "airmail_storage_failing",
                 "1 if nothing is stored because the storage fails",
                 failing.into(),
+            ),
+            (
+                "airmail_clock_held",
+                "1 if the wall clock has jumped and retention by time does not go by it",
+                self.clock.held.is_some().into(),
             ),
             (
                 "airmail_process_resident_bytes",

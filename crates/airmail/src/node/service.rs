@@ -41,7 +41,8 @@ pub(crate) struct Services {
     pub(crate) mailboxes: Mailboxes,
     /// Of the data directory, if the mailboxes are in it.
     pub(crate) mailbox_standing: Option<Arc<Standing>>,
-    /// Asked by who asks for mailboxes; all else asks the shard, which asks the same.
+    /// Asked by who asks for mailboxes, or sets what is no namespace's; all else asks the shard, which
+    /// asks the same.
     pub(crate) authorizer: Arc<dyn Authorizer>,
 }
 

@@ -10,7 +10,7 @@ use super::clock::Clock;
 use crate::config::Config;
 use airmail_log::disk::Waker;
 use airmail_log::files::Files;
-use airmail_log::journal::{JournalConfig, JournalStorage};
+use airmail_log::journal::{ClockState, JournalConfig, JournalStorage};
 use airmail_log::memory::MemoryFiles;
 use airmail_log::{
     Capabilities, Completion, LogSpec, LogStorage, ReaderId, Scope, Stored, Tag, TopicPage,
@@ -44,6 +44,12 @@ pub trait NodeStorage: LogStorage + fmt::Debug {
 
     /// How many places have been found damaged since the storage was opened.
     fn damage(&self) -> u64;
+
+    /// Whether the wall clock is believed, and what retention by time goes by.
+    fn clock(&self) -> ClockState;
+
+    /// Believes the wall clock as it is now.
+    fn accept_clock(&mut self, now: Now);
 }
 
 /// Why a storage stores nothing at the moment. Reading goes on; it heals by itself if it can.
@@ -68,6 +74,14 @@ impl<F: Files + fmt::Debug> NodeStorage for JournalStorage<F> {
         let (full, error) = JournalStorage::trouble(self)?;
         let error = error.to_owned();
         Some(Trouble { full, error })
+    }
+
+    fn clock(&self) -> ClockState {
+        JournalStorage::clock(self)
+    }
+
+    fn accept_clock(&mut self, now: Now) {
+        JournalStorage::accept_clock(self, now);
     }
 
     fn damage(&self) -> u64 {
@@ -163,6 +177,7 @@ pub(crate) fn open(
             let journal = JournalConfig {
                 segment_bytes: config.segment.0,
                 pending_bytes: config.pending.0,
+                clock_jump: config.clock_jump.0,
                 ..JournalConfig::memory(seed)
             };
             let storage = JournalStorage::open(MemoryFiles::new(), journal, clock.now());

@@ -6,6 +6,7 @@
 
 use super::alarm::Alarm;
 use super::clock::Clock;
+use super::clock_told::ClockTold;
 use super::link::{Link, ToShard, stopping};
 use super::metrics::Snapshot;
 use super::outbox::{Attention, Outbox, Outgoing};
@@ -45,6 +46,8 @@ pub(crate) struct Turns {
     opened: bool,
     /// New lives of logs that have been told.
     renewed: u64,
+    /// What has been told of the clock.
+    clock_told: ClockTold,
 }
 
 impl Turns {
@@ -68,6 +71,7 @@ impl Turns {
             failed: false,
             opened: false,
             renewed: 0,
+            clock_told: ClockTold::default(),
         }
     }
 
@@ -170,10 +174,17 @@ impl Turns {
                     trouble: self.node.storage().trouble(),
                     damage: self.node.storage().damage(),
                     flow: self.node.shard().flow(),
+                    clock: self.node.storage().clock(),
                 };
                 // Whoever asked may have gone.
                 let _ = answer.send(snapshot);
                 0
+            }
+            ToShard::AcceptClock { answer } => {
+                self.node.storage_mut().accept_clock(now);
+                // Whoever asked may have gone.
+                let _ = answer.send(self.node.storage().clock());
+                64
             }
         }
     }
@@ -209,6 +220,7 @@ impl Turns {
         let deadline = self.node.turn(now, &mut self.sent);
         self.tell_failure();
         self.tell_lives();
+        self.clock_told.tell(&self.node.storage().clock());
         // Before the answers: whoever reads "created" finds the namespace there.
         let shard = self.node.shard();
         self.link.publish_catalog(shard.catalog(), shard.ready());

@@ -4,6 +4,8 @@
 //! - `lines`: the lines of a log file, published, subscribed to and read back.
 //! - `kill`: the same, with the node killed in the middle and everything else left running.
 //! - `directory`: one process for each data directory; a clean stop; `check`.
+//! - `giving_back`: what is deleted, and what retention takes, goes from the disk.
+//! - `clock`: a wall clock that jumps takes nothing with it.
 //! - `disk_full`: publishes are refused, reads go on, and it heals.
 //! - `doors`: open files are kept for what is stored, whatever clients take.
 //! - `slow`: a late subscriber, one that never reads, and a live one.
@@ -42,6 +44,8 @@
 mod book;
 #[cfg(feature = "kafka")]
 mod brokers;
+#[cfg(feature = "test-switches")]
+mod clock;
 #[cfg(feature = "kafka")]
 mod collect;
 mod directory;
@@ -51,6 +55,7 @@ mod ended;
 mod experiment_flow;
 mod flow;
 mod generic_clients;
+mod giving_back;
 mod hanging;
 mod hosts;
 mod kafka_cluster;

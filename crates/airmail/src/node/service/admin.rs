@@ -1,9 +1,11 @@
-//! Admin: namespaces, created, changed and deleted while the node runs; and how its flow stands.
+//! Admin: namespaces, created, changed and deleted while the node runs; and how its flow and its
+//! clock stand.
 
 mod flow;
 
 use super::{Services, principal};
-use airmail_broker::{Command, Outcome};
+use airmail_broker::{Action, Command, Outcome};
+use airmail_log::journal::ClockState;
 use airmail_model::{Error, ErrorCode, Namespace};
 use airmail_proto::namespace::{namespace_to_proto, spec_from_proto};
 use airmail_proto::server::admin_server::Admin;
@@ -60,6 +62,13 @@ impl Services {
         }
     }
 
+    async fn accept_clock(&self) -> Result<v1::Clock, Error> {
+        self.link.check_up()?;
+        let may = self.authorizer.authorize(&principal(), Action::Administer);
+        may?;
+        Ok(clock_to_proto(&self.link.accept_clock().await?))
+    }
+
     fn find(&self, name: &str) -> Result<v1::Namespace, Error> {
         self.link.check_up()?;
         let entry = self.link.namespace(name)?;
@@ -75,6 +84,19 @@ impl Services {
         Ok(v1::ListNamespacesResponse {
             namespaces: namespaces.collect(),
         })
+    }
+}
+
+fn clock_to_proto(clock: &ClockState) -> v1::Clock {
+    v1::Clock {
+        wall_us: clock.wall.0,
+        trusted_us: clock.trusted.0,
+        held: clock.held.map(|held| v1::ClockJump {
+            by_us: held.by_us,
+            noticed_at_us: held.noticed.0,
+            left_ms: u64::try_from(held.left.as_millis()).unwrap_or(u64::MAX),
+        }),
+        jumps: clock.jumps,
     }
 }
 
@@ -120,6 +142,26 @@ impl Admin for Services {
         let flow = self.link.snapshot().await;
         let flow = flow.map(|snapshot| flow::to_proto(&snapshot.flow, self.link.mono()));
         Self::answer(&call, flow)
+    }
+
+    async fn get_clock(
+        &self,
+        _request: Request<v1::GetClockRequest>,
+    ) -> Result<Response<v1::Clock>, Status> {
+        let call = self.call("GetClock");
+        let snapshot = self.link.snapshot().await;
+        Self::answer(
+            &call,
+            snapshot.map(|snapshot| clock_to_proto(&snapshot.clock)),
+        )
+    }
+
+    async fn accept_clock(
+        &self,
+        _request: Request<v1::AcceptClockRequest>,
+    ) -> Result<Response<v1::Clock>, Status> {
+        let call = self.call("AcceptClock");
+        Self::answer(&call, self.accept_clock().await)
     }
 
     async fn delete_namespace(

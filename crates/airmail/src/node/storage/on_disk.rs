@@ -10,7 +10,7 @@ use crate::node::clock::Clock;
 use airmail_log::Completion;
 use airmail_log::LogStorage as _;
 use airmail_log::disk::{DataDir, DiskFiles, DiskOptions, Identity, Waker};
-use airmail_log::journal::{JournalConfig, JournalStorage, Problem};
+use airmail_log::journal::{ClockState, JournalConfig, JournalStorage, Problem};
 use airmail_model::{Mono, Now};
 use std::path::Path;
 use std::sync::Arc;
@@ -61,6 +61,7 @@ impl OnDisk {
             segment_bytes: config.segment.0,
             cache_bytes: config.cache.0,
             pending_bytes: config.pending.0,
+            clock_jump: config.clock_jump.0,
             ..JournalConfig::default()
         };
         if journal.renewed {
@@ -129,5 +130,13 @@ impl NodeStorage for OnDisk {
     fn damage(&self) -> u64 {
         let directory = self.directory.problems().len() as u64;
         directory + self.journal.damage()
+    }
+
+    fn clock(&self) -> ClockState {
+        self.journal.clock()
+    }
+
+    fn accept_clock(&mut self, now: Now) {
+        self.journal.accept_clock(now);
     }
 }

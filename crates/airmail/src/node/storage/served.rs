@@ -13,6 +13,7 @@
 
 use super::punctual::Punctual;
 use super::{NodeStorage, Trouble};
+use airmail_log::journal::ClockState;
 use airmail_log::{
     Capabilities, Completion, LogSpec, LogStorage, ReaderId, Refusal, Scope, Stored, Tag, TopicPage,
 };
@@ -149,6 +150,14 @@ impl<S: LogStorage + NodeStorage> NodeStorage for Served<S> {
 
     fn damage(&self) -> u64 {
         self.inside.damage()
+    }
+
+    fn clock(&self) -> ClockState {
+        self.inside.clock()
+    }
+
+    fn accept_clock(&mut self, now: Now) {
+        self.inside.accept_clock(now);
     }
 }
 
