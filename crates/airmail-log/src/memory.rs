@@ -219,7 +219,8 @@ impl Pages {
         let end = self.length;
         if length < end {
             self.fill(length, end);
-            self.pages.truncate(length.div_ceil(PAGE_BYTES as u64) as usize);
+            self.pages
+                .truncate(length.div_ceil(PAGE_BYTES as u64) as usize);
             self.length = length;
         }
     }

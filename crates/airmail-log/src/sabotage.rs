@@ -19,4 +19,6 @@ pub enum Bug {
     SealForgotten,
     /// A deleted log comes back when the journal opens.
     DeleteForgotten,
+    /// Retention by time goes by a wall clock that has jumped.
+    JumpBelieved,
 }

@@ -9,7 +9,7 @@ mod subjects;
 
 use airmail_log::conformance::{Driver, End, Subject, log, run, spec};
 use airmail_log::files::Files;
-use airmail_log::journal::JournalConfig;
+use airmail_log::journal::{JournalConfig, check};
 use airmail_log::{Completion, LogSpec, LogStorage};
 use airmail_model::{Durability, LogId, Retention};
 use std::time::Duration;
@@ -200,4 +200,49 @@ fn memory_is_given_back_as_a_disk_is() {
         d.open_with(named(0), &spec);
         assert_eq!(d.bounds(named(0)).bytes, 0);
     });
+}
+
+#[test]
+fn what_is_wanted_between_what_is_not_is_moved_together() {
+    for end in [None, Some(End::Clean), Some(End::Crash)] {
+        let mut subject = OnKept::new(config());
+        let files = subject.files.clone();
+        run(&mut subject, |d| {
+            d.open_with(named(0), &keeping(None, None));
+            d.open_with(named(1), &keeping(None, None));
+            for _ in 0..20 {
+                publish(d, named(0), 2_000);
+                publish(d, named(1), SEGMENT_BYTES);
+            }
+            let reader = d.read(named(0), 1, airmail_log::Scope::default(), 5_000);
+            let mut seen = d.records(reader);
+            delete(d, named(1));
+            an_idle_minute(d);
+            let bound = 40_000 + 2 * SEGMENT_BYTES + COMMANDS_BYTES;
+            assert!(held(&files) <= bound, "{end:?} {}", held(&files));
+            d.credit(reader, u32::MAX);
+            seen.extend(d.records(reader));
+            let numbers: Vec<u64> = seen.iter().map(|(number, ..)| *number).collect();
+            assert_eq!(numbers, (1..=40).collect::<Vec<_>>(), "{end:?}");
+            if let Some(end) = end {
+                d.reopen(end);
+                d.open_with(named(0), &keeping(None, None));
+                an_idle_minute(d);
+            }
+            publish(d, named(0), 1_000);
+            let reader = d.read_all(named(0), 1);
+            let all = d.records(reader).into_iter().map(|(number, ..)| number);
+            assert_eq!(
+                all.collect::<Vec<_>>(),
+                (1..=41).collect::<Vec<_>>(),
+                "{end:?}"
+            );
+            assert!(held(&files) <= bound, "{end:?} {}", held(&files));
+            assert!(d.bounds(named(0)).bytes < 60_000);
+            let report = check(&mut files.clone()).unwrap();
+            assert_eq!(report.problems, []);
+            let counted: Vec<u64> = report.logs.iter().map(|log| log.batches).collect();
+            assert_eq!(counted, [41], "{end:?}");
+        });
+    }
 }

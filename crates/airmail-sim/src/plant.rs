@@ -33,6 +33,8 @@ pub enum Plant {
     SealForgotten,
     /// [`LogBug::DeleteForgotten`].
     DeleteForgotten,
+    /// [`LogBug::JumpBelieved`].
+    JumpBelieved,
     /// [`BrokerBug::DetachOffByOne`].
     DetachOffByOne,
     /// [`BrokerBug::LateNotCharged`].
@@ -74,6 +76,7 @@ impl Plant {
             | Plant::GapTooLong
             | Plant::IndexMissesOne
             | Plant::BlockGoneEarly
+            | Plant::JumpBelieved
             | Plant::DetachOffByOne
             | Plant::PositionBeyondEnd => &["G2"],
         }
@@ -91,6 +94,7 @@ impl Plant {
             Plant::NumbersReused => LogBug::NumbersReused,
             Plant::SealForgotten => LogBug::SealForgotten,
             Plant::DeleteForgotten => LogBug::DeleteForgotten,
+            Plant::JumpBelieved => LogBug::JumpBelieved,
             _ => return None,
         })
     }

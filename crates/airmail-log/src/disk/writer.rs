@@ -231,10 +231,12 @@ impl Writer {
             FileOp::Cut { name, length } => {
                 let file = self.handles.get(&name);
                 let file = file.map_err(|error| failed("open", &name, &error))?;
-                let cut = file.metadata().and_then(|found| match found.len() > length {
-                    true => file.set_len(length),
-                    false => Ok(()),
-                });
+                let cut = file
+                    .metadata()
+                    .and_then(|found| match found.len() > length {
+                        true => file.set_len(length),
+                        false => Ok(()),
+                    });
                 cut.map_err(|error| failed("shorten", &name, &error))
             }
             FileOp::Write { name, .. } | FileOp::Fill { name, .. } | FileOp::Read { name, .. } => {

@@ -264,6 +264,9 @@ impl Checker {
                     file.records += u64::from(batch.records());
                     let lost = lost_numbers(envelope.first, &batch, &damaged);
                     self.bodies(name, at, batch.log(), &lost);
+                    if journal.is_elsewhere(segment.id, envelope.slot, &location) {
+                        continue;
+                    }
                     self.cover(
                         journal,
                         envelope.slot,

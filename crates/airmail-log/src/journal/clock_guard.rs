@@ -191,10 +191,16 @@ mod tests {
             assert_eq!(guard.trusted(now).0, now.wall.0 - 5 * HOUR);
         }
         let held = guard.state(at(5.0, 5)).held.unwrap();
-        assert_eq!((held.by_us, held.left), (5 * HOUR, Duration::from_secs(3600)));
+        assert_eq!(
+            (held.by_us, held.left),
+            (5 * HOUR, Duration::from_secs(3600))
+        );
         let now = at(6.1, 5);
         guard.step(now);
-        assert_eq!((guard.trusted(now), guard.jumps, guard.believed), (now.wall, 1, 1));
+        assert_eq!(
+            (guard.trusted(now), guard.jumps, guard.believed),
+            (now.wall, 1, 1)
+        );
     }
 
     #[test]
@@ -213,7 +219,10 @@ mod tests {
         guard.step(at(1.0, 24));
         let now = at(2.0, 0);
         guard.step(now);
-        assert_eq!((guard.trusted(now), guard.state(now).held), (now.wall, None));
+        assert_eq!(
+            (guard.trusted(now), guard.state(now).held),
+            (now.wall, None)
+        );
         assert_eq!((guard.jumps, guard.believed), (1, 0));
     }
 
@@ -235,7 +244,10 @@ mod tests {
         let now = at(1.0, -10);
         guard.step(now);
         assert_eq!(guard.trusted(now), now.wall);
-        assert_eq!(guard.state(now).held.map(|held| held.by_us), Some(-10 * HOUR));
+        assert_eq!(
+            guard.state(now).held.map(|held| held.by_us),
+            Some(-10 * HOUR)
+        );
         let now = at(2.0, 0);
         guard.step(now);
         assert_eq!((guard.trusted(now), guard.jumps), (now.wall, 1));
@@ -247,7 +259,10 @@ mod tests {
         let now = at(1.0, 24);
         guard.step(now);
         guard.believe(now);
-        assert_eq!((guard.trusted(now), guard.state(now).held), (now.wall, None));
+        assert_eq!(
+            (guard.trusted(now), guard.state(now).held),
+            (now.wall, None)
+        );
         guard.step(at(1.1, 24));
         assert_eq!((guard.jumps, guard.believed), (1, 1));
     }

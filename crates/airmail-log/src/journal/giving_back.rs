@@ -6,6 +6,7 @@
 //! applied:
 //! - an open segment in which nothing is kept is sealed; when that is durable, it goes;
 //! - emptied segments and such as were made ahead go when none was made for `spare_time`;
+//! - what is wanted of sealed segments of which little is goes elsewhere ([`moving`](super::moving));
 //! - a sealed segment is cut behind its last batch: what it was filled with ahead goes;
 //! - where more than one sealed segment of commands is left, checkpoints make them unnecessary.
 //!
@@ -30,6 +31,7 @@ impl Journal {
             self.drop_spares();
         }
         self.cut_sealed();
+        self.begin_move();
         self.shed_commands();
     }
 
@@ -115,9 +117,7 @@ impl Journal {
     /// Wants a checkpoint where commands lie in segments that one would make unnecessary.
     fn shed_commands(&mut self) {
         let commands = self.segments.values().filter(|segment| {
-            segment.header.class == META_CLASS
-                && segment.state == State::Sealed
-                && !segment.leaving
+            segment.header.class == META_CLASS && segment.state == State::Sealed && !segment.leaving
         });
         self.checkpoints.due |= commands.count() > 1;
     }

@@ -66,7 +66,8 @@ impl Journal {
         }
         while let Some((segment, block)) = self.to_index.pop_front() {
             // One that will go when it is swept needs none.
-            let stays = |of: &&Segment| !of.leaving && !(of.state == State::Sealed && of.is_unused());
+            let stays =
+                |of: &&Segment| !(of.leaving || (of.state == State::Sealed && of.is_unused()));
             let Some(of) = self.segments.get(&segment).filter(stays) else {
                 continue;
             };

@@ -160,6 +160,7 @@ impl Journal {
                         entries: block.entries,
                         topics: block.topics,
                     }),
+                    closed: true,
                     kept_by: 0,
                 }));
         }

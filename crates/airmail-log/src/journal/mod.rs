@@ -39,6 +39,7 @@ mod log;
 mod lookup;
 pub mod meta;
 mod missing;
+mod moving;
 mod producers;
 mod read;
 mod recover;
@@ -159,6 +160,8 @@ enum Purpose {
     Checkpoint,
     /// An emptied segment's file was renamed or removed.
     Left(u64),
+    /// A block was read, to be written once more.
+    Moved(u64, u32),
     /// The file of durable ends was made or written.
     Ends,
     /// The file of the trusted time was made or written.
@@ -261,6 +264,7 @@ struct Journal {
     ops: Vec<(FileToken, FileOp)>,
     /// A segment may have come to hold nothing that is kept.
     sweep_due: bool,
+    moves: moving::Moves,
     purposes: BTreeMap<FileToken, Purpose>,
     next_token: u64,
 }
@@ -277,11 +281,10 @@ impl Journal {
             producers.greater_is_next = config.greater_is_next;
         }
         let retention_at = now.mono.plus(config.retention_interval);
-        let clock = clock_guard::ClockGuard::new(config.clock_jump, None, now);
         Journal {
+            clock: clock_guard::ClockGuard::new(config.clock_jump, None, now),
             config,
             now,
-            clock,
             clock_file: clock_file::ClockFile::default(),
             logs: BTreeMap::new(),
             slots: BTreeMap::new(),
@@ -337,6 +340,7 @@ impl Journal {
             closing: false,
             ops: Vec::new(),
             sweep_due: true,
+            moves: moving::Moves::default(),
             purposes: BTreeMap::new(),
             next_token: 0,
         }
@@ -383,6 +387,7 @@ impl Journal {
             Purpose::Read(r, segment, at) => self.read_done(r, segment, at, result, done.sound),
             Purpose::Pages(r, segment, block) => self.pages_read(r, segment, block, result),
             Purpose::Rebuild(segment, block) => self.block_read(segment, block, result),
+            Purpose::Moved(segment, block) => self.block_to_move(segment, block, result),
             Purpose::Index => self.index_step_done(result.map(drop)),
             Purpose::Checkpoint => self.checkpoint_step_done(result.map(drop)),
             Purpose::Left(id) => self.segment_left(id, result.map(drop)),
@@ -412,6 +417,7 @@ impl Journal {
             }
         }
         self.probe();
+        self.go_on_moving();
         self.start_checkpoint();
         let before = self.ops.len();
         self.start_commit();

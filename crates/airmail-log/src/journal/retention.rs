@@ -71,6 +71,11 @@ impl Journal {
     /// Applies each log's retention.
     pub(super) fn retain(&mut self) {
         let now = self.clock.trusted(self.now).0;
+        #[cfg(feature = "sabotage")]
+        let now = match self.config.bug {
+            Some(Bug::JumpBelieved) => self.now.wall.0,
+            _ => now,
+        };
         let since = now.saturating_sub_unsigned(self.config.producer_age.as_micros() as u64);
         self.producers.forget(since, self.config.producers_max);
         let mut trims = Vec::new();

@@ -32,6 +32,8 @@ pub(super) struct Block {
     pub(super) table: Option<Table>,
     /// Of its index file. `None` until that is on disk.
     pub(super) layout: Option<Layout>,
+    /// It takes nothing more, though it is not full: its index is made.
+    pub(super) closed: bool,
     /// How many logs have something kept in it.
     pub(super) kept_by: u32,
 }
@@ -69,6 +71,8 @@ pub(super) struct Segment {
     pub(super) reads: u32,
     /// Of a segment of commands: the count after its last.
     pub(super) meta_next: u64,
+    /// What is wanted of it cannot be written elsewhere.
+    pub(super) unmovable: bool,
     /// Nothing in it is kept; its removal is under way or waits.
     pub(super) leaving: bool,
 }
@@ -93,6 +97,7 @@ impl Segment {
             covered_by: 0,
             reads: 0,
             meta_next: 0,
+            unmovable: false,
             leaving: false,
         }
     }
@@ -107,6 +112,7 @@ impl Segment {
                 let run = table.logs.get(&slot).and_then(|list| list.last());
                 run.is_some_and(|before| before.last() + 1 != batch.first)
             }) || block.layout.is_some()
+                || block.closed
                 || block.end - block.start >= block_bytes
         });
         if full {
@@ -115,10 +121,20 @@ impl Segment {
                 end: start,
                 table: Some(Table::default()),
                 layout: None,
+                closed: false,
                 kept_by: 0,
             });
         }
         self.blocks.len() - 1
+    }
+
+    /// Has the block that is written take nothing more; which it is.
+    pub(super) fn close_block(&mut self) -> Option<usize> {
+        let last = self.blocks.len().checked_sub(1)?;
+        let block = &mut self.blocks[last];
+        let open = !block.closed && block.layout.is_none();
+        block.closed = true;
+        open.then_some(last)
     }
 
     /// Whether nothing in it is kept by any log.

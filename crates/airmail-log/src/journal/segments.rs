@@ -254,8 +254,17 @@ impl Journal {
         let Some(log) = self.logs.get_mut(&slot) else {
             return;
         };
+        let left = log.leave_place(&location);
         if location.last() >= log.first && log.take_place(segment, block as u32, &location) {
             place.kept_by += 1;
+        }
+        if let Some((of, block)) = left {
+            self.let_go(of, block);
+            // Not before a checkpoint knows the new place.
+            let next = self.checkpoints.next;
+            if let Some(old) = self.segments.get_mut(&of) {
+                old.covered_by = next;
+            }
         }
     }
 
@@ -266,6 +275,7 @@ impl Journal {
         {
             block.kept_by = block.kept_by.saturating_sub(1);
             self.sweep_due = true;
+            self.moves.settled = false;
         }
     }
 

@@ -45,7 +45,9 @@ impl Journal {
     }
 
     fn serve(&mut self, reader: &mut Reader, segment: u64, location: Location) -> bool {
-        if location.first > reader.next || !self.segments.contains_key(&segment) {
+        // What was there when the plan was made may have been moved since.
+        let of = self.segments.get(&segment);
+        if location.first > reader.next || of.is_none_or(|of| of.leaving) {
             reader.plan.clear();
             return true;
         }

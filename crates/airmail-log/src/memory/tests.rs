@@ -34,13 +34,23 @@ fn a_file_that_is_cut_is_shorter_and_grows_again_with_zeros() {
     create(&mut files, "a").unwrap();
     write(&mut files, "a", 0, &[7; 100]).unwrap();
     let (name, length) = (FileName::from("a"), 40);
-    done(&mut files, FileOp::Cut { name: name.clone(), length }).unwrap();
+    done(
+        &mut files,
+        FileOp::Cut {
+            name: name.clone(),
+            length,
+        },
+    )
+    .unwrap();
     assert_eq!(files.used(), 40);
     done(&mut files, FileOp::Cut { name, length: 60 }).unwrap();
     assert_eq!(files.used(), 40, "nothing is made longer");
     write(&mut files, "a", 80, &[9]).unwrap();
     let contents = files.contents("a").unwrap();
-    assert_eq!((&contents[..40], &contents[40..80]), (&[7; 40][..], &[0; 40][..]));
+    assert_eq!(
+        (&contents[..40], &contents[40..80]),
+        (&[7; 40][..], &[0; 40][..])
+    );
 }
 
 #[test]
