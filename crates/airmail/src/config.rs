@@ -301,6 +301,25 @@ impl Config {
                 return Err(invalid(name).value(value).limit(bound));
             }
         }
+        self.validate_counts()?;
+        self.log_filter()?;
+        if self.clock_jump.0 < CLOCK_JUMP_MIN {
+            let error = invalid("retention.clock_jump").value(self.clock_jump);
+            return Err(error.limit(format!("at least {}", Span(CLOCK_JUMP_MIN))));
+        }
+        let least = u64::from(limits.frame_bytes) + (1 << 20);
+        if self.segment.0 < least {
+            let bound = format!("at least limits.frame_bytes and 1MiB ({})", ByteSize(least));
+            return Err(invalid("storage.segment_bytes")
+                .value(self.segment)
+                .limit(bound));
+        }
+        Ok(())
+    }
+
+    /// None of these can be nothing.
+    fn validate_counts(&self) -> Result<(), Error> {
+        let limits = &self.limits;
         for (name, value) in [
             ("limits.message_bytes", limits.message_bytes),
             ("limits.topic_bytes", limits.topic_bytes),
@@ -316,18 +335,6 @@ impl Config {
             if value == 0 {
                 return Err(invalid(name).value(0).limit("at least 1"));
             }
-        }
-        self.log_filter()?;
-        if self.clock_jump.0 < CLOCK_JUMP_MIN {
-            let error = invalid("retention.clock_jump").value(self.clock_jump);
-            return Err(error.limit(format!("at least {}", Span(CLOCK_JUMP_MIN))));
-        }
-        let least = u64::from(limits.frame_bytes) + (1 << 20);
-        if self.segment.0 < least {
-            let bound = format!("at least limits.frame_bytes and 1MiB ({})", ByteSize(least));
-            return Err(invalid("storage.segment_bytes")
-                .value(self.segment)
-                .limit(bound));
         }
         Ok(())
     }

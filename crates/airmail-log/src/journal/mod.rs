@@ -271,15 +271,7 @@ struct Journal {
 
 impl Journal {
     fn new(config: JournalConfig, now: Now) -> Journal {
-        #[cfg_attr(
-            not(feature = "sabotage"),
-            expect(unused_mut, reason = "only a bug changes it")
-        )]
-        let mut producers = producers::Producers::new(config.producer_results);
-        #[cfg(feature = "sabotage")]
-        {
-            producers.greater_is_next = config.greater_is_next;
-        }
+        let producers = producers::Producers::of(&config);
         let retention_at = now.mono.plus(config.retention_interval);
         Journal {
             clock: clock_guard::ClockGuard::new(config.clock_jump, None, now),

@@ -4,6 +4,7 @@
 //! It changes when a batch is accepted, and is taken back, in reverse order, when the batch could
 //! not be stored. What is not heard of for longest is forgotten first.
 
+use super::config::JournalConfig;
 use super::results::{Outcome, Results};
 use crate::contract::Refusal;
 use airmail_model::batch::ProducerStamp;
@@ -61,6 +62,15 @@ pub(super) struct Producers {
 }
 
 impl Producers {
+    /// None, for a journal with these settings.
+    pub(super) fn of(config: &JournalConfig) -> Producers {
+        Producers {
+            #[cfg(feature = "sabotage")]
+            greater_is_next: config.greater_is_next,
+            ..Producers::new(config.producer_results)
+        }
+    }
+
     pub(super) fn new(results_max: usize) -> Producers {
         Producers {
             results_max,

@@ -141,7 +141,10 @@ fn everybody_has_everything(stage: &Stage, kept: &BTreeMap<u32, Kept>) {
         }
         thread::sleep(LOOK);
     }
-    panic!("in minutes, and with nothing more published: {}", lacks.join("\n"));
+    panic!(
+        "in minutes, and with nothing more published: {}",
+        lacks.join("\n")
+    );
 }
 
 /// What each topic holds, as its whole history gives it.
