@@ -10,15 +10,14 @@
 
 use super::checkpoint::Checkpoint;
 use super::damage::{Problem, Reason, lost_numbers};
-use super::ends::Ends;
-use super::format::{HEADER_BYTES, META_CLASS, SegmentHeader};
+use super::format::{HEADER_BYTES, SegmentHeader};
 use super::index::{self, Layout};
 use super::known::Known;
 use super::log::LogState;
 use super::missing::{Holes, between};
 use super::recover::{OpenError, failed, open_and_know};
 use super::scan::{Body, Found, Scanner};
-use super::segment::{ENDS_NAME, Segment, index_name, number_of, segment_name};
+use super::segment::{Segment, index_name, number_of, segment_name};
 use super::table::Location;
 use super::{Journal, JournalConfig};
 use crate::files::{FileName, Files};
@@ -97,7 +96,6 @@ pub fn check<F: Files>(files: &mut F) -> Result<CheckReport, OpenError> {
     let config = identity(files, &list)?;
     let (journal, known) = open_and_know(files, config, Now::default())?;
     checker.checkpoints(files, &list)?;
-    checker.ends(files, &list, &journal)?;
     checker.commands(&known);
     for segment in journal.segments.values().filter(|segment| !segment.leaving) {
         checker.segment(files, &journal, &known, segment)?;
@@ -166,32 +164,6 @@ impl Checker {
         Ok(())
     }
 
-    /// The file of durable ends: there is one as soon as something was stored.
-    fn ends<F: Files>(
-        &mut self,
-        files: &mut F,
-        list: &[(FileName, u64)],
-        journal: &Journal,
-    ) -> Result<(), OpenError> {
-        let ends = list.iter().find(|(name, _)| **name == *ENDS_NAME);
-        let sound = match ends {
-            Some((name, length)) => {
-                let length = u32::try_from(*length).unwrap_or(u32::MAX);
-                let bytes = files.load(name, 0, length).map_err(failed(name))?;
-                // Made, and nothing told yet.
-                bytes.is_empty() || Ends::newest(&bytes).is_some()
-            }
-            None => journal.segments.values().all(|segment| {
-                let empty = segment.durable == HEADER_BYTES as u64;
-                empty || segment.header.class == META_CLASS
-            }),
-        };
-        if !sound {
-            self.problem(ENDS_NAME, 0, Reason::Ends);
-        }
-        Ok(())
-    }
-
     /// Commands are gone only when a checkpoint has what they say.
     fn commands(&mut self, known: &Known) {
         let first = known.counts.first().copied().unwrap_or(1);
@@ -219,7 +191,8 @@ impl Checker {
         }
         self.records(files, journal, known, segment)?;
         for (number, block) in segment.blocks.iter().enumerate() {
-            if let Some(layout) = block.layout {
+            // Where nothing is kept, it may be gone before its segment is.
+            if let Some(layout) = block.layout.filter(|_| block.kept_by > 0) {
                 self.index(files, segment.id, number as u32, layout)?;
             }
         }

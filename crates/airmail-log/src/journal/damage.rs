@@ -50,8 +50,6 @@ pub enum Reason {
     Checkpoint,
     /// So many of the journal's commands.
     Commands(u64),
-    /// The file of durable ends; it is written again.
-    Ends,
     /// One of the directory's two identities, or a shard's mark; it is written again.
     Identity,
 }
@@ -81,7 +79,6 @@ impl Reason {
             }
             Reason::Checkpoint => "an older one was used, and nothing is lost: look at the disk",
             Reason::Identity => "it was written again, and nothing is lost: look at the disk",
-            Reason::Ends => "it is written again, and nothing is lost: look at the disk",
             Reason::Header => "the segment is read all the same: look at the disk",
             Reason::Commands(_) => {
                 "trims, seals and deletions may be undone: `airmail check` tells all damage; look at \
@@ -110,7 +107,6 @@ impl fmt::Display for Reason {
             Reason::IndexMissing => f.write_str("the index is missing"),
             Reason::Checkpoint => f.write_str("the checkpoint is damaged"),
             Reason::Commands(count) => write!(f, "{count} commands of the journal are missing"),
-            Reason::Ends => f.write_str("the durable ends are damaged or missing"),
             Reason::Identity => f.write_str("the identity is damaged"),
         }
     }

@@ -168,7 +168,7 @@ impl Journal {
             self.metas.push_front(seal);
         }
         self.take_back(failed);
-        if self.failures > 1 {
+        if self.failures > 1 || self.withheld {
             self.metas_failed();
         }
         if self.trouble.is_some() {

@@ -31,6 +31,8 @@ pub(super) struct Known {
     pub(super) counts: BTreeSet<u64>,
     /// The oldest segment of commands that is there.
     pub(super) first_meta: Option<u64>,
+    /// The newest checkpoint is damaged: segments may have been let go by it.
+    pub(super) fell_back: bool,
     /// Segments whose headers are damaged, or were never written.
     pub(super) headless: Vec<u64>,
 }
@@ -91,6 +93,7 @@ impl Journal {
                 let Some(checkpoint) = Checkpoint::decode(&bytes) else {
                     let damaged = Problem::of(name, 0, Reason::Checkpoint);
                     self.damage.found(damaged);
+                    known.fell_back = true;
                     kept.insert(0, (number, 0));
                     continue;
                 };
@@ -114,11 +117,7 @@ impl Journal {
         let name: FileName = ENDS_NAME.into();
         match files.load(&name, 0, 2 * PLACE_BYTES as u32) {
             Ok(bytes) => {
-                let newest = Ends::newest(&bytes);
-                if newest.is_none() && !bytes.is_empty() {
-                    self.damage.found(Problem::of(ENDS_NAME, 0, Reason::Ends));
-                }
-                let ends = newest.unwrap_or_default();
+                let ends = Ends::newest(&bytes).unwrap_or_default();
                 self.ends_made = true;
                 self.ends_count = ends.count;
                 // Until a checkpoint of this run has them, this file alone may know where they go on.

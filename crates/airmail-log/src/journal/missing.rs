@@ -13,7 +13,7 @@ use super::format::{HEADER_BYTES, META_CLASS};
 use super::known::Known;
 use super::log::LogState;
 use super::segment::segment_name;
-use airmail_model::{Extent, LogId, Sequence};
+use airmail_model::{Durability, Extent, LogId, Sequence};
 use std::collections::BTreeSet;
 
 /// A log and the numbers that no file has of it.
@@ -21,6 +21,15 @@ pub(super) struct Holes {
     pub(super) slot: u32,
     pub(super) log: LogId,
     pub(super) extents: Vec<Extent>,
+}
+
+/// What holes in the logs show.
+#[derive(Clone, Copy, Debug)]
+struct Shown {
+    /// There are some: an unclean stop may have skipped them.
+    any: bool,
+    /// There are some that can only be a loss.
+    sure: bool,
 }
 
 /// The numbers from `from` to `until`, exclusive, that are in none of these extents, which are in
@@ -48,7 +57,11 @@ impl Journal {
     /// The segments that are missing or cut, as far as holes in the logs or the checkpoint show that
     /// something is lost with them.
     pub(super) fn missing_segments(&self, known: &Known, holes: &[Holes]) -> Vec<Problem> {
-        let some_lost = holes.iter().any(|log| !log.extents.is_empty());
+        let holed = holes.iter().filter(|log| !log.extents.is_empty());
+        let shown = Shown {
+            any: holed.clone().next().is_some(),
+            sure: holed.clone().any(|log| self.never_skips(log.slot)),
+        };
         let ends = known.durable.iter().chain(&known.sealed);
         let ids: BTreeSet<u64> = ends.map(|(id, _)| *id).collect();
         let mut problems = Vec::new();
@@ -60,7 +73,7 @@ impl Journal {
                 Some(segment) => {
                     problems.push(Problem::of(&segment.name, segment.filled, Reason::Cut));
                 }
-                None if end > HEADER_BYTES as u64 && self.is_lost(id, end, known, some_lost) => {
+                None if end > HEADER_BYTES as u64 && self.is_lost(id, end, known, shown) => {
                     problems.push(Problem::of(&segment_name(id), 0, Reason::Missing));
                 }
                 None => {}
@@ -69,27 +82,32 @@ impl Journal {
         problems
     }
 
+    /// Whether an unclean stop skips no numbers of a log, so that every hole is a loss.
+    fn never_skips(&self, slot: u32) -> bool {
+        let log = self.logs.get(&slot);
+        log.is_some_and(|log| log.spec.durability == Durability::Fsync)
+    }
+
     /// Whether a segment that is not there was not let go.
-    fn is_lost(&self, id: u64, end: u64, known: &Known, some_lost: bool) -> bool {
+    fn is_lost(&self, id: u64, end: u64, known: &Known, shown: Shown) -> bool {
         let checkpoint = &known.checkpoint;
+        // What got data behind a checkpoint is let go only by the next one; unless that is damaged.
+        let behind = shown.any && !known.fell_back;
         let Some(part) = part_of(checkpoint, id) else {
-            // From before the checkpoint it was let go; from behind it, it may have been by a disk
-            // that was full.
-            return id >= checkpoint.next_segment && (some_lost || known.misses_commands());
+            let lost = shown.sure || behind || known.misses_commands();
+            return id >= checkpoint.next_segment && lost;
         };
         if part.class == META_CLASS {
             // One that took commands at the checkpoint cannot have been let go since.
-            return !part.sealed;
+            return !part.sealed && !known.fell_back;
         }
         let kept = known.missed_places.iter().any(|(slot, place)| {
             let first = self.logs.get(slot).map_or(u64::MAX, |log| log.first);
             place.segment == id && place.last >= first
         });
-        let told = part
-            .blocks
-            .last()
-            .map_or(HEADER_BYTES as u64, |block| block.end);
-        kept || (told < end && some_lost)
+        let told = part.blocks.last().map(|block| block.end);
+        let unknown = told.unwrap_or(HEADER_BYTES as u64) < end;
+        kept || (unknown && shown.sure) || (end > part.durable && behind)
     }
 
     /// By log, the numbers that were durable and are in nothing that is there, as far as that is
