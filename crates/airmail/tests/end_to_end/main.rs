@@ -26,8 +26,8 @@
 //! - `load_experiments`: `airmail bench experiment overload`, `clients`, `size`.
 //! - `hosts`: experiments over several machines, Ctrl-C, and what is left.
 //! - `restore`: a directory that is copied, and one that is set back to an older copy.
-//! - `proof`: kills, flipped bits, full and failing disks, as often as one asks.
 //! - `hanging`: a wait that does not end is told.
+//! - `proof`: kills, flipped bits, restored copies, full and failing disks, as often as one asks.
 //! - `book`: the commands in the README and in `docs/`.
 //! - `pages`: pages that are made from the code are fresh.
 //!

@@ -47,6 +47,8 @@ pub(super) struct Copied {
     pub(super) at: usize,
     /// Where it was ended: what was handed over after that is not in it.
     pub(super) ended: usize,
+    /// It has been put in place before.
+    pub(super) restored: bool,
     pub(super) path: PathBuf,
 }
 

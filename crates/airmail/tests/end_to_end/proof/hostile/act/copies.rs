@@ -26,7 +26,12 @@ pub(super) fn copy(stage: &mut Stage, choices: &mut SmallRng) {
     let at = stage.note(Event::Copied);
     copy_directory(&stage.victim.data, &path);
     let ended = stage.history.len();
-    stage.copy = Some(Copied { at, ended, path });
+    stage.copy = Some(Copied {
+        at,
+        ended,
+        path,
+        restored: false,
+    });
     if !running {
         stage.start();
     }
@@ -34,7 +39,8 @@ pub(super) fn copy(stage: &mut Stage, choices: &mut SmallRng) {
 
 /// Puts the copy in place and starts a node on it, in one of two ways: as `docs/backup.md` says, with
 /// `airmail check --repair-identity`, whatever publishers do meanwhile; or without, when nothing new is
-/// published before readers come back with positions that lie beyond the copy's end.
+/// published before readers come back with positions that lie beyond the copy's end. A copy that is
+/// restored once more is always repaired.
 pub(super) fn restore(stage: &mut Stage, choices: &mut SmallRng) {
     if stage.copy.is_none() {
         copy(stage, choices);
@@ -44,6 +50,8 @@ pub(super) fn restore(stage: &mut Stage, choices: &mut SmallRng) {
     };
     stage.everybody_publishes_after(copied.ended);
     let told: bool = choices.random();
+    // A node that has the copy for the second time cannot know the positions of what became of the first.
+    let told = told || copied.restored;
     if !told {
         stage.readers.all_come_back();
     }
@@ -55,6 +63,11 @@ pub(super) fn restore(stage: &mut Stage, choices: &mut SmallRng) {
     fs::remove_dir_all(&stage.victim.data).unwrap();
     if choices.random() {
         copy_directory(&copied.path, &stage.victim.data);
+        let restored = true;
+        stage.copy = Some(Copied {
+            restored,
+            ..copied.clone()
+        });
     } else {
         fs::rename(&copied.path, &stage.victim.data).unwrap();
         stage.copy = None;
