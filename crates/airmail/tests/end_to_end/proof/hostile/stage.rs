@@ -19,13 +19,15 @@ use super::clock::Clock;
 use super::history::{Begin, Event, History, Progress};
 use super::publishing::{Pace, Publishing};
 use super::readers::Readers;
-use crate::node::{Node, Refused, wait_until};
+use crate::node::{self, Node, Refused, airmail, wait_until};
 use crate::proof::load::Topic;
 use crate::proof::stamp::Stamp;
 use crate::proof::victim::Victim;
 
 /// Connections that the node lets in at once: few, so that strangers fill them soon.
 pub(super) const CONNECTIONS: usize = 48;
+/// How long a connection may take to begin: short, so that strangers are soon sent away.
+const BEGIN: &str = "2s";
 /// Each namespace with its logs and how long it keeps messages.
 const NAMESPACES: [(&str, u16, Option<u64>); 2] = [("one", 1, None), ("hour", 2, Some(3_600_000))];
 /// Two topics in one log, and one whose log has another retention, and so other segments.
@@ -58,6 +60,8 @@ pub(super) struct Stage {
     pub(super) victim: Victim,
     pub(super) clock: Clock,
     pub(super) node: Option<Node>,
+    /// Whether this build bounds how long a connection may take to begin.
+    bounds_beginnings: bool,
     pub(super) history: Arc<History>,
     pub(super) topics: Arc<[Topic]>,
     pub(super) readers: Readers,
@@ -99,6 +103,7 @@ impl Stage {
             clock: Clock::new(root),
             victim,
             node: None,
+            bounds_beginnings: bounds_beginnings(),
             history,
             topics,
             readers,
@@ -159,6 +164,9 @@ impl Stage {
     pub(super) fn command(&self) -> Command {
         let mut command = self.victim.command();
         command.env("AIRMAIL_LISTEN_CONNECTIONS", CONNECTIONS.to_string());
+        if self.bounds_beginnings {
+            command.env("AIRMAIL_LISTEN_BEGIN", BEGIN);
+        }
         self.clock.flags(&mut command);
         command
     }
@@ -373,6 +381,11 @@ impl Drop for Stage {
             std::fs::write(self.root.join("history"), lines.collect::<String>()).ok();
         }
     }
+}
+
+fn bounds_beginnings() -> bool {
+    let settings = node::run(airmail().args(["serve", "--print-config"]), b"");
+    settings.ok().contains("\nbegin = ")
 }
 
 fn topics() -> Vec<Topic> {

@@ -20,6 +20,11 @@ use crate::proof::load;
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// An empty SETTINGS frame: a connection that has begun and asks for nothing.
 const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+/// Kinds of strangers; from this one on they say nothing.
+const KINDS: u32 = 8;
+const SILENT: u32 = 4;
+/// How long the node may take to see what strangers said.
+const BREATH: Duration = Duration::from_millis(150);
 /// How long the impatient one looks for a node.
 const IMPATIENT: Duration = Duration::from_millis(700);
 /// How long the patient one does: within this somebody has been let in.
@@ -34,15 +39,20 @@ pub(super) fn strangers(stage: &mut Stage, choices: &mut SmallRng) {
         (request.from(Start::Earliest).open().await.unwrap(), client)
     });
     let fill = choices.random();
-    // Some of them are closed at once, for what they say.
-    let count = if fill {
-        2 * CONNECTIONS
-    } else {
-        CONNECTIONS / 4
-    };
-    let strangers: Vec<Stranger> = (0..count)
-        .filter_map(|_| Stranger::come(&stage.victim.address, choices))
+    let address = &stage.victim.address;
+    let kinds = (0..CONNECTIONS / 2).map(|_| choices.random_range(0..KINDS));
+    let kinds: Vec<u32> = kinds.collect();
+    let mut strangers: Vec<Stranger> = kinds
+        .into_iter()
+        .filter_map(|kind| Stranger::come(address, kind, choices))
         .collect();
+    if fill {
+        // Some of these were closed for what they said; silent ones take the places that are left.
+        thread::sleep(BREATH);
+        let silent = (0..CONNECTIONS).filter_map(|_| Stranger::come(address, SILENT, choices));
+        strangers.extend(silent);
+        thread::sleep(BREATH);
+    }
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| trickle(&strangers, &done));
@@ -64,10 +74,10 @@ struct Stranger {
 
 impl Stranger {
     /// One of some kind; `None` if it was closed at once.
-    fn come(address: &str, choices: &mut SmallRng) -> Option<Stranger> {
+    fn come(address: &str, kind: u32, choices: &mut SmallRng) -> Option<Stranger> {
         let mut stream = TcpStream::connect(address).ok()?;
         let mut trickle = false;
-        let said = match choices.random_range(0..8) {
+        let said = match kind {
             0 => stream.write_all(PREFACE),
             1 => stream
                 .write_all(PREFACE)
@@ -102,7 +112,7 @@ fn trickle(strangers: &[Stranger], done: &AtomicBool) {
         }
         for stranger in strangers.iter().filter(|stranger| stranger.trickle) {
             // The node may have closed it: that is its right.
-            (&stranger.stream).write(&[*byte]).ok();
+            (&stranger.stream).write_all(&[*byte]).ok();
         }
         thread::sleep(Duration::from_millis(50));
     }

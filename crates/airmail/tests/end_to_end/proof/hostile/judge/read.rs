@@ -128,17 +128,20 @@ impl Case<'_> {
             wrong.push(format!("was not told that {gone:?} is gone: {stamp:?}"));
             walk.untold = None;
         }
-        if let Some(restored) = self.gone(place, stamp) {
+        if let Some(restored) = self.gone(at, place, stamp) {
             walk.untold = Some((restored, place));
         }
         wrong
     }
 
-    /// The restore that took this message away, if one did.
-    fn gone(&self, place: Place, stamp: Stamp) -> Option<usize> {
+    /// The restore that took a message away that was given at `at`, if one did. What the copy has of what
+    /// came while it was made stands under the same number, be it in another life.
+    fn gone(&self, at: usize, place: Place, stamp: Stamp) -> Option<usize> {
         let (acknowledged, _) = self.stored(&stamp)?;
-        let stays = self.places.get(&stamp) == Some(&place) || self.removed(&stamp);
-        self.rolled_back(acknowledged).filter(|_| !stays)
+        let kept = self.places.get(&stamp);
+        let stays = kept.is_some_and(|kept| kept.number == place.number) || self.removed(&stamp);
+        self.rolled_back(acknowledged)
+            .filter(|restored| !stays && at < *restored)
     }
 
     /// What readers lack and were not told.
