@@ -56,12 +56,12 @@ pub(super) fn strangers(stage: &mut Stage, choices: &mut SmallRng) {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| trickle(&strangers, &done));
+        let _until_then = Ends(&done);
         if fill {
             turned_away_in_words(stage);
         }
         somebody_gets_in(stage, choices);
         stage.progress();
-        done.store(true, Ordering::Relaxed);
     });
     drop(unread);
 }
@@ -101,6 +101,15 @@ impl Stranger {
             Err(error) => error.kind() != ErrorKind::WouldBlock,
         };
         (!closed).then_some(Stranger { stream, trickle })
+    }
+}
+
+/// Ends what is done beside, also when the act fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
