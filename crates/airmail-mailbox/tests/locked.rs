@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
 mod postgres;
+#[path = "../../airmail/tests/end_to_end/waiting.rs"]
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;

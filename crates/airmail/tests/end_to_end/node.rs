@@ -125,31 +125,30 @@ impl Node {
             said.listen(child.stdout.take().unwrap()),
             said.listen(child.stderr.take().unwrap()),
         ];
-        let (mut addresses, mut ended) = (None, None);
+        let mut addresses = None;
         waiting::until("the node's addresses", Duration::from_millis(2), || {
             addresses = said.address("gRPC").zip(said.address("HTTP"));
-            if addresses.is_none() {
-                ended = child.try_wait().unwrap();
-            }
-            match addresses.is_some() || ended.is_some() {
+            let ended = addresses.is_none() && child.try_wait().unwrap().is_some();
+            match addresses.is_some() || ended {
                 true => Ok(()),
                 false => Err(said.all()),
             }
         });
-        if let Some((grpc, http)) = addresses {
-            return Ok(Node {
-                _alive: alive(format!("a node at {grpc}")),
-                child,
-                said,
-                grpc,
-                http,
-            });
-        }
-        for output in outputs {
-            output.join().unwrap();
-        }
-        let (status, said) = (ended.unwrap(), said.all());
-        Err(Refused { status, said })
+        let Some((grpc, http)) = addresses else {
+            let status = child.wait().unwrap();
+            for output in outputs {
+                output.join().unwrap();
+            }
+            let said = said.all();
+            return Err(Refused { status, said });
+        };
+        Ok(Node {
+            _alive: alive(format!("a node at {grpc}")),
+            child,
+            said,
+            grpc,
+            http,
+        })
     }
 
     /// `airmail`, pointed at this node.
