@@ -75,6 +75,10 @@ impl Directory {
                     Err(place) => self.files.insert(place, (to, bytes)),
                 }
             }
+            FileOp::Cut { name, length } => {
+                let file = self.existing(&name)?;
+                file.truncate(usize::try_from(length).unwrap_or(usize::MAX));
+            }
             FileOp::Remove { name } => {
                 let place = self.place(&name).map_err(|_| io::ErrorKind::NotFound)?;
                 self.files.remove(place);
