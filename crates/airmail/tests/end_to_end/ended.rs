@@ -12,6 +12,21 @@ fn numbered(lines: std::ops::Range<u32>) -> String {
     lines.map(|number| format!("{number}\n")).collect()
 }
 
+/// The same command, for which a hang-up is what it usually is: whoever runs the tests may ignore it, as
+/// `nohup` does, and commands go on ignoring it.
+fn minding_hang_ups(command: &Command) -> Command {
+    let mut minding = Command::new("env");
+    minding.arg("--default-signal=HUP");
+    minding.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => minding.env(name, value),
+            None => minding.env_remove(name),
+        };
+    }
+    minding
+}
+
 /// A node that was stopped and started between two hundreds of messages, so that a subscriber's state changes
 /// behind the last of them.
 fn with_two_hundred(data: &std::path::Path) -> Node {
@@ -31,8 +46,8 @@ fn a_subscriber_prints_what_has_come_and_holds_nothing_back_however_it_is_ended(
     let node = with_two_hundred(&directory.path().join("data"));
     for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 0)] {
         let path = directory.path().join("printed");
-        let mut subscribe = node.airmail(&["sub", "t", "--from", "earliest"]);
-        let mut child = subscribe
+        let subscribe = node.airmail(&["sub", "t", "--from", "earliest"]);
+        let mut child = minding_hang_ups(&subscribe)
             .stdout(File::create(&path).unwrap())
             .spawn()
             .unwrap();
@@ -99,7 +114,7 @@ fn a_hang_up_that_is_ignored_by_whoever_started_the_command_is_ignored() {
 }
 
 fn publishing(node: &Node) -> (Child, std::process::ChildStdin) {
-    let mut publish = node.airmail(&["pub", "t", "--lines"]);
+    let mut publish = minding_hang_ups(&node.airmail(&["pub", "t", "--lines"]));
     publish.stdin(Stdio::piped()).stderr(Stdio::piped());
     let mut child = publish.spawn().unwrap();
     let stdin = child.stdin.take().unwrap();
