@@ -82,7 +82,7 @@ impl ShardThread {
             most: self.connections,
             begin: self.config.begin.0,
             keep_alive: self.config.keep_alive.0,
-            turned_away: TurnedAway::new(),
+            turned_away: TurnedAway::default(),
             abandon: abandon.clone(),
             mailbox_threads: self.mailbox_threads,
         };

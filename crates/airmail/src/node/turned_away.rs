@@ -2,7 +2,8 @@
 //!
 //! A connection beyond the bound is served for a moment all the same, so that its client hears an
 //! error of the table with a delay, and not that a pipe is broken. So are only a few at a time, and
-//! none for long: who comes beyond these is closed at once.
+//! none for long. Who comes beyond these takes the place of the one that has had it for longest: a client
+//! asks at once and is answered, and those that say nothing keep nobody from hearing it.
 
 use super::service::Services;
 use airmail_model::{Error, ErrorCode};
@@ -10,14 +11,16 @@ use airmail_proto::error::status_from_error;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
 use tonic::body::Body;
 use tonic::codegen::Service;
 use tonic::codegen::http::{Request, Response};
@@ -30,23 +33,15 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Tells those who are turned away.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct TurnedAway {
-    places: Arc<Semaphore>,
+    /// Those that are being told, in the order in which they came.
+    told: Arc<Mutex<VecDeque<AbortHandle>>>,
 }
 
 impl TurnedAway {
-    pub(super) fn new() -> TurnedAway {
-        TurnedAway {
-            places: Arc::new(Semaphore::new(PLACES as usize)),
-        }
-    }
-
-    /// Tells a client that there are so many connections already, if there is a place for it.
+    /// Tells a client that there are so many connections already.
     pub(super) fn tell(&self, stream: TcpStream, open: u32, services: &Services) {
-        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            return;
-        };
         let stop = services.link.stop().clone();
         let error = Error::new(ErrorCode::Overloaded)
             .field("listen.connections")
@@ -58,14 +53,21 @@ impl TurnedAway {
             request_id: services.link.request_id(),
             told: Arc::new(Notify::new()),
         };
-        services.tasks.spawn(async move {
+        let task = services.tasks.spawn(async move {
             // Whatever becomes of it, it is over then.
             tokio::select! {
                 _ = tokio::time::timeout(PATIENCE, tell(stream, refusal)) => {}
                 () = stop.cancelled() => {}
             }
-            drop(place);
         });
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.retain(|one| !one.is_finished());
+        while told.len() >= PLACES as usize
+            && let Some(first) = told.pop_front()
+        {
+            first.abort();
+        }
+        told.push_back(task.abort_handle());
     }
 }
 

@@ -13,6 +13,7 @@ use crate::proof::hostile::stage::Stage;
 use crate::proof::stamp::Stamp;
 
 const INDEX: &str = "idx-";
+const CHECKPOINT: &str = "checkpoint-";
 /// Every name begins so.
 const ANY_FILE: &str = "";
 
@@ -69,16 +70,20 @@ pub(super) fn segments(stage: &mut Stage, choices: &mut SmallRng) {
     }
 }
 
-/// Indexes, checkpoints or the file of ends are gone, one or all of a kind: nothing is lost, since all
-/// that they say stands in the segments too.
+/// Indexes, one of the two checkpoints or the file of ends are gone: nothing is lost, since all that they
+/// say stands elsewhere too.
 pub(super) fn derived(stage: &mut Stage, choices: &mut SmallRng) {
     stage.end(choices);
-    let kind = [INDEX, "checkpoint-", "ends"][choices.random_range(0..3)];
+    let kind = [INDEX, CHECKPOINT, "ends"][choices.random_range(0..3)];
     let mut names = stage.victim.files();
     names.retain(|name| name.starts_with(kind));
-    if choices.random() && !names.is_empty() {
+    // There are two checkpoints so that one can be missing; commands that both know are kept nowhere else.
+    let one_alone = kind == CHECKPOINT || choices.random();
+    if one_alone && !names.is_empty() {
         let one = choices.random_range(0..names.len());
-        names = vec![names.swap_remove(one)];
+        let gone = names.swap_remove(one);
+        let is_last = kind == CHECKPOINT && names.is_empty();
+        names = if is_last { Vec::new() } else { vec![gone] };
     }
     for name in names {
         fs::remove_file(stage.shard().join(name)).unwrap();
