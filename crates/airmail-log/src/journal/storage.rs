@@ -215,6 +215,7 @@ impl<F: Files> LogStorage for JournalStorage<F> {
             }
             self.journal.advance(now);
             self.journal.fail_withheld(&mut self.done);
+            self.journal.answer_withheld();
             for (token, op) in self.journal.ops.drain(..) {
                 self.files.submit(token, op);
             }

@@ -1,15 +1,16 @@
 //! Whole journals over files in memory.
 
 use super::format::{ENVELOPE_BYTES, HEADER_BYTES, padded};
+use super::log::Answer;
 use super::{JournalConfig, JournalStorage, Purpose, Reason, check};
 use crate::contract::{Completion, LogSpec, LogStorage, ReaderId, Refusal, Scope, Tag};
 use crate::files::{FileDone, Files};
 use crate::memory::MemoryFiles;
 use airmail_model::batch::{BatchTarget, ProducerStamp};
 use airmail_model::{
-    AppendTime, Batch, BatchEncoder, Checked, Durability, Lane, Limits, LogId, LogIndex, MapEpoch,
-    Message, Mono, NamespaceId, Now, ProducerEpoch, ProducerId, ProducerSequence, Sequence,
-    TopicName, Wall,
+    AppendTime, Batch, BatchEncoder, Checked, Durability, Extent, Lane, Limits, LogId, LogIndex,
+    MapEpoch, Message, Mono, NamespaceId, Now, ProducerEpoch, ProducerId, ProducerSequence,
+    Sequence, TopicName, Wall,
 };
 use bytes::Bytes;
 
@@ -68,21 +69,26 @@ struct Bench {
 
 impl Bench {
     fn open(files: MemoryFiles, seed: u64) -> Bench {
+        let mut bench = Bench::unopened(files, seed);
+        bench.storage.open(Tag(1), LOG, &LogSpec::default());
+        bench.poll();
+        assert!(matches!(bench.out.pop(), Some(Completion::Opened { .. })));
+        bench
+    }
+
+    /// The same, and no log is asked for.
+    fn unopened(files: MemoryFiles, seed: u64) -> Bench {
         let now = Now {
             mono: Mono(seed * 1_000_000_000),
             wall: Wall(1_000_000 * seed as i64),
         };
         let config = JournalConfig { seed, ..tiny() };
         let storage = JournalStorage::open(files, config, now).unwrap();
-        let mut bench = Bench {
+        Bench {
             storage,
             now,
             out: Vec::new(),
-        };
-        bench.storage.open(Tag(1), LOG, &LogSpec::default());
-        bench.poll();
-        assert!(matches!(bench.out.pop(), Some(Completion::Opened { .. })));
-        bench
+        }
     }
 
     fn poll(&mut self) {
@@ -552,6 +558,32 @@ fn a_stop_while_nothing_is_stored_ends_without_writing() {
     assert!(bench.storage.is_closed());
     let mut bench = Bench::open(bench.storage.into_files(), 2);
     assert_eq!(bench.count(), 3);
+}
+
+/// A batch that readers may have had, because a stored one before it failed: its answer waits.
+#[test]
+fn an_answer_that_had_to_wait_for_another_is_not_given_while_nothing_is_stored() {
+    let mut bench = Bench::open(MemoryFiles::new(), 1);
+    bench.append(0, 3);
+    let stored = Completion::Appended {
+        t: Tag(9),
+        extent: Extent::starting_at(Sequence(1), 1),
+        at: AppendTime(0),
+        held: Durability::Fsync,
+        duplicate: false,
+        exact: true,
+    };
+    let slot = bench.storage.journal.slots[&LOG];
+    let log = bench.storage.journal.logs.get_mut(&slot).unwrap();
+    log.answers.push_back(Answer::Failed { t: Tag(8) });
+    log.answers.push_back(Answer::Ready(stored));
+    bench.storage.journal.failed.insert(slot);
+    bench.storage.withhold("moved");
+    bench.poll();
+    let unknown = || Some(Refusal::OutcomeUnknown);
+    let told = answers(&mut bench);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(told[1], (Tag(9), unknown()));
 }
 
 /// Without the segments from this one on that hold batches.

@@ -7,6 +7,7 @@
 //! that has failed, so that it is settled in a new segment when the files are this node's again.
 
 use super::{Journal, Trouble};
+use crate::contract::{Completion, Refusal};
 use crate::files::{FileDone, FileOp};
 use bytes::Bytes;
 use std::io;
@@ -49,6 +50,17 @@ impl Journal {
         match &self.trouble {
             Some(trouble) if self.withheld => Err(io::Error::other(trouble.error.clone())),
             _ => result,
+        }
+    }
+
+    /// While nothing is stored, nothing is answered as stored either: not even what was, and had to
+    /// wait for the answer to what came before it.
+    pub(super) fn answer_withheld(&mut self) {
+        for answer in self.out.iter_mut().filter(|_| self.withheld) {
+            if let Completion::Appended { t, .. } = *answer {
+                let why = Refusal::OutcomeUnknown;
+                *answer = Completion::Refused { t, why };
+            }
         }
     }
 
