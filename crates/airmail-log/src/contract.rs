@@ -173,6 +173,9 @@ pub struct Bounds {
     /// The number that the next durable append follows: everything before it is held as the log's
     /// durability says, or is a gap.
     pub next: Sequence,
+    /// No number at or above this was ever given in this life: `next`, or higher where it is known
+    /// that numbers were reserved, but not that a power cut leaves the reservation.
+    pub reach: Sequence,
     /// The log's life.
     pub incarnation: Incarnation,
     /// When the first record kept was appended. `None` where there is none.

@@ -37,7 +37,7 @@ impl Shard {
             return;
         };
         let (log, sub) = (found.log, found.sub);
-        if next <= bounds.next {
+        if next <= bounds.reach {
             return self.begin_at(late, next, out);
         }
         #[cfg(feature = "sabotage")]
@@ -49,7 +49,7 @@ impl Shard {
             let error = Error::new(ErrorCode::PositionInvalid)
                 .field("position.next")
                 .value(next)
-                .limit(format_args!("{} at most", bounds.next));
+                .limit(format_args!("{} at most", bounds.reach));
             return self.end_with(sub, error, out);
         }
         let first = head.renewing.is_empty();

@@ -435,6 +435,7 @@ fn bounds(log: &Log) -> Bounds {
     Bounds {
         first: log.first,
         next: log.next,
+        reach: log.next,
         incarnation: log.incarnation,
         first_time: None,
         bytes: 0,

@@ -169,6 +169,7 @@ impl Journal {
             log.first_durable = part.first;
             log.spec_told = true;
             log.reserved = part.reserved;
+            log.reserved_surely = part.reserved;
             log.sealed = part.sealed;
             log.seal_told = part.sealed.is_some();
             log.last_time = part.last_time;

@@ -129,6 +129,11 @@ pub(super) struct LogState {
     pub(super) reserved: u64,
     /// The end of the reservation asked for.
     pub(super) reserving: u64,
+    /// Behind the numbers of which the last checkpoint knew that they were reserved.
+    pub(super) reserved_surely: u64,
+    /// Where it went on when the journal opened, above every number that it may have used. Readers
+    /// see that far when the reservation is durable.
+    pub(super) went_on_at: u64,
     pub(super) sealed: Option<MapEpoch>,
     /// The seal is durable.
     pub(super) seal_told: bool,
@@ -165,6 +170,8 @@ impl LogState {
             visible: 1,
             reserved: 1,
             reserving: 1,
+            reserved_surely: 1,
+            went_on_at: 1,
             sealed: None,
             seal_told: false,
             last_time: i64::MIN,
@@ -192,6 +199,16 @@ impl LogState {
         let moved = reached > self.visible;
         self.visible = self.visible.max(reached);
         moved
+    }
+
+    /// A reservation is durable. So is where the log went on when the journal opened, if that is
+    /// within it.
+    pub(super) fn reserve(&mut self, until: u64) {
+        self.reserved = self.reserved.max(until);
+        if self.went_on_at <= self.reserved {
+            self.durable = self.durable.max(self.went_on_at);
+            self.written = self.written.max(self.went_on_at);
+        }
     }
 
     /// Gives the answers whose turn has come.
@@ -369,6 +386,7 @@ impl LogState {
         Bounds {
             first: Sequence(first),
             next: Sequence(self.visible),
+            reach: Sequence(self.visible.max(self.went_on_at)),
             incarnation: Incarnation(self.incarnation),
             first_time: first_time.filter(|_| first < self.visible).map(AppendTime),
             bytes: self.bytes + pending,

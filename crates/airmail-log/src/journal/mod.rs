@@ -222,6 +222,8 @@ struct Journal {
     commit_places: usize,
     /// Commands to be given when what may not be durable has been written once more.
     recovering: Option<Vec<meta::Meta>>,
+    /// They are given, and not yet durable.
+    settling: bool,
     trouble: Option<Trouble>,
     /// The files may not be this node's: nothing is written or answered as stored.
     withheld: bool,
@@ -298,6 +300,7 @@ impl Journal {
             commits: VecDeque::new(),
             commit_places: 0,
             recovering: None,
+            settling: false,
             trouble: None,
             withheld: false,
             failures: 0,
@@ -396,17 +399,12 @@ impl Journal {
         if self.recovering.is_some() && self.pending.is_empty() && self.commits.is_empty() {
             self.recovered();
         }
-        if self.recovering.is_none() {
+        if self.takes_calls() {
             while let Some(call) = self.calls.pop_front() {
                 self.take(call);
             }
             self.call_bytes = 0;
-            if now.mono >= self.retention_at {
-                self.sweep_due = true;
-                self.retain();
-                self.give_back();
-                self.retention_at = now.mono.plus(self.config.retention_interval);
-            }
+            self.retain_in_time();
         }
         self.probe();
         self.go_on_moving();
@@ -457,10 +455,10 @@ impl Journal {
 
     /// When to poll again if no file has anything to say.
     fn deadline(&self) -> Option<Mono> {
-        let mut at = self.recovering.is_none().then_some(self.retention_at);
+        let mut at = self.may_take_calls().then_some(self.retention_at);
         let mut earlier = |other: Mono| at = Some(at.map_or(other, |at| at.min(other)));
         // Calls may have waited for the end of a recovery that has just come.
-        if !self.runnable.is_empty() || (self.recovering.is_none() && !self.calls.is_empty()) {
+        if !self.runnable.is_empty() || (self.may_take_calls() && !self.calls.is_empty()) {
             earlier(self.now.mono);
         }
         if let Some(trouble) = &self.trouble {

@@ -328,7 +328,8 @@ impl Journal {
             };
             let told = known.next.get(&log.slot).copied().unwrap_or(1);
             log.next = log.next.max(told).max(log.first);
-            known.next.insert(log.slot, log.next);
+            let told = log.next;
+            known.next.insert(log.slot, told);
             if new_lives || self.config.renewed {
                 log.incarnation = incarnation;
                 log.incarnation_asked = incarnation;
@@ -344,7 +345,8 @@ impl Journal {
                     log.reserved = log.next;
                 }
                 log.next = log.next.max(log.reserved);
-                log.reserved = log.next;
+                // Behind the checkpoint it may be in the system's cache alone.
+                log.reserved = log.next.min(told.max(log.reserved_surely));
                 log.reserving = log.next;
             }
         }
@@ -357,12 +359,28 @@ impl Journal {
         let Some(seals) = self.recovering.take() else {
             return;
         };
+        self.settling = !seals.is_empty();
         self.metas
             .extend(seals.into_iter().map(|seal| (seal, None)));
         for log in self.logs.values_mut() {
-            log.durable = log.next;
-            log.written = log.next;
-            log.visible = log.next;
+            log.went_on_at = log.next;
+            log.durable = log.next.min(log.reserved);
+            log.written = log.durable;
+            log.visible = log.durable;
         }
+    }
+
+    /// Whether calls are taken up: not before what was given again when the journal opened is
+    /// durable, unless there is no room for it. A full disk's logs are served all the same; readers
+    /// are told of nothing then that a power cut could take back.
+    pub(super) fn may_take_calls(&self) -> bool {
+        self.recovering.is_none() && !self.settling
+    }
+
+    /// The same, when it has been looked whether that has changed.
+    pub(super) fn takes_calls(&mut self) -> bool {
+        let settled = self.metas.is_empty() && self.commits.is_empty();
+        self.settling &= !settled && self.trouble.is_none();
+        self.may_take_calls()
     }
 }

@@ -68,6 +68,16 @@ impl Journal {
         true
     }
 
+    /// Applies each log's retention, and gives room back, if it is time.
+    pub(super) fn retain_in_time(&mut self) {
+        if self.now.mono >= self.retention_at {
+            self.sweep_due = true;
+            self.retain();
+            self.give_back();
+            self.retention_at = self.now.mono.plus(self.config.retention_interval);
+        }
+    }
+
     /// Applies each log's retention.
     pub(super) fn retain(&mut self) {
         let now = self.clock.trusted(self.now).0;
@@ -163,7 +173,7 @@ impl Journal {
                 let bounds = log.bounds();
                 return self.out.extend(t.map(|t| Completion::Opened { t, bounds }));
             }
-            Meta::Reserve { until, .. } => log.reserved = log.reserved.max(until),
+            Meta::Reserve { until, .. } => log.reserve(until),
             Meta::Seal { .. } => {
                 log.seal_told = true;
                 self.runnable.extend(log.at_tail.drain(..));

@@ -114,7 +114,7 @@ impl StorageRun {
         let state = &self.logs[log];
         let odd = bounds.first > bounds.next
             || bounds.first < Sequence::FIRST
-            || bounds.next < state.told
+            || bounds.reach < bounds.next.max(state.told)
             || (!state.may_shrink() && bounds.first > Sequence::FIRST);
         if odd {
             let detail = format!("{}: {bounds:?}, told up to {}", state.log, state.told);
