@@ -22,6 +22,10 @@
 //!   than risk a duplicate.
 //! - The same holds when the delivery timeout passes.
 //!
+//! Who calls is told when the producer goes on: by [`Taken::due`], by [`Producer::is_due`], or by the time
+//! that [`Producer::poll`] and [`Producer::tend`] return. A log that pauses names the end of its pause even
+//! if it holds nothing, for what it takes meanwhile is not due, and nobody asks for another time then.
+//!
 //! Invariants: at most `in_flight` batches and `in_flight_bytes` of a log (or one batch) and
 //! `Limits::unacked_bytes` in all are sent and unanswered; held messages never exceed `memory_bytes` (one message may always be held); every
 //! ticket comes back exactly once.
@@ -285,33 +289,75 @@ impl Producer {
     }
 
     /// Appends what is to be sent now and what is settled. To be called after every other call, and
-    /// at the time that it returns.
+    /// at the time that it returns, which is later than `now`.
     pub fn poll(&mut self, now: Now, out: &mut ProducerOutput) -> Option<Mono> {
         self.advance(now, out);
         if self.connected {
-            self.send(now.mono, out);
+            self.send(out);
         }
-        self.deadline(now.mono)
+        debug_assert!(!self.stands_still(), "{:?}", self.queues);
+        self.deadline()
     }
 
-    /// As [`Producer::poll`], but sends nothing: for when the transport takes nothing.
+    /// As [`Producer::poll`], but sends nothing: for when the transport takes nothing. Ask
+    /// [`Producer::is_due`] then.
     pub fn tend(&mut self, now: Now, out: &mut ProducerOutput) -> Option<Mono> {
         self.advance(now, out);
-        self.deadline(now.mono)
+        self.deadline()
     }
 
     fn advance(&mut self, now: Now, out: &mut ProducerOutput) {
         self.expire(now.mono, out);
         self.rebuild(now, out);
         self.switch_maps(now, out);
+        for queue in self.queues.values_mut() {
+            queue.end_pause(now.mono);
+        }
     }
 
-    fn deadline(&self, now: Mono) -> Option<Mono> {
+    fn deadline(&self) -> Option<Mono> {
         let timeout = self.config.delivery_timeout;
         let deadlines = self.queues.values();
         deadlines
-            .filter_map(|queue| queue.deadline(now, timeout, self.connected))
+            .filter_map(|queue| queue.deadline(timeout, self.connected))
             .min()
+    }
+
+    /// Whether there may be something to be sent now: [`Producer::poll`] as soon as the transport
+    /// takes something.
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        self.connected && self.queues.keys().any(|log| self.is_log_due(*log))
+    }
+
+    fn is_log_due(&self, log: LogId) -> bool {
+        let queue = self.queues.get(&log);
+        queue.is_some_and(|queue| queue.is_due(self.config.window(), self.is_switching(log)))
+    }
+
+    fn is_switching(&self, log: LogId) -> bool {
+        let space = self.spaces.get(&log.namespace);
+        space.is_some_and(|space| space.newer.is_some())
+    }
+
+    /// Whether something is held that nothing moves on: no answer, no end of a pause. Never so after
+    /// a poll.
+    fn stands_still(&self) -> bool {
+        if !self.connected || !self.requests.is_empty() {
+            return false;
+        }
+        // The others wait for such a one before they take a new map.
+        let holds_up = |log: LogId| {
+            let mut others = self.queues.iter();
+            self.is_switching(log)
+                && others.any(|(other, queue)| {
+                    let same = other.namespace == log.namespace;
+                    same && queue.is_waiting() && queue.any_uncertain()
+                })
+        };
+        let mut queues = self.queues.iter();
+        queues
+            .any(|(log, queue)| queue.oldest().is_some() && !queue.is_waiting() && !holds_up(*log))
     }
 
     /// Whether something waits to be sent, now or later.
@@ -321,7 +367,7 @@ impl Producer {
     }
 
     /// Sends from each log in turn, beginning after the one served last.
-    fn send(&mut self, now: Mono, out: &mut ProducerOutput) {
+    fn send(&mut self, out: &mut ProducerOutput) {
         let mut order: Vec<LogId> = Vec::new();
         for (log, queue) in &self.queues {
             if queue.has_unsent() {
@@ -332,7 +378,7 @@ impl Producer {
         let first = order.iter().position(after).unwrap_or(0);
         order.rotate_left(first);
         for log in order {
-            if !self.send_log(now, log, out) {
+            if !self.send_log(log, out) {
                 break;
             }
             self.served = Some(log);
@@ -340,15 +386,14 @@ impl Producer {
     }
 
     /// Sends what a log has and may. False when the connection's window is used up.
-    fn send_log(&mut self, now: Mono, log: LogId, out: &mut ProducerOutput) -> bool {
-        let space = self.spaces.get(&log.namespace);
-        let switching = space.is_some_and(|space| space.newer.is_some());
+    fn send_log(&mut self, log: LogId, out: &mut ProducerOutput) -> bool {
+        let switching = self.is_switching(log);
         let window = self.config.window();
         let room = self.config.limits.unacked_bytes as usize;
         let Some(queue) = self.queues.get_mut(&log) else {
             return true;
         };
-        if !queue.may_send(now) {
+        if queue.is_waiting() {
             return true;
         }
         while let Some(batch) = queue.next_unsent(window, switching) {

@@ -17,6 +17,8 @@
 
 mod line;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 pub(super) use line::{Handing, Kept, Work};
 pub(super) use stream::{Pieces, Standing};

@@ -33,7 +33,8 @@ pub(super) struct Window {
 pub(super) enum Phase {
     /// Yes.
     Sending,
-    /// After a refusal: again when all is answered, at this time.
+    /// After a refusal: again when all is answered, at this time. So as well if nothing is left:
+    /// what is taken meanwhile waits too.
     Waiting { until: Mono },
     /// As `Waiting`, and what remains gets new numbers first.
     Rebuild { until: Mono },
@@ -167,13 +168,27 @@ impl Queue {
     }
 
     /// Whether the window lets something go that has not gone.
-    pub(super) fn is_due(&self, window: Window) -> bool {
+    pub(super) fn is_due(&self, window: Window, switching: bool) -> bool {
+        if self.phase != Phase::Sending {
+            return false;
+        }
         let window = self.room.narrow(window);
-        let unsent = match self.batches.get(self.in_flight()) {
-            Some(batch) => self.has_room(batch, window),
-            None => self.in_flight() < AHEAD.min(window.batches),
-        };
-        unsent && self.phase == Phase::Sending
+        match self.batches.get(self.in_flight()) {
+            Some(batch) => self.has_room(batch, window) && self.may_go(switching),
+            None => self.may_seal(window, switching) && !self.is_gathering_nothing(),
+        }
+    }
+
+    /// Whether the open batch may go, when all before it has gone.
+    fn may_seal(&self, window: Window, switching: bool) -> bool {
+        !switching && self.in_flight() < AHEAD.min(window.batches)
+    }
+
+    /// Whether the first unsent batch may go. While maps are `switching` only what may be stored
+    /// already has to, and what goes before it.
+    fn may_go(&self, switching: bool) -> bool {
+        let mut unsent = self.batches.iter().skip(self.in_flight());
+        !switching || unsent.any(|batch| batch.uncertain)
     }
 
     /// Whether the window has room for one more batch than those that are sent.
@@ -271,31 +286,29 @@ impl Queue {
         self.phase != Phase::Sending
     }
 
-    /// Whether it is time to send; a wait that is over ends here.
-    pub(super) fn may_send(&mut self, now: Mono) -> bool {
-        match self.phase {
-            Phase::Sending => true,
-            Phase::Waiting { until } if now >= until && !self.any_in_flight() => {
-                self.phase = Phase::Sending;
-                true
-            }
-            Phase::Waiting { .. } | Phase::Rebuild { .. } => false,
+    /// A wait that is over ends here.
+    pub(super) fn end_pause(&mut self, now: Mono) {
+        if let Phase::Waiting { until } = self.phase
+            && now >= until
+            && !self.any_in_flight()
+        {
+            self.phase = Phase::Sending;
         }
     }
 
     /// The next batch to be sent: a full one while the window has room, the open one when fewer than
-    /// [`AHEAD`] are in flight. While maps are `switching`, only what may be stored already.
+    /// [`AHEAD`] are in flight.
     pub(super) fn next_unsent(&mut self, window: Window, switching: bool) -> Option<&Sealed> {
         let window = self.room.narrow(window);
         let sent = self.in_flight();
         if sent == self.batches.len() {
-            if sent >= AHEAD.min(window.batches) || switching {
+            if !self.may_seal(window, switching) {
                 return None;
             }
             self.seal();
         }
         let batch = self.batches.get(sent)?;
-        (self.has_room(batch, window) && (!switching || batch.uncertain)).then_some(batch)
+        (self.has_room(batch, window) && self.may_go(switching)).then_some(batch)
     }
 
     pub(super) fn connection_lost(&mut self) {
@@ -353,10 +366,17 @@ impl Queue {
                 self.fenced = Some(error.clone());
                 self.fail_all(&error, out)
             }
-            ErrorCode::MapStale | ErrorCode::LogSealed if uncertain => {
+            ErrorCode::MapStale | ErrorCode::LogSealed
+                if self.batches.iter().any(|b| b.uncertain) =>
+            {
                 // An attempt under the old map may have been stored, and it can't be asked again.
+                // One behind this fails when the rest gets new numbers.
                 self.wait(until, true);
-                self.fail(at, &error, out)
+                if uncertain {
+                    self.fail(at, &error, out)
+                } else {
+                    0
+                }
             }
             _ if error.code().waited_for() => {
                 self.wait(until, false);
@@ -438,13 +458,14 @@ impl Queue {
         self.batches.front().map(|batch| batch.since).or(open)
     }
 
-    /// When there is something to be done without an answer.
-    pub(super) fn deadline(&self, now: Mono, timeout: Duration, connected: bool) -> Option<Mono> {
-        let expiry = self.oldest()?.plus(timeout);
+    /// When there is something to be done without an answer. A pause ends for what is taken after
+    /// this was asked too.
+    pub(super) fn deadline(&self, timeout: Duration, connected: bool) -> Option<Mono> {
+        let expiry = self.oldest().map(|since| since.plus(timeout));
         let retry = match self.phase {
-            Phase::Waiting { until } if connected && !self.any_in_flight() => until,
-            _ => Mono::NEVER,
+            Phase::Waiting { until } if connected && !self.any_in_flight() => Some(until),
+            _ => None,
         };
-        Some(expiry.min(retry).max(now))
+        expiry.into_iter().chain(retry).min()
     }
 }

@@ -63,11 +63,7 @@ impl Producer {
             for item in waiting {
                 self.held_bytes -= item.put(queue, *log, now, limits, &mut out.settled);
             }
-            queue.phase = if until > now.mono {
-                Phase::Waiting { until }
-            } else {
-                Phase::Sending
-            };
+            queue.phase = Phase::Waiting { until };
         }
     }
 

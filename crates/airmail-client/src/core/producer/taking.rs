@@ -131,7 +131,7 @@ impl Producer {
             // An empty batch takes any message that passes its check.
             PushError::Full => PublishError::Refused(Error::new(ErrorCode::BatchTooLarge)),
         })?;
-        let due = (began || sealed) && self.connected && queue.is_due(self.config.window());
+        let due = (began || sealed) && self.connected && self.is_log_due(place.log);
         self.held_bytes += bytes;
         Ok(Taken { began, due })
     }

@@ -3,6 +3,7 @@
 mod failures;
 mod node;
 mod order;
+mod waking;
 
 use super::*;
 use airmail_model::{ErrorCode, Lane, LogIndex, MapEpoch, Message, TopicName, Wall};
@@ -56,6 +57,21 @@ impl Desk {
         let (now, ticket) = (self.now(), Ticket(ticket));
         let taken = self.producer.publish(now, NAMESPACE, &message, ticket);
         assert_eq!(taken, Ok(()));
+    }
+
+    /// As `publish`, and what that has led to.
+    fn offer(&mut self, topic: &str, ticket: u64) -> Taken {
+        let message = message(topic, &ticket.to_string());
+        let (now, ticket) = (self.now(), Ticket(ticket));
+        let place = self.producer.place(NAMESPACE, &message.topic).unwrap();
+        let offer = Offer::Message(&message);
+        self.producer.take(now, place, offer, ticket).unwrap()
+    }
+
+    fn tend(&mut self) {
+        let mut out = ProducerOutput::default();
+        self.wake = self.producer.tend(self.now(), &mut out);
+        self.settled.append(&mut out.settled);
     }
 
     fn poll(&mut self) -> usize {

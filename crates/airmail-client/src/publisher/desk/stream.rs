@@ -110,7 +110,7 @@ impl Desk {
                 let mut produced = ProducerOutput::default();
                 let wake = state.producer.poll(now, &mut produced);
                 state.settle(&produced);
-                if wake.is_some_and(|wake| wake > now.mono && wake < state.stream.armed) {
+                if wake.is_some_and(|wake| wake < state.stream.armed) {
                     state.stream.wake_task = true;
                 }
                 frames::batches(produced.requests, state.stream.frame_bytes, out);
@@ -133,10 +133,9 @@ impl Desk {
             let wake = state.producer.tend(now, &mut out);
             state.settle(&out);
             let mut wake = wake.unwrap_or(Mono::NEVER);
-            if wake <= now.mono {
-                // A pause is over: the stream goes on, and says when it has to pause again.
+            if state.producer.is_due() {
+                // A pause is over, or something made room or got other numbers: the stream goes on.
                 state.wake_stream();
-                wake = Mono::NEVER;
             }
             let patience = self.shared.producer.delivery_timeout;
             wake = wake.min(state.resolve(now.mono, patience));
