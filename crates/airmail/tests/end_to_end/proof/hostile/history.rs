@@ -39,6 +39,10 @@ pub(crate) enum Event {
     Restored { copied: usize },
     /// Files went, and with them the only trace of these messages.
     Removed(BTreeSet<Stamp>),
+    /// The directory, or what shows whose it is, is taken away from the node that runs.
+    Taken,
+    /// It is as it was, and so is the node.
+    Back,
 }
 
 /// What a publisher was answered.

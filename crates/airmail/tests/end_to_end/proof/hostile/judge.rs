@@ -64,6 +64,8 @@ struct Case<'a> {
     restores: Vec<(usize, usize)>,
     /// Of each removal that may cost something: where, and what.
     removals: Vec<(usize, &'a BTreeSet<Stamp>)>,
+    /// From when until when the directory was not the node's.
+    taken: Vec<(usize, usize)>,
     /// Kept messages, with where they stand.
     places: BTreeMap<Stamp, Place>,
 }
@@ -78,6 +80,7 @@ impl<'a> Case<'a> {
             answers: BTreeMap::new(),
             restores: Vec::new(),
             removals: Vec::new(),
+            taken: Vec::new(),
             places: all.map(|(place, stamp)| (*stamp, *place)).collect(),
         };
         for (at, event) in events.iter().enumerate() {
@@ -86,6 +89,12 @@ impl<'a> Case<'a> {
                 Event::Answered(stamp, answer) => drop(case.answers.insert(*stamp, (at, answer))),
                 Event::Restored { copied } => case.restores.push((*copied, at)),
                 Event::Removed(lost) if !lost.is_empty() => case.removals.push((at, lost)),
+                Event::Taken => case.taken.push((at, usize::MAX)),
+                Event::Back => case
+                    .taken
+                    .last_mut()
+                    .into_iter()
+                    .for_each(|taken| taken.1 = at),
                 _ => {}
             }
         }

@@ -11,6 +11,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 
 use crate::node::{Node, airmail};
+use crate::proof::hostile::history::Event;
 use crate::proof::hostile::stage::Stage;
 
 const IDENTITIES: [&str; 2] = ["identity", "identity.copy"];
@@ -61,6 +62,9 @@ pub(super) fn lock(stage: &mut Stage, choices: &mut SmallRng) {
         )
     };
     let moved: Vec<(PathBuf, PathBuf)> = gone.iter().map(|name| away(name)).collect();
+    if !moved.is_empty() {
+        stage.note(Event::Taken);
+    }
     for (path, away) in &moved {
         fs::rename(path, away).unwrap();
     }
@@ -73,6 +77,7 @@ pub(super) fn lock(stage: &mut Stage, choices: &mut SmallRng) {
         stage.progress();
     } else {
         stage.goes_on_or_is_started_anew(choices);
+        stage.note(Event::Back);
     }
 }
 
@@ -95,6 +100,7 @@ fn second_node_is_refused(stage: &Stage) {
 /// a start.
 pub(super) fn renamed(stage: &mut Stage, choices: &mut SmallRng) {
     let (data, away) = (stage.victim.data.clone(), stage.root.join("elsewhere"));
+    stage.note(Event::Taken);
     fs::rename(&data, &away).unwrap();
     let replaced = choices.random();
     if replaced {
@@ -106,4 +112,5 @@ pub(super) fn renamed(stage: &mut Stage, choices: &mut SmallRng) {
     }
     fs::rename(&away, &data).unwrap();
     stage.goes_on_or_is_started_anew(choices);
+    stage.note(Event::Back);
 }

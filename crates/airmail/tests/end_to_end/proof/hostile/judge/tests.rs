@@ -200,6 +200,20 @@ fn a_failure_without_cause_and_an_answer_that_never_came_are_found() {
 }
 
 #[test]
+fn what_was_under_way_when_the_directory_was_taken_may_be_unknown_and_nothing_else() {
+    let around = |code| {
+        let story = Story::default().invoked(0).with(Event::Taken);
+        story.answered(0, Answer::Failed(code)).with(Event::Back)
+    };
+    around(ErrorCode::OutcomeUnknown).holds();
+    around(ErrorCode::Overloaded).fails_with("OVERLOADED");
+    let later = Story::default().with(Event::Taken).with(Event::Back);
+    let later = later.invoked(0);
+    let later = later.answered(0, Answer::Failed(ErrorCode::OutcomeUnknown));
+    later.fails_with("OUTCOME_UNKNOWN");
+}
+
+#[test]
 fn what_was_refused_is_not_there_nor_read() {
     let refused = Answer::Failed(ErrorCode::StorageFull);
     let story = Story::default().invoked(0).answered(0, refused.clone());
