@@ -192,8 +192,10 @@ impl Checker {
         self.records(files, journal, known, segment)?;
         for (number, block) in segment.blocks.iter().enumerate() {
             // Where nothing is kept, it may be gone before its segment is.
-            if let Some(layout) = block.layout.filter(|_| block.kept_by > 0) {
-                self.index(files, segment.id, number as u32, layout)?;
+            let number = number as u32;
+            let kept = |log: &LogState| log.keeps_of(segment.id, number);
+            if let Some(layout) = block.layout.filter(|_| journal.logs.values().any(kept)) {
+                self.index(files, segment.id, number, layout)?;
             }
         }
         Ok(())

@@ -334,6 +334,12 @@ impl LogState {
             .get(self.places.partition_point(|place| place.last < number))
     }
 
+    /// Whether it keeps anything of what a block has.
+    pub(super) fn keeps_of(&self, segment: u64, block: u32) -> bool {
+        let mut places = self.places.iter().filter(|place| place.last >= self.first);
+        places.any(|place| (place.segment, place.block) == (segment, block))
+    }
+
     /// A batch is in a block; says whether it is the log's first there. Batches come in order of
     /// number, but for those of different classes when the journal opens.
     pub(super) fn take_place(&mut self, segment: u64, block: u32, location: &Location) -> bool {

@@ -712,6 +712,25 @@ fn what_an_unclean_stop_has_skipped_is_not_damage() {
     }
 }
 
+/// The checkpoint before the trim knows of them.
+#[test]
+fn the_indexes_of_what_was_trimmed_are_not_missed_after_a_kill() {
+    let mut bench = Bench::open(MemoryFiles::new(), 1);
+    bench.append(0, 400);
+    let mut bench = Bench::open(bench.close(), 2);
+    for _ in 0..20 {
+        bench.poll();
+    }
+    bench.out.clear();
+    bench.storage.trim(Tag(9), LOG, Sequence(60));
+    for _ in 0..5 {
+        bench.poll();
+    }
+    let report = check(&mut bench.storage.into_files()).unwrap();
+    assert_eq!(report.problems, []);
+    assert_eq!(report.logs[0].first, Sequence(60));
+}
+
 #[test]
 fn damage_that_a_reader_meets_is_told_once_with_its_file_and_number() {
     let mut bench = Bench::open(MemoryFiles::new(), 1);

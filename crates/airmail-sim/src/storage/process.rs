@@ -1,12 +1,16 @@
 //! The process and its faults: starting, stopping, being killed, losing the power, a full disk.
 
 use super::directory::Directory;
-use super::{Call, StorageRun};
+use super::{Call, LogState, StorageRun};
 use crate::census::Kind;
 use crate::invariants::{Checked, Violation};
 use airmail_log::LogStorage;
+use airmail_log::journal::{Reason, check};
 use airmail_model::{Durability, LogId};
 use std::time::Duration;
+
+/// One of so many starts is preceded by a check of all files.
+const CHECKED_STARTS: u64 = 3;
 
 impl StorageRun {
     /// Lets what the seed has in store happen.
@@ -123,6 +127,7 @@ impl StorageRun {
     /// Starts the process on what the disk has.
     pub(super) fn boot(&mut self) -> Checked {
         self.boots += 1;
+        self.check_sound()?;
         let files = self.machine.boot();
         let mut config = crate::tuning::journal(&mut self.chance.fork(), self.plant);
         if self.volatile {
@@ -142,6 +147,33 @@ impl StorageRun {
             self.open_log(log);
         }
         Ok(())
+    }
+
+    /// Where no file was hit, `airmail check` finds nothing, whatever crashes there were; but for a
+    /// checkpoint that a power cut tore, and an index that was being made anew. What a log has skipped
+    /// counts as a loss where it is of `fsync`: a run in which it was weaker before is left out. At some
+    /// starts only, because it reads all files.
+    fn check_sound(&self) -> Checked {
+        let firm = |state: &LogState| state.weak && state.spec.durability == Durability::Fsync;
+        let hit = self.logs.iter().any(firm)
+            || self.keeps_power()
+            || self.swarm.damage > 0
+            || !self.ledger.damaged.is_empty();
+        if hit || !self.boots.is_multiple_of(CHECKED_STARTS) {
+            return Ok(());
+        }
+        let violation = |detail| Err(Violation::new("G7 what is not damaged is sound", detail));
+        match check(&mut self.machine.boot()) {
+            Ok(report) => {
+                let mut problems = report.problems.iter();
+                let found =
+                    problems.find(|one| !matches!(one.reason, Reason::Checkpoint | Reason::Index));
+                found.map_or(Ok(()), |found| {
+                    violation(format!("before start {}: {found:?}", self.boots))
+                })
+            }
+            Err(error) => violation(format!("before start {}: {error}", self.boots)),
+        }
     }
 
     pub(super) fn open_log(&mut self, log: usize) {
