@@ -69,6 +69,8 @@ impl Plant {
             | Plant::SealForgotten => &["G1"],
             Plant::ProducerGreaterIsNext | Plant::ProducersForgotten => &["G3"],
             Plant::NumbersReused => &["G4", "G3"],
+            // Producers are forgotten by the same clock.
+            Plant::JumpBelieved => &["G2", "G3"],
             Plant::LateNotCharged => &["G5"],
             Plant::CreditLost => &["liveness"],
             Plant::DeleteForgotten => &["contract"],
@@ -76,7 +78,6 @@ impl Plant {
             | Plant::GapTooLong
             | Plant::IndexMissesOne
             | Plant::BlockGoneEarly
-            | Plant::JumpBelieved
             | Plant::DetachOffByOne
             | Plant::PositionBeyondEnd => &["G2"],
         }
