@@ -41,3 +41,10 @@ fn a_log_outlives_a_power_cut_that_follows_a_kill() {
 fn a_retry_of_what_a_kill_took_is_no_duplicate() {
     run_seeds(Stage::World, [1090], 1_500);
 }
+
+/// A check before a start took the indexes of what had been trimmed for missing; and a segment of
+/// commands, told by the checkpoint, for cut.
+#[test]
+fn an_undamaged_directory_is_called_sound() {
+    run_seeds(Stage::Storage, [487, 471], 1_500);
+}
