@@ -1,0 +1,113 @@
+//! Nothing is stored while the files may be another's, and nothing is answered as stored.
+
+use super::*;
+
+#[test]
+fn while_the_files_may_be_anothers_nothing_is_written_and_nothing_answered_as_stored() {
+    let mut bench = Bench::open(MemoryFiles::new(), 1);
+    bench.append(0, 3);
+    // One is under way, one has not begun.
+    let append = |bench: &mut Bench, n| {
+        bench
+            .storage
+            .append(Tag(n), LOG, MapEpoch(0), batch(n, "x"));
+    };
+    append(&mut bench, 3);
+    bench.storage.journal.advance(bench.now);
+    assert_eq!(bench.storage.journal.commits.len(), 1);
+    append(&mut bench, 4);
+    bench.storage.withhold("moved");
+    assert_eq!(bench.storage.trouble(), Some((false, "moved")));
+    let before = bench.storage.files().clone();
+    for _ in 0..50 {
+        bench.poll();
+    }
+    // Also those that were stored before, and what else waits for a file.
+    append(&mut bench, 0);
+    append(&mut bench, 5);
+    bench.storage.open(Tag(60), OTHER, &LogSpec::default());
+    bench.poll();
+    // What waits for a command is refused as often as a failing disk is tried.
+    bench.now.mono = bench.now.mono.plus(tiny().probe_interval);
+    for _ in 0..50 {
+        bench.poll();
+    }
+    let told = answers(&mut bench);
+    assert_eq!(told.len(), 5, "{told:?}");
+    for (tag, why) in told {
+        let retriable = matches!(
+            why,
+            Some(Refusal::Io(_) | Refusal::OutcomeUnknown | Refusal::OutOfOrder { .. })
+        );
+        assert!(retriable, "{tag:?}: {why:?}");
+    }
+    let mut after = bench.storage.files().clone();
+    for (name, _) in after.list().unwrap() {
+        assert_eq!(after.contents(&name), before.contents(&name), "{name}");
+    }
+    // What there is can be read.
+    assert_eq!(bench.count(), 3);
+}
+
+#[test]
+fn when_the_files_are_this_nodes_again_it_goes_on_where_it_was() {
+    let mut bench = Bench::open(MemoryFiles::new(), 1);
+    bench.append(0, 3);
+    for round in 0..3 {
+        let n = 3 + round * 2;
+        bench
+            .storage
+            .append(Tag(n), LOG, MapEpoch(0), batch(n, "x"));
+        bench.storage.journal.advance(bench.now);
+        bench.storage.withhold("moved");
+        for _ in 0..5 {
+            bench.poll();
+        }
+        assert_eq!(answers(&mut bench).len(), 1);
+        bench.storage.release();
+        bench.poll();
+        bench.append(n, 2);
+        assert_eq!(bench.storage.trouble(), None);
+    }
+    assert_eq!(bench.count(), 9);
+    let mut bench = Bench::open(bench.storage.into_files(), 2);
+    assert_eq!(bench.count(), 9);
+}
+
+#[test]
+fn a_stop_while_nothing_is_stored_ends_without_writing() {
+    let mut bench = Bench::open(MemoryFiles::new(), 1);
+    bench.append(0, 3);
+    bench.storage.withhold("moved");
+    bench.storage.close(bench.now);
+    bench.poll();
+    assert!(bench.storage.is_closed());
+    let mut bench = Bench::open(bench.storage.into_files(), 2);
+    assert_eq!(bench.count(), 3);
+}
+
+/// A batch that readers may have had, because a stored one before it failed: its answer waits.
+#[test]
+fn an_answer_that_had_to_wait_for_another_is_not_given_while_nothing_is_stored() {
+    let mut bench = Bench::open(MemoryFiles::new(), 1);
+    bench.append(0, 3);
+    let stored = Completion::Appended {
+        t: Tag(9),
+        extent: Extent::starting_at(Sequence(1), 1),
+        at: AppendTime(0),
+        held: Durability::Fsync,
+        duplicate: false,
+        exact: true,
+    };
+    let slot = bench.storage.journal.slots[&LOG];
+    let log = bench.storage.journal.logs.get_mut(&slot).unwrap();
+    log.answers.push_back(Answer::Failed { t: Tag(8) });
+    log.answers.push_back(Answer::Ready(stored));
+    bench.storage.journal.failed.insert(slot);
+    bench.storage.withhold("moved");
+    bench.poll();
+    let unknown = || Some(Refusal::OutcomeUnknown);
+    let told = answers(&mut bench);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(told[1], (Tag(9), unknown()));
+}
