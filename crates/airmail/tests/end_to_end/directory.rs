@@ -10,16 +10,7 @@ use crate::node::{self, Node, airmail};
 fn a_second_process_on_a_data_directory_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let node = Node::start(directory.path());
-    let mut second = airmail();
-    second.args([
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--http",
-        "127.0.0.1:0",
-        "--data",
-    ]);
-    let said = node::run(second.arg(directory.path()), b"").failed(1);
+    let said = refused(directory.path());
     assert!(said.contains("airmail: "), "{said}");
     assert!(
         said.contains(&directory.path().display().to_string()),
@@ -112,16 +103,7 @@ fn contents(directory: &Path) -> BTreeMap<std::path::PathBuf, Vec<u8>> {
 
 /// A node that is asked to run here, and must not.
 fn refused(data: &Path) -> String {
-    let mut second = airmail();
-    second.args([
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--http",
-        "127.0.0.1:0",
-        "--data",
-    ]);
-    node::run(second.arg(data), b"").failed(1)
+    node::run(&mut node::serve(data), b"").failed(1)
 }
 
 #[test]

@@ -70,6 +70,14 @@ pub(crate) fn run(command: &mut Command, input: &[u8]) -> Done {
     }
 }
 
+/// `airmail serve` on free ports, with its data there.
+pub(crate) fn serve(data: &Path) -> Command {
+    let mut command = airmail();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
+    command.arg("--data").arg(data);
+    command
+}
+
 /// A running node. Killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -90,16 +98,8 @@ impl Node {
 
     /// Starts a node on free ports, with further flags.
     pub(crate) fn start_with(data: &Path, flags: &[&str]) -> Node {
-        let mut command = airmail();
-        command.args([
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--http",
-            "127.0.0.1:0",
-            "--data",
-        ]);
-        command.arg(data).args(flags);
+        let mut command = serve(data);
+        command.args(flags);
         Node::spawn(command)
     }
 

@@ -10,7 +10,7 @@ use airmail_model::Wall;
 use rand::Rng;
 use rand::rngs::SmallRng;
 
-use crate::node::{Node, airmail};
+use crate::node::{self, Node};
 use crate::proof::hostile::history::Event;
 use crate::proof::hostile::stage::Stage;
 
@@ -82,10 +82,7 @@ pub(super) fn lock(stage: &mut Stage, choices: &mut SmallRng) {
 }
 
 fn second_node_is_refused(stage: &Stage) {
-    let mut second = airmail();
-    second.args(["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
-    second.arg("--data").arg(&stage.victim.data);
-    match Node::attempt(second) {
+    match Node::attempt(node::serve(&stage.victim.data)) {
         Ok(_) => panic!("a second node started on a directory that is in use"),
         Err(refused) => {
             let data = stage.victim.data.display().to_string();
