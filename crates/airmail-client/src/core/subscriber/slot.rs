@@ -93,10 +93,12 @@ impl Slot {
         }
     }
 
-    /// Where it stood in another life of the log than this one.
+    /// Where it stood in another life of the log than this one. A number that the log had not got to
+    /// is of no life: it has had nothing, and loses nothing.
     pub(super) fn earlier_life(&self, log: LogId, incarnation: Incarnation) -> Option<LogPosition> {
         let other = |place: &LogPosition| place.log == log && place.incarnation != incarnation;
         let asked = match self.start.as_deref() {
+            Some(Start::Sequence(_)) => return None,
             Some(Start::Position(position)) => position.logs.iter().find(|place| place.log == log),
             _ => None,
         };

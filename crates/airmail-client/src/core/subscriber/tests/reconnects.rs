@@ -248,3 +248,29 @@ fn a_number_that_the_log_has_not_got_to_is_no_position_and_is_asked_for_again_as
     desk.subscriber.connected();
     assert_eq!(starts_at(&desk.asked()), Some(501));
 }
+
+#[test]
+fn a_number_that_the_log_has_not_got_to_waits_on_in_another_life_and_loses_nothing() {
+    let mut desk = Desk::connected();
+    let wish = Start::Sequence(Sequence(500));
+    let key = desk.add("a", wish.clone());
+    let add = desk.asked();
+    desk.status(&add, detached_at(10));
+    desk.subscriber.connected();
+    let add = desk.asked();
+    assert_eq!(add.start, wish);
+    desk.status(
+        &add,
+        State::Detached {
+            log: LOG,
+            incarnation: Incarnation(8),
+            next: Sequence(5),
+            resumed: false,
+        },
+    );
+    let is_gap = |event: &Event| matches!(event, Event::Gap(_));
+    assert!(!desk.events.iter().any(|(_, event)| is_gap(event)));
+    assert_eq!(desk.next(key), None);
+    desk.subscriber.connected();
+    assert_eq!(desk.asked().start, wish);
+}
