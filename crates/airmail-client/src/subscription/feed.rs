@@ -156,10 +156,9 @@ impl Feed {
         }
         for (_, event) in &self.events {
             match event {
-                Event::Gap(_) => return true,
-                Event::Messages(arrived) if arrived.seek(0).is_some() => return true,
-                Event::Status(State::Live { .. } | State::Detached { .. }) | Event::Messages(_) => {
-                }
+                // What has arrived has a message for somebody, or it is not told.
+                Event::Gap(_) | Event::Messages(_) => return true,
+                Event::Status(State::Live { .. } | State::Detached { .. }) => {}
                 // The end, which comes before what is behind it.
                 Event::Status(_) => return false,
             }

@@ -155,8 +155,8 @@ impl ManySubscription {
         }
     }
 
-    /// Whether [`ManySubscription::next`] would give an item without waiting: who collects what it writes writes
-    /// it out before it waits, and waits only where this is `false`.
+    /// Whether [`ManySubscription::next`] would give an item without waiting: who collects what it
+    /// writes writes it out before it waits, and waits only where this is `false`.
     #[must_use]
     pub fn ready(&self) -> bool {
         self.0.ready()
