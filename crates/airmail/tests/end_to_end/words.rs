@@ -191,6 +191,18 @@ fn a_node_may_be_named_before_the_command_as_well() {
     ] {
         assert_eq!(node::run(airmail().args(arguments), b"").ok(), "t\n");
     }
+    // So with every command that asks one.
+    for command in [
+        &["pub", "t", "y"][..],
+        &["sub", "t", "--from", "earliest", "--count", "1"],
+        &["history", "t"],
+        &["namespace", "list"],
+        &["mailbox", "ping"],
+        &["flow", "show"],
+        &["clock"],
+    ] {
+        node::run(airmail().args(["--url", &url]).args(command), b"").ok();
+    }
 }
 
 #[test]
