@@ -24,6 +24,8 @@ pub(super) struct Known {
     pub(super) durable: BTreeMap<u64, u64>,
     /// By slot, the number after the last that is known to have been durable.
     pub(super) next: BTreeMap<u32, u64>,
+    /// By slot, the same as the checkpoint says.
+    pub(super) checkpoint_next: BTreeMap<u32, u64>,
     pub(super) deleted: BTreeSet<u32>,
     /// By slot, what the checkpoint says of blocks that are not there.
     pub(super) missed_places: Vec<(u32, Place)>,
@@ -173,6 +175,7 @@ impl Journal {
             log.sealed = part.sealed;
             log.seal_told = part.sealed.is_some();
             log.last_time = part.last_time;
+            known.checkpoint_next.insert(part.slot, part.next);
             let next = known.next.entry(part.slot).or_insert(part.next);
             *next = part.next.max(*next);
             for place in part.places {

@@ -26,8 +26,8 @@ pub(super) struct Holes {
 /// What holes in the logs show.
 #[derive(Clone, Copy, Debug)]
 struct Shown {
-    /// There are some: an unclean stop may have skipped them.
-    any: bool,
+    /// There are some behind the checkpoint: an unclean stop may have skipped them.
+    behind: bool,
     /// There are some that can only be a loss.
     sure: bool,
 }
@@ -59,7 +59,10 @@ impl Journal {
     pub(super) fn missing_segments(&self, known: &Known, holes: &[Holes]) -> Vec<Problem> {
         let holed = holes.iter().filter(|log| !log.extents.is_empty());
         let shown = Shown {
-            any: holed.clone().next().is_some(),
+            behind: holed.clone().any(|log| {
+                let next = known.checkpoint_next.get(&log.slot).copied().unwrap_or(1);
+                log.extents.iter().any(|extent| extent.last.0 >= next)
+            }),
             sure: holed.clone().any(|log| self.never_skips(log.slot)),
         };
         let ends = known.durable.iter().chain(&known.sealed);
@@ -92,8 +95,9 @@ impl Journal {
     /// Whether a segment that is not there was not let go.
     fn is_lost(&self, id: u64, end: u64, known: &Known, shown: Shown) -> bool {
         let checkpoint = &known.checkpoint;
-        // What got data behind a checkpoint is let go only by the next one; unless that is damaged.
-        let behind = shown.any && !known.fell_back;
+        // What got data behind a checkpoint is let go only by the next one, unless that is damaged, or
+        // the disk was full. That data has numbers behind those that the checkpoint knows.
+        let behind = shown.behind && !known.fell_back;
         let Some(part) = part_of(checkpoint, id) else {
             let lost = shown.sure || behind || known.misses_commands();
             return id >= checkpoint.next_segment && lost;
