@@ -1,6 +1,7 @@
 //! One log of a journal: its bounds, its newest batches, its answers, and where the rest is.
 
 use super::copies::Copies;
+use super::format::Envelope;
 use super::producers::Undo;
 use super::table::Location;
 use crate::contract::{Bounds, Completion, LogSpec, ReaderId, Refusal, Tag};
@@ -29,6 +30,20 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// A batch that was found in a segment, to be written once more elsewhere.
+    pub(super) fn again(envelope: &Envelope, batch: Checked<Batch>) -> Entry {
+        Entry {
+            slot: envelope.slot,
+            first: envelope.first,
+            numbers: envelope.numbers,
+            time: envelope.append_time,
+            batch,
+            offset: 0,
+            undo: None,
+            copy: true,
+        }
+    }
+
     /// The number after its last.
     pub(super) fn next(&self) -> u64 {
         self.first + u64::from(self.numbers)

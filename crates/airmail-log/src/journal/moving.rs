@@ -203,16 +203,10 @@ impl Journal {
         let mut next: BTreeMap<u32, u64> = BTreeMap::new();
         let mut entries = Vec::new();
         for (envelope, batch) in records {
-            let Envelope {
-                slot,
-                first,
-                numbers,
-                append_time: time,
-                ..
-            } = envelope;
+            let (slot, first) = (envelope.slot, envelope.first);
             let log = self.logs.get(&slot).filter(|log| log.id == batch.log());
             let place = log.and_then(|log| log.place_in(segment, block));
-            let behind = first + u64::from(numbers);
+            let behind = first + u64::from(envelope.numbers);
             let Some(place) = place.filter(|of| of.first < behind && first <= of.last) else {
                 continue;
             };
@@ -221,16 +215,7 @@ impl Journal {
                 return None;
             }
             *expected = behind;
-            entries.push(Entry {
-                slot,
-                first,
-                numbers,
-                time,
-                batch,
-                offset: 0,
-                undo: None,
-                copy: true,
-            });
+            entries.push(Entry::again(&envelope, batch));
         }
         let mut places = self.logs.values().filter_map(|log| {
             let place = log.place_in(segment, block)?;

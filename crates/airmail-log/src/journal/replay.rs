@@ -148,35 +148,20 @@ impl Journal {
         if !self.carries_on(envelope, &batch, known) {
             return;
         }
-        let &Envelope {
-            first,
-            numbers,
-            slot,
-            append_time: time,
-            ..
-        } = envelope;
         let bytes = super::append::cost(&batch);
+        let entry = Entry::again(envelope, batch);
+        let slot = entry.slot;
         if let Some(log) = self.logs.get_mut(&slot) {
             log.recent.push_back(Recent {
-                first,
-                numbers,
-                time,
-                batch: batch.clone(),
+                first: entry.first,
+                numbers: entry.numbers,
+                time: entry.time,
+                batch: entry.batch.clone(),
             });
         }
-        self.cache_order.push_back((slot, first, bytes));
+        self.cache_order.push_back((slot, entry.first, bytes));
         self.cache_bytes += bytes;
         self.pending_bytes += bytes;
-        let entry = Entry {
-            slot,
-            first,
-            numbers,
-            time,
-            batch,
-            offset: 0,
-            undo: None,
-            copy: true,
-        };
         self.pending.push_back(entry);
     }
 }
