@@ -7,8 +7,8 @@
 //! sync. One follows another also where it begins inside of it and goes on behind it, as a commit
 //! does that takes the place of the zeros which fill the last page of the one before.
 //!
-//! Creating, renaming and removing sync the directory; shortening does not. After a failed sync of a file there is never
-//! another: what it holds since the last good one is unknown.
+//! Creating, renaming and removing sync the directory; shortening does not. After a failed sync of a
+//! file there is never another: what it holds since the last good one is unknown.
 
 use super::direct::{Direct, Done};
 use super::folder::Folder;

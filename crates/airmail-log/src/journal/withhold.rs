@@ -56,7 +56,10 @@ impl Journal {
     /// While nothing is stored, nothing is answered as stored either: not even what was, and had to
     /// wait for the answer to what came before it.
     pub(super) fn answer_withheld(&mut self) {
-        for answer in self.out.iter_mut().filter(|_| self.withheld) {
+        if !self.withheld {
+            return;
+        }
+        for answer in &mut self.out {
             if let Completion::Appended { t, .. } = *answer {
                 let why = Refusal::OutcomeUnknown;
                 *answer = Completion::Refused { t, why };

@@ -99,8 +99,9 @@ fn is_ignored(kind: SignalKind) -> bool {
     mask.is_some_and(|mask| mask >> (kind.as_raw_value() - 1) & 1 == 1)
 }
 
-/// Lets a command print until it is done, or ended, which is seen whenever `printing` gives way: what it has collected is then to be printed. If that
-/// is not done within some seconds, or there is a second signal, the process ends at once.
+/// Lets a command print until it is done, or ended, which is seen whenever `printing` gives way: what it
+/// has collected is then to be printed. If that is not done within some seconds, or there is a second
+/// signal, the process ends at once.
 pub(super) async fn until_ended(
     printing: impl Future<Output = anyhow::Result<()>>,
 ) -> (anyhow::Result<()>, Option<Ended>) {

@@ -185,7 +185,8 @@ fn a_directory_that_is_moved_away_is_stored_in_no_more_until_it_is_back() {
         let said = done.failed(1);
         assert!(said.contains("STORAGE_FAILED"), "{said}");
         assert!(said.contains("moved or removed"), "{said}");
-        let said = node.run(&["mailbox", "queue", "create", "q"]).failed(1);
+        let done = node.run(&["mailbox", "queue", "create", "q", "--timeout", "2s"]);
+        let said = done.failed(1);
         assert!(said.contains("moved or removed"), "{said}");
         // What there is can be read, and no file is made where nobody looks for it.
         assert_eq!(node.run(&["history", "kept"]).ok(), "before\n");
