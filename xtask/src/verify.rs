@@ -6,6 +6,9 @@ use crate::parts::Parts;
 use crate::process::{self, cargo};
 use crate::{test, tidy};
 
+/// Whatever a lint says is a failure.
+const DENY_WARNINGS: [&str; 3] = ["--", "-D", "warnings"];
+
 /// What to leave out.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -31,6 +34,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         test::TEST_SWITCHES,
     ];
     part("lints of rivals", &mut clippy(&rivals))?;
+    // As it is released: all else here has the switches.
+    let released = ["clippy", "--package=airmail", "--bins", "--locked"];
+    let mut released = cargo(&released);
+    part("lints of what is released", released.args(DENY_WARNINGS))?;
     let doc = [
         "doc",
         "--workspace",
@@ -63,7 +70,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
 
 fn clippy(what: &[&str]) -> Command {
     let mut clippy = cargo(&["clippy"]);
-    clippy.args(what);
-    clippy.args(["--all-targets", "--locked", "--", "-D", "warnings"]);
+    clippy.args(what).args(["--all-targets", "--locked"]);
+    clippy.args(DENY_WARNINGS);
     clippy
 }
