@@ -183,6 +183,9 @@ impl Ledger {
             if entry.durability == Durability::Fsync && held.contains(id) {
                 continue;
             }
+            if entry.acked.is_none() {
+                self.numbers.may_be_twice(*id);
+            }
             entry.excused = true;
             entry.reborn = true;
             entry.acked = None;

@@ -4,7 +4,7 @@
 use super::{Checked, Violation};
 use crate::ledger::Ledger;
 use crate::message::MessageId;
-use airmail_model::{Extent, LogId, Sequence, TopicHash};
+use airmail_model::{AppendTime, Extent, LogId, Sequence, TopicHash};
 use std::collections::BTreeSet;
 
 /// What a reader has been given in its whole life.
@@ -14,6 +14,9 @@ pub struct Given {
     pub messages: BTreeSet<MessageId>,
     /// Numbers that it was told will not come, because they are removed or lost.
     pub missing: Vec<Extent>,
+    /// What was appended earlier was not asked for. Time does not run backwards in a log, but where
+    /// damage took what told how far it was.
+    pub not_before: Option<AppendTime>,
 }
 
 /// Checks the range `[from, next)` of a reader of one log.
@@ -30,8 +33,15 @@ pub fn check(
 ) -> Checked {
     for (number, id, entry) in ledger.acked(log, range.0, range.1) {
         let wanted = topic.is_none_or(|topic| topic == entry.topic);
+        let is_early = || {
+            let appended = entry.acked.map(|acked| acked.appended);
+            !ledger.damaged.is_empty()
+                && appended
+                    .zip(given.not_before)
+                    .is_some_and(|(at, from)| at < from)
+        };
         let told = || given.missing.iter().any(|extent| extent.contains(number));
-        if !wanted || given.messages.contains(&id) || entry.excused || told() {
+        if !wanted || given.messages.contains(&id) || entry.excused || told() || is_early() {
             continue;
         }
         return Err(Violation::new(

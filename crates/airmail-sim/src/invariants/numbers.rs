@@ -3,7 +3,7 @@
 use super::{Checked, Violation};
 use crate::message::MessageId;
 use airmail_model::{Incarnation, LogId, Sequence};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A place in a log's life.
 pub type Place = (LogId, Incarnation, Sequence);
@@ -13,6 +13,8 @@ pub type Place = (LogId, Incarnation, Sequence);
 pub struct Numbers {
     messages: BTreeMap<Place, MessageId>,
     places: BTreeMap<MessageId, Place>,
+    /// These may have two places.
+    twice: BTreeSet<MessageId>,
 }
 
 impl Numbers {
@@ -34,6 +36,9 @@ impl Numbers {
                 ),
             ));
         }
+        if self.twice.contains(&id) {
+            return Ok(());
+        }
         let earlier = *self.places.entry(id).or_insert(place);
         if earlier != place {
             return Err(Violation::new(
@@ -52,6 +57,12 @@ impl Numbers {
     pub fn forget_all(&mut self, gone: impl Fn(&MessageId) -> bool) {
         self.places.retain(|id, _| !gone(id));
         self.messages.retain(|_, id| !gone(id));
+    }
+
+    /// A message may be in the files that were put back, and whoever published it does not know, or was
+    /// told that it is not stored: it may be published once more.
+    pub fn may_be_twice(&mut self, id: MessageId) {
+        self.twice.insert(id);
     }
 
     /// A message that was lost, as its durability allows, may be published again under another

@@ -21,8 +21,8 @@ struct Piece {
     sequence: u64,
     parts: Vec<Part>,
     tag: Option<Tag>,
-    /// It was sent to a process that ended before it answered.
-    resent: bool,
+    /// It was sent to a process that ended before it answered, or that did not know what became of it.
+    maybe_stored: bool,
 }
 
 /// One producer of one log.
@@ -70,7 +70,7 @@ impl Line {
     /// The process is gone, and with it every answer.
     pub(super) fn forget_answers(&mut self) {
         for piece in &mut self.pieces {
-            piece.resent |= piece.tag.take().is_some();
+            piece.maybe_stored |= piece.tag.take().is_some();
         }
         self.held = false;
         self.unknown = false;
@@ -103,7 +103,7 @@ impl Line {
         self.next = 0;
         for piece in &mut self.pieces {
             piece.sequence = self.next;
-            (piece.tag, piece.resent) = (None, false);
+            (piece.tag, piece.maybe_stored) = (None, false);
             self.next += piece.parts.len() as u64;
         }
     }
@@ -137,7 +137,7 @@ impl StorageRun {
             sequence,
             parts,
             tag: None,
-            resent: false,
+            maybe_stored: false,
         });
     }
 
@@ -189,9 +189,9 @@ impl StorageRun {
         let line = &mut self.lines[index];
         let who = format!("producer {}", line.number);
         let place = line.pieces.iter().position(|piece| piece.tag == Some(tag));
-        // One sent to an earlier process may be stored already; then the next ones need not wait
-        // until it has been answered.
-        let place = place.filter(|place| line.pieces.range(..place).all(|piece| piece.resent));
+        // Where one may be stored already, the next ones need not wait until it has been answered.
+        let place =
+            place.filter(|place| line.pieces.range(..place).all(|piece| piece.maybe_stored));
         let Some(piece) = place.and_then(|place| line.pieces.remove(place)) else {
             return Err(Violation::new(
                 "G3 exactly the next is stored",
@@ -246,10 +246,8 @@ impl StorageRun {
         let lost = !self.ledger.damaged.is_empty() || self.ledger.bereft.contains(&log);
         let may_be_sealed = self.logs[line.log].seal.is_some();
         match why {
-            Refusal::Full { .. }
-            | Refusal::Busy { .. }
-            | Refusal::Io(_)
-            | Refusal::OutcomeUnknown => {}
+            Refusal::Full { .. } | Refusal::Busy { .. } | Refusal::Io(_) => {}
+            Refusal::OutcomeUnknown => line.pieces[place].maybe_stored = true,
             Refusal::OutOfOrder { .. } | Refusal::UnknownProducer if !first => {}
             Refusal::OutOfOrder { .. } | Refusal::UnknownProducer if lost => line.unknown = true,
             Refusal::Sealed { .. } if may_be_sealed => {

@@ -44,13 +44,21 @@ pub(super) struct Watch {
 
 impl Watch {
     pub(super) fn new(space: usize, topic: TopicHash, log: LogId, from: From) -> Watch {
+        let not_before = match from {
+            From::Time(time) => Some(time),
+            _ => None,
+        };
+        let given = Given {
+            not_before,
+            ..Given::default()
+        };
         Watch {
             space,
             topic,
             log,
             from,
             order: Order::default(),
-            given: Given::default(),
+            given,
             life: None,
             begun: None,
             position: None,
