@@ -5,8 +5,9 @@
 //! where the first still acknowledges. So what is at each name is compared with what the node holds.
 //! A lock file that is gone is made anew: the directory and its identity are locked themselves, so
 //! nobody could come in between. Anything else means that what is stored may not be found again:
-//! nothing is stored or acknowledged from there on, until everything is as it was. Where another
-//! process has the lock, that is for good: it may have written meanwhile.
+//! nothing is stored or acknowledged from there on, until everything is as it was and it is known that
+//! nobody else has the lock. Where another process has it, that is for good: it may have written
+//! meanwhile.
 //!
 //! A state machine without I/O; [`Guard`](super::Guard) looks, and the node's shell does what comes
 //! of it.
@@ -145,9 +146,7 @@ impl Watch {
         }
         let Some((thing, sight)) = worst(seen.things) else {
             self.unclear_since = None;
-            let release = self.withheld.take().map(|_| Effect::Release);
-            let lock = self.look_at_lock(now, &seen.lock);
-            return release.into_iter().chain(lock).collect();
+            return self.as_it_was(now, &seen.lock).into_iter().collect();
         };
         if matches!(sight, Sight::Unclear(_)) {
             let since = *self.unclear_since.get_or_insert(now);
@@ -158,6 +157,16 @@ impl Watch {
             self.unclear_since = None;
         }
         self.withhold(Estranged::Gone(thing, sight))
+    }
+
+    /// All but the lock file is the node's. Where something was not, nothing is stored before it is
+    /// known who has the lock: while the directory was elsewhere, another process may have come to it.
+    fn as_it_was(&mut self, now: Mono, lock: &Sight) -> Option<Effect> {
+        let make = self.look_at_lock(now, lock);
+        if make.is_some() || self.making {
+            return make;
+        }
+        self.withheld.take().map(|_| Effect::Release)
     }
 
     /// Only while the directory is the node's: in another's it would be somebody else's lock.
@@ -175,6 +184,8 @@ impl Watch {
             return Vec::new();
         }
         self.withheld = Some(why.clone());
+        // Before it is released it is tried at once.
+        self.lock_at = None;
         vec![Effect::Withhold(why)]
     }
 }

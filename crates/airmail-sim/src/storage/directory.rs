@@ -10,6 +10,7 @@ use crate::invariants::{Checked, one_node};
 use crate::plant::Plant;
 use airmail_log::disk::watch::{Effect, Input, Seen, Sight, Thing, Watch};
 use airmail_model::Mono;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How often the process looks.
@@ -144,36 +145,42 @@ impl StorageRun {
         if self.plant == Some(Plant::LockNotLookedAtAgain) {
             return;
         }
-        let seen = Input::Seen(self.directory.seen());
-        let mut effects = self.directory.watch.step(self.now.mono, seen);
-        while let Some(effect) = effects.pop() {
-            match effect {
-                Effect::MakeLock => {
-                    let made = match self.directory.lock_taken {
-                        true => Input::LockTaken {
-                            process: "another".to_owned(),
-                        },
-                        false => Input::LockMade,
-                    };
-                    self.directory.lock_gone = self.directory.lock_taken;
-                    effects.extend(self.directory.watch.step(self.now.mono, made));
+        let mut inputs = VecDeque::from([Input::Seen(self.directory.seen())]);
+        while let Some(input) = inputs.pop_front() {
+            for effect in self.directory.watch.step(self.now.mono, input) {
+                inputs.extend(self.does(effect));
+            }
+        }
+    }
+
+    /// Does what is to be done; gives what came of it.
+    fn does(&mut self, effect: Effect) -> Option<Input> {
+        match effect {
+            Effect::MakeLock => {
+                self.directory.lock_gone = self.directory.lock_taken;
+                return Some(match self.directory.lock_taken {
+                    true => Input::LockTaken {
+                        process: "another".to_owned(),
+                    },
+                    false => Input::LockMade,
+                });
+            }
+            Effect::TellLockMade | Effect::TellLockFailed(_) => {}
+            Effect::Withhold(why) => {
+                self.trace.note(format_args!("withheld: {why}"));
+                self.directory.withheld_once = true;
+                if let Some(storage) = &mut self.storage {
+                    storage.withhold(&why.to_string());
                 }
-                Effect::TellLockMade | Effect::TellLockFailed(_) => {}
-                Effect::Withhold(why) => {
-                    self.trace.note(format_args!("withheld: {why}"));
-                    self.directory.withheld_once = true;
-                    if let Some(storage) = &mut self.storage {
-                        storage.withhold(&why.to_string());
-                    }
-                }
-                Effect::Release => {
-                    self.trace.note(format_args!("released"));
-                    if let Some(storage) = &mut self.storage {
-                        storage.release();
-                    }
+            }
+            Effect::Release => {
+                self.trace.note(format_args!("released"));
+                if let Some(storage) = &mut self.storage {
+                    storage.release();
                 }
             }
         }
+        None
     }
 
     /// Somebody was told that something is stored.

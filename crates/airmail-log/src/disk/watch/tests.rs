@@ -72,11 +72,63 @@ fn whatever_else_is_gone_or_another_withholds_at_once_and_heals_when_it_is_back(
             // Told once, and no lock is made in a directory that may be another's.
             assert_eq!(watch.step(at(300), seen(Sight::Missing, &odd)), []);
             assert_eq!(watch.withheld(), Some(&why));
-            let effects = watch.step(at(600), seen(Sight::Missing, &[]));
-            assert_eq!(effects, [Effect::Release, Effect::MakeLock]);
+            let effects = watch.step(at(600), seen(Sight::Same, &[]));
+            assert_eq!(effects, [Effect::Release]);
             assert_eq!(watch.withheld(), None);
         }
     }
+}
+
+/// A watch of a directory that was moved away, has come back, and has no lock file any more.
+fn back_without_lock() -> Watch {
+    let mut watch = Watch::default();
+    let odd = [(Thing::Directory, Sight::Missing)];
+    watch.step(at(0), seen(Sight::Missing, &odd));
+    let effects = watch.step(at(300), seen(Sight::Missing, &[]));
+    assert_eq!(effects, [Effect::MakeLock]);
+    // Nothing is stored before it is known who has the lock.
+    assert_eq!(watch.step(at(600), seen(Sight::Missing, &[])), []);
+    assert!(watch.withheld().is_some());
+    watch
+}
+
+#[test]
+fn a_directory_that_is_back_is_stored_in_when_it_is_known_that_nobody_has_its_lock() {
+    let mut watch = back_without_lock();
+    assert_eq!(watch.step(at(610), Input::LockMade), [Effect::TellLockMade]);
+    let effects = watch.step(at(900), seen(Sight::Same, &[]));
+    assert_eq!(effects, [Effect::Release]);
+    // One that cannot be made says of nobody else that he has it.
+    let mut watch = back_without_lock();
+    let why = "no space".to_owned();
+    let told = watch.step(at(610), Input::LockFailed(why.clone()));
+    assert_eq!(told, [Effect::TellLockFailed(why)]);
+    let effects = watch.step(at(900), seen(Sight::Missing, &[]));
+    assert_eq!(effects, [Effect::Release]);
+}
+
+#[test]
+fn a_directory_that_comes_back_with_another_lock_is_not_stored_in_for_a_moment() {
+    let mut watch = back_without_lock();
+    let process = "7".to_owned();
+    let why = Estranged::Taken {
+        process: process.clone(),
+    };
+    let effects = watch.step(at(610), Input::LockTaken { process });
+    assert_eq!(effects, [Effect::Withhold(why.clone())]);
+    assert_eq!(watch.step(at(900), seen(Sight::Same, &[])), []);
+    assert_eq!(watch.withheld(), Some(&why));
+}
+
+#[test]
+fn a_lock_that_could_not_be_made_is_tried_before_a_directory_that_is_back_is_stored_in() {
+    let mut watch = Watch::default();
+    watch.step(at(0), seen(Sight::Missing, &[]));
+    watch.step(at(1), Input::LockFailed("no space".to_owned()));
+    let odd = [(Thing::Directory, Sight::Missing)];
+    watch.step(at(300), seen(Sight::Missing, &odd));
+    let effects = watch.step(at(600), seen(Sight::Other, &[]));
+    assert_eq!(effects, [Effect::MakeLock]);
 }
 
 #[test]
