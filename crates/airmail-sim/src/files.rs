@@ -9,6 +9,7 @@
 mod copy;
 mod corrupt;
 mod crash;
+mod damage;
 mod disk;
 mod effect;
 mod file;

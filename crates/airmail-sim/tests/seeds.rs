@@ -56,3 +56,26 @@ fn an_undamaged_directory_is_called_sound() {
 fn who_waits_for_a_number_loses_nothing_when_the_log_begins_a_new_life() {
     run_seeds(Stage::World, [1224], 1_500);
 }
+
+/// Where a directory had been moved away and was back, and its lock was another's meanwhile, the simulator
+/// did out of their order what the watch asked for; and the watch had storing go on before it knew of the
+/// lock.
+#[test]
+fn a_directory_that_is_back_and_is_locked_by_another_is_not_stored_in() {
+    run_seeds(Stage::Storage, [5861], 1_500);
+}
+
+/// A bit of the newest batches was flipped, and a power cut lost what told that they were durable: they
+/// were taken for a torn write. Two faults at once, which the bytes do not tell apart.
+#[test]
+fn damage_is_told_where_the_end_of_the_data_is_known() {
+    run_seeds(Stage::Storage, [9915], 1_500);
+}
+
+/// The end of a segment was cut off: behind what a process had told of before it was killed, and with the
+/// header of one that was still written. The node could not know of either.
+#[test]
+fn an_end_that_is_cut_off_costs_what_was_there() {
+    run_seeds(Stage::Storage, [22540, 21259], 1_500);
+    run_seeds(Stage::World, [20098], 1_500);
+}

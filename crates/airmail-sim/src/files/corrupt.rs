@@ -4,7 +4,12 @@
 //! of the batches that are cut off. Bits are flipped only where the node is bound to notice: below
 //! the end that the file of durable ends tells, or in a segment that takes nothing more. Behind
 //! that end it may take the damage for a torn write, which it has not acknowledged.
+//!
+//! An end is cut off only where that end is told, too, and all that is there is before it: what a killed
+//! process has stored and could not tell of any more would be gone as if it had never been. And a segment
+//! that is still written keeps its header: without it, nobody knows what is written behind the cut.
 
+use super::damage::{number_of, told_end};
 use super::disk::Disk;
 use super::file::SimFile;
 use crate::census::Kind;
@@ -109,17 +114,7 @@ fn segment(
     cut: bool,
     chance: &mut Entropy,
 ) -> Option<(usize, Kind, Vec<MessageId>)> {
-    let id = u64::from_str_radix(name.strip_prefix("seg-")?, 16).ok()?;
-    let sealed = ends
-        .segments
-        .keys()
-        .next_back()
-        .is_some_and(|last| id < *last);
-    let end = match ends.segments.get(&id) {
-        Some(end) => usize::try_from(*end).ok()?.min(file.durable.len()),
-        None if sealed => file.durable.len(),
-        None => return None,
-    };
+    let end = told_end(name, file, ends)?;
     let mut at = chance.index(end);
     let commands = SegmentHeader::decode(&file.durable)
         .is_ok_and(|header| header.class == airmail_log::journal::format::META_CLASS);
@@ -134,9 +129,16 @@ fn segment(
     }
     if cut {
         // Commands are not cut: what they say is nowhere else, and they tell no message.
+        let told = records.iter().all(|(range, _)| range.end <= end);
+        if commands || !told {
+            return None;
+        }
+        if number_of(name).is_some_and(|id| ends.segments.contains_key(&id)) {
+            at = at.max(HEADER_BYTES);
+        }
         let lost = records.iter().filter(|(range, _)| range.end > at);
         let hit = lost.flat_map(|(_, messages)| messages.clone()).collect();
-        return (!commands).then_some((at, Kind::SegmentCut, hit));
+        return Some((at, Kind::SegmentCut, hit));
     }
     let place = records.iter().find(|(range, _)| range.contains(&at));
     Some(match place {

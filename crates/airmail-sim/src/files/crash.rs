@@ -1,12 +1,12 @@
-//! Crashes and damage: what may become of a file that the journal did not ask for.
+//! Crashes: what may become of what was asked of a file.
 
 use super::disk::{Disk, name_of};
 use super::effect::joined;
 use super::file::{SimFile, Unsynced, overlay};
 use crate::census::{Census, Kind};
 use crate::entropy::Entropy;
-use crate::message::{MessageId, scan};
-use airmail_log::files::{FileName, FileOp};
+use crate::message::scan;
+use airmail_log::files::FileOp;
 use bytes::Bytes;
 use std::io;
 
@@ -56,30 +56,6 @@ impl Disk {
             file.forget();
         }
         self.recount();
-    }
-
-    /// Changes one byte of a message's stored payload, where one is found in the file for certain.
-    /// Gives the messages whose payload is now damaged.
-    pub fn damage(&mut self, chance: &mut Entropy) -> Option<MessageId> {
-        let names: Vec<FileName> = self.files.keys().cloned().collect();
-        let name = chance.pick(&names)?;
-        let file = self.files.get_mut(name)?;
-        let mut places = Vec::new();
-        scan(&file.durable, |id, place| {
-            // Where something else was written over it since, that would be hit.
-            if file.seen.get(place.clone()) == file.durable.get(place.clone()) {
-                places.push((id, place));
-            }
-        });
-        let (id, place) = chance.pick(&places)?.clone();
-        let at = place.start + chance.index(place.len());
-        let bit = 1u8 << chance.below(8);
-        file.durable[at] ^= bit;
-        if let Some(byte) = file.seen.get_mut(at) {
-            *byte ^= bit;
-        }
-        self.census.count(Kind::PayloadDamaged);
-        Some(id)
     }
 
     fn half(&mut self, op: FileOp) -> io::Result<Bytes> {

@@ -1,5 +1,6 @@
 //! The disk: its files, the operations under way, and what is known to have been stored.
 
+use super::damage::Hit;
 use super::file::SimFile;
 use crate::census::{Census, Kind};
 use crate::entropy::Entropy;
@@ -55,6 +56,8 @@ pub struct Disk {
     slow: bool,
     pub(super) census: Census,
     failures: u64,
+    /// What has been damaged.
+    pub(super) hits: Vec<Hit>,
     /// How often in a row the read of a place has failed.
     pub(super) failed_reads: BTreeMap<(FileName, u64), u32>,
     now: Mono,
@@ -85,6 +88,7 @@ impl Disk {
             slow: false,
             census: Census::default(),
             failures: 0,
+            hits: Vec::new(),
             failed_reads: BTreeMap::new(),
             now: Mono(0),
             life: 0,
@@ -105,6 +109,7 @@ impl Disk {
         self.failures = 0;
         self.pending.clear();
         self.done.clear();
+        self.undo_untold_damage();
         self.life
     }
 
