@@ -1,11 +1,12 @@
 //! The file of durable ends: after each sync, where each open segment's durable data ends.
 //!
 //! It is written without a sync, after the sync that it tells of, so what it says is true; but it
-//! may be behind. A commit to one segment brings them along as a note; else they are written when it
-//! has ended. When a journal opens, what is missing before such an end was there once: it is
-//! damage or a cut, and told. What lies behind it may be torn, and is nobody's loss. Where a power cut
-//! has lost what told of an end, and damage has hit what it told of, that is taken for torn as well, with
-//! all that follows it in its segment: the bytes do not tell the two apart.
+//! may be behind, and tell of what was [given up](super::given_up) since. A commit to one segment
+//! brings them along as a note; else they are written when it has ended. When a journal opens, what is
+//! missing before such an end was there once: it is damage or a cut, and told. What lies behind it may
+//! be torn, and is nobody's loss. Where a power cut has lost what told of an end, and damage has hit what
+//! it told of, that is taken for torn as well, with all that follows it in its segment: the bytes do not
+//! tell the two apart.
 //!
 //! Two places are written in turn: `length u32 | crc u32 | count u64 | segments u32 x {segment u64,
 //! end u64} | logs u32 x {slot u32, next u64}`, little endian, at byte 0 and at byte 4,096.

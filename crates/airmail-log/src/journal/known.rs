@@ -126,6 +126,7 @@ impl Journal {
                 self.touched.extend(ends.logs.keys());
                 known.durable = ends.segments;
                 known.next = ends.logs;
+                known.drop_older_ends();
                 Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -31,6 +31,7 @@ mod failure;
 mod follow;
 pub mod format;
 mod gather;
+mod given_up;
 mod giving_back;
 pub mod index;
 mod indexing;

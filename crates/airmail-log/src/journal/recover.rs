@@ -102,7 +102,7 @@ pub(super) fn open_and_know<F: Files>(
     for meta in metas {
         journal.apply(meta, &mut known);
     }
-    again.extend(journal.load_batches(files, &lengths, &known)?);
+    again.extend(journal.load_batches(files, &lengths, &mut known)?);
     journal.load_clock(files)?;
     journal.drop_strays(&list, &known);
     journal.finish_opening(&mut known, again);

@@ -21,7 +21,7 @@ impl Journal {
         &mut self,
         files: &mut F,
         lengths: &BTreeMap<u64, u64>,
-        known: &Known,
+        known: &mut Known,
     ) -> Result<Vec<Meta>, OpenError> {
         let mut uncertain = Vec::new();
         let mut seals = Vec::new();
@@ -35,15 +35,16 @@ impl Journal {
             };
             let length = lengths.get(&id).copied().unwrap_or(0);
             let class = segment.header.class;
-            let sealed = known.sealed.get(&id);
-            let end = match (sealed, known.durable.get(&id)) {
-                (Some(&end), _) => End::Sealed(end),
+            let (sealed, told) = (known.sealed.get(&id).copied(), known.durable.get(&id));
+            let end = match (sealed, told) {
+                (Some(end), _) => End::Sealed(end),
                 (None, Some(&end)) => End::Durable(end),
                 // That there is a later segment proves nothing: it may have been prepared, or hold
                 // what an earlier start had begun to write once more.
                 (None, None) => End::Durable(HEADER_BYTES as u64),
             };
             if class != META_CLASS {
+                known.give_up(files, &segment, length)?;
                 let (mut found, mut damage) = (Vec::new(), Vec::new());
                 let take = |seen: Seen| found.push(seen);
                 let from = segment

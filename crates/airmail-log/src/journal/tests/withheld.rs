@@ -1,6 +1,7 @@
 //! Nothing is stored while the files may be another's, and nothing is answered as stored.
 
 use super::*;
+use crate::journal::ends::Ends;
 
 #[test]
 fn while_the_files_may_be_anothers_nothing_is_written_and_nothing_answered_as_stored() {
@@ -110,4 +111,58 @@ fn an_answer_that_had_to_wait_for_another_is_not_given_while_nothing_is_stored()
     let told = answers(&mut bench);
     assert_eq!(told.len(), 2, "{told:?}");
     assert_eq!(told[1], (Tag(9), unknown()));
+}
+
+/// Its sync goes well, and the ends are written with it; nobody is told, its number is given again. A
+/// power cut takes the ends back to that, with or without a checkpoint that knows better.
+#[test]
+fn what_was_given_up_while_nothing_was_stored_is_no_loss() {
+    for (clean, trimmed) in [(false, false), (true, false), (true, true)] {
+        let mut bench = Bench::open(MemoryFiles::new(), 1);
+        bench.append(0, 3);
+        bench
+            .storage
+            .append(Tag(3), LOG, MapEpoch(0), batch(3, "x"));
+        bench.storage.journal.advance(bench.now);
+        for (token, op) in std::mem::take(&mut bench.storage.journal.ops) {
+            bench.storage.files_mut().submit(token, op);
+        }
+        let ends = bench.storage.files().contents("ends").unwrap();
+        let slot = bench.storage.journal.slots[&LOG];
+        assert_eq!(Ends::newest(&ends).unwrap().logs[&slot], 5);
+        bench.storage.withhold("moved");
+        bench.poll();
+        assert_eq!(
+            answers(&mut bench),
+            [(Tag(3), Some(Refusal::OutcomeUnknown))]
+        );
+        bench.storage.release();
+        for _ in 0..5 {
+            bench.poll();
+        }
+        if trimmed {
+            bench.storage.trim(Tag(4), LOG, Sequence(4));
+            for _ in 0..20 {
+                bench.poll();
+            }
+            bench.out.clear();
+        }
+        let mut files = match clean {
+            true => bench.close(),
+            false => bench.storage.into_files(),
+        };
+        let names = files.list().unwrap();
+        let there = names
+            .iter()
+            .any(|(name, _)| &**name == "seg-0000000000000002");
+        assert_eq!(there, !trimmed, "{names:?}");
+        files.put("ends", &ends);
+        let report = check(&mut files.clone()).unwrap();
+        assert_eq!(report.problems, []);
+        assert_eq!(report.logs[0].lost, []);
+        let mut bench = Bench::open(files, 2);
+        assert_eq!(bench.storage.take_damage(), []);
+        assert_eq!(bench.next(), Sequence(4));
+        bench.append(3, 2);
+    }
 }

@@ -1,0 +1,69 @@
+//! What was durable, and was given up all the same: opening, it is told from a loss.
+//!
+//! While the files may be another's, what is under way counts as failed, whatever becomes of it
+//! ([`withhold`](super::withhold)). Its sync may have gone well, though, and the file of durable ends,
+//! written with it, tell of it. Then that segment ends, by a command, before what the ends say; nobody
+//! was ever told of what lies between, and its numbers are given again. The ends are not synced: however
+//! often they were written since, a power cut may bring them back.
+
+use super::format::{HEADER_BYTES, Kind};
+use super::known::Known;
+use super::recover::OpenError;
+use super::scan::{End, Seen, scan};
+use super::segment::Segment;
+use crate::files::Files;
+use std::collections::BTreeMap;
+
+impl Known {
+    /// Leaves out what the file of durable ends says if it is older than the checkpoint: it names a
+    /// segment that the checkpoint knows to have gone, or to end before that. All of it that is so, the
+    /// checkpoint says too.
+    pub(super) fn drop_older_ends(&mut self) {
+        let older = self.durable.iter().any(|(&id, &end)| {
+            let mut segments = self.checkpoint.segments.iter();
+            match segments.find(|segment| segment.id == id) {
+                Some(segment) => segment.sealed && segment.durable < end,
+                None => id < self.checkpoint.next_segment,
+            }
+        });
+        if older {
+            self.durable.clear();
+            self.next.clear();
+        }
+    }
+
+    /// A log that ends, by the file of durable ends, with what was given up of a segment, ends before
+    /// that.
+    pub(super) fn give_up<F: Files>(
+        &mut self,
+        files: &mut F,
+        segment: &Segment,
+        length: u64,
+    ) -> Result<(), OpenError> {
+        let sealed = self.sealed.get(&segment.id).copied();
+        let told = self.durable.get(&segment.id).copied();
+        let Some((sealed, told)) = sealed.zip(told).filter(|(sealed, told)| sealed < told) else {
+            return Ok(());
+        };
+        let mut given_up: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+        let take = |Seen { envelope, .. }: Seen| {
+            let (first, behind) = (envelope.first, envelope.first + u64::from(envelope.numbers));
+            if envelope.kind == Kind::Batch {
+                let part = given_up.entry(envelope.slot).or_insert((first, behind));
+                *part = (part.0.min(first), part.1.max(behind));
+            }
+        };
+        let from = sealed.max(HEADER_BYTES as u64);
+        let end = End::Sealed(told);
+        // Damage to it is nobody's loss either.
+        let damage = &mut Vec::new();
+        scan(files, segment, length, from, end, damage, take)?;
+        for (slot, (first, behind)) in given_up {
+            let before = self.checkpoint_next.get(&slot).copied().unwrap_or(1);
+            if let Some(next) = self.next.get_mut(&slot).filter(|next| **next == behind) {
+                *next = first.max(before);
+            }
+        }
+        Ok(())
+    }
+}
