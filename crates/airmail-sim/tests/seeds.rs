@@ -86,3 +86,10 @@ fn an_end_that_is_cut_off_costs_what_was_there() {
 fn what_was_given_up_while_the_directory_was_away_is_no_loss() {
     run_seeds(Stage::Storage, [8722], 1_500);
 }
+
+/// A segment's file was cut in its header while the node wrote to it: its first record was gone too, and
+/// all that was stored in it later with them.
+#[test]
+fn what_follows_a_lost_beginning_of_a_segment_is_served() {
+    run_seeds(Stage::Storage, [8741], 1_500);
+}

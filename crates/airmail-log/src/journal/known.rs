@@ -8,7 +8,8 @@ use super::format::HEADER_BYTES;
 use super::index::Layout;
 use super::log::{LogState, Place};
 use super::recover::{OpenError, failed};
-use super::segment::{Block, ENDS_NAME, State, index_of, number_of};
+use super::scan::salt_by_end;
+use super::segment::{Block, ENDS_NAME, Segment, State, index_of, number_of};
 use super::{Journal, Purpose};
 use crate::files::{FileName, FileOp, Files};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +46,21 @@ impl Known {
         let sealed = self.sealed.get(&id);
         let end = sealed.or_else(|| self.durable.get(&id));
         end.copied().unwrap_or(HEADER_BYTES as u64)
+    }
+
+    /// Where neither the header of a segment nor its first record knows the salt, looks for it elsewhere.
+    pub(super) fn find_salt<F: Files>(
+        &self,
+        files: &mut F,
+        segment: &mut Segment,
+    ) -> Result<(), OpenError> {
+        let end = self.end_of(segment.id);
+        let unknown = segment.header.salt == 0 && self.headless.contains(&segment.id);
+        if unknown && end > HEADER_BYTES as u64 {
+            let found = salt_by_end(files, segment, end).map_err(failed(&segment.name))?;
+            segment.header.salt = found.unwrap_or(0);
+        }
+        Ok(())
     }
 
     /// Whether some of the commands behind the checkpoint were not found.

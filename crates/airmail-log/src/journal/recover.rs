@@ -169,7 +169,7 @@ impl Journal {
                         file: name.to_string(),
                     });
                 }
-                // Never written, or damaged: then the first record knows the salt.
+                // Never written, or damaged: then the first record knows the salt, or the last.
                 _ => {
                     known.headless.push(id);
                     self.guessed_header(id, known, bytes.get(HEADER_BYTES..).unwrap_or(&[]))

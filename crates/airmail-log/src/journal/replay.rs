@@ -44,6 +44,7 @@ impl Journal {
                 (None, None) => End::Durable(HEADER_BYTES as u64),
             };
             if class != META_CLASS {
+                known.find_salt(files, &mut segment)?;
                 known.give_up(files, &segment, length)?;
                 let (mut found, mut damage) = (Vec::new(), Vec::new());
                 let take = |seen: Seen| found.push(seen);

@@ -5,6 +5,7 @@ use super::format::HEADER_BYTES;
 use super::format::{ENVELOPE_BYTES, Envelope, Kind, padded};
 use super::meta::Meta;
 use super::segment::Segment;
+use super::segments::is_own_salt;
 use crate::files::{FileName, Files};
 use airmail_model::{Batch, Checked};
 use bytes::Bytes;
@@ -262,6 +263,31 @@ pub(super) fn scan<F: Files>(
         End::Sealed(end) | End::Durable(end) => end.max(HEADER_BYTES as u64),
         End::Somewhere => certain_end,
     })
+}
+
+/// The salt of a segment whose header and first record are damaged: that of the sound record which ends
+/// where the segment's data is known to have ended. Wherever else one is found, it may be a payload's,
+/// made by whoever published it.
+pub(super) fn salt_by_end<F: Files>(
+    files: &mut F,
+    segment: &Segment,
+    end: u64,
+) -> io::Result<Option<u32>> {
+    let mut scanner = Scanner::new(files, segment.name.clone(), end, 0, 0);
+    let mut at = HEADER_BYTES as u64;
+    while let Some(bytes) = scanner.bytes(at, ENVELOPE_BYTES as u64)? {
+        let envelope = Envelope::decode(&bytes).filter(|envelope| {
+            is_own_salt(envelope.salt, segment.id) && at + envelope.stored_bytes() == end
+        });
+        if let Some(envelope) = envelope {
+            let body = scanner.bytes(at + ENVELOPE_BYTES as u64, u64::from(envelope.length))?;
+            if body.is_some_and(|bytes| body_of(&envelope, bytes).is_some()) {
+                return Ok(Some(envelope.salt));
+            }
+        }
+        at += 8;
+    }
+    Ok(None)
 }
 
 /// A sound batch of a segment, as it was read.

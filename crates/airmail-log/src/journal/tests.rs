@@ -48,9 +48,13 @@ fn batch(sequence: u64, payload: &str) -> Checked<Batch> {
 }
 
 fn batch_to(log: LogId, sequence: u64, payload: &str) -> Checked<Batch> {
+    batch_of(log, sequence, payload.to_owned().into())
+}
+
+fn batch_of(log: LogId, sequence: u64, payload: Bytes) -> Checked<Batch> {
     let mut encoder = BatchEncoder::new(NamespaceId(1));
     let topic = TopicName::new("a", &Limits::DEFAULT).unwrap();
-    let message = Message::new(topic, payload.to_owned());
+    let message = Message::new(topic, payload);
     encoder.push(&message, 0, &Limits::DEFAULT).unwrap();
     let producer = ProducerStamp {
         id: ProducerId(7),

@@ -1,6 +1,7 @@
 //! Files that are missing or damaged: what check says, and what is told where it is met.
 
 use super::*;
+use crate::journal::format::{Envelope, Kind, SegmentHeader};
 
 /// Without the segments from this one on that hold batches.
 fn without_newest(files: &MemoryFiles, from: u64) -> MemoryFiles {
@@ -158,4 +159,68 @@ fn damage_to_what_is_only_a_help_is_told_and_loses_nothing() {
         );
         assert!(found.iter().all(|one| !one.reason.loses()), "{found:?}");
     }
+}
+
+/// A payload may hold what looks like a record: whoever publishes can know half of the salt.
+#[test]
+fn a_segment_whose_beginning_is_gone_is_read_from_the_first_sound_batch_on() {
+    const SEGMENT: &str = "seg-0000000000000002";
+    let mut bench = Bench::open(MemoryFiles::new(), 1);
+    bench.append(0, 1);
+    let files = bench.storage.files().clone();
+    let salt = SegmentHeader::decode(&files.contents(SEGMENT).unwrap());
+    let salt = salt.unwrap().salt;
+    let body = batch(0, "made up");
+    let fake = Envelope {
+        kind: Kind::Batch,
+        length: body.bytes().len() as u32,
+        salt: salt ^ 1 << 16,
+        first: 2,
+        numbers: 1,
+        slot: 1,
+        append_time: 0,
+    };
+    let mut payload = Vec::new();
+    // Wherever the payload begins, one of them is where a record can be.
+    for place in 0..8 {
+        while payload.len() % 8 != place {
+            payload.push(0);
+        }
+        payload.extend(fake.encode());
+        payload.extend(body.bytes());
+    }
+    let batch = batch_of(LOG, 1, payload.into());
+    bench.storage.append(Tag(1), LOG, MapEpoch(0), batch);
+    bench.poll();
+    bench.out.clear();
+    bench.append(2, 8);
+    let files = bench.storage.into_files();
+    let mut bytes = files.contents(SEGMENT).unwrap().to_vec();
+    let first = Envelope::decode(&bytes[HEADER_BYTES..]).unwrap();
+    let second = HEADER_BYTES + first.stored_bytes() as usize;
+    bytes[..second + ENVELOPE_BYTES].fill(0);
+    let mut hit = files.clone();
+    hit.put(SEGMENT, &bytes);
+    let report = check(&mut hit.clone()).unwrap();
+    assert_eq!(report.logs[0].records, 8);
+    let mut bench = Bench::open(hit, 2);
+    assert_eq!(bench.next(), Sequence(11));
+    bench
+        .storage
+        .read(ReaderId(9), LOG, Sequence(1), Scope::default(), u32::MAX);
+    for _ in 0..20 {
+        bench.poll();
+    }
+    let (mut lost, mut batches) = (Vec::new(), 0);
+    for completion in bench.out.drain(..) {
+        match completion {
+            Completion::Gap { extent, .. } => lost.push((extent.first.0, extent.last.0)),
+            Completion::Batch { stored, .. } => {
+                assert!(stored.extent.first >= Sequence(3));
+                batches += 1;
+            }
+            _ => {}
+        }
+    }
+    assert_eq!((lost, batches), (vec![(1, 2)], 8));
 }
