@@ -93,3 +93,10 @@ fn what_was_given_up_while_the_directory_was_away_is_no_loss() {
 fn what_follows_a_lost_beginning_of_a_segment_is_served() {
     run_seeds(Stage::Storage, [8741], 1_500);
 }
+
+/// Publishers that had been refused often waited by themselves for up to 5 s, while a node with short
+/// timers turned so often that they were taken for stuck after 2 s.
+#[test]
+fn a_client_that_waits_by_itself_is_not_stuck() {
+    run_seeds(Stage::World, [5485], 1_500);
+}

@@ -10,6 +10,10 @@ use std::time::Duration;
 const TURNS_MAX: u32 = 500_000;
 /// Turns in which nobody is told anything and nothing is read.
 const QUIET_TURNS_MAX: u32 = 2_000;
+/// And for how long that lasts at least before it counts as the end: a client that was refused often
+/// waits by itself for up to the cap of its backoff (5 s, and what the refusal asks for), while a node
+/// with short timers turns a thousand times in a second.
+const QUIET_TIME: Duration = Duration::from_secs(10);
 
 impl World {
     /// Ends the faults, starts the process once more, and waits until all is acknowledged, told and
@@ -69,6 +73,7 @@ impl World {
 
     fn until(&mut self, what: &str, mut done: impl FnMut(&mut World) -> bool) -> Checked {
         let (mut quiet, mut moved) = (0, self.moved());
+        let mut since = self.now.mono;
         for _ in 0..TURNS_MAX {
             self.administer();
             self.connect();
@@ -78,7 +83,10 @@ impl World {
             }
             let before = std::mem::replace(&mut moved, self.moved());
             quiet = if before == moved { quiet + 1 } else { 0 };
-            if quiet > QUIET_TURNS_MAX {
+            if quiet == 0 {
+                since = self.now.mono;
+            }
+            if quiet > QUIET_TURNS_MAX && self.now.mono.since(since) > QUIET_TIME {
                 break;
             }
             let soon = Duration::from_millis(20);
