@@ -100,3 +100,10 @@ fn what_follows_a_lost_beginning_of_a_segment_is_served() {
 fn a_client_that_waits_by_itself_is_not_stuck() {
     run_seeds(Stage::World, [5485], 1_500);
 }
+
+/// The newest batch of log 0 was hit in its segment before the checkpoint that had it once more: of one
+/// that was acknowledged the namespace was lost, and after one that was not every command was refused for ever.
+#[test]
+fn damage_to_the_newest_of_log_0_loses_no_namespace() {
+    run_seeds(Stage::World, [5820, 6933], 1_500);
+}

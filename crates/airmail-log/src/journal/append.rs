@@ -227,6 +227,7 @@ impl Journal {
             undo,
             copy: false,
         });
+        self.copy_first(slot);
         self.reserve(slot, u64::from(numbers));
     }
 

@@ -1,13 +1,25 @@
-//! The batches of log 0 once more: in memory, and in each checkpoint.
+//! The batches of log 0 once more: in memory, in commands, and in each checkpoint.
 //!
 //! Log 0 holds the namespaces, as commands: few and small, and without them nothing else can be
 //! reached. So damage to the one place that a batch has in a segment must not lose them. A reader of
 //! log 0 gets what is here first; a checkpoint is written when log 0 was appended to.
+//!
+//! Until that is there, each batch is in a command of the journal, too. Commands go first: when the
+//! batch is written, its copy is durable in another file, and so it is when the append is answered. A
+//! batch of which only the copy is found when the journal opens is taken for one that may not be durable,
+//! and written once more. What is refused, and has been copied, is taken back by another command before
+//! anybody is told, like the end of a failed segment.
 
-use super::log::Recent;
+use super::Journal;
+use super::checkpoint::CopyPart;
+use super::format::{Envelope, Kind};
+use super::log::{LogState, Recent};
+use super::meta::Meta;
+use airmail_model::{Batch, Checked, LogId};
 use std::collections::BTreeMap;
 
-/// Copies held at most, in bytes; what is beyond has its segment alone, as every other log's.
+/// Copies held at most, in bytes; what is beyond has its segment alone, as every other log's, when the
+/// checkpoint is there.
 const BYTES_MAX: u64 = 4 << 20;
 
 /// See the module's documentation.
@@ -15,6 +27,8 @@ const BYTES_MAX: u64 = 4 << 20;
 pub(super) struct Copies {
     batches: BTreeMap<u64, Recent>,
     bytes: u64,
+    /// Behind the last number that is in a durable command.
+    told: u64,
 }
 
 impl Copies {
@@ -24,6 +38,32 @@ impl Copies {
         if self.bytes + bytes <= BYTES_MAX && !self.batches.contains_key(&batch.first) {
             self.bytes += bytes;
             self.batches.insert(batch.first, batch);
+        }
+    }
+
+    /// Does what a durable command says.
+    pub(super) fn apply(&mut self, meta: &Meta) {
+        match meta {
+            Meta::Copy {
+                first,
+                numbers,
+                time,
+                bytes,
+                ..
+            } => {
+                let copy = CopyPart {
+                    first: *first,
+                    numbers: *numbers,
+                    time: *time,
+                    bytes: bytes.clone(),
+                };
+                if let Some(copy) = copy.sound() {
+                    self.told = self.told.max(copy.next());
+                    self.take(copy);
+                }
+            }
+            Meta::TakenBack { from, .. } => self.take_back(*from),
+            _ => {}
         }
     }
 
@@ -41,13 +81,79 @@ impl Copies {
 
     /// The log is trimmed.
     pub(super) fn forget(&mut self, before: u64) {
+        self.retain(|batch| batch.next() > before);
+    }
+
+    /// Numbers from `from` on are given again.
+    fn take_back(&mut self, from: u64) {
+        self.told = self.told.min(from);
+        self.retain(|batch| batch.first < from);
+    }
+
+    fn retain(&mut self, stays: impl Fn(&Recent) -> bool) {
         let bytes = &mut self.bytes;
         self.batches.retain(|_, batch| {
-            let stays = batch.next() > before;
+            let stays = stays(batch);
             if !stays {
                 *bytes -= batch.batch.bytes().len() as u64;
             }
             stays
         });
+    }
+}
+
+impl Journal {
+    /// Has a batch of log 0 that was taken up copied, before it is written. In memory there is no damage.
+    pub(super) fn copy_first(&mut self, slot: u32) {
+        let log = self.logs.get(&slot);
+        let kept = log.filter(|log| log.id == LogId::SYSTEM && !self.config.new_incarnations);
+        if let Some(newest) = kept.and_then(|log| log.recent.back()) {
+            let copy = Meta::Copy {
+                slot,
+                first: newest.first,
+                numbers: newest.numbers,
+                time: newest.time,
+                bytes: newest.batch.bytes().clone(),
+            };
+            self.metas.push_back((copy, None));
+        }
+    }
+
+    /// Numbers of a log from `from` on are given again: no crash may bring back what had them.
+    pub(super) fn take_back_copies(&mut self, slot: u32, from: u64) {
+        let Some(log) = self.logs.get_mut(&slot) else {
+            return;
+        };
+        if log.id != LogId::SYSTEM {
+            return;
+        }
+        let is_copy = |meta: &Meta| matches!(meta, Meta::Copy { first, .. } if *first >= from);
+        self.metas.retain(|(meta, _)| !is_copy(meta));
+        let written = self.commits.iter().flat_map(|commit| &commit.parts);
+        let mut written = written.flat_map(|part| &part.metas);
+        if log.copies.told > from || written.any(|(meta, _)| is_copy(meta)) {
+            self.metas.push_back((Meta::TakenBack { slot, from }, None));
+        }
+        log.copies.take_back(from);
+    }
+
+    /// The batches of which only the copy was found.
+    pub(super) fn only_copied(&self) -> Vec<(Envelope, Checked<Batch>)> {
+        let alone = |log: &LogState| {
+            let copies = log.copies.from(log.first);
+            let copies = copies.filter(|copy| !log.has(copy.first, copy.next()));
+            let envelope = |copy: &Recent| Envelope {
+                kind: Kind::Batch,
+                length: copy.batch.bytes().len() as u32,
+                salt: 0,
+                first: copy.first,
+                numbers: copy.numbers,
+                slot: log.slot,
+                append_time: copy.time,
+            };
+            let copies = copies.map(|copy| (envelope(copy), copy.batch.clone()));
+            copies.collect::<Vec<_>>()
+        };
+        self.logs.values().flat_map(alone).collect()
     }
 }

@@ -230,6 +230,7 @@ impl Journal {
     /// A log's numbers from `from` on were never told to anyone: they are given again.
     fn roll_back(&mut self, slot: u32, from: u64) {
         self.forget_recent(slot, from);
+        self.take_back_copies(slot, from);
         let Some(log) = self.logs.get_mut(&slot) else {
             return;
         };
@@ -271,28 +272,36 @@ impl Journal {
             log.seal_failed(&why);
             log.answer(&mut self.out);
         }
-        if self.sealing().next().is_some() {
+        if self.may_come_back() {
             self.failure = Some(Refusal::OutcomeUnknown);
             self.settle_now();
         }
     }
 
-    /// The segments whose end is not yet durable.
-    pub(super) fn sealing(&self) -> impl Iterator<Item = u64> {
+    /// The commands that are not yet durable.
+    fn waiting_metas(&self) -> impl Iterator<Item = &Meta> {
         let written = self.commits.iter().flat_map(|commit| &commit.parts);
         let written = written.flat_map(|part| &part.metas);
-        self.metas
-            .iter()
-            .chain(written)
-            .filter_map(|(meta, _)| match meta {
-                Meta::SegmentSealed { segment, .. } => Some(*segment),
-                _ => None,
-            })
+        self.metas.iter().chain(written).map(|(meta, _)| meta)
+    }
+
+    /// The segments whose end is not yet durable.
+    pub(super) fn sealing(&self) -> impl Iterator<Item = u64> {
+        self.waiting_metas().filter_map(|meta| match meta {
+            Meta::SegmentSealed { segment, .. } => Some(*segment),
+            _ => None,
+        })
+    }
+
+    /// Whether a crash could bring back what is to be refused.
+    fn may_come_back(&self) -> bool {
+        let mut waiting = self.waiting_metas();
+        waiting.any(|meta| matches!(meta, Meta::SegmentSealed { .. } | Meta::TakenBack { .. }))
     }
 
     /// Refuses what failed, once no crash can bring it back.
     pub(super) fn settle(&mut self) {
-        if !self.failed.is_empty() && self.sealing().next().is_none() {
+        if !self.failed.is_empty() && !self.may_come_back() {
             self.settle_now();
         }
     }

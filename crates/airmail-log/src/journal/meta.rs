@@ -6,6 +6,7 @@
 use super::codec::{Reader, Writer};
 use crate::contract::LogSpec;
 use airmail_model::{LogId, MapEpoch};
+use bytes::Bytes;
 
 /// One command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +55,26 @@ pub enum Meta {
         /// Its end, in bytes.
         end: u64,
     },
+    /// A batch of log 0 whole, before it is written to a segment.
+    Copy {
+        /// Log 0's slot.
+        slot: u32,
+        /// Its first number.
+        first: u64,
+        /// How many it has.
+        numbers: u32,
+        /// When it was appended.
+        time: i64,
+        /// The batch.
+        bytes: Bytes,
+    },
+    /// Batches of log 0 that were copied, and then refused: their numbers are given again.
+    TakenBack {
+        /// Log 0's slot.
+        slot: u32,
+        /// The first of the numbers.
+        from: u64,
+    },
 }
 
 impl Meta {
@@ -84,6 +105,19 @@ impl Meta {
             }
             Meta::SegmentSealed { segment, end } => {
                 out.u8(6).u64(*segment).u64(*end);
+            }
+            Meta::Copy {
+                slot,
+                first,
+                numbers,
+                time,
+                bytes,
+            } => {
+                out.u8(7).u32(*slot).u64(*first).u32(*numbers).i64(*time);
+                out.count(bytes.len()).bytes(bytes);
+            }
+            Meta::TakenBack { slot, from } => {
+                out.u8(8).u32(*slot).u64(*from);
             }
         }
         out.with_crc()
@@ -116,6 +150,17 @@ impl Meta {
             6 => Meta::SegmentSealed {
                 segment: input.u64()?,
                 end: input.u64()?,
+            },
+            7 => Meta::Copy {
+                slot: input.u32()?,
+                first: input.u64()?,
+                numbers: input.u32()?,
+                time: input.i64()?,
+                bytes: input.bytes()?,
+            },
+            8 => Meta::TakenBack {
+                slot: input.u32()?,
+                from: input.u64()?,
             },
             _ => return None,
         };
@@ -158,6 +203,14 @@ mod tests {
                 segment: 4,
                 end: 4096,
             },
+            Meta::Copy {
+                slot: 1,
+                first: 7,
+                numbers: 2,
+                time: -3,
+                bytes: Bytes::from_static(b"a batch"),
+            },
+            Meta::TakenBack { slot: 1, from: 7 },
         ];
         for meta in all {
             let bytes = meta.encode();

@@ -297,6 +297,11 @@ impl Journal {
                     log.reserved = log.reserved.max(until);
                 }
             }
+            Meta::Copy { slot, .. } | Meta::TakenBack { slot, .. } => {
+                if !known.is_deleted(self, slot) {
+                    self.log_at(slot, LogId::SYSTEM).copies.apply(&meta);
+                }
+            }
             Meta::SegmentSealed { .. } => {}
         }
     }

@@ -79,6 +79,7 @@ impl Journal {
                 });
             }
         }
+        uncertain.extend(self.only_copied());
         uncertain.sort_by_key(|(envelope, _)| (envelope.slot, envelope.first));
         for (envelope, batch) in uncertain {
             self.take_uncertain(&envelope, batch, known);

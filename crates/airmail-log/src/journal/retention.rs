@@ -157,7 +157,9 @@ impl Journal {
             Meta::Open { slot, .. }
             | Meta::Trim { slot, .. }
             | Meta::Seal { slot, .. }
-            | Meta::Reserve { slot, .. } => slot,
+            | Meta::Reserve { slot, .. }
+            | Meta::Copy { slot, .. }
+            | Meta::TakenBack { slot, .. } => slot,
         };
         moved.insert(slot);
         let done = |t: Tag| Completion::Done { t };
@@ -194,6 +196,7 @@ impl Journal {
                     self.let_go(place.segment, place.block);
                 }
             }
+            Meta::Copy { .. } | Meta::TakenBack { .. } => log.copies.apply(meta),
             Meta::Delete { .. } | Meta::SegmentSealed { .. } => {}
         }
         self.out.extend(t.map(done));

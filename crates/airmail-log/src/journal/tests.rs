@@ -1,5 +1,6 @@
 //! Whole journals over files in memory.
 
+mod copied;
 mod damaged;
 mod going_on;
 mod withheld;
@@ -52,7 +53,7 @@ fn batch_to(log: LogId, sequence: u64, payload: &str) -> Checked<Batch> {
 }
 
 fn batch_of(log: LogId, sequence: u64, payload: Bytes) -> Checked<Batch> {
-    let mut encoder = BatchEncoder::new(NamespaceId(1));
+    let mut encoder = BatchEncoder::new(log.namespace);
     let topic = TopicName::new("a", &Limits::DEFAULT).unwrap();
     let message = Message::new(topic, payload);
     encoder.push(&message, 0, &Limits::DEFAULT).unwrap();
