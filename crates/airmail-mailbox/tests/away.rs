@@ -138,10 +138,7 @@ fn the_schema_is_brought_up_once() {
         let versions = "SELECT string_agg(number::text, ' ') FROM airmail.schema_version";
         assert_eq!(postgres::psql(&url, versions), "1");
         postgres::psql(&url, "INSERT INTO airmail.schema_version VALUES (99)");
-        let older = mailboxes(Options {
-            patience_ms: 50,
-            ..Options::new(&url)
-        });
+        let older = mailboxes(patient());
         let error = older.find_account("any").await.unwrap_err();
         // ErrorCode::MailboxesUnusable: it is not worth while to try again.
         assert_eq!(error.code().name(), "MAILBOXES_UNUSABLE", "{error}");

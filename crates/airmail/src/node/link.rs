@@ -291,3 +291,50 @@ fn unknown() -> Error {
         .field("node")
         .value("stopping")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::clock::SystemClock;
+    use airmail_log::TopicPage;
+    use airmail_model::NamespaceId;
+
+    #[tokio::test]
+    async fn what_a_stop_cuts_off_may_have_been_done_if_it_changes_something() {
+        let (link, mut shard) = Link::new(
+            ("node".into(), 1),
+            Limits::DEFAULT,
+            Arc::new(SystemClock::new()),
+            CancellationToken::new(),
+            false,
+        );
+        let change = Command::DeleteNamespace {
+            name: "n".into(),
+            based_on: None,
+        };
+        let question = Command::ListTopics {
+            namespace: NamespaceId(2),
+            page: TopicPage {
+                prefix: String::new(),
+                after: String::new(),
+                limit: 1,
+            },
+        };
+        for (command, code) in [
+            (change, ErrorCode::OutcomeUnknown),
+            (question, ErrorCode::ShuttingDown),
+        ] {
+            let ends = async { drop(shard.recv().await) };
+            let (told, ()) = futures::join!(link.command(Principal::default(), command), ends);
+            assert_eq!(told.unwrap_err().code(), code);
+        }
+        // What was never handed over was not done.
+        drop(shard);
+        let late = Command::DeleteNamespace {
+            name: "n".into(),
+            based_on: None,
+        };
+        let told = link.command(Principal::default(), late).await;
+        assert_eq!(told.unwrap_err().code(), ErrorCode::ShuttingDown);
+    }
+}
