@@ -6,10 +6,9 @@
 //! that end it may take the damage for a torn write, which it has not acknowledged.
 //!
 //! An end is cut off only where that end is told, too, and all that is there is before it: what a killed
-//! process has stored and could not tell of any more would be gone as if it had never been. And a segment
-//! that is still written keeps its header: without it, nobody knows what is written behind the cut.
+//! process has stored and could not tell of any more would be gone as if it had never been.
 
-use super::damage::{number_of, told_end};
+use super::damage::told_end;
 use super::disk::Disk;
 use super::file::SimFile;
 use crate::census::Kind;
@@ -132,9 +131,6 @@ fn segment(
         let told = records.iter().all(|(range, _)| range.end <= end);
         if commands || !told {
             return None;
-        }
-        if number_of(name).is_some_and(|id| ends.segments.contains_key(&id)) {
-            at = at.max(HEADER_BYTES);
         }
         let lost = records.iter().filter(|(range, _)| range.end > at);
         let hit = lost.flat_map(|(_, messages)| messages.clone()).collect();
