@@ -37,7 +37,7 @@ pub(crate) enum Event {
     Copied,
     /// A copy, begun at that place of the list, stands where the directory stood.
     Restored { copied: usize },
-    /// Files went, and with them the only trace of these messages.
+    /// Files went, and these messages may be gone with them.
     Removed(BTreeSet<Stamp>),
     /// The directory, or what shows whose it is, is taken away from the node that runs.
     Taken,

@@ -4,7 +4,7 @@
 //!
 //! Two things may cost acknowledged messages, and only these: a restored copy (what was acknowledged
 //! after the copy was begun may be gone: it is *rolled back*), and removed files (what was in them
-//! alone may be gone, and every reader that has not had it is told so). Rules:
+//! may be gone, and every reader that has not had it is told so). Rules:
 //!
 //! - **Acknowledged** messages are kept, once, under the number of their ack, unless lost as above. No
 //!   number is acknowledged for two messages, unless the first one was rolled back before.
@@ -118,7 +118,7 @@ impl<'a> Case<'a> {
         over.map(|(_, restored)| *restored).min()
     }
 
-    /// Whether it was in files that were removed, and nowhere else.
+    /// Whether it was in files that were removed.
     fn removed(&self, stamp: &Stamp) -> bool {
         self.removals.iter().any(|(_, lost)| lost.contains(stamp))
     }

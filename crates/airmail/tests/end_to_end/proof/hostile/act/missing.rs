@@ -95,8 +95,10 @@ pub(super) fn derived(stage: &mut Stage, choices: &mut SmallRng) {
     stage.start();
 }
 
-/// Starts a node on a directory in which messages are missing: those of `hit` that stand nowhere else.
-/// The check must see that. A node may refuse; then `mend` puts everything back, and it must start.
+/// Starts a node on a directory in which messages are missing: those of `hit` may be gone, and those that
+/// stand nowhere else are, which the check must see. What is in another file too may be no use there: what
+/// was written once more, elsewhere, is left behind where its segment was given up. A node may refuse; then
+/// `mend` puts everything back, and it must start.
 pub(super) fn start_on_damage(
     stage: &mut Stage,
     hit: BTreeSet<Stamp>,
@@ -108,10 +110,9 @@ pub(super) fn start_on_damage(
         .iter()
         .flat_map(|name| stamps(&stage.shard().join(name)))
         .collect();
-    let lost: BTreeSet<Stamp> = hit.difference(&left).copied().collect();
-    if !lost.is_empty() {
+    let count = hit.difference(&left).count();
+    if count > 0 {
         let check = node::run(airmail().arg("check").arg(&stage.victim.data), b"");
-        let count = lost.len();
         assert_eq!(
             check.code,
             Some(1),
@@ -121,7 +122,7 @@ pub(super) fn start_on_damage(
         );
     }
     stage.damaged.insert(ANY_FILE);
-    let place = stage.note(Event::Removed(lost));
+    let place = stage.note(Event::Removed(hit));
     if stage.try_to_start().is_err() {
         stage.history.take_back_removal(place);
         mend(stage);
