@@ -107,3 +107,9 @@ fn a_client_that_waits_by_itself_is_not_stuck() {
 fn damage_to_the_newest_of_log_0_loses_no_namespace() {
     run_seeds(Stage::World, [5820, 6933], 1_500);
 }
+
+/// A batch of unknown outcome, asked for again, was refused by a seal; a crash brought the batch back.
+#[test]
+fn what_a_seal_refused_is_not_stored() {
+    run_seeds(Stage::Storage, [21384], 1_500);
+}

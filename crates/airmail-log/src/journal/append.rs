@@ -162,7 +162,9 @@ impl Journal {
         #[cfg(feature = "sabotage")]
         let sealed = sealed.filter(|_| !self.has_bug(Bug::SealForgotten));
         if let Some(next) = sealed {
-            let why = self.trouble.as_ref().filter(|_| !log.seal_told);
+            // While nothing is stored, not even this: what is asked for may have been stored before.
+            let told = log.tells_seal() && !self.withheld;
+            let why = self.trouble.as_ref().filter(|_| !told);
             let sealed = Refusal::Sealed { next };
             return Some(why.map_or(sealed, |why| why.refusal(retry_after)));
         }

@@ -235,6 +235,7 @@ impl Journal {
             return;
         };
         log.next = from;
+        log.unsettled = true;
         log.written = log.written.min(from);
         for answer in &mut log.answers {
             if let Answer::Waiting { t, extent, .. } = *answer
@@ -274,7 +275,7 @@ impl Journal {
         }
         if self.may_come_back() {
             self.failure = Some(Refusal::OutcomeUnknown);
-            self.settle_now();
+            self.refuse_failed();
         }
     }
 
@@ -299,17 +300,25 @@ impl Journal {
         waiting.any(|meta| matches!(meta, Meta::SegmentSealed { .. } | Meta::TakenBack { .. }))
     }
 
-    /// Refuses what failed, once no crash can bring it back.
+    /// Refuses what failed, once no crash can bring it back; where the logs end is known then.
     pub(super) fn settle(&mut self) {
-        if !self.failed.is_empty() && !self.may_come_back() {
-            self.settle_now();
+        if self.failed.is_empty() || self.may_come_back() {
+            return;
+        }
+        self.refuse_failed();
+        for slot in std::mem::take(&mut self.failed) {
+            if let Some(log) = self.logs.get_mut(&slot) {
+                log.unsettled = false;
+                log.answer(&mut self.out);
+                self.runnable.extend(log.at_tail.drain(..));
+            }
         }
     }
 
-    fn settle_now(&mut self) {
+    fn refuse_failed(&mut self) {
         let why = self.failure.clone().unwrap_or(Refusal::OutcomeUnknown);
-        for slot in std::mem::take(&mut self.failed) {
-            if let Some(log) = self.logs.get_mut(&slot) {
+        for slot in &self.failed {
+            if let Some(log) = self.logs.get_mut(slot) {
                 log.settle_failed(&why);
                 log.answer(&mut self.out);
             }

@@ -110,7 +110,7 @@ pub(super) enum Answer {
     },
     /// Could not be stored; said so once no crash can bring it back.
     Failed { t: Tag },
-    /// Refused by a seal; said so once no crash can take the seal back.
+    /// Refused by a seal; said so once no crash can take the seal back, or bring more before it.
     Sealed { t: Tag, next: MapEpoch },
     /// Known; waits for those before it.
     Ready(Completion),
@@ -152,6 +152,8 @@ pub(super) struct LogState {
     pub(super) sealed: Option<MapEpoch>,
     /// The seal is durable.
     pub(super) seal_told: bool,
+    /// Something was given up that a crash could bring back: where the log ends is not known.
+    pub(super) unsettled: bool,
     pub(super) last_time: i64,
     /// The class of segments that it was last written to.
     pub(super) class: Option<u16>,
@@ -189,6 +191,7 @@ impl LogState {
             went_on_at: 1,
             sealed: None,
             seal_told: false,
+            unsettled: false,
             last_time: i64::MIN,
             class: None,
             copies: Copies::default(),
@@ -231,7 +234,7 @@ impl LogState {
         while let Some(front) = self.answers.front() {
             match front {
                 Answer::Waiting { extent, .. } if extent.last.0 >= self.visible => return,
-                Answer::Sealed { .. } if !self.seal_told => return,
+                Answer::Sealed { .. } if !self.tells_seal() => return,
                 Answer::Failed { .. } => return,
                 _ => {}
             }
@@ -268,9 +271,18 @@ impl LogState {
         });
     }
 
-    /// Where a seal cannot be written, who was to be refused by it is told what is in the way.
+    /// Whether anyone may be told that the log is sealed: no crash can take the seal back, or bring
+    /// anything behind what is there. Who was told so goes on elsewhere, with what is not here.
+    pub(super) const fn tells_seal(&self) -> bool {
+        self.seal_told && !self.unsettled
+    }
+
+    /// Where a seal cannot be told, who was to be refused by it is told what is in the way.
     pub(super) fn seal_failed(&mut self, why: &Refusal) {
-        for answer in self.answers.iter_mut().filter(|_| !self.seal_told) {
+        if self.tells_seal() {
+            return;
+        }
+        for answer in &mut self.answers {
             if let Answer::Sealed { t, .. } = *answer {
                 let why = why.clone();
                 *answer = Answer::Ready(Completion::Refused { t, why });

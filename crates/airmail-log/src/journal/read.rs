@@ -232,7 +232,7 @@ impl Journal {
             });
         }
         if let Some(next) = log.sealed
-            && log.seal_told
+            && log.tells_seal()
             && log.visible == log.next
             && !reader.sealed_told
         {

@@ -166,3 +166,73 @@ fn what_was_given_up_while_nothing_was_stored_is_no_loss() {
         bench.append(3, 2);
     }
 }
+
+/// A batch that was on its way when the log was sealed: given up, it could come back until it is said
+/// where its segment ends. Who was told of the seal would go on elsewhere, with that batch or without.
+#[test]
+fn a_seal_is_not_told_while_a_crash_could_bring_more_before_it() {
+    let mut bench = Bench::open(MemoryFiles::new(), 1);
+    bench.append(0, 3);
+    let append = |bench: &mut Bench, n| {
+        bench
+            .storage
+            .append(Tag(n), LOG, MapEpoch(0), batch(n, "x"));
+    };
+    append(&mut bench, 3);
+    bench.storage.seal(Tag(50), LOG, MapEpoch(2));
+    while bench.out.is_empty() {
+        turn(&mut bench);
+    }
+    assert_eq!(bench.out, [Completion::Done { t: Tag(50) }]);
+    assert_eq!(bench.storage.journal.commits.len(), 1);
+    bench.out.clear();
+    bench.storage.withhold("moved");
+    bench.poll();
+    let told = answers(&mut bench);
+    assert_eq!(told, [(Tag(3), Some(Refusal::OutcomeUnknown))]);
+    // One that is stored, and the one of which it is not known.
+    bench
+        .storage
+        .read(ReaderId(8), LOG, Sequence(4), Scope::default(), 10);
+    append(&mut bench, 2);
+    append(&mut bench, 3);
+    bench.poll();
+    assert!(!bench.out.iter().any(is_seal), "{:?}", bench.out);
+    let told = answers(&mut bench);
+    let moved = || Some(Refusal::Io("moved".to_owned()));
+    assert_eq!(told, [(Tag(2), moved()), (Tag(3), moved())]);
+    let mut killed = Bench::open(bench.storage.files().clone(), 2);
+    assert_eq!(killed.count(), 4);
+
+    bench.storage.release();
+    turn(&mut bench);
+    append(&mut bench, 3);
+    bench.storage.journal.advance(bench.now);
+    bench.out.append(&mut bench.storage.journal.out);
+    assert_eq!(bench.out, []);
+    bench.poll();
+    assert!(bench.out.iter().any(is_seal), "{:?}", bench.out);
+    let next = MapEpoch(2);
+    let told = answers(&mut bench);
+    assert_eq!(told, [(Tag(3), Some(Refusal::Sealed { next }))]);
+    let mut killed = Bench::open(bench.storage.into_files(), 3);
+    assert_eq!(killed.count(), 3);
+}
+
+fn is_seal(completion: &Completion) -> bool {
+    matches!(completion, Completion::Sealed { last, .. } if *last == Sequence(3))
+}
+
+/// Takes up what has ended, and has done what follows.
+fn turn(bench: &mut Bench) {
+    let mut ended = Vec::new();
+    bench.storage.files_mut().poll(&mut ended);
+    for done in ended {
+        bench.storage.journal.complete(done);
+    }
+    bench.storage.journal.advance(bench.now);
+    for (token, op) in std::mem::take(&mut bench.storage.journal.ops) {
+        bench.storage.files_mut().submit(token, op);
+    }
+    bench.out.append(&mut bench.storage.journal.out);
+}
