@@ -113,3 +113,10 @@ fn damage_to_the_newest_of_log_0_loses_no_namespace() {
 fn what_a_seal_refused_is_not_stored() {
     run_seeds(Stage::Storage, [21384], 1_500);
 }
+
+/// A segment of commands failed while a checkpoint was written that had all of them, and went with it:
+/// the checkpoint said that it was written to, and its file was called missing.
+#[test]
+fn a_segment_of_commands_that_went_with_its_checkpoint_is_not_missed() {
+    run_seeds(Stage::Storage, [22427], 1_500);
+}

@@ -142,12 +142,15 @@ impl Journal {
             return;
         }
         let covered = self.checkpoints.kept[0].1;
+        // As for all segments, its end must be known for ever before the name can go.
+        let sealing: BTreeSet<u64> = self.sealing().collect();
         let old = self.segments.values_mut().filter(|segment| {
             segment.header.class == META_CLASS
                 && segment.state == State::Sealed
                 && segment.filling.is_none()
                 && !segment.leaving
                 && segment.meta_next <= covered
+                && !sealing.contains(&segment.id)
         });
         let mut names = Vec::new();
         for segment in old {

@@ -103,8 +103,10 @@ impl Journal {
             return id >= checkpoint.next_segment && lost;
         };
         if part.class == META_CLASS {
-            // One that took commands at the checkpoint cannot have been let go since.
-            return !part.sealed && !known.fell_back;
+            // It goes when it has ended and two checkpoints have what it says: with the writing of this
+            // one, even, if nothing came behind what this one knows of it.
+            let all_told = known.sealed.get(&id) == Some(&part.durable);
+            return !all_told && !known.fell_back;
         }
         let kept = known.missed_places.iter().any(|(slot, place)| {
             let first = self.logs.get(slot).map_or(u64::MAX, |log| log.first);

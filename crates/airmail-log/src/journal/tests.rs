@@ -1,5 +1,6 @@
 //! Whole journals over files in memory.
 
+mod commands;
 mod copied;
 mod damaged;
 mod going_on;
