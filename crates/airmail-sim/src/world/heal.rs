@@ -52,6 +52,8 @@ impl World {
         for client in &self.clients {
             client.check_all(&self.ledger)?;
         }
+        // What was refused before may have been asked for again: one command at a time.
+        self.until("answered", settled)?;
         for at in 0..self.spaces.len() {
             if !self.spaces[at].leaving {
                 self.listed.clear();
