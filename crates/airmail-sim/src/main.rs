@@ -83,7 +83,7 @@ struct Outcome {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let mut census = Census::default();
-    let failed = run_all(&arguments, |outcome| {
+    let (run, failed) = run_all(&arguments, |outcome| {
         outcome.failures.iter().for_each(|line| tell(line));
         census.merge(&outcome.census);
     });
@@ -91,15 +91,20 @@ fn main() -> ExitCode {
         tell(&census.to_string());
         holes(&arguments, &census);
     }
-    tell(&format!("{} seeds, {failed} failures", arguments.count()));
+    let count = arguments.count();
+    tell(&match run < count {
+        true => format!("{run} of {count} seeds, {failed} failures; --all runs the others, too"),
+        false => format!("{count} seeds, {failed} failures"),
+    });
     ExitCode::from(u8::from(failed > 0))
 }
 
-/// Runs every seed, and gives what became of each in their order. Gives how many failed.
-fn run_all(arguments: &Arguments, mut take: impl FnMut(&Outcome)) -> u64 {
+/// Runs every seed, to the first that fails unless all are wanted, and gives what became of each in their
+/// order. Gives how many were run, and how many failures there were.
+fn run_all(arguments: &Arguments, mut take: impl FnMut(&Outcome)) -> (u64, u64) {
     let (first, count) = (arguments.first(), arguments.count());
     let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
-    let mut failed = 0;
+    let (mut due, mut failed) = (0, 0);
     thread::scope(|scope| {
         let (done, outcomes) = mpsc::sync_channel(arguments.threads() * OUTCOMES_AHEAD);
         for _ in 0..arguments.threads() {
@@ -119,7 +124,6 @@ fn run_all(arguments: &Arguments, mut take: impl FnMut(&Outcome)) -> u64 {
         }
         drop(done);
         let mut waiting = BTreeMap::new();
-        let mut due = 0;
         for (index, outcome) in outcomes {
             waiting.insert(index, outcome);
             while let Some(outcome) = waiting.remove(&due) {
@@ -133,7 +137,7 @@ fn run_all(arguments: &Arguments, mut take: impl FnMut(&Outcome)) -> u64 {
             }
         }
     });
-    failed
+    (due, failed)
 }
 
 fn run_one(arguments: &Arguments, seed: u64) -> Outcome {
