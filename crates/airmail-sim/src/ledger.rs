@@ -57,6 +57,15 @@ pub struct Ledger {
     last: u64,
 }
 
+/// What is known of messages at one moment.
+#[derive(Debug)]
+pub struct Standing {
+    /// Acknowledged, and may not be missing.
+    held: BTreeSet<MessageId>,
+    /// Refused for certain.
+    refused: BTreeSet<MessageId>,
+}
+
 impl Ledger {
     /// A new message's number.
     pub fn create(
@@ -174,15 +183,19 @@ impl Ledger {
         }
     }
 
-    /// All files were set back to a copy, made when `held` were acknowledged: the others may be gone,
+    /// All files were set back to a copy, made when they stood as they did `then`: the others may be gone,
     /// their numbers are given again, and those that nobody was told of may come under others.
-    pub fn restore(&mut self, held: &BTreeSet<MessageId>, logs: impl IntoIterator<Item = LogId>) {
+    ///
+    /// What was refused after that may be in the copy; of what was refused before it is still known that
+    /// it is not.
+    pub fn restore(&mut self, then: &Standing, logs: impl IntoIterator<Item = LogId>) {
         self.restored = true;
         self.bereft.extend(logs);
         for (id, entry) in &mut self.entries {
-            if entry.durability == Durability::Fsync && held.contains(id) {
+            if entry.durability == Durability::Fsync && then.held.contains(id) {
                 continue;
             }
+            entry.refused &= then.refused.contains(id);
             if entry.acked.is_none() {
                 self.numbers.may_be_twice(*id);
             }
@@ -196,13 +209,17 @@ impl Ledger {
         self.numbers.forget_all(gone);
     }
 
-    /// The messages that are acknowledged, and may not be missing.
+    /// What is known of the messages now.
     #[must_use]
-    pub fn held(&self) -> BTreeSet<MessageId> {
+    pub fn standing(&self) -> Standing {
         let held = self.entries.iter().filter(|(id, entry)| {
             entry.acked.is_some() && !entry.excused && !self.damaged.contains(id)
         });
-        held.map(|(id, _)| *id).collect()
+        let refused = self.entries.iter().filter(|(_, entry)| entry.refused);
+        Standing {
+            held: held.map(|(id, _)| *id).collect(),
+            refused: refused.map(|(id, _)| *id).collect(),
+        }
     }
 
     /// A log is kept otherwise: what it has not acknowledged is held at least as the weaker says.

@@ -15,7 +15,8 @@ pub struct Given {
     /// Numbers that it was told will not come, because they are removed or lost.
     pub missing: Vec<Extent>,
     /// What was appended earlier was not asked for. Time does not run backwards in a log, but where
-    /// damage took what told how far it was.
+    /// damage, or a crash that a durability below `fsync` allows to cost something, took what told how
+    /// far it was.
     pub not_before: Option<AppendTime>,
 }
 
@@ -35,7 +36,7 @@ pub fn check(
         let wanted = topic.is_none_or(|topic| topic == entry.topic);
         let is_early = || {
             let appended = entry.acked.map(|acked| acked.appended);
-            !ledger.damaged.is_empty()
+            (!ledger.damaged.is_empty() || ledger.bereft.contains(&log))
                 && appended
                     .zip(given.not_before)
                     .is_some_and(|(at, from)| at < from)

@@ -8,9 +8,8 @@
 use super::World;
 use crate::census::Kind;
 use crate::files::DiskCopy;
-use crate::message::MessageId;
+use crate::ledger::Standing;
 use airmail_model::{Lane, LogId, Mono};
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// How long publishers are kept away at most.
@@ -20,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 struct Copy {
     files: DiskCopy,
-    held: BTreeSet<MessageId>,
+    standing: Standing,
     /// Commands given by then: the namespaces are as they were only while there are no others.
     commands: u64,
 }
@@ -44,7 +43,7 @@ impl World {
         self.trace.note(format_args!("copied"));
         self.restore.copy = Some(Copy {
             files: self.machine.disk().copy(),
-            held: self.ledger.held(),
+            standing: self.ledger.standing(),
             commands: self.last_command,
         });
     }
@@ -71,7 +70,7 @@ impl World {
         let logs: Vec<LogId> = spaces
             .flat_map(|space| space.map.logs(Lane::Normal))
             .collect();
-        self.ledger.restore(&copy.held, logs);
+        self.ledger.restore(&copy.standing, logs);
         for client in &mut self.clients {
             client.files_set_back(quietly);
         }
