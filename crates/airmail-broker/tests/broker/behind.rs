@@ -2,22 +2,19 @@
 
 use crate::client::Mode;
 use crate::vec_storage::VecStorage;
-use crate::world::{LOG, NS, PLENTY, World, topic};
+use crate::world::{LOG, PLENTY, World, topic};
 use airmail_broker::{SessionId, ShardConfig};
 use airmail_log::GapWhy;
 use airmail_model::frame::{GapReason, Start, State, Until};
-use airmail_model::position::LogPosition;
-use airmail_model::{
-    AppendTime, ErrorCode, Extent, Incarnation, MapEpoch, NamespaceId, Position, Sequence,
-};
+use airmail_model::{AppendTime, ErrorCode, Extent, Sequence};
 use std::time::Duration;
 
-fn numbers(range: std::ops::Range<u64>) -> Vec<String> {
+pub(crate) fn numbers(range: std::ops::Range<u64>) -> Vec<String> {
     range.map(|n| n.to_string()).collect()
 }
 
 /// A world with `count` messages of topic `a`, numbered from 1 on, each with one of `b` behind it.
-fn filled(config: ShardConfig, count: u64) -> (World, SessionId) {
+pub(crate) fn filled(config: ShardConfig, count: u64) -> (World, SessionId) {
     let mut world = World::with(config, VecStorage::new());
     let client = world.open(1, PLENTY);
     for n in 0..count {
@@ -27,7 +24,7 @@ fn filled(config: ShardConfig, count: u64) -> (World, SessionId) {
     (world, client)
 }
 
-fn error(state: &Mode) -> ErrorCode {
+pub(crate) fn error(state: &Mode) -> ErrorCode {
     match state {
         Mode::Ended(State::Failed(error)) => error.code(),
         other => panic!("{other:?} instead of a failure"),
@@ -410,63 +407,6 @@ fn readers_that_fail_are_tried_again_and_nothing_is_missing() {
     world.pass(Duration::from_secs(2));
     world.run();
     assert_eq!(world.client(client).payloads(0), numbers(0..10));
-}
-
-fn position(incarnation: u64, next: u64) -> Position {
-    Position {
-        namespace: NS,
-        epoch: MapEpoch(1),
-        logs: vec![LogPosition {
-            log: LOG,
-            incarnation: Incarnation(incarnation),
-            next: Sequence(next),
-        }],
-    }
-}
-
-#[test]
-fn a_position_goes_on_where_it_was() {
-    let (mut world, client) = filled(ShardConfig::default(), 10);
-    world.add(client, 0, "a", Start::Position(position(7, 9)));
-    world.run();
-    assert_eq!(world.client(client).payloads(0), numbers(4..10));
-}
-
-#[test]
-fn a_position_of_another_namespace_or_log_is_refused() {
-    let (mut world, client) = filled(ShardConfig::default(), 1);
-    let mut other = position(7, 1);
-    other.namespace = NamespaceId(9);
-    world.add(client, 0, "a", Start::Position(other));
-    let mut empty = position(7, 1);
-    empty.logs.clear();
-    world.add(client, 1, "a", Start::Position(empty));
-    world.run();
-    for n in 0..2 {
-        let mode = &world.client(client).sub(n).mode;
-        assert_eq!(error(mode), ErrorCode::PositionInvalid);
-    }
-}
-
-#[test]
-fn a_position_of_an_earlier_life_begins_the_new_one_from_its_first() {
-    let (world, _) = filled(ShardConfig::default(), 10);
-    let storage = world.node.into_storage().reborn();
-    let mut world = World::with(ShardConfig::default(), storage);
-    let client = world.open(1, PLENTY);
-    world.node.storage_mut().skip(LOG, 5, GapWhy::Unused);
-    world.tell(client, "a", "new");
-    world.node.storage_mut().trim_now(LOG, Sequence(6));
-    world.add(client, 0, "a", Start::Position(position(7, 9)));
-    world.run();
-    let sub = world.client(client).sub(0);
-    assert_eq!(sub.incarnation, Incarnation(8));
-    let lost = Extent {
-        first: Sequence(1),
-        last: Sequence(5),
-    };
-    assert_eq!(sub.gaps, [(lost, GapReason::Loss)]);
-    assert_eq!(sub.got, [(Sequence(6), "new".into())]);
 }
 
 #[test]

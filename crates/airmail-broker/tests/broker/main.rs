@@ -18,6 +18,7 @@ mod journal;
 mod live;
 mod namespaces;
 mod pilot;
+mod positions;
 mod publishing;
 mod random;
 mod rollback;

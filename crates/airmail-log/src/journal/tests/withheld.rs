@@ -3,16 +3,18 @@
 use super::*;
 use crate::journal::ends::Ends;
 
+/// Has one message appended, of this number in its producer's sequence, which is its tag too.
+fn append(bench: &mut Bench, n: u64) {
+    bench
+        .storage
+        .append(Tag(n), LOG, MapEpoch(0), batch(n, "x"));
+}
+
 #[test]
 fn while_the_files_may_be_anothers_nothing_is_written_and_nothing_answered_as_stored() {
     let mut bench = Bench::open(MemoryFiles::new(), 1);
     bench.append(0, 3);
     // One is under way, one has not begun.
-    let append = |bench: &mut Bench, n| {
-        bench
-            .storage
-            .append(Tag(n), LOG, MapEpoch(0), batch(n, "x"));
-    };
     append(&mut bench, 3);
     bench.storage.journal.advance(bench.now);
     assert_eq!(bench.storage.journal.commits.len(), 1);
@@ -173,11 +175,6 @@ fn what_was_given_up_while_nothing_was_stored_is_no_loss() {
 fn a_seal_is_not_told_while_a_crash_could_bring_more_before_it() {
     let mut bench = Bench::open(MemoryFiles::new(), 1);
     bench.append(0, 3);
-    let append = |bench: &mut Bench, n| {
-        bench
-            .storage
-            .append(Tag(n), LOG, MapEpoch(0), batch(n, "x"));
-    };
     append(&mut bench, 3);
     bench.storage.seal(Tag(50), LOG, MapEpoch(2));
     while bench.out.is_empty() {

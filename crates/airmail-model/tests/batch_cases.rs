@@ -1,0 +1,272 @@
+//! Batches case by case: at their bounds, and in what their encoder promises besides.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
+
+use airmail_model::batch::{AttributeValue, BatchTarget, PushError};
+use airmail_model::{
+    Batch, BatchEncoder, ErrorCode, Limits, LogId, MapEpoch, Message, NamespaceId, TopicName,
+};
+use bytes::Bytes;
+
+const NAMESPACE: NamespaceId = NamespaceId(7);
+const LIMITS: Limits = Limits::DEFAULT;
+
+fn message(topic: &str, bytes: usize) -> Message {
+    Message::new(TopicName::new(topic, &LIMITS).unwrap(), vec![b'x'; bytes])
+}
+
+fn refusal(message: &Message, limits: &Limits) -> (ErrorCode, String) {
+    let mut encoder = BatchEncoder::new(NAMESPACE);
+    match encoder.push(message, 0, limits) {
+        Err(PushError::Refused(error)) => {
+            assert!(encoder.is_empty());
+            (error.code(), error.field_name().to_owned())
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn a_target() -> BatchTarget {
+    let log = LogId {
+        namespace: NAMESPACE,
+        ..LogId::default()
+    };
+    BatchTarget {
+        log,
+        epoch: MapEpoch(1),
+        producer: None,
+        producer_time: 0,
+    }
+}
+
+#[test]
+fn a_message_beyond_a_limit_is_refused_by_name() {
+    let large = message("t", 1 << 20);
+    assert!(large.check(&LIMITS).is_ok());
+    let too_large = message("t", (1 << 20) + 1);
+    assert_eq!(
+        refusal(&too_large, &LIMITS),
+        (ErrorCode::MessageTooLarge, "message".into())
+    );
+    let short = Limits {
+        topic_bytes: 3,
+        ..LIMITS
+    };
+    assert_eq!(
+        refusal(&message("four", 1), &short),
+        (ErrorCode::TopicInvalid, "topic".into())
+    );
+    let attribute = |name: &str, value| message("t", 1).attribute(name, value);
+    let invalid = |field: &str| (ErrorCode::AttributesInvalid, field.to_owned());
+    let nan = attribute("x", AttributeValue::Float(f64::NAN));
+    assert_eq!(refusal(&nan, &LIMITS), invalid("attributes.x"));
+    let nameless = attribute("", AttributeValue::Bool(true));
+    assert_eq!(refusal(&nameless, &LIMITS), invalid("attributes[0].name"));
+    let twice =
+        attribute("x", AttributeValue::Bool(true)).attribute("x", AttributeValue::Bool(true));
+    assert_eq!(refusal(&twice, &LIMITS), invalid("attributes.x"));
+    let long = attribute("x", AttributeValue::String("x".repeat(65_536)));
+    assert_eq!(refusal(&long, &LIMITS), invalid("attributes"));
+    let none = Limits {
+        attributes: 0,
+        ..LIMITS
+    };
+    let one = attribute("x", AttributeValue::Bool(true));
+    assert_eq!(refusal(&one, &none), invalid("attributes"));
+}
+
+#[test]
+fn a_reserved_field_is_refused_by_name() {
+    let with = |change: fn(&mut Message)| {
+        let mut message = message("t", 1);
+        change(&mut message);
+        refusal(&message, &LIMITS)
+    };
+    let reserved = |field: &str| (ErrorCode::Unimplemented, field.to_owned());
+    assert_eq!(
+        with(|message| message.key = Some(Bytes::new())),
+        reserved("key")
+    );
+    assert_eq!(with(|message| message.ttl_ms = Some(0)), reserved("ttl"));
+    assert_eq!(
+        with(|message| message.deliver_at = Some(0)),
+        reserved("deliver_at")
+    );
+    assert_eq!(
+        with(|message| message.version = Some(0)),
+        reserved("version")
+    );
+    assert_eq!(
+        with(|message| message.audience = vec![1]),
+        reserved("audience")
+    );
+}
+
+#[test]
+fn a_full_batch_says_so_and_one_large_message_is_alone() {
+    let mut encoder = BatchEncoder::new(NAMESPACE);
+    encoder.push(&message("t", 100_000), 0, &LIMITS).unwrap();
+    assert_eq!(
+        encoder.push(&message("t", 1), 0, &LIMITS),
+        Err(PushError::Full)
+    );
+    let alone = encoder.finish(&a_target());
+    assert!(Batch::check(alone.bytes().clone(), &LIMITS).is_ok());
+
+    while encoder.push(&message("t", 1000), 0, &LIMITS).is_ok() {}
+    assert!(encoder.len() <= LIMITS.batch_bytes as usize);
+    assert!(encoder.len() + 1020 > LIMITS.batch_bytes as usize);
+    let full = encoder.finish(&a_target());
+    assert!(Batch::check(full.bytes().clone(), &LIMITS).is_ok());
+    let tight = Limits {
+        batch_bytes: 60_000,
+        ..LIMITS
+    };
+    let error = Batch::check(full.bytes().clone(), &tight).unwrap_err();
+    assert_eq!(
+        (error.code(), error.field_name()),
+        (ErrorCode::BatchTooLarge, "batch")
+    );
+
+    let wide = Limits {
+        batch_bytes: u32::MAX,
+        ..LIMITS
+    };
+    for _ in 0..4096 {
+        encoder.push(&message("t", 0), 0, &wide).unwrap();
+    }
+    assert_eq!(
+        encoder.push(&message("t", 0), 0, &wide),
+        Err(PushError::Full)
+    );
+    assert_eq!(encoder.finish(&a_target()).numbers(), 4096);
+}
+
+#[test]
+fn a_client_s_limits_are_held_when_its_batch_is_checked() {
+    let mut encoder = BatchEncoder::new(NAMESPACE);
+    for n in 0..40 {
+        let topic = format!("topic-{n}");
+        let message = message(&topic, 10).attribute("x", AttributeValue::Bool(true));
+        encoder.push(&message, 0, &LIMITS).unwrap();
+    }
+    let bytes = encoder.finish(&a_target()).bytes().clone();
+    let check = |limits: Limits| {
+        let error = Batch::check(bytes.clone(), &limits).unwrap_err();
+        (error.code(), error.field_name().to_owned())
+    };
+    let records = Limits {
+        batch_records: 39,
+        ..LIMITS
+    };
+    assert_eq!(check(records), (ErrorCode::BatchTooLarge, "batch".into()));
+    let small = Limits {
+        message_bytes: 13,
+        ..LIMITS
+    };
+    assert_eq!(
+        check(small),
+        (ErrorCode::MessageTooLarge, "batch.record[0]".into())
+    );
+    let short = Limits {
+        topic_bytes: 7,
+        ..LIMITS
+    };
+    assert_eq!(
+        check(short),
+        (ErrorCode::TopicInvalid, "batch.topic[10].name".into())
+    );
+    let bare = Limits {
+        attributes: 0,
+        ..LIMITS
+    };
+    assert_eq!(
+        check(bare),
+        (
+            ErrorCode::AttributesInvalid,
+            "batch.record[0].attributes".into()
+        )
+    );
+}
+
+#[test]
+fn a_topic_twice_is_found_among_many() {
+    let mut encoder = BatchEncoder::new(NAMESPACE);
+    for n in 0..40 {
+        encoder
+            .push(&message(&format!("t{n:02}"), 1), 0, &LIMITS)
+            .unwrap();
+    }
+    let mut bytes = encoder.finish(&a_target()).bytes().to_vec();
+    let names = 66 + 40 * 20;
+    bytes[names + 39 * 3..names + 40 * 3].copy_from_slice(b"t05");
+    let hash: [u8; 16] = bytes[66 + 5 * 20..][..16].try_into().unwrap();
+    bytes[66 + 39 * 20..][..16].copy_from_slice(&hash);
+    let bodies = u32::from_le_bytes(bytes[16..20].try_into().unwrap()) as usize;
+    let crc = crc32c::crc32c(&bytes[8..bodies]);
+    bytes[4..8].copy_from_slice(&crc.to_le_bytes());
+    let error = Batch::check(bytes.into(), &LIMITS).unwrap_err();
+    assert_eq!(error.field_name(), "batch.topic[39].hash");
+}
+
+#[test]
+fn bodies_side_by_side_stay_one_part_of_a_slice_and_are_not_copied() {
+    let mut encoder = BatchEncoder::new(NAMESPACE);
+    for topic in ["a", "b", "b", "a", "b"] {
+        encoder.push(&message(topic, 10), 0, &LIMITS).unwrap();
+    }
+    let batch = encoder.finish(&a_target());
+    let slice = batch
+        .slice(|_, topic| batch.topic(topic).name == "b")
+        .unwrap();
+    let sizes: Vec<usize> = slice.parts().skip(1).map(Bytes::len).collect();
+    assert_eq!(sizes, [20, 10]);
+    let whole = batch.bytes().as_ptr_range();
+    assert!(
+        slice
+            .parts()
+            .skip(1)
+            .all(|part| whole.contains(&part.as_ptr()))
+    );
+    assert_eq!(slice.to_batch().topics().len(), 1);
+    assert!(batch.slice(|_, _| false).is_none());
+}
+
+#[test]
+fn an_earlier_message_sets_the_batch_s_time() {
+    let mut encoder = BatchEncoder::new(NAMESPACE);
+    encoder.push(&message("t", 1), 900, &LIMITS).unwrap();
+    encoder.push(&message("t", 1), 400, &LIMITS).unwrap();
+    let batch = encoder.finish(&BatchTarget {
+        producer_time: 1000,
+        ..a_target()
+    });
+    assert_eq!(batch.producer_time(), 400);
+    assert_eq!(
+        batch.iter().map(|record| record.time).collect::<Vec<_>>(),
+        [900, 400]
+    );
+}
+
+#[test]
+fn an_extension_too_long_is_refused_and_the_next_batch_has_none() {
+    let mut encoder = BatchEncoder::new(NAMESPACE);
+    assert!(encoder.extension(1, &[0; 256]).is_err());
+    encoder.extension(1, &[7; 255]).unwrap();
+    encoder.control();
+    encoder.push(&message("t", 1), 0, &LIMITS).unwrap();
+    let batch = encoder.finish(&a_target());
+    assert_eq!(
+        batch.extensions().collect::<Vec<_>>(),
+        [(1, &[7_u8; 255][..])]
+    );
+    assert!(batch.is_control());
+    encoder.push(&message("t", 1), 0, &LIMITS).unwrap();
+    let next = encoder.finish(&a_target());
+    assert_eq!(next.extensions().count(), 0);
+    assert!(!next.is_control());
+}
