@@ -1,7 +1,7 @@
 //! The file of durable ends: after each sync, where each open segment's durable data ends.
 //!
 //! It is written without a sync, after the sync that it tells of, so what it says is true; but it
-//! may be behind, and tell of what was [given up](super::given_up) since. A commit to one segment
+//! may be behind, and tell of what was given up since. A commit to one segment
 //! brings them along as a note; else they are written when it has ended. When a journal opens, what is
 //! missing before such an end was there once: it is damage or a cut, and told. What lies behind it may
 //! be torn, and is nobody's loss. Where a power cut has lost what told of an end, and damage has hit what
