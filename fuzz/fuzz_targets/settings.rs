@@ -3,9 +3,9 @@
 #![no_main]
 
 use airmail::commands::instant::Instant;
-use airmail::config::Config;
-use airmail::config::quantity::{ByteSize, Span};
-use airmail::config::settings::SETTINGS;
+use airmail_node::config::Config;
+use airmail_model::quantity::{ByteSize, Span};
+use airmail_node::config::settings::SETTINGS;
 use airmail_fuzz::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

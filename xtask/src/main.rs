@@ -59,7 +59,7 @@ enum Task {
     Pairs(Box<pairs::Options>),
     /// Measure the partitioners for Kafka on live brokers, which are fetched, started and stopped.
     Partitioners(partitioners::Options),
-    /// Bring the servers that `airmail bench experiment rivals` and `partitioners` measure.
+    /// Bring the servers that `airmail-lab rivals` and `partitioners` measure.
     Servers(servers::Options),
     /// Hurt the real binary, or watch it for long, as often as one asks.
     Prove(prove::Options),

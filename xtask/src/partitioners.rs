@@ -1,5 +1,5 @@
 //! `cargo xtask partitioners`: brings Kafka, builds what is measured and what measures, and runs
-//! `airmail bench experiment partitioners`.
+//! `airmail-lab partitioners`.
 
 use crate::process::{self, cargo};
 use crate::{kafka, servers};
@@ -7,7 +7,7 @@ use crate::{kafka, servers};
 /// What the experiment is told.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Options of `airmail bench experiment partitioners`, as --quick or --parts=nodes
+    /// Options of `airmail-lab partitioners`, as --quick or --parts=nodes
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     options: Vec<String>,
 }
@@ -22,10 +22,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         "--release",
         "--locked",
         "-p",
-        "airmail",
+        "airmail-lab",
         "--",
-        "bench",
-        "experiment",
         "partitioners",
         "--servers",
     ];

@@ -1,4 +1,4 @@
-//! `cargo xtask servers`: the servers of other projects that `airmail bench experiment rivals` and
+//! `cargo xtask servers`: the servers of other projects that `airmail-lab rivals` and
 //! `partitioners` measure, brought once into `target/tools/servers`.
 //!
 //! - nats-server, by the Go module proxy: built here.
@@ -70,10 +70,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         }
     }
     for experiment in ["rivals", "partitioners"] {
-        println!(
-            "airmail bench experiment {experiment} --servers {}",
-            directory.display()
-        );
+        println!("airmail-lab {experiment} --servers {}", directory.display());
     }
     anyhow::ensure!(missing.is_empty(), "not brought: {}", missing.join(", "));
     Ok(())

@@ -67,7 +67,10 @@ fn sum(text: &str, wanted: &str) -> f64 {
 }
 
 /// What the node whose HTTP server is at `HOST:PORT` tells at `/metrics`, with its answer's head.
-pub(crate) fn metrics(address: &str) -> io::Result<String> {
+///
+/// # Errors
+/// It cannot be reached, or does not answer.
+pub fn metrics(address: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: node\r\nConnection: close\r\n\r\n")?;

@@ -121,7 +121,8 @@ fn plots(report: &Report) -> [Plot; 3] {
 }
 
 /// Text as it stands in a page.
-pub(crate) fn escape(text: &str) -> String {
+#[must_use]
+pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

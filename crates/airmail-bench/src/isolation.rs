@@ -12,6 +12,7 @@ use crate::bystander::{Conduct, Taken};
 use crate::counters::Counters;
 use crate::process::Usage;
 use crate::report::Report;
+use crate::spread::Spread;
 
 /// What the others did for a while, and beside whom.
 #[derive(Clone, Debug, Serialize)]
@@ -119,32 +120,6 @@ impl Phase {
     }
 }
 
-/// A figure over the rounds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Spread {
-    /// The middle one; of an even number, the mean of the two in the middle.
-    pub median: f64,
-    /// The least.
-    pub least: f64,
-    /// The most.
-    pub most: f64,
-}
-
-impl Spread {
-    fn of(mut figures: Vec<f64>) -> Spread {
-        figures.sort_by(f64::total_cmp);
-        let middle = figures.len() / 2;
-        let Some((least, most)) = figures.first().zip(figures.last()) else {
-            return Spread::default();
-        };
-        Spread {
-            median: f64::midpoint(figures[(figures.len() - 1) / 2], figures[middle]),
-            least: *least,
-            most: *most,
-        }
-    }
-}
-
 /// Figures beside one, over those of the same round beside nobody.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Ratios {
@@ -212,12 +187,8 @@ impl IsolationReport {
             .filter_map(|round| of(round, Some(beside)).zip(of(round, None)))
             .collect();
         let spread = |figure: fn(&Phase, &Phase) -> f64| {
-            Spread::of(
-                pairs
-                    .iter()
-                    .map(|(with, alone)| figure(with, alone))
-                    .collect(),
-            )
+            let figures = pairs.iter().map(|(with, alone)| figure(with, alone));
+            Spread::of(figures).unwrap_or_default()
         };
         Ratios {
             beside,

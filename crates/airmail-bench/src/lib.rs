@@ -12,8 +12,9 @@
 //!   [`counters`]: one message's identity, many messages in one buffer, the accounts, the times, the
 //!   timetable, the clock, its timer, what a process uses, and what a node counts.
 //! - [`bystander`], [`isolation`]: a subscriber that others are measured beside, and what it costs them.
-//! - [`experiment`]: what many runs together found; [`flow`]: runs whose publishers have a limiter.
-//! - [`mailbox`]: clients of mailboxes in closed loop, and the record of their calls.
+//! - [`family`]: a run over several processes, and a node of its own; [`raw_stream`]: a stream without
+//!   the SDK.
+//! - [`spread`]: a figure over several rounds.
 //! - [`csv`], [`html`]: a report for other programs, and for a browser.
 //! - [`disk`]: the disk alone, beside which a durable latency is to be seen.
 
@@ -26,20 +27,20 @@ pub mod clock;
 pub mod counters;
 pub mod csv;
 pub mod disk;
-pub mod experiment;
-pub mod flow;
+pub mod family;
 pub mod html;
 pub mod isolation;
 pub mod latency;
 pub mod ledger;
-pub mod mailbox;
 pub mod pace;
 pub mod part;
 pub mod process;
 pub mod progress;
+pub mod raw_stream;
 pub mod report;
 pub mod run;
 pub mod settings;
+pub mod spread;
 pub mod stamp;
 pub mod system;
 pub mod target;
@@ -48,4 +49,5 @@ pub use isolation::IsolationReport;
 pub use progress::Progress;
 pub use report::Report;
 pub use settings::{Settings, Workload};
+pub use spread::Spread;
 pub use target::Target;

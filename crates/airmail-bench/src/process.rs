@@ -1,7 +1,8 @@
-//! What a process uses, as Linux tells it in `/proc`.
+//! What a process uses, as Linux tells it in `/proc`, and how much it may.
 
 use std::fs;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
 /// What a clock tick of `/proc/PID/stat` is; Linux has no other on any machine of ours.
@@ -82,6 +83,21 @@ fn rss_bytes(status: &str) -> Option<u64> {
         .find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kib * 1024)
+}
+
+/// As many files and sockets as the system lets this process and those it starts have; how many.
+pub fn raise_open_files() -> u64 {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let all = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    // Refused, there are as many as there were; who needs more meets the system's own error.
+    let files = match setrlimit(Resource::Nofile, all) {
+        Ok(()) => maximum,
+        Err(_) => current,
+    };
+    files.unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

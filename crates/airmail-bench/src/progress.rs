@@ -29,7 +29,8 @@ impl Progress {
         self.delivered.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn acknowledge(&self, count: u64) {
+    /// Counts so many more acks.
+    pub fn acknowledge(&self, count: u64) {
         self.acknowledged.fetch_add(count, Ordering::Relaxed);
     }
 
@@ -43,7 +44,7 @@ impl Progress {
     }
 
     /// The times entered since this was last called.
-    pub(crate) fn take_latencies(&self) -> Latencies {
+    pub fn take_latencies(&self) -> Latencies {
         let mut taken = Latencies::new();
         for lane in &self.latencies {
             let mut latencies = lock(lane);

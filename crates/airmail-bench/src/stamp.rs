@@ -64,7 +64,7 @@ impl Stamp {
     }
 
     /// Puts another number and time into a payload that has a stamp.
-    pub(crate) fn put(payload: &mut [u8], number: u64, sent_us: u64) {
+    pub fn put(payload: &mut [u8], number: u64, sent_us: u64) {
         let (number, sent_us) = (number.to_le_bytes(), sent_us.to_le_bytes());
         if let Some(place) = payload.get_mut(8..Stamp::BYTES) {
             place[..8].copy_from_slice(&number);

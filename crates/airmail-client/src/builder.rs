@@ -2,10 +2,10 @@
 
 use crate::address::{DEFAULT_URL, parse_url};
 use crate::client::{Client, Shared};
-use crate::clock::{Clock, SystemClock};
 use crate::core::{BackoffConfig, ProducerConfig, SubscriberConfig};
 use crate::nodes::Nodes;
 use airmail_model::Error;
+use airmail_model::clock::{Clock, SystemClock};
 use airmail_model::limits::CREDIT_BYTES_MAX;
 use std::future::Future;
 use std::hash::{BuildHasher, Hasher};

@@ -11,6 +11,7 @@ use crate::publisher::{Publish, Publisher, task};
 use crate::subscription::SubscriptionRequest;
 use crate::subscription::many::ManyRequest;
 use crate::topics::Topics;
+use airmail_model::random;
 use airmail_model::{Error, ErrorCode, Mono};
 use bytes::Bytes;
 use std::future::Future;
@@ -39,12 +40,7 @@ impl Shared {
     }
 
     pub(crate) fn seed(&self) -> u64 {
-        // An odd step visits every value; the mixing makes neighbours unlike.
-        let step = 0x9e37_79b9_7f4a_7c15;
-        let mut seed = self.seeds.fetch_add(step, Ordering::Relaxed);
-        seed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        seed = (seed ^ (seed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        seed ^ (seed >> 31)
+        random::mixed(self.seeds.fetch_add(random::STEP, Ordering::Relaxed))
     }
 
     pub(crate) fn backoff(&self) -> Backoff {

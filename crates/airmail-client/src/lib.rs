@@ -33,7 +33,6 @@ mod builder;
 #[cfg(feature = "grpc")]
 mod client;
 #[cfg(feature = "grpc")]
-mod clock;
 #[cfg(feature = "grpc")]
 mod flow;
 #[cfg(feature = "grpc")]
@@ -60,11 +59,11 @@ pub use address::{Address, DEFAULT_PORT, DEFAULT_URL, parse_url};
 #[cfg(feature = "grpc")]
 pub use admin::Admin;
 #[cfg(feature = "grpc")]
+pub use airmail_model::clock::{Clock, SystemClock};
+#[cfg(feature = "grpc")]
 pub use builder::ClientBuilder;
 #[cfg(feature = "grpc")]
 pub use client::Client;
-#[cfg(feature = "grpc")]
-pub use clock::{Clock, SystemClock};
 #[cfg(feature = "grpc")]
 pub use flow::{FlowDecision, FlowGate};
 #[cfg(feature = "grpc")]

@@ -4,8 +4,8 @@
 //! says so, and the next attempt goes to the next address.
 
 use crate::address::Address;
-use crate::clock::Clock;
 use crate::stream::Answers;
+use airmail_model::clock::Clock;
 use airmail_model::{Error, ErrorCode, Limits};
 use airmail_proto::v1::airmail_client::AirmailClient;
 use airmail_proto::v1::mailbox_client::MailboxClient;

@@ -6,10 +6,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
 mod model;
-mod postgres;
-#[path = "../../airmail/tests/end_to_end/waiting.rs"]
-mod waiting;
 
+use airmail_testkit::{postgres, waiting};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -2,10 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
-mod postgres;
-#[path = "../../airmail/tests/end_to_end/waiting.rs"]
-mod waiting;
-
+use airmail_testkit::{postgres, waiting};
 use std::sync::Arc;
 use std::time::Duration;
 

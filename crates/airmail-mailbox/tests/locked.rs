@@ -3,10 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
-mod postgres;
-#[path = "../../airmail/tests/end_to_end/waiting.rs"]
-mod waiting;
-
+use airmail_testkit::postgres;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,8 +13,8 @@ use airmail_mailbox::id::{LeaseId, MessageId};
 use airmail_mailbox::message::{Audience, Outgoing, Receipt, Receive, Settle, Take};
 use airmail_mailbox::postgres::{Options, PostgresStore};
 use airmail_model::{Error, ErrorCode};
+use airmail_testkit::postgres::{Holder, LOCK_ALL, psql};
 use futures::future::{join, join_all};
-use postgres::{Holder, LOCK_ALL, psql};
 
 const PATIENT_MS: u64 = 600_000;
 

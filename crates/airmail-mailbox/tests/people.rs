@@ -2,16 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
-mod postgres;
-#[path = "../../airmail/tests/end_to_end/waiting.rs"]
-mod waiting;
-
+use airmail_testkit::{postgres, waiting};
 use std::sync::Arc;
 
 use airmail_mailbox::conformance::World;
 use airmail_mailbox::message::{Audience, Take};
 use airmail_mailbox::{Mailboxes, postgres::PostgresStore};
-use postgres::psql;
+use airmail_testkit::postgres::psql;
 
 fn with_world<F: Future<Output = ()>>(test: impl FnOnce(World, String) -> F) {
     let runtime = tokio::runtime::Builder::new_current_thread()

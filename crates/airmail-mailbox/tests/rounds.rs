@@ -2,10 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
-mod postgres;
-#[path = "../../airmail/tests/end_to_end/waiting.rs"]
-mod waiting;
-
+use airmail_testkit::{postgres, waiting};
 use std::sync::Arc;
 
 use airmail_mailbox::Mailboxes;
@@ -13,7 +10,7 @@ use airmail_mailbox::conformance::World;
 use airmail_mailbox::message::{Outgoing, Receipt, Receive, Settle, Take};
 use airmail_mailbox::postgres::{Options, PostgresStore};
 use airmail_mailbox::store::MailboxStore;
-use postgres::psql;
+use airmail_testkit::postgres::psql;
 
 const LEASE: Take = Take::Lease { lease_ms: 600_000 };
 

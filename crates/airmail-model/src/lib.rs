@@ -1,6 +1,6 @@
 //! Airmail's vocabulary: what every part of the system says to every other part.
 //!
-//! No I/O, no async, no clock: everything here is a value. The stored and delivered format of
+//! No I/O, no async: everything here is a value, but for [`clock`], by which programs read the time. The stored and delivered format of
 //! messages is [`batch`]; what travels between a client and a node, before it is put on any wire,
 //! is [`frame`]; that of mailboxes is [`mailbox`]; every error a user can see comes from one table,
 //! [`error`].
@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod clock;
 pub mod error;
 pub mod frame;
 pub mod id;
@@ -16,6 +17,8 @@ pub mod mailbox;
 pub mod map;
 pub mod namespace;
 pub mod position;
+pub mod quantity;
+pub mod random;
 pub mod time;
 pub mod topic;
 

@@ -1,6 +1,8 @@
 //! The one source of chance of a run: splitmix64 from a seed, so that a seed means the same run on
 //! every machine and with every version of every dependency.
 
+use airmail_model::random;
+
 /// A stream of chance. Two with one seed give the same.
 #[derive(Clone, Debug)]
 pub struct Entropy {
@@ -21,11 +23,8 @@ impl Entropy {
 
     /// 64 bits.
     pub const fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.state = self.state.wrapping_add(random::STEP);
+        random::mixed(self.state)
     }
 
     /// A number in `[0, bound)`; 0 if `bound` is 0.

@@ -4,10 +4,10 @@
 //! standard error as `airmail: …`.
 
 use crate::commands::{
-    bench, check, clock, collect, context, flow, history, kafka, lab, lines, mailbox, namespace,
+    bench, check, clock, collect, context, flow, history, kafka, lines, mailbox, namespace,
     publish, serve, subscribe, target, topics,
 };
-use crate::environment::Environment;
+use airmail_node::environment::Environment;
 use clap::{Args, Parser, Subcommand};
 use std::future::Future;
 use std::io::Write as _;
@@ -103,8 +103,6 @@ pub enum Command {
     Clock(Asking<clock::ClockArgs>),
     /// Measure a node.
     Bench(bench::BenchArgs),
-    /// Simulate limiters and dispatch policies, without a node.
-    Lab(lab::LabArgs),
     /// Look at Kafka clusters.
     Kafka(kafka::KafkaArgs),
     /// Take records from producers, and send them to the main Kafka cluster.
@@ -190,7 +188,6 @@ pub fn run(cli: Cli, environment: Environment) -> anyhow::Result<ExitCode> {
         Command::Clock(asking) => ask(clock::run, asking, options),
         Command::Context(args) => context::run(args, &environment),
         Command::Bench(args) => bench::run(args),
-        Command::Lab(args) => lab::run(&args),
         Command::Kafka(args) => kafka::run(&args),
         Command::Collect(args) => collect::run(&args),
     }
@@ -213,7 +210,6 @@ impl Command {
             | Command::Context(_)
             | Command::Check(_)
             | Command::Bench(_)
-            | Command::Lab(_)
             | Command::Kafka(_)
             | Command::Collect(_) => false,
         }

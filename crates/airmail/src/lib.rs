@@ -1,15 +1,11 @@
-//! The binary's library: command line, configuration, and the node's shell.
+//! The command line: what can be typed, and what each command does.
 //!
-//! - [`cli`]: what can be typed, and which command runs.
+//! - [`cli`]: the parser, and which command runs.
 //! - [`commands`]: one module for each command.
-//! - [`config`]: a node's settings.
-//! - [`environment`]: the one place where environment variables are read.
-//! - [`node`]: the node itself, to be started by `airmail serve` or by a test.
+//!
+//! The node itself is [`airmail_node`]; a workload that measures one is [`airmail_bench`].
 
 #![forbid(unsafe_code)]
 
 pub mod cli;
 pub mod commands;
-pub mod config;
-pub mod environment;
-pub mod node;

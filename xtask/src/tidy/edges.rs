@@ -1,4 +1,9 @@
 //! Which crate may use which: arrows point down only, and a new arrow is a decision.
+//!
+//! Two wings have rules of their own. Nothing outside the laboratory (`lab/`) uses what is in it, so that no
+//! experiment reaches users. And the test kit is for tests: no program is built with it.
+
+use std::path::Path;
 
 use anyhow::Context;
 use serde_json::Value;
@@ -6,17 +11,30 @@ use serde_json::Value;
 use super::Complaints;
 use crate::process::{cargo, output};
 
-/// The arrows that are allowed. `*`: any crate of ours.
+/// The folder of the laboratory.
+const LABORATORY: &str = "lab";
+/// What only tests use.
+const TEST_KIT: &str = "airmail-testkit";
+
+/// The arrows that are allowed.
 const ALLOWED: &[(&str, &[&str])] = &[
-    ("airmail", &["*"]),
+    (
+        "airmail",
+        &[
+            "airmail-bench",
+            "airmail-client",
+            "airmail-collect",
+            "airmail-log",
+            "airmail-model",
+            "airmail-node",
+            "airmail-partition",
+            "airmail-proto",
+            "airmail-topology",
+        ],
+    ),
     (
         "airmail-bench",
-        &[
-            "airmail-client",
-            "airmail-flow",
-            "airmail-model",
-            "airmail-plot",
-        ],
+        &["airmail-client", "airmail-model", "airmail-proto"],
     ),
     (
         "airmail-broker",
@@ -27,14 +45,51 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "airmail-collect",
         &["airmail-client", "airmail-model", "airmail-partition"],
     ),
+    (
+        "airmail-experiments",
+        &[
+            "airmail-bench",
+            "airmail-client",
+            "airmail-flow",
+            "airmail-model",
+            "airmail-plot",
+        ],
+    ),
     ("airmail-flow", &["airmail-model"]),
-    ("airmail-lab", &["airmail-flow", "airmail-model"]),
+    (
+        "airmail-lab",
+        &[
+            "airmail-bench",
+            "airmail-client",
+            "airmail-experiments",
+            "airmail-flow",
+            "airmail-mailbox",
+            "airmail-model",
+            "airmail-plot",
+            "airmail-proto",
+            "airmail-queueing",
+        ],
+    ),
     ("airmail-log", &["airmail-model"]),
     ("airmail-mailbox", &["airmail-model"]),
     ("airmail-model", &[]),
+    (
+        "airmail-node",
+        &[
+            "airmail-broker",
+            // Its tests alone.
+            "airmail-client",
+            "airmail-flow",
+            "airmail-log",
+            "airmail-mailbox",
+            "airmail-model",
+            "airmail-proto",
+        ],
+    ),
     ("airmail-partition", &[]),
     ("airmail-plot", &[]),
     ("airmail-proto", &["airmail-model"]),
+    ("airmail-queueing", &["airmail-flow", "airmail-model"]),
     (
         "airmail-sim",
         &[
@@ -45,6 +100,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "airmail-model",
         ],
     ),
+    ("airmail-testkit", &["airmail-mailbox"]),
     ("airmail-topology", &[]),
     ("xtask", &[]),
 ];
@@ -59,7 +115,27 @@ pub(crate) struct Package {
     /// Root files of its libraries and binaries, as absolute paths.
     pub(crate) roots: Vec<String>,
     /// The crates of ours that it uses, also in its tests.
-    pub(crate) uses: Vec<String>,
+    pub(crate) uses: Vec<Used>,
+}
+
+/// A crate of ours that another one uses.
+#[derive(Debug)]
+pub(crate) struct Used {
+    name: String,
+    /// Where it is, as an absolute path.
+    path: String,
+    in_tests_alone: bool,
+}
+
+impl Used {
+    fn read(dependency: &Value) -> Option<Used> {
+        let text = |field: &str| dependency[field].as_str().map(str::to_owned);
+        Some(Used {
+            name: text("name")?,
+            path: text("path")?,
+            in_tests_alone: dependency["kind"] == "dev",
+        })
+    }
 }
 
 /// The crates of the workspace, as cargo tells them.
@@ -98,8 +174,7 @@ fn read_package(package: &Value) -> Package {
             .collect(),
         uses: list(&package["dependencies"])
             .iter()
-            .filter(|dependency| dependency["path"].is_string())
-            .map(|dependency| text(&dependency["name"]))
+            .filter_map(Used::read)
             .collect(),
     }
 }
@@ -115,32 +190,54 @@ pub(crate) fn check(packages: &[Package]) -> Complaints {
             ));
             continue;
         };
-        for used in &package.uses {
-            if used != name && !allowed.contains(&"*") && !allowed.contains(&used.as_str()) {
-                complaints.push(format!(
-                    "{name} must not use {used}: arrows point down only"
-                ));
-            }
-        }
+        let strange = package.uses.iter().filter(|used| used.name != *name);
+        complaints.extend(strange.filter_map(|used| complaint(package, used, allowed)));
     }
     complaints
+}
+
+fn complaint(package: &Package, used: &Used, allowed: &[&str]) -> Option<String> {
+    let (name, used_name) = (&package.name, &used.name);
+    if used_name == TEST_KIT {
+        let wrong = !used.in_tests_alone;
+        return wrong.then(|| format!("{name} must not use {used_name} but in its tests"));
+    }
+    if is_in_laboratory(&used.path) && !is_in_laboratory(&package.manifest) {
+        return Some(format!(
+            "{name} must not use {used_name}: nothing outside {LABORATORY}/ does"
+        ));
+    }
+    let known = allowed.contains(&used_name.as_str());
+    (!known).then(|| format!("{name} must not use {used_name}: arrows point down only"))
+}
+
+/// Whether a crate is there, by its directory or its manifest.
+fn is_in_laboratory(path: &str) -> bool {
+    let directories = Path::new(path).ancestors().skip(1).take(2);
+    let mut names = directories.filter_map(Path::file_name);
+    names.any(|name| name == LABORATORY)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn uses(name: &str, used: &str) -> Package {
+    /// A crate that uses another one, by where the two are.
+    fn uses(from: &str, to: &str, kind: Option<&str>) -> Package {
+        let name = |path: &str| path.rsplit('/').next().unwrap().to_owned();
         let metadata = serde_json::json!({ "packages": [{
-            "name": name, "manifest_path": "/x/Cargo.toml", "targets": [],
-            "dependencies": [{ "name": used, "path": "/x" }, { "name": "bytes", "path": null }],
+            "name": name(from), "manifest_path": format!("/x/{from}/Cargo.toml"), "targets": [],
+            "dependencies": [
+                { "name": name(to), "path": format!("/x/{to}"), "kind": kind },
+                { "name": "bytes", "path": null },
+            ],
         }]});
         read(&metadata).unwrap().remove(0)
     }
 
     #[test]
     fn an_arrow_that_points_up_is_told() {
-        let complaints = check(&[uses("airmail-log", "airmail-broker")]);
+        let complaints = check(&[uses("crates/airmail-log", "crates/airmail-broker", None)]);
         assert_eq!(
             complaints,
             ["airmail-log must not use airmail-broker: arrows point down only"]
@@ -149,17 +246,35 @@ mod tests {
 
     #[test]
     fn an_unknown_crate_is_told() {
-        assert_eq!(check(&[uses("airmail-novelty", "airmail-model")]).len(), 1);
+        let unknown = uses("crates/airmail-novelty", "crates/airmail-model", None);
+        assert_eq!(check(&[unknown]).len(), 1);
     }
 
     #[test]
     fn an_arrow_that_points_down_is_allowed() {
-        assert!(
-            check(&[
-                uses("airmail-broker", "airmail-log"),
-                uses("airmail", "airmail-sim")
-            ])
-            .is_empty()
+        let down = uses("crates/airmail-broker", "crates/airmail-log", None);
+        let within = uses("lab/airmail-lab", "lab/airmail-plot", None);
+        assert!(check(&[down, within]).is_empty());
+    }
+
+    #[test]
+    fn nobody_outside_the_laboratory_uses_it() {
+        let complaints = check(&[uses("crates/airmail-bench", "lab/airmail-plot", None)]);
+        assert_eq!(
+            complaints,
+            ["airmail-bench must not use airmail-plot: nothing outside lab/ does"]
         );
+    }
+
+    #[test]
+    fn the_test_kit_is_for_tests() {
+        let kit = "crates/airmail-testkit";
+        assert!(check(&[uses("crates/airmail", kit, Some("dev"))]).is_empty());
+        assert_eq!(check(&[uses("crates/airmail", kit, None)]).len(), 1);
+    }
+
+    #[test]
+    fn no_crate_may_use_every_other() {
+        assert!(ALLOWED.iter().all(|(_, allowed)| !allowed.contains(&"*")));
     }
 }

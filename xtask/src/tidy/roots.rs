@@ -41,7 +41,7 @@ fn check_manifest(name: &str, manifest: &toml::Table) -> Complaints {
     if !inherits("lints", "workspace") {
         complaints.push(format!("{name}: does not take the workspace's lints"));
     }
-    let library = !matches!(name, "airmail" | "xtask");
+    let library = !matches!(name, "airmail" | "airmail-lab" | "xtask");
     let uses_anyhow = manifest
         .get("dependencies")
         .is_some_and(|table| table.get("anyhow").is_some());

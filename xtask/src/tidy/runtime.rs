@@ -6,7 +6,7 @@ use crate::process::{cargo, output};
 /// The cores, with the features that leave their shells out.
 const CORES: [(&str, &[&str]); 10] = [
     ("airmail-flow", &[]),
-    ("airmail-lab", &[]),
+    ("airmail-queueing", &[]),
     ("airmail-model", &[]),
     ("airmail-log", &[]),
     ("airmail-broker", &[]),

@@ -2,8 +2,9 @@
 
 use std::fmt::{self, Write as _};
 
-use super::{IsolationReport, Phase, Spread};
+use super::{IsolationReport, Phase};
 use crate::bystander::Conduct;
+use crate::spread::Spread;
 
 impl IsolationReport {
     /// The phases as a table.

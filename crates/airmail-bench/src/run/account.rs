@@ -12,9 +12,11 @@ use crate::stamp::Stamp;
 #[derive(Debug)]
 pub struct Account {
     /// One for each topic, in the order of the run's list.
-    pub(crate) ledgers: Vec<Ledger>,
-    pub(crate) gaps: u64,
-    pub(crate) last_us: u64,
+    pub ledgers: Vec<Ledger>,
+    /// Gaps that were told.
+    pub gaps: u64,
+    /// When something arrived last, in microseconds; 0 if nothing did.
+    pub last_us: u64,
     run: u32,
     progress: Arc<Progress>,
     now_us: u64,
@@ -57,7 +59,8 @@ impl Account {
     }
 
     /// Of a run with `topics` topics whose `publishers` number their messages on each of them.
-    pub(crate) fn by_topic(
+    #[must_use]
+    pub fn by_topic(
         run: u32,
         publishers: u32,
         topics: usize,
@@ -129,7 +132,7 @@ impl Account {
     }
 
     /// How many messages have come for the first time since this was last asked.
-    pub(crate) fn take_fresh(&mut self) -> u64 {
+    pub fn take_fresh(&mut self) -> u64 {
         std::mem::take(&mut self.fresh)
     }
 }

@@ -147,7 +147,7 @@ impl super::Publisher for AirmailPublisher {
 }
 
 /// Asks the last one first: when that is stored, the others need not be waited for one by one.
-pub(crate) async fn outcome(mut receipts: Vec<Receipt>) -> Outcome {
+pub async fn outcome(mut receipts: Vec<Receipt>) -> Outcome {
     let mut outcome = Outcome::default();
     while let Some(receipt) = receipts.pop() {
         outcome.enter(receipt.await.map(drop).map_err(Failure::from));

@@ -8,6 +8,7 @@ use super::results::Outcome;
 use crate::contract::{Completion, LogSpec, Refusal, Tag};
 #[cfg(feature = "sabotage")]
 use crate::sabotage::Bug;
+use airmail_model::random::nth;
 use airmail_model::{Batch, Checked, Durability, Extent, LogId, MapEpoch, Sequence};
 
 /// What a batch takes in a segment, about: with envelope and padding.
@@ -15,19 +16,11 @@ pub(super) fn cost(batch: &Batch) -> u64 {
     super::format::padded((super::format::ENVELOPE_BYTES + batch.bytes().len()) as u64)
 }
 
-/// The next value of a seeded sequence (splitmix64).
-pub(super) fn mixed(seed: u64, n: u64) -> u64 {
-    let mut z = seed.wrapping_add(n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 impl Journal {
     /// The life of a log that begins now.
     pub(super) fn incarnation(&self, slot: u32) -> u64 {
         // Positive, so that it survives wherever a signed number carries it.
-        mixed(self.config.seed ^ 0x6c_6f67, u64::from(slot)) >> 1
+        nth(self.config.seed ^ 0x6c_6f67, u64::from(slot)) >> 1
     }
 
     pub(super) fn open_log(&mut self, t: Tag, id: LogId, spec: LogSpec) {
@@ -78,8 +71,8 @@ impl Journal {
             return self.out.push(Completion::Refused { t, why });
         };
         self.renewals += 1;
-        let which = mixed(self.config.seed ^ 0x6c_6966, self.renewals);
-        log.incarnation_asked = mixed(which, u64::from(slot)) >> 1;
+        let which = nth(self.config.seed ^ 0x6c_6966, self.renewals);
+        log.incarnation_asked = nth(which, u64::from(slot)) >> 1;
         log.spec_told = false;
         self.tell_spec(slot, Some(t));
     }

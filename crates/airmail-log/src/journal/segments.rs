@@ -1,7 +1,6 @@
 //! The journal's segments: making them, filling ahead, moving on to the next, letting go. What is
 //! let go where nothing happens is in [`giving_back`](super::giving_back).
 
-use super::append::mixed;
 use super::format::{HEADER_BYTES, META_CLASS, SYSTEM_CLASS, SegmentHeader};
 use super::meta::Meta;
 use super::segment::{Segment, State, free_name, index_name};
@@ -9,6 +8,7 @@ use super::table::Location;
 use super::{Journal, Purpose};
 use crate::files::FileOp;
 use airmail_model::Batch;
+use airmail_model::random::nth;
 use std::io;
 
 /// What is filled to see whether a full disk has room again, in bytes.
@@ -20,11 +20,11 @@ pub(super) const FILL_ALIGNED_BYTES: u64 = 4096;
 /// The salt of a new segment. Half of it is the segment's own, so that what a recycled file held
 /// before is told from data even where the header is lost.
 fn salt_of(seed: u64, segment: u64) -> u32 {
-    (mixed(seed, segment) as u32) << 16 | own_salt(segment)
+    (nth(seed, segment) as u32) << 16 | own_salt(segment)
 }
 
 fn own_salt(segment: u64) -> u32 {
-    mixed(0, segment) as u32 & 0xffff
+    nth(0, segment) as u32 & 0xffff
 }
 
 /// Whether a salt found in a segment can be its own.

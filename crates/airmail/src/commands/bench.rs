@@ -1,19 +1,9 @@
 //! `airmail bench`: measures a node, by default one that it starts for the purpose, or a rival.
 
-mod experiment;
-mod family;
-mod hosts;
 mod isolation;
-mod leader;
-mod mailbox;
-mod member;
 mod memory;
 mod options;
-mod own_node;
-mod place;
-mod raw_stream;
-mod scenario;
-mod server_process;
+mod serving;
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -21,19 +11,25 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use airmail_bench::family::own_node::{OwnNode, directory};
+use airmail_bench::family::place::Program;
+use airmail_bench::family::{self, bystander, leader};
 use airmail_bench::part::Part;
 use airmail_bench::process::Usage;
 use airmail_bench::run::{Alone, Job};
 use airmail_bench::{Progress, Report, Settings, Target, csv, disk, html};
 use anyhow::{Context as _, bail};
-use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use serde::Serialize;
-use tokio::runtime::Runtime;
 
 use crate::cli::UsageError;
 use crate::commands::lines::say;
+use crate::commands::status_line::{StatusLine, rate};
 use options::LoadArgs;
-use own_node::OwnNode;
+
+/// The helpers of a run, as this program is started for them.
+const PART: Program = Program::own(&["bench", "part"]);
+const NODE: Program = Program::own(&["bench", "node"]);
+const BYSTANDER: Program = Program::own(&["bench", "bystander"]);
 
 /// Arguments of `airmail bench`.
 #[derive(clap::Args, Debug)]
@@ -66,45 +62,15 @@ pub enum Workload {
     Clients(memory::ClientsArgs),
     /// The disk alone: writing and syncing 4 KiB into a file that was written before
     Disk(DiskArgs),
-    /// The experiments on mailboxes, on a PostgreSQL that is started for them
-    Mailbox(mailbox::MailboxArgs),
-    /// The papers' experiments, each with tables, pictures and a page
-    Experiment(experiment::ExperimentArgs),
-    /// Several experiments, one after the other, as a file says
-    Scenario(scenario::ScenarioArgs),
     /// A share of a run over several processes
     #[command(hide = true)]
     Part,
     /// A node that ends with its standard input
     #[command(hide = true)]
     Node,
-    /// A PostgreSQL server that ends with its standard input
-    #[command(hide = true)]
-    Database,
-    /// A rival's server that ends with its standard input
-    #[command(hide = true)]
-    Server,
     /// A subscriber that others are measured beside
     #[command(hide = true)]
     Bystander,
-    /// Many clients of an experiment
-    #[command(hide = true)]
-    Crowd,
-    /// Who publishes rounds to them
-    #[command(hide = true)]
-    Rounds,
-    /// Kafka's brokers, each held to a part of the machine
-    #[command(hide = true)]
-    Brokers,
-    /// What holds a node to a part of its machine
-    #[command(hide = true)]
-    Hold,
-    /// Publishers that hold themselves to a limiter, each with its subscriber
-    #[command(hide = true)]
-    Flight,
-    /// A share of an overload
-    #[command(hide = true)]
-    Offer,
 }
 
 /// Arguments of `airmail bench disk`.
@@ -130,38 +96,18 @@ pub struct DiskArgs {
 /// The node cannot be started or reached.
 pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     let paced = match &args.workload {
-        Workload::Part => return leader::tell_failure(family::take_part()),
-        Workload::Node => return leader::tell_failure(own_node::serve()),
-        Workload::Server => return leader::tell_failure(experiment::keep_server()),
-        Workload::Database => return leader::tell_failure(mailbox::keep()),
-        Workload::Mailbox(args) => return mailbox::run(args),
+        Workload::Part => return Ok(leader::tell_failure(family::take_part())?),
+        Workload::Node => return Ok(leader::tell_failure(serving::serve())?),
+        Workload::Bystander => return Ok(leader::tell_failure(bystander::stand_by())?),
         Workload::Isolation(args) => return isolation::isolation(args),
-        Workload::Bystander => return leader::tell_failure(isolation::stand_by()),
-        Workload::Crowd => return leader::tell_failure(experiment::be_a_crowd()),
-        Workload::Offer => return leader::tell_failure(experiment::offer()),
-        Workload::Rounds => return leader::tell_failure(experiment::publish_rounds()),
-        Workload::Flight => return leader::tell_failure(experiment::take_flight()),
-        Workload::Brokers => return leader::tell_failure(experiment::keep_brokers()),
-        Workload::Hold => return leader::tell_failure(experiment::hold()),
-        Workload::Experiment(args) => return experiment::run(args),
-        Workload::Scenario(args) => return scenario::run(args),
         Workload::Latency(_) => true,
         Workload::E2e(args) | Workload::Pub(args) | Workload::Fanout(args) => args.rate.is_some(),
         _ => false,
     };
-    let runtime = runtime(paced)?;
+    let runtime = family::runtime(paced)?;
     let result = runtime.block_on(choose(args));
     runtime.shutdown_background();
     result
-}
-
-/// What a run lives in: at a rate, a second worker would be woken for each message, to find that there
-/// is nothing left.
-fn runtime(paced: bool) -> std::io::Result<Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(if paced { 1 } else { 2 })
-        .enable_all()
-        .build()
 }
 
 async fn choose(args: BenchArgs) -> anyhow::Result<ExitCode> {
@@ -175,21 +121,7 @@ async fn choose(args: BenchArgs) -> anyhow::Result<ExitCode> {
         Workload::Topics(args) => return memory::topics(&args).await,
         Workload::Clients(args) => return memory::clients(&args).await,
         Workload::Disk(args) => return measure_disk(&args),
-        Workload::Part
-        | Workload::Node
-        | Workload::Server
-        | Workload::Database
-        | Workload::Mailbox(_)
-        | Workload::Bystander
-        | Workload::Crowd
-        | Workload::Rounds
-        | Workload::Brokers
-        | Workload::Hold
-        | Workload::Flight
-        | Workload::Offer
-        | Workload::Isolation(_)
-        | Workload::Experiment(_)
-        | Workload::Scenario(_) => {
+        Workload::Part | Workload::Node | Workload::Bystander | Workload::Isolation(_) => {
             bail!("has a runtime of its own")
         }
     };
@@ -244,7 +176,7 @@ async fn measure(
 
 async fn run_job(target: &Target, job: Job) -> anyhow::Result<Part> {
     if job.settings.processes > 1 {
-        return family::lead(&job);
+        return Ok(family::lead(PART, &job)?);
     }
     let progress = Arc::new(Progress::default());
     let watch = show(job.settings.clone(), Arc::clone(&progress));
@@ -259,7 +191,7 @@ async fn run_job(target: &Target, job: Job) -> anyhow::Result<Part> {
 fn start_node(args: &LoadArgs) -> anyhow::Result<OwnNode> {
     let durability = args.durability.as_ref();
     let durability = durability.map(|durability| format!("--durability={durability}"));
-    let node = OwnNode::start(&args.node, durability, &[])?;
+    let node = OwnNode::start(NODE, &args.node, durability, &[])?;
     eprintln!(
         "airmail: measuring a node with its data in {}",
         node.data().display()
@@ -274,7 +206,7 @@ fn number_of(name: &str) -> u32 {
 }
 
 fn measure_disk(args: &DiskArgs) -> anyhow::Result<ExitCode> {
-    let directory = own_node::directory(args.directory.as_deref())?;
+    let directory = directory(args.directory.as_deref())?;
     let report = disk::measure(&directory.path().join("file"), args.duration, args.rate)?;
     if args.json {
         say(&format!("{}\n", serde_json::to_string(&report)?))?;
@@ -304,21 +236,14 @@ fn print<R: Serialize + Display>(report: &R, is_sound: bool, json: bool) -> anyh
     Ok(())
 }
 
-/// Draws a bar of what was delivered, if standard error is a terminal. Does not end by itself.
+/// Shows what was delivered, if standard error is a terminal. Does not end by itself.
 async fn show(settings: Settings, progress: Arc<Progress>) -> std::convert::Infallible {
-    let (bar, template) = match settings.deliveries() {
-        Some(deliveries) => (
-            ProgressBar::new(deliveries),
-            "{bar:40} {pos}/{len}, {per_sec}",
-        ),
-        None => (ProgressBar::no_length(), "{elapsed} {pos}, {per_sec}"),
-    };
-    let bar = bar.with_finish(ProgressFinish::AndClear);
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
-    }
+    let mut line = StatusLine::begin();
+    let of = settings.deliveries().map(|all| format!(" of {all}"));
+    let of = of.unwrap_or_default();
     loop {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        bar.set_position(progress.delivered().max(progress.acknowledged()));
+        let done = progress.delivered().max(progress.acknowledged());
+        line.show(|since| format!("messages{of}: {}", rate(done, since)));
     }
 }

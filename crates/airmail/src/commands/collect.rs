@@ -11,7 +11,7 @@ mod running;
 #[cfg(feature = "kafka")]
 mod settings;
 
-use crate::config::quantity::ByteSize;
+use airmail_model::quantity::ByteSize;
 use std::process::ExitCode;
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 
 use super::lines::printed;
 use crate::cli::UsageError;
-use crate::environment::Environment;
+use airmail_node::environment::Environment;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

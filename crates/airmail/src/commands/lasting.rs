@@ -2,7 +2,7 @@
 //! them.
 
 use crate::cli::UsageError;
-use crate::config::Config;
+use airmail_node::config::Config;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;

@@ -3,8 +3,8 @@
 use super::lines::printed;
 use super::target::Target;
 use crate::cli::{ClientOptions, UsageError};
-use crate::config::quantity::{ByteSize, Span};
 use airmail_client::Client;
+use airmail_model::quantity::{ByteSize, Span};
 use airmail_model::{Durability, Namespace, Retention};
 use serde::Serialize;
 use std::io::Write as _;

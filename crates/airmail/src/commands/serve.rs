@@ -6,14 +6,14 @@
 use super::lasting::{Signals, entropy, print, start_logging};
 use super::lines::say;
 use crate::cli::UsageError;
-use crate::config::Config;
-use crate::environment::Environment;
-use crate::node::clock::{Clock, SystemClock};
-use crate::node::descriptors;
-use crate::node::mailboxes::MailboxUrl;
-use crate::node::storage::StorageUrl;
-use crate::node::{self, Access, NodeOptions, Running};
+use airmail_model::clock::{Clock, SystemClock};
 use airmail_model::{Durability, Error};
+use airmail_node::config::Config;
+use airmail_node::descriptors;
+use airmail_node::environment::Environment;
+use airmail_node::mailboxes::MailboxUrl;
+use airmail_node::storage::StorageUrl;
+use airmail_node::{Access, NodeOptions, Running};
 use anyhow::Context as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::PathBuf;
@@ -61,7 +61,7 @@ pub struct ServeArgs {
     /// How far the wall clock is off, such as +1d or -2h. For tests
     #[cfg(feature = "test-switches")]
     #[arg(long, value_name = "±TIME", hide = true, allow_hyphen_values = true)]
-    pub clock_offset: Option<crate::node::clock::Offset>,
+    pub clock_offset: Option<airmail_node::clock::Offset>,
     /// A file that says so, and is read again while the node runs. For tests
     #[cfg(feature = "test-switches")]
     #[arg(long, value_name = "FILE", hide = true)]
@@ -109,7 +109,7 @@ impl ServeArgs {
     /// The system's clock, wrong by what is asked for.
     #[cfg(feature = "test-switches")]
     fn clock(&self) -> Arc<dyn Clock> {
-        use crate::node::clock::WrongClock;
+        use airmail_node::clock::WrongClock;
         match (self.clock_offset, &self.clock_offset_file) {
             (None, None) => Arc::new(SystemClock::new()),
             (offset, file) => Arc::new(WrongClock::new(offset.unwrap_or_default(), file.clone())),
@@ -177,7 +177,7 @@ async fn serve(
         seed: entropy(),
         shutdown: shutdown.clone(),
     };
-    let starting = node::start(options);
+    let starting = airmail_node::start(options);
     let running = tokio::select! {
         running = starting => running?,
         // Nothing is under way yet that would have to be finished.

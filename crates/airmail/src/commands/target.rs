@@ -96,7 +96,7 @@ fn entry(options: &ClientOptions) -> anyhow::Result<Entry> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::Environment;
+    use airmail_node::environment::Environment;
 
     fn options(variables: &[(&str, &str)]) -> ClientOptions {
         ClientOptions {

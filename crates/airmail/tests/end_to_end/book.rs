@@ -9,8 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::node::{self, Node, airmail};
-use crate::scale;
+use airmail_testkit::node::{self, Node, airmail};
+use airmail_testkit::scale;
 
 #[test]
 fn every_command_in_the_book_does_what_is_written() {

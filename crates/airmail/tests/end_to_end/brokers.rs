@@ -15,9 +15,9 @@ use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::message::{BorrowedMessage, Message as _};
 use rdkafka::{Offset, TopicPartitionList};
 
-use crate::lasting::lasting_address;
-use crate::scale;
-use crate::waiting::{self, Waiting, alive, waiting};
+use airmail_testkit::lasting::lasting_address;
+use airmail_testkit::scale;
+use airmail_testkit::waiting::{self, Waiting, alive, waiting};
 
 /// Brought by `cargo xtask test`, below the tools' directory.
 const JARS: &str = "servers/kafka";

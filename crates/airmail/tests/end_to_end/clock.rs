@@ -1,6 +1,6 @@
 //! A wall clock that jumps is told, and takes nothing with it.
 
-use crate::node::{self, Node};
+use airmail_testkit::node::{self, Node};
 use std::fs;
 use std::path::Path;
 

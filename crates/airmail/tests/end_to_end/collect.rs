@@ -11,8 +11,8 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
 use rustix::process::Signal;
 
 use crate::brokers::{KafkaCluster, wait_patiently};
-use crate::node::{self, Node, airmail, get};
-use crate::waiting::waiting;
+use airmail_testkit::node::{self, Node, airmail, get};
+use airmail_testkit::waiting::waiting;
 
 /// 16 bytes in base64.
 pub(crate) const SMALL: &str = "c21hbGwtY2x1c3Rlci0wMQ";

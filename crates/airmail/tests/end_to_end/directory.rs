@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::node::{self, Node, airmail};
+use airmail_testkit::node::{self, Node, airmail};
 
 #[test]
 fn a_second_process_on_a_data_directory_is_refused() {

@@ -1,8 +1,8 @@
 //! A disk that is full: publishes are refused with the reason, reads go on, and when there is space
 //! again publishing goes on by itself.
 
-use crate::node::{self, Node};
 use crate::small_disk::SmallDisk;
+use airmail_testkit::node::{self, Node};
 
 const MEBIBYTES: usize = 256;
 

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::node::{self, Node, airmail};
+use airmail_testkit::node::{self, Node, airmail};
 
 /// `airmail serve` on free ports, by a shell that first sets limits.
 fn serve_limited(limits: &str, data: &Path) -> Command {

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::Signal;
 
-use crate::node::{self, Node, airmail, wait_until};
+use airmail_testkit::node::{self, Node, airmail, wait_until};
 
 fn numbered(lines: std::ops::Range<u32>) -> String {
     lines.map(|number| format!("{number}\n")).collect()

@@ -1,6 +1,6 @@
 //! `airmail flow`: what a node lets be in flight, as it is shown and measured.
 
-use crate::node::{self, Node, airmail};
+use airmail_testkit::node::{self, Node, airmail};
 use std::path::Path;
 
 fn start(data: &Path, settings: &[(&str, &str)]) -> Node {

@@ -4,9 +4,9 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::node::{self, Node};
-use crate::scale;
-use crate::waiting::waiting;
+use airmail_testkit::node::{self, Node};
+use airmail_testkit::scale;
+use airmail_testkit::waiting::waiting;
 
 #[test]
 fn python_without_an_sdk_lists_publishes_and_subscribes() {

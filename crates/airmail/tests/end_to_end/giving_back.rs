@@ -1,6 +1,6 @@
 //! What is deleted and what retention takes goes from the disk, though nobody publishes any more.
 
-use crate::node::{self, Node, airmail};
+use airmail_testkit::node::{self, Node, airmail};
 use std::fs;
 use std::path::Path;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::waiting::{alive, overdue, until, waiting};
+use airmail_testkit::waiting::{alive, overdue, until, waiting};
 
 #[test]
 fn what_hangs_is_told_with_its_test_and_all_that_is_waited_for() {

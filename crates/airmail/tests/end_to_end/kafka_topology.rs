@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::node::{self, Done, airmail};
-use crate::waiting::waiting;
+use airmail_testkit::node::{self, Done, airmail};
+use airmail_testkit::waiting::waiting;
 
 /// Section 6.4's prototype: A on nodes 1 and 2, B on 2 and 3.
 const PROTOTYPE: &str =

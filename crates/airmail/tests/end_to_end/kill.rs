@@ -4,11 +4,11 @@ use std::io::Write;
 use std::process::Stdio;
 use std::thread;
 
-use crate::lasting::lasting_address;
 use crate::lines::same_lines;
 use crate::log_file;
-use crate::node::{self, Node};
-use crate::scale;
+use airmail_testkit::lasting::lasting_address;
+use airmail_testkit::node::{self, Node};
+use airmail_testkit::scale;
 
 #[test]
 fn every_line_comes_back_in_order_over_kills_of_the_node() {

@@ -3,8 +3,8 @@
 use std::process::Stdio;
 
 use crate::log_file;
-use crate::node::{self, Node};
-use crate::scale;
+use airmail_testkit::node::{self, Node};
+use airmail_testkit::scale;
 
 #[test]
 fn every_line_of_a_log_file_comes_back_in_order() {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::node::{self, Done, Node};
+use airmail_testkit::node::{self, Done, Node};
 
 /// A node with a queue, one who sends and one who receives.
 fn world(data: &Path) -> Node {

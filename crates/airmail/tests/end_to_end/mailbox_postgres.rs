@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::Stdio;
 
 use crate::mailbox::{mailbox, send, set_up};
-use crate::node::{self, Node, airmail};
-use crate::postgres::{Holder, LOCK_ALL, Server, psql, shared_server};
+use airmail_testkit::node::{self, Node, airmail};
+use airmail_testkit::postgres::{Holder, LOCK_ALL, Server, psql, shared_server};
 
 fn on(data: &Path, url: &str) -> Node {
     Node::start_with(data, &["--log", "memory:", "--mailbox", url])

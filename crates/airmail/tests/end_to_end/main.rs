@@ -18,21 +18,15 @@
 //! - `flow`: what a node lets be in flight, as it is shown.
 //! - `kafka_topology`: `airmail kafka topology`, of clusters in files.
 //! - `collect`: `airmail collect`, with real brokers.
-//! - `kafka_cluster`: reassignments, partitioners and their evaluation, with live brokers of Kafka.
 //! - `measure`: `airmail bench e2e`.
 //! - `mailbox`, `mailbox_postgres`: messages for one reader each, on either database.
-//! - `mailbox_experiments`: `airmail bench mailbox`.
-//! - `experiment_flow`: `airmail bench experiment flow`.
-//! - `load_experiments`: `airmail bench experiment overload`, `clients`, `size`.
-//! - `hosts`: experiments over several machines, Ctrl-C, and what is left.
 //! - `restore`: a directory that is copied, and one that is set back to an older copy.
 //! - `hanging`: a wait that does not end is told.
 //! - `proof`: kills, flipped bits, restored copies, full and failing disks, as often as one asks.
 //! - `book`: the commands in the README and in `docs/`.
 //! - `pages`: pages that are made from the code are fresh.
 //!
-//! What they share: `waiting` (waits that end), `node` (the process), `scale` (how much, and with which tools), `log_file`,
-//! `small_disk`, `lasting` (addresses), `postgres` (a database server), `brokers` (of Kafka).
+//! What they share: `log_file`, `small_disk`, `brokers` (of Kafka); with tests of other crates, `airmail_testkit`.
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -52,34 +46,23 @@ mod directory;
 mod disk_full;
 mod doors;
 mod ended;
-mod experiment_flow;
 mod flow;
 mod generic_clients;
 mod giving_back;
 mod hanging;
-mod hosts;
-mod kafka_cluster;
 mod kafka_topology;
 mod kill;
-mod lasting;
 mod lines;
-mod load_experiments;
 mod log_file;
 mod mailbox;
-mod mailbox_experiments;
 mod mailbox_postgres;
 mod measure;
-mod node;
 mod pages;
-#[path = "../../../airmail-mailbox/tests/postgres/mod.rs"]
-mod postgres;
 mod proof;
 mod restore;
-mod scale;
 mod slow;
 mod small_disk;
 mod starting;
 mod sync_order;
 mod usage;
-mod waiting;
 mod words;

@@ -1,6 +1,6 @@
 //! `airmail bench` measures, and counts what is missing, doubled or out of order.
 
-use crate::node::{self, Done, Node, airmail};
+use airmail_testkit::node::{self, Done, Node, airmail};
 
 fn report(stdout: &str) -> serde_json::Value {
     serde_json::from_str(stdout).unwrap_or_else(|error| panic!("{error}: {stdout}"))

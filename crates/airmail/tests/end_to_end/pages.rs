@@ -2,16 +2,11 @@
 //! writes.
 
 use std::fmt::Write;
-use std::fs;
-use std::path::Path;
 
 use airmail_model::ErrorCode;
 
-use crate::node::{self, airmail};
-use crate::scale;
-
-const BEGIN: &str = "<!-- made from the code: AIRMAIL_REWRITE=1 cargo test -p airmail pages -->\n";
-const END: &str = "<!-- end of what is made -->";
+use airmail_testkit::node::{self, airmail};
+use airmail_testkit::pages::{self, Page};
 
 #[test]
 fn the_page_of_errors_is_fresh() {
@@ -32,84 +27,19 @@ fn the_page_of_errors_is_fresh() {
             advice(*code),
         );
     }
-    freshen("errors.md", &text);
+    Page::of("airmail", "errors.md").freshen(&text);
 }
 
 #[test]
 fn the_page_of_the_command_line_is_fresh() {
-    let mut text = String::new();
-    let mut pending: Vec<Vec<String>> = vec![Vec::new()];
-    while let Some(command) = pending.pop() {
-        let help = node::run(
-            airmail().args(&command).arg("--help").env("COLUMNS", "100"),
-            b"",
-        )
-        .ok();
-        let name = ["airmail"]
-            .into_iter()
-            .chain(command.iter().map(String::as_str));
-        let name = name.collect::<Vec<_>>().join(" ");
-        let depth = "#".repeat(2 + command.len().min(2));
-        let _ = write!(
-            text,
-            "{depth} `{name}`\n\n```text\n{}\n```\n\n",
-            trim_lines(&help)
-        );
-        for subcommand in subcommands(&help).into_iter().rev() {
-            pending.push([&command[..], &[subcommand]].concat());
-        }
-    }
-    freshen("command-line.md", &text);
+    Page::of("airmail", "command-line.md").freshen(&pages::command_line("airmail"));
 }
 
 #[test]
 fn the_page_of_settings_is_fresh() {
     let printed = node::run(airmail().args(["serve", "--print-config"]), b"").ok();
-    freshen(
-        "configuration.md",
-        &format!("```toml\n{}\n```\n", trim_lines(&printed)),
-    );
-}
-
-/// The names in the section "Commands:" of a help text.
-fn subcommands(help: &str) -> Vec<String> {
-    help.lines()
-        .skip_while(|line| *line != "Commands:")
-        .skip(1)
-        .take_while(|line| line.starts_with("  "))
-        .filter(|line| !line.starts_with("   "))
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|name| *name != "help")
-        .map(str::to_owned)
-        .collect()
-}
-
-fn trim_lines(text: &str) -> String {
-    text.trim_end()
-        .lines()
-        .map(str::trim_end)
-        .collect::<Vec<_>>()
-        .join("\n")
-}
-
-/// Compares, or writes, the part of a page between its two marks.
-#[track_caller]
-fn freshen(page: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../docs")
-        .join(page);
-    let old = fs::read_to_string(&path).unwrap();
-    let (head, rest) = old.split_once(BEGIN).expect("the mark of the beginning");
-    let (_, tail) = rest.split_once(END).expect("the mark of the end");
-    let new = format!("{head}{BEGIN}\n{}\n\n{END}{tail}", text.trim_end());
-    if scale::rewrite() {
-        fs::write(&path, new).unwrap();
-    } else {
-        assert!(
-            new == old,
-            "docs/{page} is stale: AIRMAIL_REWRITE=1 cargo test -p airmail pages"
-        );
-    }
+    let printed = format!("```toml\n{}\n```\n", pages::trim_lines(&printed));
+    Page::of("airmail", "configuration.md").freshen(&printed);
 }
 
 fn status_name(code: ErrorCode) -> String {

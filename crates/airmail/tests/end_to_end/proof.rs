@@ -37,7 +37,7 @@ use std::thread;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
-use crate::scale;
+use airmail_testkit::scale;
 
 /// What a run is asked for.
 #[derive(Clone, Copy, Debug)]

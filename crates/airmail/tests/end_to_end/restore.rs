@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use crate::lasting::lasting_address;
-use crate::node::{self, Node, airmail, wait_until};
+use airmail_testkit::lasting::lasting_address;
+use airmail_testkit::node::{self, Node, airmail, wait_until};
 
 const TOPIC: &str = "restored";
 

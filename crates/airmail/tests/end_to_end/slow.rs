@@ -7,9 +7,9 @@ use std::ops::Range;
 use std::process::{Child, ChildStdout, Stdio};
 use std::thread;
 
-use crate::node::{self, Node};
-use crate::scale;
-use crate::waiting::waiting;
+use airmail_testkit::node::{self, Node};
+use airmail_testkit::scale;
+use airmail_testkit::waiting::waiting;
 
 const LINE_BYTES: usize = 1024;
 const LIVE_MESSAGES: usize = 1000;

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::scale;
+use airmail_testkit::scale;
 
 /// A file system of its own. Unmounted when dropped.
 #[derive(Debug)]

@@ -4,8 +4,8 @@
 use std::net::TcpListener;
 use std::process::Stdio;
 
-use crate::lasting::lasting_address;
-use crate::node::{self, Node, airmail, wait_until};
+use airmail_testkit::lasting::lasting_address;
+use airmail_testkit::node::{self, Node, airmail, wait_until};
 
 #[test]
 fn a_command_begun_while_its_node_starts_waits_for_it() {

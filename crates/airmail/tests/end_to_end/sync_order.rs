@@ -4,8 +4,8 @@
 use std::fs;
 use std::process::Command;
 
-use crate::node::{self, Node, airmail};
-use crate::scale;
+use airmail_testkit::node::{self, Node, airmail};
+use airmail_testkit::scale;
 
 const MARK: &str = "mark-of-the-traced-message";
 

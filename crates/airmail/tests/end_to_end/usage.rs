@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::node::{self, Node, airmail};
+use airmail_testkit::node::{self, Node, airmail};
 
 #[test]
 fn wrong_usage_ends_with_2() {

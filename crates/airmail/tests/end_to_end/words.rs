@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::Stdio;
 
-use crate::node::{self, Node, airmail};
+use airmail_testkit::node::{self, Node, airmail};
 
 #[test]
 fn a_number_that_is_too_large_for_an_attribute_is_refused_and_nothing_is_published() {
@@ -147,12 +147,11 @@ fn a_cluster_that_does_not_answer_is_told_by_its_address() {
 fn commands_that_ask_no_node_take_no_node() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().to_str().unwrap();
-    let commands: [&[&str]; 7] = [
+    let commands: [&[&str]; 6] = [
         &["serve"],
         &["check", path],
         &["context", "list"],
         &["kafka", "topology", "--file", path],
-        &["lab", "dispatch"],
         &["bench", "disk"],
         &[
             "collect",

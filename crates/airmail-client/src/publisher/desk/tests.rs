@@ -1,9 +1,9 @@
 //! The stream and the task are told of all that goes on: they come by themselves for nothing.
 
 use super::*;
-use crate::clock::Clock;
 use crate::core::{ProducerConfig, SubscriberConfig};
 use crate::nodes::Nodes;
+use airmail_model::clock::Clock;
 use airmail_model::{Limits, LogIndex, LogMap, MapEpoch, TopicName, Wall};
 use airmail_proto::error::error_to_proto;
 use airmail_proto::hello::{NamedMap, Welcome};

@@ -4,12 +4,13 @@
 //! such subscriber, in an order that turns: at half of what they reach, by timetable, and then as fast
 //! as there is room.
 
-pub(super) mod bystander;
-
 use std::process::ExitCode;
 
 use airmail_bench::bystander::{Conduct, Task};
 use airmail_bench::counters::Counters;
+use airmail_bench::family;
+use airmail_bench::family::bystander::Bystander;
+use airmail_bench::family::own_node::{OwnNode, OwnNodeArgs};
 use airmail_bench::isolation::{NodeUse, Phase};
 use airmail_bench::process::Usage;
 use airmail_bench::run::Job;
@@ -17,11 +18,8 @@ use airmail_bench::{IsolationReport, Report, Settings, Workload, html};
 use anyhow::{Context as _, ensure};
 
 use super::options::ReportArgs;
-use super::own_node::{OwnNode, OwnNodeArgs};
-use super::{family, options};
+use super::{BYSTANDER, NODE, PART, options};
 use crate::cli::UsageError;
-use bystander::Bystander;
-pub(super) use bystander::stand_by;
 
 /// The thread of a node that its first shard works on.
 const SHARD_THREAD: &str = "shard-0";
@@ -84,7 +82,7 @@ pub struct IsolationArgs {
 pub(super) fn isolation(args: &IsolationArgs) -> anyhow::Result<ExitCode> {
     let own = match &args.target {
         Some(_) => None,
-        None => Some(OwnNode::start(&args.node, None, &[])?),
+        None => Some(OwnNode::start(NODE, &args.node, None, &[])?),
     };
     let url = args
         .target
@@ -220,7 +218,7 @@ impl Run<'_> {
             prefix: self.prefix(),
             ..Job::default()
         };
-        let part = family::lead(&job)?;
+        let part = family::lead(PART, &job)?;
         Ok(Report::new("airmail", settings, part, None))
     }
 
@@ -231,7 +229,7 @@ impl Run<'_> {
         beside: Option<Conduct>,
     ) -> anyhow::Result<Phase> {
         let bystander = match beside {
-            Some(conduct) => Some(Bystander::start(&self.task(conduct, rate))?),
+            Some(conduct) => Some(Bystander::start(BYSTANDER, &self.task(conduct, rate))?),
             None => None,
         };
         let before = self.node_use()?;

@@ -14,12 +14,12 @@ pub(super) use topics::{TopicsArgs, topics};
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use airmail_bench::family::own_node::{OwnNode, OwnNodeArgs};
 use airmail_bench::process::Usage;
 use anyhow::Context as _;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
 
-use super::own_node::{OwnNode, OwnNodeArgs};
+use super::NODE;
 use crate::commands::lines::say;
 
 /// Time for a node to come to rest.
@@ -58,7 +58,7 @@ impl NodeArgs {
                 _own: None,
             });
         }
-        let node = OwnNode::start(&self.node, None, environment);
+        let node = OwnNode::start(NODE, &self.node, None, environment);
         let node = node.context("cannot start a node to measure")?;
         Ok(Watched {
             url: node.url(),
@@ -97,21 +97,6 @@ impl Watched {
             bytes_each: grown_bytes as f64 / count.max(1) as f64,
         }
     }
-}
-
-/// As many files and sockets as the system lets this process and those it starts have; how many.
-pub(super) fn raise_open_files() -> u64 {
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let all = Rlimit {
-        current: maximum,
-        maximum,
-    };
-    // Refused, there are as many as there were; who needs more meets the system's own error.
-    let files = match setrlimit(Resource::Nofile, all) {
-        Ok(()) => maximum,
-        Err(_) => current,
-    };
-    files.unwrap_or(u64::MAX)
 }
 
 /// Prints growths by name.

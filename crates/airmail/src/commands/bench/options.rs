@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use airmail_bench::{Settings, Workload};
 
-use super::own_node::OwnNodeArgs;
 use crate::cli::UsageError;
-use crate::config::quantity::ByteSize;
+use airmail_bench::family::own_node::OwnNodeArgs;
+use airmail_model::quantity::ByteSize;
 
 /// Messages of a run that nobody said an end for, where it is not bounded by time.
 const MESSAGES: u64 = 100_000;

@@ -3,8 +3,8 @@
 use super::super::lasting::{Signals, entropy, print, start_logging};
 use super::settings::settings;
 use super::{CollectArgs, page};
-use crate::config::Config;
 use airmail_collect::shell::{self, CollectError, Metrics, Second};
+use airmail_node::config::Config;
 use anyhow::Context as _;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;

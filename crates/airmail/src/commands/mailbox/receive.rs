@@ -2,9 +2,9 @@
 
 use super::shown::{Names, Printer};
 use super::typed::Typed;
-use crate::config::quantity::Span;
 use airmail_client::ErrorCode;
 use airmail_client::mailbox::{BATCH_MAX, Mailbox, Receive, Take, WAIT_MS_MAX};
+use airmail_model::quantity::Span;
 use std::time::Duration;
 use tokio::time::Instant;
 

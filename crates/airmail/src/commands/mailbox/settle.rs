@@ -1,8 +1,8 @@
 //! `airmail mailbox ack`, `extend` and `release`: what becomes of leased messages.
 
 use super::shown::receipt_text;
-use crate::config::quantity::Span;
 use airmail_client::mailbox::{BATCH_MAX, LeaseId, Mailbox, MessageId, Receipt, Settle};
+use airmail_model::quantity::Span;
 
 /// Arguments of `airmail mailbox ack`.
 #[derive(clap::Args, Debug)]

@@ -5,12 +5,11 @@
 
 use super::super::ending::{Ending, Endings};
 use super::super::input::{Chunk, Input};
+use super::super::status_line::{StatusLine, rate};
 use super::{PublishArgs, topic_name};
 use airmail_client::{Client, Error, ErrorCode, Message, Publisher, SummaryReceipt};
 use airmail_model::TopicName;
-use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::VecDeque;
-use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 /// Chunks of lines that wait for their acks.
@@ -53,7 +52,7 @@ pub(super) async fn publish(args: &PublishArgs, client: Client) -> anyhow::Resul
         // Whoever asks twice does not wait.
         ending = endings.next() => Some(ending),
     };
-    pending.progress.finish_and_clear();
+    pending.progress.end();
     let told = pending.told(read, ending.or(second), second.is_some());
     if second.is_none() {
         client.close().await?;
@@ -118,7 +117,7 @@ struct Pending {
     failed: u64,
     /// Of the first that failed.
     error: Option<Error>,
-    progress: ProgressBar,
+    progress: StatusLine,
 }
 
 impl Default for Pending {
@@ -128,7 +127,7 @@ impl Default for Pending {
             stored: 0,
             failed: 0,
             error: None,
-            progress: progress(),
+            progress: StatusLine::begin(),
         }
     }
 }
@@ -147,7 +146,9 @@ impl Pending {
             self.stored += summary.stored;
             self.failed += summary.failed;
             self.error = self.error.take().or(summary.error);
-            self.progress.set_position(self.stored);
+            let stored = self.stored;
+            self.progress
+                .show(|since| format!("messages stored: {}", rate(stored, since)));
         }
         Ok(())
     }
@@ -229,17 +230,6 @@ impl Topics {
 fn first_word(line: &[u8]) -> &[u8] {
     let mut words = line.split(u8::is_ascii_whitespace);
     words.find(|word| !word.is_empty()).unwrap_or_default()
-}
-
-/// Shown while it takes long, where somebody watches.
-fn progress() -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{human_pos} messages stored, {per_sec}, {elapsed}");
-    let bar = ProgressBar::new_spinner();
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-    bar
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use crate::brokers::{KafkaCluster, wait_patiently_for};
 use crate::collect::{MAIN, SMALL};
-use crate::scale;
+use airmail_testkit::scale;
 
 use dump::Dumped;
 use load::Load;

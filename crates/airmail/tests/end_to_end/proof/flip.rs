@@ -19,7 +19,7 @@ use super::original::{LastEnd, Messages, Original};
 use super::reading;
 use super::stamp::Stamp;
 use super::victim::Victim;
-use crate::node::{self, airmail};
+use airmail_testkit::node::{self, airmail};
 
 /// The publisher of what is published after the damage.
 const AFTERWARDS: u32 = u32::MAX;

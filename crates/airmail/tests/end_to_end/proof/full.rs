@@ -19,8 +19,8 @@ use super::load::{self, Load, Topic};
 use super::reading;
 use super::stamp::Stamp;
 use super::victim::Victim;
-use crate::node;
 use crate::small_disk::{Ballast, SmallDisk};
+use airmail_testkit::node;
 
 const MEBIBYTES: usize = 192;
 const PUBLISHERS: u64 = 2;

@@ -18,7 +18,7 @@ use rand::rngs::SmallRng;
 use super::Plan;
 use super::load::{Load, Saved, Topic};
 use super::victim::Victim;
-use crate::node::{self, Node, airmail};
+use airmail_testkit::node::{self, Node, airmail};
 
 const PUBLISHERS: u64 = 4;
 /// Messages a second of each publisher.

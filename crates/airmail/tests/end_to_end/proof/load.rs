@@ -20,7 +20,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::reading;
 use super::stamp::Stamp;
 use super::victim::Victim;
-use crate::waiting::{Waiting, alive, waiting};
+use airmail_testkit::waiting::{Waiting, alive, waiting};
 use following::{Follower, Following, Seen};
 use publishing::Publishing;
 
@@ -249,7 +249,7 @@ impl Load {
 
     /// Waits until every subscriber that began before the end has everything that was sent.
     pub(crate) fn wait_for_followers(&self) {
-        crate::node::wait_until("every subscriber to have everything", || {
+        airmail_testkit::node::wait_until("every subscriber to have everything", || {
             self.tally.check();
             self.followers.iter().all(|follower| {
                 let seen = follower.seen.lock().unwrap();
@@ -280,7 +280,7 @@ impl Load {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let tally = &self.tally;
         let (acknowledged, received) = (count(&tally.acknowledged), count(&tally.received));
-        crate::node::wait_until("something to be acknowledged and received", || {
+        airmail_testkit::node::wait_until("something to be acknowledged and received", || {
             tally.check();
             count(&tally.acknowledged) > acknowledged && count(&tally.received) > received
         });

@@ -33,11 +33,11 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::Plan;
-use crate::lasting::lasting_address;
-use crate::node::{self, Node, airmail};
-use crate::postgres::Server;
-use crate::scale;
-use crate::waiting::{Waiting, alive, waiting};
+use airmail_testkit::lasting::lasting_address;
+use airmail_testkit::node::{self, Node, airmail};
+use airmail_testkit::postgres::Server;
+use airmail_testkit::scale;
+use airmail_testkit::waiting::{Waiting, alive, waiting};
 use book::Book;
 
 const NODES: usize = 2;

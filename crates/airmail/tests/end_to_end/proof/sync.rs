@@ -19,9 +19,9 @@ use rand::rngs::SmallRng;
 
 use super::Plan;
 use super::victim::Victim;
-use crate::node::{self, Node};
-use crate::scale;
 use crate::sync_order::{Calls, may_trace};
+use airmail_testkit::node::{self, Node};
+use airmail_testkit::scale;
 
 const CALLS: &str = "trace=read,recvfrom,recvmsg,readv,write,writev,sendto,sendmsg,pwrite64,pwritev,\
                      pwritev2,fdatasync";

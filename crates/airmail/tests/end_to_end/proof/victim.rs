@@ -9,8 +9,8 @@ use std::time::Duration;
 use airmail_client::core::BackoffConfig;
 use airmail_client::{Client, ClientBuilder};
 
-use crate::lasting::lasting_address;
-use crate::node::{Node, airmail};
+use airmail_testkit::lasting::lasting_address;
+use airmail_testkit::node::{Node, airmail};
 
 /// Settings of every node here.
 const SETTINGS: [(&str, &str); 6] = [

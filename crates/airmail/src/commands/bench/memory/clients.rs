@@ -1,6 +1,7 @@
 //! `airmail bench clients`: connections that do nothing, each with a subscription; further streams on
 //! them; and streams whose client takes nothing of what is delivered.
 
+use airmail_bench::process::raise_open_files;
 use std::process::ExitCode;
 
 use airmail_client::{Client, Subscription};
@@ -41,7 +42,7 @@ pub struct ClientsArgs {
 /// # Errors
 /// The node cannot be started or reached, or there are not enough files and sockets.
 pub(in super::super) async fn clients(args: &ClientsArgs) -> anyhow::Result<ExitCode> {
-    super::raise_open_files();
+    raise_open_files();
     let most = args.connections + args.stalled + FURTHER_CONNECTIONS;
     let environment = [("AIRMAIL_LISTEN_CONNECTIONS", most.to_string())];
     let node = args.node.watch(&environment)?;

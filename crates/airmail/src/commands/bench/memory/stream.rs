@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 
-use crate::commands::bench::raw_stream::{connect, hello};
+use airmail_bench::raw_stream::{connect, hello};
 
 /// Subscriptions asked for that wait to be sent.
 const REQUESTS: usize = 1024;

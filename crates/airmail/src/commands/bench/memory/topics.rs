@@ -1,5 +1,6 @@
 //! `airmail bench topics`: many topics: published to, subscribed to on one connection; and producers.
 
+use airmail_bench::process::raise_open_files;
 use std::process::ExitCode;
 
 use airmail_client::Client;
@@ -37,7 +38,7 @@ pub struct TopicsArgs {
 /// # Errors
 /// The node cannot be started or reached, or refuses something.
 pub(in super::super) async fn topics(args: &TopicsArgs) -> anyhow::Result<ExitCode> {
-    super::raise_open_files();
+    raise_open_files();
     let node = args.node.watch(&[])?;
     publish(&node.url, 0..FIRST_TOPICS).await?;
     let before = node.rss_bytes().await;

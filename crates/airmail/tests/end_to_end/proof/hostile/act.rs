@@ -13,7 +13,7 @@ use rand::rngs::SmallRng;
 
 use super::history::Begin;
 use super::stage::Stage;
-use crate::scale;
+use airmail_testkit::scale;
 
 /// Acts of one round.
 const FEWEST: usize = 3;

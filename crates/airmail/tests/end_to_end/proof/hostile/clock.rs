@@ -9,8 +9,8 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 
 use super::stage::Stage;
-use crate::node::{self, airmail};
-use crate::scale;
+use airmail_testkit::node::{self, airmail};
+use airmail_testkit::scale;
 
 /// The file that sets the clock of a round's nodes, if this build has the switch.
 pub(super) struct Clock {

@@ -15,9 +15,9 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::history::{Begin, Event, History};
-use crate::node::wait_until;
 use crate::proof::load::Topic;
 use crate::proof::victim::Victim;
+use airmail_testkit::node::wait_until;
 use following::Following;
 use printing::Printing;
 

@@ -19,10 +19,10 @@ use super::clock::Clock;
 use super::history::{Begin, Event, History, Progress};
 use super::publishing::{Pace, Publishing};
 use super::readers::Readers;
-use crate::node::{self, Node, Refused, airmail, wait_until};
 use crate::proof::load::Topic;
 use crate::proof::stamp::Stamp;
 use crate::proof::victim::Victim;
+use airmail_testkit::node::{self, Node, Refused, airmail, wait_until};
 
 /// Connections that the node lets in at once: few, so that strangers fill them soon.
 pub(super) const CONNECTIONS: usize = 48;

@@ -9,9 +9,9 @@ use std::path::Path;
 use rand::Rng;
 use rand::rngs::SmallRng;
 
-use crate::node::{self, airmail};
 use crate::proof::hostile::history::Event;
 use crate::proof::hostile::stage::{Copied, Stage};
+use airmail_testkit::node::{self, airmail};
 
 /// Copies the directory as it is, in place of an earlier copy.
 pub(super) fn copy(stage: &mut Stage, choices: &mut SmallRng) {

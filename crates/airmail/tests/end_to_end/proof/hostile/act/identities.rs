@@ -10,9 +10,9 @@ use airmail_model::Wall;
 use rand::Rng;
 use rand::rngs::SmallRng;
 
-use crate::node::{self, Node};
 use crate::proof::hostile::history::Event;
 use crate::proof::hostile::stage::Stage;
+use airmail_testkit::node::{self, Node};
 
 const IDENTITIES: [&str; 2] = ["identity", "identity.copy"];
 

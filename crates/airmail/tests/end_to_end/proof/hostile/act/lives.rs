@@ -7,9 +7,9 @@ use std::time::Duration;
 use rand::Rng;
 use rand::rngs::SmallRng;
 
-use crate::node;
 use crate::proof::hostile::history::{Answer, Begin, Event};
 use crate::proof::hostile::stage::Stage;
+use airmail_testkit::node;
 
 /// Kills the node at some moment, and starts it again.
 pub(super) fn kill(stage: &mut Stage, choices: &mut SmallRng) {

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use rand::Rng;
 use rand::rngs::SmallRng;
 
-use crate::node::{self, airmail};
 use crate::proof::hostile::history::Event;
 use crate::proof::hostile::stage::Stage;
 use crate::proof::stamp::Stamp;
+use airmail_testkit::node::{self, airmail};
 
 const INDEX: &str = "idx-";
 const CHECKPOINT: &str = "checkpoint-";

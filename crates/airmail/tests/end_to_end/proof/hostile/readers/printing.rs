@@ -18,11 +18,11 @@ use base64::engine::general_purpose::STANDARD;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::node::{airmail, signal, wait_until};
 use crate::proof::hostile::history::{Event, History, Hole, Place};
 use crate::proof::load::Topic;
 use crate::proof::stamp::Stamp;
 use crate::proof::victim::Victim;
+use airmail_testkit::node::{airmail, signal, wait_until};
 
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_millis(5);

@@ -1,0 +1,170 @@
+//! A run over several processes: one leads, the others each do a share.
+//!
+//! Leader and part talk by lines: the part is given its job as JSON on standard input, says `ready`,
+//! is told `start TIME`; says `published ACKS`, is told `total ACKS`; and ends with what it found as
+//! JSON. A part whose leader is gone ends.
+//!
+//! - [`place`]: machines, and programs on them.
+//! - [`member`], [`leader`]: the two ends of a pipe between processes.
+//! - [`own_node`]: a node that is started for a run.
+//! - [`bystander`]: a subscriber that others are measured beside, as a process.
+
+pub mod bystander;
+mod error;
+pub mod leader;
+pub mod member;
+pub mod own_node;
+pub mod place;
+mod stop;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use crate::clock::now_us;
+use crate::part::Part;
+use crate::run::{Job, LevelFile, Meeting, Share, start_us};
+use crate::system::Failure;
+use crate::{Progress, Target};
+
+pub use error::FamilyError;
+use error::system;
+use leader::{AtEnd, Leader, say};
+use member::Member;
+use place::{Place, Program};
+pub use stop::Stop;
+use tokio::runtime::Runtime;
+
+/// From the moment that all are ready to the first message, in microseconds, where some of them are
+/// told so over a network.
+const NOTICE_US: u64 = 500_000;
+
+/// Runs a job as several processes of this machine, each of which calls [`take_part`], and adds up what
+/// they found.
+///
+/// # Errors
+/// A process cannot be started, or fails.
+pub fn lead(part: Program, job: &Job) -> Result<Part, FamilyError> {
+    Ok(lead_at(part, &[Place::Here], job, &Stop::default())?.0)
+}
+
+/// Runs a job as several processes, at these places in turn, at least one at each, and adds up what
+/// they found. Gives also by how much their clocks may differ, in microseconds.
+///
+/// # Errors
+/// A process cannot be started, or fails, or is [stopped](FamilyError::Stopped).
+pub fn lead_at(
+    program: Program,
+    places: &[Place],
+    job: &Job,
+    stop: &Stop,
+) -> Result<(Part, u64), FamilyError> {
+    let parts = job.settings.processes.max(places.len() as u32);
+    let here = places.iter().all(Place::is_here);
+    // Memory is shared within a machine only, and this process must be on it.
+    let levels = (here && parts > 1)
+        .then(LevelFile::make)
+        .transpose()
+        .map_err(system("a file in shared memory"))?;
+    let mut members = Vec::new();
+    for (part, place) in (0..parts).zip(places.iter().cycle()) {
+        let mut job = job.clone();
+        job.levels = levels.as_ref().map(LevelFile::path);
+        job.share = Share { part, parts };
+        let mut member = Member::start_at(place, program, &job, stop)?;
+        // The first makes what the others need.
+        if part == 0 {
+            member.hear("prepared")?;
+        }
+        members.push(member);
+    }
+    meet(places, &mut members)?;
+    let clocks = members.iter().map(Member::clock_error_us);
+    let clock_error_us = clocks.max().unwrap_or_default();
+    let mut sum: Option<Part> = None;
+    for member in members {
+        let part: Part = member.end()?;
+        match &mut sum {
+            Some(sum) => sum.add(&part),
+            None => sum = Some(part),
+        }
+    }
+    Ok((sum.unwrap_or_default(), clock_error_us))
+}
+
+/// Leads the meeting of processes that were started at these places: tells them when to begin, and how
+/// much there was in all.
+///
+/// # Errors
+/// A process fails, or is [stopped](FamilyError::Stopped).
+pub fn meet(places: &[Place], members: &mut [Member]) -> Result<(), FamilyError> {
+    for member in &mut *members {
+        member.hear("ready")?;
+    }
+    let begin_us = begin_us(places);
+    for member in &mut *members {
+        member.tell(&format!("start {begin_us}"))?;
+    }
+    let mut total = 0;
+    for member in &mut *members {
+        total += member.hear("published")?.parse::<u64>()?;
+    }
+    for member in members {
+        member.tell(&format!("total {total}"))?;
+    }
+    Ok(())
+}
+
+/// When processes at these places that are ready now can all begin, in microseconds.
+#[must_use]
+pub fn begin_us(places: &[Place]) -> u64 {
+    if places.iter().all(Place::is_here) {
+        start_us()
+    } else {
+        now_us() + NOTICE_US
+    }
+}
+
+/// Does one share, as it is told on standard input.
+///
+/// # Errors
+/// The leader is gone, or the run fails.
+pub fn take_part() -> Result<ExitCode, FamilyError> {
+    let (mut leader, job): (Leader, Job) = Leader::open(AtEnd::Exit)?;
+    let target: Target = job.target.parse().map_err(Failure::new)?;
+    let runtime = runtime(job.settings.rate.is_some())?;
+    let progress = Arc::new(Progress::default());
+    let part = runtime.block_on(target.run(job, &mut leader, progress))?;
+    say(&serde_json::to_string(&part)?)?;
+    runtime.shutdown_background();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a run lives in. At a rate it has one worker: a second would be woken for each message, to find
+/// that there is nothing left.
+///
+/// # Errors
+/// The system refuses a thread.
+pub fn runtime(paced: bool) -> Result<Runtime, FamilyError> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(if paced { 1 } else { 2 })
+        .enable_all()
+        .build()
+        .map_err(system("the threads of a run"))
+}
+
+/// Its waits block: beside them only tasks on the runtime's own threads have anything to do.
+impl Meeting for Leader {
+    async fn prepared(&mut self) -> Result<(), Failure> {
+        say("prepared")
+    }
+
+    async fn ready(&mut self) -> Result<u64, Failure> {
+        say("ready")?;
+        self.number("start")
+    }
+
+    async fn published(&mut self, acknowledged: u64) -> Result<u64, Failure> {
+        say(&format!("published {acknowledged}"))?;
+        self.number("total")
+    }
+}

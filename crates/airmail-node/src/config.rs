@@ -1,0 +1,391 @@
+//! A node's settings: flags, then `AIRMAIL_<SECTION>_<KEY>`, then one TOML file, then defaults.
+//!
+//! Every setting is one row of [`settings::SETTINGS`]: its section and key, what it means, how it is
+//! read and written. File, environment, `--print-config` and its check all go through that table,
+//! so that none can know a setting which another does not. Unknown keys are refused by name.
+
+pub mod flow;
+pub mod mailbox;
+pub mod settings;
+
+use crate::environment::Environment;
+use crate::storage::StorageUrl;
+use airmail_model::limits::CREDIT_BYTES_MAX;
+use airmail_model::quantity::{ByteSize, Span};
+use airmail_model::{Durability, Error, ErrorCode, Limits};
+use flow::FlowConfig;
+use mailbox::MailboxConfig;
+use settings::{SETTINGS, Setting};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::Targets;
+
+/// What connections may be given to begin, and to show life.
+const SPAN_MIN: Duration = Duration::from_millis(10);
+const SPAN_MAX: Duration = Duration::from_secs(86_400);
+/// What is less is how clocks are kept right.
+const CLOCK_JUMP_MIN: Duration = Duration::from_secs(1);
+
+/// Everything that can be set about a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Where the node keeps its data.
+    pub data: PathBuf,
+    /// Shards: threads with connections and logs of their own. 1, for now.
+    pub shards: u16,
+    /// Which parts of a node run here. `all`, for now.
+    pub roles: String,
+    /// The node's name, told in Hello and in logs.
+    pub name: String,
+    /// Where clients connect: `HOST:PORT`.
+    pub listen: String,
+    /// Where clients are told to connect, where that differs. Empty, for now.
+    pub advertised: String,
+    /// Connections at once.
+    pub connections: u32,
+    /// How long a connection may take to make its first request.
+    pub begin: Span,
+    /// How long a connection may be silent before it is asked whether it is there; as long again it
+    /// may take to answer.
+    pub keep_alive: Span,
+    /// How long a stop waits for what is under way.
+    pub stop_timeout: Span,
+    /// Where health and metrics are served: `HOST:PORT`.
+    pub http: String,
+    /// Connections at once to where health and metrics are served.
+    pub http_connections: u32,
+    /// The storage: `disk:PATH`, `memory:`, or for experiments `memory:?service_us=N`. Empty: `disk:`
+    /// in the data directory.
+    pub log_url: String,
+    /// What is logged: `error`, `warn`, `info`, `debug`, `trace`, or a filter of tracing.
+    pub log_level: String,
+    /// How it is logged: `text` or `json`.
+    pub log_format: String,
+    /// Durability of the default namespace. `None`: the strongest that the storage has.
+    pub durability: Option<Durability>,
+    /// What clients may send, and what the node will send.
+    pub limits: Limits,
+    /// A segment's size on disk.
+    pub segment: ByteSize,
+    /// Recent batches kept in memory, for readers near the end.
+    pub cache: ByteSize,
+    /// Appends that wait for the disk; what goes beyond is refused.
+    pub pending: ByteSize,
+    /// How far the wall clock has to jump for retention by time to wait.
+    pub clock_jump: Span,
+    /// How often a quiet subscription is told how far its log has come.
+    pub mark_interval: Span,
+    /// Readers of storage for late subscribers.
+    pub readers: u32,
+    /// What bounds messages in flight.
+    pub flow: FlowConfig,
+    /// Where mailboxes are kept, and with how much they are worked on.
+    pub mailbox: MailboxConfig,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            data: PathBuf::from("./airmail-data"),
+            shards: 1,
+            roles: "all".into(),
+            name: "airmail".into(),
+            listen: "127.0.0.1:7400".into(),
+            advertised: String::new(),
+            connections: 10_000,
+            begin: Span(Duration::from_secs(10)),
+            keep_alive: Span(Duration::from_secs(20)),
+            stop_timeout: Span(Duration::from_secs(10)),
+            http: "127.0.0.1:7401".into(),
+            http_connections: 32,
+            log_url: String::new(),
+            log_level: "info".into(),
+            log_format: "text".into(),
+            durability: None,
+            limits: Limits::DEFAULT,
+            segment: ByteSize(64 << 20),
+            cache: ByteSize(16 << 20),
+            pending: ByteSize(64 << 20),
+            clock_jump: Span(Duration::from_secs(3600)),
+            mark_interval: Span(Duration::from_secs(1)),
+            readers: 8,
+            flow: FlowConfig::default(),
+            mailbox: MailboxConfig::default(),
+        }
+    }
+}
+
+impl Config {
+    /// Reads settings from everywhere but flags, which the caller sets afterwards.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` naming the key, the value and what would have been right.
+    pub fn read(file: Option<&Path>, environment: &Environment) -> Result<Config, Error> {
+        let mut config = Config::default();
+        if let Some(path) = file {
+            let text = std::fs::read_to_string(path).map_err(|error| {
+                invalid("--config")
+                    .value(path.display())
+                    .limit(format!("a file that can be read: {error}"))
+            })?;
+            config.take_toml(&text)?;
+        }
+        config.take_environment(environment)?;
+        Ok(config)
+    }
+
+    /// Sets one setting by its `section.key`, as flags do.
+    ///
+    /// # Errors
+    /// As [`Config::read`].
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), Error> {
+        let setting = SETTINGS.iter().find(|setting| setting.name() == name);
+        let setting = setting.ok_or_else(|| invalid(name).limit("a setting that there is"))?;
+        (setting.set)(self, value.trim())
+            .map_err(|expected| invalid(name).value(value).limit(expected))
+    }
+
+    fn take_toml(&mut self, text: &str) -> Result<(), Error> {
+        let table: toml::Table = toml::from_str(text).map_err(|error| not_toml(text, &error))?;
+        for (section, keys) in table {
+            let toml::Value::Table(keys) = keys else {
+                return Err(unknown(&section));
+            };
+            for (key, value) in keys {
+                let name = format!("{section}.{key}");
+                if !SETTINGS.iter().any(|setting| setting.name() == name) {
+                    return Err(unknown(&name));
+                }
+                let value = match value {
+                    toml::Value::String(text) => text,
+                    other => other.to_string(),
+                };
+                self.set(&name, &value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_environment(&mut self, environment: &Environment) -> Result<(), Error> {
+        for (variable, value) in environment.with_prefix("AIRMAIL_") {
+            if value.is_empty() {
+                continue;
+            }
+            let full = format!("AIRMAIL_{variable}");
+            match SETTINGS.iter().find(|one| one.variable() == full) {
+                Some(setting) => self
+                    .set(&setting.name(), value)
+                    .map_err(|error| invalid(&full).value(error.found()).limit(error.expected()))?,
+                None if in_a_section(variable) => return Err(unknown(&full)),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What is logged.
+    ///
+    /// A part of the filter that is no level must have a level: else a misspelt level would be taken for
+    /// the name of a part, and silence all others. There is no filter by spans or values of fields: a node
+    /// has no spans to filter by.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for what is no filter.
+    pub fn log_filter(&self) -> Result<Targets, Error> {
+        let parts: Vec<&str> = self.log_level.split(',').map(str::trim).collect();
+        // Its parser takes no text at all for a level.
+        let level = |text: &str| !text.is_empty() && text.parse::<LevelFilter>().is_ok();
+        let sound = |part: &&str| level(part.split_once('=').map_or(part, |(_, level)| level));
+        let filter = match parts.iter().all(sound) {
+            true => parts.join(",").parse().ok(),
+            false => None,
+        };
+        filter.ok_or_else(|| {
+            invalid("log.level")
+                .value(&self.log_level)
+                .limit("error, warn, info, debug, trace, or a filter such as info,airmail=debug")
+        })
+    }
+
+    /// Whether the settings fit together.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED` for what is reserved, `INVALID_ARGUMENT` naming the relation that is broken.
+    pub fn validate(&self) -> Result<(), Error> {
+        if self.shards != 1 {
+            return Err(Error::unimplemented("node.shards")
+                .value(self.shards)
+                .limit(1));
+        }
+        if self.roles != "all" {
+            let error = Error::unimplemented("node.roles");
+            return Err(error.value(&self.roles).limit("all"));
+        }
+        if !self.advertised.is_empty() {
+            let error = Error::unimplemented("listen.advertised");
+            return Err(error.value(&self.advertised).limit("empty"));
+        }
+        let url = StorageUrl::parse(&self.log_url, &self.data)?;
+        let in_memory = matches!(url, StorageUrl::Memory { .. });
+        if let Some(asked @ (Durability::Os | Durability::Fsync)) = self.durability
+            && in_memory
+        {
+            return Err(Error::new(ErrorCode::DurabilityUnavailable)
+                .field("namespace.durability")
+                .value(asked)
+                .limit("memory, on storage memory:"));
+        }
+        self.validate_limits()?;
+        self.validate_spans()?;
+        self.mailbox.check(&url)?;
+        let fits = self.flow.check();
+        fits.map_err(|(setting, error)| invalid(setting).value(error.value).limit(error.needed))
+    }
+
+    fn validate_spans(&self) -> Result<(), Error> {
+        for (name, span) in [
+            ("listen.begin", self.begin),
+            ("listen.keep_alive", self.keep_alive),
+        ] {
+            if !(SPAN_MIN..=SPAN_MAX).contains(&span.0) {
+                let bound = format!("{} to {}", Span(SPAN_MIN), Span(SPAN_MAX));
+                return Err(invalid(name).value(span).limit(bound));
+            }
+        }
+        Ok(())
+    }
+
+    fn validate_limits(&self) -> Result<(), Error> {
+        let limits = &self.limits;
+        let relations = [
+            (
+                "limits.message_bytes",
+                limits.message_bytes,
+                "limits.frame_bytes",
+                limits.frame_bytes,
+            ),
+            (
+                "limits.batch_bytes",
+                limits.batch_bytes,
+                "limits.frame_bytes",
+                limits.frame_bytes,
+            ),
+            (
+                "limits.topic_bytes",
+                limits.topic_bytes,
+                "limits.batch_bytes",
+                limits.batch_bytes,
+            ),
+            ("limits.frame_bytes", limits.frame_bytes, "64MiB", 64 << 20),
+            (
+                "limits.batch_records",
+                limits.batch_records.into(),
+                "4096",
+                4096,
+            ),
+            ("limits.topic_bytes", limits.topic_bytes, "32KiB", 32 << 10),
+            ("limits.attributes", limits.attributes, "1024", 1024),
+            (
+                "limits.credit_bytes",
+                limits.credit_bytes,
+                "64MiB",
+                CREDIT_BYTES_MAX,
+            ),
+        ];
+        for (name, value, bound_name, bound) in relations {
+            if value > bound {
+                let bound = format!("at most {bound_name} ({bound})");
+                return Err(invalid(name).value(value).limit(bound));
+            }
+        }
+        self.validate_counts()?;
+        self.log_filter()?;
+        if self.clock_jump.0 < CLOCK_JUMP_MIN {
+            let error = invalid("retention.clock_jump").value(self.clock_jump);
+            return Err(error.limit(format!("at least {}", Span(CLOCK_JUMP_MIN))));
+        }
+        let least = u64::from(limits.frame_bytes) + (1 << 20);
+        if self.segment.0 < least {
+            let bound = format!("at least limits.frame_bytes and 1MiB ({})", ByteSize(least));
+            return Err(invalid("storage.segment_bytes")
+                .value(self.segment)
+                .limit(bound));
+        }
+        Ok(())
+    }
+
+    /// None of these can be nothing.
+    fn validate_counts(&self) -> Result<(), Error> {
+        let limits = &self.limits;
+        for (name, value) in [
+            ("limits.message_bytes", limits.message_bytes),
+            ("limits.topic_bytes", limits.topic_bytes),
+            ("limits.batch_bytes", limits.batch_bytes),
+            ("limits.batch_records", limits.batch_records.into()),
+            ("limits.credit_bytes", limits.credit_bytes),
+            ("limits.unacked_bytes", limits.unacked_bytes),
+            ("limits.subscriptions", limits.subscriptions),
+            ("listen.connections", self.connections),
+            ("http.connections", self.http_connections),
+            ("delivery.readers", self.readers),
+        ] {
+            if value == 0 {
+                return Err(invalid(name).value(0).limit("at least 1"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The settings as a TOML file, each with its meaning and its variable.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        let mut text = String::from(
+            "# Airmail's effective settings. Flags come before AIRMAIL_<SECTION>_<KEY>, these\n\
+             # before the file given with --config, and that before the defaults.\n",
+        );
+        let mut section = "";
+        for setting in SETTINGS {
+            if setting.section != section {
+                section = setting.section;
+                let _ = write!(text, "\n[{section}]\n");
+            }
+            let value = (setting.get)(self);
+            let value = match setting.quoted {
+                true => toml::Value::String(value).to_string(),
+                false => value,
+            };
+            let _ = writeln!(text, "# {}\n{} = {value}", setting.about, setting.key);
+        }
+        text
+    }
+}
+
+fn in_a_section(variable: &str) -> bool {
+    let section = variable.split('_').next().unwrap_or_default();
+    SETTINGS
+        .iter()
+        .any(|setting: &Setting| setting.section.eq_ignore_ascii_case(section))
+}
+
+fn invalid(name: &str) -> Error {
+    Error::new(ErrorCode::InvalidArgument).field(name)
+}
+
+/// One line, whatever the reader of TOML says.
+fn not_toml(text: &str, error: &toml::de::Error) -> Error {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+    let reason = error.message().replace('\n', ", ");
+    invalid("--config")
+        .value(format!("line {line}: {reason}"))
+        .limit("a TOML file")
+}
+
+fn unknown(name: &str) -> Error {
+    invalid(name).limit("a setting that there is: see airmail serve --print-config")
+}
+
+#[cfg(test)]
+mod tests;

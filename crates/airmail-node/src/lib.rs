@@ -1,0 +1,331 @@
+//! The node: its settings, and the shell of threads, sockets and clocks around the cores, which have none.
+//!
+//! Whoever runs one reads a [`config::Config`], binds listeners, and calls [`start`]. Nothing here reads
+//! the process's environment but [`environment`], and nothing handles signals: that is the program's.
+//!
+//! One shard is one OS thread with one current-thread runtime, which owns its connections for
+//! life, the [`airmail_broker::Node`] and its storage; handlers only translate (`service`), and
+//! the shard takes turns (`turns`). Connections that ask for mailboxes have nothing to do with a
+//! shard, and move to threads of their own (`roaming`). HTTP runs where [`start`] was called, so that it answers when
+//! a shard does not. Listeners, clock, seed and shutdown are passed in.
+
+#![forbid(unsafe_code)]
+
+mod alarm;
+mod beginning;
+mod beside;
+#[cfg(feature = "test-switches")]
+pub mod clock;
+mod clock_told;
+pub mod config;
+pub mod descriptors;
+pub mod environment;
+mod grpc;
+mod http;
+mod link;
+mod listener;
+pub mod mailboxes;
+mod metrics;
+mod outbox;
+mod refusals;
+mod roaming;
+mod service;
+mod shard_thread;
+mod starvation;
+pub mod storage;
+mod telling;
+mod thread_time;
+mod turned_away;
+mod turns;
+
+use crate::config::Config;
+use airmail_broker::{Admission, AllowAll, Authorizer};
+use airmail_model::clock::Clock;
+use airmail_model::{Durability, Error};
+use http::HttpDoor;
+use link::Link;
+use mailboxes::{MailboxUrl, NodeMailboxes};
+use metrics::Metrics;
+use shard_thread::ShardThread;
+use std::fmt;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use storage::Standing;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// How often a start looks whether the shard is ready.
+const READY_STEP: Duration = Duration::from_millis(2);
+
+/// How long a stop waits for HTTP requests under way.
+const HTTP_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Who answers the two questions that every action passes.
+pub struct Access {
+    /// Whether a principal may do it.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// Whether there is room for it now.
+    pub admission: Box<dyn Admission>,
+}
+
+impl Default for Access {
+    /// Everyone may do everything, at any time.
+    fn default() -> Access {
+        Access {
+            authorizer: Arc::new(AllowAll),
+            admission: Box::new(AllowAll),
+        }
+    }
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Access").finish_non_exhaustive()
+    }
+}
+
+/// Everything that a node is given.
+#[derive(Debug)]
+pub struct NodeOptions {
+    /// Its settings. Addresses in them are not looked at: listeners are given.
+    pub config: Config,
+    /// Who may do what, and when.
+    pub access: Access,
+    /// Where clients connect (gRPC).
+    pub listener: TcpListener,
+    /// Where health and metrics are served; `None`: nowhere.
+    pub http: Option<TcpListener>,
+    /// Who tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Source of every random choice: ids, salts, jitter.
+    pub seed: u64,
+    /// When cancelled, the node stops in order.
+    pub shutdown: CancellationToken,
+}
+
+/// Why a node did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A setting is wrong.
+    #[error(transparent)]
+    Setting(#[from] Error),
+    /// The storage cannot be opened.
+    #[error("storage {url}: {error}")]
+    Storage {
+        /// The storage's URL.
+        url: String,
+        /// What it says.
+        error: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The mailboxes cannot be opened.
+    #[error("mailboxes {url}: {error}")]
+    Mailboxes {
+        /// The store's URL, without its secrets.
+        url: String,
+        /// What it says.
+        error: Error,
+    },
+    /// The system refused a thread, a socket or a timer.
+    #[error("{what}: {error}")]
+    System {
+        /// What was asked for.
+        what: &'static str,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// The system does not let the process have enough open files.
+    #[error("open files: {limit}, limit: at least {needed} (ulimit -n, LimitNOFILE)")]
+    OpenFiles {
+        /// How many it lets it have.
+        limit: u64,
+        /// How many a node with these settings needs.
+        needed: u64,
+    },
+    /// The shard ended before it was ready.
+    #[error("the shard ended before it was ready")]
+    Ended,
+}
+
+fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> StartError {
+    move |error| StartError::System { what, error }
+}
+
+/// A node that runs.
+#[derive(Debug)]
+pub struct Running {
+    /// Where clients connect.
+    pub address: SocketAddr,
+    /// Where health and metrics are.
+    pub http_address: Option<SocketAddr>,
+    shutdown: CancellationToken,
+    ended: oneshot::Receiver<()>,
+    thread: Option<JoinHandle<()>>,
+    http: TaskTracker,
+    mailboxes: NodeMailboxes,
+    /// How long the mailboxes may take to end.
+    patience: Duration,
+}
+
+impl Running {
+    /// Where the mailboxes are.
+    #[must_use]
+    pub fn mailboxes_url(&self) -> &MailboxUrl {
+        self.mailboxes.url()
+    }
+
+    /// Waits until the node has stopped, which it does when its `shutdown` is cancelled.
+    pub async fn wait(mut self) {
+        // An error means that the thread is gone: stopped all the same.
+        let _ = (&mut self.ended).await;
+        self.shutdown.cancel();
+        self.http.close();
+        // A client that holds its connection open does not hold up the end.
+        let _ = tokio::time::timeout(HTTP_PATIENCE, self.http.wait()).await;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the shard's thread panicked");
+        }
+        self.mailboxes.close(self.patience).await;
+    }
+
+    /// Stops the node in order and waits until it has.
+    pub async fn stop(self) {
+        self.shutdown.cancel();
+        self.wait().await;
+    }
+}
+
+/// Starts a node and waits until it takes requests.
+///
+/// # Errors
+/// A wrong setting, a storage that cannot be opened, or what the system refused.
+pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
+    options.config.validate()?;
+    let address = options
+        .listener
+        .local_addr()
+        .map_err(system("listener's address"))?;
+    let durability = options.config.durability;
+    let connections = descriptors::connections(&options.config)?;
+    let metrics = Arc::new(Metrics::default());
+    metrics.doors.connections_max.set(connections.into());
+    let (link, receiver) = Link::new(
+        (options.config.name.clone(), options.seed),
+        options.config.limits.clone(),
+        Arc::clone(&options.clock),
+        options.shutdown.clone(),
+        options.config.flow.copilot().is_some(),
+    );
+    let http = TaskTracker::new();
+    let door = HttpDoor {
+        link: link.clone(),
+        metrics: Arc::clone(&metrics),
+        most: options.config.http_connections,
+        begin: options.config.begin.0,
+        tasks: http.clone(),
+    };
+    let http_address = serve_http(options.http, door)?;
+    let waker_link = link.clone();
+    let standing = Arc::new(Standing::default());
+    let storage = storage::open(
+        &options.config,
+        options.seed,
+        &options.clock,
+        Arc::new(move || waker_link.wake()),
+        &standing,
+    )?;
+    // After the storage, whose directory is its own to make.
+    let mailboxes = NodeMailboxes::open(&options.config).await?;
+    metrics.mailbox.watch(mailboxes.mailboxes());
+    let patience = options.config.stop_timeout.0;
+    let shard = ShardThread {
+        config: options.config,
+        connections,
+        access: options.access,
+        listener: options.listener,
+        clock: options.clock,
+        seed: options.seed,
+        link: link.clone(),
+        receiver,
+        metrics,
+        storage,
+        mailboxes: mailboxes.mailboxes(),
+        mailbox_threads: mailboxes.threads(),
+        mailbox_standing: mailboxes.in_data_directory().then_some(standing),
+    };
+    let (thread, ended) = spawn(shard)?;
+    let running = Running {
+        address,
+        http_address,
+        shutdown: options.shutdown,
+        ended,
+        thread: Some(thread),
+        http,
+        mailboxes,
+        patience,
+    };
+    let running = wait_until_ready(running, &link).await?;
+    if let (Some(asked), Ok(entry)) = (durability, link.namespace("")) {
+        say_if_other(asked, entry.namespace.spec.durability);
+    }
+    Ok(running)
+}
+
+/// Runs a shard on a thread of its own; says when it has ended.
+fn spawn(shard: ShardThread) -> Result<(JoinHandle<()>, oneshot::Receiver<()>), StartError> {
+    let (end, ended) = oneshot::channel();
+    let thread = std::thread::Builder::new()
+        .name("shard-0".into())
+        .spawn(move || {
+            shard.run();
+            // Nobody may be waiting.
+            let _ = end.send(());
+        })
+        .map_err(system("the shard's thread"))?;
+    Ok((thread, ended))
+}
+
+/// A setting that comes too late is not ignored in silence.
+fn say_if_other(asked: Durability, held: Durability) {
+    if asked != held {
+        tracing::warn!(
+            %asked,
+            %held,
+            "the default namespace exists and keeps its durability: airmail namespace update"
+        );
+    }
+}
+
+async fn wait_until_ready(mut running: Running, link: &Link) -> Result<Running, StartError> {
+    while !link.is_ready() && !running.shutdown.is_cancelled() {
+        if !matches!(
+            running.ended.try_recv(),
+            Err(oneshot::error::TryRecvError::Empty)
+        ) {
+            return Err(StartError::Ended);
+        }
+        tokio::time::sleep(READY_STEP).await;
+    }
+    Ok(running)
+}
+
+fn serve_http(
+    listener: Option<TcpListener>,
+    door: HttpDoor,
+) -> Result<Option<SocketAddr>, StartError> {
+    let Some(listener) = listener else {
+        return Ok(None);
+    };
+    let address = listener.local_addr().map_err(system("HTTP address"))?;
+    listener
+        .set_nonblocking(true)
+        .map_err(system("HTTP listener"))?;
+    let listener = tokio::net::TcpListener::from_std(listener).map_err(system("HTTP listener"))?;
+    let tasks = door.tasks.clone();
+    tasks.spawn(door.accept(listener));
+    Ok(Some(address))
+}

@@ -1,0 +1,340 @@
+//! How handlers speak to a shard: a bounded queue to it, an [`Outbox`] back from it.
+//!
+//! Requests wait in the queue and, when that is full, in the connection, whose socket is then not
+//! read. What must never wait or get lost (a stream is gone, credit comes back) goes by a list of
+//! sessions that want attention: each is on it at most once, so that it is bounded by their number.
+
+use super::metrics::Snapshot;
+use super::outbox::Outbox;
+use airmail_broker::catalog::{Catalog, Entry};
+use airmail_broker::{Command, Outcome, Principal, SessionId};
+use airmail_log::journal::ClockState;
+use airmail_model::clock::Clock;
+use airmail_model::frame::Request;
+use airmail_model::{Error, ErrorCode, Incarnation, Limits, LogId, Mono, Now};
+use airmail_proto::subscribe::namespace_not_found;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+/// Messages to a shard that wait for its turn.
+const QUEUE_ITEMS: usize = 1024;
+
+/// What a client is told to wait while the node is starting.
+const STARTING: Duration = Duration::from_millis(500);
+
+/// What handlers ask of a shard.
+#[derive(Debug)]
+pub(crate) enum ToShard {
+    /// A stream has begun.
+    Opened {
+        outbox: Arc<Outbox>,
+        principal: Principal,
+        credit: u32,
+    },
+    /// A stream asks something.
+    Request {
+        session: SessionId,
+        request: Request,
+    },
+    /// A unary call.
+    Command {
+        principal: Principal,
+        command: Command,
+        answer: oneshot::Sender<Result<Outcome, Error>>,
+    },
+    /// Which life a log is in.
+    Incarnation {
+        log: LogId,
+        answer: oneshot::Sender<Option<Incarnation>>,
+    },
+    /// The counters are wanted.
+    Snapshot { answer: oneshot::Sender<Snapshot> },
+    /// The wall clock is right, somebody says.
+    AcceptClock { answer: oneshot::Sender<ClockState> },
+}
+
+#[derive(Debug)]
+struct Shared {
+    node: String,
+    /// The shard wants to know what connections take.
+    counts_sent: bool,
+    /// Tells this run's request ids from those of others.
+    run: u32,
+    limits: Limits,
+    clock: Arc<dyn Clock>,
+    catalog: Mutex<Arc<Catalog>>,
+    ready: AtomicBool,
+    attention: Mutex<Vec<SessionId>>,
+    wake: Notify,
+    sessions: AtomicU64,
+    calls: AtomicU64,
+    stop: CancellationToken,
+}
+
+/// A handler's side of a shard. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    sender: mpsc::Sender<ToShard>,
+    shared: Arc<Shared>,
+}
+
+impl Link {
+    pub(crate) fn new(
+        (node, seed): (String, u64),
+        limits: Limits,
+        clock: Arc<dyn Clock>,
+        stop: CancellationToken,
+        counts_sent: bool,
+    ) -> (Link, mpsc::Receiver<ToShard>) {
+        let (sender, receiver) = mpsc::channel(QUEUE_ITEMS);
+        let shared = Shared {
+            node,
+            counts_sent,
+            run: (seed >> 32) as u32 ^ seed as u32,
+            limits,
+            clock,
+            catalog: Mutex::default(),
+            ready: AtomicBool::new(false),
+            attention: Mutex::default(),
+            wake: Notify::new(),
+            sessions: AtomicU64::new(1),
+            calls: AtomicU64::new(1),
+            stop,
+        };
+        let link = Link {
+            sender,
+            shared: Arc::new(shared),
+        };
+        (link, receiver)
+    }
+
+    // ---- For handlers ----
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.shared.limits
+    }
+
+    pub(crate) fn node(&self) -> &str {
+        &self.shared.node
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        self.shared.clock.now()
+    }
+
+    pub(crate) fn mono(&self) -> Mono {
+        self.shared.clock.mono()
+    }
+
+    /// Cancelled when the node begins to stop.
+    pub(crate) fn stop(&self) -> &CancellationToken {
+        &self.shared.stop
+    }
+
+    /// A name for a call, told with its error and in the log.
+    pub(crate) fn request_id(&self) -> String {
+        let call = self.shared.calls.fetch_add(1, Ordering::Relaxed);
+        format!("{:08x}-{call}", self.shared.run)
+    }
+
+    /// Whether the node can be asked anything now.
+    pub(crate) fn check_up(&self) -> Result<(), Error> {
+        if self.shared.stop.is_cancelled() {
+            return Err(stopping());
+        }
+        if !self.is_ready() {
+            return Err(Error::new(ErrorCode::Overloaded)
+                .field("node")
+                .value("starting")
+                .retry_after(STARTING));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.shared.ready.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        let catalog = self.shared.catalog.lock();
+        catalog.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The namespace of a name; the empty name is `default`.
+    pub(crate) fn namespace(&self, name: &str) -> Result<Arc<Entry>, Error> {
+        let name = airmail_proto::namespace::namespace_or_default(name);
+        let catalog = self.catalog();
+        catalog
+            .by_name(name)
+            .cloned()
+            .ok_or_else(|| namespace_not_found(name))
+    }
+
+    /// Opens a session: its outbox is what the shard answers into.
+    pub(crate) async fn open(
+        &self,
+        principal: Principal,
+        credit: u32,
+    ) -> Result<Arc<Outbox>, Error> {
+        let session = SessionId(self.shared.sessions.fetch_add(1, Ordering::Relaxed));
+        let outbox = Arc::new(Outbox::new(session, self.clone()));
+        self.send(ToShard::Opened {
+            outbox: Arc::clone(&outbox),
+            principal,
+            credit,
+        })
+        .await?;
+        Ok(outbox)
+    }
+
+    pub(crate) async fn request(&self, session: SessionId, request: Request) -> Result<(), Error> {
+        self.send(ToShard::Request { session, request }).await
+    }
+
+    pub(crate) async fn command(
+        &self,
+        principal: Principal,
+        command: Command,
+    ) -> Result<Outcome, Error> {
+        let (answer, outcome) = oneshot::channel();
+        let is_change = !matches!(command, Command::ListTopics { .. });
+        self.send(ToShard::Command {
+            principal,
+            command,
+            answer,
+        })
+        .await?;
+        // It was handed over: whether a change was made before the end is not known.
+        let gone = |_| if is_change { unknown() } else { stopping() };
+        outcome.await.map_err(gone)?
+    }
+
+    /// Which life a log is in.
+    pub(crate) async fn incarnation(&self, log: LogId) -> Result<Option<Incarnation>, Error> {
+        let (answer, incarnation) = oneshot::channel();
+        self.send(ToShard::Incarnation { log, answer }).await?;
+        incarnation.await.map_err(|_| stopping())
+    }
+
+    pub(crate) async fn snapshot(&self) -> Result<Snapshot, Error> {
+        let (answer, snapshot) = oneshot::channel();
+        self.send(ToShard::Snapshot { answer }).await?;
+        snapshot.await.map_err(|_| stopping())
+    }
+
+    /// Has the storage believe the wall clock.
+    pub(crate) async fn accept_clock(&self) -> Result<ClockState, Error> {
+        let (answer, clock) = oneshot::channel();
+        self.send(ToShard::AcceptClock { answer }).await?;
+        clock.await.map_err(|_| stopping())
+    }
+
+    async fn send(&self, message: ToShard) -> Result<(), Error> {
+        let sent = self.sender.send(message).await;
+        sent.map_err(|_| stopping())
+    }
+
+    // ---- For outboxes and storage ----
+
+    /// Whether the shard is to be told what connections take.
+    pub(crate) fn counts_sent(&self) -> bool {
+        self.shared.counts_sent
+    }
+
+    /// Puts a session on the list of those that want attention, which the shard looks at in its next
+    /// turn.
+    pub(crate) fn list(&self, session: SessionId) {
+        let list = self.shared.attention.lock();
+        list.unwrap_or_else(PoisonError::into_inner).push(session);
+    }
+
+    /// Makes the shard take a turn soon. Can be called from any thread.
+    pub(crate) fn wake(&self) {
+        self.shared.wake.notify_one();
+    }
+
+    // ---- For the shard ----
+
+    pub(crate) async fn woken(&self) {
+        self.shared.wake.notified().await;
+    }
+
+    pub(crate) fn take_attention(&self, into: &mut Vec<SessionId>) {
+        let list = self.shared.attention.lock();
+        into.append(&mut list.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub(crate) fn publish_catalog(&self, catalog: &Arc<Catalog>, ready: bool) {
+        let held = self.shared.catalog.lock();
+        let mut held = held.unwrap_or_else(PoisonError::into_inner);
+        if !Arc::ptr_eq(&held, catalog) {
+            *held = Arc::clone(catalog);
+        }
+        drop(held);
+        self.shared.ready.store(ready, Ordering::Release);
+    }
+}
+
+/// The error of whatever is asked of a node that stops.
+pub(crate) fn stopping() -> Error {
+    Error::new(ErrorCode::ShuttingDown)
+        .field("node")
+        .value("stopping")
+}
+
+/// The error of a change that was under way when the node stopped.
+fn unknown() -> Error {
+    Error::new(ErrorCode::OutcomeUnknown)
+        .field("node")
+        .value("stopping")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use airmail_log::TopicPage;
+    use airmail_model::NamespaceId;
+    use airmail_model::clock::SystemClock;
+
+    #[tokio::test]
+    async fn what_a_stop_cuts_off_may_have_been_done_if_it_changes_something() {
+        let (link, mut shard) = Link::new(
+            ("node".into(), 1),
+            Limits::DEFAULT,
+            Arc::new(SystemClock::new()),
+            CancellationToken::new(),
+            false,
+        );
+        let change = Command::DeleteNamespace {
+            name: "n".into(),
+            based_on: None,
+        };
+        let question = Command::ListTopics {
+            namespace: NamespaceId(2),
+            page: TopicPage {
+                prefix: String::new(),
+                after: String::new(),
+                limit: 1,
+            },
+        };
+        for (command, code) in [
+            (change, ErrorCode::OutcomeUnknown),
+            (question, ErrorCode::ShuttingDown),
+        ] {
+            let ends = async { drop(shard.recv().await) };
+            let (told, ()) = futures::join!(link.command(Principal::default(), command), ends);
+            assert_eq!(told.unwrap_err().code(), code);
+        }
+        // What was never handed over was not done.
+        drop(shard);
+        let late = Command::DeleteNamespace {
+            name: "n".into(),
+            based_on: None,
+        };
+        let told = link.command(Principal::default(), late).await;
+        assert_eq!(told.unwrap_err().code(), ErrorCode::ShuttingDown);
+    }
+}

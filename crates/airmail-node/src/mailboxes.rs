@@ -1,0 +1,213 @@
+//! Which store of mailboxes a URL means, and how a node owns it.
+//!
+//! A database may be away, or a file locked or damaged: the node starts all the same, and requests of
+//! mailboxes say so until it can be used. What no waiting can mend (a newer version's schema, a file
+//! that is no database) is refused at the start. Threads of their own serve those who ask for mailboxes, and
+//! work on PostgreSQL's connections, so that no shard waits for them; SQLite has one more.
+
+use super::{StartError, system};
+use crate::config::Config;
+use crate::storage::StorageUrl;
+use airmail_mailbox::postgres::PostgresStore;
+use airmail_mailbox::sqlite::SqliteStore;
+use airmail_mailbox::{MailboxStore, Mailboxes};
+use airmail_model::{Error, ErrorCode};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::{Handle, Runtime};
+
+/// The file of the embedded store, in the directory of the log.
+const FILE: &str = "mailboxes.sqlite";
+
+/// What a store's URL says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MailboxUrl {
+    /// `sqlite:PATH`; the path `:memory:` is kept in memory.
+    Sqlite(PathBuf),
+    /// `postgres://…`, whole.
+    Postgres(String),
+}
+
+impl MailboxUrl {
+    /// Reads `sqlite:PATH` or `postgres://…`. The empty URL is SQLite in the directory of `log`, or
+    /// in memory if the log is.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for any other.
+    pub fn parse(url: &str, log: &StorageUrl) -> Result<MailboxUrl, Error> {
+        match (url.split_once(':'), log) {
+            (None, StorageUrl::Disk(path)) if url.is_empty() => {
+                Ok(MailboxUrl::Sqlite(path.join(FILE)))
+            }
+            (None, StorageUrl::Memory { .. }) if url.is_empty() => {
+                Ok(MailboxUrl::Sqlite(":memory:".into()))
+            }
+            (Some(("sqlite", path)), _) if !path.is_empty() => Ok(MailboxUrl::Sqlite(path.into())),
+            (Some(("postgres" | "postgresql", rest)), _) if rest.starts_with("//") => {
+                Ok(MailboxUrl::Postgres(url.to_owned()))
+            }
+            _ => Err(Error::new(ErrorCode::InvalidArgument)
+                .field("mailbox.url")
+                .value(url)
+                .limit("postgres://… or sqlite:PATH")),
+        }
+    }
+}
+
+impl fmt::Display for MailboxUrl {
+    /// Without user, password and parameters: it is shown in logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MailboxUrl::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            MailboxUrl::Postgres(url) => {
+                let rest = url.split_once("//").map_or("", |(_, rest)| rest);
+                let place = rest.split('?').next().unwrap_or_default();
+                let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
+                write!(f, "postgres://{place}")
+            }
+        }
+    }
+}
+
+/// A node's mailboxes, with the threads that work for them.
+#[derive(Debug)]
+pub(crate) struct NodeMailboxes {
+    url: MailboxUrl,
+    mailboxes: Mailboxes,
+    in_data_directory: bool,
+    handle: Handle,
+    /// Held, so that they end with this.
+    #[expect(dead_code, reason = "dropped with this")]
+    threads: Threads,
+}
+
+/// Their threads, which nobody waits for when this is dropped.
+#[derive(Debug)]
+struct Threads(Option<Runtime>);
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            // A runtime that is dropped waits, which an asynchronous task must not.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl NodeMailboxes {
+    /// Opens the store that the settings name.
+    pub(crate) async fn open(config: &Config) -> Result<NodeMailboxes, StartError> {
+        let log = StorageUrl::parse(&config.log_url, &config.data)?;
+        let url = MailboxUrl::parse(&config.mailbox.url, &log)?;
+        let failed = |error: Error| StartError::Mailboxes {
+            url: url.to_string(),
+            error,
+        };
+        if let MailboxUrl::Postgres(database) = &url {
+            let options = config.mailbox.options(database);
+            options.look().await.map_err(failed)?;
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(config.mailbox.threads())
+            .thread_name("mailboxes")
+            .enable_all()
+            .build()
+            .map_err(system("the mailboxes' threads"))?;
+        let handle = runtime.handle().clone();
+        let threads = Threads(Some(runtime));
+        let inside = handle.enter();
+        let store: Arc<dyn MailboxStore> = match &url {
+            MailboxUrl::Sqlite(path) => {
+                let waiting = config.mailbox.waiting as usize;
+                Arc::new(SqliteStore::start(path, waiting).map_err(failed)?)
+            }
+            MailboxUrl::Postgres(database) => {
+                let options = config.mailbox.options(database);
+                Arc::new(PostgresStore::start(options).map_err(failed)?)
+            }
+        };
+        drop(inside);
+        let in_data_directory = match (&url, &log) {
+            (MailboxUrl::Sqlite(file), StorageUrl::Disk(data)) => file.starts_with(data),
+            _ => false,
+        };
+        Ok(NodeMailboxes {
+            in_data_directory,
+            mailboxes: Mailboxes::new(store),
+            handle,
+            threads,
+            url,
+        })
+    }
+
+    /// The threads that serve those who ask for mailboxes.
+    pub(crate) fn threads(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Whether they are lost if the data directory is.
+    pub(crate) fn in_data_directory(&self) -> bool {
+        self.in_data_directory
+    }
+
+    /// Where they are.
+    pub(crate) fn url(&self) -> &MailboxUrl {
+        &self.url
+    }
+
+    /// The requests.
+    pub(crate) fn mailboxes(&self) -> Mailboxes {
+        self.mailboxes.clone()
+    }
+
+    /// Finishes what was begun, within `patience`.
+    pub(crate) async fn close(self, patience: Duration) {
+        match tokio::time::timeout(patience, self.mailboxes.close()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the mailboxes did not end in order"),
+            Err(_) => tracing::warn!("the mailboxes were abandoned: they did not end in time"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(url: &str) -> Result<MailboxUrl, Error> {
+        MailboxUrl::parse(url, &StorageUrl::Disk("data".into()))
+    }
+
+    #[test]
+    fn without_a_url_they_are_beside_the_log() {
+        let beside = MailboxUrl::Sqlite("data/mailboxes.sqlite".into());
+        assert_eq!(parse("").unwrap(), beside);
+        let log = StorageUrl::Memory { service_us: None };
+        let memory = MailboxUrl::parse("", &log).unwrap();
+        assert_eq!(memory, MailboxUrl::Sqlite(":memory:".into()));
+    }
+
+    #[test]
+    fn a_url_is_shown_without_its_secrets() {
+        for (url, shown) in [
+            ("sqlite:a/b.db", "sqlite:a/b.db"),
+            (
+                "postgres://me:secret@db:5432/mail?x=y",
+                "postgres://db:5432/mail",
+            ),
+            ("postgresql://db/mail", "postgres://db/mail"),
+        ] {
+            assert_eq!(parse(url).unwrap().to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn what_is_no_store_is_refused() {
+        for url in ["sqlite:", "mysql://db", "mailboxes.db", "postgres:db"] {
+            let error = parse(url).unwrap_err();
+            assert_eq!((error.field_name(), error.found()), ("mailbox.url", url));
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! What a node measures, as Prometheus text. Each metric is in `docs/metrics.md`; a test compares.
+//!
+//! The shard counts by itself; its counters are asked for at each scrape. Only what the shell alone
+//! sees is counted here.
+
+mod doors;
+mod flow;
+mod mailbox;
+
+use super::storage::Trouble;
+use airmail_broker::Flow;
+use airmail_broker::stats::Stats;
+use airmail_log::journal::ClockState;
+use airmail_mailbox::store::Load;
+use airmail_model::{Error, ErrorCode};
+use doors::DoorMetrics;
+use mailbox::MailboxMetrics;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+use std::fmt;
+
+/// A shard's counters at one moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Snapshot {
+    pub(crate) stats: Stats,
+    pub(crate) ready: bool,
+    pub(crate) namespaces: u64,
+    pub(crate) trouble: Option<Trouble>,
+    /// Places of the storage that have been found damaged.
+    pub(crate) damage: u64,
+    pub(crate) flow: Flow,
+    pub(crate) clock: ClockState,
+}
+
+type Reading = (&'static str, &'static str, fn(&Stats) -> u64);
+
+/// Counters of the shard; `_total` is added to their names.
+const COUNTERS: &[Reading] = &[
+    (
+        "airmail_published_batches",
+        "Batches acknowledged, retries included",
+        |s| s.published_batches,
+    ),
+    (
+        "airmail_published_messages",
+        "Messages acknowledged, retries included",
+        |s| s.published_messages,
+    ),
+    (
+        "airmail_published_bytes",
+        "Bytes of acknowledged batches",
+        |s| s.published_bytes,
+    ),
+    (
+        "airmail_publish_duplicates",
+        "Acknowledged batches that had been stored before",
+        |s| s.duplicates,
+    ),
+    (
+        "airmail_publish_parked",
+        "Publishes that waited for admission",
+        |s| s.parked,
+    ),
+    ("airmail_deliveries", "Deliveries sent", |s| s.deliveries),
+    ("airmail_delivered_messages", "Messages delivered", |s| {
+        s.delivered_messages
+    }),
+    ("airmail_delivered_bytes", "Bytes of deliveries", |s| {
+        s.delivered_bytes
+    }),
+    (
+        "airmail_delivery_slices",
+        "Deliveries made for one subscriber alone",
+        |s| s.slices,
+    ),
+    ("airmail_marks", "Progress marks sent", |s| s.marks),
+    (
+        "airmail_log_new_lives",
+        "Logs that began a new life because a position lay beyond their end",
+        |s| s.renewed,
+    ),
+    (
+        "airmail_gaps_retention",
+        "Gaps told because of retention",
+        |s| s.gaps_retention,
+    ),
+    ("airmail_gaps_loss", "Gaps told because of loss", |s| {
+        s.gaps_loss
+    }),
+    (
+        "airmail_detached",
+        "Times that a live subscription was detached",
+        |s| s.detached,
+    ),
+    (
+        "airmail_rejoined",
+        "Times that a detached subscription went live",
+        |s| s.rejoined,
+    ),
+    (
+        "airmail_caravans_started",
+        "Readers started for late subscribers",
+        |s| s.caravans_started,
+    ),
+    (
+        "airmail_caravan_bytes",
+        "Bytes read for late subscribers",
+        |s| s.caravan_bytes,
+    ),
+];
+
+/// Gauges of the shard.
+const GAUGES: &[Reading] = &[
+    ("airmail_sessions", "Streams open", |s| s.sessions),
+    (
+        "airmail_live_subscriptions",
+        "Subscriptions at the tail",
+        |s| s.live_subscriptions,
+    ),
+    (
+        "airmail_detached_subscriptions",
+        "Subscriptions behind",
+        |s| s.detached_subscriptions,
+    ),
+    ("airmail_caravans", "Readers for late subscribers", |s| {
+        s.caravans
+    }),
+    (
+        "airmail_rooms",
+        "Logs with subscribers at their tail",
+        |s| s.rooms,
+    ),
+    (
+        "airmail_appends_in_flight",
+        "Publishes that the storage has not answered",
+        |s| s.appends_in_flight,
+    ),
+    (
+        "airmail_appends_in_flight_bytes",
+        "Bytes of publishes not yet answered",
+        |s| s.appends_in_flight_bytes,
+    ),
+];
+
+/// What the shell counts by itself. Cheap to share: each metric is a handle.
+pub(crate) struct Metrics {
+    /// From a batch's arrival to its ack on the wire, in seconds.
+    pub(crate) publish_latency: Histogram,
+    /// Connections open.
+    pub(crate) connections: Gauge,
+    /// Connections since the node began.
+    pub(crate) connections_opened: Counter,
+    /// Connections that ended in an error: garbage, or another protocol.
+    pub(crate) connections_failed: Counter,
+    /// Who is let in.
+    pub(crate) doors: DoorMetrics,
+    /// What mailboxes are asked.
+    pub(crate) mailbox: MailboxMetrics,
+    edge_refusals: Family<Vec<(String, String)>, Counter>,
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        Metrics {
+            // 50 µs to 26 s, each twice the last.
+            publish_latency: Histogram::new(exponential_buckets(0.000_05, 2.0, 20)),
+            connections: Gauge::default(),
+            connections_opened: Counter::default(),
+            connections_failed: Counter::default(),
+            doors: DoorMetrics::default(),
+            mailbox: MailboxMetrics::default(),
+            edge_refusals: Family::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// Counts a publish that was refused before it came to the shard.
+    pub(crate) fn refused_at_edge(&self, error: &Error) {
+        let label = ("code".to_owned(), error.code().name().to_owned());
+        self.edge_refusals.get_or_create(&vec![label]).inc();
+    }
+
+    /// All metrics as Prometheus text.
+    ///
+    /// # Errors
+    /// Only if text cannot be written.
+    pub(crate) fn text(&self, snapshot: Snapshot) -> Result<String, fmt::Error> {
+        let mut registry = Registry::default();
+        registry.register(
+            "airmail_publish_latency_seconds",
+            "From a batch's arrival to its ack on the wire",
+            self.publish_latency.clone(),
+        );
+        registry.register(
+            "airmail_connections",
+            "Connections open",
+            self.connections.clone(),
+        );
+        registry.register(
+            "airmail_connections_opened",
+            "Connections since the node began",
+            self.connections_opened.clone(),
+        );
+        registry.register(
+            "airmail_connections_failed",
+            "Connections that ended in a protocol error",
+            self.connections_failed.clone(),
+        );
+        registry.register(
+            "airmail_publish_refused",
+            "Publishes refused before they came to the shard, by error",
+            self.edge_refusals.clone(),
+        );
+        self.doors.register(&mut registry);
+        self.mailbox.register(&mut registry);
+        let load = self.mailbox.load();
+        registry.register_collector(Box::new(Sampled { snapshot, load }));
+        let mut text = String::new();
+        encode(&mut text, &registry)?;
+        Ok(text)
+    }
+}
+
+/// What others count, at the moment of a scrape.
+#[derive(Debug)]
+struct Sampled {
+    snapshot: Snapshot,
+    load: Load,
+}
+
+impl Collector for Sampled {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        self.snapshot.encode(&mut encoder)?;
+        mailbox::encode(&self.load, &mut encoder)
+    }
+}
+
+impl Snapshot {
+    fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let jumps = (
+            "airmail_clock_jumps",
+            "Jumps of the wall clock noticed",
+            self.clock.jumps,
+        );
+        let counters = COUNTERS.iter();
+        let counters = counters.map(|(name, help, read)| (*name, *help, read(&self.stats)));
+        for (name, help, value) in counters.chain([jumps]) {
+            let value = ConstCounter::new(value);
+            let metric = encoder.encode_descriptor(name, help, None, value.metric_type())?;
+            value.encode(metric)?;
+        }
+        let (name, help) = (
+            "airmail_storage_damage",
+            "Damaged places found in the storage",
+        );
+        let damage = ConstCounter::new(self.damage);
+        let metric = encoder.encode_descriptor(name, help, None, damage.metric_type())?;
+        damage.encode(metric)?;
+        let full = self.trouble.as_ref().is_some_and(|trouble| trouble.full);
+        let failing = self.trouble.as_ref().is_some_and(|trouble| !trouble.full);
+        let own: [(&str, &str, u64); 6] = [
+            (
+                "airmail_ready",
+                "1 if the node takes requests",
+                self.ready.into(),
+            ),
+            ("airmail_namespaces", "Namespaces", self.namespaces),
+            (
+                "airmail_storage_full",
+                "1 if nothing is stored for want of room",
+                full.into(),
+            ),
+            (
+                "airmail_storage_failing",
+                "1 if nothing is stored because the storage fails",
+                failing.into(),
+            ),
+            (
+                "airmail_clock_held",
+                "1 if the wall clock has jumped and retention by time does not go by it",
+                self.clock.held.is_some().into(),
+            ),
+            (
+                "airmail_process_resident_bytes",
+                "Memory of the process",
+                resident_bytes(),
+            ),
+        ];
+        let gauges = GAUGES
+            .iter()
+            .map(|(name, help, read)| (*name, *help, read(&self.stats)));
+        for (name, help, value) in gauges.chain(own) {
+            let value = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+            let metric = encoder.encode_descriptor(name, help, None, value.metric_type())?;
+            value.encode(metric)?;
+        }
+        let refused = ConstCounter::new(0_u64);
+        let mut family = encoder.encode_descriptor(
+            "airmail_refused",
+            "Requests refused by the shard, by error",
+            None,
+            refused.metric_type(),
+        )?;
+        for code in ErrorCode::ALL {
+            let count = ConstCounter::new(self.stats.refused(*code));
+            let labels = [("code", code.name())];
+            count.encode(family.encode_family(&labels)?)?;
+        }
+        flow::encode(&self.flow, encoder)
+    }
+}
+
+/// What the process holds in memory, as the system counts it; 0 where it does not say.
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| {
+        line.trim()
+            .trim_end_matches("kB")
+            .trim()
+            .parse::<u64>()
+            .ok()
+    });
+    kib.unwrap_or(0) * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_is_named_with_its_unit_and_documented() {
+        let metrics = Metrics::default();
+        metrics.publish_latency.observe(0.001);
+        metrics.refused_at_edge(&Error::new(ErrorCode::TopicInvalid));
+        let took = std::time::Duration::from_millis(1);
+        metrics.mailbox.answered("Ping", None, took);
+        metrics.doors.turned_away("grpc");
+        metrics.doors.not_accepted("http");
+        let text = metrics.text(Snapshot::default()).unwrap();
+        let documentation = include_str!("../../../docs/metrics.md");
+        let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+        let mut count = 0;
+        for name in names.filter_map(|line| line.split(' ').next()) {
+            assert!(documentation.contains(&format!("`{name}")), "{name}");
+            count += 1;
+        }
+        assert!(count > 25, "{text}");
+        assert!(text.contains("airmail_publish_refused_total{code=\"TOPIC_INVALID\"} 1"));
+        assert!(text.contains("airmail_published_messages_total 0"));
+    }
+
+    #[test]
+    fn the_memory_of_this_process_is_known() {
+        assert!(resident_bytes() > 0);
+    }
+}

@@ -1,0 +1,249 @@
+use super::*;
+use airmail_model::batch::BatchTarget;
+use airmail_model::clock::SystemClock;
+use airmail_model::frame::{Channel, Delivered, GapReason, RequestId};
+use airmail_model::{
+    AppendTime, BatchEncoder, Limits, LogId, MapEpoch, Message, Sequence, TopicName,
+};
+use std::future::Future as _;
+use std::pin::pin;
+use tokio_util::sync::CancellationToken;
+
+fn outbox() -> (Arc<Outbox>, Link) {
+    let clock = Arc::new(SystemClock::new());
+    let stop = CancellationToken::new();
+    let (link, _receiver) = Link::new(("n".into(), 1), Limits::DEFAULT, clock, stop, true);
+    let outbox = Outbox::new(SessionId(4), link.clone());
+    (Arc::new(outbox), link)
+}
+
+fn mark(previous: u64, next: u64) -> Outgoing {
+    Outgoing::Reply(Reply::Mark {
+        log: LogId::SYSTEM,
+        previous: Sequence(previous),
+        next: Sequence(next),
+    })
+}
+
+fn gap(previous: u64, last: u64, why: GapReason) -> Outgoing {
+    Outgoing::Reply(Reply::Gap {
+        channel: Channel::Live,
+        log: LogId::SYSTEM,
+        previous: Sequence(previous),
+        last: Sequence(last),
+        why,
+    })
+}
+
+/// With a payload of so many bytes.
+fn delivery(bytes: usize) -> Outgoing {
+    let mut encoder = BatchEncoder::new(LogId::SYSTEM.namespace);
+    let topic = TopicName::new("t", &Limits::DEFAULT).unwrap();
+    let message = Message::new(topic, vec![0; bytes]);
+    encoder.push(&message, 0, &Limits::DEFAULT).unwrap();
+    let batch = encoder.finish(&BatchTarget {
+        log: LogId::SYSTEM,
+        epoch: MapEpoch(1),
+        producer: None,
+        producer_time: 0,
+    });
+    Outgoing::Reply(Reply::Delivery {
+        channel: Channel::Live,
+        log: LogId::SYSTEM,
+        previous: Sequence(0),
+        last: Sequence(1),
+        base: Sequence(1),
+        appended: AppendTime(0),
+        body: Delivered::Whole(batch),
+    })
+}
+
+fn taker(outbox: &Arc<Outbox>) -> Taker {
+    Taker::new(Arc::clone(outbox))
+}
+
+fn take(taker: &mut Taker) -> Option<Result<Outgoing, Error>> {
+    let mut cx = Context::from_waker(Waker::noop());
+    match taker.poll_take(&mut cx) {
+        Poll::Ready(item) => item,
+        Poll::Pending => panic!("nothing to take"),
+    }
+}
+
+#[test]
+fn marks_that_continue_one_another_become_one() {
+    let (outbox, _) = outbox();
+    outbox.push(mark(0, 5));
+    outbox.push(mark(4, 9));
+    outbox.push(mark(20, 30));
+    let mut taker = taker(&outbox);
+    let Some(Ok(Outgoing::Reply(Reply::Mark { previous, next, .. }))) = take(&mut taker) else {
+        panic!("a mark expected");
+    };
+    assert_eq!((previous, next), (Sequence(0), Sequence(9)));
+    assert!(take(&mut taker).is_some());
+    assert!(!taker.has_more());
+}
+
+#[test]
+fn gaps_are_joined_only_for_the_same_reason() {
+    let (outbox, _) = outbox();
+    outbox.push(gap(0, 5, GapReason::Loss));
+    outbox.push(gap(5, 9, GapReason::Loss));
+    outbox.push(gap(9, 12, GapReason::Retention));
+    let mut taker = taker(&outbox);
+    let Some(Ok(Outgoing::Reply(Reply::Gap { previous, last, .. }))) = take(&mut taker) else {
+        panic!("a gap expected");
+    };
+    assert_eq!((previous, last), (Sequence(0), Sequence(9)));
+    assert!(take(&mut taker).is_some());
+    assert!(!taker.has_more());
+}
+
+#[test]
+fn a_stream_ends_after_what_was_queued_and_tells_its_error_once() {
+    let (outbox, _) = outbox();
+    outbox.push(mark(0, 5));
+    outbox.end(Err(Error::new(ErrorCode::ShuttingDown)));
+    outbox.push(mark(4, 9));
+    let mut taker = taker(&outbox);
+    assert!(matches!(take(&mut taker), Some(Ok(_))));
+    let Some(Err(error)) = take(&mut taker) else {
+        panic!("an error expected");
+    };
+    assert_eq!(error.code(), ErrorCode::ShuttingDown);
+    assert!(take(&mut taker).is_none());
+}
+
+#[test]
+fn a_client_that_takes_nothing_is_given_up_at_the_bound() {
+    let (outbox, _) = outbox();
+    let ack = || {
+        Outgoing::Reply(Reply::Acked {
+            request: RequestId(0),
+            result: Err(airmail_model::frame::Refused {
+                error: Error::new(ErrorCode::StorageFull),
+                map: None,
+            }),
+        })
+    };
+    for _ in 0..=ITEMS_MAX {
+        outbox.push(ack());
+    }
+    let Some(Err(error)) = take(&mut taker(&outbox)) else {
+        panic!("an error expected");
+    };
+    assert_eq!(error.code(), ErrorCode::Overloaded);
+    assert_eq!(error.expected(), ITEMS_MAX.to_string());
+}
+
+#[test]
+fn a_client_that_grants_what_it_has_not_taken_is_cut_off_at_a_bound_of_bytes() {
+    let mebibyte = delivery(1 << 20);
+    let bytes = size_of_delivery(&mebibyte);
+    let (outbox, _) = outbox();
+    let mut pushed = 0;
+    while !outbox.lock().queue.is_empty() || pushed == 0 {
+        pushed += bytes;
+        outbox.push(delivery(1 << 20));
+    }
+    assert!(pushed > BYTES_MAX && pushed - bytes <= BYTES_MAX);
+    let Some(Err(error)) = take(&mut taker(&outbox)) else {
+        panic!("an error expected");
+    };
+    assert_eq!(error.code(), ErrorCode::Overloaded);
+    assert_eq!(error.expected(), BYTES_MAX.to_string());
+}
+
+#[test]
+fn what_is_pushed_together_is_taken_in_order_with_what_comes_later() {
+    let (outbox, _) = outbox();
+    let mut taker = taker(&outbox);
+    outbox.push_all([gap(0, 1, GapReason::Loss), gap(2, 3, GapReason::Loss)]);
+    let first = |taker: &mut Taker| match take(taker) {
+        Some(Ok(Outgoing::Reply(Reply::Gap { last, .. }))) => last,
+        other => panic!("a gap expected: {other:?}"),
+    };
+    assert_eq!(first(&mut taker), Sequence(1));
+    outbox.push(gap(4, 5, GapReason::Loss));
+    assert!(taker.has_more());
+    assert_eq!([first(&mut taker), first(&mut taker)], [3, 5].map(Sequence));
+    assert!(!taker.has_more());
+}
+
+#[test]
+fn requests_are_read_again_when_there_is_room() {
+    let (outbox, _) = outbox();
+    for n in 0..=ROOM_ITEMS as u64 {
+        outbox.push(gap(2 * n, 2 * n + 1, GapReason::Loss));
+    }
+    let mut room = pin!(outbox.room());
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(room.as_mut().poll(&mut cx).is_pending());
+    let mut taker = taker(&outbox);
+    take(&mut taker);
+    assert!(room.as_mut().poll(&mut cx).is_ready());
+}
+
+#[test]
+fn a_session_wants_attention_once_however_often_credit_comes_back() {
+    let (outbox, link) = outbox();
+    outbox.return_credit(3);
+    outbox.return_credit(4);
+    let mut sessions = Vec::new();
+    link.take_attention(&mut sessions);
+    assert_eq!(sessions, [SessionId(4)]);
+    let attention = outbox.attend();
+    assert_eq!((attention.credit, attention.gone), (7, false));
+    drop(taker(&outbox));
+    link.take_attention(&mut sessions);
+    assert_eq!(sessions.len(), 2);
+    let attention = outbox.attend();
+    assert_eq!((attention.credit, attention.gone), (0, true));
+}
+
+/// Whether the shard has been woken since this was last asked.
+fn woken(link: &Link) -> bool {
+    let mut woken = pin!(link.woken());
+    let mut cx = Context::from_waker(Waker::noop());
+    woken.as_mut().poll(&mut cx).is_ready()
+}
+
+/// Takes all that there is, and asks for more.
+fn drain(taker: &mut Taker) {
+    let mut cx = Context::from_waker(Waker::noop());
+    while let Poll::Ready(Some(Ok(_))) = taker.poll_take(&mut cx) {}
+}
+
+#[test]
+fn the_shard_learns_what_was_taken_and_is_not_woken_for_it() {
+    let (outbox, link) = outbox();
+    let mut taker = taker(&outbox);
+    let bytes = size_of_delivery(&delivery(100)) as u64;
+    outbox.push_all([delivery(100), mark(0, 5), delivery(100)]);
+    drain(&mut taker);
+    let mut sessions = Vec::new();
+    link.take_attention(&mut sessions);
+    assert_eq!(sessions, [SessionId(4)]);
+    assert_eq!(outbox.attend().sent, 2 * bytes);
+    assert!(!woken(&link));
+    assert_eq!(outbox.attend().sent, 0);
+}
+
+#[test]
+fn the_shard_is_woken_when_a_stream_that_it_waits_for_has_taken_all() {
+    let (outbox, link) = outbox();
+    let mut taker = taker(&outbox);
+    outbox.push(delivery(100));
+    outbox.watch();
+    assert!(!woken(&link));
+    drain(&mut taker);
+    assert!(woken(&link));
+    outbox.attend();
+    // It had taken all before the shard said that it waits.
+    outbox.push(delivery(100));
+    drain(&mut taker);
+    assert!(!woken(&link));
+    outbox.watch();
+    assert!(woken(&link));
+}

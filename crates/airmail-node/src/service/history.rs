@@ -1,0 +1,227 @@
+//! History: the stored messages of one topic, oldest first, then the end.
+//!
+//! A subscription with an end, on a session of its own, whose credit comes back as the connection
+//! takes what is sent.
+
+use super::plain::Format;
+use super::{Answers, Call, Services, epoch_of, principal};
+use crate::link::Link;
+use crate::outbox::{Outgoing, Taker};
+use airmail_model::frame::{
+    Delivered, GapReason, Generation, Reply, Request, Start, State, Subscribe, SubscriptionId,
+};
+use airmail_model::{Error, Incarnation, LogId, Sequence, TopicName};
+use airmail_proto::subscribe::{
+    cost_of, delivery_to_proto, gap_to_proto, place_to_proto, start_from_proto, until_from_proto,
+};
+use airmail_proto::v1;
+use airmail_proto::v1::history_response::Kind;
+use futures::Stream;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio_util::sync::WaitForCancellationFutureOwned;
+use tonic::Status;
+
+/// Begins a look into history.
+pub(super) async fn stream(
+    services: &Services,
+    call: &Call,
+    request: v1::HistoryRequest,
+) -> Result<Answers<v1::HistoryResponse>, Error> {
+    let link = services.link.clone();
+    link.check_up()?;
+    TopicName::check(&request.topic, link.limits())?;
+    let namespace = link.namespace(&request.namespace)?.namespace.id;
+    let subscribe = Subscribe {
+        subscription: SubscriptionId(0),
+        generation: Generation(0),
+        namespace,
+        topic: TopicName::hash_of(namespace, &request.topic),
+        start: start_from_proto(request.since.as_ref())?.unwrap_or(Start::Earliest),
+        until: Some(until_from_proto(request.until.as_ref())?),
+    };
+    let mut format = Format::default();
+    format.add(request.batches, &subscribe);
+    let credit = link.limits().credit_bytes;
+    let outbox = Taker::new(link.open(principal(), credit).await?);
+    link.request(outbox.session(), Request::Add(subscribe))
+        .await?;
+    let stop = link.stop().clone();
+    Ok(Box::pin(History {
+        link,
+        outbox,
+        format,
+        call: call.clone(),
+        left: match request.limit {
+            0 => u64::MAX,
+            limit => limit,
+        },
+        stop: Box::pin(stop.cancelled_owned()),
+        begun: false,
+        ended: false,
+    }))
+}
+
+struct History {
+    link: Link,
+    outbox: Taker,
+    format: Format,
+    call: Call,
+    /// Messages still to be sent.
+    left: u64,
+    stop: Pin<Box<WaitForCancellationFutureOwned>>,
+    begun: bool,
+    ended: bool,
+}
+
+/// What a reply means for the stream.
+enum Step {
+    Send(Kind),
+    Skip,
+    End(Result<(), Error>),
+}
+
+impl History {
+    fn step(&mut self, reply: Reply) -> Step {
+        match reply {
+            Reply::Delivery { ref body, .. } => {
+                self.outbox.return_credit(cost_of(body));
+                self.delivery(reply).map_or(Step::Skip, Step::Send)
+            }
+            Reply::Gap {
+                channel,
+                log,
+                previous,
+                last,
+                why,
+            } if why != GapReason::Unused => {
+                Step::Send(Kind::Gap(gap_to_proto(channel, log, (previous, last), why)))
+            }
+            Reply::Status { ref state, .. } => match state {
+                State::Complete { .. } | State::Removed => Step::End(Ok(())),
+                State::Failed(error) => Step::End(Err(error.clone())),
+                State::Live {
+                    log,
+                    incarnation,
+                    next,
+                }
+                | State::Detached {
+                    log,
+                    incarnation,
+                    next,
+                    ..
+                } => self.begin(*log, *incarnation, *next),
+            },
+            Reply::Gap { .. } | Reply::Mark { .. } | Reply::Acked { .. } => Step::Skip,
+        }
+    }
+
+    /// Where it begins, for whoever makes positions. Told once.
+    fn begin(&mut self, log: LogId, incarnation: Incarnation, next: Sequence) -> Step {
+        if let Format::Plain(plain) = &mut self.format {
+            plain.note_life(log, incarnation);
+        }
+        if std::mem::replace(&mut self.begun, true) {
+            return Step::Skip;
+        }
+        let epoch = epoch_of(&self.link, log.namespace);
+        Step::Send(Kind::Begin(place_to_proto(log, incarnation, next, epoch)))
+    }
+
+    fn delivery(&mut self, reply: Reply) -> Option<Kind> {
+        let delivery = match &self.format {
+            Format::Plain(plain) => {
+                let mut delivery = plain.delivery(&reply, |id| epoch_of(&self.link, id))?;
+                if let Some(v1::delivery::Body::Messages(stored)) = &mut delivery.body {
+                    let most = usize::try_from(self.left).unwrap_or(usize::MAX);
+                    stored.messages.truncate(most);
+                    self.left -= stored.messages.len() as u64;
+                }
+                delivery
+            }
+            Format::Batches | Format::Unknown => self.batch(reply)?,
+        };
+        Some(Kind::Delivery(delivery))
+    }
+
+    /// A delivery in the stored format, cut where the limit is.
+    fn batch(&mut self, reply: Reply) -> Option<v1::Delivery> {
+        let Reply::Delivery {
+            channel,
+            log,
+            previous,
+            last,
+            base,
+            appended,
+            body,
+        } = reply
+        else {
+            return None;
+        };
+        let whole = match body {
+            Delivered::Whole(batch) => batch,
+            Delivered::Slice(slice) => slice.to_batch(),
+        };
+        let mut left = self.left;
+        let mut end = last;
+        let cut = whole.slice(|index, _| {
+            let number = base.plus(index.into());
+            let wanted = left > 0 && previous < number && number <= last;
+            if wanted {
+                left -= 1;
+                end = number;
+            }
+            wanted
+        })?;
+        let last = if left == 0 { end } else { last };
+        self.left = left;
+        let body = match cut.records() == whole.records() {
+            true => Delivered::Whole(whole),
+            false => Delivered::Slice(cut),
+        };
+        Some(delivery_to_proto(
+            channel,
+            log,
+            (previous, last),
+            (base, appended),
+            &body,
+        ))
+    }
+}
+
+impl Stream for History {
+    type Item = Result<v1::HistoryResponse, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        while !self.ended {
+            if self.left == 0 {
+                break;
+            }
+            let stopped = self.stop.as_mut().poll(cx).is_ready();
+            let item = match (self.outbox.poll_take(cx), stopped) {
+                (Poll::Ready(Some(item)), _) => item,
+                (_, true) => Err(crate::link::stopping()),
+                (Poll::Ready(None), false) => break,
+                (Poll::Pending, false) => return Poll::Pending,
+            };
+            let step = match item {
+                Ok(Outgoing::Reply(reply)) => self.step(reply),
+                Ok(_) => Step::Skip,
+                Err(error) => Step::End(Err(error)),
+            };
+            match step {
+                Step::Send(kind) => {
+                    return Poll::Ready(Some(Ok(v1::HistoryResponse { kind: Some(kind) })));
+                }
+                Step::Skip => {}
+                Step::End(Ok(())) => break,
+                Step::End(Err(error)) => {
+                    self.ended = true;
+                    return Poll::Ready(Some(Err(self.call.status(&error))));
+                }
+            }
+        }
+        self.ended = true;
+        Poll::Ready(None)
+    }
+}

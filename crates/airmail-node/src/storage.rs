@@ -1,0 +1,294 @@
+//! Which storage a URL means, and how a node owns it.
+
+mod lookout;
+mod on_disk;
+mod punctual;
+mod served;
+
+use super::StartError;
+use crate::config::Config;
+use airmail_log::disk::Waker;
+use airmail_log::files::Files;
+use airmail_log::journal::{ClockState, JournalConfig, JournalStorage};
+use airmail_log::memory::MemoryFiles;
+use airmail_log::{
+    Capabilities, Completion, LogSpec, LogStorage, ReaderId, Scope, Stored, Tag, TopicPage,
+};
+use airmail_model::clock::Clock;
+use airmail_model::{
+    AppendTime, Batch, Checked, Error, ErrorCode, LogId, MapEpoch, Mono, Now, Sequence,
+};
+pub(crate) use lookout::Standing;
+use on_disk::OnDisk;
+use punctual::Punctual;
+use served::Served;
+use std::fmt;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A storage that a node can stop in order.
+pub trait NodeStorage: LogStorage + fmt::Debug {
+    /// Finishes what is under way and writes the last checkpoint; through `poll`, as ever.
+    fn close(&mut self, now: Now);
+
+    /// Whether that is done.
+    fn is_closed(&self) -> bool;
+
+    /// Every log is open: what was asked of this start is done.
+    fn opened(&mut self) {}
+
+    /// Why nothing is stored at the moment, if so.
+    fn trouble(&self) -> Option<Trouble>;
+
+    /// How many places have been found damaged since the storage was opened.
+    fn damage(&self) -> u64;
+
+    /// Whether the wall clock is believed, and what retention by time goes by.
+    fn clock(&self) -> ClockState;
+
+    /// Believes the wall clock as it is now.
+    fn accept_clock(&mut self, now: Now);
+}
+
+/// Why a storage stores nothing at the moment. Reading goes on; it heals by itself if it can.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// For want of room, rather than because something failed.
+    pub full: bool,
+    /// What the system says.
+    pub error: String,
+}
+
+impl<F: Files + fmt::Debug> NodeStorage for JournalStorage<F> {
+    fn close(&mut self, now: Now) {
+        JournalStorage::close(self, now);
+    }
+
+    fn is_closed(&self) -> bool {
+        JournalStorage::is_closed(self)
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        let (full, error) = JournalStorage::trouble(self)?;
+        let error = error.to_owned();
+        Some(Trouble { full, error })
+    }
+
+    fn clock(&self) -> ClockState {
+        JournalStorage::clock(self)
+    }
+
+    fn accept_clock(&mut self, now: Now) {
+        JournalStorage::accept_clock(self, now);
+    }
+
+    fn damage(&self) -> u64 {
+        JournalStorage::damage(self)
+    }
+}
+
+/// The longest service time of a `memory:` storage, in microseconds: a second.
+pub const SERVICE_US_MAX: u32 = 1_000_000;
+
+/// What a storage's URL says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StorageUrl {
+    /// `memory:`, or `memory:?service_us=N` with appends that take N microseconds each, one after
+    /// another: a node of known capacity, for experiments and tests.
+    Memory {
+        /// How long a batch's append takes, 1 to [`SERVICE_US_MAX`]. `None`: no longer than it must.
+        service_us: Option<NonZeroU32>,
+    },
+    /// `disk:PATH`
+    Disk(PathBuf),
+}
+
+impl StorageUrl {
+    /// Reads `memory:`, `memory:?service_us=N` or `disk:PATH`; the empty URL is `disk:` in `data`.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED` for a storage that is reserved, `INVALID_ARGUMENT` for any other, and for a
+    /// parameter that is not known or cannot be.
+    pub fn parse(url: &str, data: &Path) -> Result<StorageUrl, Error> {
+        match url.split_once(':') {
+            None if url.is_empty() => Ok(StorageUrl::Disk(data.to_owned())),
+            Some(("memory", "")) => Ok(StorageUrl::Memory { service_us: None }),
+            Some(("memory", rest)) if rest.starts_with('?') => memory(url, &rest[1..]),
+            Some(("disk", "")) => Ok(StorageUrl::Disk(data.to_owned())),
+            Some(("disk", path)) => Ok(StorageUrl::Disk(path.into())),
+            Some(("kafka" | "raft" | "tree", _)) => Err(Error::unimplemented("log.url")
+                .value(url)
+                .limit("disk:PATH or memory:")),
+            _ => Err(Error::new(ErrorCode::InvalidArgument)
+                .field("log.url")
+                .value(url)
+                .limit("disk:PATH or memory:")),
+        }
+    }
+}
+
+/// The parameters of `memory:?…`; there is one.
+fn memory(url: &str, parameters: &str) -> Result<StorageUrl, Error> {
+    let wrong = |value: &str, limit: String| {
+        let error = Error::new(ErrorCode::InvalidArgument).field("log.url");
+        Err(error.value(value).limit(limit))
+    };
+    let Some(value) = parameters.strip_prefix("service_us=") else {
+        return wrong(url, "memory: or memory:?service_us=N".to_owned());
+    };
+    match value.parse::<NonZeroU32>() {
+        Ok(service_us) if service_us.get() <= SERVICE_US_MAX => Ok(StorageUrl::Memory {
+            service_us: Some(service_us),
+        }),
+        _ => wrong(url, format!("service_us from 1 to {SERVICE_US_MAX}")),
+    }
+}
+
+impl fmt::Display for StorageUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StorageUrl::Memory { service_us: None } => f.write_str("memory:"),
+            StorageUrl::Memory {
+                service_us: Some(service_us),
+            } => write!(f, "memory:?service_us={service_us}"),
+            StorageUrl::Disk(path) => write!(f, "disk:{}", path.display()),
+        }
+    }
+}
+
+/// Opens the storage that the settings name. Blocks while it recovers. Whether it may store is
+/// `standing`'s to say afterwards.
+pub(crate) fn open(
+    config: &Config,
+    seed: u64,
+    clock: &Arc<dyn Clock>,
+    waker: Waker,
+    standing: &Arc<Standing>,
+) -> Result<Box<dyn NodeStorage>, StartError> {
+    let url = StorageUrl::parse(&config.log_url, &config.data)?;
+    let failed = |error: Box<dyn std::error::Error + Send + Sync>| StartError::Storage {
+        url: url.to_string(),
+        error,
+    };
+    match &url {
+        StorageUrl::Memory { service_us } => {
+            let journal = JournalConfig {
+                segment_bytes: config.segment.0,
+                pending_bytes: config.pending.0,
+                clock_jump: config.clock_jump.0,
+                ..JournalConfig::memory(seed)
+            };
+            let storage = JournalStorage::open(MemoryFiles::new(), journal, clock.now());
+            let storage = storage.map_err(|error| failed(error.into()))?;
+            Ok(match service_us {
+                None => Box::new(storage),
+                Some(service_us) => {
+                    let service = Duration::from_micros(service_us.get().into());
+                    let timer = Punctual::start(waker).map_err(|error| failed(error.into()))?;
+                    Box::new(Served::new(storage, service, config.pending.0).on_time(timer))
+                }
+            })
+        }
+        StorageUrl::Disk(path) => {
+            let storage = OnDisk::open(path, (config, seed), clock, &waker, standing);
+            Ok(Box::new(storage.map_err(failed)?))
+        }
+    }
+}
+
+/// Hands every call of the contract on to what is inside.
+macro_rules! pass_on {
+    ($outer:ty, $self:ident => $inner:expr, poll($now:ident, $out:ident) => $poll:expr) => {
+        impl LogStorage for $outer {
+            fn capabilities(&$self) -> Capabilities {
+                $inner.capabilities()
+            }
+            fn open(&mut $self, t: Tag, log: LogId, spec: &LogSpec) {
+                $inner.open(t, log, spec);
+            }
+            fn append(&mut $self, t: Tag, log: LogId, map: MapEpoch, batch: Checked<Batch>) {
+                $inner.append(t, log, map, batch);
+            }
+            fn read(&mut $self, r: ReaderId, log: LogId, from: Sequence, scope: Scope, credit: u32) {
+                $inner.read(r, log, from, scope, credit);
+            }
+            fn credit(&mut $self, r: ReaderId, bytes: u32) {
+                $inner.credit(r, bytes);
+            }
+            fn stop(&mut $self, r: ReaderId) {
+                $inner.stop(r);
+            }
+            fn find_time(&mut $self, t: Tag, log: LogId, at: AppendTime) {
+                $inner.find_time(t, log, at);
+            }
+            fn bounds(&mut $self, t: Tag, log: LogId) {
+                $inner.bounds(t, log);
+            }
+            fn topics(&mut $self, t: Tag, log: LogId, page: &TopicPage) {
+                $inner.topics(t, log, page);
+            }
+            fn trim(&mut $self, t: Tag, log: LogId, before: Sequence) {
+                $inner.trim(t, log, before);
+            }
+            fn seal(&mut $self, t: Tag, log: LogId, next: MapEpoch) {
+                $inner.seal(t, log, next);
+            }
+            fn heal(&mut $self, t: Tag, log: LogId, copy: Stored) {
+                $inner.heal(t, log, copy);
+            }
+            fn renew(&mut $self, t: Tag, log: LogId) {
+                $inner.renew(t, log);
+            }
+            fn delete(&mut $self, t: Tag, log: LogId) {
+                $inner.delete(t, log);
+            }
+            fn poll(&mut $self, $now: Now, $out: &mut Vec<Completion>) -> Option<Mono> {
+                $poll
+            }
+        }
+    };
+}
+
+pass_on!(OnDisk, self => self.journal, poll(now, out) => self.turn(now, out));
+pass_on!(Box<dyn NodeStorage>, self => (**self), poll(now, out) => (**self).poll(now, out));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_names_memory_or_a_path() {
+        let parse = |url| StorageUrl::parse(url, Path::new("here"));
+        let memory = |service_us| StorageUrl::Memory {
+            service_us: NonZeroU32::new(service_us),
+        };
+        assert_eq!(parse("memory:"), Ok(memory(0)));
+        assert_eq!(parse("memory:?service_us=250"), Ok(memory(250)));
+        assert_eq!(memory(250).to_string(), "memory:?service_us=250");
+        for (url, path) in [("", "here"), ("disk:", "here"), ("disk:/x/y", "/x/y")] {
+            assert_eq!(parse(url), Ok(StorageUrl::Disk(path.into())));
+        }
+    }
+
+    #[test]
+    fn storages_to_come_are_unimplemented_and_others_invalid() {
+        for (url, code) in [
+            ("kafka://a:9092", ErrorCode::Unimplemented),
+            ("raft://a", ErrorCode::Unimplemented),
+            ("memory:x", ErrorCode::InvalidArgument),
+            ("memory:?", ErrorCode::InvalidArgument),
+            ("memory:?service_us=0", ErrorCode::InvalidArgument),
+            ("memory:?service_us=1000001", ErrorCode::InvalidArgument),
+            ("memory:?service_us=5&x=1", ErrorCode::InvalidArgument),
+            ("memory:?latency_us=5", ErrorCode::InvalidArgument),
+            ("ftp:x", ErrorCode::InvalidArgument),
+            ("here", ErrorCode::InvalidArgument),
+        ] {
+            let error = StorageUrl::parse(url, Path::new("d")).unwrap_err();
+            assert_eq!(error.code(), code);
+            assert_eq!(error.found(), url);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Looks, on a thread of its own, whether the node's data directory is still its own, and tells the
+//! storage and the log what came of it.
+//!
+//! What it means is decided by [`Watch`]. The storage is told by a flag, which costs its hot path the
+//! reading of one number.
+
+use airmail_log::disk::watch::{Effect, Input, LOOK_EVERY, Watch};
+use airmail_log::disk::{Guard, NoLock, Waker};
+use airmail_model::clock::Clock;
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+
+/// Whether the directory is this node's, for whoever stores in it.
+#[derive(Debug, Default)]
+pub(crate) struct Standing {
+    changed: AtomicBool,
+    /// Why nothing may be stored, if so.
+    withheld: Mutex<Option<String>>,
+}
+
+impl Standing {
+    /// Why nothing may be stored, if so.
+    pub(crate) fn withheld(&self) -> Option<String> {
+        lock(&self.withheld).clone()
+    }
+
+    /// What has changed since the last time, if anything: why nothing may be stored from here on,
+    /// or `None` where it may again.
+    pub(super) fn change(&self) -> Option<Option<String>> {
+        let changed = self.changed.load(Ordering::Relaxed);
+        (changed && self.changed.swap(false, Ordering::AcqRel)).then(|| self.withheld())
+    }
+
+    fn set(&self, withheld: Option<String>) {
+        *lock(&self.withheld) = withheld;
+        self.changed.store(true, Ordering::Release);
+    }
+}
+
+/// Ends the thread when it is dropped, and with it the locks that it holds.
+pub(super) struct Lookout {
+    standing: Arc<Standing>,
+    stop: Arc<(Mutex<bool>, Condvar)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Lookout {
+    /// Starts to look. `waker` is called when the standing changes.
+    pub(super) fn start(
+        guard: Guard,
+        clock: Arc<dyn Clock>,
+        standing: Arc<Standing>,
+        waker: Waker,
+    ) -> io::Result<Lookout> {
+        let stop = Arc::new((Mutex::new(false), Condvar::new()));
+        let mut looking = Looking {
+            guard,
+            clock,
+            watch: Watch::default(),
+            standing: Arc::clone(&standing),
+            waker,
+        };
+        let stopped = Arc::clone(&stop);
+        let look = move || {
+            while !ends(&stopped) {
+                looking.look();
+            }
+        };
+        let thread = Builder::new().name("airmail-watch".into()).spawn(look)?;
+        Ok(Lookout {
+            standing,
+            stop,
+            thread: Some(thread),
+        })
+    }
+
+    pub(super) fn standing(&self) -> &Standing {
+        &self.standing
+    }
+}
+
+/// Waits until the next look is due; whether there is to be none any more.
+fn ends((stop, woken): &(Mutex<bool>, Condvar)) -> bool {
+    let waited = woken.wait_timeout_while(lock(stop), LOOK_EVERY, |stop| !*stop);
+    *waited.unwrap_or_else(PoisonError::into_inner).0
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for Lookout {
+    fn drop(&mut self) {
+        *lock(&self.stop.0) = true;
+        self.stop.1.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has said so; there is nothing to add here.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl fmt::Debug for Lookout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lookout")
+            .field("standing", &self.standing)
+            .finish_non_exhaustive()
+    }
+}
+
+struct Looking {
+    guard: Guard,
+    clock: Arc<dyn Clock>,
+    watch: Watch,
+    standing: Arc<Standing>,
+    waker: Waker,
+}
+
+impl Looking {
+    fn look(&mut self) {
+        let seen = Input::Seen(self.guard.look());
+        let mut effects = self.watch.step(self.clock.mono(), seen);
+        while !effects.is_empty() {
+            let inputs = effects.drain(..).filter_map(|effect| self.does(effect));
+            let inputs: Vec<Input> = inputs.collect();
+            let now = self.clock.mono();
+            let steps = inputs.into_iter().map(|input| self.watch.step(now, input));
+            effects = steps.flatten().collect();
+        }
+    }
+
+    /// Does what is to be done; gives what came of it.
+    fn does(&self, effect: Effect) -> Option<Input> {
+        let directory = self.guard.path().display();
+        match effect {
+            Effect::MakeLock => return Some(self.make_lock()),
+            Effect::TellLockMade => tracing::warn!(
+                %directory,
+                "LOCK was removed or replaced while the node runs, and has been made anew; the \
+                 directory was locked all the time"
+            ),
+            Effect::TellLockFailed(error) => tracing::warn!(
+                %directory,
+                error,
+                "LOCK was removed or replaced, and cannot be made anew; the directory is locked all \
+                 the same"
+            ),
+            Effect::Withhold(why) => {
+                tracing::error!(
+                    %directory,
+                    reason = %why,
+                    "nothing is stored or acknowledged any more: put it back as it was, or end this \
+                     node"
+                );
+                self.set(Some(why.to_string()));
+            }
+            Effect::Release => {
+                tracing::warn!(%directory, "the data directory is as it was: storing goes on");
+                self.set(None);
+            }
+        }
+        None
+    }
+
+    fn make_lock(&self) -> Input {
+        match self.guard.make_lock() {
+            Ok(()) => Input::LockMade,
+            Err(NoLock::Taken { process }) => Input::LockTaken { process },
+            Err(NoLock::Failed(error)) => Input::LockFailed(error.to_string()),
+        }
+    }
+
+    fn set(&self, withheld: Option<String>) {
+        self.standing.set(withheld);
+        (self.waker)();
+    }
+}

@@ -1,0 +1,22 @@
+//! The node as any gRPC client sees it: raw messages of the API, no SDK.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "tests"
+)]
+
+mod doors;
+mod errors;
+mod history;
+mod limits;
+mod mailbox;
+mod malformed;
+mod node;
+mod publish;
+mod services;
+mod stop;
+mod subscribe;
+mod table;
+mod vectors;

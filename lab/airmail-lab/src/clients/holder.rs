@@ -1,0 +1,86 @@
+//! The process that holds a node to its limits, on the node's machine.
+//!
+//! It is given the node's process and the limits as JSON on standard input, says `held` with what it
+//! did, and answers `throttled` with how often the node was stopped. When its input ends it waits
+//! for the node's own end, for only then can what holds it go.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+
+use super::hold::{Hold, Limits, Throttled};
+use crate::hosts::Hosts;
+use airmail_bench::family::leader::{AtEnd, Leader, say};
+use airmail_bench::family::member::Member;
+
+/// How long the node's end is waited for, and how often it is looked for.
+const PATIENCE: Duration = Duration::from_secs(15);
+const LOOK: Duration = Duration::from_millis(5);
+
+/// What it is asked to do.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Task {
+    pid: u32,
+    limits: Limits,
+}
+
+/// The process, as whoever started it sees it.
+#[derive(Debug)]
+pub(super) struct Holder {
+    member: Member,
+    /// What was done, and what could not be, for the report.
+    pub(super) means: Vec<String>,
+}
+
+impl Holder {
+    /// Holds a process of the node's machine.
+    ///
+    /// # Errors
+    /// The machine cannot be reached. What its system does not let be done is none.
+    pub(super) fn start(hosts: &Hosts, pid: u32, limits: Limits) -> anyhow::Result<Holder> {
+        let task = Task { pid, limits };
+        let place = hosts.node();
+        let started = Member::start_at(place, crate::cli::HOLD, &task, hosts.stop());
+        let mut member = started.with_context(|| place.to_string())?;
+        let means = serde_json::from_str(&member.hear("held")?)?;
+        member.outlast_stop();
+        Ok(Holder { member, means })
+    }
+
+    /// How often it was stopped so far; `None` where nothing stops it.
+    ///
+    /// # Errors
+    /// The process has ended.
+    pub(super) fn throttled(&mut self) -> anyhow::Result<Option<Throttled>> {
+        self.member.tell("throttled")?;
+        Ok(serde_json::from_str(&self.member.hear("throttled")?)?)
+    }
+}
+
+/// What the process does.
+///
+/// # Errors
+/// The task is none.
+pub(crate) fn hold() -> anyhow::Result<ExitCode> {
+    let (leader, Task { pid, limits }) = Leader::open(AtEnd::Tell)?;
+    let hold = Hold::on(pid, limits);
+    say(&format!("held {}", serde_json::to_string(&hold.means)?))?;
+    while let Ok(question) = leader.line() {
+        if question == "throttled" {
+            let throttled = serde_json::to_string(&hold.throttled())?;
+            say(&format!("throttled {throttled}"))?;
+        }
+    }
+    let node = PathBuf::from(format!("/proc/{pid}"));
+    let mut waited = Duration::ZERO;
+    while node.exists() && waited < PATIENCE {
+        sleep(LOOK);
+        waited += LOOK;
+    }
+    drop(hold);
+    Ok(ExitCode::SUCCESS)
+}

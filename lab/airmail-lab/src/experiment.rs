@@ -1,0 +1,82 @@
+//! What all experiments with real nodes have in common: their options, and how they end.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use airmail_experiments::results::Findings;
+
+use airmail_bench::family::Stop;
+
+use crate::hosts::HostsArgs;
+use crate::narration::print;
+use crate::{clients, flow, overload, partitioners, rivals, size};
+
+/// The experiments.
+#[derive(clap::Subcommand, Clone, Debug)]
+pub(crate) enum Experiment {
+    /// Limiters on a real node: topics, distributions, storages (figures 5.4 to 5.23 of RocketSpeed's
+    /// paper)
+    Flow(Box<flow::FlowArgs>),
+    /// Many clients: time of a round and time-outs, up to 2,000 in steps, then 20,000 (figures 3 to 9 of
+    /// the publisher/subscriber service's paper)
+    Clients(clients::ClientsArgs),
+    /// Payloads of 16 bytes to 1 MiB: throughput and latency
+    Size(size::SizeArgs),
+    /// A tenth to ten times what the node can do: what gets done, what is refused, what it takes
+    Overload(overload::OverloadArgs),
+    /// Partitioners for Kafka's producers: two brokers as in the paper's tables 7.1 to 7.18, then three,
+    /// with faults
+    Partitioners(Box<partitioners::PartitionersArgs>),
+    /// The common workloads beside NATS, JetStream, Redis Streams and Kafka
+    Rivals(rivals::RivalsArgs),
+}
+
+/// What all experiments are asked.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct CommonArgs {
+    /// A sample of the cases, in at most two minutes
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Where tables, pictures and the page go [default: airmail-experiments]
+    #[arg(long, value_name = "DIR", default_value = "airmail-experiments")]
+    pub(crate) out: PathBuf,
+    /// Print a line of JSON for each row
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) hosts: HostsArgs,
+}
+
+/// Runs it: 0 if all messages were accounted for, else 1. When `stop` is set, what is under way ends.
+///
+/// # Errors
+/// A node cannot be started or reached, or the files cannot be written.
+pub(crate) fn run(experiment: &Experiment, stop: &Stop) -> anyhow::Result<ExitCode> {
+    match experiment {
+        Experiment::Flow(args) => flow::run(args, stop),
+        Experiment::Clients(args) => clients::run(args, stop),
+        Experiment::Size(args) => size::run(args, stop),
+        Experiment::Overload(args) => overload::run(args, stop),
+        Experiment::Partitioners(args) => partitioners::run(args, stop),
+        Experiment::Rivals(args) => rivals::run(args, stop),
+    }
+}
+
+pub(crate) fn finish(findings: &Findings, args: &CommonArgs) -> anyhow::Result<()> {
+    tell(findings, &args.out, args.json)
+}
+
+/// Writes what was found, and prints its rows or its tables.
+#[expect(clippy::print_stderr, reason = "standard output is for the rows")]
+pub(crate) fn tell(findings: &Findings, out: &Path, json: bool) -> anyhow::Result<()> {
+    let page = findings.write(out)?;
+    if json {
+        for row in &findings.rows {
+            print(&format!("{}\n", serde_json::to_string(row)?))?;
+        }
+    } else {
+        print(&findings.to_string())?;
+    }
+    eprintln!("airmail-lab: the report is {}", page.display());
+    Ok(())
+}

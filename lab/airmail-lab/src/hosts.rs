@@ -1,0 +1,224 @@
+//! The machines of an experiment: where its node is, and where its load comes from.
+//!
+//! Without `--hosts` all of it is here. With it, a file has a line for each machine,
+//! `ROLE TARGET [ADDRESS]`; `ssh` starts `airmail` there, and everything that is started ends when its
+//! connection does. Machines share neither clock nor memory: clocks are brought together when a
+//! process starts, and publishers that have no subscriber beside them are held back by their acks
+//! alone, for how far a subscriber elsewhere is they cannot see.
+
+mod lines;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use airmail_bench::clock::now_us;
+use airmail_bench::part::Part;
+use airmail_bench::run::{Job, Share};
+use anyhow::Context as _;
+use serde::Serialize;
+
+use crate::cli::{NODE, PART, UsageError};
+use airmail_bench::family;
+use airmail_bench::family::Stop;
+use airmail_bench::family::member::Member;
+use airmail_bench::family::own_node::{OwnNode, OwnNodeArgs};
+use airmail_bench::family::place::{Place, Program, Remote};
+
+/// Options that say where an experiment runs.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct HostsArgs {
+    /// Machines to run on, a line each: ROLE TARGET [ADDRESS]. ROLE is node (one of them) or load,
+    /// TARGET is for ssh, ADDRESS what the other machines reach it at [default: TARGET's host]. There
+    /// is no node among them where a running one is measured
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hosts: Option<PathBuf>,
+    /// What starts a command on another machine: TARGET and the command are put behind it
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        default_value = "ssh -T -o BatchMode=yes -o ServerAliveInterval=5"
+    )]
+    pub(crate) ssh: String,
+    /// This program, as it is found on the other machines, with airmail beside it
+    #[arg(long, value_name = "PATH", default_value = "airmail-lab")]
+    pub(crate) remote_program: String,
+}
+
+/// The machines.
+#[derive(Debug)]
+pub(super) struct Hosts {
+    node: Place,
+    /// A node that is measured instead of one that is started, as `airmail://HOST:PORT`.
+    target: Option<String>,
+    /// At least one.
+    loads: Vec<Place>,
+    stop: Stop,
+    clock_error_us: AtomicU64,
+    /// Of the latest run.
+    run: AtomicU32,
+}
+
+impl HostsArgs {
+    /// The machines that are asked for, with one for the node unless there is a `target`. What is run
+    /// on them ends when `stop` is set.
+    ///
+    /// # Errors
+    /// The file cannot be read or understood, or it has a node beside the target ([`UsageError`]).
+    pub(super) fn read(&self, target: Option<&str>, stop: &Stop) -> anyhow::Result<Hosts> {
+        let (node, mut loads) = match &self.hosts {
+            Some(path) => self.places(path, target)?,
+            None => (Place::Here, Vec::new()),
+        };
+        if loads.is_empty() {
+            loads.push(Place::Here);
+        }
+        Ok(Hosts {
+            node,
+            target: target.map(str::to_owned),
+            loads,
+            stop: stop.clone(),
+            clock_error_us: AtomicU64::new(0),
+            run: AtomicU32::new(std::process::id().rotate_left(16) ^ now_us() as u32),
+        })
+    }
+
+    /// Where the file has the node, if one is to be started, and the loads.
+    fn places(&self, path: &Path, target: Option<&str>) -> Result<(Place, Vec<Place>), UsageError> {
+        let wrong = |wrong: String| UsageError(format!("--hosts {}: {wrong}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let ssh = shlex::split(&self.ssh).filter(|words| !words.is_empty());
+        let ssh = ssh.ok_or_else(|| UsageError(format!("--ssh {:?}: no command", self.ssh)))?;
+        let remote = |target: &str, address: &str| {
+            Place::There(Remote {
+                target: target.to_owned(),
+                address: address.to_owned(),
+                ssh: ssh.clone(),
+                program: self.remote_program.clone(),
+            })
+        };
+        let parsed = lines::parse(&text, remote).map_err(|error| wrong(error.to_string()))?;
+        match (parsed, target) {
+            ((Some(node), loads), None) => Ok((node, loads)),
+            ((None, loads), Some(_)) => Ok((Place::Here, loads)),
+            ((None, _), None) => Err(wrong("ROLE: there is no node".to_owned())),
+            ((Some(node), _), Some(url)) => {
+                let both = format!("ROLE: the node is {node}, and --target says {url}");
+                Err(wrong(both))
+            }
+        }
+    }
+}
+
+impl Hosts {
+    /// Where the node is.
+    pub(super) fn node(&self) -> &Place {
+        &self.node
+    }
+
+    /// Where the load comes from; at least one.
+    pub(super) fn loads(&self) -> &[Place] {
+        &self.loads
+    }
+
+    /// Whether what is under way is to end.
+    pub(super) fn stop(&self) -> &Stop {
+        &self.stop
+    }
+
+    /// A number that distinguishes a run's messages from others', also from those that an earlier
+    /// command left on a node that was there before.
+    pub(super) fn next_run(&self) -> u32 {
+        self.run.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+    }
+
+    /// Starts a node on its machine; as [`OwnNode::start`].
+    ///
+    /// # Errors
+    /// The machine cannot be reached, or the node cannot be started.
+    pub(super) fn start_node(
+        &self,
+        args: &OwnNodeArgs,
+        option: Option<String>,
+        environment: &[(&str, String)],
+    ) -> anyhow::Result<OwnNode> {
+        let started = OwnNode::start_at((&self.node, NODE), args, option, environment, &self.stop);
+        started.with_context(|| format!("cannot start a node on {}", self.node))
+    }
+
+    /// Runs a job from the machines that load comes from, in as many processes as its settings say,
+    /// and at least one on each, and adds up what they found.
+    ///
+    /// # Errors
+    /// A process fails, or what is under way is stopped
+    /// ([`FamilyError::Stopped`](airmail_bench::family::FamilyError::Stopped)).
+    pub(super) fn run(&self, job: &Job) -> anyhow::Result<Part> {
+        let (part, clock_error_us) = family::lead_at(PART, &self.loads, job, &self.stop)?;
+        self.clock_error_us
+            .fetch_max(clock_error_us, Ordering::Relaxed);
+        Ok(part)
+    }
+
+    /// Starts a helper on the machines that load comes from in turn, so many processes in
+    /// all, each with its task. Whoever waits for them ends waiting when `stop` is set.
+    ///
+    /// # Errors
+    /// A machine cannot be reached.
+    pub(super) fn spread<T: Serialize>(
+        &self,
+        processes: u32,
+        program: Program,
+        stop: &Stop,
+        task: impl Fn(Share) -> T,
+    ) -> anyhow::Result<Vec<Member>> {
+        let mut members = Vec::new();
+        for (part, place) in (0..processes).zip(self.loads.iter().cycle()) {
+            let task = task(Share {
+                part,
+                parts: processes,
+            });
+            let started = Member::start_at(place, program, &task, stop);
+            let member = started.with_context(|| place.to_string())?;
+            self.clock_error_us
+                .fetch_max(member.clock_error_us(), Ordering::Relaxed);
+            members.push(member);
+        }
+        Ok(members)
+    }
+
+    /// When processes that are ready now can all begin, by this machine's clock, in microseconds.
+    pub(super) fn begin_us(&self) -> u64 {
+        family::begin_us(&self.loads)
+    }
+
+    /// Leads the meeting of processes that were [spread](Hosts::spread): tells them when to begin, and
+    /// how much there was in all.
+    ///
+    /// # Errors
+    /// A process fails, or is stopped.
+    pub(super) fn meet(&self, members: &mut [Member]) -> anyhow::Result<()> {
+        Ok(family::meet(&self.loads, members)?)
+    }
+
+    /// What a report says of them.
+    pub(super) fn paragraph(&self) -> String {
+        let elsewhere = self.loads().iter().any(|place| !place.is_here());
+        let node = match &self.target {
+            None if self.node.is_here() && !elsewhere => {
+                return "Node and clients share this one machine.".to_owned();
+            }
+            None => format!("The node is on {}", self.node),
+            Some(url) => format!("The node is {url}, which was there before, as it is"),
+        };
+        let loads: Vec<String> = self.loads.iter().map(Place::to_string).collect();
+        let loads = loads.join(", ");
+        if !elsewhere {
+            return format!("{node}; the load comes from {loads}.");
+        }
+        let error_us = self.clock_error_us.load(Ordering::Relaxed);
+        format!(
+            "{node}; the load comes from {loads}. Clocks of different machines agree to {error_us} µs, \
+             and times from publish to delivery are no more exact than that where publisher and \
+             subscriber are on different ones."
+        )
+    }
+}

@@ -1,0 +1,36 @@
+//! `airmail-lab`: the papers' experiments, and ours. For whoever builds Airmail; users have `airmail bench`.
+//!
+//! Each experiment is one command that runs many cases, repeats them, and leaves tables, pictures and a
+//! page. The node that it measures is the program `airmail` beside this one; what else it needs, servers of
+//! others and clients, are processes that end when this one does.
+//!
+//! - [`cli`]: what can be typed.
+//! - [`virtual_time`]: limiters and dispatch policies, simulated; no node takes part.
+//! - [`flow`], [`clients`], [`size`], [`overload`], [`rivals`], [`partitioners`], [`mailbox`]: experiments
+//!   with real nodes, and [`scenario`], several of them after one another.
+//! - [`hosts`]: the machines that they run on.
+
+#![forbid(unsafe_code)]
+
+mod cli;
+mod clients;
+mod experiment;
+mod flow;
+mod flow_control;
+mod hosts;
+mod mailbox;
+mod measured_node;
+mod narration;
+mod overload;
+mod partitioners;
+mod rivals;
+mod scenario;
+mod server_process;
+mod size;
+mod virtual_time;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}

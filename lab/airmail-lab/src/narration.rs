@@ -1,0 +1,24 @@
+//! What an experiment tells while it runs, on standard error; and its rows, on standard output.
+
+use std::io::{ErrorKind, Write as _};
+
+use anyhow::Context as _;
+
+/// Says how far it is.
+#[expect(clippy::print_stderr, reason = "standard output is for the rows")]
+pub(crate) fn say(text: &str) {
+    eprintln!("airmail-lab: {text}");
+}
+
+/// Prints rows. Whoever reads them may have had enough.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match printed {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        printed => printed.context("writing standard output"),
+    }
+}

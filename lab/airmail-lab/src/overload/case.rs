@@ -1,0 +1,119 @@
+//! One load on one node: start it, offer, watch its memory, hear what came of it.
+
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use airmail_bench::run::Share;
+
+use super::generator::{Load, Plan};
+use super::kept::Wrong;
+use super::offering::{Offering, Outcome};
+use super::reckoning::Sums;
+use crate::flow_control::FlowControl;
+use crate::hosts::Hosts;
+use crate::measured_node::{MeasuredNode, TargetArgs};
+use airmail_bench::family::own_node::OwnNodeArgs;
+
+/// How often the node's memory is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What stays the same from case to case.
+#[derive(Clone, Debug)]
+pub(super) struct Bench<'a> {
+    /// Where it runs.
+    pub(super) hosts: &'a Hosts,
+    /// What is measured where no node is started.
+    pub(super) target: &'a TargetArgs,
+    /// How nodes are started.
+    pub(super) node: &'a OwnNodeArgs,
+    /// How long a node takes for a batch, in microseconds.
+    pub(super) service_us: u32,
+    /// Streams of the load.
+    pub(super) streams: u32,
+    /// Messages in a batch.
+    pub(super) batch: u32,
+    /// Payload of a message, in bytes.
+    pub(super) size: usize,
+    /// How long each load lasts, in microseconds.
+    pub(super) duration_us: u64,
+    /// What of it does not count, in microseconds.
+    pub(super) warmup_us: u64,
+    /// How long answers are waited for after a load.
+    pub(super) patience: Duration,
+}
+
+/// What a case found.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    /// Rates and times.
+    pub(super) sums: Sums,
+    /// What is wrong with what is stored.
+    pub(super) wrong: Wrong,
+    /// The most memory that the node held; 0: not known.
+    pub(super) rss_bytes: u64,
+}
+
+impl Found {
+    /// Whether everything that was acknowledged is there, and every refusal was one.
+    pub(super) fn is_sound(&self) -> bool {
+        let Sums {
+            strange, errors, ..
+        } = &self.sums;
+        self.wrong == Wrong::default() && strange.is_empty() && errors.is_empty()
+    }
+}
+
+impl Bench<'_> {
+    /// Offers a load to a new node, or to the target.
+    ///
+    /// # Errors
+    /// The node or a process of the load fails, or what is under way is stopped.
+    pub(super) fn run(&self, plan: Plan, flow: FlowControl) -> anyhow::Result<Found> {
+        let log = format!("--log=memory:?service_us={}", self.service_us);
+        let environment = flow.environment();
+        let node = self
+            .target
+            .node(self.hosts, self.node, Some(log), &environment)?;
+        let offering = Offering {
+            load: Load {
+                url: node.url(),
+                run: self.hosts.next_run(),
+                streams: self.streams,
+                share: Share::ALL,
+                batch: self.batch,
+                size: self.size,
+                plan,
+                duration_us: self.duration_us,
+                patience: self.patience,
+            },
+            warmup_us: self.warmup_us,
+        };
+        let (outcome, rss_bytes) = watch(&node, || offering.lead(self.hosts));
+        let Outcome { sums, wrong } = outcome?;
+        Ok(Found {
+            sums,
+            wrong,
+            rss_bytes,
+        })
+    }
+}
+
+/// Does something, and looks meanwhile how much memory the node holds at most.
+fn watch<T>(node: &MeasuredNode, work: impl FnOnce() -> T) -> (T, u64) {
+    let held = || node.usage().map_or(0, |usage| usage.rss_bytes);
+    let (at_work, working) = mpsc::sync_channel::<()>(1);
+    let (done, most) = thread::scope(|scope| {
+        let looking = scope.spawn(move || {
+            let mut most = 0;
+            while working.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                most = most.max(held());
+            }
+            most.max(held())
+        });
+        let done = work();
+        drop(at_work);
+        (done, looking.join())
+    });
+    (done, most.unwrap_or_default())
+}

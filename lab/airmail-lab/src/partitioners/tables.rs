@@ -1,0 +1,112 @@
+//! Tables 7.1 to 7.18: two brokers, four topics, both kinds of acks, every policy.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use airmail_experiments::results::Findings;
+
+use super::bench::{Bench, Order, Times};
+use super::cluster::LONG_SESSION_MS;
+use super::jars::Jars;
+use super::metric::Metric;
+use super::outcome::Outcome;
+use super::policy::Policy;
+use super::report;
+use super::runs::Runs;
+use super::scene::{Acks, Scene, Topic};
+use super::{PartitionersArgs, judged};
+use crate::narration::say;
+
+/// What was measured, scene by scene.
+pub(super) type Scenes = BTreeMap<Scene, Runs>;
+
+pub(super) fn run(
+    args: &PartitionersArgs,
+    jars: &Jars,
+    times: &Times,
+    findings: &mut Findings,
+) -> anyhow::Result<bool> {
+    let held = (args.resource(), LONG_SESSION_MS);
+    let mut bench = Bench::start(args, jars, 2, held, &times.stop)?;
+    bench.cluster.tell_means(findings);
+    let mut scenes = Scenes::new();
+    let measured = measure(args, &mut bench, times, &mut scenes);
+    let failed: u64 = scenes.values().map(|runs| runs.failed(None)).sum();
+    report::tables(args, &scenes, findings);
+    judged(measured, failed, &times.stop)
+}
+
+fn measure(
+    args: &PartitionersArgs,
+    bench: &mut Bench<'_>,
+    times: &Times,
+    scenes: &mut Scenes,
+) -> anyhow::Result<()> {
+    let warming = Scene::new(Topic::B2, Acks::All);
+    bench.warm(&order(args, warming, Policy::BuiltIn))?;
+    for round in 1..=args.rounds() {
+        for topic in args.topics() {
+            for acks in args.acks() {
+                let scene = Scene::new(topic, acks);
+                for policy in args.policies_in(round) {
+                    if times.are_over() {
+                        return Ok(());
+                    }
+                    let outcome = run_one(bench, round, scene, &order(args, scene, policy))?;
+                    scenes
+                        .entry(scene)
+                        .or_default()
+                        .enter(policy, round, outcome);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn order(args: &PartitionersArgs, scene: Scene, policy: Policy) -> Order {
+    Order::of(args, scene.topic.replicas(), scene.acks, policy)
+}
+
+/// Runs it, and says what came of it.
+pub(super) fn run_one(
+    bench: &mut Bench<'_>,
+    round: u32,
+    scene: impl Display,
+    order: &Order,
+) -> anyhow::Result<Outcome> {
+    let outcome = bench.run(order)?;
+    let policy = order.policy.name();
+    say(&format!(
+        "round {round}, {scene}, {policy}: {}",
+        line(&outcome)
+    ));
+    Ok(outcome)
+}
+
+/// A run in a line.
+fn line(outcome: &Outcome) -> String {
+    let of = |metric| outcome.metric(metric);
+    let shares: Vec<String> = outcome
+        .core_shares
+        .iter()
+        .map(|share| format!("{share:.2}"))
+        .collect();
+    let failed = match &outcome.first_error {
+        Some(error) => format!("; {} not acknowledged: {error}", outcome.failed),
+        None => String::new(),
+    };
+    format!(
+        "{:.2} MB/s; mean {:.1} ms, p50 {:.1}, p99 {:.1}, p99.9 {:.1}, at most {:.0}; {:.1} s; \
+         batches of {:.0} bytes; brokers' cores {}{failed}",
+        of(Metric::Throughput),
+        of(Metric::Mean),
+        of(Metric::P50),
+        of(Metric::P99),
+        of(Metric::P999),
+        of(Metric::Max),
+        of(Metric::Ttc),
+        outcome.batch_bytes,
+        shares.join(", "),
+    )
+}

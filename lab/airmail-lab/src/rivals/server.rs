@@ -1,0 +1,123 @@
+//! A rival's server, started for a run with fresh data on a free port, here or on the node's machine.
+//!
+//! A process of this program keeps it, `airmail-lab server`: it finds the program, starts it, and
+//! ends it by its process when its own standard input ends. So no server outlives who measures it.
+
+mod keeper;
+mod program;
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use airmail_bench::process::Usage;
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+
+use crate::hosts::Hosts;
+use airmail_bench::family::member::Member;
+
+pub(crate) use keeper::keep_server;
+
+/// Which server, and how it is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Kind {
+    /// NATS without JetStream.
+    Nats,
+    /// NATS with JetStream on files, as it comes.
+    JetStream,
+    /// Redis with the append-only file: synced before each reply (`always`), or every second.
+    Redis {
+        /// Which of the two.
+        always: bool,
+    },
+    /// Kafka: one process that is broker and controller.
+    Kafka,
+}
+
+/// What the keeper is asked to do.
+#[derive(Debug, Serialize, Deserialize)]
+struct Task {
+    kind: Kind,
+    /// Where the programs are.
+    servers: Option<PathBuf>,
+    /// Where the directory for data is to be; absent: where there is a disk.
+    directory: Option<PathBuf>,
+    /// Where it listens.
+    address: String,
+}
+
+/// What the keeper says when the server answers.
+#[derive(Debug, Serialize, Deserialize)]
+struct Started {
+    port: u16,
+    version: String,
+}
+
+/// The server.
+#[derive(Debug)]
+pub(super) struct Server {
+    member: Mutex<Member>,
+    url: String,
+    version: String,
+}
+
+impl Kind {
+    /// What its URLs begin with.
+    fn scheme(self) -> &'static str {
+        match self {
+            Kind::Nats => "nats",
+            Kind::JetStream => "jetstream",
+            Kind::Redis { .. } => "redis",
+            Kind::Kafka => "kafka",
+        }
+    }
+}
+
+impl Server {
+    /// Starts it on the node's machine, with its program from `servers` and its data in `directory`.
+    ///
+    /// # Errors
+    /// Its program is not there, or it does not start; the error says what to do.
+    pub(super) fn start(
+        hosts: &Hosts,
+        kind: Kind,
+        servers: Option<PathBuf>,
+        directory: Option<PathBuf>,
+    ) -> anyhow::Result<Server> {
+        let place = hosts.node();
+        let task = Task {
+            kind,
+            servers,
+            directory,
+            address: place.address().to_owned(),
+        };
+        let mut member = Member::start_at(place, crate::cli::SERVER, &task, hosts.stop())?;
+        let started: Started = serde_json::from_str(&member.hear("ready")?)?;
+        let (scheme, port) = (kind.scheme(), started.port);
+        Ok(Server {
+            member: Mutex::new(member),
+            url: format!("{scheme}://{}:{port}", place.address()),
+            version: started.version,
+        })
+    }
+
+    /// As [`airmail_bench::Target`] reads it.
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// What it says of its version.
+    pub(super) fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// What it has used of its machine.
+    ///
+    /// # Errors
+    /// Its keeper has ended.
+    pub(super) fn usage(&self) -> anyhow::Result<Usage> {
+        let mut member = self.member.lock().unwrap_or_else(PoisonError::into_inner);
+        member.tell("usage").context("the server's keeper")?;
+        Ok(serde_json::from_str(&member.hear("usage")?)?)
+    }
+}

@@ -1,0 +1,19 @@
+//! The queueing laboratory: what limiters and dispatch policies do to queues, in virtual time.
+//!
+//! [`limiters`] runs the limiters of `airmail-flow` in front of systems of which everything is
+//! known, and compares them with the best fixed bound. [`dispatch`] compares ways to spread jobs
+//! over queues, with theory where there is one. Both are seeded discrete-event simulations: one
+//! seed gives one run, on any machine and in no time of its own. The code under test is the code in
+//! the node.
+//!
+//! `airmail-lab` prints and draws what is measured here; `docs/flow-control.md` tells what came
+//! out.
+
+#![forbid(unsafe_code)]
+
+pub mod closed_loop;
+pub mod dispatch;
+pub mod limiters;
+mod machine;
+pub mod service;
+pub mod system;
