@@ -6,7 +6,7 @@ use airmail_broker::{AllowAll, Node, Outbox, ShardConfig};
 use airmail_fuzz::directory::Directory;
 use airmail_fuzz::fuzz_target;
 use airmail_log::journal::{JournalConfig, JournalStorage};
-use airmail_log::{LogSpec, LogStorage, Tag};
+use airmail_log::{Call, LogSpec, LogStorage, Tag};
 use airmail_model::batch::BatchTarget;
 use airmail_model::namespace::LOGS_MAX;
 use airmail_model::{
@@ -48,8 +48,17 @@ fn storage(data: &[u8]) -> Option<JournalStorage<Directory>> {
         epoch,
         ..LogSpec::default()
     };
-    storage.open(Tag(1), log, &spec);
-    storage.append(Tag(2), log, epoch, batch);
+    storage.submit(Call::Open {
+        t: Tag(1),
+        log,
+        spec,
+    });
+    storage.submit(Call::Append {
+        t: Tag(2),
+        log,
+        map: epoch,
+        batch,
+    });
     let mut done = Vec::new();
     while done.len() < 2 {
         storage.poll(NOW, &mut done);

@@ -7,7 +7,7 @@ use airmail_fuzz::directory::Directory;
 use airmail_fuzz::fuzz_target;
 use airmail_log::files::FileName;
 use airmail_log::journal::{JournalConfig, JournalStorage};
-use airmail_log::{Completion, LogSpec, LogStorage, ReaderId, Scope, Tag};
+use airmail_log::{Call, Completion, LogSpec, LogStorage, ReaderId, Tag};
 use airmail_model::batch::{BatchTarget, ProducerStamp, Record};
 use airmail_model::{
     Batch, BatchEncoder, Checked, Durability, Limits, LogId, LogIndex, MapEpoch, Message, Mono,
@@ -39,9 +39,11 @@ static DIRECTORIES: LazyLock<[Contents; 2]> = LazyLock::new(|| {
     let mut world = World::open(Directory::new(Vec::new())).expect("an empty one opens");
     world.open_logs();
     world.append(0..BATCHES[0]);
-    world
-        .storage
-        .trim(Tag(1), log(1), Sequence(u64::from(TRIMMED) + 1));
+    world.storage.submit(Call::Trim {
+        t: Tag(1),
+        log: log(1),
+        before: Sequence(u64::from(TRIMMED) + 1),
+    });
     world.run();
     world.storage.close(world.now);
     while !world.storage.is_closed() {
@@ -189,7 +191,11 @@ impl World {
                 },
                 epoch: MapEpoch(1),
             };
-            self.storage.open(Tag(n.into()), log(n), &spec);
+            self.storage.submit(Call::Open {
+                t: Tag(n.into()),
+                log: log(n),
+                spec,
+            });
         }
         self.run();
     }
@@ -198,7 +204,12 @@ impl World {
         for round in rounds {
             for n in 0..LOGS {
                 let batch = batch(log(n), round);
-                self.storage.append(Tag(9), log(n), MapEpoch(1), batch);
+                self.storage.submit(Call::Append {
+                    t: Tag(9),
+                    log: log(n),
+                    map: MapEpoch(1),
+                    batch,
+                });
             }
             self.run();
         }
@@ -223,7 +234,7 @@ impl World {
             Completion::Batch { r, stored } => {
                 let n = r.0 as usize;
                 let bytes = u32::try_from(stored.batch.bytes().len()).expect("small");
-                self.storage.credit(r, bytes);
+                self.storage.submit(Call::Credit { r, bytes });
                 self.cover(n, stored.extent.first, stored.extent.last);
                 for record in stored.batch.iter().filter(|_| !self.new) {
                     self.told += 1;
@@ -257,8 +268,14 @@ fuzz_target!(|data: &[u8]| {
     };
     world.open_logs();
     for n in 0..LOGS {
-        let (r, scope) = (ReaderId(n.into()), Scope::default());
-        world.storage.read(r, log(n), Sequence(1), scope, 1 << 20);
+        let r = ReaderId(n.into());
+        world.storage.submit(Call::Read {
+            r,
+            log: log(n),
+            from: Sequence(1),
+            scope: Box::default(),
+            credit: 1 << 20,
+        });
     }
     world.run();
     let whole = BATCHES[0] * 2 * LOGS - TRIMMED;
@@ -271,7 +288,12 @@ fuzz_target!(|data: &[u8]| {
     world.new = true;
     for n in 0..LOGS {
         let batch = new_batch(log(n));
-        world.storage.append(Tag(100), log(n), MapEpoch(1), batch);
+        world.storage.submit(Call::Append {
+            t: Tag(100),
+            log: log(n),
+            map: MapEpoch(1),
+            batch,
+        });
     }
     world.run();
     assert_eq!(world.answered, LOGS, "an append is always answered");

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// What a call was made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Call {
+pub(crate) enum Purpose {
     /// Opening log 0.
     OpenSystem,
     /// Appending a namespace command to log 0.
@@ -57,22 +57,22 @@ pub(crate) enum Owner {
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     tags: u64,
-    calls: BTreeMap<Tag, Call>,
+    calls: BTreeMap<Tag, Purpose>,
     reader_ids: u64,
     readers: BTreeMap<ReaderId, Owner>,
 }
 
 impl Calls {
     /// A tag for a call that is about to be made.
-    pub(crate) fn tag(&mut self, call: Call) -> Tag {
+    pub(crate) fn tag(&mut self, purpose: Purpose) -> Tag {
         self.tags += 1;
         let tag = Tag(self.tags);
-        self.calls.insert(tag, call);
+        self.calls.insert(tag, purpose);
         tag
     }
 
     /// What a tag's call was made for; it is under way no more.
-    pub(crate) fn answered(&mut self, tag: Tag) -> Option<Call> {
+    pub(crate) fn answered(&mut self, tag: Tag) -> Option<Purpose> {
         self.calls.remove(&tag)
     }
 

@@ -1,12 +1,9 @@
 //! The shard's two closed enums, and its answers to commands.
 
 use crate::access::Principal;
-use airmail_log::{Completion, LogSpec, ReaderId, Scope, Tag, TopicPage, TopicSeen};
+use airmail_log::{Call, Completion, TopicPage, TopicSeen};
 use airmail_model::frame::{Reply, Request};
-use airmail_model::{
-    AppendTime, Batch, Checked, Durability, Error, LogId, MapEpoch, Mono, Namespace, NamespaceId,
-    Retention, Sequence,
-};
+use airmail_model::{Durability, Error, Mono, Namespace, NamespaceId, Retention};
 
 /// A stream of one client, for its life. Never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -130,75 +127,9 @@ pub struct Effects {
     /// Answers to commands.
     pub outcomes: Vec<(CommandId, Result<Outcome, Error>)>,
     /// To be asked of the storage, in order.
-    pub storage: Vec<StorageCall>,
+    pub storage: Vec<Call>,
     /// Streams that were given nothing because of what they have not taken: [`Input::Sent`] is awaited.
     pub watch: Vec<SessionId>,
     /// When to give [`Input::Timer`], if nothing else happens before.
     pub deadline: Option<Mono>,
-}
-
-/// A call of [`airmail_log::LogStorage`], as a value.
-#[derive(Clone, Debug)]
-#[allow(
-    missing_docs,
-    reason = "each is a method of LogStorage, documented there"
-)]
-pub enum StorageCall {
-    Open {
-        t: Tag,
-        log: LogId,
-        spec: LogSpec,
-    },
-    Append {
-        t: Tag,
-        log: LogId,
-        map: MapEpoch,
-        batch: Checked<Batch>,
-    },
-    Read {
-        r: ReaderId,
-        log: LogId,
-        from: Sequence,
-        scope: Scope,
-        credit: u32,
-    },
-    Credit {
-        r: ReaderId,
-        bytes: u32,
-    },
-    Stop {
-        r: ReaderId,
-    },
-    FindTime {
-        t: Tag,
-        log: LogId,
-        at: AppendTime,
-    },
-    Bounds {
-        t: Tag,
-        log: LogId,
-    },
-    Topics {
-        t: Tag,
-        log: LogId,
-        page: TopicPage,
-    },
-    Trim {
-        t: Tag,
-        log: LogId,
-        before: Sequence,
-    },
-    Seal {
-        t: Tag,
-        log: LogId,
-        next: MapEpoch,
-    },
-    Renew {
-        t: Tag,
-        log: LogId,
-    },
-    Delete {
-        t: Tag,
-        log: LogId,
-    },
 }

@@ -31,7 +31,7 @@ mod subscription;
 pub use access::{Action, Admission, Admit, AllowAll, Authorizer, Cost, MailboxAction, Principal};
 pub use catalog::{Catalog, Entry};
 pub use config::{FirstNamespace, ShardConfig};
-pub use input::{Command, CommandId, Effects, Input, Outcome, SessionId, StorageCall};
+pub use input::{Command, CommandId, Effects, Input, Outcome, SessionId};
 pub use node::{Node, Outbox};
 pub use shard::{Flow, Shard};
 pub use stats::Stats;

@@ -5,7 +5,7 @@
 
 use crate::access::{Admission, Authorizer};
 use crate::config::ShardConfig;
-use crate::input::{CommandId, Effects, Input, Outcome, SessionId, StorageCall};
+use crate::input::{CommandId, Effects, Input, Outcome, SessionId};
 use crate::shard::Shard;
 use airmail_log::{Completion, LogStorage};
 use airmail_model::frame::Reply;
@@ -147,28 +147,7 @@ impl<S: LogStorage> Node<S> {
     fn pass_calls(&mut self) -> bool {
         let any = !self.effects.storage.is_empty();
         for call in self.effects.storage.drain(..) {
-            match call {
-                StorageCall::Open { t, log, spec } => self.storage.open(t, log, &spec),
-                StorageCall::Append { t, log, map, batch } => {
-                    self.storage.append(t, log, map, batch);
-                }
-                StorageCall::Read {
-                    r,
-                    log,
-                    from,
-                    scope,
-                    credit,
-                } => self.storage.read(r, log, from, scope, credit),
-                StorageCall::Credit { r, bytes } => self.storage.credit(r, bytes),
-                StorageCall::Stop { r } => self.storage.stop(r),
-                StorageCall::FindTime { t, log, at } => self.storage.find_time(t, log, at),
-                StorageCall::Bounds { t, log } => self.storage.bounds(t, log),
-                StorageCall::Topics { t, log, page } => self.storage.topics(t, log, &page),
-                StorageCall::Trim { t, log, before } => self.storage.trim(t, log, before),
-                StorageCall::Seal { t, log, next } => self.storage.seal(t, log, next),
-                StorageCall::Renew { t, log } => self.storage.renew(t, log),
-                StorageCall::Delete { t, log } => self.storage.delete(t, log),
-            }
+            self.storage.submit(call);
         }
         any
     }

@@ -23,7 +23,7 @@ mod validate;
 
 use crate::access::{Admission, Authorizer};
 use crate::allowance::Allowance;
-use crate::calls::{Call, Calls, Owner};
+use crate::calls::{Calls, Owner, Purpose};
 use crate::caravan::Caravans;
 use crate::catalog::Catalog;
 use crate::config::ShardConfig;
@@ -259,16 +259,16 @@ impl Shard {
             }
             Completion::Ended { r, .. } => self.reader_ended(now, r, out),
             Completion::Opened { t, bounds } => match self.calls.answered(t) {
-                Some(Call::OpenSystem) => self.system_opened(bounds, out),
-                Some(Call::Open(log)) => self.log_opened(now, log, bounds, out),
-                Some(Call::Renew(log)) => self.renewed(log, bounds, out),
+                Some(Purpose::OpenSystem) => self.system_opened(bounds, out),
+                Some(Purpose::Open(log)) => self.log_opened(now, log, bounds, out),
+                Some(Purpose::Renew(log)) => self.renewed(log, bounds, out),
                 _ => {}
             },
             Completion::Bounds { t, bounds } => match self.calls.answered(t) {
-                Some(Call::First { late, ticket, lost }) => {
+                Some(Purpose::First { late, ticket, lost }) => {
                     self.first_found(late, ticket, lost, bounds, out);
                 }
-                Some(Call::End { late, ticket, next }) => {
+                Some(Purpose::End { late, ticket, next }) => {
                     self.end_found(late, ticket, next, bounds, out);
                 }
                 _ => {}
@@ -278,7 +278,7 @@ impl Shard {
             Completion::Refused { t, why } => self.refused(now, t, &why, out),
             Completion::Topics { t, page } => self.topics_found(t, page, out),
             Completion::Done { t } => {
-                if let Some(Call::Delete(id, log)) = self.calls.answered(t) {
+                if let Some(Purpose::Delete(id, log)) = self.calls.answered(t) {
                     self.log_deleted(now, id, log, out);
                 }
             }

@@ -13,7 +13,7 @@
 #[path = "../tests/vector/mod.rs"]
 mod vector;
 
-use airmail_log::LogStorage;
+use airmail_log::Call;
 use airmail_log::conformance::{Driver, End, Maker, log, spec};
 use airmail_model::{Durability, LogId, MapEpoch, Sequence};
 use std::path::Path;
@@ -38,9 +38,17 @@ fn write(d: &mut Driver<'_, Directory>) {
             d.append(LogId::SYSTEM, &[("command", &format!("number {n}"))]);
         }
     }
-    d.ask(|s, t| s.trim(t, log(1), Sequence(31)));
-    d.ask(|s, t| s.seal(t, log(2), MapEpoch(2)));
-    d.ask(|s, t| s.delete(t, log(3)));
+    d.ask(|t| Call::Trim {
+        t,
+        log: log(1),
+        before: Sequence(31),
+    });
+    d.ask(|t| Call::Seal {
+        t,
+        log: log(2),
+        next: MapEpoch(2),
+    });
+    d.ask(|t| Call::Delete { t, log: log(3) });
     d.reopen(End::Crash);
     for index in [0, 1, WEAK] {
         d.open_with(log(index), &spec(durability(index)));

@@ -18,6 +18,6 @@ pub mod memory;
 pub mod sabotage;
 
 pub use contract::{
-    Bounds, Capabilities, Completion, Dedup, Direction, GapWhy, LogSpec, LogStorage, ReaderId,
-    Refusal, Scope, ScopeFilter, Stored, Tag, TopicPage, TopicSeen,
+    Bounds, Call, Capabilities, Completion, Dedup, Direction, GapWhy, LogSpec, LogStorage,
+    ReaderId, Refusal, Scope, ScopeFilter, Stored, Tag, TopicPage, TopicSeen,
 };

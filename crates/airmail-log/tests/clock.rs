@@ -7,7 +7,7 @@ mod subjects;
 use airmail_log::conformance::{Driver, End, Maker, log, run, spec};
 use airmail_log::files::{FileOp, FileToken, Files};
 use airmail_log::journal::{ClockState, JournalConfig};
-use airmail_log::{Completion, LogSpec, LogStorage};
+use airmail_log::{Call, Completion, LogSpec};
 use airmail_model::{Durability, Retention, Sequence};
 use std::time::Duration;
 use subjects::{OnKept, tiny};
@@ -55,14 +55,12 @@ fn pass(d: &mut Bench<'_>, time: Duration) {
 
 /// What the journal says of its clock; believed first, if `accept`.
 fn clock(d: &mut Bench<'_>, accept: bool) -> ClockState {
-    let (now, mut state) = (d.now(), ClockState::default());
-    let answer = d.ask(|storage, t| {
-        if accept {
-            storage.accept_clock(now);
-        }
-        state = storage.clock();
-        storage.bounds(t, log(0));
-    });
+    let now = d.now();
+    if accept {
+        d.storage().accept_clock(now);
+    }
+    let state = d.storage().clock();
+    let answer = d.ask(|t| Call::Bounds { t, log: log(0) });
     assert!(matches!(answer, Completion::Bounds { .. }), "{answer:?}");
     state
 }

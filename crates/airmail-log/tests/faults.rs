@@ -8,7 +8,7 @@ mod subjects;
 use airmail_log::conformance::{Driver, End, Maker, Subject, log, spec};
 use airmail_log::disk::DiskOptions;
 use airmail_log::journal::JournalConfig;
-use airmail_log::{Completion, LogStorage, Refusal};
+use airmail_log::{Call, Completion, Refusal};
 use airmail_model::{Durability, Sequence};
 use std::time::Duration;
 use subjects::{Kept, OnDisk, OnKept, tiny};
@@ -88,7 +88,11 @@ fn a_trim_makes_room_on_a_full_disk() {
     full_disk(|d, files| {
         set_room(files, Some(200_000));
         let (stored, _) = fill(d);
-        let answer = d.ask(|s, t| s.trim(t, log(0), Sequence(stored)));
+        let answer = d.ask(|t| Call::Trim {
+            t,
+            log: log(0),
+            before: Sequence(stored),
+        });
         assert!(matches!(answer, Completion::Done { .. }), "{answer:?}");
         d.sleep(Duration::from_secs(60));
         for _ in 0..10 {

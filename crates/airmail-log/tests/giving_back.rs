@@ -10,7 +10,7 @@ mod subjects;
 use airmail_log::conformance::{Driver, End, Subject, log, run, spec};
 use airmail_log::files::Files;
 use airmail_log::journal::{JournalConfig, check};
-use airmail_log::{Completion, LogSpec, LogStorage};
+use airmail_log::{Call, Completion, LogSpec};
 use airmail_model::{Durability, LogId, Retention};
 use std::time::Duration;
 use subjects::{InMemory, Kept, OnKept};
@@ -53,7 +53,7 @@ fn an_idle_minute<S: Subject>(d: &mut Driver<'_, S>) {
 }
 
 fn delete<S: Subject>(d: &mut Driver<'_, S>, log: LogId) {
-    let answer = d.ask(|storage, t| storage.delete(t, log));
+    let answer = d.ask(|t| Call::Delete { t, log });
     assert!(matches!(answer, Completion::Done { .. }), "{answer:?}");
 }
 

@@ -11,13 +11,9 @@ use airmail_log::disk::Waker;
 use airmail_log::files::Files;
 use airmail_log::journal::{ClockState, JournalConfig, JournalStorage};
 use airmail_log::memory::MemoryFiles;
-use airmail_log::{
-    Capabilities, Completion, LogSpec, LogStorage, ReaderId, Scope, Stored, Tag, TopicPage,
-};
+use airmail_log::{Call, Capabilities, Completion, LogStorage};
 use airmail_model::clock::Clock;
-use airmail_model::{
-    AppendTime, Batch, Checked, Error, ErrorCode, LogId, MapEpoch, Mono, Now, Sequence,
-};
+use airmail_model::{Error, ErrorCode, Mono, Now};
 pub(crate) use lookout::Standing;
 use on_disk::OnDisk;
 use punctual::Punctual;
@@ -198,61 +194,19 @@ pub(crate) fn open(
     }
 }
 
-/// Hands every call of the contract on to what is inside.
-macro_rules! pass_on {
-    ($outer:ty, $self:ident => $inner:expr, poll($now:ident, $out:ident) => $poll:expr) => {
-        impl LogStorage for $outer {
-            fn capabilities(&$self) -> Capabilities {
-                $inner.capabilities()
-            }
-            fn open(&mut $self, t: Tag, log: LogId, spec: &LogSpec) {
-                $inner.open(t, log, spec);
-            }
-            fn append(&mut $self, t: Tag, log: LogId, map: MapEpoch, batch: Checked<Batch>) {
-                $inner.append(t, log, map, batch);
-            }
-            fn read(&mut $self, r: ReaderId, log: LogId, from: Sequence, scope: Scope, credit: u32) {
-                $inner.read(r, log, from, scope, credit);
-            }
-            fn credit(&mut $self, r: ReaderId, bytes: u32) {
-                $inner.credit(r, bytes);
-            }
-            fn stop(&mut $self, r: ReaderId) {
-                $inner.stop(r);
-            }
-            fn find_time(&mut $self, t: Tag, log: LogId, at: AppendTime) {
-                $inner.find_time(t, log, at);
-            }
-            fn bounds(&mut $self, t: Tag, log: LogId) {
-                $inner.bounds(t, log);
-            }
-            fn topics(&mut $self, t: Tag, log: LogId, page: &TopicPage) {
-                $inner.topics(t, log, page);
-            }
-            fn trim(&mut $self, t: Tag, log: LogId, before: Sequence) {
-                $inner.trim(t, log, before);
-            }
-            fn seal(&mut $self, t: Tag, log: LogId, next: MapEpoch) {
-                $inner.seal(t, log, next);
-            }
-            fn heal(&mut $self, t: Tag, log: LogId, copy: Stored) {
-                $inner.heal(t, log, copy);
-            }
-            fn renew(&mut $self, t: Tag, log: LogId) {
-                $inner.renew(t, log);
-            }
-            fn delete(&mut $self, t: Tag, log: LogId) {
-                $inner.delete(t, log);
-            }
-            fn poll(&mut $self, $now: Now, $out: &mut Vec<Completion>) -> Option<Mono> {
-                $poll
-            }
-        }
-    };
-}
+impl LogStorage for Box<dyn NodeStorage> {
+    fn capabilities(&self) -> Capabilities {
+        (**self).capabilities()
+    }
 
-pass_on!(OnDisk, self => self.journal, poll(now, out) => self.turn(now, out));
-pass_on!(Box<dyn NodeStorage>, self => (**self), poll(now, out) => (**self).poll(now, out));
+    fn submit(&mut self, call: Call) {
+        (**self).submit(call);
+    }
+
+    fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
+        (**self).poll(now, out)
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -23,7 +23,7 @@ use crate::spells::Spells;
 use crate::swarm::Swarm;
 use crate::trace::Trace;
 use airmail_log::journal::JournalStorage;
-use airmail_log::{Completion, LogSpec, LogStorage, ReaderId, Tag};
+use airmail_log::{Call, Completion, LogSpec, LogStorage, ReaderId, Tag};
 use airmail_model::{
     AppendTime, Durability, Incarnation, Lane, LogId, LogIndex, MapEpoch, Mono, NamespaceId, Now,
     Retention, Sequence, Wall,
@@ -74,7 +74,7 @@ impl LogState {
 
 /// A call that waits for its answer.
 #[derive(Clone, Debug)]
-enum Call {
+enum Asked {
     Open(usize),
     Append {
         line: usize,
@@ -119,7 +119,7 @@ pub struct StorageRun {
     waiting: Vec<Reader>,
     /// Names of a listing under way.
     listed: Vec<String>,
-    calls: BTreeMap<Tag, Call>,
+    calls: BTreeMap<Tag, Asked>,
     /// Calls to logs that have been deleted meanwhile: any answer will do.
     orphans: BTreeSet<Tag>,
     /// Nothing outlives the process.
@@ -292,7 +292,7 @@ impl StorageRun {
         }
     }
 
-    fn tag(&mut self, call: Call) -> Tag {
+    fn tag(&mut self, call: Asked) -> Tag {
         self.last_tag += 1;
         let tag = Tag(self.last_tag);
         self.calls.insert(tag, call);
@@ -320,9 +320,9 @@ impl StorageRun {
         }
         let trim = self.chance.chance(30_000);
         let (call, at) = if trim {
-            (Call::Trim(log), AppendTime(0))
+            (Asked::Trim(log), AppendTime(0))
         } else if self.chance.coin() {
-            (Call::Bounds(log), AppendTime(0))
+            (Asked::Bounds(log), AppendTime(0))
         } else {
             let back = i64::try_from(self.chance.below(2_000_000)).unwrap_or(0);
             let at = AppendTime(self.now.wall.0 - back);
@@ -331,22 +331,30 @@ impl StorageRun {
                 .filter(|(_, id, _)| !self.ledger.may_be_missing(*id))
                 .find(|(_, _, entry)| entry.acked.is_some_and(|acked| acked.appended >= at));
             let by = by.map(|(sequence, _, _)| sequence);
-            (Call::FindTime { log, at, by }, at)
+            (Asked::FindTime { log, at, by }, at)
         };
         let tag = self.tag(call.clone());
         let Some(storage) = &mut self.storage else {
             return;
         };
         match call {
-            Call::Trim(_) => {
+            Asked::Trim(_) => {
                 let told = self.logs[log].told;
                 let before = Sequence(self.chance.between(1, told.0));
                 self.logs[log].trimmed = before.max(self.logs[log].trimmed);
                 self.census.count(Kind::Trimmed);
-                storage.trim(tag, id, before);
+                storage.submit(Call::Trim {
+                    t: tag,
+                    log: id,
+                    before,
+                });
             }
-            Call::Bounds(_) => storage.bounds(tag, id),
-            _ => storage.find_time(tag, id, at),
+            Asked::Bounds(_) => storage.submit(Call::Bounds { t: tag, log: id }),
+            _ => storage.submit(Call::FindTime {
+                t: tag,
+                log: id,
+                at,
+            }),
         }
     }
 }

@@ -3,10 +3,10 @@
 use super::Shard;
 use crate::calls::Owner;
 use crate::caravan::Caravan;
-use crate::input::{Effects, StorageCall};
+use crate::input::Effects;
 use crate::keys::{CaravanKey, LateKey};
 use crate::late::Stand;
-use airmail_log::{Scope, ScopeFilter};
+use airmail_log::{Call, Scope, ScopeFilter};
 use airmail_model::{Now, Sequence, TopicHash};
 use std::collections::BTreeSet;
 
@@ -157,14 +157,14 @@ impl Shard {
         caravan.reader = reader;
         caravan.topic = topic;
         caravan.granted = credit.into();
-        out.storage.push(StorageCall::Read {
+        out.storage.push(Call::Read {
             r: reader,
             log: self.logs[caravan.log].id,
             from: caravan.position,
-            scope: Scope {
+            scope: Box::new(Scope {
                 filter: topic.map_or(ScopeFilter::All, ScopeFilter::Topic),
                 ..Scope::default()
-            },
+            }),
             credit,
         });
     }
@@ -172,7 +172,7 @@ impl Shard {
     fn stop_reading(&mut self, caravan: CaravanKey, out: &mut Effects) {
         let r = self.caravans[caravan].reader;
         self.calls.give_up(r);
-        out.storage.push(StorageCall::Stop { r });
+        out.storage.push(Call::Stop { r });
     }
 
     /// Ends a caravan without anybody aboard.

@@ -2,13 +2,13 @@
 
 use super::Shard;
 use super::manage::Phase;
-use crate::calls::Call;
+use crate::calls::Purpose;
 use crate::command::Change;
-use crate::input::{Effects, StorageCall};
+use crate::input::Effects;
 use crate::keys::LogKey;
 use crate::log_head::Openness;
 use crate::refusal;
-use airmail_log::{Bounds, LogSpec, Refusal, Stored};
+use airmail_log::{Bounds, Call, LogSpec, Refusal, Stored};
 use airmail_model::{Error, ErrorCode, Lane, LogId, LogIndex, NamespaceId, Now};
 
 impl Shard {
@@ -29,7 +29,7 @@ impl Shard {
         self.namespaces.next = stored.extent.next();
         if let Some(r) = self.namespaces.reader {
             let bytes = u32::try_from(stored.batch.bytes().len()).unwrap_or(u32::MAX);
-            out.storage.push(StorageCall::Credit { r, bytes });
+            out.storage.push(Call::Credit { r, bytes });
         }
         self.conclude(now, out);
     }
@@ -74,8 +74,8 @@ impl Shard {
         if self.logs[log].openness != Openness::Open {
             self.logs[log].openness = Openness::Opening;
         }
-        let t = self.calls.tag(Call::Open(log));
-        out.storage.push(StorageCall::Open { t, log: id, spec });
+        let t = self.calls.tag(Purpose::Open(log));
+        out.storage.push(Call::Open { t, log: id, spec });
     }
 
     pub(super) fn log_opened(&mut self, now: Now, log: LogKey, bounds: Bounds, out: &mut Effects) {
@@ -124,8 +124,8 @@ impl Shard {
             self.fail_subscribers(key, id, out);
             self.logs[key].openness = Openness::Deleting;
             self.namespaces.settling.entry(id).or_default().left += 1;
-            let t = self.calls.tag(Call::Delete(id, key));
-            out.storage.push(StorageCall::Delete { t, log });
+            let t = self.calls.tag(Purpose::Delete(id, key));
+            out.storage.push(Call::Delete { t, log });
         }
     }
 
@@ -178,8 +178,8 @@ impl Shard {
         }
         // If it is not written, the deletion is only done once more at the next start.
         if let Ok(batch) = (Change::Purged { id }).to_batch(now.wall) {
-            out.storage.push(StorageCall::Append {
-                t: self.calls.tag(Call::Purge),
+            out.storage.push(Call::Append {
+                t: self.calls.tag(Purpose::Purge),
                 log: LogId::SYSTEM,
                 map: crate::command::SYSTEM_EPOCH,
                 batch,

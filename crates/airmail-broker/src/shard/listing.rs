@@ -1,10 +1,10 @@
 //! Listing topics: every log of the namespace is asked, page after page, and the answers merged.
 
 use super::Shard;
-use crate::calls::Call;
-use crate::input::{CommandId, Effects, Outcome, StorageCall};
+use crate::calls::Purpose;
+use crate::input::{CommandId, Effects, Outcome};
 use crate::refusal;
-use airmail_log::{Refusal, Tag, TopicPage, TopicSeen};
+use airmail_log::{Call, Refusal, Tag, TopicPage, TopicSeen};
 use airmail_model::{Error, ErrorCode, Lane, LogId, NamespaceId};
 use std::collections::BTreeMap;
 
@@ -60,11 +60,11 @@ impl Shard {
         let listing = self.listings.last;
         let logs: Vec<LogId> = entry.map.logs(Lane::Normal).collect();
         for (part, log) in logs.iter().enumerate() {
-            let t = self.calls.tag(Call::Topics(listing, part));
-            out.storage.push(StorageCall::Topics {
+            let t = self.calls.tag(Purpose::Topics(listing, part));
+            out.storage.push(Call::Topics {
                 t,
                 log: *log,
-                page: one_more(&page, page.after.clone()),
+                page: Box::new(one_more(&page, page.after.clone())),
             });
         }
         let part = |log| Part {
@@ -80,7 +80,7 @@ impl Shard {
 
     /// A log's answer. A page that is not empty may have more behind it.
     pub(super) fn topics_found(&mut self, t: Tag, found: Vec<TopicSeen>, out: &mut Effects) {
-        let Some(Call::Topics(number, place)) = self.calls.answered(t) else {
+        let Some(Purpose::Topics(number, place)) = self.calls.answered(t) else {
             return;
         };
         let Some(listing) = self.listings.open.get_mut(&number) else {
@@ -92,10 +92,10 @@ impl Shard {
         part.done |= part.topics.len() > listing.page.limit as usize;
         if !part.done {
             let after = part.topics.last().map(|topic| topic.name.clone());
-            out.storage.push(StorageCall::Topics {
-                t: self.calls.tag(Call::Topics(number, place)),
+            out.storage.push(Call::Topics {
+                t: self.calls.tag(Purpose::Topics(number, place)),
                 log: part.log,
-                page: one_more(&listing.page, after.unwrap_or_default()),
+                page: Box::new(one_more(&listing.page, after.unwrap_or_default())),
             });
         }
         if listing.parts.iter().all(|part| part.done) {

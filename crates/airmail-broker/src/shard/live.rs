@@ -6,11 +6,11 @@
 
 use super::Shard;
 use crate::calls::Owner;
-use crate::input::{Effects, StorageCall};
+use crate::input::Effects;
 use crate::keys::{LateKey, LogKey, SessionKey, SubKey};
 use crate::late::{Late, Stand};
 use crate::places::Places;
-use airmail_log::{GapWhy, Scope, Stored};
+use airmail_log::{Call, GapWhy, Stored};
 use airmail_model::frame::{Channel, Delivered, GapReason, Reply, State};
 use airmail_model::{Extent, LogId, Now, Sequence};
 use smallvec::SmallVec;
@@ -266,11 +266,11 @@ impl Shard {
         head.room.reader = Some(reader);
         head.room.failed = false;
         head.room.given = 0;
-        out.storage.push(StorageCall::Read {
+        out.storage.push(Call::Read {
             r: reader,
             log: head.id,
             from: head.room.next,
-            scope: Scope::default(),
+            scope: Box::default(),
             credit: self.config.room_window_bytes,
         });
     }
@@ -283,7 +283,7 @@ impl Shard {
         }
         if let Some(r) = room.reader.take() {
             if !std::mem::take(&mut room.failed) {
-                out.storage.push(StorageCall::Stop { r });
+                out.storage.push(Call::Stop { r });
             }
             self.calls.give_up(r);
             self.stats.rooms -= 1;
@@ -301,7 +301,7 @@ impl Shard {
         }
         if let Some(r) = room.reader {
             let bytes = std::mem::take(&mut room.given);
-            out.storage.push(StorageCall::Credit { r, bytes });
+            out.storage.push(Call::Credit { r, bytes });
         }
     }
 }

@@ -5,12 +5,12 @@
 
 use super::Shard;
 use crate::access::{Action, Principal};
-use crate::calls::Call;
+use crate::calls::Purpose;
 use crate::catalog::Catalog;
 use crate::command::{Change, Fold, SYSTEM_EPOCH};
-use crate::input::{Command, CommandId, Effects, Outcome, StorageCall};
+use crate::input::{Command, CommandId, Effects, Outcome};
 use crate::refusal;
-use airmail_log::{ReaderId, Refusal};
+use airmail_log::{Call, ReaderId, Refusal};
 use airmail_model::{Error, ErrorCode, Extent, LogId, NamespaceId, Now, Sequence};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -198,8 +198,8 @@ impl Shard {
         out: &mut Effects,
     ) -> Result<(), Error> {
         let batch = change.to_batch(now.wall)?;
-        out.storage.push(StorageCall::Append {
-            t: self.calls.tag(Call::Change),
+        out.storage.push(Call::Append {
+            t: self.calls.tag(Purpose::Change),
             log: LogId::SYSTEM,
             map: SYSTEM_EPOCH,
             batch,

@@ -5,13 +5,13 @@
 
 use super::Shard;
 use crate::access::Action;
-use crate::calls::Call;
-use crate::input::{Effects, StorageCall};
+use crate::calls::Purpose;
+use crate::input::Effects;
 use crate::keys::{LogKey, SessionKey};
 use crate::log_head::{Openness, Pending};
 use crate::refusal;
 use airmail_flow::Ticket;
-use airmail_log::{Completion, Refusal, Tag};
+use airmail_log::{Call, Completion, Refusal, Tag};
 use airmail_model::frame::{Ack, Refused, Reply, RequestId};
 use airmail_model::{Batch, Checked, Error, ErrorCode, Lane, LogId, Now};
 
@@ -43,8 +43,8 @@ impl Shard {
         let head = &mut self.logs[log];
         let number = head.first_pending + head.pending.len() as u64;
         head.pending.push_back(pending);
-        out.storage.push(StorageCall::Append {
-            t: self.calls.tag(Call::Append(log, number)),
+        out.storage.push(Call::Append {
+            t: self.calls.tag(Purpose::Append(log, number)),
             log: id,
             map: batch.map_epoch(),
             batch,
@@ -155,7 +155,7 @@ impl Shard {
             return;
         };
         match self.calls.answered(t) {
-            Some(Call::Append(log, number)) => {
+            Some(Purpose::Append(log, number)) => {
                 let Some(head) = self.logs.get_mut(log) else {
                     return;
                 };
@@ -170,7 +170,7 @@ impl Shard {
                 };
                 self.settle(log, number, Ok(ack), out);
             }
-            Some(Call::Change) => self.change_appended(now, extent, out),
+            Some(Purpose::Change) => self.change_appended(now, extent, out),
             _ => {}
         }
     }

@@ -16,10 +16,10 @@
 //! and refused: so whoever makes positions up costs each log one new life for each start of the node.
 
 use super::Shard;
-use crate::calls::Call;
-use crate::input::{Effects, StorageCall};
+use crate::calls::Purpose;
+use crate::input::Effects;
 use crate::keys::{LateKey, LogKey, SubKey};
-use airmail_log::{Bounds, Refusal};
+use airmail_log::{Bounds, Call, Refusal};
 use airmail_model::frame::State;
 use airmail_model::{Error, ErrorCode, Sequence};
 
@@ -56,8 +56,8 @@ impl Shard {
         head.renewing.push((late, ticket));
         let log_id = head.id;
         if first {
-            let t = self.calls.tag(Call::Renew(log));
-            out.storage.push(StorageCall::Renew { t, log: log_id });
+            let t = self.calls.tag(Purpose::Renew(log));
+            out.storage.push(Call::Renew { t, log: log_id });
         }
     }
 
@@ -88,8 +88,8 @@ impl Shard {
         }
         for (late, ticket) in waiting {
             let lost = true;
-            let t = self.calls.tag(Call::First { late, ticket, lost });
-            out.storage.push(StorageCall::Bounds { t, log: id });
+            let t = self.calls.tag(Purpose::First { late, ticket, lost });
+            out.storage.push(Call::Bounds { t, log: id });
         }
     }
 

@@ -2,10 +2,10 @@
 
 use super::Shard;
 use super::manage::Phase;
-use crate::calls::{Call, Owner};
+use crate::calls::{Owner, Purpose};
 use crate::command::SYSTEM_EPOCH;
-use crate::input::{Effects, StorageCall};
-use airmail_log::{Bounds, GapWhy, LogSpec, Scope};
+use crate::input::Effects;
+use airmail_log::{Bounds, Call, GapWhy, LogSpec};
 use airmail_model::{Error, ErrorCode, Extent, LogId, Now, Retention};
 
 impl Shard {
@@ -16,8 +16,8 @@ impl Shard {
     }
 
     pub(super) fn open_system(&mut self, out: &mut Effects) {
-        out.storage.push(StorageCall::Open {
-            t: self.calls.tag(Call::OpenSystem),
+        out.storage.push(Call::Open {
+            t: self.calls.tag(Purpose::OpenSystem),
             log: LogId::SYSTEM,
             spec: LogSpec {
                 durability: self.capabilities.strongest,
@@ -38,11 +38,11 @@ impl Shard {
     pub(super) fn read_system(&mut self, out: &mut Effects) {
         let reader = self.calls.reader(Owner::System);
         self.namespaces.reader = Some(reader);
-        out.storage.push(StorageCall::Read {
+        out.storage.push(Call::Read {
             r: reader,
             log: LogId::SYSTEM,
             from: self.namespaces.next,
-            scope: Scope::default(),
+            scope: Box::default(),
             credit: self.config.room_window_bytes,
         });
     }

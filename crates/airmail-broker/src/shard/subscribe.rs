@@ -6,14 +6,14 @@
 
 use super::Shard;
 use crate::access::Action;
-use crate::calls::Call;
-use crate::input::{Effects, SessionId, StorageCall};
+use crate::calls::Purpose;
+use crate::input::{Effects, SessionId};
 use crate::keys::{LateKey, LogKey, SessionKey};
 use crate::late::{Late, Stand};
 use crate::log_head::Openness;
 use crate::refusal;
 use crate::subscription::Subscription;
-use airmail_log::{Bounds, Refusal, Tag};
+use airmail_log::{Bounds, Call, Refusal, Tag};
 use airmail_model::frame::{GapReason, Start, State, Subscribe, SubscriptionId, Until};
 use airmail_model::{Error, ErrorCode, Lane, LogId, Now, Position, Sequence};
 
@@ -78,16 +78,16 @@ impl Shard {
         match begin {
             Begin::At(at) => self.begin_at(late, at, out),
             Begin::First { lost } => {
-                let t = self.calls.tag(Call::First { late, ticket, lost });
-                out.storage.push(StorageCall::Bounds { t, log: id });
+                let t = self.calls.tag(Purpose::First { late, ticket, lost });
+                out.storage.push(Call::Bounds { t, log: id });
             }
             Begin::Beyond(next) => {
-                let t = self.calls.tag(Call::End { late, ticket, next });
-                out.storage.push(StorageCall::Bounds { t, log: id });
+                let t = self.calls.tag(Purpose::End { late, ticket, next });
+                out.storage.push(Call::Bounds { t, log: id });
             }
             Begin::Time(at) => {
-                let t = self.calls.tag(Call::Find(late, ticket));
-                out.storage.push(StorageCall::FindTime { t, log: id, at });
+                let t = self.calls.tag(Purpose::Find(late, ticket));
+                out.storage.push(Call::FindTime { t, log: id, at });
             }
         }
         Ok(())
@@ -217,7 +217,7 @@ impl Shard {
 
     /// The storage has said where a time begins.
     pub(super) fn time_found(&mut self, t: Tag, at: Sequence, out: &mut Effects) {
-        let Some(Call::Find(late, ticket)) = self.calls.answered(t) else {
+        let Some(Purpose::Find(late, ticket)) = self.calls.answered(t) else {
             return;
         };
         if self.late.of_ticket(late, ticket).is_some() {

@@ -3,7 +3,7 @@
 use super::Shard;
 use super::manage::Phase;
 use super::pilot::Pilot;
-use crate::calls::Call;
+use crate::calls::Purpose;
 use crate::input::Effects;
 use crate::log_head::Openness;
 use crate::refusal;
@@ -100,25 +100,25 @@ impl Shard {
     /// The storage has refused a call.
     pub(super) fn refused(&mut self, now: Now, t: Tag, why: &Refusal, out: &mut Effects) {
         match self.calls.answered(t) {
-            Some(Call::OpenSystem) => {
+            Some(Purpose::OpenSystem) => {
                 self.namespaces.failure = Some(refusal::error(why, LogId::SYSTEM, None));
                 self.retry_later(now);
             }
-            Some(Call::Change) => self.change_refused(now, why, out),
-            Some(Call::Open(log)) => self.log_not_opened(now, log, why, out),
-            Some(Call::Delete(id, log)) => self.log_not_deleted(now, id, log, why, out),
-            Some(Call::Append(log, number)) => self.append_refused(log, number, why, out),
+            Some(Purpose::Change) => self.change_refused(now, why, out),
+            Some(Purpose::Open(log)) => self.log_not_opened(now, log, why, out),
+            Some(Purpose::Delete(id, log)) => self.log_not_deleted(now, id, log, why, out),
+            Some(Purpose::Append(log, number)) => self.append_refused(log, number, why, out),
             Some(
-                Call::First { late, ticket, .. }
-                | Call::End { late, ticket, .. }
-                | Call::Find(late, ticket),
+                Purpose::First { late, ticket, .. }
+                | Purpose::End { late, ticket, .. }
+                | Purpose::Find(late, ticket),
             ) => {
                 self.not_found(late, ticket, why, out);
             }
-            Some(Call::Renew(log)) => self.not_renewed(log, why, out),
-            Some(Call::Topics(listing, part)) => self.topics_refused(listing, part, why, out),
+            Some(Purpose::Renew(log)) => self.not_renewed(log, why, out),
+            Some(Purpose::Topics(listing, part)) => self.topics_refused(listing, part, why, out),
             // The deletion is done once more at the next start.
-            Some(Call::Purge) | None => {}
+            Some(Purpose::Purge) | None => {}
         }
     }
 }

@@ -3,10 +3,10 @@
 use super::Shard;
 use super::live::reason;
 use crate::calls::Owner;
-use crate::input::{Effects, StorageCall};
+use crate::input::Effects;
 use crate::keys::{CaravanKey, LateKey};
 use crate::places::Places;
-use airmail_log::{GapWhy, ReaderId, Stored};
+use airmail_log::{Call, GapWhy, ReaderId, Stored};
 use airmail_model::frame::{Channel, Delivered, GapReason, Reply};
 use airmail_model::{Extent, Now, Sequence};
 use smallvec::SmallVec;
@@ -206,7 +206,7 @@ impl Shard {
                 let bytes = u32::try_from(step - caravan.granted).unwrap_or(u32::MAX);
                 caravan.granted = step;
                 let r = caravan.reader;
-                out.storage.push(StorageCall::Credit { r, bytes });
+                out.storage.push(Call::Credit { r, bytes });
             }
         }
     }

@@ -1,12 +1,11 @@
 //! A log storage of vectors: simple enough to be seen right, with handles for what goes wrong.
 
 use airmail_log::{
-    Bounds, Capabilities, Completion, Dedup, GapWhy, LogSpec, LogStorage, ReaderId, Refusal, Scope,
-    ScopeFilter, Stored, Tag, TopicPage, TopicSeen,
+    Bounds, Call, Capabilities, Completion, Dedup, GapWhy, LogSpec, LogStorage, ReaderId, Refusal,
+    Scope, ScopeFilter, Stored, Tag, TopicPage, TopicSeen,
 };
 use airmail_model::{
-    AppendTime, Batch, Checked, Durability, Extent, Incarnation, LogId, MapEpoch, Mono, Now,
-    Sequence,
+    AppendTime, Batch, Checked, Durability, Extent, Incarnation, LogId, Mono, Now, Sequence,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -301,21 +300,62 @@ impl LogStorage for VecStorage {
         }
     }
 
-    fn open(&mut self, t: Tag, log: LogId, spec: &LogSpec) {
+    fn submit(&mut self, call: Call) {
+        match call {
+            Call::Open { t, log, spec } => self.open(t, log, spec),
+            Call::Append { t, log, batch, .. } => self.append(t, log, batch),
+            Call::Read {
+                r,
+                log,
+                from,
+                scope,
+                credit,
+            } => self.read(r, log, from, *scope, credit),
+            Call::Credit { r, bytes } => self.credit(r, bytes),
+            Call::Stop { r } => self.stop(r),
+            Call::FindTime { t, log, at } => self.find_time(t, log, at),
+            Call::Bounds { t, log } => self.bounds(t, log),
+            Call::Topics { t, log, page } => self.topics(t, log, &page),
+            Call::Trim { t, log, before } => {
+                self.trim_now(log, before);
+                self.done.push(Completion::Done { t });
+            }
+            Call::Seal { t, .. } => self.cannot(t, "seal"),
+            Call::Heal { t, .. } => self.cannot(t, "heal"),
+            Call::Renew { t, log } => self.renew(t, log),
+            Call::Delete { t, log } => self.delete(t, log),
+        }
+    }
+
+    fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
+        self.store(now);
+        if self.chance.as_mut().is_some_and(|c| c.random_bool(0.5)) {
+            self.give(out);
+            out.append(&mut self.done);
+        } else {
+            out.append(&mut self.done);
+            self.give(out);
+        }
+        None
+    }
+}
+
+impl VecStorage {
+    fn open(&mut self, t: Tag, log: LogId, spec: LogSpec) {
         let incarnation = Incarnation(self.incarnation);
         let entry = self.logs.entry(log).or_insert(Log {
             entries: Vec::new(),
             first: Sequence::FIRST,
             next: Sequence::FIRST,
             incarnation,
-            spec: *spec,
+            spec,
         });
-        entry.spec = *spec;
+        entry.spec = spec;
         let bounds = bounds(entry);
         self.done.push(Completion::Opened { t, bounds });
     }
 
-    fn append(&mut self, t: Tag, log: LogId, _map: MapEpoch, batch: Checked<Batch>) {
+    fn append(&mut self, t: Tag, log: LogId, batch: Checked<Batch>) {
         if let Some(why) = self.refusal.clone().filter(|_| log != LogId::SYSTEM) {
             self.done.push(Completion::Refused { t, why });
             return;
@@ -384,18 +424,8 @@ impl LogStorage for VecStorage {
         self.done.push(Completion::Topics { t, page });
     }
 
-    fn trim(&mut self, t: Tag, log: LogId, before: Sequence) {
-        self.trim_now(log, before);
-        self.done.push(Completion::Done { t });
-    }
-
-    fn seal(&mut self, t: Tag, _log: LogId, _next: MapEpoch) {
-        let why = Refusal::Unsupported("seal");
-        self.done.push(Completion::Refused { t, why });
-    }
-
-    fn heal(&mut self, t: Tag, _log: LogId, _copy: Stored) {
-        let why = Refusal::Unsupported("heal");
+    fn cannot(&mut self, t: Tag, what: &'static str) {
+        let why = Refusal::Unsupported(what);
         self.done.push(Completion::Refused { t, why });
     }
 
@@ -416,18 +446,6 @@ impl LogStorage for VecStorage {
             self.logs.remove(&log);
             self.done.push(Completion::Done { t });
         }
-    }
-
-    fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
-        self.store(now);
-        if self.chance.as_mut().is_some_and(|c| c.random_bool(0.5)) {
-            self.give(out);
-            out.append(&mut self.done);
-        } else {
-            out.append(&mut self.done);
-            self.give(out);
-        }
-        None
     }
 }
 

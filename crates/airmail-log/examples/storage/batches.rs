@@ -3,7 +3,7 @@
 use crate::store::Store;
 use crate::topics::cpu_ms;
 use airmail_log::conformance::{Maker, log};
-use airmail_log::{Direction, LogStorage, ReaderId, Scope, ScopeFilter};
+use airmail_log::{Call, Direction, LogStorage, ReaderId, Scope, ScopeFilter};
 use airmail_model::{Batch, Checked, Durability, Sequence};
 use std::path::Path;
 use std::time::Instant;
@@ -23,9 +23,13 @@ pub(crate) fn run(dir: &Path, bytes: u64, records: u64, count: u64, durability: 
         direction: Direction::Forward,
     };
     let first = Sequence(1);
-    store
-        .storage()
-        .read(READER, log(0), first, scope, u32::MAX / 2);
+    store.storage().submit(Call::Read {
+        r: READER,
+        log: log(0),
+        from: first,
+        scope: Box::new(scope),
+        credit: u32::MAX / 2,
+    });
     store.poll(false);
     let (threads, begun) = (cpu_ms(), Instant::now());
     for batch in &batches {
@@ -43,7 +47,7 @@ pub(crate) fn run(dir: &Path, bytes: u64, records: u64, count: u64, durability: 
         stored as f64 / seconds / 1e6
     );
     tell(&threads, count, stored);
-    store.storage().stop(READER);
+    store.storage().submit(Call::Stop { r: READER });
     // Only root may empty the system's cache.
     let cold = std::fs::write("/proc/sys/vm/drop_caches", "3").is_ok();
     let (threads, begun) = (cpu_ms(), Instant::now());

@@ -3,7 +3,7 @@
 use airmail_log::conformance::{Maker, log, spec};
 use airmail_log::disk::{DataDir, DiskOptions, DiskStorage, Identity};
 use airmail_log::journal::{JournalConfig, JournalStorage};
-use airmail_log::{Completion, LogStorage, Scope, Tag};
+use airmail_log::{Call, Completion, LogStorage, ReaderId, Scope, Tag};
 use airmail_model::{Batch, Checked, Durability, MapEpoch, Mono, Now, Sequence, Wall};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
@@ -68,7 +68,8 @@ impl Store {
             given: 0,
             open_ms,
         };
-        store.storage().open(Tag(0), log(0), &spec(durability));
+        let (t, log, spec) = (Tag(0), log(0), spec(durability));
+        store.storage().submit(Call::Open { t, log, spec });
         store.settle(0);
         store
     }
@@ -87,8 +88,9 @@ impl Store {
     pub(crate) fn send(&mut self, batch: &Checked<Batch>) {
         self.tag += 1;
         self.waiting += 1;
-        let (tag, epoch) = (Tag(self.tag), MapEpoch(1));
-        self.storage().append(tag, log(0), epoch, batch.clone());
+        let (t, map) = (Tag(self.tag), MapEpoch(1));
+        let (log, batch) = (log(0), batch.clone());
+        self.storage().submit(Call::Append { t, log, map, batch });
     }
 
     /// Takes what has come; waits for something, if told to. How many answers there were.
@@ -111,7 +113,7 @@ impl Store {
             if let Completion::Batch { r, stored } = one {
                 self.given += 1;
                 let bytes = stored.batch.bytes().len() as u32;
-                self.storage().credit(*r, bytes);
+                self.storage().submit(Call::Credit { r: *r, bytes });
             }
         }
         self.out = out;
@@ -140,9 +142,14 @@ impl Store {
 
     /// Reads what is in scope, and gives how many batches that was.
     pub(crate) fn read(&mut self, scope: Scope) -> usize {
-        let reader = airmail_log::ReaderId(1);
-        self.storage()
-            .read(reader, log(0), Sequence(1), scope, u32::MAX);
+        let r = ReaderId(1);
+        self.storage().submit(Call::Read {
+            r,
+            log: log(0),
+            from: Sequence(1),
+            scope: Box::new(scope),
+            credit: u32::MAX,
+        });
         let mut batches = 0;
         loop {
             self.poll(false);

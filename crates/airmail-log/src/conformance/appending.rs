@@ -3,7 +3,7 @@
 use super::batches::{EPOCH, Maker, log, spec};
 use super::{Driver, Seen, Subject};
 use crate::contract::{
-    Completion, Direction, LogStorage, Refusal, Scope, ScopeFilter, Stored, TopicPage,
+    Call, Completion, Direction, Refusal, Scope, ScopeFilter, Stored, TopicPage,
 };
 use airmail_model::{AppendTime, Durability, Extent, MapEpoch, Sequence};
 use bytes::Bytes;
@@ -232,12 +232,28 @@ pub fn a_log_that_is_not_open_is_told_so<S: Subject>(d: &mut Driver<'_, S>) {
         ..TopicPage::default()
     };
     let answers = [
-        d.ask(|s, t| s.bounds(t, no)),
-        d.ask(|s, t| s.find_time(t, no, AppendTime(0))),
-        d.ask(|s, t| s.topics(t, no, &page)),
-        d.ask(|s, t| s.trim(t, no, Sequence(1))),
-        d.ask(|s, t| s.seal(t, no, MapEpoch(2))),
-        d.ask(|s, t| s.delete(t, no)),
+        d.ask(|t| Call::Bounds { t, log: no }),
+        d.ask(|t| Call::FindTime {
+            t,
+            log: no,
+            at: AppendTime(0),
+        }),
+        d.ask(|t| Call::Topics {
+            t,
+            log: no,
+            page: Box::new(page.clone()),
+        }),
+        d.ask(|t| Call::Trim {
+            t,
+            log: no,
+            before: Sequence(1),
+        }),
+        d.ask(|t| Call::Seal {
+            t,
+            log: no,
+            next: MapEpoch(2),
+        }),
+        d.ask(|t| Call::Delete { t, log: no }),
     ];
     for answer in answers {
         match answer {
@@ -283,7 +299,11 @@ pub fn what_it_cannot_do_is_refused<S: Subject>(d: &mut Driver<'_, S>) {
         batch,
     };
     if !can.heal {
-        match d.ask(|s, t| s.heal(t, log(0), copy)) {
+        match d.ask(|t| Call::Heal {
+            t,
+            log: log(0),
+            copy: Box::new(copy),
+        }) {
             Completion::Refused { why, .. } => {
                 assert!(matches!(why, Refusal::Unsupported(_)), "{why:?}");
             }

@@ -8,7 +8,7 @@ use super::batches::{Maker, spec};
 use super::reader::{Reader, Seen};
 use super::{End, Subject};
 use crate::contract::{
-    Bounds, Capabilities, Completion, LogSpec, LogStorage, ReaderId, Refusal, Scope, Tag,
+    Bounds, Call, Capabilities, Completion, LogSpec, LogStorage, ReaderId, Refusal, Scope, Tag,
 };
 use airmail_model::{Batch, Checked, Extent, LogId, Mono, Now, Sequence, Wall};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -74,15 +74,15 @@ impl<'a, S: Subject> Driver<'a, S> {
     }
 
     /// Makes a call under a tag of its own, without waiting for the answer.
-    pub fn call(&mut self, call: impl FnOnce(&mut S::Storage, Tag)) -> Tag {
+    pub fn call(&mut self, call: impl FnOnce(Tag) -> Call) -> Tag {
         let tag = Tag(self.id());
         self.unanswered.insert(tag);
-        call(self.storage(), tag);
+        self.storage().submit(call(tag));
         tag
     }
 
     /// Makes a call and waits for its answer.
-    pub fn ask(&mut self, call: impl FnOnce(&mut S::Storage, Tag)) -> Completion {
+    pub fn ask(&mut self, call: impl FnOnce(Tag) -> Call) -> Completion {
         let tag = self.call(call);
         self.answer(tag)
     }
@@ -112,14 +112,18 @@ impl<'a, S: Subject> Driver<'a, S> {
 
     /// Opens a log, or not.
     pub fn try_open(&mut self, log: LogId, spec: &LogSpec) -> Completion {
-        let tag = self.call(|storage, t| storage.open(t, log, spec));
+        let tag = self.call(|t| Call::Open {
+            t,
+            log,
+            spec: *spec,
+        });
         self.opening.insert(tag, log);
         self.answer(tag)
     }
 
     /// What a log holds.
     pub fn bounds(&mut self, log: LogId) -> Bounds {
-        match self.ask(|storage, t| storage.bounds(t, log)) {
+        match self.ask(|t| Call::Bounds { t, log }) {
             Completion::Bounds { bounds, .. } => bounds,
             other => panic!("bounds of {log} were answered with {other:?}"),
         }
@@ -129,7 +133,12 @@ impl<'a, S: Subject> Driver<'a, S> {
     pub fn send(&mut self, batch: &Checked<Batch>) -> Tag {
         let log = batch.log();
         let (map, copy) = (batch.map_epoch(), batch.clone());
-        let tag = self.call(|storage, t| storage.append(t, log, map, copy));
+        let tag = self.call(|t| Call::Append {
+            t,
+            log,
+            map,
+            batch: copy,
+        });
         self.appends.entry(log).or_default().push_back(tag);
         tag
     }
@@ -181,7 +190,13 @@ impl<'a, S: Subject> Driver<'a, S> {
     pub fn read(&mut self, log: LogId, from: u64, scope: Scope, credit: u32) -> ReaderId {
         let r = ReaderId(self.id());
         let next = Sequence(from);
-        self.storage().read(r, log, next, scope, credit);
+        self.storage().submit(Call::Read {
+            r,
+            log,
+            from: next,
+            scope: Box::new(scope),
+            credit,
+        });
         self.readers.insert(r, Reader::new(log, next));
         r
     }
@@ -193,12 +208,12 @@ impl<'a, S: Subject> Driver<'a, S> {
 
     /// Lets a reader give more.
     pub fn credit(&mut self, r: ReaderId, bytes: u32) {
-        self.storage().credit(r, bytes);
+        self.storage().submit(Call::Credit { r, bytes });
     }
 
     /// Stops a reader.
     pub fn stop(&mut self, r: ReaderId) {
-        self.storage().stop(r);
+        self.storage().submit(Call::Stop { r });
     }
 
     /// Takes what a reader has come upon since last asked, when nothing more comes.
@@ -262,7 +277,8 @@ impl<'a, S: Subject> Driver<'a, S> {
         self.acknowledged.clear();
     }
 
-    pub(super) fn storage(&mut self) -> &mut S::Storage {
+    /// The storage itself, for what is no call.
+    pub fn storage(&mut self) -> &mut S::Storage {
         match &mut self.storage {
             Some(storage) => storage,
             None => panic!("there is no storage"),

@@ -7,7 +7,7 @@ use super::sealing::seal;
 use super::seeking::{find, spread};
 use super::trimming::{delete, retained, trim};
 use super::{Driver, End, Seen, Subject};
-use crate::contract::{Bounds, Completion, Dedup, GapWhy, LogSpec, LogStorage, Refusal, TopicPage};
+use crate::contract::{Bounds, Call, Completion, Dedup, GapWhy, LogSpec, Refusal, TopicPage};
 use airmail_model::{AppendTime, Durability, MapEpoch, Retention, Sequence};
 
 fn durabilities<S: Subject>(d: &mut Driver<'_, S>) -> Vec<Durability> {
@@ -147,7 +147,7 @@ pub fn a_new_life_keeps_what_is_there_and_holds_after_a_crash<S: Subject>(d: &mu
     fill(d, 0, 3);
     assert_all(d, reader, 1, 12);
     // Both are under way at once.
-    let new = d.call(|storage, t| storage.renew(t, log(0)));
+    let new = d.call(|t| Call::Renew { t, log: log(0) });
     let retention = Retention {
         time_ms: None,
         bytes: Some(1 << 40),
@@ -171,14 +171,14 @@ pub fn a_new_life_keeps_what_is_there_and_holds_after_a_crash<S: Subject>(d: &mu
         }
     }
     let stranger = log(9);
-    match d.ask(|storage, t| storage.renew(t, stranger)) {
+    match d.ask(|t| Call::Renew { t, log: stranger }) {
         Completion::Refused { why, .. } => assert_eq!(why, Refusal::NoLog),
         other => panic!("{other:?}"),
     }
 }
 
 fn renew<S: Subject>(d: &mut Driver<'_, S>, index: u16) -> Bounds {
-    match d.ask(|storage, t| storage.renew(t, log(index))) {
+    match d.ask(|t| Call::Renew { t, log: log(index) }) {
         Completion::Opened { bounds, .. } => bounds,
         other => panic!("a new life was answered with {other:?}"),
     }
@@ -444,7 +444,11 @@ pub fn topics_and_times_are_found_after_reopening<S: Subject>(d: &mut Driver<'_,
             limit: 10,
             ..TopicPage::default()
         };
-        let Completion::Topics { page, .. } = d.ask(|s, t| s.topics(t, log(0), &page)) else {
+        let Completion::Topics { page, .. } = d.ask(|t| Call::Topics {
+            t,
+            log: log(0),
+            page: Box::new(page.clone()),
+        }) else {
             panic!("no topics");
         };
         let names: Vec<_> = page.iter().map(|seen| seen.name.as_str()).collect();

@@ -3,7 +3,7 @@
 use super::batches::{Maker, log};
 use super::reading::fill;
 use super::{Driver, Seen, Subject};
-use crate::contract::{Completion, LogStorage, Refusal, Scope};
+use crate::contract::{Call, Completion, Refusal, Scope};
 use airmail_model::{LogId, MapEpoch, Sequence};
 
 const NEXT: MapEpoch = MapEpoch(2);
@@ -11,7 +11,7 @@ const NEXT: MapEpoch = MapEpoch(2);
 /// False: the storage cannot, and has refused.
 pub(super) fn seal<S: Subject>(d: &mut Driver<'_, S>, log: LogId) -> bool {
     let can = d.capabilities().seal;
-    match d.ask(|s, t| s.seal(t, log, NEXT)) {
+    match d.ask(|t| Call::Seal { t, log, next: NEXT }) {
         Completion::Done { .. } if can => true,
         Completion::Refused {
             why: Refusal::Unsupported(_),

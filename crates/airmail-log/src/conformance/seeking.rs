@@ -3,12 +3,16 @@
 use super::batches::log;
 use super::trimming::trim;
 use super::{Driver, Subject};
-use crate::contract::{Completion, LogStorage};
+use crate::contract::{Call, Completion};
 use airmail_model::{AppendTime, LogId, Sequence};
 use std::time::Duration;
 
 pub(super) fn find<S: Subject>(d: &mut Driver<'_, S>, log: LogId, at: i64) -> Sequence {
-    match d.ask(|s, t| s.find_time(t, log, AppendTime(at))) {
+    match d.ask(|t| Call::FindTime {
+        t,
+        log,
+        at: AppendTime(at),
+    }) {
         Completion::Found { at, .. } => at,
         other => panic!("find_time was answered with {other:?}"),
     }

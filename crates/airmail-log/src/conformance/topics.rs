@@ -2,7 +2,7 @@
 
 use super::batches::{Maker, log, spec};
 use super::{Driver, Seen, Subject};
-use crate::contract::{Completion, GapWhy, LogStorage, Scope, ScopeFilter, TopicPage, TopicSeen};
+use crate::contract::{Call, Completion, GapWhy, Scope, ScopeFilter, TopicPage, TopicSeen};
 use airmail_model::{LogId, NamespaceId, Sequence, TopicName};
 
 fn scope(log: LogId, topic: &str) -> Scope {
@@ -40,7 +40,11 @@ fn page(prefix: &str, after: &str, limit: u32) -> TopicPage {
 }
 
 fn list<S: Subject>(d: &mut Driver<'_, S>, log: LogId, page: &TopicPage) -> Vec<TopicSeen> {
-    match d.ask(|s, t| s.topics(t, log, page)) {
+    match d.ask(|t| Call::Topics {
+        t,
+        log,
+        page: Box::new(page.clone()),
+    }) {
         Completion::Topics { page, .. } => page,
         other => panic!("topics were answered with {other:?}"),
     }

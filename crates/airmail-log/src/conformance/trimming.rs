@@ -3,7 +3,7 @@
 use super::batches::{Maker, log, spec};
 use super::reading::{assert_all, fill};
 use super::{Driver, Seen, Subject};
-use crate::contract::{Completion, GapWhy, LogSpec, LogStorage, Refusal, Scope};
+use crate::contract::{Call, Completion, GapWhy, LogSpec, Refusal, Scope};
 use airmail_model::{Extent, LogId, Retention, Sequence};
 use std::time::Duration;
 
@@ -11,14 +11,18 @@ use std::time::Duration;
 const A_WHILE: Duration = Duration::from_secs(60);
 
 pub(super) fn trim<S: Subject>(d: &mut Driver<'_, S>, log: LogId, before: u64) {
-    match d.ask(|s, t| s.trim(t, log, Sequence(before))) {
+    match d.ask(|t| Call::Trim {
+        t,
+        log,
+        before: Sequence(before),
+    }) {
         Completion::Done { .. } => {}
         other => panic!("a trim was answered with {other:?}"),
     }
 }
 
 pub(super) fn delete<S: Subject>(d: &mut Driver<'_, S>, log: LogId) {
-    match d.ask(|s, t| s.delete(t, log)) {
+    match d.ask(|t| Call::Delete { t, log }) {
         Completion::Done { .. } => {}
         other => panic!("a delete was answered with {other:?}"),
     }

@@ -65,76 +65,17 @@ pub use scan::Sound;
 pub(crate) use segment::{is_journals_own, is_segment};
 pub use storage::JournalStorage;
 
-use crate::contract::{Completion, LogSpec, ReaderId, Scope, Tag, TopicPage};
+use crate::contract::{Call, Completion, ReaderId, Tag};
 use crate::files::{FileOp, FileToken};
-use airmail_model::{AppendTime, Batch, Checked, LogId, MapEpoch, Mono, Now, Sequence};
+use airmail_model::{LogId, Mono, Now};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// A call of the storage's owner, taken up at the next poll.
+/// A call that is taken up at the next step.
 #[derive(Debug)]
-enum Call {
-    Open {
-        t: Tag,
-        log: LogId,
-        spec: LogSpec,
-    },
+enum Waiting {
+    Call(Call),
     /// An append for which there was no room; refused in its turn.
     Busy {
-        t: Tag,
-        log: LogId,
-    },
-    Append {
-        t: Tag,
-        log: LogId,
-        map: MapEpoch,
-        batch: Checked<Batch>,
-    },
-    Read {
-        r: ReaderId,
-        log: LogId,
-        from: Sequence,
-        scope: Scope,
-        credit: u32,
-    },
-    Credit {
-        r: ReaderId,
-        bytes: u32,
-    },
-    Stop {
-        r: ReaderId,
-    },
-    FindTime {
-        t: Tag,
-        log: LogId,
-        at: AppendTime,
-    },
-    Bounds {
-        t: Tag,
-        log: LogId,
-    },
-    Topics {
-        t: Tag,
-        log: LogId,
-        page: TopicPage,
-    },
-    Trim {
-        t: Tag,
-        log: LogId,
-        before: Sequence,
-    },
-    Seal {
-        t: Tag,
-        log: LogId,
-        next: MapEpoch,
-    },
-    Heal {
-        t: Tag,
-    },
-    Renew {
-        t: Tag,
-        log: LogId,
-    },
-    Delete {
         t: Tag,
         log: LogId,
     },
@@ -210,7 +151,7 @@ struct Journal {
     /// Emptied segments' files, and their lengths.
     free: Vec<(u64, u64)>,
 
-    calls: VecDeque<Call>,
+    calls: VecDeque<Waiting>,
     /// Of the batches in `calls`.
     call_bytes: u64,
     pending: VecDeque<log::Entry>,
@@ -401,8 +342,11 @@ impl Journal {
             self.recovered();
         }
         if self.takes_calls() {
-            while let Some(call) = self.calls.pop_front() {
-                self.take(call);
+            while let Some(waiting) = self.calls.pop_front() {
+                match waiting {
+                    Waiting::Call(call) => self.take(call),
+                    Waiting::Busy { t, log } => self.busy(t, log),
+                }
             }
             self.call_bytes = 0;
             self.retain_in_time();
@@ -427,7 +371,6 @@ impl Journal {
     fn take(&mut self, call: Call) {
         match call {
             Call::Open { t, log, spec } => self.open_log(t, log, spec),
-            Call::Busy { t, log } => self.busy(t, log),
             Call::Append { t, log, map, batch } => self.append(t, log, map, batch),
             Call::Read {
                 r,
@@ -436,16 +379,16 @@ impl Journal {
                 scope,
                 credit,
             } => {
-                self.start_reader(r, log, from, scope, credit);
+                self.start_reader(r, log, from, *scope, credit);
             }
             Call::Credit { r, bytes } => self.add_credit(r, bytes),
             Call::Stop { r } => self.stop_reader(r),
             Call::FindTime { t, log, at } => self.find_time(t, log, at),
             Call::Bounds { t, log } => self.tell_bounds(t, log),
-            Call::Topics { t, log, page } => self.list_topics(t, log, page),
+            Call::Topics { t, log, page } => self.list_topics(t, log, *page),
             Call::Trim { t, log, before } => self.trim_log(t, log, before),
             Call::Seal { t, log, next } => self.seal_log(t, log, next),
-            Call::Heal { t } => {
+            Call::Heal { t, .. } => {
                 let why = crate::contract::Refusal::Unsupported("heal");
                 self.out.push(Completion::Refused { t, why });
             }

@@ -1,11 +1,9 @@
 //! The journal together with its files: a [`LogStorage`].
 
-use super::{Call, ClockState, Journal, JournalConfig, OpenError, Problem};
-use crate::contract::{
-    Capabilities, Completion, Dedup, LogSpec, LogStorage, ReaderId, Scope, Stored, Tag, TopicPage,
-};
+use super::{ClockState, Journal, JournalConfig, OpenError, Problem, Waiting};
+use crate::contract::{Call, Capabilities, Completion, Dedup, LogStorage};
 use crate::files::{FileDone, Files};
-use airmail_model::{AppendTime, Batch, Checked, LogId, MapEpoch, Mono, Now, Sequence};
+use airmail_model::{Mono, Now};
 
 /// How often a poll goes to the files, at most, before it lets its caller do something else.
 const ROUNDS_MAX: usize = 64;
@@ -112,10 +110,6 @@ impl<F: Files> JournalStorage<F> {
     pub fn into_files(self) -> F {
         self.files
     }
-
-    fn call(&mut self, call: Call) {
-        self.journal.calls.push_back(call);
-    }
 }
 
 impl<F: Files> LogStorage for JournalStorage<F> {
@@ -131,79 +125,20 @@ impl<F: Files> LogStorage for JournalStorage<F> {
         }
     }
 
-    fn open(&mut self, t: Tag, log: LogId, spec: &LogSpec) {
-        self.call(Call::Open {
-            t,
-            log,
-            spec: *spec,
-        });
-    }
-
-    fn append(&mut self, t: Tag, log: LogId, map: MapEpoch, batch: Checked<Batch>) {
-        let bytes = batch.bytes().len() as u64;
-        let waiting = self.journal.call_bytes;
-        if waiting > 0 && waiting + bytes > self.journal.config.pending_bytes {
-            // What follows is refused too, until there is room for all: a producer's retries keep
-            // their order.
-            self.journal.call_bytes = self.journal.config.pending_bytes.max(1);
-            return self.call(Call::Busy { t, log });
+    fn submit(&mut self, call: Call) {
+        if let Call::Append { t, log, batch, .. } = &call {
+            let bytes = batch.bytes().len() as u64;
+            let waiting = self.journal.call_bytes;
+            if waiting > 0 && waiting + bytes > self.journal.config.pending_bytes {
+                // What follows is refused too, until there is room for all: a producer's retries
+                // keep their order.
+                self.journal.call_bytes = self.journal.config.pending_bytes.max(1);
+                let busy = Waiting::Busy { t: *t, log: *log };
+                return self.journal.calls.push_back(busy);
+            }
+            self.journal.call_bytes += bytes;
         }
-        self.journal.call_bytes += bytes;
-        self.call(Call::Append { t, log, map, batch });
-    }
-
-    fn read(&mut self, r: ReaderId, log: LogId, from: Sequence, scope: Scope, credit: u32) {
-        self.call(Call::Read {
-            r,
-            log,
-            from,
-            scope,
-            credit,
-        });
-    }
-
-    fn credit(&mut self, r: ReaderId, bytes: u32) {
-        self.call(Call::Credit { r, bytes });
-    }
-
-    fn stop(&mut self, r: ReaderId) {
-        self.call(Call::Stop { r });
-    }
-
-    fn find_time(&mut self, t: Tag, log: LogId, at: AppendTime) {
-        self.call(Call::FindTime { t, log, at });
-    }
-
-    fn bounds(&mut self, t: Tag, log: LogId) {
-        self.call(Call::Bounds { t, log });
-    }
-
-    fn topics(&mut self, t: Tag, log: LogId, page: &TopicPage) {
-        self.call(Call::Topics {
-            t,
-            log,
-            page: page.clone(),
-        });
-    }
-
-    fn trim(&mut self, t: Tag, log: LogId, before: Sequence) {
-        self.call(Call::Trim { t, log, before });
-    }
-
-    fn seal(&mut self, t: Tag, log: LogId, next: MapEpoch) {
-        self.call(Call::Seal { t, log, next });
-    }
-
-    fn heal(&mut self, t: Tag, _log: LogId, _copy: Stored) {
-        self.call(Call::Heal { t });
-    }
-
-    fn renew(&mut self, t: Tag, log: LogId) {
-        self.call(Call::Renew { t, log });
-    }
-
-    fn delete(&mut self, t: Tag, log: LogId) {
-        self.call(Call::Delete { t, log });
+        self.journal.calls.push_back(Waiting::Call(call));
     }
 
     fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {

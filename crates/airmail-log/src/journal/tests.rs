@@ -8,8 +8,8 @@ mod withheld;
 
 use super::format::{ENVELOPE_BYTES, HEADER_BYTES, padded};
 use super::log::Answer;
-use super::{JournalConfig, JournalStorage, Purpose, Reason, check};
-use crate::contract::{Completion, LogSpec, LogStorage, ReaderId, Refusal, Scope, Tag};
+use super::{JournalConfig, JournalStorage, Purpose, Reason, Waiting, check};
+use crate::contract::{Call, Completion, LogSpec, LogStorage, ReaderId, Refusal, Tag};
 use crate::files::{FileDone, Files};
 use crate::memory::MemoryFiles;
 use airmail_model::batch::{BatchTarget, ProducerStamp};
@@ -80,7 +80,7 @@ struct Bench {
 impl Bench {
     fn open(files: MemoryFiles, seed: u64) -> Bench {
         let mut bench = Bench::unopened(files, seed);
-        bench.storage.open(Tag(1), LOG, &LogSpec::default());
+        bench.ask_to_open(1, LOG, LogSpec::default());
         bench.poll();
         assert!(matches!(bench.out.pop(), Some(Completion::Opened { .. })));
         bench
@@ -107,10 +107,36 @@ impl Bench {
         self.storage.poll(self.now, &mut self.out);
     }
 
+    /// Asks for a log to be opened, without waiting.
+    fn ask_to_open(&mut self, t: u64, log: LogId, spec: LogSpec) {
+        let t = Tag(t);
+        self.storage.submit(Call::Open { t, log, spec });
+    }
+
+    /// Sends a batch to its log, without waiting.
+    fn send(&mut self, t: u64, batch: Checked<Batch>) {
+        self.storage.submit(Call::Append {
+            t: Tag(t),
+            log: batch.log(),
+            map: batch.map_epoch(),
+            batch,
+        });
+    }
+
+    /// Starts a reader of everything.
+    fn read_all(&mut self, r: u64, log: LogId) {
+        self.storage.submit(Call::Read {
+            r: ReaderId(r),
+            log,
+            from: Sequence(1),
+            scope: Box::default(),
+            credit: u32::MAX,
+        });
+    }
+
     fn append(&mut self, from: u64, count: u64) {
         for n in from..from + count {
-            self.storage
-                .append(Tag(n), LOG, MapEpoch(0), batch(n, &"x".repeat(100)));
+            self.send(n, batch(n, &"x".repeat(100)));
             self.poll();
             let answer = self.out.drain(..).next_back();
             let Some(Completion::Appended { extent, .. }) = answer else {
@@ -122,12 +148,11 @@ impl Bench {
 
     /// How many batches a reader from the first number gets; nothing may be missing before one.
     fn count(&mut self) -> u64 {
-        self.storage
-            .read(ReaderId(9), LOG, Sequence(1), Scope::default(), u32::MAX);
+        self.read_all(9, LOG);
         for _ in 0..20 {
             self.poll();
         }
-        self.storage.stop(ReaderId(9));
+        self.storage.submit(Call::Stop { r: ReaderId(9) });
         self.poll();
         let (mut batches, mut gap) = (0, None);
         for completion in self.out.drain(..) {
@@ -143,7 +168,7 @@ impl Bench {
 
     /// The number that the log gives next.
     fn next(&mut self) -> Sequence {
-        self.storage.open(Tag(2), LOG, &LogSpec::default());
+        self.ask_to_open(2, LOG, LogSpec::default());
         self.poll();
         match self.out.drain(..).next_back() {
             Some(Completion::Opened { bounds, .. }) => bounds.next,
@@ -247,7 +272,7 @@ fn what_nobody_waits_for_gathers_and_what_somebody_waits_for_does_not() {
         ..LogSpec::default()
     };
     let mut bench = Bench::open(MemoryFiles::new(), 1);
-    bench.storage.open(Tag(1), LOG, &weak(Durability::Memory));
+    bench.ask_to_open(1, LOG, weak(Durability::Memory));
     // Until the numbers that it needs are reserved.
     for _ in 0..5 {
         bench.poll();
@@ -259,7 +284,7 @@ fn what_nobody_waits_for_gathers_and_what_somebody_waits_for_does_not() {
         bench.poll();
     }
     assert_eq!(bench.storage.journal.pending.len(), 0);
-    bench.storage.open(Tag(1), LOG, &weak(Durability::Fsync));
+    bench.ask_to_open(1, LOG, weak(Durability::Fsync));
     bench.poll();
     bench.out.clear();
     bench.append(3, 1);
@@ -273,7 +298,7 @@ fn with_a_backlog_memory_is_answered_when_it_is_written() {
         durability: Durability::Memory,
         ..LogSpec::default()
     };
-    bench.storage.open(Tag(1), LOG, &spec);
+    bench.ask_to_open(1, LOG, spec);
     for _ in 0..5 {
         bench.poll();
     }
@@ -282,7 +307,7 @@ fn with_a_backlog_memory_is_answered_when_it_is_written() {
     bench.storage.journal.config.pending_bytes = 20_000;
     for n in 0..18 {
         let batch = batch(n, &large);
-        bench.storage.append(Tag(n), LOG, MapEpoch(0), batch);
+        bench.send(n, batch);
     }
     // One step of the journal, before any file has answered.
     bench.storage.journal.advance(bench.now);
@@ -299,10 +324,12 @@ fn a_seal_refuses_nobody_before_it_is_durable() {
     let mut bench = Bench::open(MemoryFiles::new(), 1);
     bench.append(0, 1);
     let next = MapEpoch(2);
-    bench.storage.seal(Tag(50), LOG, next);
-    bench
-        .storage
-        .append(Tag(51), LOG, MapEpoch(0), batch(1, "late"));
+    bench.storage.submit(Call::Seal {
+        t: Tag(50),
+        log: LOG,
+        next,
+    });
+    bench.send(51, batch(1, "late"));
     bench.storage.journal.advance(bench.now);
     assert!(bench.storage.journal.out.is_empty());
     bench.poll();
@@ -323,7 +350,7 @@ fn what_os_has_answered_survives_a_kill_while_the_disk_is_full() {
         durability: Durability::Os,
         ..LogSpec::default()
     };
-    bench.storage.open(Tag(1), LOG, &spec);
+    bench.ask_to_open(1, LOG, spec);
     bench.poll();
     bench.out.clear();
     bench.append(0, 5);
@@ -332,7 +359,7 @@ fn what_os_has_answered_survives_a_kill_while_the_disk_is_full() {
     let mut answered = 5;
     for n in 5..200 {
         let one = batch(n, &"x".repeat(100));
-        bench.storage.append(Tag(n), LOG, MapEpoch(0), one);
+        bench.send(n, one);
         bench.poll();
         let good = |one: &Completion| matches!(one, Completion::Appended { .. });
         answered += bench.out.drain(..).filter(good).count() as u64;
@@ -359,10 +386,10 @@ fn a_number_behind_a_damaged_batch_is_not_given_again_however_little_room_there_
         files.set_room(Some(files.used() + room));
         let mut bench = Bench::open(files, 2);
         assert_eq!(bench.next(), Sequence(4));
-        bench.storage.open(Tag(3), OTHER, &LogSpec::default());
+        bench.ask_to_open(3, OTHER, LogSpec::default());
         for n in 0..3 {
             let one = batch_to(OTHER, n, "x");
-            bench.storage.append(Tag(4), OTHER, MapEpoch(0), one);
+            bench.send(4, one);
             bench.poll();
         }
         for completion in bench.out.drain(..) {
@@ -387,9 +414,11 @@ fn a_time_behind_a_lost_batch_begins_with_the_loss() {
     let record = padded(ENVELOPE_BYTES as u64 + batch(1, &"x".repeat(100)).bytes().len() as u64);
     let second = HEADER_BYTES + record as usize + 8;
     let mut bench = Bench::open(flipped(&files, "seg-0000000000000002", second), 2);
-    bench
-        .storage
-        .find_time(Tag(7), LOG, AppendTime(1_000_000 + 3_000));
+    bench.storage.submit(Call::FindTime {
+        t: Tag(7),
+        log: LOG,
+        at: AppendTime(1_000_000 + 3_000),
+    });
     bench.poll();
     assert_eq!(
         format!("{:?}", bench.out),
@@ -408,9 +437,7 @@ fn under_way(commits: u64) -> Bench {
     let mut bench = Bench::open(MemoryFiles::new(), 1);
     bench.append(0, 1);
     for n in 1..=commits {
-        bench
-            .storage
-            .append(Tag(n), LOG, MapEpoch(0), batch(n, "x"));
+        bench.send(n, batch(n, "x"));
         bench.storage.journal.advance(bench.now);
     }
     bench
@@ -439,7 +466,7 @@ fn a_large_commit_is_followed_by_none_before_it_has_ended() {
     bench.append(0, 1);
     for (n, length) in [(1, 70_000), (2, 1)] {
         let one = batch(n, &"x".repeat(length));
-        bench.storage.append(Tag(n), LOG, MapEpoch(0), one);
+        bench.send(n, one);
         bench.storage.journal.advance(bench.now);
     }
     assert_eq!(bench.storage.journal.commits.len(), 1);

@@ -5,7 +5,7 @@ use airmail_log::conformance::{Driver, End, Maker, Seen, Subject, Watch, log};
 use airmail_log::files::Files;
 use airmail_log::journal::{CheckReport, JournalConfig, JournalStorage, Problem, check};
 use airmail_log::memory::MemoryFiles;
-use airmail_log::{GapWhy, LogStorage, Scope, ScopeFilter};
+use airmail_log::{Call, GapWhy, Scope, ScopeFilter};
 use airmail_model::{Batch, Checked, Extent, Now, TopicName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -118,7 +118,7 @@ impl Directory {
             batches.push((index, extent, batch));
             for _ in 0..commands {
                 d.open(log(LOGS));
-                d.ask(|s, t| s.delete(t, log(LOGS)));
+                d.ask(|t| Call::Delete { t, log: log(LOGS) });
             }
         }
         // Leaves the journal's own files as a stop leaves them, and nothing open.

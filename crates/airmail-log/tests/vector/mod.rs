@@ -3,7 +3,7 @@
 use airmail_log::conformance::{Driver, End, Seen, Subject, Watch, log, spec};
 use airmail_log::disk::{DataDir, DiskFiles, DiskOptions, Identity, Waker};
 use airmail_log::journal::{JournalConfig, JournalStorage};
-use airmail_log::{Completion, LogStorage};
+use airmail_log::{Call, Completion, LogStorage};
 use airmail_model::{Durability, LogId, Mono, Now, Wall};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -147,7 +147,7 @@ pub(crate) fn describe(d: &mut Driver<'_, Directory>, system: bool) -> String {
         }
     }
     assert!(matches!(
-        d.ask(|s, t| s.bounds(t, log(3))),
+        d.ask(|t| Call::Bounds { t, log: log(3) }),
         Completion::Refused { .. }
     ));
     text

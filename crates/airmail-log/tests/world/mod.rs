@@ -3,7 +3,7 @@
 mod log;
 
 use airmail_log::conformance::{Driver, End, Maker, Seen, Subject, log, spec};
-use airmail_log::{Completion, LogSpec, LogStorage, ReaderId, Refusal, Scope, ScopeFilter};
+use airmail_log::{Call, Completion, LogSpec, ReaderId, Refusal, Scope, ScopeFilter};
 use airmail_model::{Batch, Checked, Durability, Retention, Sequence, TopicName};
 use log::{LogModel, Producer, shortened};
 use proptest::prelude::*;
@@ -370,7 +370,11 @@ impl World {
     fn trim<S: Subject>(&mut self, d: &mut Driver<'_, S>, index: u16, before: u16) {
         let model = &mut self.logs[index as usize];
         let before = u64::from(before) % (model.next + 2);
-        let answer = d.ask(|s, t| s.trim(t, log(index), Sequence(before)));
+        let answer = d.ask(|t| Call::Trim {
+            t,
+            log: log(index),
+            before: Sequence(before),
+        });
         assert!(matches!(answer, Completion::Done { .. }), "{answer:?}");
         model.trimmed(d.bounds(log(index)).first.0, before);
     }

@@ -6,10 +6,9 @@
 use super::lookout::{Lookout, Standing};
 use super::{NodeStorage, Trouble};
 use crate::config::Config;
-use airmail_log::Completion;
-use airmail_log::LogStorage as _;
 use airmail_log::disk::{DataDir, DiskFiles, DiskOptions, Identity, Waker};
 use airmail_log::journal::{ClockState, JournalConfig, JournalStorage, Problem};
+use airmail_log::{Call, Capabilities, Completion, LogStorage};
 use airmail_model::clock::Clock;
 use airmail_model::random;
 use airmail_model::{Mono, Now};
@@ -78,9 +77,19 @@ impl OnDisk {
             directory,
         })
     }
+}
+
+impl LogStorage for OnDisk {
+    fn capabilities(&self) -> Capabilities {
+        self.journal.capabilities()
+    }
+
+    fn submit(&mut self, call: Call) {
+        self.journal.submit(call);
+    }
 
     /// A poll of the journal, with what the directory and the journal have to say besides.
-    pub(super) fn turn(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
+    fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
         let change = self.lookout.as_ref().and_then(|of| of.standing().change());
         match change {
             Some(Some(why)) => self.journal.withhold(&why),

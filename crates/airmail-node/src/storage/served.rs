@@ -14,10 +14,8 @@
 use super::punctual::Punctual;
 use super::{NodeStorage, Trouble};
 use airmail_log::journal::ClockState;
-use airmail_log::{
-    Capabilities, Completion, LogSpec, LogStorage, ReaderId, Refusal, Scope, Stored, Tag, TopicPage,
-};
-use airmail_model::{AppendTime, Batch, Checked, LogId, MapEpoch, Mono, Now, Sequence};
+use airmail_log::{Call, Capabilities, Completion, LogStorage, Refusal, Tag};
+use airmail_model::{Mono, Now};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -45,7 +43,6 @@ pub(super) struct Served<S> {
 /// An append in the line.
 #[derive(Debug)]
 struct Waiting {
-    t: Tag,
     since: Mono,
     what: What,
 }
@@ -53,9 +50,9 @@ struct Waiting {
 #[derive(Debug)]
 enum What {
     /// To be served.
-    Append(LogId, MapEpoch, Checked<Batch>),
+    Append { call: Call, bytes: u64 },
     /// Refused; takes no service.
-    Refused(Refusal),
+    Refused { t: Tag, why: Refusal },
 }
 
 impl<S> Served<S> {
@@ -82,10 +79,10 @@ impl<S> Served<S> {
         Served { timer, ..self }
     }
 
-    fn wait(&mut self, t: Tag, what: What) {
+    fn wait(&mut self, what: What) {
         // A call does not know the time: the poll that follows it does.
         let since = Mono(0);
-        self.line.push_back(Waiting { t, since, what });
+        self.line.push_back(Waiting { since, what });
         self.fresh += 1;
     }
 
@@ -94,8 +91,8 @@ impl<S> Served<S> {
         let head = self.line.front()?;
         let begun = self.free_at.max(head.since);
         Some(match head.what {
-            What::Append(..) => begun.plus(self.service),
-            What::Refused(_) => begun,
+            What::Append { .. } => begun.plus(self.service),
+            What::Refused { .. } => begun,
         })
     }
 
@@ -117,14 +114,13 @@ impl<S: LogStorage> Served<S> {
             if due > now.mono && !self.closing {
                 return Some(due);
             }
-            let Waiting { t, what, .. } = self.line.pop_front()?;
-            match what {
-                What::Append(log, map, batch) => {
+            match self.line.pop_front()?.what {
+                What::Append { call, bytes } => {
                     self.free_at = due;
-                    self.line_bytes -= batch.bytes().len() as u64;
-                    self.inside.append(t, log, map, batch);
+                    self.line_bytes -= bytes;
+                    self.inside.submit(call);
                 }
-                What::Refused(why) => {
+                What::Refused { t, why } => {
                     // First the answers to those before it.
                     self.inside.poll(now, out);
                     out.push(Completion::Refused { t, why });
@@ -166,64 +162,19 @@ impl<S: LogStorage + NodeStorage> LogStorage for Served<S> {
         self.inside.capabilities()
     }
 
-    fn open(&mut self, t: Tag, log: LogId, spec: &LogSpec) {
-        self.inside.open(t, log, spec);
-    }
-
-    fn append(&mut self, t: Tag, log: LogId, map: MapEpoch, batch: Checked<Batch>) {
+    fn submit(&mut self, call: Call) {
+        let Call::Append { t, batch, .. } = &call else {
+            return self.inside.submit(call);
+        };
         let bytes = batch.bytes().len() as u64;
-        let what = if self.line_bytes > 0 && self.line_bytes + bytes > self.line_bytes_max {
-            let retry_after = self.length();
-            What::Refused(Refusal::Busy { retry_after })
+        if self.line_bytes > 0 && self.line_bytes + bytes > self.line_bytes_max {
+            let (t, retry_after) = (*t, self.length());
+            let why = Refusal::Busy { retry_after };
+            self.wait(What::Refused { t, why });
         } else {
             self.line_bytes += bytes;
-            What::Append(log, map, batch)
-        };
-        self.wait(t, what);
-    }
-
-    fn read(&mut self, r: ReaderId, log: LogId, from: Sequence, scope: Scope, credit: u32) {
-        self.inside.read(r, log, from, scope, credit);
-    }
-
-    fn credit(&mut self, r: ReaderId, bytes: u32) {
-        self.inside.credit(r, bytes);
-    }
-
-    fn stop(&mut self, r: ReaderId) {
-        self.inside.stop(r);
-    }
-
-    fn find_time(&mut self, t: Tag, log: LogId, at: AppendTime) {
-        self.inside.find_time(t, log, at);
-    }
-
-    fn bounds(&mut self, t: Tag, log: LogId) {
-        self.inside.bounds(t, log);
-    }
-
-    fn topics(&mut self, t: Tag, log: LogId, page: &TopicPage) {
-        self.inside.topics(t, log, page);
-    }
-
-    fn trim(&mut self, t: Tag, log: LogId, before: Sequence) {
-        self.inside.trim(t, log, before);
-    }
-
-    fn seal(&mut self, t: Tag, log: LogId, next: MapEpoch) {
-        self.inside.seal(t, log, next);
-    }
-
-    fn heal(&mut self, t: Tag, log: LogId, copy: Stored) {
-        self.inside.heal(t, log, copy);
-    }
-
-    fn renew(&mut self, t: Tag, log: LogId) {
-        self.inside.renew(t, log);
-    }
-
-    fn delete(&mut self, t: Tag, log: LogId) {
-        self.inside.delete(t, log);
+            self.wait(What::Append { call, bytes });
+        }
     }
 
     fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
@@ -248,10 +199,12 @@ impl<S: LogStorage + NodeStorage> LogStorage for Served<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use airmail_log::LogSpec;
     use airmail_log::memory::{self, MemoryStorage};
     use airmail_model::batch::BatchTarget;
     use airmail_model::{
-        BatchEncoder, Durability, Lane, Limits, LogIndex, Message, NamespaceId, TopicName, Wall,
+        Batch, BatchEncoder, Checked, Durability, Lane, Limits, LogId, LogIndex, MapEpoch, Message,
+        NamespaceId, TopicName, Wall,
     };
 
     const LOG: LogId = LogId {
@@ -283,7 +236,11 @@ mod tests {
                 durability: Durability::Memory,
                 ..LogSpec::default()
             };
-            storage.open(Tag(0), LOG, &spec);
+            storage.submit(Call::Open {
+                t: Tag(0),
+                log: LOG,
+                spec,
+            });
             let mut world = World { storage, next: 1 };
             assert!(matches!(world.poll(0)[..], [Completion::Opened { .. }]));
             world
@@ -294,7 +251,12 @@ mod tests {
             for t in self.next..self.next + batches {
                 let topic = TopicName::new("t", &Limits::DEFAULT).unwrap();
                 let batch = batch(topic, t);
-                self.storage.append(Tag(t), LOG, MapEpoch(1), batch);
+                self.storage.submit(Call::Append {
+                    t: Tag(t),
+                    log: LOG,
+                    map: MapEpoch(1),
+                    batch,
+                });
             }
             self.next += batches;
         }

@@ -1,6 +1,6 @@
 //! What the storage says, held against what is known.
 
-use super::{Call, StorageRun};
+use super::{Asked, StorageRun};
 use crate::census::Kind;
 use crate::invariants::{Checked, Violation};
 use airmail_log::{Bounds, Completion, Refusal, Tag, TopicSeen};
@@ -18,11 +18,11 @@ impl StorageRun {
             Completion::Ended { r, why } => self.ended(r, why.is_some()),
             Completion::Sealed { r, last, next } => self.seal_told(r, last, next),
             Completion::Opened { t, bounds } => match self.calls.remove(&t) {
-                Some(Call::Open(log)) => self.opened(log, bounds),
+                Some(Asked::Open(log)) => self.opened(log, bounds),
                 call => mismatch(t, call),
             },
             Completion::Bounds { t, bounds } => match self.calls.remove(&t) {
-                Some(Call::Bounds(log)) => self.bounds(log, bounds),
+                Some(Asked::Bounds(log)) => self.bounds(log, bounds),
                 call => mismatch(t, call),
             },
             Completion::Appended {
@@ -33,17 +33,17 @@ impl StorageRun {
                 duplicate,
                 ..
             } => match self.calls.remove(&t) {
-                Some(Call::Append { line }) => {
+                Some(Asked::Append { line }) => {
                     self.check_alone()?;
                     self.check_seal(line, t, duplicate)?;
                     self.census.add(Kind::Duplicate, u64::from(duplicate));
                     self.appended(line, t, extent, at, held)
                 }
-                Some(Call::Doomed { line }) => self.doomed_stored(line, extent),
+                Some(Asked::Doomed { line }) => self.doomed_stored(line, extent),
                 call => mismatch(t, call),
             },
             Completion::Found { t, at } => match self.calls.remove(&t) {
-                Some(Call::FindTime { log, at: asked, by }) => {
+                Some(Asked::FindTime { log, at: asked, by }) => {
                     self.census.count(Kind::TimeFound);
                     if self.logs[log].may_shrink() || by.is_none_or(|by| at <= by) {
                         return Ok(());
@@ -53,24 +53,24 @@ impl StorageRun {
                 call => mismatch(t, call),
             },
             Completion::Topics { t, page } => match self.calls.remove(&t) {
-                Some(Call::Topics { log }) => self.topics(log, page),
+                Some(Asked::Topics { log }) => self.topics(log, page),
                 call => mismatch(t, call),
             },
             Completion::Done { t } => match self.calls.remove(&t) {
-                Some(Call::Trim(_)) => Ok(()),
-                Some(Call::Seal(log)) => {
+                Some(Asked::Trim(_)) => Ok(()),
+                Some(Asked::Seal(log)) => {
                     self.logs[log].be_sealed(t);
                     Ok(())
                 }
-                Some(Call::Delete(log)) => {
+                Some(Asked::Delete(log)) => {
                     self.deleted(log);
                     Ok(())
                 }
                 call => mismatch(t, call),
             },
             Completion::Refused { t, why } => match self.calls.remove(&t) {
-                Some(Call::Append { line }) => self.append_refused(line, t, &why),
-                Some(Call::Doomed { .. }) => {
+                Some(Asked::Append { line }) => self.append_refused(line, t, &why),
+                Some(Asked::Doomed { .. }) => {
                     self.count_refusal(&why);
                     Ok(())
                 }
@@ -80,14 +80,14 @@ impl StorageRun {
         }
     }
 
-    fn refused(&mut self, call: Call, why: &Refusal) -> Checked {
+    fn refused(&mut self, call: Asked, why: &Refusal) -> Checked {
         match (&call, why) {
             // A query may meet the failing disk; it is simply asked again some day.
             (_, Refusal::Io(_) | Refusal::Full { .. } | Refusal::OutcomeUnknown) => {
                 match call {
-                    Call::Open(log) => self.open_log(log),
-                    Call::Topics { log } => self.list_topics(log),
-                    Call::Delete(log) => self.open_log(log),
+                    Asked::Open(log) => self.open_log(log),
+                    Asked::Topics { log } => self.list_topics(log),
+                    Asked::Delete(log) => self.open_log(log),
                     _ => {}
                 }
                 Ok(())
@@ -143,7 +143,7 @@ pub(super) fn contract(detail: &str) -> Checked {
     Err(Violation::new("contract", detail))
 }
 
-fn mismatch(tag: Tag, call: Option<Call>) -> Checked {
+fn mismatch(tag: Tag, call: Option<Asked>) -> Checked {
     contract(&format!(
         "tag {} has an answer to another call than {call:?}",
         tag.0

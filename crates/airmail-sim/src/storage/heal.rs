@@ -1,11 +1,11 @@
 //! Healing: no more faults, and everyone must end with everything.
 
 use super::reader::Reader;
-use super::{Call, StorageRun};
+use super::{Asked, StorageRun};
 use crate::batching::topic_name;
 use crate::invariants::{Checked, Violation};
 use crate::swarm::Swarm;
-use airmail_log::{LogStorage, ReaderId, TopicPage};
+use airmail_log::{Call, LogStorage, ReaderId, TopicPage};
 use airmail_model::Sequence;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -76,7 +76,7 @@ impl StorageRun {
 
     /// Asks for the next page of a log's topics.
     pub(super) fn list_topics(&mut self, log: usize) {
-        let tag = self.tag(Call::Topics { log });
+        let tag = self.tag(Asked::Topics { log });
         let page = TopicPage {
             prefix: String::new(),
             after: self.listed.last().cloned().unwrap_or_default(),
@@ -84,7 +84,11 @@ impl StorageRun {
         };
         let id = self.logs[log].log;
         if let Some(storage) = &mut self.storage {
-            storage.topics(tag, id, &page);
+            storage.submit(Call::Topics {
+                t: tag,
+                log: id,
+                page: Box::new(page),
+            });
         }
     }
 

@@ -1,10 +1,10 @@
 //! One producer of one log: what it has appended, what waits for its answer, what it sends again.
 
-use super::{Call, StorageRun};
+use super::{Asked, StorageRun};
 use crate::batching::{Part, batch, topic_name};
 use crate::invariants::{Checked, Violation};
 use crate::ledger::Acked;
-use airmail_log::{LogStorage, Refusal, Tag};
+use airmail_log::{Call, LogStorage, Refusal, Tag};
 use airmail_model::batch::ProducerStamp;
 use airmail_model::{
     AppendTime, Durability, Extent, MapEpoch, ProducerEpoch, ProducerId, ProducerSequence,
@@ -162,7 +162,7 @@ impl StorageRun {
                 let piece = &line.pieces[at];
                 let id = self.logs[log].log;
                 let (batch, _) = batch(id, line.stamp(piece.sequence), &piece.parts);
-                let tag = self.tag(Call::Append { line: index });
+                let tag = self.tag(Asked::Append { line: index });
                 self.lines[index].pieces[at].tag = Some(tag);
                 self.trace.note(format_args!(
                     "append {} to {id}: {} messages, {:?}",
@@ -171,7 +171,12 @@ impl StorageRun {
                     batch.producer()
                 ));
                 if let Some(storage) = &mut self.storage {
-                    storage.append(tag, id, MapEpoch(1), batch);
+                    storage.submit(Call::Append {
+                        t: tag,
+                        log: id,
+                        map: MapEpoch(1),
+                        batch,
+                    });
                 }
             }
         }

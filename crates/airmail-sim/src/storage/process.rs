@@ -1,11 +1,11 @@
 //! The process and its faults: starting, stopping, being killed, losing the power, a full disk.
 
 use super::directory::Directory;
-use super::{Call, LogState, StorageRun};
+use super::{Asked, LogState, StorageRun};
 use crate::census::Kind;
 use crate::invariants::{Checked, Violation};
-use airmail_log::LogStorage;
 use airmail_log::journal::{Reason, check};
+use airmail_log::{Call, LogStorage};
 use airmail_model::{Durability, LogId};
 use std::time::Duration;
 
@@ -184,10 +184,14 @@ impl StorageRun {
     }
 
     pub(super) fn open_log(&mut self, log: usize) {
-        let tag = self.tag(Call::Open(log));
+        let tag = self.tag(Asked::Open(log));
         let state = &self.logs[log];
         if let Some(storage) = &mut self.storage {
-            storage.open(tag, state.log, &state.spec);
+            storage.submit(Call::Open {
+                t: tag,
+                log: state.log,
+                spec: state.spec,
+            });
         }
     }
 

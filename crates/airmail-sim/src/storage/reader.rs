@@ -12,7 +12,7 @@ use crate::invariants::order::Order;
 use crate::invariants::tiling::Tiling;
 use crate::invariants::{Checked, Violation, complete, durable_first, gaps};
 use crate::message::identify;
-use airmail_log::{GapWhy, LogStorage, ReaderId, Scope, ScopeFilter, Stored};
+use airmail_log::{Call, GapWhy, LogStorage, ReaderId, Scope, ScopeFilter, Stored};
 use airmail_model::{AppendTime, Extent, MapEpoch, Sequence, TopicHash};
 
 const READERS_MAX: usize = 6;
@@ -90,7 +90,13 @@ impl StorageRun {
         };
         let log = self.logs[reader.log].log;
         if let Some(storage) = &mut self.storage {
-            storage.read(id, log, reader.tiling.next, scope, credit);
+            storage.submit(Call::Read {
+                r: id,
+                log,
+                from: reader.tiling.next,
+                scope: Box::new(scope),
+                credit,
+            });
         }
         self.readers.insert(id, reader);
     }
@@ -108,7 +114,7 @@ impl StorageRun {
     pub(super) fn grant(&mut self, id: ReaderId, bytes: u32) {
         if let (Some(storage), Some(reader)) = (&mut self.storage, self.readers.get_mut(&id)) {
             reader.budget.grant(bytes);
-            storage.credit(id, bytes);
+            storage.submit(Call::Credit { r: id, bytes });
         }
     }
 
@@ -120,7 +126,7 @@ impl StorageRun {
             && let (Some(storage), Some(id), false) = (&mut self.storage, id, reader.stopping)
         {
             reader.stopping = true;
-            storage.stop(id);
+            storage.submit(Call::Stop { r: id });
         }
     }
 

@@ -2,11 +2,11 @@
 //! that begins anew while what it was is still about.
 
 use super::answers::contract;
-use super::{Call, StorageRun, retention};
+use super::{Asked, StorageRun, retention};
 use crate::batching::{Part, batch, topic_name};
 use crate::census::Kind;
 use crate::invariants::{Checked, Violation};
-use airmail_log::{Bounds, LogStorage, Refusal, Tag};
+use airmail_log::{Bounds, Call, LogStorage, Refusal, Tag};
 use airmail_model::batch::ProducerStamp;
 use airmail_model::{
     Durability, Extent, Incarnation, MapEpoch, ProducerEpoch, ProducerId, ProducerSequence,
@@ -44,14 +44,18 @@ impl StorageRun {
     }
 
     fn seal(&mut self, log: usize) {
-        let tag = self.tag(Call::Seal(log));
+        let tag = self.tag(Asked::Seal(log));
         let state = &mut self.logs[log];
         state.seal.get_or_insert(tag);
         self.census.count(Kind::Sealed);
         let id = state.log;
         self.trace.note(format_args!("seal {id}"));
         if let Some(storage) = &mut self.storage {
-            storage.seal(tag, id, SEALED_FOR);
+            storage.submit(Call::Seal {
+                t: tag,
+                log: id,
+                next: SEALED_FOR,
+            });
         }
     }
 
@@ -70,7 +74,7 @@ impl StorageRun {
         let id = self.logs[log].log;
         self.trace.note(format_args!("delete {id}"));
         self.census.count(Kind::Deleted);
-        let about = |run: &StorageRun, call: &Call| run.log_of(call) == log;
+        let about = |run: &StorageRun, call: &Asked| run.log_of(call) == log;
         let calls = self.calls.iter().filter(|(_, call)| about(self, call));
         let tags: Vec<Tag> = calls.map(|(tag, _)| *tag).collect();
         for tag in tags {
@@ -80,12 +84,12 @@ impl StorageRun {
         for reader in self.readers.values_mut().filter(|reader| reader.log == log) {
             (reader.stopping, reader.orphan) = (true, true);
         }
-        let tag = self.tag(Call::Delete(log));
+        let tag = self.tag(Asked::Delete(log));
         self.forget(log);
         let state = &mut self.logs[log];
         (state.opened, state.may_be_new) = (false, true);
         if let Some(storage) = &mut self.storage {
-            storage.delete(tag, id);
+            storage.submit(Call::Delete { t: tag, log: id });
         }
     }
 
@@ -96,16 +100,16 @@ impl StorageRun {
         state.absent = true;
     }
 
-    fn log_of(&self, call: &Call) -> usize {
+    fn log_of(&self, call: &Asked) -> usize {
         match *call {
-            Call::Append { line } | Call::Doomed { line } => self.lines[line].log,
-            Call::Open(log)
-            | Call::Bounds(log)
-            | Call::FindTime { log, .. }
-            | Call::Topics { log }
-            | Call::Trim(log)
-            | Call::Seal(log)
-            | Call::Delete(log) => log,
+            Asked::Append { line } | Asked::Doomed { line } => self.lines[line].log,
+            Asked::Open(log)
+            | Asked::Bounds(log)
+            | Asked::FindTime { log, .. }
+            | Asked::Topics { log }
+            | Asked::Trim(log)
+            | Asked::Seal(log)
+            | Asked::Delete(log) => log,
         }
     }
 
@@ -212,9 +216,14 @@ impl StorageRun {
             filler: 0,
         };
         let (batch, _) = batch(id, stamp, &[part]);
-        let tag = self.tag(Call::Doomed { line });
+        let tag = self.tag(Asked::Doomed { line });
         if let Some(storage) = &mut self.storage {
-            storage.append(tag, id, map, batch);
+            storage.submit(Call::Append {
+                t: tag,
+                log: id,
+                map,
+                batch,
+            });
         }
     }
 

@@ -7,9 +7,7 @@ use std::io;
 /// A bench whose files take one operation after the other.
 fn system(files: MemoryFiles, seed: u64) -> Bench {
     let mut bench = Bench::unopened(files, seed);
-    bench
-        .storage
-        .open(Tag(1), LogId::SYSTEM, &LogSpec::default());
+    bench.ask_to_open(1, LogId::SYSTEM, LogSpec::default());
     bench.poll();
     assert!(matches!(bench.out.pop(), Some(Completion::Opened { .. })));
     bench
@@ -53,12 +51,7 @@ fn step(
 /// The batches of log 0 when a journal opens here; nothing may be missing.
 fn found(files: MemoryFiles) -> Vec<Bytes> {
     let mut bench = system(files, 9);
-    let all = u32::MAX;
-    let scope = Scope::default();
-    let reader = ReaderId(9);
-    bench
-        .storage
-        .read(reader, LogId::SYSTEM, Sequence(1), scope, all);
+    bench.read_all(9, LogId::SYSTEM);
     for _ in 0..20 {
         bench.poll();
     }
@@ -85,10 +78,8 @@ fn at_no_moment_does_a_damaged_file_lose_what_was_answered_of_log_0() {
     let mut bench = system(MemoryFiles::new(), 1);
     let (mut answered, mut moments) = (0, 0);
     for n in 0..5 {
-        bench
-            .storage
-            .append(Tag(n), LogId::SYSTEM, MapEpoch(0), command(n));
-        while let Some(call) = bench.storage.journal.calls.pop_front() {
+        bench.send(n, command(n));
+        while let Some(Waiting::Call(call)) = bench.storage.journal.calls.pop_front() {
             bench.storage.journal.take(call);
         }
         step(
@@ -124,9 +115,7 @@ fn what_was_refused_of_log_0_does_not_come_back_by_its_copy() {
     let mut bench = system(MemoryFiles::new(), 1);
     let append = |bench: &mut Bench, n, fails: bool| {
         let one = command(n);
-        bench
-            .storage
-            .append(Tag(n), LogId::SYSTEM, MapEpoch(0), one.clone());
+        bench.send(n, one.clone());
         let file = fails.then(|| open_file(bench));
         let is_it = |op: &FileOp| matches!(op, FileOp::Write { name, .. } if Some(&**name) == file.as_deref());
         step(bench, is_it, |_| {});
@@ -142,9 +131,7 @@ fn what_was_refused_of_log_0_does_not_come_back_by_its_copy() {
     );
     // Its number is another's, whose copy is that which counts.
     let other = batch_to(LogId::SYSTEM, 1, "another");
-    bench
-        .storage
-        .append(Tag(2), LogId::SYSTEM, MapEpoch(0), other.clone());
+    bench.send(2, other.clone());
     step(
         &mut bench,
         |_| false,
@@ -162,9 +149,7 @@ fn what_was_refused_of_log_0_does_not_come_back_by_its_copy() {
 #[test]
 fn a_copy_whose_batch_a_kill_took_is_stored() {
     let mut bench = system(MemoryFiles::new(), 1);
-    bench
-        .storage
-        .append(Tag(1), LogId::SYSTEM, MapEpoch(0), command(0));
+    bench.send(1, command(0));
     let mut copied = None;
     step(
         &mut bench,
@@ -183,9 +168,7 @@ fn a_copy_whose_batch_a_kill_took_is_stored() {
     let files = copied.expect("the copy is durable before the batch");
     assert_eq!(found(files.clone()), [command(0).bytes().clone()]);
     let mut bench = system(files, 2);
-    bench
-        .storage
-        .append(Tag(1), LogId::SYSTEM, MapEpoch(0), command(1));
+    bench.send(1, command(1));
     bench.poll();
     let told = bench.out.pop();
     assert!(

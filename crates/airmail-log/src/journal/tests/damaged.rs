@@ -61,14 +61,12 @@ fn what_an_unclean_stop_has_skipped_is_not_damage() {
     let mut files = MemoryFiles::new();
     for seed in 1..4 {
         let mut bench = Bench::open(files, seed);
-        bench.storage.open(Tag(1), LOG, &weak);
+        bench.ask_to_open(1, LOG, weak);
         for _ in 0..5 {
             bench.poll();
         }
         bench.out.clear();
-        bench
-            .storage
-            .append(Tag(9), LOG, MapEpoch(0), batch(seed - 1, "x"));
+        bench.send(9, batch(seed - 1, "x"));
         for _ in 0..5 {
             bench.poll();
         }
@@ -95,7 +93,11 @@ fn the_indexes_of_what_was_trimmed_are_not_missed_after_a_kill() {
         bench.poll();
     }
     bench.out.clear();
-    bench.storage.trim(Tag(9), LOG, Sequence(60));
+    bench.storage.submit(Call::Trim {
+        t: Tag(9),
+        log: LOG,
+        before: Sequence(60),
+    });
     for _ in 0..5 {
         bench.poll();
     }
@@ -114,13 +116,11 @@ fn damage_that_a_reader_meets_is_told_once_with_its_file_and_number() {
     let mut bench = Bench::open(hit, 2);
     assert_eq!(bench.storage.take_damage(), []);
     let read = |bench: &mut Bench| {
-        bench
-            .storage
-            .read(ReaderId(9), LOG, Sequence(1), Scope::default(), u32::MAX);
+        bench.read_all(9, LOG);
         for _ in 0..50 {
             bench.poll();
         }
-        bench.storage.stop(ReaderId(9));
+        bench.storage.submit(Call::Stop { r: ReaderId(9) });
         bench.poll();
         bench.out.clear();
     };
@@ -190,7 +190,7 @@ fn a_segment_whose_beginning_is_gone_is_read_from_the_first_sound_batch_on() {
         payload.extend(body.bytes());
     }
     let batch = batch_of(LOG, 1, payload.into());
-    bench.storage.append(Tag(1), LOG, MapEpoch(0), batch);
+    bench.send(1, batch);
     bench.poll();
     bench.out.clear();
     bench.append(2, 8);
@@ -205,9 +205,7 @@ fn a_segment_whose_beginning_is_gone_is_read_from_the_first_sound_batch_on() {
     assert_eq!(report.logs[0].records, 8);
     let mut bench = Bench::open(hit, 2);
     assert_eq!(bench.next(), Sequence(11));
-    bench
-        .storage
-        .read(ReaderId(9), LOG, Sequence(1), Scope::default(), u32::MAX);
+    bench.read_all(9, LOG);
     for _ in 0..20 {
         bench.poll();
     }

@@ -11,7 +11,7 @@ fn where_a_log_goes_on_is_told_when_its_reservation_is_durable_also_on_a_full_di
             ..LogSpec::default()
         };
         let mut bench = Bench::open(MemoryFiles::new(), 1);
-        bench.storage.open(Tag(1), LOG, &spec);
+        bench.ask_to_open(1, LOG, spec);
         bench.poll();
         bench.out.clear();
         bench.append(0, 5);
@@ -22,7 +22,7 @@ fn where_a_log_goes_on_is_told_when_its_reservation_is_durable_also_on_a_full_di
         }
         let mut files = bench.storage.into_files();
         let opened = |bench: &mut Bench| {
-            bench.storage.open(Tag(2), LOG, &spec);
+            bench.ask_to_open(2, LOG, spec);
             bench.poll();
             match bench.out.drain(..).next_back() {
                 Some(Completion::Opened { bounds, .. }) => bounds,

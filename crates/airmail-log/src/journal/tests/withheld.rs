@@ -5,9 +5,7 @@ use crate::journal::ends::Ends;
 
 /// Has one message appended, of this number in its producer's sequence, which is its tag too.
 fn append(bench: &mut Bench, n: u64) {
-    bench
-        .storage
-        .append(Tag(n), LOG, MapEpoch(0), batch(n, "x"));
+    bench.send(n, batch(n, "x"));
 }
 
 #[test]
@@ -28,7 +26,7 @@ fn while_the_files_may_be_anothers_nothing_is_written_and_nothing_answered_as_st
     // Also those that were stored before, and what else waits for a file.
     append(&mut bench, 0);
     append(&mut bench, 5);
-    bench.storage.open(Tag(60), OTHER, &LogSpec::default());
+    bench.ask_to_open(60, OTHER, LogSpec::default());
     bench.poll();
     // What waits for a command is refused as often as a failing disk is tried.
     bench.now.mono = bench.now.mono.plus(tiny().probe_interval);
@@ -58,9 +56,7 @@ fn when_the_files_are_this_nodes_again_it_goes_on_where_it_was() {
     bench.append(0, 3);
     for round in 0..3 {
         let n = 3 + round * 2;
-        bench
-            .storage
-            .append(Tag(n), LOG, MapEpoch(0), batch(n, "x"));
+        bench.send(n, batch(n, "x"));
         bench.storage.journal.advance(bench.now);
         bench.storage.withhold("moved");
         for _ in 0..5 {
@@ -122,9 +118,7 @@ fn what_was_given_up_while_nothing_was_stored_is_no_loss() {
     for (clean, trimmed) in [(false, false), (true, false), (true, true)] {
         let mut bench = Bench::open(MemoryFiles::new(), 1);
         bench.append(0, 3);
-        bench
-            .storage
-            .append(Tag(3), LOG, MapEpoch(0), batch(3, "x"));
+        bench.send(3, batch(3, "x"));
         bench.storage.journal.advance(bench.now);
         for (token, op) in std::mem::take(&mut bench.storage.journal.ops) {
             bench.storage.files_mut().submit(token, op);
@@ -143,7 +137,11 @@ fn what_was_given_up_while_nothing_was_stored_is_no_loss() {
             bench.poll();
         }
         if trimmed {
-            bench.storage.trim(Tag(4), LOG, Sequence(4));
+            bench.storage.submit(Call::Trim {
+                t: Tag(4),
+                log: LOG,
+                before: Sequence(4),
+            });
             for _ in 0..20 {
                 bench.poll();
             }
@@ -176,7 +174,11 @@ fn a_seal_is_not_told_while_a_crash_could_bring_more_before_it() {
     let mut bench = Bench::open(MemoryFiles::new(), 1);
     bench.append(0, 3);
     append(&mut bench, 3);
-    bench.storage.seal(Tag(50), LOG, MapEpoch(2));
+    bench.storage.submit(Call::Seal {
+        t: Tag(50),
+        log: LOG,
+        next: MapEpoch(2),
+    });
     while bench.out.is_empty() {
         turn(&mut bench);
     }
@@ -188,9 +190,13 @@ fn a_seal_is_not_told_while_a_crash_could_bring_more_before_it() {
     let told = answers(&mut bench);
     assert_eq!(told, [(Tag(3), Some(Refusal::OutcomeUnknown))]);
     // One that is stored, and the one of which it is not known.
-    bench
-        .storage
-        .read(ReaderId(8), LOG, Sequence(4), Scope::default(), 10);
+    bench.storage.submit(Call::Read {
+        r: ReaderId(8),
+        log: LOG,
+        from: Sequence(4),
+        scope: Box::default(),
+        credit: 10,
+    });
     append(&mut bench, 2);
     append(&mut bench, 3);
     bench.poll();

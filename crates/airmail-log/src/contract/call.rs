@@ -1,0 +1,151 @@
+//! What the owner of a storage asks of it.
+//!
+//! One closed enum, so that a call is a value: the shard makes it, whatever lies between (a wrapper, a
+//! queue) hands it on as it is, and only the storage takes it apart. A call that has a [`Tag`] is
+//! answered under it, once; one that has a [`ReaderId`] is heard of through what its reader gives.
+
+use super::completion::Stored;
+use airmail_model::{
+    AppendTime, Batch, Checked, Durability, LogId, MapEpoch, Retention, Sequence, TopicHash,
+};
+
+/// Comes back with a call's answer. The caller's choice; unique among calls not yet answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tag(pub u64);
+
+/// A reader, by the caller's choice; not used again before its [`Completion::Ended`].
+///
+/// [`Completion::Ended`]: super::Completion::Ended
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReaderId(pub u64);
+
+/// A call. Every publish moves one through every queue on its way, so what is rare and large is boxed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    missing_docs,
+    reason = "fields are documented by their types and the variant's own text"
+)]
+pub enum Call {
+    /// Creates the log, or opens it and takes over `spec` (retention and durability may change;
+    /// a map epoch lower than the log's own is [`Refusal::StaleMap`]). Answer: `Opened`.
+    ///
+    /// [`Refusal::StaleMap`]: super::Refusal::StaleMap
+    Open { t: Tag, log: LogId, spec: LogSpec },
+    /// Appends a batch made with map `map`. Answer: `Appended` once it is held as the log's
+    /// durability says, or `Refused`.
+    Append {
+        t: Tag,
+        log: LogId,
+        map: MapEpoch,
+        batch: Checked<Batch>,
+    },
+    /// Starts a reader at `from`, clamped to the first number kept (what is before is told as a
+    /// `Retention` gap from `from` on). It gives batches and gaps while it has credit, `Tail` each
+    /// time it has given everything, and `Ended` after `Stop` or when `scope.until` is reached.
+    /// A `from` beyond the end waits there.
+    Read {
+        r: ReaderId,
+        log: LogId,
+        from: Sequence,
+        scope: Box<Scope>,
+        credit: u32,
+    },
+    /// Lets a reader give `bytes` more. A batch may overdraw what is left by its own size; a reader
+    /// without credit gives nothing.
+    Credit { r: ReaderId, bytes: u32 },
+    /// Ends a reader; the last that is heard of it is `Ended`.
+    Stop { r: ReaderId },
+    /// Asks where a reader has to begin to see every record appended at `at` or later: never later
+    /// than the first of them, and at most one index entry earlier. Answer: `Found`.
+    FindTime { t: Tag, log: LogId, at: AppendTime },
+    /// Asks what the log holds. Answer: `Bounds`.
+    Bounds { t: Tag, log: LogId },
+    /// Lists topics seen in the log, a page at a time. Answer: `Topics`.
+    Topics {
+        t: Tag,
+        log: LogId,
+        page: Box<TopicPage>,
+    },
+    /// Gives up everything before `before`: at once for readers, later on disk. Answer: `Done`.
+    Trim {
+        t: Tag,
+        log: LogId,
+        before: Sequence,
+    },
+    /// Seals the log: it takes nothing more, but still answers retries with the first one's result.
+    /// Readers that reach its end get `Sealed`. Answer: `Done`.
+    Seal { t: Tag, log: LogId, next: MapEpoch },
+    /// Puts a replica's copy in place of a loss. Answer: `Done` or `Refused`.
+    Heal {
+        t: Tag,
+        log: LogId,
+        copy: Box<Stored>,
+    },
+    /// Begins a new life of the log: what it holds and its numbers stay, under an incarnation that
+    /// it never had. Answer: `Opened`, when no crash can take the new life back; nobody is told of
+    /// it before.
+    Renew { t: Tag, log: LogId },
+    /// Removes the log and all it holds; its readers end. Answer: `Done`.
+    Delete { t: Tag, log: LogId },
+}
+
+// An append is 56 bytes: no other call makes its moves longer.
+const _: () = assert!(size_of::<Call>() <= 64);
+
+/// What a namespace asks of each of its logs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogSpec {
+    /// What must hold before an append is answered, and before a reader sees it.
+    pub durability: Durability,
+    /// How long records are kept.
+    pub retention: Retention,
+    /// The map that the log belongs to. An append made with another is [`Refusal::StaleMap`].
+    ///
+    /// [`Refusal::StaleMap`]: super::Refusal::StaleMap
+    pub epoch: MapEpoch,
+}
+
+/// What a reader wants of a log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// Which records.
+    pub filter: ScopeFilter,
+    /// Ends before this number. `None`: never ends.
+    pub until: Option<Sequence>,
+    /// Which way.
+    pub direction: Direction,
+}
+
+/// Which records a reader wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ScopeFilter {
+    /// All of them.
+    #[default]
+    All,
+    /// Those of one topic. Batches are given whole if they hold the topic at all; the others are
+    /// covered by [`GapWhy::Unused`].
+    ///
+    /// [`GapWhy::Unused`]: super::GapWhy::Unused
+    Topic(TopicHash),
+}
+
+/// Which way a reader goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// From older to newer.
+    #[default]
+    Forward,
+    /// From newer to older. Reserved.
+    Backward,
+}
+
+/// Which topics to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TopicPage {
+    /// Only names that begin so.
+    pub prefix: String,
+    /// Only names after this one in byte order; empty for the first page.
+    pub after: String,
+    /// At most this many. Default of the command line: 1,000.
+    pub limit: u32,
+}

@@ -1,0 +1,189 @@
+//! What a storage tells its owner: answers to calls, and what readers come upon.
+
+use super::call::{ReaderId, Tag};
+use airmail_model::{
+    AppendTime, Batch, Checked, Durability, Extent, Incarnation, MapEpoch, ProducerSequence,
+    Sequence,
+};
+use std::fmt;
+use std::time::Duration;
+
+/// The answer to a call, or something a reader came upon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(
+    missing_docs,
+    reason = "fields are the call's own, documented by their types"
+)]
+pub enum Completion {
+    /// Answers `Open` and `Renew`.
+    Opened { t: Tag, bounds: Bounds },
+    /// Answers `Bounds`.
+    Bounds { t: Tag, bounds: Bounds },
+    /// Answers `Append`. `held` is at least the log's durability.
+    Appended {
+        t: Tag,
+        extent: Extent,
+        at: AppendTime,
+        held: Durability,
+        duplicate: bool,
+        exact: bool,
+    },
+    /// Answers any call that was not done.
+    Refused { t: Tag, why: Refusal },
+    /// The reader's next batch.
+    Batch { r: ReaderId, stored: Stored },
+    /// Numbers that the reader will not get.
+    Gap {
+        r: ReaderId,
+        extent: Extent,
+        why: GapWhy,
+    },
+    /// The reader has given everything before `next`, and waits there.
+    Tail { r: ReaderId, next: Sequence },
+    /// The reader has reached the end of a sealed log.
+    Sealed {
+        r: ReaderId,
+        last: Sequence,
+        next: MapEpoch,
+    },
+    /// Answers `FindTime`.
+    Found { t: Tag, at: Sequence },
+    /// Answers `Topics`: in byte order of name, each once. Empty: no more.
+    Topics { t: Tag, page: Vec<TopicSeen> },
+    /// Answers `Trim`, `Seal`, `Heal` and `Delete`.
+    Done { t: Tag },
+    /// Nothing more comes of this reader. `why` is `None` after `Stop` or at `until`.
+    Ended { r: ReaderId, why: Option<Refusal> },
+}
+
+/// A batch as a log holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The number of a record with index 0: a record's own number is `base` plus its index.
+    pub base: Sequence,
+    /// The numbers that this accounts for. Usually the whole batch, from `base` on; where a
+    /// damaged record cuts a batch in pieces, each piece has the part that is its own.
+    pub extent: Extent,
+    /// When it was appended.
+    pub appended: AppendTime,
+    /// The records of `extent`.
+    pub batch: Checked<Batch>,
+}
+
+/// What a log holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// The first number kept.
+    pub first: Sequence,
+    /// The number that the next durable append follows: everything before it is held as the log's
+    /// durability says, or is a gap.
+    pub next: Sequence,
+    /// No number at or above this was ever given in this life: `next`, or higher where it is known
+    /// that numbers were reserved, but not that a power cut leaves the reservation.
+    pub reach: Sequence,
+    /// The log's life.
+    pub incarnation: Incarnation,
+    /// When the first record kept was appended. `None` where there is none.
+    pub first_time: Option<AppendTime>,
+    /// Bytes kept, without indexes.
+    pub bytes: u64,
+}
+
+/// A topic found in a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicSeen {
+    /// Its name.
+    pub name: String,
+    /// The highest number at which the storage knows that it was seen.
+    pub last: Sequence,
+}
+
+/// Why a reader will not get some numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GapWhy {
+    /// Never used, or not in the reader's scope: nothing is missing.
+    Unused,
+    /// Removed by retention or trim.
+    Retention,
+    /// Damaged or lost.
+    Loss,
+}
+
+/// Why a call was refused, with the facts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// No room on the disk. Nothing was stored.
+    Full {
+        /// When it is worth trying again.
+        retry_after: Duration,
+    },
+    /// More is waiting to be stored than the storage admits. Nothing was stored.
+    Busy {
+        /// When it is worth trying again.
+        retry_after: Duration,
+    },
+    /// Made with another map than the log's.
+    StaleMap {
+        /// The log's map.
+        current: MapEpoch,
+    },
+    /// The log is sealed.
+    Sealed {
+        /// The map that names its successors.
+        next: MapEpoch,
+    },
+    /// The producer's sequence is higher than the next one.
+    OutOfOrder {
+        /// What would have been stored.
+        expected: ProducerSequence,
+        /// What came.
+        found: ProducerSequence,
+    },
+    /// The producer is not known, so a retry cannot be told from a new message.
+    UnknownProducer,
+    /// A newer epoch of the producer has taken over.
+    Fenced,
+    /// The log is not open here.
+    NoLog,
+    /// Another node has the log.
+    Elsewhere,
+    /// The storage cannot do this.
+    Unsupported(&'static str),
+    /// It is not known whether the batch was stored.
+    OutcomeUnknown,
+    /// The storage failed. Nothing was stored.
+    Io(String),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Full { retry_after } => {
+                write!(
+                    f,
+                    "no room on the disk, retry after {} ms",
+                    retry_after.as_millis()
+                )
+            }
+            Refusal::Busy { retry_after } => {
+                write!(
+                    f,
+                    "too much is waiting to be stored, retry after {} ms",
+                    retry_after.as_millis()
+                )
+            }
+            Refusal::StaleMap { current } => write!(f, "the log's map epoch is {current}"),
+            Refusal::Sealed { next } => write!(f, "sealed, succeeded by map epoch {next}"),
+            Refusal::OutOfOrder { expected, found } => {
+                write!(f, "producer sequence {found} where {expected} is next")
+            }
+            Refusal::UnknownProducer => f.write_str("unknown producer"),
+            Refusal::Fenced => f.write_str("producer fenced by a newer epoch"),
+            Refusal::NoLog => f.write_str("the log is not open"),
+            Refusal::Elsewhere => f.write_str("another node has the log"),
+            Refusal::Unsupported(what) => write!(f, "{what} is not supported by this storage"),
+            Refusal::OutcomeUnknown => f.write_str("outcome unknown"),
+            Refusal::Io(error) => write!(f, "storage failed: {error}"),
+        }
+    }
+}
