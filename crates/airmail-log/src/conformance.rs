@@ -9,6 +9,7 @@
 
 pub mod appending;
 mod batches;
+pub mod closing;
 mod driver;
 mod polling;
 pub mod producers;
@@ -164,6 +165,10 @@ macro_rules! conformance {
                 append_times_go_on_after_a_crash
                 topics_and_times_are_found_after_reopening
                 reopening_many_times_changes_nothing;
+            closing:
+                what_was_accepted_is_answered_before_it_is_closed
+                what_comes_after_a_close_is_refused_as_busy
+                a_sound_storage_has_neither_trouble_nor_damage;
         }
     };
     (@tests $subject:expr; $($group:ident: $($case:ident)+;)+) => {

@@ -12,16 +12,26 @@
 //! without a tag or a reader is how a storage will tell what nobody asked.
 //!
 //! - [`call`]: what is asked. [`completion`]: what is told. [`capabilities`]: what can be asked.
+//!   [`condition`]: how the storage is.
 
 pub mod call;
 pub mod capabilities;
 pub mod completion;
+pub mod condition;
 
 pub use call::{Call, Direction, LogSpec, ReaderId, Scope, ScopeFilter, Tag, TopicPage};
 pub use capabilities::{Capabilities, Dedup};
 pub use completion::{Bounds, Completion, GapWhy, Refusal, Stored, TopicSeen};
 
+pub use condition::{ClockState, HeldJump, Trouble};
+
 use airmail_model::{Mono, Now};
+use std::sync::Arc;
+
+/// Wakes the owner of a storage. A storage with threads of its own is given one when it is opened, and
+/// calls it, from any thread, whenever they have done what [`LogStorage::poll`] will tell. Must not
+/// block.
+pub type Waker = Arc<dyn Fn() + Send + Sync>;
 
 /// Owned by one shard. See the module's documentation for what holds of every call.
 pub trait LogStorage: Send {
@@ -32,6 +42,73 @@ pub trait LogStorage: Send {
     fn submit(&mut self, call: Call);
 
     /// Does what is ready, starts the next commit if none is under way, and tells what has become
-    /// of earlier calls. Returns when to poll again if nothing else happens before.
+    /// of earlier calls. Returns when to poll again if nothing else happens before: if it is not
+    /// called, and the storage's [`Waker`] neither.
     fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono>;
+
+    /// Takes note that every log of its owner is open: what was asked of this start is done.
+    fn opened(&mut self);
+
+    /// Begins a clean stop: what was accepted is stored and answered, new appends are refused as
+    /// `Busy`. Poll until [`is_closed`](Self::is_closed). A storage that cannot store gives up what it
+    /// would have written last, and its next start is as after an unclean stop.
+    fn close(&mut self, now: Now);
+
+    /// Whether a clean stop has come to its end; also where the storage keeps failing.
+    fn is_closed(&self) -> bool;
+
+    /// Why nothing is stored at the moment, if so.
+    fn trouble(&self) -> Option<Trouble>;
+
+    /// How many places have been found damaged since the storage was opened.
+    fn damage(&self) -> u64;
+
+    /// Whether the wall clock is believed, and what retention by time goes by.
+    fn clock(&self) -> ClockState;
+
+    /// Believes the wall clock as it is now, whatever it has done; retention is applied at the next
+    /// poll.
+    fn accept_clock(&mut self, now: Now);
+}
+
+impl<S: LogStorage + ?Sized> LogStorage for Box<S> {
+    fn capabilities(&self) -> Capabilities {
+        (**self).capabilities()
+    }
+
+    fn submit(&mut self, call: Call) {
+        (**self).submit(call);
+    }
+
+    fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
+        (**self).poll(now, out)
+    }
+
+    fn opened(&mut self) {
+        (**self).opened();
+    }
+
+    fn close(&mut self, now: Now) {
+        (**self).close(now);
+    }
+
+    fn is_closed(&self) -> bool {
+        (**self).is_closed()
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        (**self).trouble()
+    }
+
+    fn damage(&self) -> u64 {
+        (**self).damage()
+    }
+
+    fn clock(&self) -> ClockState {
+        (**self).clock()
+    }
+
+    fn accept_clock(&mut self, now: Now) {
+        (**self).accept_clock(now);
+    }
 }

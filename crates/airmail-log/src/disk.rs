@@ -19,12 +19,13 @@ mod worker;
 mod writer;
 
 pub use data_dir::{DataDir, DataDirError, Repair};
-pub use files::{DiskFiles, DiskOptions, Waker};
+pub use files::{DiskFiles, DiskOptions};
 pub use identity::{Identity, IdentityError};
 pub use locks::{Guard, NoLock};
 pub use read_only::ReadOnlyFiles;
 pub use shard_mark::ShardLoss;
 
+use crate::contract::Waker;
 use crate::journal::{JournalConfig, JournalStorage, OpenError};
 use airmail_model::Now;
 use std::io;

@@ -6,8 +6,8 @@ mod subjects;
 
 use airmail_log::conformance::{Driver, End, Maker, log, run, spec};
 use airmail_log::files::{FileOp, FileToken, Files};
-use airmail_log::journal::{ClockState, JournalConfig};
-use airmail_log::{Call, Completion, LogSpec};
+use airmail_log::journal::JournalConfig;
+use airmail_log::{Call, ClockState, Completion, LogSpec, LogStorage};
 use airmail_model::{Durability, Retention, Sequence};
 use std::time::Duration;
 use subjects::{OnKept, tiny};

@@ -4,7 +4,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use airmail_log::disk::{DiskFiles, DiskOptions, Waker};
+use airmail_log::Waker;
+use airmail_log::disk::{DiskFiles, DiskOptions};
 use airmail_log::files::{FileDone, FileOp, FileToken, Files};
 use bytes::Bytes;
 use proptest::prelude::*;

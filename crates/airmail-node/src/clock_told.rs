@@ -1,6 +1,6 @@
 //! What the log says of a wall clock that jumps: once when it is noticed, and once when it is over.
 
-use airmail_log::journal::{ClockState, HeldJump};
+use airmail_log::{ClockState, HeldJump};
 use airmail_model::Wall;
 use std::time::Duration;
 

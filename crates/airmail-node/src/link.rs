@@ -8,7 +8,7 @@ use super::metrics::Snapshot;
 use super::outbox::Outbox;
 use airmail_broker::catalog::{Catalog, Entry};
 use airmail_broker::{Command, Outcome, Principal, SessionId};
-use airmail_log::journal::ClockState;
+use airmail_log::ClockState;
 use airmail_model::clock::Clock;
 use airmail_model::frame::Request;
 use airmail_model::{Error, ErrorCode, Incarnation, Limits, LogId, Mono, Now};

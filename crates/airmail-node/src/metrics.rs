@@ -7,10 +7,9 @@ mod doors;
 mod flow;
 mod mailbox;
 
-use super::storage::Trouble;
 use airmail_broker::Flow;
 use airmail_broker::stats::Stats;
-use airmail_log::journal::ClockState;
+use airmail_log::{ClockState, Trouble};
 use airmail_mailbox::store::Load;
 use airmail_model::{Error, ErrorCode};
 use doors::DoorMetrics;

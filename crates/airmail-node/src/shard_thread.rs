@@ -9,13 +9,14 @@ use super::link::{Link, ToShard};
 use super::listener::Connections;
 use super::metrics::Metrics;
 use super::service::Services;
-use super::storage::{NodeStorage, Standing};
+use super::storage::Standing;
 use super::turned_away::TurnedAway;
 use super::turns::Turns;
 use super::{Access, READY_STEP};
 use crate::config::Config;
 use airmail_broker::Node;
 use airmail_broker::config::{FirstNamespace, ShardConfig};
+use airmail_log::LogStorage;
 use airmail_mailbox::Mailboxes;
 use airmail_model::clock::Clock;
 use airmail_proto::server::admin_server::AdminServer;
@@ -44,7 +45,7 @@ pub(super) struct ShardThread {
     pub(super) link: Link,
     pub(super) receiver: mpsc::Receiver<ToShard>,
     pub(super) metrics: Arc<Metrics>,
-    pub(super) storage: Box<dyn NodeStorage>,
+    pub(super) storage: Box<dyn LogStorage>,
     pub(super) mailboxes: Mailboxes,
     /// Where connections go that ask for mailboxes.
     pub(super) mailbox_threads: Handle,

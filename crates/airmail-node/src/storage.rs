@@ -1,4 +1,4 @@
-//! Which storage a URL means, and how a node owns it.
+//! Which storage a URL means, and how it is opened.
 
 mod lookout;
 mod on_disk;
@@ -7,13 +7,11 @@ mod served;
 
 use super::StartError;
 use crate::config::Config;
-use airmail_log::disk::Waker;
-use airmail_log::files::Files;
-use airmail_log::journal::{ClockState, JournalConfig, JournalStorage};
+use airmail_log::journal::{JournalConfig, JournalStorage};
 use airmail_log::memory::MemoryFiles;
-use airmail_log::{Call, Capabilities, Completion, LogStorage};
+use airmail_log::{LogStorage, Waker};
 use airmail_model::clock::Clock;
-use airmail_model::{Error, ErrorCode, Mono, Now};
+use airmail_model::{Error, ErrorCode};
 pub(crate) use lookout::Standing;
 use on_disk::OnDisk;
 use punctual::Punctual;
@@ -23,67 +21,6 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// A storage that a node can stop in order.
-pub trait NodeStorage: LogStorage + fmt::Debug {
-    /// Finishes what is under way and writes the last checkpoint; through `poll`, as ever.
-    fn close(&mut self, now: Now);
-
-    /// Whether that is done.
-    fn is_closed(&self) -> bool;
-
-    /// Every log is open: what was asked of this start is done.
-    fn opened(&mut self) {}
-
-    /// Why nothing is stored at the moment, if so.
-    fn trouble(&self) -> Option<Trouble>;
-
-    /// How many places have been found damaged since the storage was opened.
-    fn damage(&self) -> u64;
-
-    /// Whether the wall clock is believed, and what retention by time goes by.
-    fn clock(&self) -> ClockState;
-
-    /// Believes the wall clock as it is now.
-    fn accept_clock(&mut self, now: Now);
-}
-
-/// Why a storage stores nothing at the moment. Reading goes on; it heals by itself if it can.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
-    /// For want of room, rather than because something failed.
-    pub full: bool,
-    /// What the system says.
-    pub error: String,
-}
-
-impl<F: Files + fmt::Debug> NodeStorage for JournalStorage<F> {
-    fn close(&mut self, now: Now) {
-        JournalStorage::close(self, now);
-    }
-
-    fn is_closed(&self) -> bool {
-        JournalStorage::is_closed(self)
-    }
-
-    fn trouble(&self) -> Option<Trouble> {
-        let (full, error) = JournalStorage::trouble(self)?;
-        let error = error.to_owned();
-        Some(Trouble { full, error })
-    }
-
-    fn clock(&self) -> ClockState {
-        JournalStorage::clock(self)
-    }
-
-    fn accept_clock(&mut self, now: Now) {
-        JournalStorage::accept_clock(self, now);
-    }
-
-    fn damage(&self) -> u64 {
-        JournalStorage::damage(self)
-    }
-}
 
 /// The longest service time of a `memory:` storage, in microseconds: a second.
 pub const SERVICE_US_MAX: u32 = 1_000_000;
@@ -162,7 +99,7 @@ pub(crate) fn open(
     clock: &Arc<dyn Clock>,
     waker: Waker,
     standing: &Arc<Standing>,
-) -> Result<Box<dyn NodeStorage>, StartError> {
+) -> Result<Box<dyn LogStorage>, StartError> {
     let url = StorageUrl::parse(&config.log_url, &config.data)?;
     let failed = |error: Box<dyn std::error::Error + Send + Sync>| StartError::Storage {
         url: url.to_string(),
@@ -191,20 +128,6 @@ pub(crate) fn open(
             let storage = OnDisk::open(path, (config, seed), clock, &waker, standing);
             Ok(Box::new(storage.map_err(failed)?))
         }
-    }
-}
-
-impl LogStorage for Box<dyn NodeStorage> {
-    fn capabilities(&self) -> Capabilities {
-        (**self).capabilities()
-    }
-
-    fn submit(&mut self, call: Call) {
-        (**self).submit(call);
-    }
-
-    fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
-        (**self).poll(now, out)
     }
 }
 

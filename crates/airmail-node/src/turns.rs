@@ -9,10 +9,10 @@ use super::clock_told::ClockTold;
 use super::link::{Link, ToShard, stopping};
 use super::metrics::Snapshot;
 use super::outbox::{Attention, Outbox, Outgoing};
-use super::storage::NodeStorage;
 use super::thread_time::ThreadTime;
 use airmail_broker::node::Outbox as Sent;
 use airmail_broker::{CommandId, Input, Node, Outcome, SessionId};
+use airmail_log::LogStorage;
 use airmail_model::clock::Clock;
 use airmail_model::frame::{Reply, Request};
 use airmail_model::{Error, Mono, Now};
@@ -29,7 +29,7 @@ const TURN_ITEMS: usize = 1024;
 
 /// A shard with everything that it needs of the outside.
 pub(crate) struct Turns {
-    pub(crate) node: Node<Box<dyn NodeStorage>>,
+    pub(crate) node: Node<Box<dyn LogStorage>>,
     pub(crate) link: Link,
     pub(crate) receiver: mpsc::Receiver<ToShard>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -52,7 +52,7 @@ pub(crate) struct Turns {
 
 impl Turns {
     pub(crate) fn new(
-        node: Node<Box<dyn NodeStorage>>,
+        node: Node<Box<dyn LogStorage>>,
         link: Link,
         receiver: mpsc::Receiver<ToShard>,
         clock: Arc<dyn Clock>,

@@ -1,8 +1,8 @@
 //! A log storage of vectors: simple enough to be seen right, with handles for what goes wrong.
 
 use airmail_log::{
-    Bounds, Call, Capabilities, Completion, Dedup, GapWhy, LogSpec, LogStorage, ReaderId, Refusal,
-    Scope, ScopeFilter, Stored, Tag, TopicPage, TopicSeen,
+    Bounds, Call, Capabilities, ClockState, Completion, Dedup, GapWhy, LogSpec, LogStorage,
+    ReaderId, Refusal, Scope, ScopeFilter, Stored, Tag, TopicPage, TopicSeen, Trouble,
 };
 use airmail_model::{
     AppendTime, Batch, Checked, Durability, Extent, Incarnation, LogId, Mono, Now, Sequence,
@@ -338,6 +338,28 @@ impl LogStorage for VecStorage {
         }
         None
     }
+
+    fn opened(&mut self) {}
+
+    fn close(&mut self, _now: Now) {}
+
+    fn is_closed(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        None
+    }
+
+    fn damage(&self) -> u64 {
+        0
+    }
+
+    fn clock(&self) -> ClockState {
+        ClockState::default()
+    }
+
+    fn accept_clock(&mut self, _now: Now) {}
 }
 
 impl VecStorage {

@@ -264,6 +264,15 @@ impl<'a, S: Subject> Driver<'a, S> {
         self.now.wall.0 += i64::try_from(time.as_micros()).unwrap_or(i64::MAX / 4);
     }
 
+    /// Asks for a clean stop, and waits for its end.
+    pub fn close(&mut self) {
+        let now = self.now;
+        self.storage().close(now);
+        self.until("the end of a clean stop", |driver| {
+            driver.storage.as_ref().is_some_and(S::Storage::is_closed)
+        });
+    }
+
     /// Ends the storage and opens it again. Its readers are gone, and so is what was not answered.
     pub fn reopen(&mut self, end: End) {
         if let Some(storage) = self.storage.take() {

@@ -47,8 +47,8 @@ impl<S: Subject> Driver<'_, S> {
         panic!("{what} did not come");
     }
 
-    /// Whether anything came, and the storage's deadline.
-    fn poll(&mut self) -> (bool, Option<Mono>) {
+    /// Polls once: whether anything came, and the storage's deadline.
+    pub(super) fn poll(&mut self) -> (bool, Option<Mono>) {
         // Time never stands still, so that no deadline is missed by a hair.
         self.now.mono.0 += 1_000;
         self.now.wall.0 += 1;

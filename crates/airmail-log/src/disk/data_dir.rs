@@ -13,12 +13,13 @@ mod new_life;
 
 pub use new_life::Repair;
 
-use super::files::{DiskFiles, DiskOptions, Waker};
+use super::files::{DiskFiles, DiskOptions};
 use super::folder::Folder;
 use super::identity::{Identity, IdentityError};
 use super::locks::{Guard, LOCK, Locks, are_held};
 use super::read_only::ReadOnlyFiles;
 use super::shard_mark::{self, Begun, MARK, ShardLoss, ShardMark};
+use crate::contract::Waker;
 use crate::journal::{Problem, Reason};
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -6,6 +6,7 @@ use super::queue::{Lane, Queue, failed, lock};
 use super::shard_mark::Begun;
 use super::worker::{Worker, read};
 use super::writer::Writer;
+use crate::contract::Waker;
 use crate::files::{FileDone, FileName, FileOp, FileToken, Files};
 use bytes::Bytes;
 use std::fmt;
@@ -14,9 +15,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
-
-/// Called by a file thread when completions are there to be polled. Must not block.
-pub type Waker = Arc<dyn Fn() + Send + Sync>;
 
 /// How [`DiskFiles`] works.
 #[derive(Clone, Debug)]

@@ -8,13 +8,12 @@
 //! The journal bounds what it has under way; [`Queue::BOUND`] is the backstop behind it, and what
 //! exceeds it is answered at once as `ResourceBusy`, undone.
 
+use crate::contract::Waker;
 use crate::files::{FileDone, FileName, FileOp, FileToken};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-
-use super::files::Waker;
 
 /// An operation and where its answer goes.
 pub(super) type Order = (FileToken, FileOp);

@@ -9,11 +9,12 @@
 //! Two places are written in turn: `length u32 | crc u32 | count u64 | trusted i64`, little endian,
 //! at byte 0 and at byte 4,096.
 
-use super::clock_guard::{ClockGuard, ClockState};
+use super::clock_guard::ClockGuard;
 use super::codec::{Reader, Writer};
 use super::format::u32_at;
 use super::recover::{OpenError, failed};
 use super::{Journal, Purpose};
+use crate::contract::ClockState;
 use crate::files::{FileName, FileOp, Files};
 use airmail_model::{Mono, Wall};
 use bytes::Bytes;

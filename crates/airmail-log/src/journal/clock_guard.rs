@@ -12,6 +12,7 @@
 //!
 //! Invariant: the trusted time is never later than the wall clock, but for less than a jump.
 
+use crate::contract::{ClockState, HeldJump};
 use airmail_model::{Mono, Now, Wall};
 use std::time::Duration;
 
@@ -27,32 +28,6 @@ struct Held {
     noticed: Wall,
     /// When it is believed.
     until: Mono,
-}
-
-/// What is to be told of a jump that is not believed yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeldJump {
-    /// How far the wall clock has jumped, in microseconds; less than 0: back.
-    pub by_us: i64,
-    /// The trusted time when it was noticed.
-    pub noticed: Wall,
-    /// How long it is held yet, if the wall clock goes on to agree with it.
-    pub left: Duration,
-}
-
-/// What is to be told of the clock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClockState {
-    /// What the wall clock shows.
-    pub wall: Wall,
-    /// What retention by time goes by.
-    pub trusted: Wall,
-    /// The jump that is held, if one is.
-    pub held: Option<HeldJump>,
-    /// Jumps noticed since the start.
-    pub jumps: u64,
-    /// Jumps believed since the start: because their time was over, or because somebody said so.
-    pub believed: u64,
 }
 
 /// See the module's documentation.

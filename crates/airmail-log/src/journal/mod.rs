@@ -57,7 +57,7 @@ mod topics;
 mod withhold;
 
 pub use check::{CheckReport, FileReport, LogReport, check};
-pub use clock_guard::{ClockState, HELD_MAX, HeldJump};
+pub use clock_guard::HELD_MAX;
 pub use config::JournalConfig;
 pub use damage::{Problem, Reason};
 pub use recover::OpenError;

@@ -1,7 +1,7 @@
 //! The journal together with its files: a [`LogStorage`].
 
-use super::{ClockState, Journal, JournalConfig, OpenError, Problem, Waiting};
-use crate::contract::{Call, Capabilities, Completion, Dedup, LogStorage};
+use super::{Journal, JournalConfig, OpenError, Problem, Waiting};
+use crate::contract::{Call, Capabilities, ClockState, Completion, Dedup, LogStorage, Trouble};
 use crate::files::{FileDone, Files};
 use airmail_model::{Mono, Now};
 
@@ -36,27 +36,6 @@ impl<F: Files> JournalStorage<F> {
         })
     }
 
-    /// Begins a clean stop: what was accepted is stored and answered, new appends are refused as
-    /// `Busy`. Poll until [`is_closed`](Self::is_closed). Where the files are full or fail, the
-    /// last checkpoint cannot be written, and the stop is as an unclean one to the next open.
-    pub fn close(&mut self, now: Now) {
-        self.journal.close(now);
-    }
-
-    /// Whether a clean stop has come to its end; also where the files keep failing.
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        self.journal.is_closed()
-    }
-
-    /// Why nothing is stored at the moment, if so: whether it is for want of room, and what the
-    /// system says.
-    #[must_use]
-    pub fn trouble(&self) -> Option<(bool, &str)> {
-        let trouble = self.journal.trouble.as_ref()?;
-        Some((trouble.full, &trouble.error))
-    }
-
     /// Stores nothing from here on, and answers nothing as stored, also of what is under way: the
     /// files may not be this node's any more. It is trouble until [`release`](Self::release).
     pub fn withhold(&mut self, why: &str) {
@@ -72,26 +51,6 @@ impl<F: Files> JournalStorage<F> {
     /// place once in the journal's life, and a thousand of them at most.
     pub fn take_damage(&mut self) -> Vec<Problem> {
         std::mem::take(&mut self.journal.damage.news)
-    }
-
-    /// How many places have been found damaged.
-    #[must_use]
-    pub fn damage(&self) -> u64 {
-        self.journal.damage.count()
-    }
-
-    /// Whether the wall clock is believed, and what retention by time goes by.
-    #[must_use]
-    pub fn clock(&self) -> ClockState {
-        self.journal.clock_state()
-    }
-
-    /// Believes the wall clock as it is now, whatever it has done; retention is applied at the next
-    /// poll.
-    pub fn accept_clock(&mut self, now: Now) {
-        self.journal.now = now;
-        self.journal.clock.believe(now);
-        self.journal.retention_at = now.mono;
     }
 
     /// The files.
@@ -161,5 +120,38 @@ impl<F: Files> LogStorage for JournalStorage<F> {
             }
         }
         Some(now.mono)
+    }
+
+    /// What was asked of a start is done as each log is opened: nothing is left to do.
+    fn opened(&mut self) {}
+
+    fn close(&mut self, now: Now) {
+        self.journal.close(now);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.journal.is_closed()
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        let trouble = self.journal.trouble.as_ref()?;
+        Some(Trouble {
+            full: trouble.full,
+            error: trouble.error.clone(),
+        })
+    }
+
+    fn damage(&self) -> u64 {
+        self.journal.damage.count()
+    }
+
+    fn clock(&self) -> ClockState {
+        self.journal.clock_state()
+    }
+
+    fn accept_clock(&mut self, now: Now) {
+        self.journal.now = now;
+        self.journal.clock.believe(now);
+        self.journal.retention_at = now.mono;
     }
 }

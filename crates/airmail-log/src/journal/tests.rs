@@ -364,7 +364,7 @@ fn what_os_has_answered_survives_a_kill_while_the_disk_is_full() {
         let good = |one: &Completion| matches!(one, Completion::Appended { .. });
         answered += bench.out.drain(..).filter(good).count() as u64;
     }
-    assert!(bench.storage.trouble().is_some_and(|(full, _)| full));
+    assert!(bench.storage.trouble().is_some_and(|trouble| trouble.full));
     assert!((10..200).contains(&answered), "{answered}");
     let mut files = bench.storage.into_files();
     files.set_room(None);

@@ -2,12 +2,12 @@
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
-use airmail_log::LogStorage;
 use airmail_log::conformance::{End, Subject, Watch};
-use airmail_log::disk::{DiskFiles, DiskOptions, Waker};
+use airmail_log::disk::{DiskFiles, DiskOptions};
 use airmail_log::files::{FileDone, FileName, FileOp, FileToken, Files};
 use airmail_log::journal::{JournalConfig, JournalStorage};
 use airmail_log::memory::MemoryFiles;
+use airmail_log::{LogStorage, Waker};
 use airmail_model::{Mono, Now};
 use bytes::Bytes;
 use std::io;

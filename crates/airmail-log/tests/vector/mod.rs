@@ -1,9 +1,9 @@
 //! A data directory opened as a node opens it, and what is in it as text.
 
 use airmail_log::conformance::{Driver, End, Seen, Subject, Watch, log, spec};
-use airmail_log::disk::{DataDir, DiskFiles, DiskOptions, Identity, Waker};
+use airmail_log::disk::{DataDir, DiskFiles, DiskOptions, Identity};
 use airmail_log::journal::{JournalConfig, JournalStorage};
-use airmail_log::{Call, Completion, LogStorage};
+use airmail_log::{Call, Completion, LogStorage, Waker};
 use airmail_model::{Durability, LogId, Mono, Now, Wall};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ mod flow;
 
 use super::{Services, principal};
 use airmail_broker::{Action, Command, Outcome};
-use airmail_log::journal::ClockState;
+use airmail_log::ClockState;
 use airmail_model::{Error, ErrorCode, Namespace};
 use airmail_proto::namespace::{namespace_to_proto, spec_from_proto};
 use airmail_proto::server::admin_server::Admin;

@@ -4,8 +4,9 @@
 //! What it means is decided by [`Watch`]. The storage is told by a flag, which costs its hot path the
 //! reading of one number.
 
+use airmail_log::Waker;
 use airmail_log::disk::watch::{Effect, Input, LOOK_EVERY, Watch};
-use airmail_log::disk::{Guard, NoLock, Waker};
+use airmail_log::disk::{Guard, NoLock};
 use airmail_model::clock::Clock;
 use std::fmt;
 use std::io;

@@ -4,11 +4,10 @@
 //! What the journal finds damaged is told here: once in the log, and by a count.
 
 use super::lookout::{Lookout, Standing};
-use super::{NodeStorage, Trouble};
 use crate::config::Config;
-use airmail_log::disk::{DataDir, DiskFiles, DiskOptions, Identity, Waker};
-use airmail_log::journal::{ClockState, JournalConfig, JournalStorage, Problem};
-use airmail_log::{Call, Capabilities, Completion, LogStorage};
+use airmail_log::disk::{DataDir, DiskFiles, DiskOptions, Identity};
+use airmail_log::journal::{JournalConfig, JournalStorage, Problem};
+use airmail_log::{Call, Capabilities, ClockState, Completion, LogStorage, Trouble, Waker};
 use airmail_model::clock::Clock;
 use airmail_model::random;
 use airmail_model::{Mono, Now};
@@ -102,28 +101,6 @@ impl LogStorage for OnDisk {
         }
         deadline
     }
-}
-
-/// Says once in the log what is damaged, and what to do.
-fn tell(directory: &Path, problem: &Problem) {
-    tracing::warn!(
-        file = %directory.join(&problem.file).display(),
-        at = problem.at,
-        log = problem.log.map(tracing::field::display),
-        number = problem.number.map(tracing::field::display),
-        found = %problem.reason,
-        "damage: {}", problem.reason.advice()
-    );
-}
-
-impl NodeStorage for OnDisk {
-    fn close(&mut self, now: Now) {
-        self.journal.close(now);
-    }
-
-    fn is_closed(&self) -> bool {
-        self.journal.is_closed()
-    }
 
     fn opened(&mut self) {
         if self.directory.new_life_due()
@@ -133,8 +110,16 @@ impl NodeStorage for OnDisk {
         }
     }
 
+    fn close(&mut self, now: Now) {
+        self.journal.close(now);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.journal.is_closed()
+    }
+
     fn trouble(&self) -> Option<Trouble> {
-        NodeStorage::trouble(&self.journal)
+        self.journal.trouble()
     }
 
     fn damage(&self) -> u64 {
@@ -149,4 +134,16 @@ impl NodeStorage for OnDisk {
     fn accept_clock(&mut self, now: Now) {
         self.journal.accept_clock(now);
     }
+}
+
+/// Says once in the log what is damaged, and what to do.
+fn tell(directory: &Path, problem: &Problem) {
+    tracing::warn!(
+        file = %directory.join(&problem.file).display(),
+        at = problem.at,
+        log = problem.log.map(tracing::field::display),
+        number = problem.number.map(tracing::field::display),
+        found = %problem.reason,
+        "damage: {}", problem.reason.advice()
+    );
 }

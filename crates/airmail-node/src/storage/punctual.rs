@@ -3,7 +3,7 @@
 //! A thread of its own waits for the one time that it was told last. What it misses costs accuracy and
 //! nothing else: the shard's alarm rings too, only later.
 
-use airmail_log::disk::Waker;
+use airmail_log::Waker;
 use airmail_model::Mono;
 use std::fmt;
 use std::io;

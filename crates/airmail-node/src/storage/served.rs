@@ -12,9 +12,7 @@
 //! - The line is bounded by bytes, as what waits for a journal is.
 
 use super::punctual::Punctual;
-use super::{NodeStorage, Trouble};
-use airmail_log::journal::ClockState;
-use airmail_log::{Call, Capabilities, Completion, LogStorage, Refusal, Tag};
+use airmail_log::{Call, Capabilities, ClockState, Completion, LogStorage, Refusal, Tag, Trouble};
 use airmail_model::{Mono, Now};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -131,33 +129,7 @@ impl<S: LogStorage> Served<S> {
     }
 }
 
-impl<S: LogStorage + NodeStorage> NodeStorage for Served<S> {
-    fn close(&mut self, _now: Now) {
-        self.closing = true;
-    }
-
-    fn is_closed(&self) -> bool {
-        self.handed_close && self.line.is_empty() && self.inside.is_closed()
-    }
-
-    fn trouble(&self) -> Option<Trouble> {
-        self.inside.trouble()
-    }
-
-    fn damage(&self) -> u64 {
-        self.inside.damage()
-    }
-
-    fn clock(&self) -> ClockState {
-        self.inside.clock()
-    }
-
-    fn accept_clock(&mut self, now: Now) {
-        self.inside.accept_clock(now);
-    }
-}
-
-impl<S: LogStorage + NodeStorage> LogStorage for Served<S> {
+impl<S: LogStorage> LogStorage for Served<S> {
     fn capabilities(&self) -> Capabilities {
         self.inside.capabilities()
     }
@@ -193,6 +165,34 @@ impl<S: LogStorage + NodeStorage> LogStorage for Served<S> {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         }
+    }
+
+    fn opened(&mut self) {
+        self.inside.opened();
+    }
+
+    fn close(&mut self, _now: Now) {
+        self.closing = true;
+    }
+
+    fn is_closed(&self) -> bool {
+        self.handed_close && self.line.is_empty() && self.inside.is_closed()
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        self.inside.trouble()
+    }
+
+    fn damage(&self) -> u64 {
+        self.inside.damage()
+    }
+
+    fn clock(&self) -> ClockState {
+        self.inside.clock()
+    }
+
+    fn accept_clock(&mut self, now: Now) {
+        self.inside.accept_clock(now);
     }
 }
 

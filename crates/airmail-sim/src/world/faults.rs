@@ -5,6 +5,7 @@ use super::{End, World, durability, retention};
 use crate::census::Kind;
 use crate::invariants::Checked;
 use airmail_broker::Input;
+use airmail_log::LogStorage;
 use airmail_model::{Lane, LogId};
 use std::time::Duration;
 

@@ -32,7 +32,7 @@ fn where_a_log_goes_on_is_told_when_its_reservation_is_durable_also_on_a_full_di
         files.set_room(Some(files.used()));
         let mut bench = Bench::unopened(files, 2);
         let full = opened(&mut bench);
-        assert!(bench.storage.trouble().is_some_and(|(full, _)| full));
+        assert!(bench.storage.trouble().is_some_and(|trouble| trouble.full));
         assert_eq!(full.next, Sequence(6), "{durability:?}");
         assert!(full.reach > full.next, "{full:?}");
         assert_eq!(bench.count(), 5);

@@ -1,6 +1,7 @@
 //! Nothing is stored while the files may be another's, and nothing is answered as stored.
 
 use super::*;
+use crate::contract::Trouble;
 use crate::journal::ends::Ends;
 
 /// Has one message appended, of this number in its producer's sequence, which is its tag too.
@@ -18,7 +19,11 @@ fn while_the_files_may_be_anothers_nothing_is_written_and_nothing_answered_as_st
     assert_eq!(bench.storage.journal.commits.len(), 1);
     append(&mut bench, 4);
     bench.storage.withhold("moved");
-    assert_eq!(bench.storage.trouble(), Some((false, "moved")));
+    let moved = Trouble {
+        full: false,
+        error: "moved".to_owned(),
+    };
+    assert_eq!(bench.storage.trouble(), Some(moved));
     let before = bench.storage.files().clone();
     for _ in 0..50 {
         bench.poll();
