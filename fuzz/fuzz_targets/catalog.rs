@@ -71,7 +71,8 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let config = ShardConfig::default();
-    let mut node = Node::new(config, storage, Box::new(AllowAll), Box::new(AllowAll), NOW);
+    let node = Node::new(config, storage, Box::new(AllowAll), Box::new(AllowAll), NOW);
+    let mut node = node.expect("a shard can honour a journal");
     let mut out = Outbox::default();
     for _ in 0..4 {
         node.turn(NOW, &mut out);

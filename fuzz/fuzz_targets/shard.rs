@@ -149,6 +149,7 @@ impl World {
             ..ShardConfig::default()
         };
         let node = Node::new(config, storage, Box::new(AllowAll), Box::new(AllowAll), now);
+        let node = node.expect("a shard can honour a journal");
         World {
             node,
             out: Outbox::default(),

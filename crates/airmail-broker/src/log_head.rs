@@ -45,8 +45,8 @@ pub(crate) struct LogHead {
     pub(crate) id: LogId,
     pub(crate) openness: Openness,
     pub(crate) incarnation: Incarnation,
-    /// The first number above all that the shard knows to be durable. Only this shard appends, so
-    /// every ack it gave is below.
+    /// The first number above all that the shard knows to be durable. Only this shard appends (a
+    /// storage with many writers is refused), so every ack it gave is below.
     pub(crate) end: Sequence,
     pub(crate) room: Room,
     /// It has begun a new life since the shard began: no position of this one can lie beyond its

@@ -5,6 +5,7 @@
 
 use crate::access::{Admission, Authorizer};
 use crate::config::ShardConfig;
+use crate::fitness::UnfitStorage;
 use crate::input::{CommandId, Effects, Input, Outcome, SessionId};
 use crate::shard::Shard;
 use airmail_log::{Completion, LogStorage};
@@ -41,16 +42,19 @@ pub struct Node<S> {
 
 impl<S: LogStorage> Node<S> {
     /// A node that begins to open its logs; [`Shard::ready`] says when it has.
+    ///
+    /// # Errors
+    /// [`UnfitStorage`]: the storage has a capability that a shard cannot honour.
     pub fn new(
         config: ShardConfig,
         storage: S,
         authorizer: Box<dyn Authorizer>,
         admission: Box<dyn Admission>,
         now: Now,
-    ) -> Node<S> {
+    ) -> Result<Node<S>, UnfitStorage> {
         let mut effects = Effects::default();
         let capabilities = storage.capabilities();
-        let mut shard = Shard::new(config, capabilities, authorizer, admission);
+        let mut shard = Shard::new(config, capabilities, authorizer, admission)?;
         shard.start(now, &mut effects);
         let mut node = Node {
             shard,
@@ -60,7 +64,7 @@ impl<S: LogStorage> Node<S> {
             taken: false,
         };
         node.pass_calls();
-        node
+        Ok(node)
     }
 
     /// Takes something that has happened. What comes of it is done and given by the next turn.

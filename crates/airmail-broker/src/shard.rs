@@ -27,6 +27,7 @@ use crate::calls::{Calls, Owner, Purpose};
 use crate::caravan::Caravans;
 use crate::catalog::Catalog;
 use crate::config::ShardConfig;
+use crate::fitness::{self, UnfitStorage};
 use crate::input::{Effects, Input, SessionId};
 use crate::keys::{SessionKey, SubKey};
 use crate::late::LateTable;
@@ -124,14 +125,17 @@ impl fmt::Debug for Shard {
 
 impl Shard {
     /// A shard that has not begun: [`Shard::start`] is to be called once.
-    #[must_use]
+    ///
+    /// # Errors
+    /// [`UnfitStorage`]: the storage has a capability that a shard cannot honour.
     pub fn new(
         config: ShardConfig,
         capabilities: Capabilities,
         authorizer: Box<dyn Authorizer>,
         admission: Box<dyn Admission>,
-    ) -> Shard {
-        Shard {
+    ) -> Result<Shard, UnfitStorage> {
+        fitness::check(&capabilities)?;
+        Ok(Shard {
             random: SmallRng::seed_from_u64(config.seed),
             pilot: config.pilot.map(Pilot::new),
             copilot: config.copilot.map(Copilot::new),
@@ -153,7 +157,7 @@ impl Shard {
             mono: Mono::default(),
             stats: Stats::default(),
             matches: Vec::new(),
-        }
+        })
     }
 
     /// Takes what has happened, and adds what it wants done. Total: every input is legal at every

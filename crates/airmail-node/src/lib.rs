@@ -39,7 +39,7 @@ mod turned_away;
 mod turns;
 
 use crate::config::Config;
-use airmail_broker::{Admission, AllowAll, Authorizer};
+use airmail_broker::{Admission, AllowAll, Authorizer, UnfitStorage};
 use airmail_model::clock::Clock;
 use airmail_model::{Durability, Error};
 use http::HttpDoor;
@@ -120,6 +120,9 @@ pub enum StartError {
         /// What it says.
         error: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The storage is one that a shard cannot honour.
+    #[error(transparent)]
+    Unfit(#[from] UnfitStorage),
     /// The mailboxes cannot be opened.
     #[error("mailboxes {url}: {error}")]
     Mailboxes {
@@ -238,6 +241,9 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
         Arc::new(move || waker_link.wake()),
         &standing,
     )?;
+    let authorizer = Arc::clone(&options.access.authorizer);
+    let (access, now) = (options.access, options.clock.now());
+    let node = shard_thread::begin(&options.config, options.seed, storage, access, now)?;
     // After the storage, whose directory is its own to make.
     let mailboxes = NodeMailboxes::open(&options.config).await?;
     metrics.mailbox.watch(mailboxes.mailboxes());
@@ -245,14 +251,13 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
     let shard = ShardThread {
         config: options.config,
         connections,
-        access: options.access,
+        authorizer,
         listener: options.listener,
         clock: options.clock,
-        seed: options.seed,
         link: link.clone(),
         receiver,
         metrics,
-        storage,
+        node,
         mailboxes: mailboxes.mailboxes(),
         mailbox_threads: mailboxes.threads(),
         mailbox_standing: mailboxes.in_data_directory().then_some(standing),
@@ -269,9 +274,7 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
         patience,
     };
     let running = wait_until_ready(running, &link).await?;
-    if let (Some(asked), Ok(entry)) = (durability, link.namespace("")) {
-        say_if_other(asked, entry.namespace.spec.durability);
-    }
+    say_if_other(durability, &link);
     Ok(running)
 }
 
@@ -290,7 +293,11 @@ fn spawn(shard: ShardThread) -> Result<(JoinHandle<()>, oneshot::Receiver<()>), 
 }
 
 /// A setting that comes too late is not ignored in silence.
-fn say_if_other(asked: Durability, held: Durability) {
+fn say_if_other(asked: Option<Durability>, link: &Link) {
+    let (Some(asked), Ok(entry)) = (asked, link.namespace("")) else {
+        return;
+    };
+    let held = entry.namespace.spec.durability;
     if asked != held {
         tracing::warn!(
             %asked,

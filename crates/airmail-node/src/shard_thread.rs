@@ -14,10 +14,11 @@ use super::turned_away::TurnedAway;
 use super::turns::Turns;
 use super::{Access, READY_STEP};
 use crate::config::Config;
-use airmail_broker::Node;
 use airmail_broker::config::{FirstNamespace, ShardConfig};
+use airmail_broker::{Authorizer, Node, UnfitStorage};
 use airmail_log::LogStorage;
 use airmail_mailbox::Mailboxes;
+use airmail_model::Now;
 use airmail_model::clock::Clock;
 use airmail_proto::server::admin_server::AdminServer;
 use airmail_proto::server::airmail_server::AirmailServer;
@@ -38,14 +39,13 @@ pub(super) struct ShardThread {
     pub(super) config: Config,
     /// Connections at once.
     pub(super) connections: u32,
-    pub(super) access: Access,
+    pub(super) authorizer: Arc<dyn Authorizer>,
     pub(super) listener: TcpListener,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) seed: u64,
     pub(super) link: Link,
     pub(super) receiver: mpsc::Receiver<ToShard>,
     pub(super) metrics: Arc<Metrics>,
-    pub(super) storage: Box<dyn LogStorage>,
+    pub(super) node: Node<Box<dyn LogStorage>>,
     pub(super) mailboxes: Mailboxes,
     /// Where connections go that ask for mailboxes.
     pub(super) mailbox_threads: Handle,
@@ -74,7 +74,7 @@ impl ShardThread {
             tasks: tasks.clone(),
             mailboxes: self.mailboxes.clone(),
             mailbox_standing: self.mailbox_standing.clone(),
-            authorizer: Arc::clone(&self.access.authorizer),
+            authorizer: self.authorizer,
         };
         let (routes, health) = routes(&services, &self.config);
         let connections = Connections {
@@ -96,15 +96,7 @@ impl ShardThread {
                 return;
             }
         }
-        let shard_config = shard_config(&self.config, self.seed);
-        let node = Node::new(
-            shard_config,
-            self.storage,
-            Box::new(self.access.authorizer),
-            self.access.admission,
-            self.clock.now(),
-        );
-        let turns = Turns::new(node, self.link, self.receiver, self.clock);
+        let turns = Turns::new(self.node, self.link, self.receiver, self.clock);
         // One half for the streams, one for the storage.
         let patience = self.config.stop_timeout.0 / 2;
         let give_up = CancellationToken::new();
@@ -142,6 +134,19 @@ impl ShardThread {
 fn listen(listener: TcpListener) -> std::io::Result<tokio::net::TcpListener> {
     listener.set_nonblocking(true)?;
     tokio::net::TcpListener::from_std(listener)
+}
+
+/// A shard on its storage, which it has asked for its logs.
+pub(super) fn begin(
+    config: &Config,
+    seed: u64,
+    storage: Box<dyn LogStorage>,
+    access: Access,
+    now: Now,
+) -> Result<Node<Box<dyn LogStorage>>, UnfitStorage> {
+    let config = shard_config(config, seed);
+    let authorizer = Box::new(access.authorizer);
+    Node::new(config, storage, authorizer, access.admission, now)
 }
 
 fn shard_config(config: &Config, seed: u64) -> ShardConfig {

@@ -62,7 +62,8 @@ fn live_late_and_history_agree_over_the_memory_journal() {
     let storage = memory::open(7, now).expect("memory opens");
     let allow = || Box::new(AllowAll);
     let mut bench = Bench {
-        node: Node::new(ShardConfig::default(), storage, allow(), allow(), now),
+        node: Node::new(ShardConfig::default(), storage, allow(), allow(), now)
+            .expect("a fit storage"),
         now,
         client: Client::new(PLENTY),
     };

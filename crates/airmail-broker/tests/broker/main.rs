@@ -14,6 +14,7 @@ mod vec_storage;
 mod world;
 
 mod behind;
+mod fitness;
 mod journal;
 mod live;
 mod namespaces;

@@ -183,7 +183,8 @@ fn what_waits_for_admission_keeps_its_order_and_its_bound() {
         Box::new(AllowAll),
         admission,
         world.now,
-    );
+    )
+    .expect("a fit storage");
     world.run();
     let client = world.open(1, 0);
     let requests: Vec<u64> = (0..6)
@@ -234,7 +235,8 @@ fn the_authorizer_is_asked_before_anything_is_done() {
         Box::new(ReadOnly),
         admission,
         world.now,
-    );
+    )
+    .expect("a fit storage");
     world.run();
     let client = world.open(1, 0);
     let request = world.publish(client, &[("a", "x")]);

@@ -62,6 +62,8 @@ pub(crate) struct VecStorage {
     /// Deletions are neither done nor answered.
     pub(crate) deaf_to_delete: bool,
     pub(crate) topic_index: bool,
+    pub(crate) dedup: Dedup,
+    pub(crate) many_writers: bool,
     pub(crate) strongest: Durability,
     /// Readers started so far.
     pub(crate) reads: usize,
@@ -85,6 +87,8 @@ impl VecStorage {
             read_failure: None,
             deaf_to_delete: false,
             topic_index: true,
+            dedup: Dedup::AtAppend,
+            many_writers: false,
             strongest: Durability::Fsync,
             reads: 0,
             readers_most: 0,
@@ -290,13 +294,13 @@ fn read(
 impl LogStorage for VecStorage {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            dedup: Dedup::AtAppend,
+            dedup: self.dedup,
             strongest: self.strongest,
             topic_index: self.topic_index,
-            past_end: true,
+            past_end: false,
             seal: false,
             heal: false,
-            many_writers: false,
+            many_writers: self.many_writers,
         }
     }
 
@@ -386,6 +390,8 @@ impl VecStorage {
     }
 
     fn read(&mut self, r: ReaderId, log: LogId, from: Sequence, scope: Scope, credit: u32) {
+        let next = self.logs.get(&log).map(|log| log.next);
+        assert!(next.is_none_or(|next| from <= next), "beyond the end");
         self.reads += 1;
         let reader = Reader {
             log,

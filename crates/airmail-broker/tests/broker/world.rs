@@ -87,7 +87,7 @@ impl World {
         };
         let allow = || Box::new(AllowAll);
         World {
-            node: Node::new(config, storage, allow(), allow(), now),
+            node: Node::new(config, storage, allow(), allow(), now).expect("a fit storage"),
             now,
             clients: BTreeMap::new(),
             outcomes: BTreeMap::new(),

@@ -1,4 +1,8 @@
 //! What a storage can do, and what it cannot: read before it is asked, by whoever depends on it.
+//!
+//! A shard refuses at its start what it cannot honour (`dedup`, `many_writers`), offers no durability
+//! above `strongest`, and reads by topic only with `topic_index`. It never reads from beyond an end,
+//! seals or heals; that a storage means what it says of these too, the conformance suite sees to.
 
 use airmail_model::Durability;
 

@@ -33,6 +33,10 @@ impl World {
             Box::new(AllowAll),
             self.now,
         );
+        let node = node.map_err(|error| {
+            let detail = format!("start {} failed: {error}", self.boots);
+            Violation::new("a shard can honour a journal", detail)
+        })?;
         self.node = Some(node);
         self.census.count(Kind::Started);
         self.trace.note(format_args!("start {}", self.boots));
