@@ -1,6 +1,7 @@
 //! Files on a disk: under the `disk` storage.
 //!
 //! - [`DataDir`]: a node's directory: its identity, its locks, and a directory for each shard.
+//! - [`Exposed`]: what others than the node's user may open.
 //! - [`watch`]: whether it is still this node's, decided; [`Guard`] looks.
 //! - [`DiskFiles`]: one shard's files, with threads behind it; [`ReadOnlyFiles`] for `check`.
 
@@ -11,6 +12,7 @@ mod folder;
 mod handles;
 mod identity;
 mod locks;
+mod modes;
 mod queue;
 mod read_only;
 mod shard_mark;
@@ -22,6 +24,7 @@ pub use data_dir::{DataDir, DataDirError, Repair};
 pub use files::{DiskFiles, DiskOptions};
 pub use identity::{Identity, IdentityError};
 pub use locks::{Guard, NoLock};
+pub use modes::Exposed;
 pub use read_only::ReadOnlyFiles;
 pub use shard_mark::ShardLoss;
 

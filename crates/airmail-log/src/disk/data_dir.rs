@@ -17,12 +17,13 @@ use super::files::{DiskFiles, DiskOptions};
 use super::folder::Folder;
 use super::identity::{Identity, IdentityError};
 use super::locks::{Guard, LOCK, Locks, are_held};
+use super::modes::{self, Exposed};
 use super::read_only::ReadOnlyFiles;
 use super::shard_mark::{self, Begun, MARK, ShardLoss, ShardMark};
 use crate::contract::Waker;
 use crate::journal::{Problem, Reason};
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -213,6 +214,18 @@ impl DataDir {
         identities.into_iter().chain(marks).collect()
     }
 
+    /// What others than its owner may open: the directory or, if that is closed to them, the first of
+    /// its shards, which may lie elsewhere. Inside of what is closed nobody else opens anything.
+    ///
+    /// # Errors
+    /// What the system says of one of these.
+    pub fn exposed(&self) -> io::Result<Option<Exposed>> {
+        let shards = (0..self.identity.shards).map(|shard| self.shard(shard));
+        let mut all = [self.path.clone()].into_iter().chain(shards);
+        all.find_map(|path| Exposed::look(&path).transpose())
+            .transpose()
+    }
+
     /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -276,7 +289,7 @@ pub(super) fn shard_name(shard: u16) -> String {
 fn make_shards(path: &Path, new: &Identity) -> Result<(), DataDirError> {
     for shard in 0..new.shards {
         let at = path.join(shard_name(shard));
-        fs::create_dir_all(&at).map_err(failed("create", &at))?;
+        modes::create_directory(&at).map_err(failed("create", &at))?;
         mark_shard(&at, &ShardMark::new(new, shard, false))?;
     }
     sync_directory(path)
@@ -349,7 +362,7 @@ fn damaged(file: String) -> Problem {
 fn create_durably(path: &Path) -> Result<(), DataDirError> {
     let missing = path.ancestors().take_while(|path| !path.exists());
     let above: Vec<_> = missing.filter_map(Path::parent).collect();
-    fs::create_dir_all(path).map_err(failed("create", path))?;
+    modes::create_directory(path).map_err(failed("create", path))?;
     for path in above {
         let here = path.as_os_str().is_empty();
         sync_directory(if here { Path::new(".") } else { path })?;
@@ -381,12 +394,7 @@ fn has_identity(path: &Path) -> bool {
 /// Writes an identity so that there is all of it or none, whenever the power fails.
 fn write_identity(path: &Path, name: &str, identity: &Identity) -> Result<(), DataDirError> {
     let new = path.join(IDENTITY_NEW);
-    File::create(&new)
-        .and_then(|mut file| {
-            file.write_all(identity.to_string().as_bytes())?;
-            file.sync_all()
-        })
-        .map_err(failed("write", &new))?;
+    modes::write_anew(&new, &identity.to_string()).map_err(failed("write", &new))?;
     fs::rename(&new, path.join(name)).map_err(failed("rename", &new))?;
     sync_directory(path)
 }

@@ -5,13 +5,11 @@
 //! loss where nothing is lost; and where another directory comes in its place, it would go on in
 //! that one, which may be another node's.
 
+use super::modes::FILE_MODE;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use std::fs::File;
 use std::io;
 use std::path::Path;
-
-/// What a new file may be used for by whom, before the process's mask.
-const NEW_FILE_MODE: u32 = 0o666;
 
 /// See the module's documentation.
 pub(super) struct Folder {
@@ -59,7 +57,7 @@ impl Folder {
     }
 
     fn with(&self, name: &str, how: OFlags) -> io::Result<File> {
-        let mode = Mode::from_raw_mode(NEW_FILE_MODE);
+        let mode = Mode::from_raw_mode(FILE_MODE);
         let handle = self.handle()?;
         let open = || rustix::fs::openat(handle, name, how | OFlags::CLOEXEC, mode);
         let file = rustix::io::retry_on_intr(open)?;

@@ -6,6 +6,7 @@
 //! all go with the process.
 
 use super::data_dir::{DataDirError, failed};
+use super::modes::FILE_MODE;
 use super::shard_mark::{MARK, begun_mark};
 use super::watch::{Seen, Sight, Thing};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat};
@@ -21,8 +22,6 @@ pub(super) const LOCK: &str = "LOCK";
 /// How often a lock is tried that somebody has: a look whether there is a lock takes it for a moment.
 const ATTEMPTS: u32 = 5;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(20);
-/// Who may read and write a lock file, before the process's mask.
-const LOCK_MODE: u32 = 0o666;
 
 /// Locks that are held until this is dropped.
 #[derive(Debug)]
@@ -125,7 +124,7 @@ fn is_unsupported(error: &io::Error) -> bool {
 /// The lock file of a directory, opened, and made if it is not there.
 fn lock_file(directory: &File) -> io::Result<File> {
     let how = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
-    let mode = Mode::from_raw_mode(LOCK_MODE);
+    let mode = Mode::from_raw_mode(FILE_MODE);
     Ok(File::from(rustix::fs::openat(directory, LOCK, how, mode)?))
 }
 

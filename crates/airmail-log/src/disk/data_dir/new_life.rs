@@ -8,8 +8,9 @@ use super::{
     DataDir, DataDirError, IDENTITY, IDENTITY_COPY, failed, has_identity, read_identity, read_one,
     sync_directory,
 };
-use std::fs::{self, File};
-use std::io::{self, Write};
+use crate::disk::modes;
+use std::fs;
+use std::io;
 use std::path::Path;
 
 /// The wish for a new life. What is in it is for humans: that it is there counts.
@@ -47,12 +48,7 @@ impl DataDir {
         let asked_before = directory.new_life_due();
         if !asked_before {
             let at = path.join(NEW_LIFE);
-            File::create(&at)
-                .and_then(|mut file| {
-                    file.write_all(WORDS.as_bytes())?;
-                    file.sync_all()
-                })
-                .map_err(failed("write", &at))?;
+            modes::write_anew(&at, WORDS).map_err(failed("write", &at))?;
             sync_directory(path)?;
         }
         Ok(Repair {

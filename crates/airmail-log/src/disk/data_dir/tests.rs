@@ -266,3 +266,32 @@ fn a_directory_from_before_there_were_marks_gets_them_and_a_damaged_one_is_told_
     assert_eq!(dir.problems(), problems);
     assert_eq!(fs::read_to_string(&mark).unwrap(), text);
 }
+
+#[test]
+fn all_that_is_made_is_for_its_owner_alone_and_what_is_not_is_told() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let set_mode = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("data");
+    let dir = DataDir::open(&path, &NEW).unwrap();
+    assert_eq!((mode(&path), mode(&dir.shard(1))), (0o700, 0o700));
+    let files = [IDENTITY, IDENTITY_COPY, LOCK, "shard-0000/shard"];
+    for name in files {
+        assert_eq!(mode(&path.join(name)), 0o600, "{name}");
+    }
+    assert_eq!(dir.exposed().unwrap(), None);
+    set_mode(&dir.shard(1), 0o755);
+    let told = dir.exposed().unwrap().unwrap().to_string();
+    assert!(told.contains("shard-0001 (mode 0755)"), "{told}");
+    set_mode(&path, 0o750);
+    let told = DataDir::open_read_only(&path).unwrap().exposed();
+    let told = told.unwrap().unwrap().to_string();
+    assert!(told.contains("data (mode 0750)"), "{told}");
+    // It keeps its mode: who shares it has a reason.
+    drop(dir);
+    DataDir::open(&path, &NEW).unwrap();
+    assert_eq!(mode(&path), 0o750);
+}
