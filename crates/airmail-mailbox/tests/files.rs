@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -33,6 +34,39 @@ fn what_no_waiting_can_mend_is_told_at_the_start() {
     newer.execute_batch("PRAGMA user_version = 99").unwrap();
     newer.close().unwrap();
     assert_unusable(&path, "version 99");
+}
+
+#[tokio::test]
+async fn the_file_and_what_sqlite_makes_beside_it_are_for_their_owner_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("mailboxes.sqlite");
+    let mailboxes = start(&path).unwrap();
+    mailboxes.create_account("alice").await.unwrap();
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(directory.path()).unwrap() {
+        let entry = entry.unwrap();
+        let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{entry:?}");
+        names.push(entry.file_name().into_string().unwrap());
+    }
+    names.sort();
+    assert_eq!(names, ["mailboxes.sqlite", "mailboxes.sqlite-wal"]);
+    mailboxes.close().await.unwrap();
+}
+
+#[test]
+fn a_file_that_cannot_be_made_is_told_with_its_path() {
+    let directory = tempfile::tempdir().unwrap();
+    let mailboxes = directory.path().join("nowhere/mailboxes.sqlite");
+    let mailboxes = start(&mailboxes).unwrap();
+    let waits = tokio::runtime::Runtime::new().unwrap();
+    let error = waits.block_on(mailboxes.create_account("alice"));
+    let error = error.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::MailboxesAway, "{error}");
+    assert!(
+        error.found().contains("nowhere/mailboxes.sqlite: "),
+        "{error}"
+    );
 }
 
 #[tokio::test]

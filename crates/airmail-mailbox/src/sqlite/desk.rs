@@ -1,13 +1,15 @@
 //! The thread that owns the connection, and what it does beside requests.
 
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, SystemTime};
 
 use airmail_model::{Error, ErrorCode};
-use rusqlite::{Connection, OptionalExtension as _, Params, Row};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Row, ffi};
 use tokio::sync::oneshot;
 
 use super::counts::Counts;
@@ -21,6 +23,10 @@ const WORKS_MAX: usize = 256;
 const VERSION: i32 = 1;
 /// Rows that are put back or removed in one transaction.
 const MOVED_MAX: i64 = 500;
+/// The path of a store that is kept in memory.
+const MEMORY: &str = ":memory:";
+/// The mode of the file: its owner reads and writes it.
+const FILE_MODE: u32 = 0o600;
 /// How long it sleeps at most: what expires is looked for then.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
@@ -257,7 +263,10 @@ impl Desk {
 
 /// Opens the file, and says which version of the schema is there; 0 if none is.
 fn connect(path: &Path) -> rusqlite::Result<(Connection, i32)> {
-    let connection = Connection::open(path)?;
+    make_file(path)?;
+    // A path is never taken for a URI: that could name another file than the one that was made.
+    let flags = OpenFlags::default() - OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::from_millis(500))?;
     // Exclusive: a second process would not ring this one's readers. Full: what is acknowledged
     // is on the disk.
@@ -270,6 +279,22 @@ fn connect(path: &Path) -> rusqlite::Result<(Connection, i32)> {
     )?;
     let version = connection.query_row("PRAGMA user_version", (), |row| row.get(0))?;
     Ok((connection, version))
+}
+
+/// Makes the file for its owner alone, where there is none. SQLite would let everybody read it that the
+/// process's mask lets; what it makes beside it (`-wal`, `-shm`) has the file's own mode.
+fn make_file(path: &Path) -> rusqlite::Result<()> {
+    if path.as_os_str() == MEMORY || path.exists() {
+        return Ok(());
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    let made = options.mode(FILE_MODE).open(path);
+    made.map(drop).map_err(|error| {
+        let code = ffi::Error::new(ffi::SQLITE_CANTOPEN);
+        let said = format!("{}: {error}", path.display());
+        rusqlite::Error::SqliteFailure(code, Some(said))
+    })
 }
 
 fn bring_up(connection: &Connection, version: i32) -> rusqlite::Result<()> {
