@@ -8,12 +8,13 @@
 use super::{StartError, system};
 use crate::config::Config;
 use crate::storage::StorageUrl;
+use airmail_log::disk::Exposed;
 use airmail_mailbox::postgres::PostgresStore;
 use airmail_mailbox::sqlite::SqliteStore;
 use airmail_mailbox::{MailboxStore, Mailboxes};
 use airmail_model::{Error, ErrorCode};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Handle, Runtime};
@@ -117,6 +118,13 @@ impl NodeMailboxes {
             .map_err(system("the mailboxes' threads"))?;
         let handle = runtime.handle().clone();
         let threads = Threads(Some(runtime));
+        let in_data_directory = match (&url, &log) {
+            (MailboxUrl::Sqlite(file), StorageUrl::Disk(data)) => file.starts_with(data),
+            _ => false,
+        };
+        if let (MailboxUrl::Sqlite(file), false) = (&url, in_data_directory) {
+            tell_exposed(file);
+        }
         let inside = handle.enter();
         let store: Arc<dyn MailboxStore> = match &url {
             MailboxUrl::Sqlite(path) => {
@@ -129,10 +137,6 @@ impl NodeMailboxes {
             }
         };
         drop(inside);
-        let in_data_directory = match (&url, &log) {
-            (MailboxUrl::Sqlite(file), StorageUrl::Disk(data)) => file.starts_with(data),
-            _ => false,
-        };
         Ok(NodeMailboxes {
             in_data_directory,
             mailboxes: Mailboxes::new(store),
@@ -168,6 +172,18 @@ impl NodeMailboxes {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "the mailboxes did not end in order"),
             Err(_) => tracing::warn!("the mailboxes were abandoned: they did not end in time"),
+        }
+    }
+}
+
+/// Tells what others may open of a database of SQLite. One that is made now is for its owner alone.
+fn tell_exposed(file: &Path) {
+    for suffix in ["", "-wal"] {
+        let mut path = file.as_os_str().to_owned();
+        path.push(suffix);
+        // An error: there is none, or what keeps it from being looked at is told when it is opened.
+        if let Ok(Some(exposed)) = Exposed::look(Path::new(&path)) {
+            tracing::warn!("{exposed}");
         }
     }
 }

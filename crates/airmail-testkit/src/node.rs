@@ -122,6 +122,20 @@ pub fn serve(data: &Path) -> Command {
     command
 }
 
+/// A command, begun by a shell that first sets something of the process's, as a limit or its mask.
+pub(crate) fn after_shell(setting: &str, inner: &Command) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{setting} && exec \"$0\" \"$@\"")]);
+    command.arg(inner.get_program()).args(inner.get_args());
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+}
+
 /// A running node. Killed when dropped.
 #[derive(Debug)]
 pub struct Node {
@@ -288,18 +302,15 @@ impl Said {
         self.0.lock().unwrap().join("\n")
     }
 
-    /// The `HOST:PORT` of the first line that names `what`.
+    /// The `HOST:PORT` of the first line that begins with `what`.
     fn address(&self, what: &str) -> Option<String> {
         let lines = self.0.lock().unwrap();
-        let line = lines
+        let mut named = lines
             .iter()
-            .find(|line| line.contains(what) && line.contains("127.0.0.1:"))?;
-        let rest = &line[line.find("127.0.0.1:")?..];
-        let end = "127.0.0.1:".len()
-            + rest["127.0.0.1:".len()..]
-                .find(|c: char| !c.is_ascii_digit())
-                .unwrap_or(rest.len() - "127.0.0.1:".len());
-        Some(rest[..end].to_owned())
+            .filter_map(|line| line.trim().strip_prefix(what));
+        let address = named.next()?.trim();
+        // One that listens everywhere is asked on this machine.
+        Some(address.replace("0.0.0.0:", "127.0.0.1:"))
     }
 }
 

@@ -43,6 +43,9 @@ impl OnDisk {
         if directory.is_new() {
             tracing::info!(directory = %path.display(), "made a new data directory");
         }
+        if let Some(exposed) = directory.exposed()? {
+            tracing::warn!("{exposed}");
+        }
         for problem in directory.problems() {
             tell(path, &problem);
         }

@@ -42,6 +42,9 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     if dir.in_use() {
         warn("a node is running on this directory: what it writes meanwhile may look damaged");
     }
+    if let Some(exposed) = dir.exposed()? {
+        warn(&exposed.to_string());
+    }
     let mut shards = Vec::new();
     for shard in 0..dir.identity().shards {
         let mut files = dir.files_read_only(shard);

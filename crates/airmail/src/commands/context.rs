@@ -1,5 +1,5 @@
 //! `airmail context`: several nodes' addresses under names, in `contexts.toml` among the user's
-//! settings.
+//! settings. The file, and a directory that is made for it, are for this user alone.
 
 use super::lines::printed;
 use crate::cli::UsageError;
@@ -7,10 +7,15 @@ use airmail_node::environment::Environment;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use tempfile::NamedTempFile;
+
+/// The mode of a directory that is made for settings: its owner's alone, as XDG's specification has it.
+const DIRECTORY_MODE: u32 = 0o700;
 
 /// Arguments of `airmail context`.
 #[derive(clap::Args, Debug)]
@@ -99,12 +104,15 @@ impl Book {
     pub fn save(&self, environment: &Environment) -> anyhow::Result<()> {
         let path = path(environment).context("neither XDG_CONFIG_HOME nor HOME is set")?;
         let failed = || format!("writing {}", path.display());
-        if let Some(dir) = path.parent() {
-            fs::create_dir_all(dir).with_context(failed)?;
-        }
-        let new = path.with_extension("toml.new");
-        fs::write(&new, toml::to_string(self)?).with_context(failed)?;
-        fs::rename(&new, &path).with_context(failed)
+        let dir = path.parent().with_context(failed)?;
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(DIRECTORY_MODE);
+        builder.create(dir).with_context(failed)?;
+        // It is made for its owner alone, under a name of its own.
+        let mut new = NamedTempFile::new_in(dir).with_context(failed)?;
+        let text = toml::to_string(self)?;
+        new.write_all(text.as_bytes()).with_context(failed)?;
+        new.persist(&path).map(drop).with_context(failed)
     }
 
     /// The context of a name.

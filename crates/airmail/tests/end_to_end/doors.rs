@@ -5,23 +5,11 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use airmail_testkit::node::{self, Node, airmail};
+use airmail_testkit::node::{self, Node};
 
 /// `airmail serve` on free ports, by a shell that first sets limits.
 fn serve_limited(limits: &str, data: &Path) -> Command {
-    let inner = airmail();
-    let mut command = Command::new("sh");
-    command.args(["-c", &format!("{limits} && exec \"$0\" \"$@\"")]);
-    command.arg(inner.get_program());
-    command.args(["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
-    command.arg("--data").arg(data);
-    for (name, value) in inner.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command
+    node::after_shell(limits, &node::serve(data))
 }
 
 #[test]

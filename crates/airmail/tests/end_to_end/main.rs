@@ -8,6 +8,7 @@
 //! - `clock`: a wall clock that jumps takes nothing with it.
 //! - `disk_full`: publishes are refused, reads go on, and it heals.
 //! - `doors`: open files are kept for what is stored, whatever clients take.
+//! - `modes`: what a node makes is open to its own user alone.
 //! - `slow`: a late subscriber, one that never reads, and a live one.
 //! - `sync_order`: a trace of system calls shows no ack before its fdatasync.
 //! - `generic_clients`: grpcurl, and Python without an SDK.
@@ -57,6 +58,7 @@ mod log_file;
 mod mailbox;
 mod mailbox_postgres;
 mod measure;
+mod modes;
 mod pages;
 mod proof;
 mod restore;
