@@ -5,6 +5,7 @@
 //! so that none can know a setting which another does not. Unknown keys are refused by name.
 
 pub mod flow;
+pub mod hosts;
 pub mod mailbox;
 pub mod settings;
 
@@ -14,6 +15,7 @@ use airmail_model::limits::CREDIT_BYTES_MAX;
 use airmail_model::quantity::{ByteSize, Span};
 use airmail_model::{Durability, Error, ErrorCode, Limits};
 use flow::FlowConfig;
+use hosts::Hosts;
 use mailbox::MailboxConfig;
 use settings::{SETTINGS, Setting};
 use std::fmt::Write as _;
@@ -43,6 +45,8 @@ pub struct Config {
     pub listen: String,
     /// Where clients are told to connect, where that differs. Empty, for now.
     pub advertised: String,
+    /// Whether listeners may be beyond loopback, where anyone who reaches them may do everything.
+    pub allow_anyone: bool,
     /// Connections at once.
     pub connections: u32,
     /// How long a connection may take to make its first request.
@@ -54,6 +58,8 @@ pub struct Config {
     pub stop_timeout: Span,
     /// Where health and metrics are served: `HOST:PORT`.
     pub http: String,
+    /// Further hosts by which browsers and others may ask for health and metrics.
+    pub http_hosts: Hosts,
     /// Connections at once to where health and metrics are served.
     pub http_connections: u32,
     /// The storage: `disk:PATH`, `memory:`, or for experiments `memory:?service_us=N`. Empty: `disk:`
@@ -94,11 +100,13 @@ impl Default for Config {
             name: "airmail".into(),
             listen: "127.0.0.1:7400".into(),
             advertised: String::new(),
+            allow_anyone: false,
             connections: 10_000,
             begin: Span(Duration::from_secs(10)),
             keep_alive: Span(Duration::from_secs(20)),
             stop_timeout: Span(Duration::from_secs(10)),
             http: "127.0.0.1:7401".into(),
+            http_hosts: Hosts::default(),
             http_connections: 32,
             log_url: String::new(),
             log_level: "info".into(),

@@ -5,20 +5,24 @@
 //! and metrics from being seen, nor the other way round. A request has to come soon, on a new
 //! connection and on one that is kept; and no connection is kept for long, so that one whose client
 //! reads nothing ends. HTTP/2 is spoken as well, so that who takes this port for the other one hears
-//! that it is not.
+//! that it is not. What a browser asks for a page of somebody else's is refused ([`super::same_origin`]).
 
 use super::beginning::Beginning;
 use super::link::Link;
 use super::metrics::{Metrics, Snapshot};
+use super::same_origin::SameOrigin;
 use super::telling::Telling;
 use axum::Router;
 use axum::extract::State;
 use axum::http::{Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use futures::future::{Either, Ready, ready};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
+use std::convert::Infallible;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -43,13 +47,15 @@ const TURNING_AWAY: Duration = Duration::from_secs(1);
 /// How long to leave the listener alone when the system has no more to give (files, memory).
 const BREATH: Duration = Duration::from_millis(100);
 /// What this port is called in metrics.
-const DOOR: &str = "http";
+pub(super) const DOOR: &str = "http";
 
 /// What the port needs.
 #[derive(Clone)]
 pub(super) struct HttpDoor {
     pub(super) link: Link,
     pub(super) metrics: Arc<Metrics>,
+    /// Which requests are answered.
+    pub(super) own: SameOrigin,
     /// Connections at once.
     pub(super) most: u32,
     /// How long the head of a request may take.
@@ -101,6 +107,13 @@ impl HttpDoor {
 
     async fn serve(self, stream: TcpStream, router: Router, _place: OwnedSemaphorePermit) {
         let _open = self.metrics.doors.http_connection();
+        let reached = match stream.local_addr() {
+            Ok(address) => address.ip(),
+            Err(error) => {
+                tracing::debug!(%error, "HTTP connection closed: it has no address any more");
+                return;
+            }
+        };
         let mut builder = Builder::new(TokioExecutor::new());
         builder
             .http1()
@@ -110,6 +123,9 @@ impl HttpDoor {
         let beginning = Arc::new(Beginning::default());
         let service = TowerToHyperService::new(Asked {
             router,
+            own: self.own.clone(),
+            reached,
+            metrics: Arc::clone(&self.metrics),
             beginning: Arc::clone(&beginning),
         });
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
@@ -131,28 +147,39 @@ impl HttpDoor {
     }
 }
 
-/// The pages, and that one has been asked for.
+/// The pages as one connection has them, and that one has been asked for.
 #[derive(Clone)]
 struct Asked {
     router: Router,
+    own: SameOrigin,
+    /// The address that the connection was made to.
+    reached: IpAddr,
+    metrics: Arc<Metrics>,
     beginning: Arc<Beginning>,
 }
 
 impl<B> Service<Request<B>> for Asked
 where
-    Router: Service<Request<B>>,
+    Router: Service<Request<B>, Response = Response, Error = Infallible>,
 {
-    type Response = <Router as Service<Request<B>>>::Response;
-    type Error = <Router as Service<Request<B>>>::Error;
-    type Future = <Router as Service<Request<B>>>::Future;
+    type Response = Response;
+    type Error = Infallible;
+    type Future =
+        Either<Ready<Result<Response, Infallible>>, <Router as Service<Request<B>>>::Future>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.router.poll_ready(cx)
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         self.beginning.begin();
-        self.router.call(request)
+        match self.own.check(self.reached, &request) {
+            Ok(()) => Either::Right(self.router.call(request)),
+            Err(foreign) => {
+                self.metrics.doors.http_refused(foreign.header);
+                Either::Left(ready(Ok(foreign.into_response())))
+            }
+        }
     }
 }
 

@@ -27,8 +27,10 @@ mod listener;
 pub mod mailboxes;
 mod metrics;
 mod outbox;
+mod reach;
 mod refusals;
 mod roaming;
+pub mod same_origin;
 mod service;
 mod shard_thread;
 mod starvation;
@@ -46,6 +48,8 @@ use http::HttpDoor;
 use link::Link;
 use mailboxes::{MailboxUrl, NodeMailboxes};
 use metrics::Metrics;
+use reach::Door;
+use same_origin::SameOrigin;
 use shard_thread::ShardThread;
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
@@ -90,7 +94,8 @@ impl fmt::Debug for Access {
 /// Everything that a node is given.
 #[derive(Debug)]
 pub struct NodeOptions {
-    /// Its settings. Addresses in them are not looked at: listeners are given.
+    /// Its settings. Addresses in them are not looked at: listeners are given, on loopback unless the
+    /// settings let anyone come.
     pub config: Config,
     /// Who may do what, and when.
     pub access: Access,
@@ -208,13 +213,10 @@ impl Running {
 /// A wrong setting, a storage that cannot be opened, or what the system refused.
 pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
     options.config.validate()?;
-    let address = options
-        .listener
-        .local_addr()
-        .map_err(system("listener's address"))?;
+    let metrics = Arc::new(Metrics::default());
+    let (address, http_address) = addresses(&options, &metrics)?;
     let durability = options.config.durability;
     let connections = descriptors::connections(&options.config)?;
-    let metrics = Arc::new(Metrics::default());
     metrics.doors.connections_max.set(connections.into());
     let (link, receiver) = Link::new(
         (options.config.name.clone(), options.seed),
@@ -224,14 +226,17 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
         options.config.flow.copilot().is_some(),
     );
     let http = TaskTracker::new();
-    let door = HttpDoor {
-        link: link.clone(),
-        metrics: Arc::clone(&metrics),
-        most: options.config.http_connections,
-        begin: options.config.begin.0,
-        tasks: http.clone(),
-    };
-    let http_address = serve_http(options.http, door)?;
+    if let (Some(listener), Some(address)) = (options.http, http_address) {
+        let door = HttpDoor {
+            link: link.clone(),
+            metrics: Arc::clone(&metrics),
+            own: SameOrigin::new(address, options.config.http_hosts.clone()),
+            most: options.config.http_connections,
+            begin: options.config.begin.0,
+            tasks: http.clone(),
+        };
+        serve_http(listener, door)?;
+    }
     let waker_link = link.clone();
     let standing = Arc::new(Standing::default());
     let storage = storage::open(
@@ -320,19 +325,38 @@ async fn wait_until_ready(mut running: Running, link: &Link) -> Result<Running, 
     Ok(running)
 }
 
-fn serve_http(
-    listener: Option<TcpListener>,
-    door: HttpDoor,
-) -> Result<Option<SocketAddr>, StartError> {
-    let Some(listener) = listener else {
-        return Ok(None);
-    };
-    let address = listener.local_addr().map_err(system("HTTP address"))?;
+/// Where its two listeners are, if the settings let them be there. Metrics say who reaches them.
+fn addresses(
+    options: &NodeOptions,
+    metrics: &Metrics,
+) -> Result<(SocketAddr, Option<SocketAddr>), StartError> {
+    let grpc = options.listener.local_addr();
+    let grpc = grpc.map_err(system("listener's address"))?;
+    let http = options.http.as_ref().map(TcpListener::local_addr);
+    let http = http.transpose().map_err(system("HTTP address"))?;
+    let mut doors = vec![Door {
+        name: listener::DOOR,
+        setting: "listen.address",
+        address: grpc,
+    }];
+    doors.extend(http.map(|address| Door {
+        name: http::DOOR,
+        setting: "http.address",
+        address,
+    }));
+    reach::allow(&doors, &options.config)?;
+    for door in doors {
+        metrics.doors.is_open(door.name, door.is_open());
+    }
+    Ok((grpc, http))
+}
+
+fn serve_http(listener: TcpListener, door: HttpDoor) -> Result<(), StartError> {
     listener
         .set_nonblocking(true)
         .map_err(system("HTTP listener"))?;
     let listener = tokio::net::TcpListener::from_std(listener).map_err(system("HTTP listener"))?;
     let tasks = door.tasks.clone();
     tasks.spawn(door.accept(listener));
-    Ok(Some(address))
+    Ok(())
 }

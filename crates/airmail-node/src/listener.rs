@@ -43,7 +43,7 @@ const STARVATION: u32 = 3;
 /// How long one that is closed for its silence may take to hear it.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// What this port is called in metrics.
-const DOOR: &str = "grpc";
+pub(super) const DOOR: &str = "grpc";
 /// How long to leave the listener alone when the system has no more to give (files, memory).
 const BREATH: Duration = Duration::from_millis(100);
 

@@ -349,6 +349,8 @@ mod tests {
         metrics.mailbox.answered("Ping", None, took);
         metrics.doors.turned_away("grpc");
         metrics.doors.not_accepted("http");
+        metrics.doors.http_refused("origin");
+        metrics.doors.is_open("grpc", true);
         let text = metrics.text(Snapshot::default()).unwrap();
         let documentation = include_str!("../../../docs/metrics.md");
         let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));

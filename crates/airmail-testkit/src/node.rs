@@ -123,7 +123,7 @@ pub fn serve(data: &Path) -> Command {
 }
 
 /// A command, begun by a shell that first sets something of the process's, as a limit or its mask.
-pub(crate) fn after_shell(setting: &str, inner: &Command) -> Command {
+pub fn after_shell(setting: &str, inner: &Command) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("{setting} && exec \"$0\" \"$@\"")]);
     command.arg(inner.get_program()).args(inner.get_args());

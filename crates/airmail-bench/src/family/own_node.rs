@@ -19,6 +19,9 @@ use serde::{Deserialize, Serialize};
 /// Where data is that nobody said a place for. `/tmp` is often memory, and a sync there is none.
 const DISK: &str = "/var/tmp";
 
+/// What lets a node listen where other machines reach it.
+const ALLOW_ANYONE: (&str, &str) = ("AIRMAIL_LISTEN_ALLOW_ANYONE", "true");
+
 /// What the process is asked to do.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Task {
@@ -125,6 +128,8 @@ impl OwnNode {
         stop: &Stop,
     ) -> Result<OwnNode, FamilyError> {
         let owned = environment.iter().cloned();
+        // Its load comes from other machines.
+        let anyone = (!place.is_here()).then_some(ALLOW_ANYONE);
         let task = Task {
             directory: args.data.clone(),
             address: place.address().to_owned(),
@@ -134,6 +139,7 @@ impl OwnNode {
                 .collect(),
             environment: owned
                 .map(|(name, value)| (name.to_owned(), value))
+                .chain(anyone.map(|(name, value)| (name.to_owned(), value.to_owned())))
                 .collect(),
         };
         let mut member = Member::start_at(place, program, &task, stop)?;

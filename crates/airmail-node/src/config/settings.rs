@@ -15,7 +15,7 @@ pub struct Setting {
     pub key: &'static str,
     /// What it means, its unit and bounds.
     pub about: &'static str,
-    /// Whether its value is text in the file, rather than a number.
+    /// Whether its value is text in the file, rather than a number, `true` or `false`, or a list.
     pub quoted: bool,
     /// Its value as text.
     pub get: fn(&Config) -> String,
@@ -64,6 +64,23 @@ macro_rules! number {
             set: |config, text| {
                 let whole = text.replace('_', "").parse();
                 config.$($field).+ = whole.map_err(|_| "a whole number".to_owned())?;
+                Ok(())
+            },
+        }
+    };
+}
+
+macro_rules! switch {
+    ($section:literal, $key:literal, $($field:ident).+, $about:literal) => {
+        Setting {
+            section: $section,
+            key: $key,
+            about: $about,
+            quoted: false,
+            get: |config| config.$($field).+.to_string(),
+            set: |config, text| {
+                let on = text.parse();
+                config.$($field).+ = on.map_err(|_| "true or false".to_owned())?;
                 Ok(())
             },
         }
@@ -168,6 +185,12 @@ pub const SETTINGS: &[Setting] = &[
         advertised,
         "Where clients are told to connect. Reserved: empty."
     ),
+    switch!(
+        "listen",
+        "allow_anyone",
+        allow_anyone,
+        "Whether addresses (gRPC, HTTP) may be beyond loopback: whoever reaches them may do everything."
+    ),
     number!(
         "listen",
         "connections",
@@ -192,6 +215,18 @@ pub const SETTINGS: &[Setting] = &[
         http,
         "Where health and metrics are served: HOST:PORT."
     ),
+    Setting {
+        section: "http",
+        key: "hosts",
+        about: "Hosts, beside loopback's, that requests may name (Host, Origin), as [\"node.example.org\"].",
+        // A list, which brings its own marks.
+        quoted: false,
+        get: |config| config.http_hosts.to_string(),
+        set: |config, text| {
+            config.http_hosts = text.parse()?;
+            Ok(())
+        },
+    },
     number!(
         "http",
         "connections",

@@ -199,3 +199,31 @@ fn what_is_no_log_filter_is_refused() {
         );
     }
 }
+
+#[test]
+fn a_list_is_set_by_a_file_and_by_a_variable_and_a_switch_is_true_or_false() {
+    let mut config = Config::default();
+    let text = "[http]\nhosts = [\"a.example\", \"::1\"]\n[listen]\nallow_anyone = true\n";
+    config.take_toml(text).unwrap();
+    assert_eq!(config.http_hosts, "a.example,::1".parse().unwrap());
+    assert!(config.allow_anyone);
+    let variables = Environment::of([
+        ("AIRMAIL_HTTP_HOSTS", "b.example, 10.0.0.7"),
+        ("AIRMAIL_LISTEN_ALLOW_ANYONE", "false"),
+    ]);
+    config.take_environment(&variables).unwrap();
+    assert!(
+        config
+            .to_toml()
+            .contains("hosts = [\"b.example\", \"10.0.0.7\"]\n")
+    );
+    assert!(!config.allow_anyone);
+    for (name, value, expected) in [
+        ("listen.allow_anyone", "yes", "true or false"),
+        ("http.hosts", "http://a.example", "without a port"),
+    ] {
+        let error = config.set(name, value).unwrap_err();
+        assert_eq!(error.field_name(), name);
+        assert!(error.expected().contains(expected), "{error}");
+    }
+}

@@ -15,6 +15,8 @@ pub(crate) struct DoorMetrics {
     /// Connections that made no request in time.
     pub(crate) silent: Counter,
     http_connections: Gauge,
+    http_refused: Family<Labels, Counter>,
+    open_to_anyone: Family<Labels, Gauge>,
     turned_away: Family<Labels, Counter>,
     not_accepted: Family<Labels, Counter>,
 }
@@ -34,6 +36,18 @@ impl DoorMetrics {
     pub(crate) fn http_connection(&self) -> Open {
         self.http_connections.inc();
         Open(self.http_connections.clone())
+    }
+
+    /// A request was for somebody else's page, as this header says.
+    pub(crate) fn http_refused(&self, header: &'static str) {
+        let counter = self.http_refused.get_or_create(&vec![("header", header)]);
+        counter.inc();
+    }
+
+    /// Whether other machines may reach a port.
+    pub(crate) fn is_open(&self, door: &'static str, open: bool) {
+        let gauge = self.open_to_anyone.get_or_create(&vec![("door", door)]);
+        gauge.set(open.into());
     }
 
     /// A connection was beyond the bound.
@@ -73,6 +87,16 @@ impl DoorMetrics {
             "airmail_http_connections",
             "HTTP connections open",
             self.http_connections.clone(),
+        );
+        registry.register(
+            "airmail_http_refused",
+            "HTTP requests refused since they name another host or origin, by header",
+            self.http_refused.clone(),
+        );
+        registry.register(
+            "airmail_open_to_anyone",
+            "1 if other machines may reach a port, where nobody is asked who they are",
+            self.open_to_anyone.clone(),
         );
     }
 }

@@ -7,6 +7,7 @@
     reason = "tests"
 )]
 
+mod browsers;
 mod doors;
 mod errors;
 mod history;

@@ -54,6 +54,9 @@ pub struct CollectArgs {
     /// Serve metrics as Prometheus text at http://HOST:PORT/metrics
     #[arg(long, value_name = "HOST:PORT")]
     pub metrics: Option<String>,
+    /// Let --metrics be beyond loopback: anyone who reaches it may read them
+    #[arg(long, requires = "metrics")]
+    pub allow_anyone: bool,
     /// Records that may be taken and not yet acknowledged; each source has an equal part
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub outstanding: usize,

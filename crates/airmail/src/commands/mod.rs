@@ -16,6 +16,7 @@ pub mod instant;
 pub mod kafka;
 mod lasting;
 pub mod lines;
+mod listening;
 pub mod mailbox;
 pub mod namespace;
 pub mod publish;

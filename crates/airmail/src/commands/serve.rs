@@ -5,6 +5,7 @@
 
 use super::lasting::{Signals, entropy, print, start_logging};
 use super::lines::say;
+use super::listening::listen;
 use crate::cli::UsageError;
 use airmail_model::clock::{Clock, SystemClock};
 use airmail_model::{Durability, Error};
@@ -14,8 +15,7 @@ use airmail_node::environment::Environment;
 use airmail_node::mailboxes::MailboxUrl;
 use airmail_node::storage::StorageUrl;
 use airmail_node::{Access, NodeOptions, Running};
-use anyhow::Context as _;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -33,6 +33,10 @@ pub struct ServeArgs {
     /// Where health and metrics are served [default: 127.0.0.1:7401]
     #[arg(long, value_name = "HOST:PORT")]
     pub http: Option<String>,
+    /// Let --listen and --http be beyond loopback: anyone who reaches them may do everything, and is
+    /// not asked who they are
+    #[arg(long)]
+    pub allow_anyone: bool,
     /// The storage: disk:PATH or memory: [default: disk, in the data directory]
     #[arg(long, value_name = "URL")]
     pub log: Option<String>,
@@ -80,12 +84,14 @@ impl ServeArgs {
         let mut config = Config::read(self.config.as_deref(), environment)?;
         let data = self.data.as_ref().map(|path| path.display().to_string());
         let shards = self.shards.map(|shards| shards.to_string());
+        let anyone = self.allow_anyone.then(|| "true".to_owned());
         let flags = [
             ("--data", "node.data", &data),
             ("--shards", "node.shards", &shards),
             ("--roles", "node.roles", &self.roles),
             ("--listen", "listen.address", &self.listen),
             ("--http", "http.address", &self.http),
+            ("--allow-anyone", "listen.allow_anyone", &anyone),
             ("--log", "log.url", &self.log),
             ("--mailbox", "mailbox.url", &self.mailbox),
             ("--log-level", "log.level", &self.log_level),
@@ -164,8 +170,9 @@ async fn serve(
     clock: Arc<dyn Clock>,
     ready: impl FnOnce(&Config, &Running),
 ) -> anyhow::Result<()> {
-    let listener = bind(&config.listen, "--listen")?;
-    let http = bind(&config.http, "--http")?;
+    let anyone = config.allow_anyone;
+    let listener = listen("--listen", &config.listen, anyone)?;
+    let http = listen("--http", &config.http, anyone)?;
     let shutdown = CancellationToken::new();
     let mut signals = Signals::new()?;
     let options = NodeOptions {
@@ -201,15 +208,6 @@ async fn serve(
             anyhow::bail!("ended by a second signal");
         }
     }
-}
-
-fn bind(address: &str, flag: &str) -> anyhow::Result<TcpListener> {
-    let resolved: Vec<SocketAddr> = address
-        .to_socket_addrs()
-        .map_err(|error| UsageError(format!("{flag} {address}: {error}: HOST:PORT is wanted")))?
-        .collect();
-    TcpListener::bind(resolved.as_slice())
-        .with_context(|| format!("cannot listen on {address} ({flag})"))
 }
 
 /// Where a node that listens everywhere can be tried from the machine that it is on.

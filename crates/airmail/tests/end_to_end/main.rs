@@ -8,6 +8,7 @@
 //! - `clock`: a wall clock that jumps takes nothing with it.
 //! - `disk_full`: publishes are refused, reads go on, and it heals.
 //! - `doors`: open files are kept for what is stored, whatever clients take.
+//! - `loopback`: who reaches a node: this machine alone, unless anyone may.
 //! - `modes`: what a node makes is open to its own user alone.
 //! - `slow`: a late subscriber, one that never reads, and a live one.
 //! - `sync_order`: a trace of system calls shows no ack before its fdatasync.
@@ -55,6 +56,7 @@ mod kafka_topology;
 mod kill;
 mod lines;
 mod log_file;
+mod loopback;
 mod mailbox;
 mod mailbox_postgres;
 mod measure;

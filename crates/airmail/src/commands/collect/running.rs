@@ -1,22 +1,27 @@
 //! The collector's process: its thread, its page of metrics, its line for each second, and signals.
 
 use super::super::lasting::{Signals, entropy, print, start_logging};
+use super::super::listening::listen;
 use super::settings::settings;
 use super::{CollectArgs, page};
 use airmail_collect::shell::{self, CollectError, Metrics, Second};
 use airmail_node::config::Config;
+use airmail_node::config::hosts::{Hosts, is_loopback};
+use airmail_node::same_origin::SameOrigin;
 use anyhow::Context as _;
 use std::io::IsTerminal as _;
+use std::net::TcpListener;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
+/// The flag that says where its metrics are.
+const METRICS: &str = "--metrics";
 /// Between two lines.
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -35,15 +40,17 @@ pub(super) fn run(args: &CollectArgs) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(collect(settings, args.metrics.as_deref()))?;
+    let page = args.metrics.as_deref();
+    let page = page.map(|address| listen(METRICS, address, args.allow_anyone));
+    runtime.block_on(collect(settings, page.transpose()?))?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn collect(settings: shell::Settings, metrics_at: Option<&str>) -> anyhow::Result<()> {
+async fn collect(settings: shell::Settings, page: Option<TcpListener>) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
     let metrics = Arc::new(Metrics::new());
     let stopped = CancellationToken::new();
-    let page = serve_page(metrics_at, &metrics, &stopped).await?;
+    let page = serve_page(page, &metrics, &stopped)?;
     let stop = Arc::new(AtomicBool::new(false));
     let (ended, end) = oneshot::channel();
     let collector = start(settings, Arc::clone(&metrics), Arc::clone(&stop), ended)?;
@@ -85,22 +92,23 @@ fn start(
     thread::Builder::new().name("collect".into()).spawn(collect)
 }
 
-async fn serve_page(
-    address: Option<&str>,
+fn serve_page(
+    listener: Option<TcpListener>,
     metrics: &Arc<Metrics>,
     stopped: &CancellationToken,
 ) -> anyhow::Result<Option<tokio::task::JoinHandle<std::io::Result<()>>>> {
-    let Some(address) = address else {
+    let Some(listener) = listener else {
         return Ok(None);
     };
-    let listener = TcpListener::bind(address).await;
-    let listener = listener.with_context(|| format!("cannot listen on {address} (--metrics)"))?;
-    print(&format!(
-        "metrics at http://{}/metrics\n",
-        listener.local_addr()?
-    ));
+    let address = listener.local_addr()?;
+    print(&format!("metrics at http://{address}/metrics\n"));
+    if !is_loopback(address.ip()) {
+        tracing::warn!(%address, "anyone who reaches this address may read the metrics (--allow-anyone)");
+    }
+    listener.set_nonblocking(true)?;
     let serving = page::serve(
-        listener,
+        tokio::net::TcpListener::from_std(listener)?,
+        SameOrigin::new(address, Hosts::default()),
         Arc::clone(metrics),
         stopped.clone().cancelled_owned(),
     );
