@@ -1,13 +1,14 @@
 //! Airmail's vocabulary: what every part of the system says to every other part.
 //!
-//! No I/O, no async: everything here is a value, but for [`clock`], by which programs read the time. The stored and delivered format of
-//! messages is [`batch`]; what travels between a client and a node, before it is put on any wire,
+//! No I/O, no async: everything here is a value, but for [`clock`], by which programs read the time. The
+//! stored and delivered format of messages is [`batch`]; what travels between a client and a node, before it is put on any wire,
 //! is [`frame`]; that of mailboxes is [`mailbox`]; every error a user can see comes from one table,
-//! [`error`].
+//! [`error`]. What is nobody's error but the program's own is reported through [`mod@bug`].
 
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod bug;
 pub mod clock;
 pub mod error;
 pub mod frame;
