@@ -362,12 +362,10 @@ impl Subscriber {
     pub fn position(&self, key: SubscriptionKey) -> Option<Position> {
         let slot = self.slot(key)?;
         let epoch = self.epochs.get(&slot.namespace).copied();
-        let mut position = slot.position(epoch.unwrap_or(MapEpoch(1)))?;
-        if slot.mode == Mode::Live {
-            for place in &mut position.logs {
-                place.next = self.live.next(place.log, place.next);
-            }
-        }
-        Some(position)
+        let next = match (slot.mode, slot.place) {
+            (Mode::Live, Some(place)) => self.live.next(place.log, place.next),
+            _ => slot.next(),
+        };
+        slot.position(epoch.unwrap_or(MapEpoch(1)), next)
     }
 }

@@ -148,10 +148,7 @@ impl Subscriber {
     ) -> Option<(u32, Sequence)> {
         let index = self.in_force(channel.0, channel.1)?;
         let slot = &mut self.slots[index as usize];
-        let place = slot
-            .place
-            .as_mut()
-            .filter(|_| slot.mode == Mode::Detached)?;
+        let place = slot.place.filter(|_| slot.mode == Mode::Detached)?;
         let next = place.next;
         match fit(next, previous, last) {
             Fit::Duplicate => None,
@@ -160,7 +157,7 @@ impl Subscriber {
                 None
             }
             Fit::Taken => {
-                place.next = last.plus(1);
+                slot.advance(last.plus(1));
                 Some((index, next))
             }
         }
@@ -321,10 +318,10 @@ impl Subscriber {
         if slot.mode != Mode::Live {
             return;
         }
-        if let Some(place) = &mut slot.place
+        if let Some(place) = slot.place
             && let Some(next) = self.live.leave(place.log, slot.topic, index)
         {
-            place.next = place.next.max(next);
+            slot.advance(next);
         }
         slot.mode = Mode::Detached;
     }
@@ -387,9 +384,7 @@ impl Subscriber {
             return;
         }
         for index in self.live_on(log) {
-            if let Some(place) = &mut self.slots[index as usize].place {
-                place.next = place.next.max(stands);
-            }
+            self.slots[index as usize].advance(stands);
         }
     }
 

@@ -80,6 +80,16 @@ impl Slot {
         self.place = Some(LogPosition { next: own, ..told });
     }
 
+    /// All before `next` has been told. A number that was wished for has come by then.
+    pub(super) fn advance(&mut self, next: Sequence) {
+        if let Some(place) = &mut self.place
+            && place.next < next
+        {
+            place.next = next;
+            self.start = None;
+        }
+    }
+
     /// The first number that it still wants of a log's life; `None`: what the node says.
     pub(super) fn expected(&self, log: LogId, incarnation: Incarnation) -> Option<Sequence> {
         let same = |place: &&LogPosition| place.log == log && place.incarnation == incarnation;
@@ -111,21 +121,22 @@ impl Slot {
     }
 
     pub(super) fn start(&self, epoch: MapEpoch) -> Start {
-        match (self.position(epoch), self.start.as_deref()) {
+        match (self.position(epoch, self.next()), self.start.as_deref()) {
             (Some(position), _) => Start::Position(position),
             (None, Some(start)) => start.clone(),
             (None, None) => Start::Latest,
         }
     }
 
-    pub(super) fn position(&self, epoch: MapEpoch) -> Option<Position> {
+    /// The position of one that stands at `next`, by its own account or a live range's.
+    pub(super) fn position(&self, epoch: MapEpoch, next: Sequence) -> Option<Position> {
         match (self.place, self.start.as_deref()) {
             // It waits for the log to get there.
-            (_, Some(Start::Sequence(_))) => None,
+            (_, Some(Start::Sequence(wish))) if next <= *wish => None,
             (Some(place), _) => Some(Position {
                 namespace: self.namespace,
                 epoch,
-                logs: vec![place],
+                logs: vec![LogPosition { next, ..place }],
             }),
             (None, Some(Start::Position(position))) => Some(position.clone()),
             (None, _) => None,

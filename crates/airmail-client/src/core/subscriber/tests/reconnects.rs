@@ -274,3 +274,24 @@ fn a_number_that_the_log_has_not_got_to_waits_on_in_another_life_and_loses_nothi
     desk.subscriber.connected();
     assert_eq!(desk.asked().start, wish);
 }
+
+#[test]
+fn a_number_that_the_log_has_got_to_is_a_position_from_then_on() {
+    for live in [true, false] {
+        let mut desk = Desk::connected();
+        let key = desk.add("a", Start::Sequence(Sequence(500)));
+        let add = desk.asked();
+        let (state, channel) = if live {
+            (live_at(400), Channel::Live)
+        } else {
+            (detached_at(400), channel_of(&add))
+        };
+        desk.status(&add, state);
+        assert_eq!(desk.next(key), None);
+        desk.reply(delivery(channel, 399, 501, 500, &["a", "a"]));
+        assert_eq!(desk.numbers(key), [500, 501]);
+        assert_eq!(desk.next(key), Some(502));
+        desk.subscriber.connected();
+        assert_eq!(starts_at(&desk.asked()), Some(502), "not from 500 again");
+    }
+}
