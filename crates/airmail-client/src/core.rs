@@ -5,6 +5,7 @@
 
 pub mod attempts;
 pub mod backoff;
+mod checking;
 pub mod producer;
 pub mod subscriber;
 

@@ -21,6 +21,11 @@ impl TopicName {
         Ok(TopicName(name.into()))
     }
 
+    /// Takes a name that was checked with the batch that it is in.
+    pub(crate) fn of_checked(name: &str) -> TopicName {
+        TopicName(name.into())
+    }
+
     /// Whether `name` may name a topic.
     ///
     /// # Errors

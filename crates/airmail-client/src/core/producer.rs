@@ -26,10 +26,23 @@
 //! that [`Producer::poll`] and [`Producer::tend`] return. A log that pauses names the end of its pause even
 //! if it holds nothing, for what it takes meanwhile is not due, and nobody asks for another time then.
 //!
-//! Invariants: at most `in_flight` batches and `in_flight_bytes` of a log (or one batch) and
-//! `Limits::unacked_bytes` in all are sent and unanswered; held messages never exceed `memory_bytes` (one message may always be held); every
-//! ticket comes back exactly once.
+//! Invariants, which [`Producer::check`] and its parts in `check.rs` and `queue/check.rs` assert after each
+//! step where bugs panic, under the names that stand first here:
+//!
+//! - `window`: at most `in_flight` batches and `in_flight_bytes` of a log, or one batch, are sent and
+//!   unanswered. `room`: nor more than the node has taken where it has refused one as overloaded, unless
+//!   its acks have let that grow.
+//! - `connection`: at most `Limits::unacked_bytes` in all, or one batch, are sent and unanswered.
+//!   `requests`: each batch that is has a request of its own; without a connection none is.
+//! - `memory`: held messages never exceed `memory_bytes`; one message may always be held.
+//! - `tickets`: every ticket comes back exactly once.
+//! - `numbers`: a log's batches carry rising numbers of one epoch, and leave none out behind the last,
+//!   unless they are to be numbered again. `order`: those sent and unanswered come first, unless a refusal
+//!   has stopped the log. `maps`: all of a namespace are made by one map, and a map that waits is newer.
+//! - `progress`: after a poll nothing is held that neither an answer nor a time moves on, and the time that
+//!   it gives is later than the one that it was given.
 
+mod check;
 mod open;
 mod queue;
 mod rebuild;
@@ -39,6 +52,8 @@ mod taking;
 mod tests;
 
 use super::backoff::{Backoff, BackoffConfig};
+use super::checking::Checking;
+use airmail_model::bug;
 use airmail_model::frame::{Ack, Refused, Reply, Request, RequestId};
 use airmail_model::{
     Error, Limits, LogId, LogMap, Mono, NamespaceId, Now, ProducerEpoch, ProducerId,
@@ -162,6 +177,7 @@ pub struct Producer {
     last: Option<taking::LastTopic>,
     /// The log whose turn was last, so that each gets its part of `unacked_bytes`.
     served: Option<LogId>,
+    checking: Checking,
 }
 
 impl Producer {
@@ -185,6 +201,7 @@ impl Producer {
             backoff,
             last: None,
             served: None,
+            checking: Checking::default(),
         }
     }
 
@@ -228,27 +245,40 @@ impl Producer {
 
     /// The stream has ended.
     pub fn disconnected(&mut self) {
+        let nothing = ProducerOutput::default();
+        let before = self.before(&nothing);
         self.connected = false;
         self.requests.clear();
         self.unacked_bytes = 0;
         for queue in self.queues.values_mut() {
             queue.connection_lost();
         }
+        self.after(before, 0, &nothing);
     }
 
     /// Takes what the node says; anything but [`Reply::Acked`] is ignored.
     pub fn reply(&mut self, now: Now, reply: Reply, out: &mut ProducerOutput) {
+        let before = self.before(out);
+        self.take_reply(now, reply, out);
+        self.after(before, 0, out);
+    }
+
+    fn take_reply(&mut self, now: Now, reply: Reply, out: &mut ProducerOutput) {
         let Reply::Acked { request, result } = reply else {
+            // Input: a node that says other things on this stream.
             return;
         };
         let Some((log, bytes)) = self.requests.remove(&request) else {
+            // Input: a node that answers twice, or what it was not asked.
             return;
         };
         self.unacked_bytes -= bytes;
         let Some(queue) = self.queues.get_mut(&log) else {
+            bug!("no queue of {log}, of which {request:?} was sent");
             return;
         };
         let Some(at) = queue.find(request) else {
+            // Input: an answer to a batch that was given up, as after the delivery timeout.
             return;
         };
         match result {
@@ -280,8 +310,11 @@ impl Producer {
             (None, delay) if waits => delay.unwrap_or_default(),
             (None, _) => self.backoff.delay_for(&error),
         };
-        if let Some(queue) = self.queues.get_mut(&log) {
-            self.held_bytes -= queue.refused(at, error, now.plus(delay), &mut out.settled);
+        match self.queues.get_mut(&log) {
+            Some(queue) => {
+                self.held_bytes -= queue.refused(at, error, now.plus(delay), &mut out.settled);
+            }
+            None => bug!("no queue of {log}, which a node has refused a batch of: {error}"),
         }
         if let Some(map) = newer {
             self.set_map(map);
@@ -291,19 +324,26 @@ impl Producer {
     /// Appends what is to be sent now and what is settled. To be called after every other call, and
     /// at the time that it returns, which is later than `now`.
     pub fn poll(&mut self, now: Now, out: &mut ProducerOutput) -> Option<Mono> {
+        let before = self.before(out);
         self.advance(now, out);
         if self.connected {
             self.send(out);
         }
-        debug_assert!(!self.stands_still(), "{:?}", self.queues);
-        self.deadline()
+        let wake = self.deadline(now.mono);
+        if before.is_some() {
+            self.check_polled(now.mono, wake);
+        }
+        self.after(before, 0, out);
+        wake
     }
 
     /// As [`Producer::poll`], but sends nothing: for when the transport takes nothing. Ask
     /// [`Producer::is_due`] then.
     pub fn tend(&mut self, now: Now, out: &mut ProducerOutput) -> Option<Mono> {
+        let before = self.before(out);
         self.advance(now, out);
-        self.deadline()
+        self.after(before, 0, out);
+        self.deadline(now.mono)
     }
 
     fn advance(&mut self, now: Now, out: &mut ProducerOutput) {
@@ -315,12 +355,14 @@ impl Producer {
         }
     }
 
-    fn deadline(&self) -> Option<Mono> {
+    fn deadline(&self, now: Mono) -> Option<Mono> {
         let timeout = self.config.delivery_timeout;
         let deadlines = self.queues.values();
-        deadlines
+        let first = deadlines
             .filter_map(|queue| queue.deadline(timeout, self.connected))
-            .min()
+            .min();
+        // Where a new map has put messages behind younger ones, one may come to the front too late.
+        first.map(|first| first.max(now.plus(Duration::from_nanos(1))))
     }
 
     /// Whether there may be something to be sent now: [`Producer::poll`] as soon as the transport
@@ -391,6 +433,7 @@ impl Producer {
         let window = self.config.window();
         let room = self.config.limits.unacked_bytes as usize;
         let Some(queue) = self.queues.get_mut(&log) else {
+            bug!("no queue of {log}, which has something to be sent");
             return true;
         };
         if queue.is_waiting() {
@@ -402,12 +445,14 @@ impl Producer {
                 return false;
             }
             let request = RequestId(self.next_request);
+            let Some(batch) = queue.sends(request) else {
+                bug!("no batch of {log} to be sent, where one of {bytes} bytes was");
+                return true;
+            };
             self.next_request += 1;
             self.unacked_bytes += bytes;
             self.requests.insert(request, (log, bytes));
-            let batch = queue.sends(request);
-            out.requests
-                .extend(batch.map(|batch| Request::Publish { request, batch }));
+            out.requests.push(Request::Publish { request, batch });
         }
         true
     }
@@ -426,11 +471,13 @@ impl Producer {
 
     /// Gives up: settles everything held, with `error`, or `OUTCOME_UNKNOWN` for what was sent.
     pub fn abandon(&mut self, error: &Error, out: &mut ProducerOutput) {
+        let before = self.before(out);
         for queue in self.queues.values_mut() {
             self.held_bytes -= queue.fail_all(error, &mut out.settled);
             queue.phase = Phase::Rebuild { until: Mono(0) };
         }
         self.requests.clear();
         self.unacked_bytes = 0;
+        self.after(before, 0, out);
     }
 }

@@ -6,13 +6,22 @@
 //! `next`, under a new generation. A live subscription's own place is the later of where it began
 //! and the range's `next`, so a delivery updates one number, however many subscriptions there are.
 //!
-//! Invariants: what a generation that is no longer in force says is dropped. A place once known is
-//! never forgotten: after a lost connection each subscription is asked for again from its place,
-//! and only one that had not yet been answered keeps the start that its user gave. The cost of
-//! every delivery is given back exactly once, by [`Subscriber::consumed`] or, where nobody was told
-//! of it, at once.
+//! Invariants, which [`Subscriber::check`] and its parts in `check.rs` assert after each step where bugs
+//! panic, under the names that stand first here:
+//!
+//! - `told`: what a generation that is no longer in force says is dropped; nobody is told of a gap that
+//!   is none, nor that it was removed.
+//! - `place`: a place once known is never forgotten, and within a life of its log never goes back: after a
+//!   lost connection each subscription is asked for again from its place, and only one that had not yet
+//!   been answered, or waits for a number to come, keeps the start that its user gave.
+//! - `credit`: the cost of every delivery is given back exactly once, by [`Subscriber::consumed`] or, where
+//!   nobody was told of it, at once.
+//! - `ranges`: those on a live range, and on a topic's list, are exactly the live subscriptions.
+//! - `asking`: who is to be asked for is in line, who was refused for now has a time, and nobody counts as
+//!   asked for without a connection. `numbers`: each is in use by one subscription, or free.
 
 mod arrived;
+mod check;
 mod range;
 mod replies;
 mod slot;
@@ -20,6 +29,7 @@ mod slot;
 mod tests;
 
 use super::backoff::{Backoff, BackoffConfig};
+use super::checking::Checking;
 use airmail_model::frame::{
     GapReason, Generation, Request, Start, State, Subscribe, SubscriptionId, Until,
 };
@@ -164,6 +174,7 @@ pub struct Subscriber {
     gathers: bool,
     /// Who is told of the delivery at hand: empty, but for its memory.
     told: Vec<replies::Told>,
+    checking: Checking,
 }
 
 impl Subscriber {
@@ -184,6 +195,7 @@ impl Subscriber {
             refused: None,
             gathers: false,
             told: Vec::new(),
+            checking: Checking::default(),
         }
     }
 
@@ -209,6 +221,8 @@ impl Subscriber {
 
     /// Begins a subscription; it is sent by the next [`Subscriber::poll`].
     pub fn add(&mut self, wanted: Wanted) -> SubscriptionKey {
+        let nothing = SubscriberOutput::default();
+        let before = self.before(&nothing);
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
             u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
@@ -219,16 +233,23 @@ impl Subscriber {
         if self.connected {
             self.todo.push_back(Todo::Add(index));
         }
+        self.after(before, 0, &nothing);
         key
     }
 
     /// Ends a subscription. Nothing more is told of it.
     pub fn remove(&mut self, key: SubscriptionKey) {
-        let Some(slot) = self.slot(key) else { return };
+        let nothing = SubscriberOutput::default();
+        let before = self.before(&nothing);
+        let Some(slot) = self.slot(key) else {
+            // Input: a key whose subscription has ended by itself.
+            return;
+        };
         if slot.is_asked() {
             self.todo.push_back(Todo::Remove(key.index()));
         }
         self.free_slot(key.index());
+        self.after(before, 0, &nothing);
     }
 
     fn slot(&self, key: SubscriptionKey) -> Option<&Slot> {
@@ -249,6 +270,7 @@ impl Subscriber {
     /// A stream to a node is open, with the configured credit. Every subscription is asked for
     /// again, from where it is, by [`Subscriber::poll`].
     pub fn connected(&mut self) {
+        let before = self.before(&SubscriberOutput::default());
         self.disconnected();
         self.connected = true;
         self.credit = Credit {
@@ -259,10 +281,13 @@ impl Subscriber {
         let used = self.slots.iter().zip(0u32..);
         let used = used.filter(|(slot, _)| slot.mode != Mode::Free);
         self.todo = used.map(|(_, index)| Todo::Add(index)).collect();
+        self.after_connecting(before);
     }
 
     /// The stream has ended.
     pub fn disconnected(&mut self) {
+        let nothing = SubscriberOutput::default();
+        let before = self.before(&nothing);
         self.connected = false;
         for index in 0..u32::try_from(self.slots.len()).unwrap_or(u32::MAX) {
             self.leave_live(index);
@@ -273,15 +298,19 @@ impl Subscriber {
         }
         self.todo.clear();
         self.retries.clear();
+        self.after(before, 0, &nothing);
     }
 
     /// Bytes of deliveries have been dealt with: the sum of their [`Arrived::cost`].
     pub fn consumed(&mut self, bytes: u32) {
+        let nothing = SubscriberOutput::default();
+        let before = self.before(&nothing);
         let stale = bytes.min(self.credit.stale);
         self.credit.stale -= stale;
         let fresh = (bytes - stale).min(self.credit.out);
         self.credit.out -= fresh;
         self.credit.free += fresh;
+        self.after(before, 0, &nothing);
     }
 
     /// Whether [`Subscriber::poll`] has anything to do, now or later.
@@ -302,6 +331,18 @@ impl Subscriber {
         if !self.connected {
             return None;
         }
+        let before = self.before(out);
+        self.ask(now, out);
+        self.after(before, 0, out);
+        if self.todo.is_empty() {
+            self.retries.first().map(|(until, _)| *until)
+        } else {
+            Some(now)
+        }
+    }
+
+    /// Sends what is due.
+    fn ask(&mut self, now: Mono, out: &mut SubscriberOutput) {
         while let Some((until, index)) = self.retries.first().copied() {
             if until > now {
                 break;
@@ -318,11 +359,6 @@ impl Subscriber {
         if self.owes_credit() {
             let bytes = std::mem::take(&mut self.credit.free);
             out.requests.push(Request::Credit { bytes });
-        }
-        if self.todo.is_empty() {
-            self.retries.first().map(|(until, _)| *until)
-        } else {
-            Some(now)
         }
     }
 

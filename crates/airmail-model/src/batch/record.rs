@@ -2,6 +2,7 @@
 
 use super::attributes::Attributes;
 use crate::id::TopicHash;
+use crate::topic::TopicName;
 
 /// One record of a batch, by reference: looking at it costs no count of references.
 /// [`super::Batch::share`] gives a payload that outlives the look.
@@ -31,6 +32,14 @@ pub struct Record<'a> {
     pub audience: Audience<'a>,
     /// What it says.
     pub payload: &'a [u8],
+}
+
+impl Record<'_> {
+    /// Its topic's name, for longer than the look at it. It was checked with its batch.
+    #[must_use]
+    pub fn name(&self) -> TopicName {
+        TopicName::of_checked(self.topic_name)
+    }
 }
 
 /// Iterates the ids of the roles that may receive a record, ascending.

@@ -1,13 +1,17 @@
 //! One log's messages on the producer's side: the open batch, the sealed ones, their numbers.
 //!
-//! Sealed batches carry consecutive producer numbers from `acked` on. Those sent and unanswered on
-//! this connection come first; a refusal changes the phase, and nothing more is sent before all
-//! of them are answered.
+//! Sealed batches carry consecutive producer numbers from `acked` on, until one fails or is acknowledged
+//! before its turn (`numbers`). Those sent and unanswered on this connection come first; a refusal changes
+//! the phase, and nothing more is sent before all of them are answered (`order`). `queue/check.rs` asserts
+//! both.
+
+mod check;
 
 use super::open::Open;
 use super::room::Room;
 use super::{Offer, Settled, Ticket};
 use airmail_model::batch::{BatchTarget, ProducerStamp, PushError};
+use airmail_model::bug;
 use airmail_model::frame::{Ack, RequestId};
 use airmail_model::{
     Batch, BatchEncoder, Checked, Error, ErrorCode, Limits, LogId, MapEpoch, Mono, ProducerEpoch,
@@ -321,12 +325,16 @@ impl Queue {
     /// Takes an ack; returns the bytes set free.
     pub(super) fn acknowledged(&mut self, at: usize, ack: Ack, out: &mut Vec<Settled>) -> usize {
         let Some(batch) = self.remove(at) else {
+            bug!("{}: no batch {at} that a node has stored", self.log);
             return 0;
         };
         self.room.acknowledged();
-        if let Some(stamp) = batch.batch.producer() {
-            let after = stamp.sequence.0 + u64::from(batch.batch.records());
-            self.acked = self.acked.max(after);
+        match batch.batch.producer() {
+            Some(stamp) => {
+                let after = stamp.sequence.0 + u64::from(batch.batch.records());
+                self.acked = self.acked.max(after);
+            }
+            None => bug!("{}: a batch without numbers was stored", self.log),
         }
         batch.settle(self.log, Ok(ack), out)
     }
@@ -407,6 +415,7 @@ impl Queue {
     /// Fails one batch; what remains needs new numbers.
     pub(super) fn fail(&mut self, at: usize, error: &Error, out: &mut Vec<Settled>) -> usize {
         let Some(batch) = self.remove(at) else {
+            bug!("{}: no batch {at} to fail: {error}", self.log);
             return 0;
         };
         self.tainted |= batch.uncertain || batch.request.is_some();

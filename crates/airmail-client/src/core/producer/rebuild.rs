@@ -4,9 +4,9 @@ use super::open::held_bytes;
 use super::queue::{Phase, Queue, Sealed};
 use super::{Offer, Producer, ProducerOutput, Settled, Ticket};
 use airmail_model::batch::{PushError, Record};
+use airmail_model::bug;
 use airmail_model::{
     Error, ErrorCode, Lane, Limits, LogId, Message, Mono, NamespaceId, Now, ProducerEpoch,
-    TopicName,
 };
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -52,6 +52,7 @@ impl Producer {
         let limits = &self.config.limits;
         for (log, queue) in &mut self.queues {
             let Phase::Rebuild { until } = queue.phase else {
+                // Input: a node that has not refused for good.
                 continue;
             };
             if queue.any_in_flight() {
@@ -77,10 +78,12 @@ impl Producer {
         });
         for namespace in switching.collect::<Vec<_>>() {
             let mut waiting = VecDeque::new();
-            let Some(space) = self.spaces.get_mut(&namespace) else {
-                continue;
-            };
-            let Some(map) = space.newer.take() else {
+            let space = self.spaces.get_mut(&namespace);
+            let Some((space, map)) = space.and_then(|space| {
+                let newer = space.newer.take()?;
+                Some((space, newer))
+            }) else {
+                bug!("no newer map of {namespace}, which was to come into force");
                 continue;
             };
             space.map = map.clone();
@@ -147,7 +150,10 @@ impl Waiting {
         let error = match pushed {
             Ok(_) => return 0,
             Err(PushError::Refused(error)) => error,
-            Err(PushError::Full) => Error::new(ErrorCode::BatchTooLarge),
+            Err(PushError::Full) => {
+                bug!("{log}: an empty batch is full for {bytes} bytes");
+                Error::new(ErrorCode::BatchTooLarge)
+            }
         };
         out.push(Settled {
             tickets: vec![self.ticket],
@@ -172,26 +178,19 @@ fn take_messages(queue: &mut Queue) -> Vec<Waiting> {
 
 fn messages_of(sealed: &Sealed) -> impl Iterator<Item = Waiting> {
     let records = sealed.batch.iter().zip(&sealed.tickets);
-    records.filter_map(|(record, ticket)| {
-        Some(Waiting {
-            message: message_of(&record, sealed.batch.share(record.payload))?,
-            ticket: *ticket,
-            since: sealed.since,
-            time: record.time,
-        })
+    records.map(|(record, ticket)| Waiting {
+        message: message_of(&record, sealed.batch.share(record.payload)),
+        ticket: *ticket,
+        since: sealed.since,
+        time: record.time,
     })
 }
 
 /// The message that a record was made of.
-fn message_of(record: &Record<'_>, payload: Bytes) -> Option<Message> {
-    // Its name was checked against the limits when it was encoded.
-    let unlimited = Limits {
-        topic_bytes: u32::MAX,
-        ..Limits::DEFAULT
-    };
+fn message_of(record: &Record<'_>, payload: Bytes) -> Message {
     let owned = |(name, value): (&str, _)| (name.to_owned(), value);
-    Some(Message {
-        topic: TopicName::new(record.topic_name, &unlimited).ok()?,
+    Message {
+        topic: record.name(),
         payload,
         attributes: record.attributes.map(owned).collect(),
         key: None,
@@ -199,5 +198,5 @@ fn message_of(record: &Record<'_>, payload: Bytes) -> Option<Message> {
         deliver_at: None,
         version: None,
         audience: Vec::new(),
-    })
+    }
 }

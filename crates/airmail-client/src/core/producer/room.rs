@@ -1,4 +1,5 @@
-//! How many batches of a log the node has room for, as far as its refusals have told.
+//! How many batches of a log the node has room for, as far as its refusals have told. That no more are
+//! sent is asserted as `room` ([`super::Producer::check`]).
 //!
 //! Until it refuses one as overloaded there is no bound but the window. Then the bound is what it had
 //! taken and not yet answered; and so that a node with more room again is found out, it grows: by one
@@ -39,6 +40,7 @@ impl Room {
     /// A batch was acknowledged.
     pub(super) fn acknowledged(&mut self) {
         let Some(batches) = &mut self.batches else {
+            // Input: a node that has refused nothing yet.
             return;
         };
         self.acks += 1;

@@ -6,8 +6,9 @@
 //! little old.
 
 use super::queue::{Pushed, Queue};
-use super::{Producer, PublishError, Ticket};
+use super::{Producer, ProducerOutput, PublishError, Ticket};
 use airmail_model::batch::PushError;
+use airmail_model::bug;
 use airmail_model::{
     Error, ErrorCode, Lane, LogId, MapEpoch, Message, NamespaceId, Now, TopicHash, TopicName,
 };
@@ -115,6 +116,20 @@ impl Producer {
         offer: Offer<'_>,
         ticket: Ticket,
     ) -> Result<Taken, PublishError> {
+        let before = self.before_taking();
+        let taken = self.put(now, place, offer, ticket);
+        self.after(before, taken.is_ok().into(), &ProducerOutput::default());
+        taken
+    }
+
+    #[inline]
+    fn put(
+        &mut self,
+        now: Now,
+        place: Place,
+        offer: Offer<'_>,
+        ticket: Ticket,
+    ) -> Result<Taken, PublishError> {
         let bytes = super::open::held_bytes(&offer);
         if self.held_bytes > 0 && self.held_bytes + bytes > self.config.memory_bytes {
             return Err(PublishError::Full);
@@ -128,8 +143,10 @@ impl Producer {
         let pushed = queue.push(&offer, place.hash, bytes, ticket, time, &self.config.limits);
         let Pushed { began, sealed } = pushed.map_err(|error| match error {
             PushError::Refused(error) => PublishError::Refused(error),
-            // An empty batch takes any message that passes its check.
-            PushError::Full => PublishError::Refused(Error::new(ErrorCode::BatchTooLarge)),
+            PushError::Full => {
+                bug!("{}: an empty batch is full for {bytes} bytes", place.log);
+                PublishError::Refused(Error::new(ErrorCode::BatchTooLarge))
+            }
         })?;
         let due = (began || sealed) && self.connected && self.is_log_due(place.log);
         self.held_bytes += bytes;
@@ -139,7 +156,13 @@ impl Producer {
     #[cold]
     fn open_queue(&mut self, log: LogId) {
         let space = self.spaces.get(&log.namespace);
-        let epoch = space.map_or(MapEpoch(1), |space| space.map.epoch);
+        let epoch = space.map_or_else(
+            || {
+                bug!("{log} was found without a map of its namespace");
+                MapEpoch(1)
+            },
+            |space| space.map.epoch,
+        );
         let queue = Queue::new(log, epoch, self.id, self.epoch);
         self.queues.insert(log, queue);
     }

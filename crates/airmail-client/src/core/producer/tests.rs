@@ -1,6 +1,7 @@
 //! A producer against a scripted node that checks numbers as a log does (G3).
 
 mod failures;
+mod invariants;
 mod node;
 mod order;
 mod waking;

@@ -1,5 +1,7 @@
-//! The live ranges of a stream, one for each log, and who is on them.
+//! The live ranges of a stream, one for each log, and who is on them: exactly the live subscriptions, which
+//! [`super::Subscriber::check`] asserts (`ranges`).
 
+use airmail_model::bug;
 use airmail_model::{Incarnation, LogId, Sequence, TopicHash};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
@@ -57,6 +59,13 @@ pub(super) struct Range {
     members: usize,
 }
 
+impl Range {
+    /// How many subscriptions are on it.
+    pub(super) fn members(&self) -> usize {
+        self.members
+    }
+}
+
 /// All live ranges and their subscriptions. The table by topic is only looked up, never walked,
 /// so that its order can reach nothing.
 #[derive(Debug, Default)]
@@ -91,19 +100,30 @@ impl Live {
 
     /// Takes a subscription out; gives the range's `next`.
     pub(super) fn leave(&mut self, log: LogId, topic: TopicHash, index: u32) -> Option<Sequence> {
-        if let Some(members) = self.topics.get_mut(&topic) {
-            members.retain(|member| *member != index);
-            if members.is_empty() {
-                self.topics.remove(&topic);
+        match self.topics.get_mut(&topic) {
+            Some(members) => {
+                members.retain(|member| *member != index);
+                if members.is_empty() {
+                    self.topics.remove(&topic);
+                }
             }
+            None => bug!("no subscription of {topic:?} is live, and {index} leaves"),
         }
-        let range = self.ranges.get_mut(&log)?;
+        let Some(range) = self.ranges.get_mut(&log) else {
+            bug!("no range of {log}, which {index} leaves");
+            return None;
+        };
         range.members = range.members.saturating_sub(1);
         let next = range.next;
         if range.members == 0 {
             self.ranges.remove(&log);
         }
         Some(next)
+    }
+
+    /// How many topics have live subscriptions.
+    pub(super) fn topics(&self) -> usize {
+        self.topics.len()
     }
 
     /// The subscriptions of a topic, oldest first.

@@ -4,6 +4,7 @@ use super::arrived::{Share, Shares};
 use super::range::{Fit, fit};
 use super::slot::Mode;
 use super::{Arrived, Event, GapSeen, Subscriber, SubscriberOutput, SubscriptionKey, Todo};
+use airmail_model::bug;
 use airmail_model::frame::{
     Channel, DELIVERY_OVERHEAD_BYTES, Delivered, GapReason, Generation, Reply, State,
     SubscriptionId,
@@ -23,6 +24,20 @@ struct Delivery {
     cost: u32,
 }
 
+/// What a body takes of the credit.
+fn cost_of_body(body: &Delivered) -> u32 {
+    let bytes = u32::try_from(body.len()).unwrap_or(u32::MAX);
+    bytes.saturating_add(DELIVERY_OVERHEAD_BYTES)
+}
+
+/// What a reply takes of the credit.
+fn cost_of(reply: &Reply) -> u32 {
+    match reply {
+        Reply::Delivery { body, .. } => cost_of_body(body),
+        _ => 0,
+    }
+}
+
 /// Who is told of a delivery: a subscription, its topic's place in the batch, and the first number
 /// that is new to it.
 pub(super) type Told = (u32, u16, Sequence);
@@ -30,6 +45,13 @@ pub(super) type Told = (u32, u16, Sequence);
 impl Subscriber {
     /// Takes what the node says.
     pub fn reply(&mut self, now: Mono, reply: Reply, out: &mut SubscriberOutput) {
+        let before = self.before(out);
+        let cost = before.as_ref().map_or(0, |_| cost_of(&reply));
+        self.take_reply(now, reply, out);
+        self.after(before, cost.into(), out);
+    }
+
+    fn take_reply(&mut self, now: Mono, reply: Reply, out: &mut SubscriberOutput) {
         match reply {
             Reply::Acked { .. } => {}
             Reply::Delivery {
@@ -41,13 +63,12 @@ impl Subscriber {
                 appended,
                 body,
             } => {
-                let bytes = u32::try_from(body.len()).unwrap_or(u32::MAX);
                 let delivery = Delivery {
                     log,
                     last,
                     base,
                     appended,
-                    cost: bytes.saturating_add(DELIVERY_OVERHEAD_BYTES),
+                    cost: cost_of_body(&body),
                     batch: match body {
                         Delivered::Whole(batch) => batch,
                         Delivered::Slice(slice) => slice.to_batch(),
@@ -107,6 +128,7 @@ impl Subscriber {
     fn live_delivery(&mut self, delivery: &Delivery, previous: Sequence, told: &mut Vec<Told>) {
         let last = delivery.last;
         let Some(range) = self.live.ranges.get_mut(&delivery.log) else {
+            // Input: a node that has sent it before it heard that nobody is live there any more.
             return;
         };
         let next = range.next;
@@ -209,7 +231,11 @@ impl Subscriber {
             Shares::One(_, share) => Some(share),
             Shares::Many(shares) => shares.iter().flatten().next(),
         };
-        let place = self.slots[of?.owner.index() as usize].place;
+        let index = of?.owner.index();
+        let place = self.slots[index as usize].place;
+        if place.is_none() {
+            bug!("{index} has no place, and is told of {}", delivery.last);
+        }
         let arrived = Arrived {
             log: delivery.log,
             // The same for all who are on one range.
@@ -236,6 +262,7 @@ impl Subscriber {
         out: &mut SubscriberOutput,
     ) {
         let Some(range) = self.live.ranges.get_mut(&log) else {
+            // Input: a node that has sent it before it heard that nobody is live there any more.
             return;
         };
         let next = range.next;
@@ -275,6 +302,7 @@ impl Subscriber {
         out: &mut SubscriberOutput,
     ) {
         let Some(place) = self.slots[index as usize].place else {
+            bug!("{index} has no place, and is told that {first} to {last} will not come");
             return;
         };
         if why == GapReason::Unused || first > last {
@@ -318,10 +346,12 @@ impl Subscriber {
         if slot.mode != Mode::Live {
             return;
         }
-        if let Some(place) = slot.place
-            && let Some(next) = self.live.leave(place.log, slot.topic, index)
-        {
-            slot.advance(next);
+        match slot.place {
+            Some(place) => {
+                let next = self.live.leave(place.log, slot.topic, index);
+                slot.advance(next.unwrap_or(place.next));
+            }
+            None => bug!("{index} is live and has no place"),
         }
         slot.mode = Mode::Detached;
     }

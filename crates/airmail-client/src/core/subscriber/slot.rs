@@ -37,7 +37,7 @@ pub(super) struct Slot {
     pub(super) topic: TopicHash,
     pub(super) until: Option<Until>,
     /// The user's, until `place` is known; a number beyond the log's end until the log gets there.
-    start: Option<Box<Start>>,
+    pub(super) start: Option<Box<Start>>,
     /// Where it goes on; for a live one, the later of this and the live range's.
     pub(super) place: Option<LogPosition>,
     /// Messages appended earlier were not asked for.

@@ -1,6 +1,7 @@
 //! A subscriber against what a node may say, and when.
 
 mod gathering;
+mod invariants;
 mod permutations;
 mod ranges;
 mod reconnects;

@@ -273,3 +273,30 @@ fn a_shell_that_comes_only_when_told_to_leaves_nothing_until_its_time_is_over() 
         assert!(begun < PATIENCE, "seed {seed}: something was left lying");
     }
 }
+
+#[test]
+fn what_a_new_map_brings_to_the_front_too_late_fails_at_the_time_that_is_named() {
+    let mut desk = Desk::new(2, |config| config.limits.batch_records = 1);
+    let two = map(1, 2);
+    let on = |log: u16| {
+        let log_of = |name: &String| two.log(TopicName::hash_of(NAMESPACE, name), Lane::Normal);
+        let mut names = (0..).map(|n: u32| n.to_string());
+        names
+            .find(|name| log_of(name).index == LogIndex(log))
+            .unwrap()
+    };
+    desk.publish(&on(1), 0);
+    desk.now += 10_000;
+    desk.publish(&on(0), 1);
+    // The older one comes to stand behind the younger one, and alone again when its time is over.
+    desk.producer.set_map(map(2, 1));
+    desk.tend();
+    desk.now += 21_000;
+    desk.producer.set_map(map(3, 2));
+    desk.tend();
+    assert!(desk.settled.is_empty());
+    assert!(desk.wake.unwrap() > desk.now().mono);
+    desk.now += 1;
+    desk.tend();
+    assert_eq!(desk.outcomes(), [(0, Some(ErrorCode::Disconnected))]);
+}
