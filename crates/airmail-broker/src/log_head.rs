@@ -60,6 +60,14 @@ pub(crate) struct LogHead {
     pub(crate) first_pending: u64,
 }
 
+impl LogHead {
+    /// The publish of a number, if its answer is still due.
+    pub(crate) fn pending_mut(&mut self, number: u64) -> Option<&mut Pending> {
+        let at = number.checked_sub(self.first_pending)?;
+        self.pending.get_mut(usize::try_from(at).ok()?)
+    }
+}
+
 /// Every log of the shard but log 0.
 #[derive(Debug, Default)]
 pub(crate) struct Logs {

@@ -5,6 +5,7 @@ use crate::calls::Purpose;
 use crate::input::{CommandId, Effects, Outcome};
 use crate::refusal;
 use airmail_log::{Call, Refusal, Tag, TopicPage, TopicSeen};
+use airmail_model::bug;
 use airmail_model::{Error, ErrorCode, Lane, LogId, NamespaceId};
 use std::collections::BTreeMap;
 
@@ -100,8 +101,9 @@ impl Shard {
         }
         if listing.parts.iter().all(|part| part.done) {
             let id = listing.id;
-            if let Some(listing) = self.listings.open.remove(&number) {
-                self.answer_command(id, Ok(merge(listing)), out);
+            match self.listings.open.remove(&number) {
+                Some(listing) => self.answer_command(id, Ok(merge(listing)), out),
+                None => bug!("listing {number} of {id:?} went while it was looked at"),
             }
         }
     }

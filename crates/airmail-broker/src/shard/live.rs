@@ -11,6 +11,7 @@ use crate::keys::{LateKey, LogKey, SessionKey, SubKey};
 use crate::late::{Late, Stand};
 use crate::places::Places;
 use airmail_log::{Call, GapWhy, Stored};
+use airmail_model::bug;
 use airmail_model::frame::{Channel, Delivered, GapReason, Reply, State};
 use airmail_model::{Extent, LogId, Now, Sequence};
 use smallvec::SmallVec;
@@ -109,6 +110,11 @@ impl Shard {
         };
         let (stored, room) = (fanout.stored, &mut self.logs[fanout.log].room);
         let Some(range) = room.ranges.get_mut(&session) else {
+            bug!("{session:?} is live on {} and has no range", fanout.id);
+            // Read for from here on, nobody misses anything.
+            for (_, _, sub) in group {
+                self.detach(*sub, stored.extent.first, out);
+            }
             return;
         };
         let previous = range.next.before();

@@ -11,6 +11,7 @@ use crate::command::{Change, Fold, SYSTEM_EPOCH};
 use crate::input::{Command, CommandId, Effects, Outcome};
 use crate::refusal;
 use airmail_log::{Call, ReaderId, Refusal};
+use airmail_model::bug;
 use airmail_model::{Error, ErrorCode, Extent, LogId, NamespaceId, Now, Sequence};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -215,8 +216,9 @@ impl Shard {
 
     /// A command is in log 0.
     pub(super) fn change_appended(&mut self, now: Now, extent: Extent, out: &mut Effects) {
-        if let Some(current) = &mut self.namespaces.current {
-            current.at = Some(extent.first);
+        match &mut self.namespaces.current {
+            Some(current) => current.at = Some(extent.first),
+            None => bug!("a command of nobody is in log 0 at {}", extent.first),
         }
         self.conclude(now, out);
     }
@@ -261,7 +263,7 @@ impl Shard {
         match current.map(|current| current.id) {
             Some(Some(id)) => self.answer_command(id, result, out),
             Some(None) => self.namespaces.failure = result.err(),
-            None => {}
+            None => bug!("a command of nobody has come to {result:?}"),
         }
         self.next_command(now, out);
     }

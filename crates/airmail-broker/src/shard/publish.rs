@@ -12,6 +12,7 @@ use crate::log_head::{Openness, Pending};
 use crate::refusal;
 use airmail_flow::Ticket;
 use airmail_log::{Call, Completion, Refusal, Tag};
+use airmail_model::bug;
 use airmail_model::frame::{Ack, Refused, Reply, RequestId};
 use airmail_model::{Batch, Checked, Error, ErrorCode, Lane, LogId, Now};
 
@@ -152,11 +153,13 @@ impl Shard {
             ..
         } = done
         else {
+            bug!("{done:?} was taken for an append's");
             return;
         };
         match self.calls.answered(t) {
             Some(Purpose::Append(log, number)) => {
                 let Some(head) = self.logs.get_mut(log) else {
+                    // Input: a log that was deleted meanwhile, and whose publishes were answered then.
                     return;
                 };
                 head.end = head.end.max(extent.next());
@@ -184,11 +187,13 @@ impl Shard {
         out: &mut Effects,
     ) {
         let Some(head) = self.logs.get_mut(log) else {
+            // Input: a log that was deleted meanwhile, and whose publishes were answered then.
             return;
         };
         let id = head.id;
-        let at = usize::try_from(number.wrapping_sub(head.first_pending)).unwrap_or(usize::MAX);
-        let producer = head.pending.get(at).and_then(|pending| pending.producer);
+        let producer = head
+            .pending_mut(number)
+            .and_then(|pending| pending.producer);
         let error = if head.openness == Openness::Deleting {
             unknown(id)
         } else {
@@ -206,9 +211,14 @@ impl Shard {
         out: &mut Effects,
     ) {
         let head = &mut self.logs[log];
-        let at = usize::try_from(number.wrapping_sub(head.first_pending)).unwrap_or(usize::MAX);
-        if let Some(pending) = head.pending.get_mut(at) {
-            pending.result = Some(result);
+        match head.pending_mut(number) {
+            Some(pending) => pending.result = Some(result),
+            None => bug!(
+                "publish {number} of {} is answered, and {} wait from {} on",
+                head.id,
+                head.pending.len(),
+                head.first_pending
+            ),
         }
         self.answer_in_order(log, out);
     }
@@ -229,7 +239,15 @@ impl Shard {
 
     /// Gives a publish its answer; dropped if the session has ended meanwhile.
     fn answer(&mut self, pending: Pending, out: &mut Effects) {
-        let Some(result) = pending.result else { return };
+        let result = pending.result.unwrap_or_else(|| {
+            bug!(
+                "{:?} of {:?} has its turn and no answer",
+                pending.request,
+                pending.session
+            );
+            let unknown = Error::new(ErrorCode::OutcomeUnknown).field("publish");
+            Err(refusal::refused(unknown, None))
+        });
         if pending.in_flight {
             self.stats.appends_in_flight -= 1;
             self.stats.appends_in_flight_bytes -= pending.bytes as u64;

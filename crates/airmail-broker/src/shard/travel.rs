@@ -76,19 +76,7 @@ impl Shard {
         let Some(body) = part(stored, topic, first, end, slices) else {
             return;
         };
-        let (session, sub) = (late.session, &self.subs[late.sub]);
-        let reply = Reply::Delivery {
-            channel: Channel::Detached(sub.id, sub.generation),
-            log: self.logs[late.log].id,
-            previous: late.told.before(),
-            last: end.before(),
-            base: stored.base,
-            appended: stored.appended,
-            body,
-        };
-        let Reply::Delivery { body, .. } = &reply else {
-            return;
-        };
+        let session = late.session;
         let cost = body.len();
         #[cfg(feature = "sabotage")]
         let cost = match self.config.bug {
@@ -101,10 +89,20 @@ impl Shard {
             self.go_on(key, out);
             return;
         }
-        self.stats.delivered(body);
+        self.stats.delivered(&body);
         self.given(session, body.len());
-        out.replies.push((self.sessions[session].id, reply));
         let late = &mut self.late[key];
+        let sub = &self.subs[late.sub];
+        let reply = Reply::Delivery {
+            channel: Channel::Detached(sub.id, sub.generation),
+            log: self.logs[late.log].id,
+            previous: late.told.before(),
+            last: end.before(),
+            base: stored.base,
+            appended: stored.appended,
+            body,
+        };
+        out.replies.push((self.sessions[session].id, reply));
         (late.told, late.at, late.not_before) = (end, end, None);
     }
 
