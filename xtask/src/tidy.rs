@@ -5,16 +5,20 @@
 
 mod architecture;
 mod behaviours;
+mod checks;
 mod edges;
 mod fences;
+mod fields;
 mod leftovers;
 mod length;
 mod links;
 mod names;
 mod proto;
 mod provenance;
+mod raw_ids;
 mod roots;
 mod runtime;
+mod silence;
 
 use anyhow::bail;
 
@@ -48,11 +52,15 @@ fn all() -> anyhow::Result<Complaints> {
     complaints.extend(roots::check(&packages)?);
     complaints.extend(architecture::check(&packages, &markdown));
     complaints.extend(behaviours::check(&markdown, &rust));
+    complaints.extend(checks::check(&rust));
     complaints.extend(names::check_packages(&packages));
     for file in &rust {
         complaints.extend(names::check_path(&file.path));
         complaints.extend(length::check(file));
         complaints.extend(leftovers::check(file));
+        complaints.extend(fields::check(file));
+        complaints.extend(raw_ids::check(file));
+        complaints.extend(silence::check(file));
     }
     for file in &java {
         complaints.extend(names::check_path(&file.path));

@@ -37,6 +37,30 @@ pub(crate) struct File {
     pub(crate) text: String,
 }
 
+impl File {
+    /// Whether it is of a module: `a/b` is `a/b.rs`, and all that is in the folder `a/b`.
+    pub(crate) fn is_in(&self, module: &str) -> bool {
+        let rest = self.path.strip_prefix(module);
+        rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+    }
+
+    /// Its lines without its tests, which stand last; none of a file of tests.
+    pub(crate) fn product_lines(&self) -> Vec<&str> {
+        let mut parts = self.path.split('/');
+        if parts.any(|part| part == "tests" || part == "tests.rs") {
+            return Vec::new();
+        }
+        let mut lines: Vec<&str> = self.text.lines().collect();
+        let tests = lines.windows(2).position(|pair| {
+            pair[0].trim() == "#[cfg(test)]"
+                && pair[1].trim_start().starts_with("mod ")
+                && pair[1].ends_with('{')
+        });
+        lines.truncate(tests.unwrap_or(lines.len()));
+        lines
+    }
+}
+
 /// Every text file whose name ends in one of `endings`, in order of path. Build output, hidden
 /// directories and data are left out.
 pub(crate) fn files(endings: &[&str]) -> anyhow::Result<Vec<File>> {

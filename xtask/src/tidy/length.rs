@@ -7,7 +7,7 @@ const LINES_MAX: usize = 500;
 
 /// Complains of a file that is too long.
 pub(crate) fn check(file: &File) -> Complaints {
-    let lines = lines_without_tests(file);
+    let lines = file.product_lines().len();
     if lines > LINES_MAX {
         vec![format!(
             "{}: {lines} lines without tests; at most {LINES_MAX}: divide it",
@@ -16,23 +16,6 @@ pub(crate) fn check(file: &File) -> Complaints {
     } else {
         Vec::new()
     }
-}
-
-fn lines_without_tests(file: &File) -> usize {
-    let is_test = file
-        .path
-        .split('/')
-        .any(|part| part == "tests" || part == "tests.rs");
-    if is_test {
-        return 0;
-    }
-    let lines: Vec<&str> = file.text.lines().collect();
-    let tests = lines.windows(2).position(|pair| {
-        pair[0].trim() == "#[cfg(test)]"
-            && pair[1].trim_start().starts_with("mod ")
-            && pair[1].ends_with('{')
-    });
-    tests.unwrap_or(lines.len())
 }
 
 #[cfg(test)]
