@@ -102,11 +102,11 @@ impl Book {
             line: place.line(),
             facts: facts.to_string(),
         };
+        // A later one is told, and needs no keeping.
+        let _ = self.first.set(bug.clone());
         if let Some(tell) = self.tell.get() {
             tell(&bug);
         }
-        // A later one was told, and needs no keeping.
-        let _ = self.first.set(bug);
     }
 
     fn on_first_at_each_place(&self, tell: fn(&Met)) -> bool {

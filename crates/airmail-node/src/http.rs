@@ -8,6 +8,7 @@
 //! that it is not. What a browser asks for a page of somebody else's is refused ([`super::same_origin`]).
 
 use super::beginning::Beginning;
+use super::bugs;
 use super::link::Link;
 use super::metrics::{Metrics, Snapshot};
 use super::same_origin::SameOrigin;
@@ -211,6 +212,9 @@ async fn healthz() -> &'static str {
 async fn readyz(State(shared): State<HttpDoor>) -> Response {
     if let Err(error) = shared.link.check_up() {
         return unavailable(&error.to_string());
+    }
+    if let Some(why) = bugs::why_not_ready() {
+        return unavailable(&why);
     }
     match tokio::time::timeout(PATIENCE, shared.link.snapshot()).await {
         Ok(Ok(snapshot)) => readiness(&snapshot),

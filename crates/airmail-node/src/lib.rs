@@ -14,6 +14,7 @@
 mod alarm;
 mod beginning;
 mod beside;
+mod bugs;
 #[cfg(feature = "test-switches")]
 pub mod clock;
 mod clock_told;
@@ -213,6 +214,7 @@ impl Running {
 /// A wrong setting, a storage that cannot be opened, or what the system refused.
 pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
     options.config.validate()?;
+    bugs::watch();
     let metrics = Arc::new(Metrics::default());
     let (address, http_address) = addresses(&options, &metrics)?;
     let durability = options.config.durability;

@@ -11,6 +11,7 @@ use airmail_broker::Flow;
 use airmail_broker::stats::Stats;
 use airmail_log::{ClockState, Trouble};
 use airmail_mailbox::store::Load;
+use airmail_model::bug;
 use airmail_model::{Error, ErrorCode};
 use doors::DoorMetrics;
 use mailbox::MailboxMetrics;
@@ -256,18 +257,21 @@ impl Snapshot {
         );
         let counters = COUNTERS.iter();
         let counters = counters.map(|(name, help, read)| (*name, *help, read(&self.stats)));
-        for (name, help, value) in counters.chain([jumps]) {
+        let bugs = (
+            "airmail_bugs",
+            "Bugs of the program that were met and survived",
+            bug::count(),
+        );
+        let damage = (
+            "airmail_storage_damage",
+            "Damaged places found in the storage",
+            self.damage,
+        );
+        for (name, help, value) in counters.chain([jumps, damage, bugs]) {
             let value = ConstCounter::new(value);
             let metric = encoder.encode_descriptor(name, help, None, value.metric_type())?;
             value.encode(metric)?;
         }
-        let (name, help) = (
-            "airmail_storage_damage",
-            "Damaged places found in the storage",
-        );
-        let damage = ConstCounter::new(self.damage);
-        let metric = encoder.encode_descriptor(name, help, None, damage.metric_type())?;
-        damage.encode(metric)?;
         let full = self.trouble.as_ref().is_some_and(|trouble| trouble.full);
         let failing = self.trouble.as_ref().is_some_and(|trouble| !trouble.full);
         let own: [(&str, &str, u64); 6] = [
@@ -362,6 +366,7 @@ mod tests {
         assert!(count > 25, "{text}");
         assert!(text.contains("airmail_publish_refused_total{code=\"TOPIC_INVALID\"} 1"));
         assert!(text.contains("airmail_published_messages_total 0"));
+        assert!(text.contains("airmail_bugs_total 0"));
     }
 
     #[test]

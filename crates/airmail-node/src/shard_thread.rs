@@ -5,6 +5,7 @@
 //! when what they sent is answered, the storage writes its last checkpoint. Each half has half of
 //! `node.stop_timeout`; what does not end in it is abandoned, and the log says so.
 
+use super::bugs;
 use super::link::{Link, ToShard};
 use super::listener::Connections;
 use super::metrics::Metrics;
@@ -102,7 +103,7 @@ impl ShardThread {
         let give_up = CancellationToken::new();
         let supervise = async {
             serving_when_ready(&link, &health).await;
-            link.stop().cancelled().await;
+            serving_until_stopped(&link, &health).await;
             self.mailboxes.end_waits();
             set_serving(&health, ServingStatus::NotServing).await;
             tasks.close();
@@ -215,4 +216,14 @@ async fn serving_when_ready(link: &Link, health: &HealthReporter) {
         tokio::time::sleep(READY_STEP).await;
     }
     set_serving(health, ServingStatus::Serving).await;
+}
+
+/// Waits until the node is to stop. One that has met a bug is not ready, and works on.
+async fn serving_until_stopped(link: &Link, health: &HealthReporter) {
+    tokio::select! {
+        () = link.stop().cancelled() => return,
+        () = bugs::met() => {}
+    }
+    set_serving(health, ServingStatus::NotServing).await;
+    link.stop().cancelled().await;
 }
