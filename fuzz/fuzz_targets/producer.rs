@@ -1,5 +1,5 @@
-//! The SDK's producer: whatever a node answers, in whatever order, it does not panic, and each
-//! message that it took is settled at most once.
+//! The SDK's producer: whatever a node answers, in whatever order, it does not panic, its invariants hold
+//! after each step ([`Producer::check`]), and each message that it took is settled at most once.
 
 #![no_main]
 

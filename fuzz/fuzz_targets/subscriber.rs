@@ -1,5 +1,5 @@
-//! The SDK's subscriber: whatever a node says, in whatever order, it does not panic, gives its user no
-//! number twice or out of order, tells nothing of a subscription that was removed, and gives back no
+//! The SDK's subscriber: whatever a node says, in whatever order, it does not panic, its invariants hold
+//! after each step ([`Subscriber::check`]), and it gives its user no number twice or out of order, tells nothing of a subscription that was removed, and gives back no
 //! more credit than was used.
 
 #![no_main]

@@ -5,6 +5,7 @@ use crate::client::{Client, Shared};
 use crate::core::{BackoffConfig, ProducerConfig, SubscriberConfig};
 use crate::nodes::Nodes;
 use airmail_model::Error;
+use airmail_model::bug::{self, Met};
 use airmail_model::clock::{Clock, SystemClock};
 use airmail_model::limits::CREDIT_BYTES_MAX;
 use std::future::Future;
@@ -206,6 +207,8 @@ impl ClientBuilder {
     /// node says that is waited for, if it says so for all of the `call_timeout`.
     pub async fn connect(self) -> Result<Client, Error> {
         let addresses = parse_url(&self.url)?;
+        // Where the program has not seen to it itself.
+        bug::on_first_at_each_place(log_bug);
         let clock = self
             .clock
             .unwrap_or_else(|| Arc::new(SystemClock::default()));
@@ -227,6 +230,16 @@ impl ClientBuilder {
         client.start(self.shutdown);
         Ok(client)
     }
+}
+
+/// A bug of this library, at most once for each place in its source.
+fn log_bug(met: &Met) {
+    tracing::error!(
+        facts = met.facts,
+        file = met.file,
+        line = met.line,
+        "a bug in Airmail's client: it goes on; please report it"
+    );
 }
 
 /// Unlike in every other process.

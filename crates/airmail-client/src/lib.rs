@@ -23,6 +23,8 @@
 #![forbid(unsafe_code)]
 
 pub mod core;
+#[cfg(feature = "sabotage")]
+pub mod sabotage;
 
 #[cfg(feature = "grpc")]
 mod address;

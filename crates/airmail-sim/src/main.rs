@@ -82,6 +82,8 @@ struct Outcome {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    // In a release too.
+    airmail_model::bug::set_panics(true);
     let mut census = Census::default();
     let (run, failed) = run_all(&arguments, |outcome| {
         outcome.failures.iter().for_each(|line| tell(line));

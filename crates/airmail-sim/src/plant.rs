@@ -2,6 +2,7 @@
 
 use crate::Stage;
 use airmail_broker::sabotage::Bug as BrokerBug;
+use airmail_client::sabotage::Bug as ClientBug;
 use airmail_log::sabotage::Bug as LogBug;
 use clap::ValueEnum;
 use std::fmt;
@@ -43,6 +44,12 @@ pub enum Plant {
     CreditLost,
     /// [`BrokerBug::PositionBeyondEnd`].
     PositionBeyondEnd,
+    /// [`ClientBug::MemoryKept`].
+    MemoryKept,
+    /// [`ClientBug::EndedStaysLive`].
+    EndedStaysLive,
+    /// [`ClientBug::CreditTwice`].
+    CreditTwice,
 }
 
 impl Plant {
@@ -54,12 +61,16 @@ impl Plant {
             | Plant::DetachOffByOne
             | Plant::LateNotCharged
             | Plant::CreditLost
-            | Plant::PositionBeyondEnd => Stage::World,
+            | Plant::PositionBeyondEnd
+            | Plant::MemoryKept
+            | Plant::EndedStaysLive
+            | Plant::CreditTwice => Stage::World,
             _ => Stage::Storage,
         }
     }
 
-    /// How what is found begins: a guarantee, or another invariant.
+    /// How what is found begins: a guarantee, or another invariant. One of a core's state is found by the
+    /// core itself, at the step that breaks it.
     #[must_use]
     pub const fn breaks(self) -> &'static [&'static str] {
         match self {
@@ -74,6 +85,9 @@ impl Plant {
             Plant::LateNotCharged => &["G5"],
             Plant::CreditLost => &["liveness"],
             Plant::DeleteForgotten => &["contract"],
+            Plant::MemoryKept => &["memory: "],
+            Plant::EndedStaysLive => &["ranges: "],
+            Plant::CreditTwice => &["credit: "],
             Plant::RangeOffByOne
             | Plant::GapTooLong
             | Plant::IndexMissesOne
@@ -108,6 +122,17 @@ impl Plant {
             Plant::LateNotCharged => BrokerBug::LateNotCharged,
             Plant::CreditLost => BrokerBug::CreditLost,
             Plant::PositionBeyondEnd => BrokerBug::PositionBeyondEnd,
+            _ => return None,
+        })
+    }
+
+    /// The client's own part.
+    #[must_use]
+    pub const fn in_client(self) -> Option<ClientBug> {
+        Some(match self {
+            Plant::MemoryKept => ClientBug::MemoryKept,
+            Plant::EndedStaysLive => ClientBug::EndedStaysLive,
+            Plant::CreditTwice => ClientBug::CreditTwice,
             _ => return None,
         })
     }

@@ -127,10 +127,10 @@ impl World {
             .map(|number| plan(number, &shape, &mut chance))
             .collect();
         let publishers: Vec<Publisher> = (0..u32::try_from(shape.publishers).unwrap_or(1))
-            .map(|number| Publisher::new(number, &mut chance))
+            .map(|number| Publisher::new(number, plant, &mut chance))
             .collect();
         let clients: Vec<Client> = (0..u32::try_from(shape.clients).unwrap_or(1))
-            .map(|number| Client::new(number, &mut chance))
+            .map(|number| Client::new(number, plant, &mut chance))
             .collect();
         World {
             chance,

@@ -1,11 +1,15 @@
 //! The simulator finds what it is there to find: each planted bug within some seeds, and as the
-//! guarantee that it breaks.
+//! guarantee that it breaks, or as the invariant of a core's state, which the core asserts at the end of
+//! the step that breaks it.
 
 use airmail_sim::{Plant, Run, Stage};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const SEEDS: u64 = 200;
 
 fn found(plant: Plant, stage: Stage) -> Option<String> {
+    // In a release too, the cores assert their invariants.
+    airmail_model::bug::set_panics(true);
     (0..SEEDS).find_map(|seed| {
         let run = Run {
             stage,
@@ -14,8 +18,20 @@ fn found(plant: Plant, stage: Stage) -> Option<String> {
             plant: Some(plant),
             show: false,
         };
-        run.go().err().map(|violation| violation.to_string())
+        match catch_unwind(AssertUnwindSafe(|| run.go())) {
+            Ok(ended) => ended.err().map(|violation| violation.to_string()),
+            Err(panicked) => {
+                let text = panicked.downcast::<String>();
+                text.ok().map(|text| asserted(&text))
+            }
+        }
     })
+}
+
+/// What an assertion says of itself, without how it says so.
+fn asserted(panicked: &str) -> String {
+    let said = panicked.strip_prefix("assertion `left == right` failed: ");
+    said.unwrap_or(panicked).to_owned()
 }
 
 #[test]

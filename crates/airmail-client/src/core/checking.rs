@@ -7,7 +7,7 @@
 use airmail_model::bug;
 
 /// Parts that a step may look at, on average.
-const PARTS_A_STEP: usize = 1024;
+const PARTS_A_STEP: usize = 128;
 
 /// Says which steps are looked at.
 #[derive(Debug, Default)]

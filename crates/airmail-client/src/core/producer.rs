@@ -84,6 +84,9 @@ pub struct ProducerConfig {
     pub backoff: BackoffConfig,
     /// Of the delays' jitter.
     pub seed: u64,
+    /// A bug to plant.
+    #[cfg(feature = "sabotage")]
+    pub bug: Option<crate::sabotage::Bug>,
 }
 
 impl Default for ProducerConfig {
@@ -97,6 +100,8 @@ impl Default for ProducerConfig {
             delivery_timeout: Duration::from_secs(30),
             backoff: BackoffConfig::default(),
             seed: 0,
+            #[cfg(feature = "sabotage")]
+            bug: None,
         }
     }
 }
@@ -283,7 +288,13 @@ impl Producer {
         };
         match result {
             Ok(ack) => {
-                self.held_bytes -= queue.acknowledged(at, ack, &mut out.settled);
+                let freed = queue.acknowledged(at, ack, &mut out.settled);
+                #[cfg(feature = "sabotage")]
+                let freed = match self.config.bug {
+                    Some(crate::sabotage::Bug::MemoryKept) => 0,
+                    _ => freed,
+                };
+                self.held_bytes -= freed;
                 self.backoff.reset();
             }
             Err(refused) => self.refused(now.mono, log, at, refused, out),

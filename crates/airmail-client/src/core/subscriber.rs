@@ -10,7 +10,7 @@
 //! panic, under the names that stand first here:
 //!
 //! - `told`: what a generation that is no longer in force says is dropped; nobody is told of a gap that
-//!   is none, nor that it was removed.
+//!   is none, nor that it was removed, nor that it stands anywhere after its end.
 //! - `place`: a place once known is never forgotten, and within a life of its log never goes back: after a
 //!   lost connection each subscription is asked for again from its place, and only one that had not yet
 //!   been answered, or waits for a number to come, keeps the start that its user gave.
@@ -57,6 +57,9 @@ pub struct SubscriberConfig {
     pub backoff: BackoffConfig,
     /// Of the delays' jitter.
     pub seed: u64,
+    /// A bug to plant.
+    #[cfg(feature = "sabotage")]
+    pub bug: Option<crate::sabotage::Bug>,
 }
 
 impl Default for SubscriberConfig {
@@ -65,6 +68,8 @@ impl Default for SubscriberConfig {
             credit_bytes: 1 << 20,
             backoff: BackoffConfig::default(),
             seed: 0,
+            #[cfg(feature = "sabotage")]
+            bug: None,
         }
     }
 }
@@ -258,6 +263,10 @@ impl Subscriber {
     }
 
     fn free_slot(&mut self, index: u32) {
+        #[cfg(feature = "sabotage")]
+        if self.config.bug == Some(crate::sabotage::Bug::EndedStaysLive) {
+            self.slots[index as usize].mode = Mode::Detached;
+        }
         self.leave_live(index);
         let slot = &mut self.slots[index as usize];
         if let Mode::Waiting(until) = slot.mode {

@@ -9,6 +9,7 @@ use crate::entropy::Entropy;
 use crate::files::Disk;
 use crate::invariants::{Checked, Violation, complete, durable_first};
 use crate::ledger::Ledger;
+use crate::plant::Plant;
 use crate::shape::popular;
 use airmail_client::core::{
     Event, Subscriber, SubscriberConfig, SubscriberOutput, SubscriptionKey, Wanted,
@@ -42,11 +43,12 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(number: u32, chance: &mut Entropy) -> Client {
+    pub(super) fn new(number: u32, plant: Option<Plant>, chance: &mut Entropy) -> Client {
         let credit = 1 << chance.between(10, 16);
         let config = SubscriberConfig {
             credit_bytes: credit,
             seed: chance.next(),
+            bug: plant.and_then(Plant::in_client),
             ..SubscriberConfig::default()
         };
         Client {

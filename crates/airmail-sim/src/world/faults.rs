@@ -86,7 +86,7 @@ impl World {
         } else {
             self.census.count(Kind::PublisherRestarted);
             self.cut(End::Publisher(at));
-            Publisher::new(number, &mut chance)
+            Publisher::new(number, self.plant, &mut chance)
         };
         for space in &self.spaces {
             next.core.set_map(space.map.clone());

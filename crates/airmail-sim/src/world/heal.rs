@@ -32,7 +32,7 @@ impl World {
                     .iter()
                     .all(super::publisher::Publisher::is_idle)
         })?;
-        let mut newcomer = Client::new(1_000, &mut self.chance);
+        let mut newcomer = Client::new(1_000, self.plant, &mut self.chance);
         let settled = |world: &mut World| world.asked.is_none();
         self.until("answered", settled)?;
         for (at, space) in self.spaces.iter().enumerate() {

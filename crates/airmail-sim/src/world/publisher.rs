@@ -9,6 +9,7 @@ use crate::files::Disk;
 use crate::invariants::{Checked, Violation, durable_first};
 use crate::ledger::{Acked, Ledger};
 use crate::message::MessageId;
+use crate::plant::Plant;
 use crate::shape::{Shape, popular};
 use airmail_client::core::{
     Producer, ProducerConfig, ProducerOutput, PublishError, Settled, Ticket,
@@ -31,12 +32,13 @@ pub(super) struct Publisher {
 }
 
 impl Publisher {
-    pub(super) fn new(number: u32, chance: &mut Entropy) -> Publisher {
+    pub(super) fn new(number: u32, plant: Option<Plant>, chance: &mut Entropy) -> Publisher {
         let config = ProducerConfig {
             in_flight: 1 << chance.between(0, 6),
             memory_bytes: 1 << chance.between(12, 16),
             delivery_timeout: patience(chance),
             seed: chance.next(),
+            bug: plant.and_then(Plant::in_client),
             ..ProducerConfig::default()
         };
         let id = ProducerId(u64::from(number) + 1_000);
@@ -55,7 +57,7 @@ impl Publisher {
     /// One that takes over this one's id, with a higher epoch. Its own messages count anew.
     pub(super) fn successor(&mut self, number: u32, chance: &mut Entropy) -> Publisher {
         self.succeeded = true;
-        let mut next = Publisher::new(number, chance);
+        let mut next = Publisher::new(number, None, chance);
         next.id = self.id;
         // An epoch that the older one gives up by itself is below this.
         next.epoch = ProducerEpoch(self.epoch.0 + 1_000);

@@ -4,7 +4,7 @@
 //! invariant that it is of, as the documentation of the module above does.
 
 use super::slot::{Mode, Slot};
-use super::{Event, Subscriber, SubscriberOutput, Todo};
+use super::{Event, Subscriber, SubscriberOutput, SubscriptionKey, Todo};
 use airmail_model::frame::{GapReason, Request, Start, State};
 use airmail_model::position::LogPosition;
 use airmail_model::{LogId, TopicHash};
@@ -42,12 +42,7 @@ impl Subscriber {
         if let Some(before) = before {
             self.check_credit(&before, cost, out);
             self.check_places(&before);
-            check_told(
-                out.events
-                    .iter()
-                    .skip(before.events)
-                    .map(|(_, event)| event),
-            );
+            self.check_told(&out.events[before.events..]);
             let parts = self.check();
             self.checking.looked_at(parts);
         }
@@ -163,6 +158,24 @@ impl Subscriber {
         assert_eq!(more, told, "credit: with users, and told to them");
     }
 
+    /// Nothing is told that is said never to be, and nothing after the end.
+    fn check_told(&self, events: &[(SubscriptionKey, Event)]) {
+        for (key, event) in events {
+            let allowed = match event {
+                Event::Messages(arrived) => arrived.seek(0).is_some(),
+                Event::Gap(gap) => {
+                    gap.why != GapReason::Unused && gap.extent.first <= gap.extent.last
+                }
+                Event::Status(State::Removed) => false,
+                Event::Status(State::Complete { .. } | State::Failed(_)) => {
+                    self.slot(*key).is_none()
+                }
+                Event::Status(State::Live { .. } | State::Detached { .. }) => true,
+            };
+            assert!(allowed, "told: {key:?} of {event:?}");
+        }
+    }
+
     /// A place is kept, and within a life of its log never goes back.
     fn check_places(&self, before: &Before) {
         let now = self.places();
@@ -196,18 +209,6 @@ impl Subscriber {
             _ => place.next,
         };
         Some(LogPosition { next, ..place })
-    }
-}
-
-/// Nothing is told that is said never to be.
-fn check_told<'a>(events: impl Iterator<Item = &'a Event>) {
-    for event in events {
-        let allowed = match event {
-            Event::Messages(arrived) => arrived.seek(0).is_some(),
-            Event::Gap(gap) => gap.why != GapReason::Unused && gap.extent.first <= gap.extent.last,
-            Event::Status(state) => *state != State::Removed,
-        };
-        assert!(allowed, "told: {event:?}");
     }
 }
 

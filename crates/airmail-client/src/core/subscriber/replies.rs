@@ -214,6 +214,10 @@ impl Subscriber {
         let shares = u32::try_from(events.len()).unwrap_or(u32::MAX);
         if shares == 0 {
             self.credit.free += delivery.cost;
+            #[cfg(feature = "sabotage")]
+            if self.config.bug == Some(crate::sabotage::Bug::CreditTwice) {
+                self.credit.free += delivery.cost;
+            }
             return;
         }
         self.credit.out += delivery.cost;
