@@ -3,14 +3,12 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test panics where something is wrong")]
 
-#[path = "end_to_end/waiting.rs"]
-mod waiting;
-
-use airmail::config::Config;
-use airmail::node::clock::SystemClock;
-use airmail::node::{NodeOptions, start};
+use airmail_node::config::Config;
+use airmail_model::clock::SystemClock;
+use airmail_node::{NodeOptions, start};
 use airmail_client::Client;
 use airmail_model::bug;
+use airmail_testkit::waiting;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -76,7 +74,7 @@ async fn a_node_that_has_met_a_bug_serves_on_counts_it_logs_it_once_and_is_not_r
         .init();
     let listen = || TcpListener::bind("127.0.0.1:0").unwrap();
     let options = NodeOptions {
-        access: airmail::node::Access::default(),
+        access: airmail_node::Access::default(),
         config: Config {
             log_url: "memory:".into(),
             ..Config::default()
