@@ -3,11 +3,11 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test panics where something is wrong")]
 
-use airmail_node::config::Config;
-use airmail_model::clock::SystemClock;
-use airmail_node::{NodeOptions, start};
 use airmail_client::Client;
 use airmail_model::bug;
+use airmail_model::clock::SystemClock;
+use airmail_node::config::Config;
+use airmail_node::{NodeOptions, start};
 use airmail_testkit::waiting;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};

@@ -82,7 +82,7 @@ struct Outcome {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    // In a release too.
+    // So the cores check their invariants after each step, in a release build as well.
     airmail_model::bug::set_panics(true);
     let mut census = Census::default();
     let (run, failed) = run_all(&arguments, |outcome| {

@@ -10,7 +10,8 @@
 
 use super::checkpoint::Checkpoint;
 use super::damage::{Problem, Reason, lost_numbers};
-use super::format::{HEADER_BYTES, SegmentHeader};
+use super::format::{DATA_START, HEADER_BYTES, SegmentHeader};
+use super::id::{BlockId, BlockIndex, FileOffset, SegmentId, Slot};
 use super::index::{self, Layout};
 use super::known::Known;
 use super::log::LogState;
@@ -21,7 +22,7 @@ use super::segment::{Segment, index_name, number_of, segment_name};
 use super::table::Location;
 use super::{Journal, JournalConfig};
 use crate::files::{FileName, Files};
-use airmail_model::{Extent, LogId, Now, Sequence};
+use airmail_model::{Extent, LogId, Now, Sequence, bug};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was found in a journal.
@@ -97,7 +98,7 @@ pub fn check<F: Files>(files: &mut F) -> Result<CheckReport, OpenError> {
     let (journal, known) = open_and_know(files, config, Now::default())?;
     checker.checkpoints(files, &list)?;
     checker.commands(&known);
-    for segment in journal.segments.values().filter(|segment| !segment.leaving) {
+    for segment in journal.segments.iter().filter(|segment| !segment.leaving) {
         checker.segment(files, &journal, &known, segment)?;
     }
     checker.pending(&journal);
@@ -128,9 +129,9 @@ fn identity<F: Files>(files: &mut F, list: &[(FileName, u64)]) -> Result<Journal
 /// A log's sound batches as they are found.
 #[derive(Default)]
 struct Covered {
-    extents: Vec<(u64, u64)>,
+    extents: Vec<(Sequence, Sequence)>,
     /// Numbers whose damage has been told.
-    damaged: BTreeSet<u64>,
+    damaged: BTreeSet<Sequence>,
     batches: u64,
     records: u64,
     bytes: u64,
@@ -138,7 +139,7 @@ struct Covered {
 
 struct Checker {
     report: CheckReport,
-    covered: BTreeMap<u32, Covered>,
+    covered: BTreeMap<Slot, Covered>,
 }
 
 impl Checker {
@@ -169,7 +170,7 @@ impl Checker {
         let first = known.counts.first().copied().unwrap_or(1);
         let told = known.checkpoint.meta_count.max(1);
         if first > told {
-            let file = segment_name(known.first_meta.unwrap_or(1));
+            let file = segment_name(known.first_meta.unwrap_or(SegmentId::FIRST));
             self.problem(&file, 0, Reason::Commands(first - told));
         }
     }
@@ -182,7 +183,7 @@ impl Checker {
         segment: &Segment,
     ) -> Result<(), OpenError> {
         let name = &segment.name;
-        let empty = segment.durable == HEADER_BYTES as u64;
+        let empty = segment.durable == DATA_START;
         let head = files
             .load(name, 0, HEADER_BYTES as u32)
             .map_err(failed(name))?;
@@ -192,10 +193,13 @@ impl Checker {
         self.records(files, journal, known, segment)?;
         for (number, block) in segment.blocks.iter().enumerate() {
             // Where nothing is kept, it may be gone before its segment is.
-            let number = number as u32;
-            let kept = |log: &LogState| log.keeps_of(segment.id, number);
-            if let Some(layout) = block.layout.filter(|_| journal.logs.values().any(kept)) {
-                self.index(files, segment.id, number, layout)?;
+            let id = BlockId {
+                segment: segment.id,
+                block: BlockIndex::at(number),
+            };
+            let kept = |log: &LogState| log.keeps_of(id);
+            if let Some(layout) = block.layout.filter(|_| journal.logs.iter().any(kept)) {
+                self.index(files, id, layout)?;
             }
         }
         Ok(())
@@ -212,13 +216,13 @@ impl Checker {
         let name = &segment.name;
         let mut file = FileReport {
             name: name.to_string(),
-            bytes: segment.filled,
-            end: segment.durable,
+            bytes: segment.fill.end.0,
+            end: segment.durable.0,
             ..FileReport::default()
         };
         let end = segment.durable.max(known.end_of(segment.id));
-        let end = end.min(segment.filled);
-        let start = HEADER_BYTES as u64;
+        let end = end.min(segment.fill.end);
+        let start = DATA_START;
         let mut scanner = Scanner::new(files, name.clone(), end, segment.header.salt, start);
         while scanner.at() < end {
             let at = scanner.at();
@@ -229,7 +233,7 @@ impl Checker {
                     ..
                 } => {
                     let location = Location {
-                        first: envelope.first,
+                        first: envelope.sequence(),
                         numbers: envelope.numbers,
                         offset: at,
                         length: envelope.length,
@@ -237,8 +241,8 @@ impl Checker {
                     };
                     file.batches += 1;
                     file.records += u64::from(batch.records());
-                    let lost = lost_numbers(envelope.first, &batch, &damaged);
-                    self.bodies(name, at, batch.log(), &lost);
+                    let lost = lost_numbers(envelope.sequence(), &batch, &damaged);
+                    self.bodies(name, at.0, batch.log(), &lost);
                     if journal.is_elsewhere(segment.id, envelope.slot, &location) {
                         continue;
                     }
@@ -255,7 +259,7 @@ impl Checker {
                     let behind = envelope.map_or(at + 8, |sound| at + sound.stored_bytes());
                     let found = scanner.resync(behind, end).map_err(failed(name))?;
                     let next = if found { scanner.at() } else { end };
-                    self.problem(name, at, Reason::Record(next - at));
+                    self.problem(name, at.0, Reason::Record(next - at));
                     if !found {
                         break;
                     }
@@ -266,14 +270,14 @@ impl Checker {
         Ok(())
     }
 
-    fn bodies(&mut self, name: &str, at: u64, log: LogId, lost: &[u64]) {
+    fn bodies(&mut self, name: &str, at: u64, log: LogId, lost: &[Sequence]) {
         self.report
             .problems
             .extend(lost.iter().map(|number| Problem {
                 file: name.to_owned(),
                 at,
                 log: Some(log),
-                number: Some(Sequence(*number)),
+                number: Some(*number),
                 reason: Reason::Body,
             }));
     }
@@ -282,11 +286,10 @@ impl Checker {
     fn index<F: Files>(
         &mut self,
         files: &mut F,
-        segment: u64,
-        block: u32,
+        block: BlockId,
         layout: Layout,
     ) -> Result<(), OpenError> {
-        let name = index_name(segment, block);
+        let name = index_name(block);
         let length = u64::from(layout.pages()) * index::PAGE_BYTES as u64;
         let length = u32::try_from(length).unwrap_or(u32::MAX);
         match files.load(&name, 0, length) {
@@ -306,16 +309,17 @@ impl Checker {
     fn cover(
         &mut self,
         journal: &Journal,
-        slot: u32,
+        slot: Slot,
         location: &Location,
         records: u64,
-        lost: &[u64],
+        lost: &[Sequence],
     ) {
         let Some(log) = journal
             .logs
-            .get(&slot)
-            .filter(|log| location.last() >= log.first)
+            .get(slot)
+            .filter(|log| location.last() >= log.numbers.first)
         else {
+            // Input: a batch of a log that was deleted, or that was trimmed.
             return;
         };
         let covered = self.covered.entry(slot).or_default();
@@ -323,22 +327,22 @@ impl Checker {
         covered.batches += 1;
         covered.records += records - lost.len() as u64;
         covered.bytes += location.stored_bytes();
-        let mut from = location.first.max(log.first);
-        for number in lost.iter().chain([&(location.last() + 1)]) {
+        let mut from = location.first.max(log.numbers.first);
+        for number in lost.iter().chain([&location.last().plus(1)]) {
             if from < *number {
-                covered.extents.push((from, number - 1));
+                covered.extents.push((from, number.before()));
             }
-            from = from.max(number + 1);
+            from = from.max(number.plus(1));
         }
     }
 
     /// What may not be durable: it is served all the same, when the journal has opened.
     fn pending(&mut self, journal: &Journal) {
-        for entry in &journal.pending {
+        for entry in journal.commits.waiting() {
             let location = Location {
                 first: entry.first,
                 numbers: entry.numbers,
-                offset: 0,
+                offset: FileOffset::START,
                 length: entry.batch.bytes().len() as u32,
                 time: entry.time,
             };
@@ -356,23 +360,28 @@ impl Checker {
     fn logs(&mut self, journal: &Journal, known: &Known) {
         let mut before = Vec::new();
         let mut behind = BTreeMap::new();
-        for (log, slot) in &journal.slots {
+        for (log, slot) in journal.logs.names() {
             let Some(state) = journal.logs.get(slot) else {
+                bug!("{log} has slot {slot} and no log");
                 continue;
             };
-            let covered = self.covered.entry(*slot).or_default();
+            let covered = self.covered.entry(slot).or_default();
             covered.extents.sort_unstable();
             // From here on no number was given to anything that is known.
-            let told = known.next.get(slot).copied().unwrap_or(state.next);
+            let told = known.next.get(&slot).copied().unwrap_or(state.numbers.next);
             let extents = covered.extents.iter().copied();
             before.push(Holes {
-                slot: *slot,
-                log: *log,
-                extents: between(extents, state.first, told),
+                slot,
+                log,
+                extents: between(extents, state.numbers.first, told),
             });
             behind.insert(
-                *slot,
-                between([].into_iter(), told.max(state.first), state.next),
+                slot,
+                between(
+                    [].into_iter(),
+                    told.max(state.numbers.first),
+                    state.numbers.next,
+                ),
             );
         }
         let missing = journal.missing_segments(known, &before);
@@ -382,7 +391,8 @@ impl Checker {
         let mut files: Vec<Problem> = files.cloned().collect();
         files.sort_by(|a, b| a.file.cmp(&b.file));
         for holes in before {
-            let Some(state) = journal.logs.get(&holes.slot) else {
+            let Some(state) = journal.logs.get(holes.slot) else {
+                bug!("slot {} has holes and no log", holes.slot);
                 continue;
             };
             let skipped = behind.remove(&holes.slot).unwrap_or_default();
@@ -399,17 +409,15 @@ impl Checker {
     ) {
         let covered = self.covered.remove(&state.slot).unwrap_or_default();
         let damaged = covered.damaged.iter().map(|number| (*number, *number));
-        let damaged = damaged.filter(|(number, _)| *number >= state.first);
+        let damaged = damaged.filter(|(number, _)| *number >= state.numbers.first);
         let mut lost: Vec<Extent> = damaged
             .clone()
-            .map(|(number, _)| Extent::starting_at(Sequence(number), 1))
+            .map(|(number, _)| Extent::starting_at(number, 1))
             .collect();
         // What is told record by record is not told again.
         let rest = holes.extents.iter().flat_map(|hole| {
-            let inside = damaged
-                .clone()
-                .filter(|(number, _)| *number >= hole.first.0);
-            between(inside, hole.first.0, hole.last.0 + 1)
+            let inside = damaged.clone().filter(|(number, _)| *number >= hole.first);
+            between(inside, hole.first, hole.next())
         });
         let extents: Vec<Extent> = rest.collect();
         if files.is_empty() {
@@ -426,8 +434,8 @@ impl Checker {
         lost.sort_unstable_by_key(|extent| extent.first);
         self.report.logs.push(LogReport {
             log: state.id,
-            first: Sequence(state.first),
-            next: Sequence(state.next),
+            first: state.numbers.first,
+            next: state.numbers.next,
             batches: covered.batches,
             records: covered.records,
             bytes: covered.bytes,

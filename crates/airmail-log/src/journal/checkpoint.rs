@@ -5,12 +5,17 @@
 //! segments behind it give the same, a little later.
 
 use super::codec::{Reader, Writer};
+use super::entry::Recent;
 use super::format::{u16_at, u32_at, u64_at};
-use super::log::{Place, Recent};
+use super::id::{ClassId, FileOffset, SegmentId, Slot};
+use super::places::Place;
 use super::producers::{Key, Producer};
 use super::results::Results;
 use crate::contract::LogSpec;
-use airmail_model::{Batch, LogId, MapEpoch};
+use airmail_model::{
+    AppendTime, Batch, Incarnation, LogId, MapEpoch, ProducerEpoch, ProducerId, ProducerSequence,
+    Sequence,
+};
 use bytes::Bytes;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"AmCp");
@@ -18,7 +23,7 @@ const MAGIC: u32 = u32::from_le_bytes(*b"AmCp");
 /// is read.
 const VERSION: u16 = 2;
 /// No segment is longer, so an end beyond it is damage.
-const SEGMENT_BYTES_MAX: u64 = 1 << 62;
+const SEGMENT_END_MAX: FileOffset = FileOffset(1 << 62);
 /// Bytes before the checksum.
 const HEAD_BYTES: usize = 16;
 
@@ -28,9 +33,9 @@ pub struct Checkpoint {
     /// Commands with a lower count are in it.
     pub meta_count: u64,
     /// Slots below this one, and not in it, are of deleted logs.
-    pub next_slot: u32,
+    pub next_slot: Slot,
     /// The number of the next segment.
-    pub next_segment: u64,
+    pub next_segment: SegmentId,
     /// The logs.
     pub(super) logs: Vec<LogPart>,
     /// The segments.
@@ -42,15 +47,15 @@ pub struct Checkpoint {
 /// A log, as it was durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LogPart {
-    pub(super) slot: u32,
+    pub(super) slot: Slot,
     pub(super) id: LogId,
     pub(super) spec: LogSpec,
-    pub(super) incarnation: u64,
-    pub(super) first: u64,
-    pub(super) next: u64,
-    pub(super) reserved: u64,
+    pub(super) incarnation: Incarnation,
+    pub(super) first: Sequence,
+    pub(super) next: Sequence,
+    pub(super) reserved: Sequence,
     pub(super) sealed: Option<MapEpoch>,
-    pub(super) last_time: i64,
+    pub(super) last_time: AppendTime,
     /// In blocks that are indexed.
     pub(super) places: Vec<Place>,
     /// Of log 0: its batches, once more.
@@ -60,20 +65,20 @@ pub(super) struct LogPart {
 /// A batch whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CopyPart {
-    pub(super) first: u64,
+    pub(super) first: Sequence,
     pub(super) numbers: u32,
-    pub(super) time: i64,
+    pub(super) time: AppendTime,
     pub(super) bytes: Bytes,
 }
 
 /// A segment, as it was durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SegmentPart {
-    pub(super) id: u64,
-    pub(super) class: u16,
+    pub(super) id: SegmentId,
+    pub(super) class: ClassId,
     pub(super) salt: u32,
     pub(super) sealed: bool,
-    pub(super) durable: u64,
+    pub(super) durable: FileOffset,
     /// Those that are indexed, up to the first that is not.
     pub(super) blocks: Vec<BlockPart>,
 }
@@ -81,8 +86,8 @@ pub(super) struct SegmentPart {
 /// An indexed block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockPart {
-    pub(super) start: u64,
-    pub(super) end: u64,
+    pub(super) start: FileOffset,
+    pub(super) end: FileOffset,
     pub(super) entries: u32,
     pub(super) topics: u32,
 }
@@ -93,32 +98,34 @@ impl Checkpoint {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer::default();
         out.u64(self.meta_count)
-            .u32(self.next_slot)
-            .u64(self.next_segment);
+            .slot(self.next_slot)
+            .segment(self.next_segment);
         out.count(self.logs.len());
         for log in &self.logs {
             log.encode(&mut out);
         }
         out.count(self.segments.len());
         for segment in &self.segments {
-            out.u64(segment.id).u16(segment.class).u32(segment.salt);
+            out.segment(segment.id)
+                .u16(segment.class.0)
+                .u32(segment.salt);
             out.u8(u8::from(segment.sealed))
-                .u64(segment.durable)
+                .offset(segment.durable)
                 .count(segment.blocks.len());
             for block in &segment.blocks {
-                out.u64(block.start)
-                    .u64(block.end)
+                out.offset(block.start)
+                    .offset(block.end)
                     .u32(block.entries)
                     .u32(block.topics);
             }
         }
         out.count(self.producers.len());
         for ((id, slot), producer) in &self.producers {
-            out.u64(*id)
-                .u32(*slot)
-                .u32(producer.epoch)
-                .u64(producer.next)
-                .i64(producer.heard);
+            out.u64(id.0)
+                .slot(*slot)
+                .u32(producer.epoch.0)
+                .u64(producer.next.0)
+                .time(producer.heard);
             producer.results.encode(&mut out);
         }
         let body = out.with_crc();
@@ -142,8 +149,8 @@ impl Checkpoint {
         let mut input = Reader::checked(body)?;
         let mut out = Checkpoint {
             meta_count: input.u64()?,
-            next_slot: input.u32()?,
-            next_segment: input.u64()?,
+            next_slot: input.slot()?,
+            next_segment: input.segment()?,
             ..Checkpoint::default()
         };
         for _ in 0..input.count(LogPart::BYTES_MIN)? {
@@ -153,8 +160,10 @@ impl Checkpoint {
             out.segments.push(SegmentPart::decode(&mut input)?);
         }
         for _ in 0..input.count(33)? {
-            let key = (input.u64()?, input.u32()?);
-            let (epoch, next, heard) = (input.u32()?, input.u64()?, input.i64()?);
+            let key = (ProducerId(input.u64()?), input.slot()?);
+            let epoch = ProducerEpoch(input.u32()?);
+            let next = ProducerSequence(input.u64()?);
+            let heard = input.time()?;
             let results = match version {
                 1 => Results::decode_whole(&mut input)?,
                 _ => Results::decode(&mut input)?,
@@ -170,7 +179,7 @@ impl CopyPart {
     /// The batch, if it is what was written.
     pub(super) fn sound(self) -> Option<Recent> {
         let (batch, damaged) = Batch::check_stored(self.bytes).ok()?;
-        let last = self.first.checked_add(self.numbers.into());
+        let last = self.first.0.checked_add(self.numbers.into());
         let sound = damaged.is_empty() && batch.numbers() == self.numbers && last.is_some();
         sound.then_some(Recent {
             first: self.first,
@@ -185,58 +194,58 @@ impl LogPart {
     const BYTES_MIN: usize = 60;
 
     fn encode(&self, out: &mut Writer) {
-        out.u32(self.slot)
+        out.slot(self.slot)
             .log(self.id)
             .spec(&self.spec)
-            .u64(self.incarnation);
-        out.u64(self.first)
-            .u64(self.next)
-            .u64(self.reserved)
-            .i64(self.last_time);
+            .incarnation(self.incarnation);
+        out.sequence(self.first)
+            .sequence(self.next)
+            .sequence(self.reserved)
+            .time(self.last_time);
         out.u8(u8::from(self.sealed.is_some()))
-            .u32(self.sealed.unwrap_or_default().0);
+            .epoch(self.sealed.unwrap_or_default());
         out.count(self.places.len());
         for place in &self.places {
-            out.u64(place.first)
-                .u64(place.last)
-                .u64(place.segment)
-                .u32(place.block);
-            out.u64(place.bytes).i64(place.time_min).i64(place.time_max);
+            out.sequence(place.first)
+                .sequence(place.last)
+                .block(place.block);
+            out.u64(place.bytes)
+                .time(place.time_min)
+                .time(place.time_max);
             out.u32(place.entries_at).u32(place.entries);
         }
         out.count(self.copies.len());
         for copy in &self.copies {
-            out.u64(copy.first).u32(copy.numbers).i64(copy.time);
+            out.sequence(copy.first).u32(copy.numbers).time(copy.time);
             out.count(copy.bytes.len()).bytes(&copy.bytes);
         }
     }
 
     fn decode(input: &mut Reader<'_>, version: u16) -> Option<LogPart> {
         let mut log = LogPart {
-            slot: input.u32()?,
+            slot: input.slot()?,
             id: input.log()?,
             spec: input.spec()?,
-            incarnation: input.u64()?,
-            first: input.u64()?,
-            next: input.u64()?,
-            reserved: input.u64()?,
-            last_time: input.i64()?,
+            incarnation: input.incarnation()?,
+            first: input.sequence()?,
+            next: input.sequence()?,
+            reserved: input.sequence()?,
+            last_time: input.time()?,
             sealed: None,
             places: Vec::new(),
             copies: Vec::new(),
         };
         let sealed = input.u8()? != 0;
-        let next = MapEpoch(input.u32()?);
+        let next = input.epoch()?;
         log.sealed = sealed.then_some(next);
         for _ in 0..input.count(60)? {
             let place = Place {
-                first: input.u64()?,
-                last: input.u64()?,
-                segment: input.u64()?,
-                block: input.u32()?,
+                first: input.sequence()?,
+                last: input.sequence()?,
+                block: input.block()?,
                 bytes: input.u64()?,
-                time_min: input.i64()?,
-                time_max: input.i64()?,
+                time_min: input.time()?,
+                time_max: input.time()?,
                 entries_at: input.u32()?,
                 entries: input.u32()?,
             };
@@ -248,9 +257,9 @@ impl LogPart {
         };
         for _ in 0..copies {
             log.copies.push(CopyPart {
-                first: input.u64()?,
+                first: input.sequence()?,
                 numbers: input.u32()?,
-                time: input.i64()?,
+                time: input.time()?,
                 bytes: input.bytes()?,
             });
         }
@@ -261,21 +270,21 @@ impl LogPart {
 impl SegmentPart {
     fn decode(input: &mut Reader<'_>) -> Option<SegmentPart> {
         let mut segment = SegmentPart {
-            id: input.u64()?,
-            class: input.u16()?,
+            id: input.segment()?,
+            class: ClassId(input.u16()?),
             salt: input.u32()?,
             sealed: input.u8()? != 0,
-            durable: input.u64()?,
+            durable: input.offset()?,
             blocks: Vec::new(),
         };
         for _ in 0..input.count(24)? {
             let block = BlockPart {
-                start: input.u64()?,
-                end: input.u64()?,
+                start: input.offset()?,
+                end: input.offset()?,
                 entries: input.u32()?,
                 topics: input.u32()?,
             };
-            let possible = block.start <= block.end && block.end <= SEGMENT_BYTES_MAX;
+            let possible = block.start <= block.end && block.end <= SEGMENT_END_MAX;
             segment.blocks.push(Some(block).filter(|_| possible)?);
         }
         Some(segment)
@@ -285,47 +294,50 @@ impl SegmentPart {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::id::{BlockId, BlockIndex};
     use crate::journal::results::Outcome;
 
     fn example() -> Checkpoint {
         let place = Place {
-            first: 1,
-            last: 9,
-            segment: 3,
-            block: 0,
+            first: Sequence(1),
+            last: Sequence(9),
+            block: BlockId {
+                segment: SegmentId(3),
+                block: BlockIndex(0),
+            },
             bytes: 100,
-            time_min: -5,
-            time_max: 5,
+            time_min: AppendTime(-5),
+            time_max: AppendTime(5),
             entries_at: 0,
             entries: 2,
         };
         let log = LogPart {
-            slot: 1,
+            slot: Slot(1),
             id: LogId::SYSTEM,
             spec: LogSpec::default(),
-            incarnation: 7,
-            first: 1,
-            next: 10,
-            reserved: 10,
+            incarnation: Incarnation(7),
+            first: Sequence(1),
+            next: Sequence(10),
+            reserved: Sequence(10),
             sealed: Some(MapEpoch(2)),
-            last_time: 5,
+            last_time: AppendTime(5),
             places: vec![place],
             copies: vec![CopyPart {
-                first: 1,
+                first: Sequence(1),
                 numbers: 9,
-                time: 5,
+                time: AppendTime(5),
                 bytes: Bytes::from_static(b"a batch"),
             }],
         };
         let segment = SegmentPart {
-            id: 3,
-            class: 0,
+            id: SegmentId(3),
+            class: ClassId(0),
             salt: 9,
             sealed: false,
-            durable: 4096,
+            durable: FileOffset(4096),
             blocks: vec![BlockPart {
-                start: 64,
-                end: 164,
+                start: FileOffset(64),
+                end: FileOffset(164),
                 entries: 2,
                 topics: 3,
             }],
@@ -333,29 +345,35 @@ mod tests {
         let mut results = Results::default();
         for n in 0..3 {
             let outcome = Outcome {
-                sequence: n * 3,
+                sequence: ProducerSequence(n * 3),
                 records: 3,
-                first: 1 + n * 4,
-                time: 5,
+                first: Sequence(1 + n * 4),
+                time: AppendTime(5),
             };
             results.push(outcome, 64);
         }
+        let producer = Producer::new(
+            ProducerEpoch(1),
+            ProducerSequence(9),
+            AppendTime(5),
+            results,
+        );
         Checkpoint {
             meta_count: 4,
-            next_slot: 2,
-            next_segment: 4,
+            next_slot: Slot(2),
+            next_segment: SegmentId(4),
             logs: vec![log],
             segments: vec![segment],
-            producers: vec![((8, 1), Producer::new(1, 9, 5, results))],
+            producers: vec![((ProducerId(8), Slot(1)), producer)],
         }
     }
 
     #[test]
     fn a_place_that_cannot_be_is_damage_whatever_the_checksum_says() {
         let changes: [fn(&mut Place); 4] = [
-            |place| place.first = 0,
-            |place| place.last = 0,
-            |place| place.last = u64::MAX,
+            |place| place.first = Sequence(0),
+            |place| place.last = Sequence(0),
+            |place| place.last = Sequence::MAX,
             |place| place.entries_at = u32::MAX,
         ];
         for change in changes {
@@ -364,7 +382,7 @@ mod tests {
             assert_eq!(Checkpoint::decode(&forged.encode()), None);
         }
         let mut forged = example();
-        forged.segments[0].blocks[0].start = 165;
+        forged.segments[0].blocks[0].start = FileOffset(165);
         assert_eq!(Checkpoint::decode(&forged.encode()), None);
     }
 

@@ -3,153 +3,96 @@
 //! A checkpoint holds what is durable, as it is between two commits: what is only accepted, or only
 //! written, is left out, and found behind it. The file is new, written once and synced.
 
+use super::Journal;
 use super::checkpoint::{BlockPart, Checkpoint, CopyPart, LogPart, SegmentPart};
+use super::effects::Purpose;
 use super::format::META_CLASS;
+use super::id::{BlockId, BlockIndex, SegmentId};
 use super::log::LogState;
 use super::producers::{Key, Producer, Undo};
 use super::segment::{Segment, State, checkpoint_name};
-use super::{Journal, Purpose};
 use crate::files::FileOp;
+use airmail_model::bug;
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-/// Checkpoints kept.
-const KEPT: usize = 2;
-
-/// A checkpoint on its way.
-#[derive(Debug)]
-pub(super) struct Checkpointing {
-    number: u64,
-    meta_count: u64,
-    bytes: Bytes,
-    made: bool,
-    last: bool,
-}
-
-/// What is known about written checkpoints.
-#[derive(Debug, Default)]
-pub(super) struct Checkpoints {
-    /// The number of the next.
-    pub(super) next: u64,
-    /// Those that are there, and the count that their commands end at; from old to new.
-    pub(super) kept: Vec<(u64, u64)>,
-    /// Bytes appended since the last.
-    pub(super) appended: u64,
-    /// One is wanted whatever was appended.
-    pub(super) due: bool,
-    /// Not before this time, after a failure.
-    pub(super) at: airmail_model::Mono,
-    /// How large the last one was.
-    pub(super) bytes: u64,
-    /// The last of a clean stop is written.
-    pub(super) closed: bool,
-}
-
 impl Journal {
     /// Begins a checkpoint, if it is time and no commit is under way.
     pub(super) fn start_checkpoint(&mut self) {
-        if !self.commits.is_empty() || !self.metas.is_empty() || !self.checkpoint_due() {
+        if !self.commits.are_idle() || !self.commands.is_empty() || !self.checkpoint_due() {
             return;
         }
         let last = self.is_last_checkpoint();
         let checkpoint = self.snapshot(last);
-        let (number, meta_count) = (self.checkpoints.next, checkpoint.meta_count);
-        self.checkpoints.next += 1;
-        self.checkpoints.due = false;
-        self.checkpoints.appended = 0;
-        let mut touched = std::mem::take(&mut self.touched);
-        self.touched_before.append(&mut touched);
         let bytes = Bytes::from(checkpoint.encode());
-        self.checkpointing = Some(Checkpointing {
-            number,
-            meta_count,
-            bytes,
-            made: false,
-            last,
-        });
+        let number = self.checkpointer.begin(checkpoint.meta_count, bytes, last);
         let name = checkpoint_name(number);
-        self.submit(Purpose::Checkpoint, FileOp::Create { name });
+        self.effects
+            .submit(Purpose::Checkpoint, FileOp::Create { name });
     }
 
     /// Whether it is time for one.
     pub(super) fn checkpoint_due(&self) -> bool {
-        let busy = self.checkpointing.is_some() || self.recovering.is_some();
-        if busy || self.checkpoints.at > self.now.mono {
+        if self.commands.are_held_back() || !self.checkpointer.may_begin(self.time.mono()) {
             return false;
         }
-        // A large table of producers is not written again for every few batches.
-        let enough = self.config.checkpoint_bytes.max(4 * self.checkpoints.bytes);
         let last = self.is_last_checkpoint();
-        let wanted = self.checkpoints.due || self.checkpoints.appended >= enough || last;
-        wanted && self.may_try() && (!self.closing || last)
+        let wanted = self.checkpointer.is_wanted(self.config.checkpoint_bytes);
+        (wanted || last) && self.may_try() && (!self.calls.is_closing() || last)
     }
 
     /// Whether the next is that of a clean stop.
     fn is_last_checkpoint(&self) -> bool {
-        self.closing && self.is_drained() && !self.checkpoints.closed
+        self.calls.is_closing() && self.is_drained() && !self.checkpointer.is_closed()
     }
 
     pub(super) fn checkpoint_step_done(&mut self, result: io::Result<()>) {
-        let Some(mut step) = self.checkpointing.take() else {
+        let Some(mut step) = self.checkpointer.take() else {
+            bug!("a step of a checkpoint has ended, and none is under way");
             return;
         };
         let name = checkpoint_name(step.number);
         if result.is_err() {
-            self.checkpoints.at = self.now.mono.plus(self.config.probe_interval);
-            self.checkpoints.due = true;
-            self.checkpoints.closed = self.closing;
-            self.touched.append(&mut self.touched_before);
-            return self.submit(Purpose::Minor, FileOp::Remove { name });
+            let again = self.time.mono().plus(self.config.probe_interval);
+            self.checkpointer.failed(again, self.calls.is_closing());
+            return self.effects.submit(Purpose::Minor, FileOp::Remove { name });
         }
         if !step.made {
             step.made = true;
-            let parts = vec![step.bytes.clone()];
-            self.submit(
-                Purpose::Checkpoint,
-                FileOp::Write {
-                    name,
-                    at: 0,
-                    parts,
-                    sync: true,
-                    note: None,
-                },
-            );
-            self.checkpointing = Some(step);
-            return;
+            let op = FileOp::Write {
+                name,
+                at: 0,
+                parts: vec![step.bytes.clone()],
+                sync: true,
+                note: None,
+            };
+            self.effects.submit(Purpose::Checkpoint, op);
+            return self.checkpointer.put_back(step);
         }
-        self.checkpoints.bytes = step.bytes.len() as u64;
         // A command may have come behind the snapshot; then another is written.
-        let current = self.meta_count == step.meta_count && self.is_drained();
-        self.checkpoints.closed = step.last && current;
-        self.touched_before.clear();
-        self.checkpoints.kept.push((step.number, step.meta_count));
-        while self.checkpoints.kept.len() > KEPT {
-            let (old, _) = self.checkpoints.kept.remove(0);
-            self.submit(
-                Purpose::Minor,
-                FileOp::Remove {
-                    name: checkpoint_name(old),
-                },
-            );
+        let current = self.commands.count() == step.meta_count && self.is_drained();
+        for old in self.checkpointer.written(&step, current) {
+            let name = checkpoint_name(old);
+            self.effects.submit(Purpose::Minor, FileOp::Remove { name });
         }
         self.sweep_metas();
     }
 
     /// Lets go of segments of commands that the older checkpoint makes unnecessary.
     fn sweep_metas(&mut self) {
-        if self.checkpoints.kept.len() < KEPT {
+        let Some(covered) = self.checkpointer.covered() else {
+            // Input: a young journal, which has no older checkpoint yet.
             return;
-        }
-        let covered = self.checkpoints.kept[0].1;
+        };
         // As for all segments, its end must be known for ever before the name can go.
-        let sealing: BTreeSet<u64> = self.sealing().collect();
-        let old = self.segments.values_mut().filter(|segment| {
+        let sealing: BTreeSet<SegmentId> = self.sealing().collect();
+        let old = self.segments.iter_mut().filter(|segment| {
             segment.header.class == META_CLASS
                 && segment.state == State::Sealed
-                && segment.filling.is_none()
+                && segment.fill.going_to.is_none()
                 && !segment.leaving
-                && segment.meta_next <= covered
+                && segment.covered.meta_next <= covered
                 && !sealing.contains(&segment.id)
         });
         let mut names = Vec::new();
@@ -158,7 +101,8 @@ impl Journal {
             names.push((segment.id, segment.name.clone()));
         }
         for (id, name) in names {
-            self.submit(Purpose::Left(id), FileOp::Remove { name });
+            self.effects
+                .submit(Purpose::Left(id), FileOp::Remove { name });
         }
     }
 
@@ -167,21 +111,24 @@ impl Journal {
         let mut indexed = BTreeSet::new();
         let mut segments = Vec::new();
         let known = self.known_blocks();
-        for segment in self.segments.values().filter(|segment| !segment.leaving) {
+        for segment in self.segments.iter().filter(|segment| !segment.leaving) {
             let mut part = segment_part(segment);
             part.blocks
                 .truncate(known.get(&segment.id).copied().unwrap_or(0));
-            let blocks = 0..part.blocks.len() as u32;
-            indexed.extend(blocks.map(|block| (segment.id, block)));
+            let blocks = (0..part.blocks.len()).map(BlockIndex::at);
+            indexed.extend(blocks.map(|block| BlockId {
+                segment: segment.id,
+                block,
+            }));
             segments.push(part);
         }
         Checkpoint {
-            meta_count: self.meta_count,
-            next_slot: self.next_slot,
-            next_segment: self.next_segment,
+            meta_count: self.commands.count(),
+            next_slot: self.logs.next_slot(),
+            next_segment: self.segments.next(),
             logs: self
                 .logs
-                .values()
+                .iter()
                 .map(|log| log_part(log, &indexed, last))
                 .collect(),
             segments,
@@ -192,24 +139,24 @@ impl Journal {
     /// How many of each segment's first blocks a checkpoint can name: those with an index, but none
     /// behind a place of one of their logs that it cannot name. What is not named is read again
     /// when the journal opens, and a log is carried on in order only.
-    fn known_blocks(&self) -> BTreeMap<u64, usize> {
-        let segments = self.segments.values().filter(|segment| !segment.leaving);
+    fn known_blocks(&self) -> BTreeMap<SegmentId, usize> {
+        let segments = self.segments.iter().filter(|segment| !segment.leaving);
         let indexed = |segment: &Segment| {
             let blocks = segment.blocks.iter();
             blocks.take_while(|block| block.layout.is_some()).count()
         };
-        let mut known: BTreeMap<u64, usize> = segments
+        let mut known: BTreeMap<SegmentId, usize> = segments
             .map(|segment| (segment.id, indexed(segment)))
             .collect();
         let mut again = true;
         while std::mem::take(&mut again) {
-            for log in self.logs.values() {
+            for log in self.logs.iter() {
                 let mut behind = false;
-                for place in &log.places {
-                    let count = known.entry(place.segment).or_default();
-                    let inside = (place.block as usize) < *count;
+                for place in &log.kept.list {
+                    let count = known.entry(place.block.segment).or_default();
+                    let inside = place.block.block.place() < *count;
                     if inside && behind {
-                        *count = place.block as usize;
+                        *count = place.block.block.place();
                         again = true;
                     }
                     behind |= !inside;
@@ -225,14 +172,18 @@ impl Journal {
         if self.has_bug(crate::sabotage::Bug::ProducersForgotten) {
             return Vec::new();
         }
-        let unsynced = self.segments.values().flat_map(|segment| &segment.unsynced);
-        let entries: Vec<_> = unsynced.chain(&self.pending).collect();
+        let unsynced = self
+            .segments
+            .iter()
+            .flat_map(|segment| &segment.unsynced.entries);
+        let entries: Vec<_> = unsynced.chain(self.commits.waiting()).collect();
         let mut changed: BTreeMap<Key, Option<Producer>> = BTreeMap::new();
         for entry in entries.into_iter().rev() {
             let Some((stamp, undo)) = &entry.undo else {
+                // Input: batches without a producer, and such as were answered.
                 continue;
             };
-            let key = (stamp.id.0, entry.slot);
+            let key = (stamp.id, entry.slot);
             let now = changed
                 .entry(key)
                 .or_insert_with(|| self.producers.get(key).cloned());
@@ -277,10 +228,10 @@ fn segment_part(segment: &Segment) -> SegmentPart {
     }
 }
 
-fn log_part(log: &LogState, indexed: &BTreeSet<(u64, u32)>, last: bool) -> LogPart {
-    let places = log.places.iter();
-    let places = places.filter(|place| indexed.contains(&(place.segment, place.block)));
-    let copies = log.copies.from(log.first).map(|copy| CopyPart {
+fn log_part(log: &LogState, indexed: &BTreeSet<BlockId>, last: bool) -> LogPart {
+    let places = log.kept.list.iter();
+    let places = places.filter(|place| indexed.contains(&place.block));
+    let copies = log.copies.from(log.numbers.first).map(|copy| CopyPart {
         first: copy.first,
         numbers: copy.numbers,
         time: copy.time,
@@ -289,12 +240,16 @@ fn log_part(log: &LogState, indexed: &BTreeSet<(u64, u32)>, last: bool) -> LogPa
     LogPart {
         slot: log.slot,
         id: log.id,
-        spec: log.spec,
-        incarnation: log.incarnation,
-        first: log.first,
-        next: log.durable,
-        reserved: if last { log.durable } else { log.reserved },
-        sealed: log.sealed,
+        spec: log.life.spec,
+        incarnation: log.life.incarnation,
+        first: log.numbers.first,
+        next: log.numbers.durable,
+        reserved: if last {
+            log.numbers.durable
+        } else {
+            log.numbers.reserved
+        },
+        sealed: log.life.sealed,
         last_time: log.last_time,
         places: places.copied().collect(),
         copies: copies.collect(),

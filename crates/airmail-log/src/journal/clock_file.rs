@@ -9,16 +9,17 @@
 //! Two places are written in turn: `length u32 | crc u32 | count u64 | trusted i64`, little endian,
 //! at byte 0 and at byte 4,096.
 
-use super::clock_guard::ClockGuard;
+use super::Journal;
 use super::codec::{Reader, Writer};
+use super::effects::{Effects, Purpose};
 use super::format::u32_at;
 use super::recover::{OpenError, failed};
-use super::{Journal, Purpose};
 use crate::contract::ClockState;
 use crate::files::{FileName, FileOp, Files};
 use airmail_model::{Mono, Wall};
 use bytes::Bytes;
 use std::io;
+use std::time::Duration;
 
 /// The file's name.
 const CLOCK_NAME: &str = "clock";
@@ -68,73 +69,107 @@ fn newest(file: &[u8]) -> Option<(u64, Wall)> {
         .max_by_key(|(count, _)| *count)
 }
 
-impl Journal {
-    /// Takes up what was known of the time before, when all else is loaded.
-    pub(super) fn load_clock<F: Files>(&mut self, files: &mut F) -> Result<(), OpenError> {
+impl ClockFile {
+    /// Reads what was known of the time before, if the file is there and sound.
+    pub(super) fn load<F: Files>(&mut self, files: &mut F) -> Result<Option<Wall>, OpenError> {
         let name: FileName = CLOCK_NAME.into();
         let found = match files.load(&name, 0, 2 * PLACE_BYTES as u32) {
             Ok(bytes) => {
-                self.clock_file.made = true;
+                self.made = true;
                 newest(&bytes)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(failed(CLOCK_NAME)(error)),
         };
-        let appended = self.logs.values().map(|log| log.last_time);
-        let appended = appended.max().filter(|time| *time != i64::MIN).map(Wall);
-        let known = found.map(|(_, trusted)| trusted).or(appended);
-        self.clock_file.count = found.map_or(0, |(count, _)| count);
-        self.clock = ClockGuard::new(self.config.clock_jump, known, self.now);
+        self.count = found.map_or(0, |(count, _)| count);
+        Ok(found.map(|(_, trusted)| trusted))
+    }
+
+    /// Writes the file, if it is time: where a start after a kill would else be a `jump`, or something has
+    /// happened to the clock.
+    fn save(
+        &mut self,
+        state: &ClockState,
+        now: Mono,
+        closing: bool,
+        jump: Duration,
+        effects: &mut Effects,
+    ) {
+        if self.busy || self.failed {
+            return;
+        }
+        let mark = (state.held.is_some(), state.jumps, closing);
+        let every = jump / SAVES_IN_A_JUMP;
+        let due = self
+            .saved
+            .is_none_or(|(at, of)| of != mark || at.plus(every) <= now);
+        if !due {
+            return;
+        }
+        self.busy = true;
+        let name: FileName = CLOCK_NAME.into();
+        if !self.made {
+            return effects.submit(Purpose::Clock, FileOp::Create { name });
+        }
+        self.count += 1;
+        self.saved = Some((now, mark));
+        let op = FileOp::Write {
+            name,
+            at: (self.count % 2) * PLACE_BYTES,
+            parts: vec![encode(self.count, state.trusted)],
+            sync: true,
+            note: None,
+        };
+        effects.submit(Purpose::Clock, op);
+    }
+
+    /// It was made or written, or could not be.
+    pub(super) fn step_done(&mut self, result: &io::Result<()>) {
+        self.busy = false;
+        let made = match result {
+            Ok(()) => true,
+            Err(error) => error.kind() == io::ErrorKind::AlreadyExists,
+        };
+        self.failed = !made;
+        self.made |= made;
+    }
+
+    /// Asserts that what was written was made before.
+    pub(super) fn check(&self) {
+        assert!(
+            self.saved.is_none() || self.made,
+            "the clock's file was written, and was not made"
+        );
+    }
+}
+
+impl Journal {
+    /// Takes up what was known of the time before, when all else is loaded. Where no file says it, the
+    /// newest append time does.
+    pub(super) fn load_clock<F: Files>(&mut self, files: &mut F) -> Result<(), OpenError> {
+        let told = self.time.file().load(files)?;
+        let appended = self.logs.iter().map(|log| log.last_time);
+        let appended = appended.max().filter(|time| time.0 != i64::MIN);
+        let known = told.or(appended.map(|time| Wall(time.0)));
+        self.time.known(self.config.clock_jump, known);
         Ok(())
     }
 
     /// Writes the file, if it is time. One run of a journal in memory knows nothing of another.
     pub(super) fn save_clock(&mut self) {
-        let wait = self.clock_file.busy || self.clock_file.failed;
-        if wait || self.config.new_incarnations || self.recovering.is_some() {
+        if self.config.new_incarnations || self.commands.are_held_back() {
             return;
         }
-        let state = self.clock.state(self.now);
-        let mark = (state.held.is_some(), state.jumps, self.closing);
-        let every = self.config.clock_jump / SAVES_IN_A_JUMP;
-        let due = self
-            .clock_file
-            .saved
-            .is_none_or(|(at, of)| of != mark || at.plus(every) <= self.now.mono);
-        if !due {
-            return;
-        }
-        self.clock_file.busy = true;
-        let name: FileName = CLOCK_NAME.into();
-        if !self.clock_file.made {
-            return self.submit(Purpose::Clock, FileOp::Create { name });
-        }
-        self.clock_file.count += 1;
-        self.clock_file.saved = Some((self.now.mono, mark));
-        let count = self.clock_file.count;
-        let op = FileOp::Write {
-            name,
-            at: (count % 2) * PLACE_BYTES,
-            parts: vec![encode(count, state.trusted)],
-            sync: true,
-            note: None,
-        };
-        self.submit(Purpose::Clock, op);
-    }
-
-    pub(super) fn clock_step_done(&mut self, result: &io::Result<()>) {
-        self.clock_file.busy = false;
-        let made = match result {
-            Ok(()) => true,
-            Err(error) => error.kind() == io::ErrorKind::AlreadyExists,
-        };
-        self.clock_file.failed = !made;
-        self.clock_file.made |= made;
-    }
-
-    /// What is to be told of the clock.
-    pub(super) fn clock_state(&self) -> ClockState {
-        self.clock.state(self.now)
+        let (state, now) = (self.time.state(), self.time.mono());
+        let jump = self.config.clock_jump;
+        let file = self.time.file();
+        file.save(
+            &state,
+            now,
+            self.calls.is_closing(),
+            jump,
+            &mut self.effects,
+        );
     }
 }
 

@@ -10,7 +10,9 @@
 //! A start is a step like any other, from the time that was last known before the stop: how long a
 //! stop has been, nobody but the wall clock can say, so a long one is held as a jump forward.
 //!
-//! Invariant: the trusted time is never later than the wall clock, but for less than a jump.
+//! Invariants, held by [`ClockGuard::check`]:
+//! - The trusted time is never later than the wall clock, but for less than a jump.
+//! - No jump is held for longer than [`HELD_MAX`], and what is held is one.
 
 use crate::contract::{ClockState, HeldJump};
 use airmail_model::{Mono, Now, Wall};
@@ -106,6 +108,23 @@ impl ClockGuard {
         match self.held {
             None => now.wall,
             Some(_) => Wall(self.expected(now).min(now.wall.0)),
+        }
+    }
+
+    /// Asserts the invariants of the module's documentation.
+    pub(super) fn check(&self, now: Now) {
+        let later_us = self.trusted(now).0.saturating_sub(now.wall.0);
+        assert!(
+            later_us < self.jump_us,
+            "the trusted time is {later_us} µs later than the wall clock"
+        );
+        if let Some(held) = self.held {
+            assert!(
+                held.by_us.unsigned_abs() >= self.jump_us.unsigned_abs(),
+                "{held:?} is no jump"
+            );
+            let left = held.until.since(now.mono);
+            assert!(left <= HELD_MAX, "a jump is held for {left:?} yet");
         }
     }
 

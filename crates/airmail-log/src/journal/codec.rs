@@ -1,8 +1,12 @@
 //! Little-endian reading and writing of the journal's small structures, with a checksum in front.
 
 use super::format::u32_at;
+use super::id::{BlockId, BlockIndex, FileOffset, SegmentId, Slot};
 use crate::contract::LogSpec;
-use airmail_model::{Durability, Lane, LogId, LogIndex, MapEpoch, NamespaceId, Retention};
+use airmail_model::{
+    AppendTime, Durability, Incarnation, Lane, LogId, LogIndex, MapEpoch, NamespaceId, Retention,
+    Sequence,
+};
 use bytes::Bytes;
 
 /// Gathers bytes behind the place of a checksum.
@@ -40,6 +44,38 @@ impl Writer {
         self.u64(value.cast_unsigned())
     }
 
+    pub(super) fn slot(&mut self, slot: Slot) -> &mut Writer {
+        self.u32(slot.0)
+    }
+
+    pub(super) fn segment(&mut self, segment: SegmentId) -> &mut Writer {
+        self.u64(segment.0)
+    }
+
+    pub(super) fn block(&mut self, block: BlockId) -> &mut Writer {
+        self.segment(block.segment).u32(block.block.0)
+    }
+
+    pub(super) fn offset(&mut self, offset: FileOffset) -> &mut Writer {
+        self.u64(offset.0)
+    }
+
+    pub(super) fn sequence(&mut self, number: Sequence) -> &mut Writer {
+        self.u64(number.0)
+    }
+
+    pub(super) fn time(&mut self, time: AppendTime) -> &mut Writer {
+        self.i64(time.0)
+    }
+
+    pub(super) fn epoch(&mut self, epoch: MapEpoch) -> &mut Writer {
+        self.u32(epoch.0)
+    }
+
+    pub(super) fn incarnation(&mut self, incarnation: Incarnation) -> &mut Writer {
+        self.u64(incarnation.0)
+    }
+
     pub(super) fn count(&mut self, count: usize) -> &mut Writer {
         self.u32(u32::try_from(count).unwrap_or(u32::MAX))
     }
@@ -56,7 +92,7 @@ impl Writer {
     }
 
     pub(super) fn spec(&mut self, spec: &LogSpec) -> &mut Writer {
-        self.u8(spec.durability as u8).u32(spec.epoch.0);
+        self.u8(spec.durability as u8).epoch(spec.epoch);
         let retention = spec.retention;
         for bound in [retention.time_ms, retention.bytes] {
             self.u8(u8::from(bound.is_some())).u64(bound.unwrap_or(0));
@@ -121,6 +157,41 @@ impl<'a> Reader<'a> {
         self.u64().map(u64::cast_signed)
     }
 
+    pub(super) fn slot(&mut self) -> Option<Slot> {
+        self.u32().map(Slot)
+    }
+
+    pub(super) fn segment(&mut self) -> Option<SegmentId> {
+        self.u64().map(SegmentId)
+    }
+
+    pub(super) fn block(&mut self) -> Option<BlockId> {
+        Some(BlockId {
+            segment: self.segment()?,
+            block: BlockIndex(self.u32()?),
+        })
+    }
+
+    pub(super) fn offset(&mut self) -> Option<FileOffset> {
+        self.u64().map(FileOffset)
+    }
+
+    pub(super) fn sequence(&mut self) -> Option<Sequence> {
+        self.u64().map(Sequence)
+    }
+
+    pub(super) fn time(&mut self) -> Option<AppendTime> {
+        self.i64().map(AppendTime)
+    }
+
+    pub(super) fn epoch(&mut self) -> Option<MapEpoch> {
+        self.u32().map(MapEpoch)
+    }
+
+    pub(super) fn incarnation(&mut self) -> Option<Incarnation> {
+        self.u64().map(Incarnation)
+    }
+
     /// A count of things that take at least `bytes` each; `None` if there cannot be so many.
     pub(super) fn count(&mut self, bytes: usize) -> Option<usize> {
         let count = usize::try_from(self.u32()?).ok()?;
@@ -137,7 +208,7 @@ impl<'a> Reader<'a> {
 
     pub(super) fn spec(&mut self) -> Option<LogSpec> {
         let durability = Durability::from_u8(self.u8()?)?;
-        let epoch = MapEpoch(self.u32()?);
+        let epoch = self.epoch()?;
         let mut bounds = [None; 2];
         for bound in &mut bounds {
             let given = self.u8()? != 0;

@@ -9,13 +9,17 @@
 //! batch of which only the copy is found when the journal opens is taken for one that may not be durable,
 //! and written once more. What is refused, and has been copied, is taken back by another command before
 //! anybody is told, like the end of a failed segment.
+//!
+//! Invariant, held by [`Copies::check`]: copies never overlap, and are never more than `BYTES_MAX` bytes.
 
 use super::Journal;
 use super::checkpoint::CopyPart;
+use super::entry::Recent;
 use super::format::{Envelope, Kind};
-use super::log::{LogState, Recent};
+use super::id::Slot;
+use super::log::LogState;
 use super::meta::Meta;
-use airmail_model::{Batch, Checked, LogId};
+use airmail_model::{Batch, Checked, LogId, Sequence, bug};
 use std::collections::BTreeMap;
 
 /// Copies held at most, in bytes; what is beyond has its segment alone, as every other log's, when the
@@ -25,10 +29,10 @@ const BYTES_MAX: u64 = 4 << 20;
 /// See the module's documentation.
 #[derive(Debug, Default)]
 pub(super) struct Copies {
-    batches: BTreeMap<u64, Recent>,
+    batches: BTreeMap<Sequence, Recent>,
     bytes: u64,
     /// Behind the last number that is in a durable command.
-    told: u64,
+    told: Sequence,
 }
 
 impl Copies {
@@ -68,26 +72,52 @@ impl Copies {
     }
 
     /// The batch that holds `number`.
-    pub(super) fn at(&self, number: u64) -> Option<&Recent> {
+    pub(super) fn at(&self, number: Sequence) -> Option<&Recent> {
         let (_, batch) = self.batches.range(..=number).next_back()?;
         (number < batch.next()).then_some(batch)
     }
 
     /// Those that hold a number from `from` on, in order.
-    pub(super) fn from(&self, from: u64) -> impl Iterator<Item = &Recent> {
+    pub(super) fn from(&self, from: Sequence) -> impl Iterator<Item = &Recent> {
         let all = self.batches.values();
         all.filter(move |batch| batch.next() > from)
     }
 
     /// The log is trimmed.
-    pub(super) fn forget(&mut self, before: u64) {
+    pub(super) fn forget(&mut self, before: Sequence) {
         self.retain(|batch| batch.next() > before);
     }
 
     /// Numbers from `from` on are given again.
-    fn take_back(&mut self, from: u64) {
+    fn take_back(&mut self, from: Sequence) {
         self.told = self.told.min(from);
         self.retain(|batch| batch.first < from);
+    }
+
+    /// Behind the last number whose copy is durable in a command.
+    pub(super) fn told(&self) -> Sequence {
+        self.told
+    }
+
+    /// Asserts the invariant of the module's documentation.
+    pub(super) fn check(&self) {
+        let all = self.batches.values();
+        let sum: u64 = all
+            .clone()
+            .map(|copy| copy.batch.bytes().len() as u64)
+            .sum();
+        assert_eq!(
+            sum,
+            self.bytes,
+            "the bytes of {} copies",
+            self.batches.len()
+        );
+        assert!(self.bytes <= BYTES_MAX, "{} bytes of copies", self.bytes);
+        let mut pairs = all.clone().zip(all.skip(1));
+        assert!(
+            pairs.all(|(one, next)| one.next() <= next.first),
+            "copies overlap"
+        );
     }
 
     fn retain(&mut self, stays: impl Fn(&Recent) -> bool) {
@@ -104,8 +134,8 @@ impl Copies {
 
 impl Journal {
     /// Has a batch of log 0 that was taken up copied, before it is written. In memory there is no damage.
-    pub(super) fn copy_first(&mut self, slot: u32) {
-        let log = self.logs.get(&slot);
+    pub(super) fn copy_first(&mut self, slot: Slot) {
+        let log = self.logs.get(slot);
         let kept = log.filter(|log| log.id == LogId::SYSTEM && !self.config.new_incarnations);
         if let Some(newest) = kept.and_then(|log| log.recent.back()) {
             let copy = Meta::Copy {
@@ -115,24 +145,24 @@ impl Journal {
                 time: newest.time,
                 bytes: newest.batch.bytes().clone(),
             };
-            self.metas.push_back((copy, None));
+            self.commands.give(copy, None);
         }
     }
 
     /// Numbers of a log from `from` on are given again: no crash may bring back what had them.
-    pub(super) fn take_back_copies(&mut self, slot: u32, from: u64) {
-        let Some(log) = self.logs.get_mut(&slot) else {
+    pub(super) fn take_back_copies(&mut self, slot: Slot, from: Sequence) {
+        let Some(log) = self.logs.get_mut(slot) else {
+            bug!("slot {slot} has numbers given again and no log");
             return;
         };
         if log.id != LogId::SYSTEM {
             return;
         }
         let is_copy = |meta: &Meta| matches!(meta, Meta::Copy { first, .. } if *first >= from);
-        self.metas.retain(|(meta, _)| !is_copy(meta));
-        let written = self.commits.iter().flat_map(|commit| &commit.parts);
-        let mut written = written.flat_map(|part| &part.metas);
+        self.commands.retain(|meta| !is_copy(meta));
+        let mut written = self.commits.parts().flat_map(|part| &part.metas);
         if log.copies.told > from || written.any(|(meta, _)| is_copy(meta)) {
-            self.metas.push_back((Meta::TakenBack { slot, from }, None));
+            self.commands.give(Meta::TakenBack { slot, from }, None);
         }
         log.copies.take_back(from);
     }
@@ -140,13 +170,13 @@ impl Journal {
     /// The batches of which only the copy was found.
     pub(super) fn only_copied(&self) -> Vec<(Envelope, Checked<Batch>)> {
         let alone = |log: &LogState| {
-            let copies = log.copies.from(log.first);
+            let copies = log.copies.from(log.numbers.first);
             let copies = copies.filter(|copy| !log.has(copy.first, copy.next()));
             let envelope = |copy: &Recent| Envelope {
                 kind: Kind::Batch,
                 length: copy.batch.bytes().len() as u32,
                 salt: 0,
-                first: copy.first,
+                first: copy.first.0,
                 numbers: copy.numbers,
                 slot: log.slot,
                 append_time: copy.time,
@@ -154,6 +184,6 @@ impl Journal {
             let copies = copies.map(|copy| (envelope(copy), copy.batch.clone()));
             copies.collect::<Vec<_>>()
         };
-        self.logs.values().flat_map(alone).collect()
+        self.logs.iter().flat_map(alone).collect()
     }
 }

@@ -138,8 +138,8 @@ impl Problem {
     }
 
     /// The same, from a number of a log on.
-    pub(super) fn at_number(self, log: LogId, number: u64) -> Problem {
-        let number = Some(Sequence(number));
+    pub(super) fn at_number(self, log: LogId, number: Sequence) -> Problem {
+        let number = Some(number);
         let log = Some(log);
         Problem {
             log,
@@ -168,6 +168,11 @@ impl Damage {
         }
     }
 
+    /// What the owner has not taken yet; it has, now.
+    pub(super) fn take_news(&mut self) -> Vec<Problem> {
+        std::mem::take(&mut self.news)
+    }
+
     /// How many places.
     pub(super) fn count(&self) -> u64 {
         self.told.len() as u64
@@ -175,11 +180,11 @@ impl Damage {
 }
 
 /// The numbers of a batch's damaged records.
-pub(super) fn lost_numbers(base: u64, batch: &Batch, damaged: &[u16]) -> Vec<u64> {
+pub(super) fn lost_numbers(base: Sequence, batch: &Batch, damaged: &[u16]) -> Vec<Sequence> {
     if damaged.is_empty() {
         return Vec::new();
     }
     let heads = batch.heads().enumerate();
     let hit = heads.filter(|(place, _)| damaged.contains(&(*place as u16)));
-    hit.map(|(_, (index, _))| base + u64::from(index)).collect()
+    hit.map(|(_, (index, _))| base.plus(index.into())).collect()
 }

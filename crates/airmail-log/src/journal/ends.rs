@@ -11,12 +11,15 @@
 //! Two places are written in turn: `length u32 | crc u32 | count u64 | segments u32 x {segment u64,
 //! end u64} | logs u32 x {slot u32, next u64}`, little endian, at byte 0 and at byte 4,096.
 
+use super::Journal;
 use super::codec::{Reader, Writer};
+use super::effects::Purpose;
+use super::entry::Entry;
 use super::format::{META_CLASS, u32_at};
-use super::log::Entry;
+use super::id::{FileOffset, SegmentId, Slot};
 use super::segment::{ENDS_NAME, State};
-use super::{Journal, Purpose};
 use crate::files::{FileName, FileOp, Note};
+use airmail_model::Sequence;
 use std::collections::BTreeMap;
 use std::io;
 
@@ -32,10 +35,10 @@ const SEGMENTS_MAX: usize = 48;
 pub struct Ends {
     /// Which of all that were written.
     pub count: u64,
-    /// Durable end of segments, in bytes.
-    pub segments: BTreeMap<u64, u64>,
+    /// Where the durable data of each segment ends.
+    pub segments: BTreeMap<SegmentId, FileOffset>,
     /// By slot, the number after the last durable one.
-    pub logs: BTreeMap<u32, u64>,
+    pub logs: BTreeMap<Slot, Sequence>,
 }
 
 impl Ends {
@@ -47,12 +50,12 @@ impl Ends {
         let segments = self.segments.len().min(SEGMENTS_MAX);
         out.count(segments);
         for (segment, end) in self.segments.iter().rev().take(segments) {
-            out.u64(*segment).u64(*end);
+            out.segment(*segment).offset(*end);
         }
         let logs = self.logs.len().min(LOGS_MAX);
         out.count(logs);
         for (slot, next) in self.logs.iter().take(logs) {
-            out.u32(*slot).u64(*next);
+            out.slot(*slot).sequence(*next);
         }
         let body = out.with_crc();
         let mut all = (body.len() as u32).to_le_bytes().to_vec();
@@ -70,10 +73,10 @@ impl Ends {
             ..Ends::default()
         };
         for _ in 0..input.count(16)? {
-            ends.segments.insert(input.u64()?, input.u64()?);
+            ends.segments.insert(input.segment()?, input.offset()?);
         }
         for _ in 0..input.count(12)? {
-            ends.logs.insert(input.u32()?, input.u64()?);
+            ends.logs.insert(input.slot()?, input.sequence()?);
         }
         input.is_empty().then_some(ends)
     }
@@ -90,23 +93,69 @@ impl Ends {
     }
 }
 
+/// The file, and whether what it says is what holds now.
+///
+/// Invariant, held by [`EndsFile::check`]: nothing was written to a file that was not made.
+#[derive(Debug, Default)]
+pub(super) struct EndsFile {
+    /// What holds is not what it says.
+    changed: bool,
+    /// It is being made, or written apart from a commit.
+    busy: bool,
+    made: bool,
+    /// How often it was written.
+    count: u64,
+}
+
+impl EndsFile {
+    /// The file is there, and was written so often.
+    pub(super) fn found(&mut self, count: u64) {
+        self.made = true;
+        self.count = count;
+    }
+
+    /// What holds is not what it says, if `changed`.
+    pub(super) fn changed_if(&mut self, changed: bool) {
+        self.changed |= changed;
+    }
+
+    /// It was made or written, or could not be. It is only ever a help: a failure is not worth more than
+    /// trying again with the next.
+    pub(super) fn step_done(&mut self, result: &io::Result<()>) {
+        self.busy = false;
+        self.made |= match result {
+            Ok(()) => true,
+            Err(error) => error.kind() == io::ErrorKind::AlreadyExists,
+        };
+    }
+
+    /// Asserts the invariant.
+    pub(super) fn check(&self) {
+        assert!(
+            self.made || self.count == 0,
+            "the ends were written {} times to no file",
+            self.count
+        );
+    }
+}
+
 impl Journal {
     /// Writes the durable ends, if they have changed and no write of them is under way. Whether it
     /// does.
     pub(super) fn tell_ends(&mut self) -> bool {
         // While the journal opens, the last run's ends are still needed, should this one end early.
-        if !self.ends_changed || self.ends_busy || self.recovering.is_some() {
+        if !self.ends.changed || self.ends.busy || self.commands.are_held_back() {
             return false;
         }
-        self.ends_changed = false;
-        self.ends_busy = true;
+        self.ends.changed = false;
+        self.ends.busy = true;
         let name: FileName = ENDS_NAME.into();
-        if !self.ends_made {
-            self.ends_changed = true;
-            self.submit(Purpose::Ends, FileOp::Create { name });
+        if !self.ends.made {
+            self.ends.changed = true;
+            self.effects.submit(Purpose::Ends, FileOp::Create { name });
             return true;
         }
-        let note = self.ends(BTreeMap::new(), BTreeMap::new());
+        let note = self.ends_now(BTreeMap::new(), BTreeMap::new());
         let op = FileOp::Write {
             name: note.name,
             at: note.at,
@@ -114,68 +163,67 @@ impl Journal {
             sync: false,
             note: None,
         };
-        self.submit(Purpose::Ends, op);
+        self.effects.submit(Purpose::Ends, op);
         true
     }
 
     /// The ends as they will be when a segment is durable to `end` with `entries` last; to be
     /// written with that sync. `None`: they can't be told so.
-    pub(super) fn note_ends(&mut self, segment: u64, end: u64, entries: &[Entry]) -> Option<Note> {
-        if !self.ends_made || self.recovering.is_some() {
+    pub(super) fn note_ends(
+        &mut self,
+        segment: SegmentId,
+        end: FileOffset,
+        entries: &[Entry],
+    ) -> Option<Note> {
+        if !self.ends.made || self.commands.are_held_back() {
             return None;
         }
-        self.ends_changed = false;
-        let earlier = self.segments.get(&segment);
-        let earlier = earlier.map_or(&[][..], |of| &of.unsynced);
+        self.ends.changed = false;
+        let earlier = self.segments.get(segment);
+        let earlier = earlier.map_or(&[][..], |of| &of.unsynced.entries);
         let mut logs = BTreeMap::new();
         for entry in earlier.iter().chain(entries) {
-            if let Some(log) = self.logs.get(&entry.slot) {
-                let next = logs.entry(entry.slot).or_insert(log.durable);
+            if let Some(log) = self.logs.get(entry.slot) {
+                let next = logs.entry(entry.slot).or_insert(log.numbers.durable);
                 *next = entry.next().max(*next);
             }
         }
-        Some(self.ends([(segment, end)].into(), logs))
+        Some(self.ends_now([(segment, end)].into(), logs))
     }
 
     /// What the file is to say, but for what is known better of some segments and logs.
-    fn ends(&mut self, mut segments: BTreeMap<u64, u64>, mut logs: BTreeMap<u32, u64>) -> Note {
-        self.ends_count += 1;
-        let open = self.classes.values().filter_map(|class| class.active);
+    fn ends_now(
+        &mut self,
+        mut segments: BTreeMap<SegmentId, FileOffset>,
+        mut logs: BTreeMap<Slot, Sequence>,
+    ) -> Note {
+        self.ends.count += 1;
+        let open = self.segments.active();
         for id in open.chain(self.sealing()) {
-            if let Some(segment) = self.segments.get(&id)
+            if let Some(segment) = self.segments.get(id)
                 && segment.header.class != META_CLASS
                 && segment.state != State::Making
             {
                 segments.entry(id).or_insert(segment.durable);
             }
         }
-        let touched = self.touched.iter().rev().chain(&self.touched_before);
+        let touched = self.checkpointer.touched();
         for log in touched.filter_map(|slot| self.logs.get(slot)) {
             if logs.len() >= LOGS_MAX {
                 break;
             }
-            logs.entry(log.slot).or_insert(log.durable);
+            logs.entry(log.slot).or_insert(log.numbers.durable);
         }
         let ends = Ends {
-            count: self.ends_count,
+            count: self.ends.count,
             segments,
             logs,
         };
         Note {
             name: ENDS_NAME.into(),
-            at: (self.ends_count % 2) * PLACE_BYTES as u64,
+            at: (self.ends.count % 2) * PLACE_BYTES as u64,
             bytes: ends.encode().into(),
         }
-    }
-
-    pub(super) fn ends_done(&mut self, result: io::Result<()>) {
-        self.ends_busy = false;
-        let made = match &result {
-            Ok(()) => true,
-            Err(error) => error.kind() == io::ErrorKind::AlreadyExists,
-        };
-        self.ends_made |= made;
-        // It is only ever a help: a failure is not worth more than trying again with the next.
     }
 }
 
@@ -187,8 +235,8 @@ mod tests {
     fn the_newer_of_two_places_counts_and_damage_is_found() {
         let older = Ends {
             count: 1,
-            segments: [(1, 100)].into(),
-            logs: [(2, 5)].into(),
+            segments: [(SegmentId(1), FileOffset(100))].into(),
+            logs: [(Slot(2), Sequence(5))].into(),
         };
         let newer = Ends {
             count: 2,

@@ -11,11 +11,12 @@
 
 use super::Journal;
 use super::commit::class_of;
-use super::log::Entry;
-use airmail_model::Durability;
+use super::entry::Entry;
+use super::id::{ClassId, SegmentId};
+use airmail_model::{Durability, bug};
 
 /// Commits under way at once, at most.
-const COMMITS_MAX: usize = 4;
+pub(super) const COMMITS_MAX: usize = 4;
 /// With more bytes than this under way and waiting, the next commit waits for the end of the last.
 const FOLLOW_BYTES: u64 = 64 * 1024;
 
@@ -23,58 +24,60 @@ impl Journal {
     /// Starts a commit of all that waits behind those under way, if nothing speaks against it.
     pub(super) fn follow(&mut self) {
         let Some(segment) = self.may_follow() else {
+            // Input: load: commits that are large, or go elsewhere, have the next one wait.
             return;
         };
-        let entries = std::mem::take(&mut self.pending);
-        self.pending_bytes = 0;
+        let entries = self.commits.take_waiting();
         let part = self.write_batches(segment, entries.into(), true);
         self.begun(part.into_iter().collect());
     }
 
     /// The segment of the commits under way, if all that waits may go there now.
-    fn may_follow(&self) -> Option<u64> {
-        let last = self.commits.back()?;
-        let [part] = &last.parts[..] else { return None };
-        let in_order = part.metas.is_empty() && self.metas.is_empty() && self.recovering.is_none();
+    fn may_follow(&self) -> Option<SegmentId> {
+        let part = self.commits.last_part()?;
+        let in_order =
+            part.metas.is_empty() && self.commands.is_empty() && !self.commands.are_held_back();
         // What needs a moment without commits gets it.
-        let unhurried = !self.checkpoint_due() && !self.closing && !self.sync_due();
-        let sound = self.trouble.is_none() && self.failed.is_empty();
+        let unhurried = !self.checkpoint_due() && !self.calls.is_closing() && !self.sync_due();
+        let sound = self.faults.trouble().is_none() && self.faults.failed().is_empty();
         if !in_order || !unhurried || !sound || self.commits.len() >= COMMITS_MAX {
             return None;
         }
-        let segment = self.segments.get(&part.segment)?;
-        let under_way = segment.written.saturating_sub(segment.durable);
-        let end = segment.written + self.pending_bytes;
-        let filling = segment.filling;
-        let fits = !self.pending.is_empty()
-            && under_way + self.pending_bytes <= FOLLOW_BYTES
+        let segment = self.segments.get(part.segment)?;
+        let under_way = segment.written.since(segment.durable);
+        let end = segment.written + self.commits.bytes();
+        let filling = segment.fill.going_to;
+        let fits = !self.commits.waiting().is_empty()
+            && under_way + self.commits.bytes() <= FOLLOW_BYTES
             && end <= self.segment_limit(segment.header.class)
-            && segment.fill_failed.is_none()
-            && filling.is_none_or(|to| segment.filled >= end || segment.written >= to);
-        let mut waiting = self.pending.iter();
+            && segment.fill.failed.is_none()
+            && filling.is_none_or(|to| segment.fill.end >= end || segment.written >= to);
+        let mut waiting = self.commits.waiting().iter();
         (fits && waiting.all(|entry| self.belongs(entry, segment.header.class)))
             .then_some(segment.id)
     }
 
     /// Whether a batch needs nothing but to be written to the class's segment.
-    fn belongs(&self, entry: &Entry, class: u16) -> bool {
-        let Some(log) = self.logs.get(&entry.slot) else {
+    fn belongs(&self, entry: &Entry, class: ClassId) -> bool {
+        let Some(log) = self.logs.get(entry.slot) else {
+            bug!("slot {} has a batch that waits and no log", entry.slot);
             return false;
         };
-        let reserved = log.spec.durability == Durability::Fsync || entry.next() <= log.reserved;
+        let reserved =
+            log.life.spec.durability == Durability::Fsync || entry.next() <= log.numbers.reserved;
         let stays = log.class == Some(class);
-        !entry.copy && reserved && stays && class_of(log.id, log.spec.retention) == class
+        !entry.copy && reserved && stays && class_of(log.id, log.life.spec.retention) == class
     }
 
     /// Whether a segment is to be synced for its age, or to be left.
     fn sync_due(&self) -> bool {
-        let mut open = self.classes.values().filter_map(|class| class.active);
+        let mut open = self.segments.active();
         open.any(|id| {
-            let segment = self.segments.get(&id);
+            let segment = self.segments.get(id);
             segment.is_some_and(|segment| {
-                let since = segment.unsynced_since;
+                let since = segment.unsynced.since;
                 let old = since.map(|since| since.plus(self.config.unsynced_time));
-                segment.fill_failed.is_some() || old.is_some_and(|at| at <= self.now.mono)
+                segment.fill.failed.is_some() || old.is_some_and(|at| at <= self.time.mono())
             })
         })
     }

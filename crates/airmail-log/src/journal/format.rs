@@ -12,18 +12,22 @@
 //!           slot u32 | append_time i64
 //! ```
 
+use super::id::{ClassId, FileOffset, SegmentId, Slot};
+use airmail_model::{AppendTime, Sequence};
 use bytes::Bytes;
 
 /// Bytes of a segment's header.
 pub const HEADER_BYTES: usize = 64;
+/// Where a segment's records begin.
+pub const DATA_START: FileOffset = FileOffset(HEADER_BYTES as u64);
 /// Bytes of an envelope.
 pub const ENVELOPE_BYTES: usize = 40;
 /// The version of everything that the journal writes.
 pub const VERSION: u16 = 1;
 /// The class of segments that hold the journal's own commands.
-pub const META_CLASS: u16 = u16::MAX;
+pub const META_CLASS: ClassId = ClassId(u16::MAX);
 /// The class of log 0's segments.
-pub const SYSTEM_CLASS: u16 = META_CLASS - 1;
+pub const SYSTEM_CLASS: ClassId = ClassId(META_CLASS.0 - 1);
 /// No record is longer, so a length beyond it is damage.
 pub const RECORD_BYTES_MAX: u32 = 64 << 20;
 
@@ -54,16 +58,16 @@ pub struct Envelope {
     /// How many numbers the batch owns; of a command, 0.
     pub numbers: u32,
     /// The log, by its slot; of a command, 0.
-    pub slot: u32,
-    /// When it was appended, in microseconds since 1970-01-01 UTC.
-    pub append_time: i64,
+    pub slot: Slot,
+    /// When it was appended.
+    pub append_time: AppendTime,
 }
 
 /// The first bytes of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentHeader {
     /// Retention class, or [`META_CLASS`].
-    pub class: u16,
+    pub class: ClassId,
     /// Features that a reader must know.
     pub incompatible: u32,
     /// Features that a reader may ignore.
@@ -75,7 +79,7 @@ pub struct SegmentHeader {
     /// Whose file it is.
     pub node: u64,
     /// The segment, by its number.
-    pub segment: u64,
+    pub segment: SegmentId,
     /// In each envelope of this segment.
     pub salt: u32,
 }
@@ -127,8 +131,8 @@ impl Envelope {
         out[12..16].copy_from_slice(&self.salt.to_le_bytes());
         out[16..24].copy_from_slice(&self.first.to_le_bytes());
         out[24..28].copy_from_slice(&self.numbers.to_le_bytes());
-        out[28..32].copy_from_slice(&self.slot.to_le_bytes());
-        out[32..40].copy_from_slice(&self.append_time.to_le_bytes());
+        out[28..32].copy_from_slice(&self.slot.0.to_le_bytes());
+        out[32..40].copy_from_slice(&self.append_time.0.to_le_bytes());
         let crc = crc32c::crc32c(&out[8..]);
         out[4..8].copy_from_slice(&crc.to_le_bytes());
         out
@@ -152,11 +156,23 @@ impl Envelope {
             salt: u32_at(bytes, 12),
             first: u64_at(bytes, 16),
             numbers: u32_at(bytes, 24),
-            slot: u32_at(bytes, 28),
-            append_time: u64_at(bytes, 32).cast_signed(),
+            slot: Slot(u32_at(bytes, 28)),
+            append_time: AppendTime(u64_at(bytes, 32).cast_signed()),
         };
         let last = envelope.first.checked_add(u64::from(envelope.numbers));
         (envelope.length <= RECORD_BYTES_MAX && last.is_some()).then_some(envelope)
+    }
+
+    /// The first number that the batch owns.
+    #[must_use]
+    pub const fn sequence(&self) -> Sequence {
+        Sequence(self.first)
+    }
+
+    /// The number after the batch's last.
+    #[must_use]
+    pub const fn next(&self) -> Sequence {
+        self.sequence().plus(self.numbers as u64)
     }
 
     /// What the record takes in the file: envelope, body and padding.
@@ -173,13 +189,13 @@ impl SegmentHeader {
         let mut out = [0; HEADER_BYTES];
         out[0..4].copy_from_slice(&HEADER_MAGIC.to_le_bytes());
         out[8..10].copy_from_slice(&VERSION.to_le_bytes());
-        out[10..12].copy_from_slice(&self.class.to_le_bytes());
+        out[10..12].copy_from_slice(&self.class.0.to_le_bytes());
         out[12..16].copy_from_slice(&self.incompatible.to_le_bytes());
         out[16..20].copy_from_slice(&self.compatible.to_le_bytes());
         out[20..24].copy_from_slice(&self.shard.to_le_bytes());
         out[24..32].copy_from_slice(&self.cluster.to_le_bytes());
         out[32..40].copy_from_slice(&self.node.to_le_bytes());
-        out[40..48].copy_from_slice(&self.segment.to_le_bytes());
+        out[40..48].copy_from_slice(&self.segment.0.to_le_bytes());
         out[48..52].copy_from_slice(&self.salt.to_le_bytes());
         let crc = crc32c::crc32c(&out[8..]);
         out[4..8].copy_from_slice(&crc.to_le_bytes());
@@ -201,13 +217,13 @@ impl SegmentHeader {
             return Err(HeaderError::Newer);
         }
         Ok(SegmentHeader {
-            class: u16_at(bytes, 10),
+            class: ClassId(u16_at(bytes, 10)),
             incompatible: u32_at(bytes, 12),
             compatible: u32_at(bytes, 16),
             shard: u32_at(bytes, 20),
             cluster: u64_at(bytes, 24),
             node: u64_at(bytes, 32),
-            segment: u64_at(bytes, 40),
+            segment: SegmentId(u64_at(bytes, 40)),
             salt: u32_at(bytes, 48),
         })
     }
@@ -232,8 +248,8 @@ mod tests {
             salt: 7,
             first: 5,
             numbers: 3,
-            slot: 2,
-            append_time: -9,
+            slot: Slot(2),
+            append_time: AppendTime(-9),
         };
         let bytes = envelope.encode();
         assert_eq!(Envelope::decode(&bytes), Some(envelope));
@@ -248,13 +264,13 @@ mod tests {
     #[test]
     fn headers_come_back_and_newer_ones_are_told_from_damaged_ones() {
         let header = SegmentHeader {
-            class: 1,
+            class: ClassId(1),
             incompatible: 0,
             compatible: 0,
             shard: 3,
             cluster: 4,
             node: 5,
-            segment: 6,
+            segment: SegmentId(6),
             salt: 7,
         };
         let mut bytes = header.encode();

@@ -1,6 +1,7 @@
 //! The bytes of a commit's write to one segment: the header, if it is the first, and records.
 
 use super::format::{ENVELOPE_BYTES, Envelope, HEADER_BYTES, padded, padding};
+use super::id::FileOffset;
 use super::segment::Segment;
 use bytes::{Bytes, BytesMut};
 
@@ -15,8 +16,8 @@ pub(super) struct Gather {
     head: BytesMut,
     parts: Vec<Bytes>,
     /// Where the next record goes.
-    pub(super) at: u64,
-    start: u64,
+    pub(super) at: FileOffset,
+    start: FileOffset,
     salt: u32,
 }
 
@@ -31,7 +32,7 @@ impl Gather {
         let mut start = segment.written;
         if !segment.header_written {
             head.extend_from_slice(&segment.header.encode());
-            start = 0;
+            start = FileOffset::START;
         }
         let (at, salt) = (segment.written, segment.header.salt);
         Gather {
@@ -63,7 +64,7 @@ impl Gather {
     /// Where the write begins, what is written, and where the records end. With `whole_pages`,
     /// zeros follow up to the end of the page: of a file that was filled past the page cache, a
     /// part of a page cannot be written before the rest is read from the disk.
-    pub(super) fn finish(mut self, whole_pages: bool) -> (u64, Vec<Bytes>, u64) {
+    pub(super) fn finish(mut self, whole_pages: bool) -> (FileOffset, Vec<Bytes>, FileOffset) {
         if !self.head.is_empty() {
             self.parts.push(self.head.freeze());
         }

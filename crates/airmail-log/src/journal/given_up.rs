@@ -6,12 +6,14 @@
 //! was ever told of what lies between, and its numbers are given again. The ends are not synced: however
 //! often they were written since, a power cut may bring them back.
 
-use super::format::{HEADER_BYTES, Kind};
+use super::format::{DATA_START, Kind};
+use super::id::{FileOffset, Slot};
 use super::known::Known;
 use super::recover::OpenError;
 use super::scan::{End, Seen, scan};
 use super::segment::Segment;
 use crate::files::Files;
+use airmail_model::Sequence;
 use std::collections::BTreeMap;
 
 impl Known {
@@ -38,28 +40,30 @@ impl Known {
         &mut self,
         files: &mut F,
         segment: &Segment,
-        length: u64,
+        length: FileOffset,
     ) -> Result<(), OpenError> {
         let sealed = self.sealed.get(&segment.id).copied();
         let told = self.durable.get(&segment.id).copied();
         let Some((sealed, told)) = sealed.zip(told).filter(|(sealed, told)| sealed < told) else {
+            // Input: files of which nothing was given up: a segment ends where the ends say.
             return Ok(());
         };
-        let mut given_up: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+        let mut given_up: BTreeMap<Slot, (Sequence, Sequence)> = BTreeMap::new();
         let take = |Seen { envelope, .. }: Seen| {
-            let (first, behind) = (envelope.first, envelope.first + u64::from(envelope.numbers));
+            let (first, behind) = (envelope.sequence(), envelope.next());
             if envelope.kind == Kind::Batch {
                 let part = given_up.entry(envelope.slot).or_insert((first, behind));
                 *part = (part.0.min(first), part.1.max(behind));
             }
         };
-        let from = sealed.max(HEADER_BYTES as u64);
+        let from = sealed.max(DATA_START);
         let end = End::Sealed(told);
         // Damage to it is nobody's loss either.
         let damage = &mut Vec::new();
         scan(files, segment, length, from, end, damage, take)?;
         for (slot, (first, behind)) in given_up {
-            let before = self.checkpoint_next.get(&slot).copied().unwrap_or(1);
+            let before = self.checkpoint_next.get(&slot).copied();
+            let before = before.unwrap_or(Sequence::FIRST);
             if let Some(next) = self.next.get_mut(&slot).filter(|next| **next == behind) {
                 *next = first.max(before);
             }

@@ -16,7 +16,9 @@
 //! not merged when a segment is complete.
 
 use super::format::{VERSION, u32_at, u64_at};
+use super::id::{BlockId, BlockIndex, FileOffset, SegmentId, Slot};
 use super::table::{Location, Table};
+use airmail_model::{AppendTime, Sequence};
 use std::collections::BTreeMap;
 
 /// Bytes of a page.
@@ -34,12 +36,10 @@ const MAGIC: u32 = u32::from_le_bytes(*b"AmIx");
 /// Whose an index file is, and how it is laid out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// The segment.
-    pub segment: u64,
-    /// Where the block begins in it, in bytes.
-    pub start: u64,
-    /// Which block of it.
-    pub block: u32,
+    /// The block that it is of.
+    pub block: BlockId,
+    /// Where that begins in its segment.
+    pub start: FileOffset,
     /// Entries in it.
     pub entries: u32,
     /// (topic, batch) pairs in it.
@@ -72,9 +72,9 @@ impl Layout {
         let mut head = Vec::new();
         head.extend_from_slice(&MAGIC.to_le_bytes());
         head.extend_from_slice(&u32::from(VERSION).to_le_bytes());
-        head.extend_from_slice(&self.segment.to_le_bytes());
-        head.extend_from_slice(&self.start.to_le_bytes());
-        for value in [self.block, self.entries, self.topics] {
+        head.extend_from_slice(&self.block.segment.0.to_le_bytes());
+        head.extend_from_slice(&self.start.0.to_le_bytes());
+        for value in [self.block.block.0, self.entries, self.topics] {
             head.extend_from_slice(&value.to_le_bytes());
         }
         head
@@ -82,10 +82,10 @@ impl Layout {
 
     /// What a page's checksum begins with.
     #[must_use]
-    pub fn seed(self, number: u32) -> u32 {
-        match number {
+    pub fn seed(self, page: u32) -> u32 {
+        match page {
             0 => 0,
-            _ => crc32c::crc32c_append(number, &self.head()),
+            _ => crc32c::crc32c_append(page, &self.head()),
         }
     }
 }
@@ -94,12 +94,12 @@ impl Layout {
 struct Pages(Vec<u8>, Layout);
 
 impl Pages {
-    fn push(&mut self, number: u32, body: &[u8]) {
+    fn push(&mut self, page: u32, body: &[u8]) {
         let start = self.0.len();
         self.0.extend_from_slice(&[0; 4]);
         self.0.extend_from_slice(body);
         self.0.resize(start + PAGE_BYTES, 0);
-        let crc = crc32c::crc32c_append(self.1.seed(number), &self.0[start + 4..]);
+        let crc = crc32c::crc32c_append(self.1.seed(page), &self.0[start + 4..]);
         self.0[start..start + 4].copy_from_slice(&crc.to_le_bytes());
     }
 }
@@ -107,16 +107,14 @@ impl Pages {
 /// The index file of a block's table; and for each slot the place of its first entry.
 #[must_use]
 pub fn encode(
-    segment: u64,
-    block: u32,
-    start: u64,
+    block: BlockId,
+    start: FileOffset,
     table: &Table,
-) -> (Vec<u8>, Layout, BTreeMap<u32, u32>) {
+) -> (Vec<u8>, Layout, BTreeMap<Slot, u32>) {
     let entries: usize = table.logs.values().map(Vec::len).sum();
     let layout = Layout {
-        segment,
-        start,
         block,
+        start,
         entries: entries as u32,
         topics: table.topics.len() as u32,
     };
@@ -125,7 +123,7 @@ pub fn encode(
         layout,
     );
     pages.push(0, &layout.head());
-    let mut number = 1;
+    let mut page = 1;
     let mut firsts = BTreeMap::new();
     let mut count = 0;
     let mut body = Vec::with_capacity(BODY_BYTES);
@@ -134,40 +132,40 @@ pub fn encode(
         count += list.len() as u32;
         for entry in list {
             if body.len() + ENTRY_BYTES > BODY_BYTES {
-                pages.push(number, &body);
-                number += 1;
+                pages.push(page, &body);
+                page += 1;
                 body.clear();
             }
-            body.extend_from_slice(&entry.first.to_le_bytes());
+            body.extend_from_slice(&entry.first.0.to_le_bytes());
             body.extend_from_slice(&entry.numbers.to_le_bytes());
             body.extend_from_slice(&((entry.offset - start) as u32).to_le_bytes());
             body.extend_from_slice(&entry.length.to_le_bytes());
-            body.extend_from_slice(&entry.time.to_le_bytes());
+            body.extend_from_slice(&entry.time.0.to_le_bytes());
         }
     }
     if !body.is_empty() {
-        pages.push(number, &body);
-        number += 1;
+        pages.push(page, &body);
+        page += 1;
     }
     let mut topics = table.topics.clone();
     topics.sort_unstable();
-    for page in topics.chunks(TOPICS_IN_PAGE as usize) {
+    for chunk in topics.chunks(TOPICS_IN_PAGE as usize) {
         body.clear();
-        for (fingerprint, place) in page {
+        for (fingerprint, place) in chunk {
             body.extend_from_slice(&fingerprint.to_le_bytes());
             body.extend_from_slice(&place.to_le_bytes());
         }
-        pages.push(number, &body);
-        number += 1;
+        pages.push(page, &body);
+        page += 1;
     }
     (pages.0, layout, firsts)
 }
 
-/// The body of page `number`, the `at`-th in `bytes`; `None` if it is damaged.
-fn body(bytes: &[u8], at: usize, number: u32, layout: Layout) -> Option<&[u8]> {
-    let page = bytes.get(at * PAGE_BYTES..(at + 1) * PAGE_BYTES)?;
-    (u32_at(page, 0) == crc32c::crc32c_append(layout.seed(number), &page[4..]))
-        .then_some(&page[4..])
+/// The body of page `page`, the `at`-th in `bytes`; `None` if it is damaged.
+fn body(bytes: &[u8], at: usize, page: u32, layout: Layout) -> Option<&[u8]> {
+    let bytes = bytes.get(at * PAGE_BYTES..(at + 1) * PAGE_BYTES)?;
+    (u32_at(bytes, 0) == crc32c::crc32c_append(layout.seed(page), &bytes[4..]))
+        .then_some(&bytes[4..])
 }
 
 /// What page 0 says.
@@ -176,9 +174,11 @@ pub fn layout(bytes: &[u8]) -> Option<Layout> {
     let head = body(bytes, 0, 0, Layout::default())?;
     let ours = u32_at(head, 0) == MAGIC && u32_at(head, 4) == u32::from(VERSION);
     ours.then(|| Layout {
-        segment: u64_at(head, 8),
-        start: u64_at(head, 16),
-        block: u32_at(head, 24),
+        block: BlockId {
+            segment: SegmentId(u64_at(head, 8)),
+            block: BlockIndex(u32_at(head, 24)),
+        },
+        start: FileOffset(u64_at(head, 16)),
         entries: u32_at(head, 28),
         topics: u32_at(head, 32),
     })
@@ -207,32 +207,32 @@ pub fn entries(
     let mut out =
         Vec::with_capacity((to.saturating_sub(from) as usize).min(bytes.len() / ENTRY_BYTES));
     for entry in from..to {
-        let number = Layout::entry_page(entry);
-        let at = number.checked_sub(page)? as usize;
+        let of_entry = Layout::entry_page(entry);
+        let at = of_entry.checked_sub(page)? as usize;
         // Each page is checked once: at its first entry, or at the first that is wanted.
         let place = (entry % ENTRIES_IN_PAGE) as usize * ENTRY_BYTES;
         if entry == from || place == 0 {
-            body(bytes, at, number, layout)?;
+            body(bytes, at, of_entry, layout)?;
         }
         let bytes = bytes.get(at * PAGE_BYTES + 4 + place..)?;
         let location = Location {
-            first: u64_at(bytes, 0),
+            first: Sequence(u64_at(bytes, 0)),
             numbers: u32_at(bytes, 8),
             offset: layout.start + u64::from(u32_at(bytes, 12)),
             length: u32_at(bytes, 16),
-            time: u64_at(bytes, 20).cast_signed(),
+            time: AppendTime(u64_at(bytes, 20).cast_signed()),
         };
         out.push(Some(location).filter(Location::is_possible)?);
     }
     Some(out)
 }
 
-/// Every topic of page `number`, the `at`-th in `bytes`.
+/// Every topic of page `page`, the `at`-th in `bytes`.
 #[must_use]
-pub fn topics(bytes: &[u8], at: usize, number: u32, layout: Layout) -> Option<Vec<(u64, u32)>> {
-    let body = body(bytes, at, number, layout)?;
-    let page = number.checked_sub(layout.topics_page())?;
-    let before = page.checked_mul(TOPICS_IN_PAGE)?;
+pub fn topics(bytes: &[u8], at: usize, page: u32, layout: Layout) -> Option<Vec<(u64, u32)>> {
+    let body = body(bytes, at, page, layout)?;
+    let nth = page.checked_sub(layout.topics_page())?;
+    let before = nth.checked_mul(TOPICS_IN_PAGE)?;
     let count = layout.topics.checked_sub(before)?.min(TOPICS_IN_PAGE) as usize;
     let all = body.chunks_exact(TOPIC_BYTES).take(count);
     Some(
@@ -246,18 +246,23 @@ mod tests {
     use super::*;
     use airmail_model::TopicHash;
 
+    const BLOCK: BlockId = BlockId {
+        segment: SegmentId(5),
+        block: BlockIndex(2),
+    };
+
     fn table() -> Table {
         let mut table = Table::default();
         for n in 0..400u64 {
             let location = Location {
-                first: 1 + n * 3,
+                first: Sequence(1 + n * 3),
                 numbers: 3,
-                offset: 64 + n * 100,
+                offset: FileOffset(64 + n * 100),
                 length: 60,
-                time: n as i64,
+                time: AppendTime(n as i64),
             };
             let topics = [TopicHash(u128::from(n) << 100), TopicHash(7 << 64)];
-            table.add((n % 2) as u32, location, topics.into_iter());
+            table.add(Slot((n % 2) as u32), location, topics.into_iter());
         }
         table
     }
@@ -265,14 +270,14 @@ mod tests {
     #[test]
     fn entries_and_topics_come_back() {
         let table = table();
-        let (bytes, told, firsts) = encode(5, 2, 64, &table);
+        let (bytes, told, firsts) = encode(BLOCK, FileOffset(64), &table);
         let layout = layout(&bytes).unwrap();
         assert_eq!(layout, told);
         assert_eq!((layout.entries, layout.topics), (400, 800));
         assert_eq!(bytes.len(), layout.pages() as usize * PAGE_BYTES);
-        assert_eq!(firsts, [(0, 0), (1, 200)].into());
+        assert_eq!(firsts, [(Slot(0), 0), (Slot(1), 200)].into());
         let second = entries(&bytes[PAGE_BYTES..], 1, layout, 200, 400).unwrap();
-        assert_eq!(second, table.logs[&1]);
+        assert_eq!(second, table.logs[&Slot(1)]);
         let mut all = Vec::new();
         for number in layout.topics_page()..layout.pages() {
             all.extend(topics(&bytes, number as usize, number, layout).unwrap());
@@ -287,21 +292,21 @@ mod tests {
         for (first, numbers) in [(5, 0), (0, 1), (u64::MAX, 1)] {
             let mut table = Table::default();
             let location = Location {
-                first,
+                first: Sequence(first),
                 numbers,
-                offset: 64,
+                offset: FileOffset(64),
                 length: 60,
-                time: 0,
+                time: AppendTime(0),
             };
-            table.add(0, location, std::iter::empty());
-            let (bytes, layout, _) = encode(5, 2, 64, &table);
+            table.add(Slot(0), location, std::iter::empty());
+            let (bytes, layout, _) = encode(BLOCK, FileOffset(64), &table);
             assert_eq!(entries(&bytes[PAGE_BYTES..], 1, layout, 0, 1), None);
         }
     }
 
     #[test]
     fn a_damaged_page_is_found_and_one_of_another_file() {
-        let (bytes, layout, _) = encode(5, 2, 64, &table());
+        let (bytes, layout, _) = encode(BLOCK, FileOffset(64), &table());
         assert_eq!(damage(&bytes, layout), None);
         for at in (0..bytes.len()).step_by(97) {
             let mut hit = bytes.clone();

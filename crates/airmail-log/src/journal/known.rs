@@ -1,17 +1,21 @@
 //! What is known when a journal opens, before its segments are read: from the newest sound
 //! checkpoint and the file of durable ends.
 
+use super::Journal;
 use super::checkpoint::{Checkpoint, CopyPart};
 use super::damage::{Problem, Reason};
+use super::effects::Purpose;
 use super::ends::{Ends, PLACE_BYTES};
-use super::format::HEADER_BYTES;
+use super::format::DATA_START;
+use super::id::{BlockId, BlockIndex, CheckpointId, FileOffset, SegmentId, Slot};
 use super::index::Layout;
-use super::log::{LogState, Place};
+use super::log::LogState;
+use super::places::Place;
 use super::recover::{OpenError, failed};
 use super::scan::salt_by_end;
 use super::segment::{Block, ENDS_NAME, Segment, State, index_of, number_of};
-use super::{Journal, Purpose};
 use crate::files::{FileName, FileOp, Files};
+use airmail_model::Sequence;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -20,32 +24,32 @@ use std::io;
 pub(super) struct Known {
     pub(super) checkpoint: Checkpoint,
     /// Segments' ends, behind which nothing is data.
-    pub(super) sealed: BTreeMap<u64, u64>,
+    pub(super) sealed: BTreeMap<SegmentId, FileOffset>,
     /// Segments' ends that were durable.
-    pub(super) durable: BTreeMap<u64, u64>,
+    pub(super) durable: BTreeMap<SegmentId, FileOffset>,
     /// By slot, the number after the last that is known to have been durable.
-    pub(super) next: BTreeMap<u32, u64>,
+    pub(super) next: BTreeMap<Slot, Sequence>,
     /// By slot, the same as the checkpoint says.
-    pub(super) checkpoint_next: BTreeMap<u32, u64>,
-    pub(super) deleted: BTreeSet<u32>,
+    pub(super) checkpoint_next: BTreeMap<Slot, Sequence>,
+    pub(super) deleted: BTreeSet<Slot>,
     /// By slot, what the checkpoint says of blocks that are not there.
-    pub(super) missed_places: Vec<(u32, Place)>,
+    pub(super) missed_places: Vec<(Slot, Place)>,
     /// The counts of the commands that were found.
     pub(super) counts: BTreeSet<u64>,
     /// The oldest segment of commands that is there.
-    pub(super) first_meta: Option<u64>,
+    pub(super) first_meta: Option<SegmentId>,
     /// The newest checkpoint is damaged: segments may have been let go by it.
     pub(super) fell_back: bool,
     /// Segments whose headers are damaged, or were never written.
-    pub(super) headless: Vec<u64>,
+    pub(super) headless: Vec<SegmentId>,
 }
 
 impl Known {
     /// Where a segment's durable data ends, as far as that is known.
-    pub(super) fn end_of(&self, id: u64) -> u64 {
+    pub(super) fn end_of(&self, id: SegmentId) -> FileOffset {
         let sealed = self.sealed.get(&id);
         let end = sealed.or_else(|| self.durable.get(&id));
-        end.copied().unwrap_or(HEADER_BYTES as u64)
+        end.copied().unwrap_or(DATA_START)
     }
 
     /// Where neither the header of a segment nor its first record knows the salt, looks for it elsewhere.
@@ -56,7 +60,7 @@ impl Known {
     ) -> Result<(), OpenError> {
         let end = self.end_of(segment.id);
         let unknown = segment.header.salt == 0 && self.headless.contains(&segment.id);
-        if unknown && end > HEADER_BYTES as u64 {
+        if unknown && end > DATA_START {
             let found = salt_by_end(files, segment, end).map_err(failed(&segment.name))?;
             segment.header.salt = found.unwrap_or(0);
         }
@@ -72,13 +76,13 @@ impl Known {
     }
 
     /// Whether a slot's log was deleted.
-    pub(super) fn is_deleted(&self, journal: &Journal, slot: u32) -> bool {
-        let before = slot < self.checkpoint.next_slot && !journal.logs.contains_key(&slot);
+    pub(super) fn is_deleted(&self, journal: &Journal, slot: Slot) -> bool {
+        let before = slot < self.checkpoint.next_slot && journal.logs.get(slot).is_none();
         before || self.deleted.contains(&slot)
     }
 
     /// Whether a segment was let go before the checkpoint.
-    pub(super) fn is_stray(&self, id: u64) -> bool {
+    pub(super) fn is_stray(&self, id: SegmentId) -> bool {
         id < self.checkpoint.next_segment
             && !self
                 .checkpoint
@@ -95,33 +99,33 @@ impl Journal {
         files: &mut F,
         list: &[(FileName, u64)],
     ) -> Result<Known, OpenError> {
-        let mut found: Vec<(u64, &FileName, u64)> = Vec::new();
+        let mut found: Vec<(CheckpointId, &FileName, u64)> = Vec::new();
         for (name, length) in list {
-            found.extend(number_of(name, "checkpoint-").map(|number| (number, name, *length)));
+            let number = number_of(name, "checkpoint-").map(CheckpointId);
+            found.extend(number.map(|number| (number, name, *length)));
         }
         found.sort();
         let mut known = Known::default();
         let mut sound = false;
         for (number, name, length) in found.into_iter().rev() {
-            self.checkpoints.next = self.checkpoints.next.max(number + 1);
-            let kept = &mut self.checkpoints.kept;
             if !sound {
                 let length = u32::try_from(length).unwrap_or(u32::MAX);
                 let bytes = files.load(name, 0, length).map_err(failed(name))?;
                 let Some(checkpoint) = Checkpoint::decode(&bytes) else {
+                    // Input: damage to the newest checkpoint.
                     let damaged = Problem::of(name, 0, Reason::Checkpoint);
-                    self.damage.found(damaged);
+                    self.faults.found(damaged);
                     known.fell_back = true;
-                    kept.insert(0, (number, 0));
+                    self.checkpointer.found(number, 0);
                     continue;
                 };
                 sound = true;
-                kept.insert(0, (number, checkpoint.meta_count));
+                self.checkpointer.found(number, checkpoint.meta_count);
                 known.checkpoint = checkpoint;
                 continue;
             }
             // Older, or damaged: it goes when newer ones are there.
-            kept.insert(0, (number, 0));
+            self.checkpointer.found(number, 0);
         }
         Ok(known)
     }
@@ -136,10 +140,9 @@ impl Journal {
         match files.load(&name, 0, 2 * PLACE_BYTES as u32) {
             Ok(bytes) => {
                 let ends = Ends::newest(&bytes).unwrap_or_default();
-                self.ends_made = true;
-                self.ends_count = ends.count;
+                self.ends.found(ends.count);
                 // Until a checkpoint of this run has them, this file alone may know where they go on.
-                self.touched.extend(ends.logs.keys());
+                self.checkpointer.touch(ends.logs.keys().copied());
                 known.durable = ends.segments;
                 known.next = ends.logs;
                 known.drop_older_ends();
@@ -153,16 +156,17 @@ impl Journal {
     /// Takes over what the checkpoint says.
     pub(super) fn take_checkpoint(&mut self, known: &mut Known) {
         let mut checkpoint = std::mem::take(&mut known.checkpoint);
-        self.meta_count = self.meta_count.max(checkpoint.meta_count);
-        self.next_slot = self.next_slot.max(checkpoint.next_slot);
-        self.next_segment = self.next_segment.max(checkpoint.next_segment);
+        self.commands.go_on_at(checkpoint.meta_count);
+        self.logs.go_on_at(checkpoint.next_slot);
+        self.segments.go_on_at(checkpoint.next_segment);
         for part in &checkpoint.segments {
             if part.sealed {
                 known.sealed.insert(part.id, part.durable);
             }
             let durable = known.durable.entry(part.id).or_insert(part.durable);
             *durable = part.durable.max(*durable);
-            let Some(segment) = self.segments.get_mut(&part.id) else {
+            let Some(segment) = self.segments.get_mut(part.id) else {
+                // Input: a segment whose file is gone.
                 continue;
             };
             segment
@@ -172,9 +176,11 @@ impl Journal {
                     end: block.end,
                     table: None,
                     layout: Some(Layout {
-                        segment: part.id,
+                        block: BlockId {
+                            segment: part.id,
+                            block: BlockIndex(n),
+                        },
                         start: block.start,
-                        block: n,
                         entries: block.entries,
                         topics: block.topics,
                     }),
@@ -184,37 +190,35 @@ impl Journal {
         }
         for part in std::mem::take(&mut checkpoint.logs) {
             let mut log = LogState::new(part.id, part.slot, part.spec, part.incarnation);
-            log.first = part.first;
-            log.first_durable = part.first;
-            log.spec_told = true;
-            log.reserved = part.reserved;
-            log.reserved_surely = part.reserved;
-            log.sealed = part.sealed;
-            log.seal_told = part.sealed.is_some();
+            log.numbers.first = part.first;
+            log.numbers.first_durable = part.first;
+            log.life.spec_told = true;
+            log.numbers.reserved = part.reserved;
+            log.numbers.reserved_surely = part.reserved;
+            log.life.sealed = part.sealed;
+            log.life.seal_told = part.sealed.is_some();
             log.last_time = part.last_time;
             known.checkpoint_next.insert(part.slot, part.next);
             let next = known.next.entry(part.slot).or_insert(part.next);
             *next = part.next.max(*next);
             for place in part.places {
-                log.next = log.next.max(place.last + 1);
-                let of = self.segments.get_mut(&place.segment);
-                let block = of.and_then(|of| of.blocks.get_mut(place.block as usize));
-                let Some(block) = block else {
+                log.numbers.next = log.numbers.next.max(place.last.plus(1));
+                let Some(block) = self.segments.block_mut(place.block) else {
+                    // Input: a segment whose file is gone.
                     known.missed_places.push((part.slot, place));
                     continue;
                 };
                 if place.last >= part.first {
                     block.kept_by += 1;
-                    log.bytes += place.bytes;
-                    log.places.push_back(place);
+                    log.kept.bytes += place.bytes;
+                    log.kept.list.push_back(place);
                 }
             }
-            log.durable = log.next;
+            log.numbers.durable = log.numbers.next;
             for copy in part.copies.into_iter().filter_map(CopyPart::sound) {
                 log.copies.take(copy);
             }
-            self.slots.insert(part.id, part.slot);
-            self.logs.insert(part.slot, log);
+            self.logs.insert(log);
         }
         for (key, producer) in std::mem::take(&mut checkpoint.producers) {
             self.producers.insert(key, producer);
@@ -223,11 +227,10 @@ impl Journal {
     }
 
     /// A log's deletion is found.
-    pub(super) fn forget_log(&mut self, slot: u32) {
-        if let Some(log) = self.logs.remove(&slot) {
-            self.slots.retain(|_, of| *of != slot);
-            for place in log.places {
-                self.let_go(place.segment, place.block);
+    pub(super) fn forget_log(&mut self, slot: Slot) {
+        if let Some(log) = self.logs.forget(slot) {
+            for place in log.kept.list {
+                self.let_go(place.block);
             }
         }
         self.producers.forget_log(slot);
@@ -235,24 +238,27 @@ impl Journal {
 
     /// Has files removed that nothing knows of: a removal need not have outlived a crash.
     pub(super) fn drop_strays(&mut self, list: &[(FileName, u64)], known: &Known) {
-        let strays: Vec<u64> = self.segments.keys().copied().collect();
+        let strays = self.segments.ids();
         for id in strays.into_iter().filter(|id| known.is_stray(*id)) {
-            if let Some(segment) = self.segments.get_mut(&id) {
+            if let Some(segment) = self.segments.get_mut(id) {
                 segment.leaving = true;
                 segment.state = State::Sealed;
-                segment.durable = HEADER_BYTES as u64;
+                (segment.durable, segment.written) = (DATA_START, DATA_START);
                 let name = segment.name.clone();
-                self.submit(Purpose::Left(id), FileOp::Remove { name });
+                self.effects
+                    .submit(Purpose::Left(id), FileOp::Remove { name });
             }
         }
         for (name, _) in list {
-            let Some((segment, block)) = index_of(name) else {
+            let Some(id) = index_of(name) else {
+                // Input: the files of other kinds.
                 continue;
             };
-            let of = self.segments.get(&segment).filter(|of| !of.leaving);
-            let block = of.and_then(|of| of.blocks.get(block as usize));
+            let of = self.segments.get(id.segment).filter(|of| !of.leaving);
+            let block = of.and_then(|of| of.block(id.block));
             if block.is_none_or(|block| block.layout.is_none()) {
-                self.submit(Purpose::Minor, FileOp::Remove { name: name.clone() });
+                self.effects
+                    .submit(Purpose::Minor, FileOp::Remove { name: name.clone() });
             }
         }
     }

@@ -3,15 +3,18 @@
 //! A topic's batches are found by interpolation among the block's sorted fingerprints; a number's
 //! among its log's entries. A page that is damaged makes the block's table be made again.
 
+use super::Journal;
 use super::damage::{Problem, Reason};
+use super::effects::Purpose;
+use super::id::BlockId;
 use super::index::{self, Layout, PAGE_BYTES};
-use super::log::Place;
+use super::places::Place;
 use super::read::{Item, Reader};
 use super::segment::index_name;
 use super::table::{Location, fingerprint};
-use super::{Journal, Purpose};
 use crate::contract::{ReaderId, ScopeFilter};
 use crate::files::FileOp;
+use airmail_model::{Sequence, bug};
 use bytes::Bytes;
 use std::io;
 
@@ -85,7 +88,7 @@ impl Lookup {
     }
 
     /// The pages to read next: the first, and how many. None: there is nothing to read.
-    fn pages(&self, number: u64) -> Option<(u32, u32)> {
+    fn pages(&self, number: Sequence) -> Option<(u32, u32)> {
         let entry_page = |entry: u32| Layout::entry_page(self.place.entries_at + entry);
         let nothing = self.lo >= self.hi;
         let (from, to) = match &self.phase {
@@ -103,8 +106,8 @@ impl Lookup {
             }
             Phase::Gather(..) => (self.lo, (self.lo + TOPIC_PAGES).min(self.layout.pages())),
             Phase::Entries => {
-                let span = u128::from(self.place.last - self.place.first + 1);
-                let ahead = u128::from(number.saturating_sub(self.place.first));
+                let span = u128::from(self.place.extent().numbers());
+                let ahead = u128::from(number.0.saturating_sub(self.place.first.0));
                 let guess = (u128::from(self.place.entries) * ahead / span) as u32;
                 let from = entry_page(match self.choice {
                     Choice::Guess => guess.clamp(self.lo, self.hi - 1),
@@ -134,7 +137,7 @@ impl Lookup {
     }
 
     /// Takes up pages.
-    fn take(&mut self, bytes: &[u8], number: u64) -> Step {
+    fn take(&mut self, bytes: &[u8], number: Sequence) -> Step {
         let pages = (bytes.len() / PAGE_BYTES) as u32;
         if pages == 0 {
             return Step::Damaged;
@@ -173,6 +176,7 @@ impl Lookup {
             }
         }
         let Phase::Gather(wanted, found) = &mut self.phase else {
+            bug!("pages of topics were read in phase {:?}", self.phase);
             return None;
         };
         let wanted = *wanted;
@@ -188,6 +192,7 @@ impl Lookup {
     /// Goes on when all of a topic's batches are known.
     fn gathered(&mut self, complete: bool) -> Step {
         let Phase::Gather(_, found) = &mut self.phase else {
+            bug!("topics are gathered in phase {:?}", self.phase);
             return Step::Damaged;
         };
         if !complete {
@@ -203,7 +208,7 @@ impl Lookup {
         }
     }
 
-    fn take_entries(&mut self, bytes: &[u8], end: u32, number: u64) -> Option<Step> {
+    fn take_entries(&mut self, bytes: &[u8], end: u32, number: Sequence) -> Option<Step> {
         let (at, list) = self.entries(bytes, end)?;
         let (first, last) = (list.first()?, list.last()?);
         let behind = at + list.len() as u32;
@@ -220,10 +225,10 @@ impl Lookup {
         let mut expected = number;
         for location in list.iter().filter(|location| location.last() >= number) {
             if location.first > expected {
-                items.push(Item::Lost(location.first - 1));
+                items.push(Item::Lost(location.first.before()));
             }
-            expected = location.last() + 1;
-            items.push(Item::Read(self.place.segment, *location));
+            expected = location.last().plus(1);
+            items.push(Item::Read(self.place.block.segment, *location));
         }
         if behind >= self.place.entries && expected <= self.place.last {
             items.push(Item::Lost(self.place.last));
@@ -232,9 +237,10 @@ impl Lookup {
         Some(Step::Known(items))
     }
 
-    fn take_matches(&mut self, bytes: &[u8], end: u32, number: u64) -> Option<Step> {
+    fn take_matches(&mut self, bytes: &[u8], end: u32, number: Sequence) -> Option<Step> {
         let (at, list) = self.entries(bytes, end)?;
         let Phase::Matches(matches, next) = &mut self.phase else {
+            bug!("pages of matches were read in phase {:?}", self.phase);
             return None;
         };
         let mut items = Vec::new();
@@ -247,9 +253,9 @@ impl Lookup {
                 continue;
             }
             if location.first > number {
-                items.push(Item::Unused(location.first - 1));
+                items.push(Item::Unused(location.first.before()));
             }
-            items.push(Item::Read(self.place.segment, *location));
+            items.push(Item::Read(self.place.block.segment, *location));
         }
         if *next >= matches.len() {
             items.push(Item::Unused(self.place.last));
@@ -263,16 +269,18 @@ impl Lookup {
 impl Journal {
     /// Goes on with a reader's search in a block's index: has pages read. False: it waits.
     pub(super) fn look_up(&mut self, reader: &mut Reader, place: Place) -> bool {
-        let of = self.segments.get(&place.segment);
-        let block = of.and_then(|of| of.blocks.get(place.block as usize));
-        let Some(block) = block else {
+        let Some(block) = self.segments.block(place.block) else {
+            bug!(
+                "a log keeps something in block {}, which is not there",
+                place.block
+            );
             reader.plan.push_back(Item::Lost(place.last));
             return true;
         };
         let Some(layout) = block.layout else {
-            // Another reader has found the index damaged.
+            // Input: damage to the index, which another reader has found.
             reader.reading = true;
-            self.rebuild(reader.id, place.segment, place.block);
+            self.rebuild(reader.id, place.block);
             return false;
         };
         let going = reader.lookup.take();
@@ -286,7 +294,7 @@ impl Journal {
             matches.truncate(matches.len() - 1);
         }
         let Some((page, count)) = lookup.pages(reader.next) else {
-            // Nothing of the topic is left in the block.
+            // Input: a topic of which nothing is left in the block.
             let item = match reader.filter {
                 ScopeFilter::Topic(_) => Item::Unused(place.last),
                 ScopeFilter::All => Item::Lost(place.last),
@@ -297,10 +305,8 @@ impl Journal {
         lookup.page = page;
         reader.lookup = Some(lookup);
         reader.reading = true;
-        if let Some(of) = self.segments.get_mut(&place.segment) {
-            of.reads += 1;
-        }
-        let name = index_name(place.segment, place.block);
+        self.segments.read_begun(place.block.segment);
+        let name = index_name(place.block);
         let at = u64::from(page) * PAGE_BYTES as u64;
         let length = count * PAGE_BYTES as u32;
         let op = FileOp::Read {
@@ -309,26 +315,20 @@ impl Journal {
             length,
             records: Vec::new(),
         };
-        self.submit(Purpose::Pages(reader.id, place.segment, place.block), op);
+        self.effects
+            .submit(Purpose::Pages(reader.id, place.block), op);
         false
     }
 
     /// Pages of an index were read for a reader.
-    pub(super) fn pages_read(
-        &mut self,
-        r: ReaderId,
-        segment: u64,
-        block: u32,
-        result: io::Result<Bytes>,
-    ) {
-        if let Some(of) = self.segments.get_mut(&segment) {
-            of.reads -= 1;
-            self.sweep_due |= of.reads == 0;
-        }
-        let Some(reader) = self.readers.get_mut(&r) else {
+    pub(super) fn pages_read(&mut self, r: ReaderId, block: BlockId, result: io::Result<Bytes>) {
+        self.segments.read_ended(block.segment);
+        let Some(reader) = self.readers.get_mut(r) else {
+            // Input: a reader that was stopped while pages were read for it.
             return;
         };
         let Some(lookup) = reader.lookup.as_mut().filter(|_| reader.reading) else {
+            // Input: a reader that has begun since, with the id of one that was stopped.
             return;
         };
         let step = match result {
@@ -339,12 +339,12 @@ impl Journal {
             Step::Again => {}
             Step::Known(items) => reader.plan.extend(items),
             Step::Damaged => {
-                let name = index_name(segment, block);
-                self.damage.found(Problem::of(&name, 0, Reason::Index));
-                return self.rebuild(r, segment, block);
+                let name = index_name(block);
+                self.faults.found(Problem::of(&name, 0, Reason::Index));
+                return self.rebuild(r, block);
             }
         }
         reader.reading = false;
-        self.runnable.insert(r);
+        self.readers.wake(r);
     }
 }

@@ -4,8 +4,9 @@
 //! envelope, then `crc u32 | kind u8 | fields`, little endian. The crc covers kind and fields.
 
 use super::codec::{Reader, Writer};
+use super::id::{FileOffset, SegmentId, Slot};
 use crate::contract::LogSpec;
-use airmail_model::{LogId, MapEpoch};
+use airmail_model::{AppendTime, Incarnation, LogId, MapEpoch, Sequence};
 use bytes::Bytes;
 
 /// One command.
@@ -14,66 +15,66 @@ pub enum Meta {
     /// A log begins, or takes over another spec.
     Open {
         /// Its slot.
-        slot: u32,
+        slot: Slot,
         /// Its name.
         log: LogId,
         /// What is asked of it.
         spec: LogSpec,
         /// Its life.
-        incarnation: u64,
+        incarnation: Incarnation,
     },
     /// Everything before a number is given up.
     Trim {
         /// Of which log.
-        slot: u32,
+        slot: Slot,
         /// The first number kept.
-        first: u64,
+        first: Sequence,
     },
     /// A log takes nothing more.
     Seal {
         /// Which.
-        slot: u32,
+        slot: Slot,
         /// The map that names its successors.
         next: MapEpoch,
     },
     /// A log is gone. Its slot is not used again.
     Delete {
         /// Which.
-        slot: u32,
+        slot: Slot,
     },
     /// Numbers up to this one, exclusive, may be given without being durable.
     Reserve {
         /// Of which log.
-        slot: u32,
+        slot: Slot,
         /// The end of the reservation.
-        until: u64,
+        until: Sequence,
     },
     /// A segment takes nothing more, and what lies behind its end is not data.
     SegmentSealed {
         /// Which.
-        segment: u64,
+        segment: SegmentId,
         /// Its end, in bytes.
-        end: u64,
+        end: FileOffset,
     },
     /// A batch of log 0 whole, before it is written to a segment.
     Copy {
         /// Log 0's slot.
-        slot: u32,
+        slot: Slot,
         /// Its first number.
-        first: u64,
+        first: Sequence,
         /// How many it has.
         numbers: u32,
         /// When it was appended.
-        time: i64,
+        time: AppendTime,
         /// The batch.
         bytes: Bytes,
     },
     /// Batches of log 0 that were copied, and then refused: their numbers are given again.
     TakenBack {
         /// Log 0's slot.
-        slot: u32,
+        slot: Slot,
         /// The first of the numbers.
-        from: u64,
+        from: Sequence,
     },
 }
 
@@ -89,22 +90,26 @@ impl Meta {
                 spec,
                 incarnation,
             } => {
-                out.u8(1).u32(*slot).log(*log).spec(spec).u64(*incarnation);
+                out.u8(1)
+                    .slot(*slot)
+                    .log(*log)
+                    .spec(spec)
+                    .incarnation(*incarnation);
             }
             Meta::Trim { slot, first } => {
-                out.u8(2).u32(*slot).u64(*first);
+                out.u8(2).slot(*slot).sequence(*first);
             }
             Meta::Seal { slot, next } => {
-                out.u8(3).u32(*slot).u32(next.0);
+                out.u8(3).slot(*slot).epoch(*next);
             }
             Meta::Delete { slot } => {
-                out.u8(4).u32(*slot);
+                out.u8(4).slot(*slot);
             }
             Meta::Reserve { slot, until } => {
-                out.u8(5).u32(*slot).u64(*until);
+                out.u8(5).slot(*slot).sequence(*until);
             }
             Meta::SegmentSealed { segment, end } => {
-                out.u8(6).u64(*segment).u64(*end);
+                out.u8(6).segment(*segment).offset(*end);
             }
             Meta::Copy {
                 slot,
@@ -113,11 +118,15 @@ impl Meta {
                 time,
                 bytes,
             } => {
-                out.u8(7).u32(*slot).u64(*first).u32(*numbers).i64(*time);
+                out.u8(7)
+                    .slot(*slot)
+                    .sequence(*first)
+                    .u32(*numbers)
+                    .time(*time);
                 out.count(bytes.len()).bytes(bytes);
             }
             Meta::TakenBack { slot, from } => {
-                out.u8(8).u32(*slot).u64(*from);
+                out.u8(8).slot(*slot).sequence(*from);
             }
         }
         out.with_crc()
@@ -129,38 +138,40 @@ impl Meta {
         let mut input = Reader::checked(bytes)?;
         let meta = match input.u8()? {
             1 => Meta::Open {
-                slot: input.u32()?,
+                slot: input.slot()?,
                 log: input.log()?,
                 spec: input.spec()?,
-                incarnation: input.u64()?,
+                incarnation: input.incarnation()?,
             },
             2 => Meta::Trim {
-                slot: input.u32()?,
-                first: input.u64()?,
+                slot: input.slot()?,
+                first: input.sequence()?,
             },
             3 => Meta::Seal {
-                slot: input.u32()?,
-                next: MapEpoch(input.u32()?),
+                slot: input.slot()?,
+                next: input.epoch()?,
             },
-            4 => Meta::Delete { slot: input.u32()? },
+            4 => Meta::Delete {
+                slot: input.slot()?,
+            },
             5 => Meta::Reserve {
-                slot: input.u32()?,
-                until: input.u64()?,
+                slot: input.slot()?,
+                until: input.sequence()?,
             },
             6 => Meta::SegmentSealed {
-                segment: input.u64()?,
-                end: input.u64()?,
+                segment: input.segment()?,
+                end: input.offset()?,
             },
             7 => Meta::Copy {
-                slot: input.u32()?,
-                first: input.u64()?,
+                slot: input.slot()?,
+                first: input.sequence()?,
                 numbers: input.u32()?,
-                time: input.i64()?,
+                time: input.time()?,
                 bytes: input.bytes()?,
             },
             8 => Meta::TakenBack {
-                slot: input.u32()?,
-                from: input.u64()?,
+                slot: input.slot()?,
+                from: input.sequence()?,
             },
             _ => return None,
         };
@@ -184,33 +195,39 @@ mod tests {
         };
         let all = [
             Meta::Open {
-                slot: 1,
+                slot: Slot(1),
                 log: LogId::SYSTEM,
                 spec,
-                incarnation: 9,
+                incarnation: Incarnation(9),
             },
-            Meta::Trim { slot: 1, first: 2 },
+            Meta::Trim {
+                slot: Slot(1),
+                first: Sequence(2),
+            },
             Meta::Seal {
-                slot: 1,
+                slot: Slot(1),
                 next: MapEpoch(3),
             },
-            Meta::Delete { slot: 1 },
+            Meta::Delete { slot: Slot(1) },
             Meta::Reserve {
-                slot: 1,
-                until: 1 << 40,
+                slot: Slot(1),
+                until: Sequence(1 << 40),
             },
             Meta::SegmentSealed {
-                segment: 4,
-                end: 4096,
+                segment: SegmentId(4),
+                end: FileOffset(4096),
             },
             Meta::Copy {
-                slot: 1,
-                first: 7,
+                slot: Slot(1),
+                first: Sequence(7),
                 numbers: 2,
-                time: -3,
+                time: AppendTime(-3),
                 bytes: Bytes::from_static(b"a batch"),
             },
-            Meta::TakenBack { slot: 1, from: 7 },
+            Meta::TakenBack {
+                slot: Slot(1),
+                from: Sequence(7),
+            },
         ];
         for meta in all {
             let bytes = meta.encode();

@@ -9,7 +9,8 @@
 use super::Journal;
 use super::checkpoint::{Checkpoint, SegmentPart};
 use super::damage::{Problem, Reason};
-use super::format::{HEADER_BYTES, META_CLASS};
+use super::format::{DATA_START, META_CLASS};
+use super::id::{FileOffset, SegmentId, Slot};
 use super::known::Known;
 use super::log::LogState;
 use super::segment::segment_name;
@@ -18,7 +19,7 @@ use std::collections::BTreeSet;
 
 /// A log and the numbers that no file has of it.
 pub(super) struct Holes {
-    pub(super) slot: u32,
+    pub(super) slot: Slot,
     pub(super) log: LogId,
     pub(super) extents: Vec<Extent>,
 }
@@ -35,20 +36,20 @@ struct Shown {
 /// The numbers from `from` to `until`, exclusive, that are in none of these extents, which are in
 /// order of their first numbers.
 pub(super) fn between(
-    covered: impl Iterator<Item = (u64, u64)>,
-    mut from: u64,
-    until: u64,
+    covered: impl Iterator<Item = (Sequence, Sequence)>,
+    mut from: Sequence,
+    until: Sequence,
 ) -> Vec<Extent> {
     let mut holes = Vec::new();
     for (first, last) in covered.chain([(until, until)]) {
         let first = first.min(until);
         if from < first {
             holes.push(Extent {
-                first: Sequence(from),
-                last: Sequence(first - 1),
+                first: from,
+                last: first.before(),
             });
         }
-        from = from.max(last + 1);
+        from = from.max(last.plus(1));
     }
     holes
 }
@@ -60,24 +61,25 @@ impl Journal {
         let holed = holes.iter().filter(|log| !log.extents.is_empty());
         let shown = Shown {
             behind: holed.clone().any(|log| {
-                let next = known.checkpoint_next.get(&log.slot).copied().unwrap_or(1);
-                log.extents.iter().any(|extent| extent.last.0 >= next)
+                let next = known.checkpoint_next.get(&log.slot).copied();
+                let next = next.unwrap_or(Sequence::FIRST);
+                log.extents.iter().any(|extent| extent.last >= next)
             }),
             sure: holed.clone().any(|log| self.never_skips(log.slot)),
         };
         let ends = known.durable.iter().chain(&known.sealed);
-        let ids: BTreeSet<u64> = ends.map(|(id, _)| *id).collect();
+        let ids: BTreeSet<SegmentId> = ends.map(|(id, _)| *id).collect();
         let mut problems = Vec::new();
         for id in ids {
             let end = known.end_of(id);
-            match self.segments.get(&id) {
-                Some(segment) if segment.leaving || segment.filled >= end => {}
-                Some(_) if end == HEADER_BYTES as u64 => {}
+            match self.segments.get(id) {
+                Some(segment) if segment.leaving || segment.fill.end >= end => {}
+                Some(_) if end == DATA_START => {}
                 Some(_) if is_told_by(&known.checkpoint, id) => {}
                 Some(segment) => {
-                    problems.push(Problem::of(&segment.name, segment.filled, Reason::Cut));
+                    problems.push(Problem::of(&segment.name, segment.fill.end.0, Reason::Cut));
                 }
-                None if end > HEADER_BYTES as u64 && self.is_lost(id, end, known, shown) => {
+                None if end > DATA_START && self.is_lost(id, end, known, shown) => {
                     problems.push(Problem::of(&segment_name(id), 0, Reason::Missing));
                 }
                 None => {}
@@ -87,18 +89,19 @@ impl Journal {
     }
 
     /// Whether an unclean stop skips no numbers of a log, so that every hole is a loss.
-    fn never_skips(&self, slot: u32) -> bool {
-        let log = self.logs.get(&slot);
-        log.is_some_and(|log| log.spec.durability == Durability::Fsync)
+    fn never_skips(&self, slot: Slot) -> bool {
+        let log = self.logs.get(slot);
+        log.is_some_and(|log| log.life.spec.durability == Durability::Fsync)
     }
 
     /// Whether a segment that is not there was not let go.
-    fn is_lost(&self, id: u64, end: u64, known: &Known, shown: Shown) -> bool {
+    fn is_lost(&self, id: SegmentId, end: FileOffset, known: &Known, shown: Shown) -> bool {
         let checkpoint = &known.checkpoint;
         // What got data behind a checkpoint is let go only by the next one, unless that is damaged, or
         // the disk was full. That data has numbers behind those that the checkpoint knows.
         let behind = shown.behind && !known.fell_back;
         let Some(part) = part_of(checkpoint, id) else {
+            // Input: a segment that the checkpoint does not know.
             let lost = shown.sure || behind || known.misses_commands();
             return id >= checkpoint.next_segment && lost;
         };
@@ -109,11 +112,14 @@ impl Journal {
             return !all_told && !known.fell_back;
         }
         let kept = known.missed_places.iter().any(|(slot, place)| {
-            let first = self.logs.get(slot).map_or(u64::MAX, |log| log.first);
-            place.segment == id && place.last >= first
+            let first = self
+                .logs
+                .get(*slot)
+                .map_or(Sequence::MAX, |log| log.numbers.first);
+            place.block.segment == id && place.last >= first
         });
         let told = part.blocks.last().map(|block| block.end);
-        let unknown = told.unwrap_or(HEADER_BYTES as u64) < end;
+        let unknown = told.unwrap_or(DATA_START) < end;
         kept || (unknown && shown.sure) || (end > part.durable && behind)
     }
 
@@ -121,22 +127,27 @@ impl Journal {
     /// known when the journal has opened: what indexed blocks hold is not read.
     pub(super) fn opening_holes(&self, known: &Known) -> Vec<Holes> {
         let hole = |log: &LogState| {
-            let mut covered: Vec<(u64, u64)> = log
-                .places
+            let mut covered: Vec<(Sequence, Sequence)> = log
+                .kept
+                .list
                 .iter()
                 .map(|place| (place.first, place.last))
                 .collect();
             let recent = log.recent.iter();
-            covered.extend(recent.map(|recent| (recent.first, recent.next() - 1)));
+            covered.extend(recent.map(|recent| (recent.first, recent.next().before())));
             covered.sort_unstable();
-            let until = known.next.get(&log.slot).copied().unwrap_or(log.next);
+            let until = known
+                .next
+                .get(&log.slot)
+                .copied()
+                .unwrap_or(log.numbers.next);
             Holes {
                 slot: log.slot,
                 log: log.id,
-                extents: between(covered.into_iter(), log.first, until),
+                extents: between(covered.into_iter(), log.numbers.first, until),
             }
         };
-        self.logs.values().map(hole).collect()
+        self.logs.iter().map(hole).collect()
     }
 
     /// What is lost of the logs, each with the file that it was in, as far as that can be said:
@@ -146,9 +157,12 @@ impl Journal {
         for Holes { slot, log, extents } in holes {
             for extent in extents {
                 let file = self.file_of(known, files, *slot, extent);
-                let Some(file) = file else { continue };
+                let Some(file) = file else {
+                    // Input: files of which none is damaged: a stop has skipped the numbers.
+                    continue;
+                };
                 let lost = Problem::of(&file, 0, Reason::Lost(extent.numbers()));
-                problems.push(lost.at_number(*log, extent.first.0));
+                problems.push(lost.at_number(*log, extent.first));
             }
         }
         problems
@@ -160,20 +174,20 @@ impl Journal {
         &self,
         known: &Known,
         files: &[Problem],
-        slot: u32,
+        slot: Slot,
         extent: &Extent,
     ) -> Option<String> {
         let places = known.missed_places.iter();
         let told = places
             .filter(|(of, _)| *of == slot)
-            .find(|(_, place)| place.first <= extent.last.0 && extent.first.0 <= place.last);
+            .find(|(_, place)| place.first <= extent.last && extent.first <= place.last);
         if let Some((_, place)) = told {
-            return Some(segment_name(place.segment).to_string());
+            return Some(segment_name(place.block.segment).to_string());
         }
-        let log = self.logs.get(&slot)?;
-        let mut places = log.places.iter().rev();
-        let before = places.find(|place| place.last < extent.first.0);
-        let before = before.map_or_else(|| "".into(), |place| segment_name(place.segment));
+        let log = self.logs.get(slot)?;
+        let mut places = log.kept.list.iter().rev();
+        let before = places.find(|place| place.last < extent.first);
+        let before = before.map_or_else(|| "".into(), |place| segment_name(place.block.segment));
         let behind = files.iter().find(|problem| *problem.file >= *before);
         behind.or(files.last()).map(|problem| problem.file.clone())
     }
@@ -181,32 +195,32 @@ impl Journal {
     /// Takes note of what is not there of what is known to have been.
     pub(super) fn find_missing(&mut self, known: &Known) {
         for id in &known.headless {
-            let segment = self.segments.get(id).filter(|of| !of.leaving);
-            let has_data = segment.is_some_and(|of| of.durable > HEADER_BYTES as u64);
+            let segment = self.segments.get(*id).filter(|of| !of.leaving);
+            let has_data = segment.is_some_and(|of| of.durable > DATA_START);
             if has_data {
                 let header = Problem::of(&segment_name(*id), 0, Reason::Header);
-                self.damage.found(header);
+                self.faults.found(header);
             }
         }
         let holes = self.opening_holes(known);
         for problem in self.missing_segments(known, &holes) {
-            self.damage.found(problem);
+            self.faults.found(problem);
         }
-        let files = self.damage.news.iter();
+        let files = self.faults.damage().news.iter();
         let mut files: Vec<Problem> = files.filter(|one| one.reason.loses()).cloned().collect();
         files.sort_by(|a, b| a.file.cmp(&b.file));
         for problem in self.lost(known, &files, &holes) {
-            self.damage.found(problem);
+            self.faults.found(problem);
         }
     }
 }
 
 /// Whether a segment of commands took its last before the checkpoint, which has what they say. Found
 /// after a kill, their end may have been in the system's cache alone; they were given again elsewhere.
-fn is_told_by(checkpoint: &Checkpoint, id: u64) -> bool {
+fn is_told_by(checkpoint: &Checkpoint, id: SegmentId) -> bool {
     part_of(checkpoint, id).is_some_and(|part| part.class == META_CLASS && part.sealed)
 }
 
-fn part_of(checkpoint: &Checkpoint, id: u64) -> Option<&SegmentPart> {
+fn part_of(checkpoint: &Checkpoint, id: SegmentId) -> Option<&SegmentPart> {
     checkpoint.segments.iter().find(|segment| segment.id == id)
 }

@@ -4,56 +4,76 @@
 //! randomness but a seed. [`JournalStorage`] owns it and the files, and is the
 //! [`LogStorage`](crate::contract::LogStorage) under `memory` and `disk`.
 //!
-//! What holds at any time:
-//! - A log's numbers: `first ≤ visible ≤ next`. Readers and answers depend on `visible` alone,
-//!   which never goes back, so nothing told to anyone is ever taken back.
-//! - What is under way to be committed is commands (in segments of their own) or batches, never both.
-//!   Commands go first, and alone; so whatever a batch relies on (its log, its reservation, the end of a
-//!   failed segment) is durable before the batch is written.
-//! - Only what is durable is in a table; what is not is held in memory, so that a failed file can
-//!   be left behind at its last durable end, for ever.
+//! What holds at any time, and what asserts it (`invariants.rs` has the rest):
+//! - A log's numbers: `first ≤ visible ≤ next` (`Numbers::check`, `check_opened`). Readers and answers
+//!   depend on `visible` alone, which never goes back (`Numbers::advance`, `Journal::recovered`), so nothing
+//!   told to anyone is ever taken back.
+//! - What is under way to be committed is commands (in segments of their own) or batches, never both
+//!   (`Commits::check`). Commands go first, and alone; so whatever a batch relies on (its log, its
+//!   reservation, the end of a failed segment) is durable before the batch is written.
+//! - Only what is durable is in a table; what is not is held in memory
+//!   (`Journal::check_held_in_memory`), so that a failed file can be left behind at its last durable end,
+//!   for ever: nothing is written to it again (`Journal::write_part`).
 //! - When the journal opens after an unclean stop, what may not be durable is written once more,
-//!   elsewhere, before anyone sees it.
+//!   elsewhere, before anyone sees it (`Journal::recovered`).
 
 mod append;
+mod cache;
+mod calls;
 mod check;
 pub mod checkpoint;
+mod checkpointer;
 mod checkpointing;
 mod clock_file;
 mod clock_guard;
 mod codec;
+mod commands;
 mod commit;
+mod commits;
 mod config;
 mod copies;
 mod damage;
+mod effects;
 pub mod ends;
+mod entry;
 mod failure;
+mod faults;
 mod follow;
 pub mod format;
 mod gather;
 mod given_up;
 mod giving_back;
+pub mod id;
 pub mod index;
 mod indexing;
+mod invariants;
 mod known;
+mod life;
 mod log;
+mod logs;
 mod lookup;
 pub mod meta;
 mod missing;
 mod moving;
+mod numbers;
+mod places;
 mod producers;
 mod read;
+mod readers;
 mod recover;
 mod replay;
 mod results;
 mod retention;
 mod scan;
 mod segment;
+mod segment_set;
 mod segments;
 mod serve;
 mod storage;
 pub mod table;
+mod time;
 mod topics;
+mod upkeep;
 mod withhold;
 
 pub use check::{CheckReport, FileReport, LogReport, check};
@@ -65,221 +85,71 @@ pub use scan::Sound;
 pub(crate) use segment::{is_journals_own, is_segment};
 pub use storage::JournalStorage;
 
-use crate::contract::{Call, Completion, ReaderId, Tag};
-use crate::files::{FileOp, FileToken};
-use airmail_model::{LogId, Mono, Now};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use crate::contract::{Call, Completion};
+use airmail_model::{Mono, Now, bug};
+use calls::{Calls, Waiting};
+use checkpointer::Checkpointer;
+use commands::Commands;
+use commits::Commits;
+use effects::{Effects, Purpose};
+use ends::EndsFile;
+use faults::Faults;
+use indexing::Indexer;
+use logs::Logs;
+use producers::Producers;
+use readers::Readers;
+use segment_set::SegmentSet;
+use time::Time;
+use upkeep::Upkeep;
 
-/// A call that is taken up at the next step.
-#[derive(Debug)]
-enum Waiting {
-    Call(Call),
-    /// An append for which there was no room; refused in its turn.
-    Busy {
-        t: Tag,
-        log: LogId,
-    },
-}
-
-/// What an operation on a file was for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
-    /// A commit's write, by its place in the commit.
-    Commit(usize),
-    /// A segment's file was made.
-    Made(u64),
-    /// A segment's file was filled up to here.
-    Filled(u64, u64),
-    /// A reader's read of a segment.
-    Read(ReaderId, u64, u64),
-    /// A reader's read of an index, by segment and block.
-    Pages(ReaderId, u64, u32),
-    /// A block was read, to make its table again.
-    Rebuild(u64, u32),
-    /// A step of the index file under way.
-    Index,
-    /// A step of the checkpoint under way.
-    Checkpoint,
-    /// An emptied segment's file was renamed or removed.
-    Left(u64),
-    /// A block was read, to be written once more.
-    Moved(u64, u32),
-    /// The file of durable ends was made or written.
-    Ends,
-    /// The file of the trusted time was made or written.
-    Clock,
-    /// Its failure changes nothing.
-    Minor,
-}
-
-/// The segments of a class that take batches.
-#[derive(Clone, Copy, Debug, Default)]
-struct Class {
-    active: Option<u64>,
-    prepared: Option<u64>,
-    /// The active one whose successor was prepared, not needed, and given back: it gets none again.
-    spared: Option<u64>,
-}
-
-/// Why nothing is stored at the moment.
-#[derive(Clone, Debug)]
-struct Trouble {
-    full: bool,
-    error: String,
-    retry_at: Mono,
-}
-
-/// The state machine. See the module's documentation.
+/// The state machine. See the module's documentation. Each part owns its state: what changes it are the
+/// part's own methods, so that what the part's documentation says can be checked in one place.
 #[derive(Debug)]
 struct Journal {
     config: JournalConfig,
-    now: Now,
-    clock: clock_guard::ClockGuard,
-    clock_file: clock_file::ClockFile,
-    logs: BTreeMap<u32, log::LogState>,
-    slots: BTreeMap<LogId, u32>,
-    next_slot: u32,
-    /// Lives that logs have begun since the journal opened.
-    renewals: u64,
-    producers: producers::Producers,
-
-    segments: BTreeMap<u64, segment::Segment>,
-    next_segment: u64,
-    /// When a segment was made last.
-    made_at: Mono,
-    classes: BTreeMap<u16, Class>,
-    /// Emptied segments' files, and their lengths.
-    free: Vec<(u64, u64)>,
-
-    calls: VecDeque<Waiting>,
-    /// Of the batches in `calls`.
-    call_bytes: u64,
-    pending: VecDeque<log::Entry>,
-    pending_bytes: u64,
-    metas: VecDeque<(meta::Meta, Option<Tag>)>,
-    meta_count: u64,
-    gathering: commit::Gathering,
-    /// Under way, in order; more than one only of batches, to one segment.
-    commits: VecDeque<commit::Commit>,
-    commit_places: usize,
-    /// Commands to be given when what may not be durable has been written once more.
-    recovering: Option<Vec<meta::Meta>>,
-    /// They are given, and not yet durable.
-    settling: bool,
-    trouble: Option<Trouble>,
-    /// The files may not be this node's: nothing is written or answered as stored.
-    withheld: bool,
-    failures: u32,
-    failed: BTreeSet<u32>,
-
-    /// Places of deleted logs: (segment, block, slot), until the deletion is durable.
-    gone: Vec<(u64, u32, u32)>,
-
-    cache_order: VecDeque<(u32, u64, u64)>,
-    cache_bytes: u64,
-    readers: BTreeMap<ReaderId, read::Reader>,
-    runnable: BTreeSet<ReaderId>,
-    reads: usize,
-    read_queue: VecDeque<ReaderId>,
-
-    /// What refusals of `failed` logs' appends will say.
-    failure: Option<crate::contract::Refusal>,
-    /// Segments whose files are being kept for new ones.
-    recycling: BTreeSet<u64>,
-    out: Vec<Completion>,
-    to_index: VecDeque<(u64, u32)>,
-    indexing: Option<indexing::Indexing>,
-    /// No index file is begun before this time.
-    index_at: Mono,
-    rebuilding: BTreeMap<(u64, u32), indexing::Rebuild>,
-    checkpoints: checkpointing::Checkpoints,
-    checkpointing: Option<checkpointing::Checkpointing>,
-    ends_changed: bool,
-    ends_busy: bool,
-    ends_made: bool,
-    ends_count: u64,
-    /// Logs appended to since the last checkpoint.
-    touched: BTreeSet<u32>,
-    /// And those before the one under way.
-    touched_before: BTreeSet<u32>,
-    retention_at: Mono,
-    damage: damage::Damage,
-    closing: bool,
-    ops: Vec<(FileToken, FileOp)>,
-    /// A segment may have come to hold nothing that is kept.
-    sweep_due: bool,
-    moves: moving::Moves,
-    purposes: BTreeMap<FileToken, Purpose>,
-    next_token: u64,
+    time: Time,
+    /// What the owner has asked.
+    calls: Calls,
+    /// What the files are to do, and what the owner is to be told.
+    effects: Effects,
+    logs: Logs,
+    producers: Producers,
+    segments: SegmentSet,
+    /// Batches that wait to be stored, and the writes under way.
+    commits: Commits,
+    /// The journal's own commands that wait to be written.
+    commands: Commands,
+    readers: Readers,
+    /// The index files on their way, and the tables made again.
+    indexer: Indexer,
+    checkpointer: Checkpointer,
+    /// The file of durable ends.
+    ends: EndsFile,
+    /// What is given up, and when.
+    upkeep: Upkeep,
+    /// What is wrong with the files.
+    faults: Faults,
 }
 
 impl Journal {
     fn new(config: JournalConfig, now: Now) -> Journal {
-        let producers = producers::Producers::of(&config);
-        let retention_at = now.mono.plus(config.retention_interval);
+        let retain_at = now.mono.plus(config.retention_interval);
         Journal {
-            clock: clock_guard::ClockGuard::new(config.clock_jump, None, now),
+            time: Time::new(config.clock_jump, now),
+            calls: Calls::default(),
+            effects: Effects::default(),
+            logs: Logs::default(),
+            producers: Producers::of(&config),
+            segments: SegmentSet::new(now.mono),
+            commits: Commits::default(),
+            commands: Commands::default(),
+            readers: Readers::default(),
+            indexer: Indexer::default(),
+            checkpointer: Checkpointer::default(),
+            ends: EndsFile::default(),
+            upkeep: Upkeep::new(retain_at),
+            faults: Faults::default(),
             config,
-            now,
-            clock_file: clock_file::ClockFile::default(),
-            logs: BTreeMap::new(),
-            slots: BTreeMap::new(),
-            next_slot: 1,
-            renewals: 0,
-            producers,
-            segments: BTreeMap::new(),
-            next_segment: 1,
-            made_at: now.mono,
-            classes: BTreeMap::new(),
-            free: Vec::new(),
-            calls: VecDeque::new(),
-            call_bytes: 0,
-            pending: VecDeque::new(),
-            pending_bytes: 0,
-            metas: VecDeque::new(),
-            meta_count: 1,
-            gathering: commit::Gathering::default(),
-            commits: VecDeque::new(),
-            commit_places: 0,
-            recovering: None,
-            settling: false,
-            trouble: None,
-            withheld: false,
-            failures: 0,
-            failed: BTreeSet::new(),
-            gone: Vec::new(),
-            cache_order: VecDeque::new(),
-            cache_bytes: 0,
-            readers: BTreeMap::new(),
-            runnable: BTreeSet::new(),
-            reads: 0,
-            read_queue: VecDeque::new(),
-            failure: None,
-            recycling: BTreeSet::new(),
-            out: Vec::new(),
-            to_index: VecDeque::new(),
-            indexing: None,
-            index_at: Mono(0),
-            rebuilding: BTreeMap::new(),
-            checkpoints: checkpointing::Checkpoints {
-                next: 1,
-                ..Default::default()
-            },
-            checkpointing: None,
-            ends_changed: false,
-            ends_busy: false,
-            ends_made: false,
-            ends_count: 0,
-            touched: BTreeSet::new(),
-            touched_before: BTreeSet::new(),
-            retention_at,
-            damage: damage::Damage::default(),
-            closing: false,
-            ops: Vec::new(),
-            sweep_due: true,
-            moves: moving::Moves::default(),
-            purposes: BTreeMap::new(),
-            next_token: 0,
         }
     }
 
@@ -290,82 +160,74 @@ impl Journal {
 
     /// Begins a clean stop.
     fn close(&mut self, now: Now) {
-        self.now = now;
-        self.closing = true;
+        self.time.set(now);
+        self.calls.close();
     }
 
     /// Whether a clean stop has come to its end.
     fn is_closed(&self) -> bool {
-        let kept = self.checkpoints.closed || self.config.new_incarnations;
-        self.closing && (self.trouble.is_some() || (self.is_drained() && kept))
-    }
-
-    /// Has an operation done.
-    fn submit(&mut self, purpose: Purpose, op: FileOp) {
-        self.next_token += 1;
-        let token = FileToken(self.next_token);
-        self.purposes.insert(token, purpose);
-        self.ops.push((token, op));
+        let kept = self.checkpointer.is_closed() || self.config.new_incarnations;
+        self.calls.is_closing() && (self.faults.trouble().is_some() || (self.is_drained() && kept))
     }
 
     /// Takes up what has become of an operation.
     fn complete(&mut self, done: crate::files::FileDone) {
-        let Some(purpose) = self.purposes.remove(&done.token) else {
+        let Some(purpose) = self.effects.ended(done.token) else {
+            bug!("{:?} has ended, and was not asked for", done.token);
             return;
         };
         let result = done.result;
         match purpose {
             Purpose::Commit(place) => {
-                let result = self.unless_withheld(result.map(drop));
+                let result = self.faults.unless_withheld(result.map(drop));
                 self.commit_done(place, result);
             }
             Purpose::Made(id) => self.segment_made(id, result.map(drop)),
             Purpose::Filled(id, to) => self.segment_filled(id, to, result.map(drop)),
             Purpose::Read(r, segment, at) => self.read_done(r, segment, at, result, done.sound),
-            Purpose::Pages(r, segment, block) => self.pages_read(r, segment, block, result),
-            Purpose::Rebuild(segment, block) => self.block_read(segment, block, result),
-            Purpose::Moved(segment, block) => self.block_to_move(segment, block, result),
+            Purpose::Pages(r, block) => self.pages_read(r, block, result),
+            Purpose::Rebuild(block) => self.block_read(block, result),
+            Purpose::Moved(block) => self.block_to_move(block, result),
             Purpose::Index => self.index_step_done(result.map(drop)),
             Purpose::Checkpoint => self.checkpoint_step_done(result.map(drop)),
             Purpose::Left(id) => self.segment_left(id, result.map(drop)),
-            Purpose::Ends => self.ends_done(result.map(drop)),
-            Purpose::Clock => self.clock_step_done(&result.map(drop)),
+            Purpose::Ends => self.ends.step_done(&result.map(drop)),
+            Purpose::Clock => self.time.file().step_done(&result.map(drop)),
             Purpose::Minor => {}
         }
     }
 
     /// Does everything that can be done without waiting for a file.
     fn advance(&mut self, now: Now) {
-        self.now = now;
-        self.clock.step(now);
-        if self.recovering.is_some() && self.pending.is_empty() && self.commits.is_empty() {
+        self.time.step(now);
+        if self.commands.are_held_back() && self.commits.are_done() {
             self.recovered();
         }
         if self.takes_calls() {
-            while let Some(waiting) = self.calls.pop_front() {
+            while let Some(waiting) = self.calls.next() {
                 match waiting {
                     Waiting::Call(call) => self.take(call),
                     Waiting::Busy { t, log } => self.busy(t, log),
                 }
             }
-            self.call_bytes = 0;
+            self.calls.taken_up();
             self.retain_in_time();
         }
         self.probe();
         self.go_on_moving();
         self.start_checkpoint();
-        let before = self.ops.len();
+        let before = self.effects.len();
         self.start_commit();
         // The ends go with a commit and before it, so that the shard is woken once for both.
         if self.tell_ends() {
-            self.ops[before..].rotate_right(1);
+            self.effects.bring_forward(before);
         }
         self.write_index();
         self.sweep();
         self.save_clock();
-        self.wake_reading();
+        self.readers.wake_reading(self.config.reads_max.max(1));
         self.run_readers();
-        self.wake_reading();
+        self.readers.wake_reading(self.config.reads_max.max(1));
     }
 
     fn take(&mut self, call: Call) {
@@ -390,7 +252,7 @@ impl Journal {
             Call::Seal { t, log, next } => self.seal_log(t, log, next),
             Call::Heal { t, .. } => {
                 let why = crate::contract::Refusal::Unsupported("heal");
-                self.out.push(Completion::Refused { t, why });
+                self.effects.tell(Completion::Refused { t, why });
             }
             Call::Renew { t, log } => self.renew_log(t, log),
             Call::Delete { t, log } => self.delete_log(t, log),
@@ -399,25 +261,24 @@ impl Journal {
 
     /// When to poll again if no file has anything to say.
     fn deadline(&self) -> Option<Mono> {
-        let mut at = self.may_take_calls().then_some(self.retention_at);
+        let mut at = self.may_take_calls().then_some(self.upkeep.retain_at());
         let mut earlier = |other: Mono| at = Some(at.map_or(other, |at| at.min(other)));
         // Calls may have waited for the end of a recovery that has just come.
-        if !self.runnable.is_empty() || (self.may_take_calls() && !self.calls.is_empty()) {
-            earlier(self.now.mono);
+        if self.readers.can_go_on() || (self.may_take_calls() && !self.calls.is_empty()) {
+            earlier(self.time.mono());
         }
-        if let Some(trouble) = &self.trouble {
+        if let Some(trouble) = self.faults.trouble() {
             earlier(trouble.retry_at);
         }
-        let gathered = self.gathers_until().filter(|_| self.commits.is_empty());
+        let gathered = self.gathers_until().filter(|_| self.commits.are_idle());
         if let Some(gathered) = gathered {
             earlier(gathered);
         }
         // What a sync has to wait for (a commit, commands that go first) tells when it ends.
-        let may_sync = self.commits.is_empty() && self.metas.is_empty() && gathered.is_none();
-        let idle = self.classes.values().filter(|_| may_sync);
-        for class in idle {
-            let active = class.active.and_then(|id| self.segments.get(&id));
-            if let Some(since) = active.and_then(|segment| segment.unsynced_since) {
+        let may_sync = self.commits.are_idle() && self.commands.is_empty() && gathered.is_none();
+        for id in self.segments.active().filter(|_| may_sync) {
+            let active = self.segments.get(id);
+            if let Some(since) = active.and_then(|segment| segment.unsynced.since) {
                 earlier(since.plus(self.config.unsynced_time));
             }
         }
@@ -427,14 +288,13 @@ impl Journal {
     /// Whether all that was accepted is durable.
     fn is_drained(&self) -> bool {
         self.calls.is_empty()
-            && self.pending.is_empty()
-            && self.metas.is_empty()
-            && self.commits.is_empty()
-            && self.recovering.is_none()
+            && self.commands.is_empty()
+            && self.commits.are_done()
+            && !self.commands.are_held_back()
             && self
                 .segments
-                .values()
-                .all(|segment| segment.unsynced.is_empty())
+                .iter()
+                .all(|segment| segment.unsynced.entries.is_empty())
     }
 }
 

@@ -11,40 +11,27 @@
 //! A block of a segment is moved at a time. One that is not sound stays where it is, and so does its
 //! segment, until the next start: what is damaged is told, not copied.
 
-use super::format::{Envelope, HEADER_BYTES, Kind, META_CLASS};
-use super::log::{Entry, LogState, Place};
+use super::Journal;
+use super::effects::Purpose;
+use super::entry::Entry;
+use super::format::{DATA_START, Envelope, Kind, META_CLASS};
+use super::id::{BlockId, BlockIndex, ClassId, FileOffset, SegmentId, Slot};
+use super::places::Place;
 use super::scan::{Body, Found, Loaded, Scanner};
 use super::segment::{Segment, State};
 use super::table::Location;
-use super::{Journal, Purpose};
+use super::upkeep::Moving;
 use crate::files::FileOp;
-use airmail_model::{Batch, Checked};
+use airmail_model::{Batch, Checked, Sequence, bug};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::io;
-
-/// What there is to be moved, as far as is known.
-#[derive(Debug, Default)]
-pub(super) struct Moves {
-    /// No segment has come to hold less since none was worth it.
-    pub(super) settled: bool,
-    under_way: Option<Moving>,
-}
-
-/// A move under way.
-#[derive(Clone, Copy, Debug)]
-struct Moving {
-    segment: u64,
-    block: u32,
-    /// The block is being read; else its batches are being written.
-    reading: bool,
-}
 
 /// A batch as it was read.
 type Record = (Envelope, Checked<Batch>);
 
 /// All batches of a block, or `None` if not everything of it is sound.
-fn records_of(bytes: Bytes, start: u64, end: u64, salt: u32) -> Option<Vec<Record>> {
+fn records_of(bytes: Bytes, start: FileOffset, end: FileOffset, salt: u32) -> Option<Vec<Record>> {
     let mut loaded = Loaded { at: start, bytes };
     let mut scanner = Scanner::new(&mut loaded, "".into(), end, salt, start);
     let mut all = Vec::new();
@@ -62,152 +49,118 @@ fn records_of(bytes: Bytes, start: u64, end: u64, salt: u32) -> Option<Vec<Recor
     Some(all)
 }
 
-impl LogState {
-    /// What the log keeps in a block.
-    fn place_in(&self, segment: u64, block: u32) -> Option<&Place> {
-        let mut places = self.places.iter();
-        places.find(|place| (place.segment, place.block) == (segment, block))
-    }
-
-    /// A batch that has a place is durable in another: it leaves the old one. That one's block, if
-    /// the log keeps nothing more in it.
-    pub(super) fn leave_place(&mut self, location: &Location) -> Option<(u64, u32)> {
-        let at = self
-            .places
-            .partition_point(|place| place.last < location.first);
-        let place = self.places.get_mut(at)?;
-        if place.first > location.last() || location.last() > place.last {
-            return None;
-        }
-        let bytes = location.stored_bytes().min(place.bytes);
-        place.bytes -= bytes;
-        self.bytes -= bytes;
-        place.first = location.last() + 1;
-        if place.first <= place.last {
-            return None;
-        }
-        let left = (place.segment, place.block);
-        self.bytes -= place.bytes;
-        self.places.remove(at);
-        Some(left)
-    }
-}
-
 impl Journal {
     /// Begins to move what is wanted of a segment, if there is one that is worth it.
     pub(super) fn begin_move(&mut self) {
-        let idle = self.pending.is_empty()
-            && self.commits.is_empty()
-            && self.metas.is_empty()
-            && self.trouble.is_none();
-        if !idle || self.moves.under_way.is_some() || self.moves.settled {
+        let idle =
+            self.commits.are_done() && self.commands.is_empty() && self.faults.trouble().is_none();
+        if !idle || !self.upkeep.may_move() {
             return;
         }
-        self.moves.settled = true;
+        self.upkeep.settle();
         if let Some(segment) = self.sparse() {
             self.move_block(segment);
         }
     }
 
     /// Of a class that holds too much that is not wanted, the segment with the least that is.
-    fn sparse(&self) -> Option<u64> {
-        let mut wanted: BTreeMap<u64, u64> = BTreeMap::new();
-        for place in self.logs.values().flat_map(|log| &log.places) {
-            *wanted.entry(place.segment).or_default() += place.bytes;
+    fn sparse(&self) -> Option<SegmentId> {
+        let mut wanted: BTreeMap<SegmentId, u64> = BTreeMap::new();
+        for place in self.logs.iter().flat_map(|log| &log.kept.list) {
+            *wanted.entry(place.block.segment).or_default() += place.bytes;
         }
         let movable = |segment: &&Segment| {
             segment.state == State::Sealed && segment.header.class != META_CLASS && !segment.leaving
         };
-        let mut waste: BTreeMap<u16, u64> = BTreeMap::new();
-        let mut least: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
-        for segment in self.segments.values().filter(movable) {
+        let mut waste: BTreeMap<ClassId, u64> = BTreeMap::new();
+        let mut least: BTreeMap<ClassId, (u64, SegmentId)> = BTreeMap::new();
+        for segment in self.segments.iter().filter(movable) {
             let class = segment.header.class;
             let live = wanted.get(&segment.id).copied().unwrap_or(0);
-            let length = segment.durable.saturating_sub(HEADER_BYTES as u64);
+            let length = segment.durable.since(DATA_START);
             if live == 0 {
                 // It goes by itself.
                 continue;
             }
             *waste.entry(class).or_default() += length.saturating_sub(live);
-            if live <= length / 2 && !segment.unmovable {
+            if live <= length / 2 && !segment.flaws.unmovable {
                 let found = least.entry(class).or_insert((live, segment.id));
                 *found = (live, segment.id).min(*found);
             }
         }
-        let too_much = |class: &u16| waste.get(class) > Some(&self.segment_limit(*class));
+        let too_much = |class: &ClassId| waste.get(class) > Some(&self.segment_limit(*class).0);
         let found = least.iter().find(|(class, _)| too_much(class));
         found.map(|(_, (_, segment))| *segment)
     }
 
     /// Has the first block of a segment that a log keeps something in read; ends the move if there
     /// is none.
-    fn move_block(&mut self, segment: u64) {
-        self.moves.under_way = None;
+    fn move_block(&mut self, segment: SegmentId) {
+        self.upkeep.move_ended();
         // Another may be worth it, then.
-        self.moves.settled = false;
-        let Some(of) = self.segments.get_mut(&segment) else {
+        self.upkeep.unsettle();
+        let Some(of) = self.segments.get(segment) else {
+            // Input: a segment that went when its last batch was moved.
             return;
         };
         let mut blocks = of.blocks.iter().enumerate();
         let Some((n, place)) = blocks.find(|(_, block)| block.kept_by > 0) else {
+            // Input: a segment of which all has been moved, or given up.
             return;
         };
-        let block = n as u32;
+        let block = BlockId {
+            segment,
+            block: BlockIndex::at(n),
+        };
         let op = FileOp::Read {
             name: of.name.clone(),
-            at: place.start,
+            at: place.start.0,
             length: u32::try_from(place.end - place.start).unwrap_or(u32::MAX),
             records: Vec::new(),
         };
-        of.reads += 1;
-        self.moves.under_way = Some(Moving {
-            segment,
-            block,
-            reading: true,
-        });
-        self.submit(Purpose::Moved(segment, block), op);
+        self.upkeep.move_begun(block);
+        self.segments.read_begun(segment);
+        self.effects.submit(Purpose::Moved(block), op);
     }
 
     /// A block that is to be moved was read: its batches are written like those found at a start.
-    pub(super) fn block_to_move(&mut self, segment: u64, block: u32, result: io::Result<Bytes>) {
-        let Some(of) = self.segments.get_mut(&segment) else {
-            self.moves.under_way = None;
+    pub(super) fn block_to_move(&mut self, block: BlockId, result: io::Result<Bytes>) {
+        self.segments.read_ended(block.segment);
+        let Some(of) = self.segments.get(block.segment) else {
+            bug!("the segment of block {block} is gone while it was read");
+            self.upkeep.move_ended();
             return;
         };
-        of.reads -= 1;
-        self.sweep_due |= of.reads == 0;
-        if self.closing {
-            self.moves.under_way = None;
+        if self.calls.is_closing() {
+            self.upkeep.move_ended();
             return;
         }
-        let bounds = of.blocks.get(block as usize);
+        let bounds = of.block(block.block);
         let bounds = bounds.map(|place| (place.start, place.end, of.header.salt));
         let read = result.ok().zip(bounds);
         let records =
             read.and_then(|(bytes, (start, end, salt))| records_of(bytes, start, end, salt));
-        let Some(entries) = records.and_then(|records| self.wanted_of(segment, block, records))
-        else {
+        let Some(entries) = records.and_then(|records| self.wanted_of(block, records)) else {
+            // Input: a file that is damaged, or cannot be read.
             return self.give_move_up();
         };
-        if let Some(moving) = &mut self.moves.under_way {
-            moving.reading = false;
-        }
+        self.upkeep.move_read();
         for entry in entries {
-            self.pending_bytes += super::append::cost(&entry.batch);
-            self.pending.push_back(entry);
+            self.commits.add(entry);
         }
     }
 
     /// What logs keep of a block's batches, to be written once more; `None` if one is missing.
-    fn wanted_of(&self, segment: u64, block: u32, records: Vec<Record>) -> Option<Vec<Entry>> {
-        let mut next: BTreeMap<u32, u64> = BTreeMap::new();
+    fn wanted_of(&self, block: BlockId, records: Vec<Record>) -> Option<Vec<Entry>> {
+        let mut next: BTreeMap<Slot, Sequence> = BTreeMap::new();
         let mut entries = Vec::new();
         for (envelope, batch) in records {
-            let (slot, first) = (envelope.slot, envelope.first);
-            let log = self.logs.get(&slot).filter(|log| log.id == batch.log());
-            let place = log.and_then(|log| log.place_in(segment, block));
-            let behind = first + u64::from(envelope.numbers);
+            let (slot, first) = (envelope.slot, envelope.sequence());
+            let log = self.logs.get(slot).filter(|log| log.id == batch.log());
+            let place = log.and_then(|log| log.kept.within(block));
+            let behind = envelope.next();
             let Some(place) = place.filter(|of| of.first < behind && first <= of.last) else {
+                // Input: batches that nobody wants any more.
                 continue;
             };
             let expected = next.entry(slot).or_insert(place.first);
@@ -217,9 +170,9 @@ impl Journal {
             *expected = behind;
             entries.push(Entry::again(&envelope, batch));
         }
-        let mut places = self.logs.values().filter_map(|log| {
-            let place = log.place_in(segment, block)?;
-            Some((log.slot, place.last + 1))
+        let mut places = self.logs.iter().filter_map(|log| {
+            let place = log.kept.within(block)?;
+            Some((log.slot, place.last.plus(1)))
         });
         let whole = places.all(|(slot, behind)| next.get(&slot) == Some(&behind));
         whole.then_some(entries)
@@ -227,25 +180,25 @@ impl Journal {
 
     /// Goes on to the next block when all of one has been moved.
     pub(super) fn go_on_moving(&mut self) {
-        let Some(moving) = self.moves.under_way.filter(|moving| !moving.reading) else {
+        let Some(moving) = self.upkeep.moving().filter(|moving| !moving.reading) else {
+            // Input: a disk that has not read the block yet; or nothing is moved.
             return;
         };
-        let written = self.pending.is_empty() && self.commits.is_empty();
+        let written = self.commits.are_done();
         if !written {
             return;
         }
-        let of = self.segments.get(&moving.segment);
-        let block = of.and_then(|of| of.blocks.get(moving.block as usize));
+        let block = self.segments.block(moving.block);
         match block.is_some_and(|block| block.kept_by > 0) {
             true if !self.is_trimming(&moving) => self.give_move_up(),
             true => {}
             false => {
-                self.moves.under_way = None;
-                if self.may_try() && !self.closing {
-                    self.move_block(moving.segment);
+                self.upkeep.move_ended();
+                if self.may_try() && !self.calls.is_closing() {
+                    self.move_block(moving.block.segment);
                 }
-                if self.moves.under_way.is_none() {
-                    self.complete_moved(moving.segment);
+                if self.upkeep.moving().is_none() {
+                    self.complete_moved(moving.block.segment);
                     self.begin_move();
                 }
             }
@@ -254,45 +207,47 @@ impl Journal {
 
     /// Whether a log gives up its part of the block in another way, whose command is on its way.
     fn is_trimming(&self, moving: &Moving) -> bool {
-        let is_it = |place: &Place| (place.segment, place.block) == (moving.segment, moving.block);
-        let leaving = self.logs.values().any(|log| log.leaving.iter().any(is_it));
-        let gone = |(segment, block, _): &(u64, u32, u32)| {
-            (*segment, *block) == (moving.segment, moving.block)
-        };
-        leaving || self.gone.iter().any(gone)
+        let is_it = |place: &Place| place.block == moving.block;
+        let leaving = self
+            .logs
+            .iter()
+            .any(|log| log.kept.leaving.iter().any(is_it));
+        let mut deleted = self.upkeep.deleted_blocks();
+        leaving || deleted.any(|block| block == moving.block)
     }
 
     /// What was moved gets its index at once: behind a place without one, a checkpoint cannot name
     /// any of its logs'.
-    fn complete_moved(&mut self, from: u64) {
-        let class = self.segments.get(&from).map(|of| of.header.class);
-        let class = class.and_then(|class| self.classes.get(&class));
-        let Some(id) = class.and_then(|class| class.active) else {
+    fn complete_moved(&mut self, from: SegmentId) {
+        let class = self.segments.get(from).map(|of| of.header.class);
+        let active = class.and_then(|class| self.segments.class(class).active);
+        let Some(id) = active else {
+            // Input: a class that writes to no segment at the moment.
             return;
         };
-        let last = self.segments.get_mut(&id).and_then(Segment::close_block);
+        let last = self.segments.get_mut(id).and_then(Segment::close_block);
         if let Some(block) = last {
-            self.block_complete(id, block);
+            self.block_complete(BlockId { segment: id, block });
         }
     }
 
     /// Whether a batch of a segment has been moved from there.
-    pub(super) fn is_elsewhere(&self, segment: u64, slot: u32, location: &Location) -> bool {
-        let log = self.logs.get(&slot);
-        let place = log.and_then(|log| log.place_from(location.last()));
-        place.is_some_and(|place| place.first <= location.last() && place.segment != segment)
+    pub(super) fn is_elsewhere(&self, segment: SegmentId, slot: Slot, location: &Location) -> bool {
+        let log = self.logs.get(slot);
+        let place = log.and_then(|log| log.kept.from(location.last()));
+        place.is_some_and(|place| place.first <= location.last() && place.block.segment != segment)
     }
 
     /// A segment stays as it is until the next start.
     fn give_move_up(&mut self) {
-        let moving = self.moves.under_way.take();
-        let of = moving.and_then(|moving| self.segments.get_mut(&moving.segment));
+        let moving = self.upkeep.move_ended();
+        let of = moving.and_then(|moving| self.segments.get_mut(moving.block.segment));
         if let Some(of) = of {
-            of.unmovable = true;
+            of.flaws.unmovable = true;
         }
         if let Some(moving) = moving {
-            self.complete_moved(moving.segment);
+            self.complete_moved(moving.block.segment);
         }
-        self.moves.settled = false;
+        self.upkeep.unsettle();
     }
 }

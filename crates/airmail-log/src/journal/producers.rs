@@ -3,24 +3,29 @@
 //!
 //! It changes when a batch is accepted, and is taken back, in reverse order, when the batch could
 //! not be stored. What is not heard of for longest is forgotten first.
+//!
+//! Invariants, held by [`Producers::check`]:
+//! - Each producer is in the order of being heard of exactly once, and no tick is above the newest.
+//! - What is remembered of it ends where its next batch begins.
 
 use super::config::JournalConfig;
+use super::id::Slot;
 use super::results::{Outcome, Results};
 use crate::contract::Refusal;
 use airmail_model::batch::ProducerStamp;
-use airmail_model::{ProducerEpoch, ProducerSequence};
+use airmail_model::{AppendTime, ProducerEpoch, ProducerId, ProducerSequence};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whose state: a producer in one log, by its slot.
-pub(super) type Key = (u64, u32);
+pub(super) type Key = (ProducerId, Slot);
 
 /// Where a producer stands in a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Producer {
-    pub(super) epoch: u32,
-    pub(super) next: u64,
+    pub(super) epoch: ProducerEpoch,
+    pub(super) next: ProducerSequence,
     /// When it was last heard of, by the log's append time.
-    pub(super) heard: i64,
+    pub(super) heard: AppendTime,
     /// Of its last batches.
     pub(super) results: Results,
     /// Its place in the order of being heard of.
@@ -79,45 +84,43 @@ impl Producers {
     }
 
     /// What is to be done with a batch of `records` records.
-    pub(super) fn check(&self, slot: u32, stamp: ProducerStamp, records: u32) -> Verdict {
+    pub(super) fn verdict(&self, slot: Slot, stamp: ProducerStamp, records: u32) -> Verdict {
         let found = stamp.sequence;
-        let Some(producer) = self.known.get(&(stamp.id.0, slot)) else {
+        let Some(producer) = self.known.get(&(stamp.id, slot)) else {
+            // Input: a producer that is new, or was forgotten.
             return match found.0 {
                 0 => Verdict::Next,
                 _ => Verdict::Refuse(Refusal::UnknownProducer),
             };
         };
-        let expected = match ProducerEpoch(producer.epoch).cmp(&stamp.epoch) {
+        let expected = match producer.epoch.cmp(&stamp.epoch) {
             std::cmp::Ordering::Greater => return Verdict::Refuse(Refusal::Fenced),
-            std::cmp::Ordering::Less => 0,
+            std::cmp::Ordering::Less => ProducerSequence(0),
             std::cmp::Ordering::Equal => producer.next,
         };
-        if found.0 == expected {
+        if found == expected {
             return Verdict::Next;
         }
         #[cfg(feature = "sabotage")]
-        if self.greater_is_next && found.0 > expected {
+        if self.greater_is_next && found > expected {
             return Verdict::Next;
         }
-        if producer.epoch == stamp.epoch.0
-            && let Some(outcome) = producer.results.of(found.0, records)
+        if producer.epoch == stamp.epoch
+            && let Some(outcome) = producer.results.of(found, records)
         {
             return Verdict::Duplicate(outcome);
         }
-        Verdict::Refuse(Refusal::OutOfOrder {
-            expected: ProducerSequence(expected),
-            found,
-        })
+        Verdict::Refuse(Refusal::OutOfOrder { expected, found })
     }
 
     /// Takes over a batch that was the next one.
-    pub(super) fn accept(&mut self, slot: u32, stamp: ProducerStamp, outcome: Outcome) -> Undo {
-        let key = (stamp.id.0, slot);
+    pub(super) fn accept(&mut self, slot: Slot, stamp: ProducerStamp, outcome: Outcome) -> Undo {
+        let key = (stamp.id, slot);
         self.tick += 1;
         let tick = self.tick;
         let fresh = Producer {
-            epoch: stamp.epoch.0,
-            next: 0,
+            epoch: stamp.epoch,
+            next: ProducerSequence(0),
             heard: outcome.time,
             results: Results::default(),
             tick,
@@ -129,7 +132,7 @@ impl Producers {
             std::collections::btree_map::Entry::Occupied(occupied) => {
                 let producer = occupied.into_mut();
                 self.order.remove(&(producer.tick, key));
-                if producer.epoch == stamp.epoch.0 {
+                if producer.epoch == stamp.epoch {
                     (producer, Undo::Pop)
                 } else {
                     let old = std::mem::replace(producer, fresh);
@@ -139,16 +142,17 @@ impl Producers {
         };
         producer.tick = tick;
         producer.heard = producer.heard.max(outcome.time);
-        producer.next = outcome.sequence + u64::from(outcome.records);
+        producer.next = outcome.end();
         producer.results.push(outcome, self.results_max);
         self.order.insert((tick, key));
         undo
     }
 
     /// Takes an acceptance back; of several, the last one first.
-    pub(super) fn undo(&mut self, slot: u32, stamp: ProducerStamp, undo: Undo) {
-        let key = (stamp.id.0, slot);
+    pub(super) fn undo(&mut self, slot: Slot, stamp: ProducerStamp, undo: Undo) {
+        let key = (stamp.id, slot);
         let Some(producer) = self.known.get_mut(&key) else {
+            // Input: a producer that was forgotten, for its age or with its log.
             return;
         };
         match undo {
@@ -166,11 +170,10 @@ impl Producers {
     }
 
     /// Takes over what a stored batch says, when the journal opens.
-    pub(super) fn replay(&mut self, slot: u32, stamp: ProducerStamp, outcome: Outcome) {
-        let stale = self.known.get(&(stamp.id.0, slot)).is_some_and(|producer| {
-            let end = outcome.sequence + u64::from(outcome.records);
-            producer.epoch > stamp.epoch.0
-                || (producer.epoch == stamp.epoch.0 && producer.next >= end)
+    pub(super) fn replay(&mut self, slot: Slot, stamp: ProducerStamp, outcome: Outcome) {
+        let stale = self.known.get(&(stamp.id, slot)).is_some_and(|producer| {
+            producer.epoch > stamp.epoch
+                || (producer.epoch == stamp.epoch && producer.next >= outcome.end())
         });
         if !stale {
             self.accept(slot, stamp, outcome);
@@ -178,7 +181,7 @@ impl Producers {
     }
 
     /// Forgets those heard of before `since`, and the oldest of more than `producers_max`.
-    pub(super) fn forget(&mut self, since: i64, producers_max: usize) {
+    pub(super) fn forget(&mut self, since: AppendTime, producers_max: usize) {
         while let Some(&(tick, key)) = self.order.first() {
             let old = self
                 .known
@@ -193,9 +196,28 @@ impl Producers {
     }
 
     /// Forgets all of a log.
-    pub(super) fn forget_log(&mut self, slot: u32) {
+    pub(super) fn forget_log(&mut self, slot: Slot) {
         self.known.retain(|key, _| key.1 != slot);
         self.order.retain(|(_, key)| key.1 != slot);
+    }
+
+    /// Asserts the invariants of the module's documentation.
+    pub(super) fn check(&self) {
+        assert_eq!(self.known.len(), self.order.len(), "producers in order");
+        for (key, producer) in &self.known {
+            assert!(
+                self.order.contains(&(producer.tick, *key)) && producer.tick <= self.tick,
+                "{key:?} was heard of at {}, and the newest is {}",
+                producer.tick,
+                self.tick
+            );
+            let end = producer.results.end();
+            assert!(
+                end.is_none_or(|end| end == producer.next),
+                "{key:?} is at {}, and its results end at {end:?}",
+                producer.next
+            );
+        }
     }
 
     /// All of them, from the one not heard of for longest on.
@@ -221,7 +243,12 @@ impl Producers {
 
 impl Producer {
     /// One as a checkpoint has it.
-    pub(super) fn new(epoch: u32, next: u64, heard: i64, results: Results) -> Producer {
+    pub(super) fn new(
+        epoch: ProducerEpoch,
+        next: ProducerSequence,
+        heard: AppendTime,
+        results: Results,
+    ) -> Producer {
         Producer {
             epoch,
             next,
@@ -233,7 +260,7 @@ impl Producer {
 
     /// Takes back its last batch.
     pub(super) fn pop(&mut self, stamp: ProducerStamp) {
-        self.next = stamp.sequence.0;
+        self.next = stamp.sequence;
         self.results.pop();
     }
 }

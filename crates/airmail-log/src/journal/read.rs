@@ -1,9 +1,11 @@
 //! Readers: each goes through one log, from memory where it can, from the segments where it must.
 //!
-//! A reader accounts for every number from its start on, in order: batches, or gaps with a reason.
+//! A reader accounts for every number from its start on, in order: batches, or gaps with a reason (`gap` and
+//! `give_piece` see to it that what is told next is what comes next).
 //! Its plan says what the next numbers are; what is to be read from a segment is read in runs.
 
 use super::Journal;
+use super::id::{FileOffset, SegmentId, Slot};
 use super::log::LogState;
 use super::lookup::Lookup;
 use super::scan::Sound;
@@ -12,7 +14,7 @@ use super::topics::TopicsJob;
 use crate::contract::{Completion, Direction, GapWhy, ReaderId, Refusal, Scope, ScopeFilter};
 #[cfg(feature = "sabotage")]
 use crate::sabotage::Bug;
-use airmail_model::{Extent, LogId, Sequence};
+use airmail_model::{Extent, LogId, Sequence, bug};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
@@ -23,18 +25,18 @@ const TURN_BYTES: u64 = 1 << 20;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Item {
     /// A batch in a segment.
-    Read(u64, Location),
+    Read(SegmentId, Location),
     /// Not in the reader's scope, up to this number.
-    Unused(u64),
+    Unused(Sequence),
     /// Lost, up to this number.
-    Lost(u64),
+    Lost(Sequence),
 }
 
 /// Bytes of a segment.
 #[derive(Debug)]
 pub(super) struct Loaded {
-    pub(super) segment: u64,
-    pub(super) at: u64,
+    pub(super) segment: SegmentId,
+    pub(super) at: FileOffset,
     pub(super) bytes: Bytes,
     /// What was looked at already, in order.
     pub(super) sound: VecDeque<Sound>,
@@ -46,19 +48,15 @@ pub(super) struct Loaded {
 #[derive(Debug)]
 pub(super) struct Reader {
     pub(super) id: ReaderId,
-    pub(super) slot: u32,
+    pub(super) slot: Slot,
     /// The first number not yet accounted for.
-    pub(super) next: u64,
+    pub(super) next: Sequence,
     /// The first number not wanted.
-    pub(super) until: u64,
+    pub(super) until: Sequence,
     pub(super) filter: ScopeFilter,
     pub(super) credit: i64,
     pub(super) stopped: bool,
-    /// From here to `next` nothing was in scope, which is not yet told.
-    pub(super) unused_from: Option<u64>,
-    /// The last `Tail` told.
-    pub(super) tail_told: Option<u64>,
-    pub(super) sealed_told: bool,
+    pub(super) told: Told,
     /// A read of a segment or an index is under way, or waits for its turn.
     pub(super) reading: bool,
     /// Reads that failed in a row.
@@ -73,6 +71,16 @@ pub(super) struct Reader {
     pub(super) job: Option<Box<TopicsJob>>,
 }
 
+/// What a reader was told of what is no batch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Told {
+    /// From here to the reader's next number nothing was in scope, which is not yet told.
+    pub(super) unused_from: Option<Sequence>,
+    /// The last `Tail` told.
+    pub(super) tail: Option<Sequence>,
+    pub(super) sealed: bool,
+}
+
 /// How a reader's turn ended.
 enum Turn {
     /// It waits: for credit, a read, or the log.
@@ -84,18 +92,22 @@ enum Turn {
 }
 
 impl Reader {
-    pub(super) fn new(id: ReaderId, slot: u32, from: u64, scope: &Scope, credit: u32) -> Reader {
+    pub(super) fn new(
+        id: ReaderId,
+        slot: Slot,
+        from: Sequence,
+        scope: &Scope,
+        credit: u32,
+    ) -> Reader {
         Reader {
             id,
             slot,
-            next: from.max(1),
-            until: scope.until.map_or(u64::MAX, |until| until.0),
+            next: from.max(Sequence::FIRST),
+            until: scope.until.unwrap_or(Sequence::MAX),
             filter: scope.filter,
             credit: i64::from(credit),
             stopped: false,
-            unused_from: None,
-            tail_told: None,
-            sealed_told: false,
+            told: Told::default(),
             reading: false,
             read_failures: 0,
             plan: VecDeque::new(),
@@ -106,10 +118,31 @@ impl Reader {
         }
     }
 
+    /// Asserts that what is skipped lies before what is next, and that what was read ahead is behind what
+    /// is there.
+    pub(super) fn check(&self) {
+        let (r, next) = (self.id, self.next);
+        assert!(next >= Sequence::FIRST, "{r:?} is at {next}");
+        assert!(
+            self.told.unused_from.is_none_or(|from| from <= next),
+            "{r:?} skipped from {:?}, and is at {next}",
+            self.told.unused_from
+        );
+        assert!(
+            self.told.tail.is_none_or(|told| told <= next),
+            "{r:?} was told the tail at {:?}, and is at {next}",
+            self.told.tail
+        );
+        assert!(
+            self.ahead.is_none() || self.loaded.is_some(),
+            "{r:?} has read ahead of nothing"
+        );
+    }
+
     /// Accounts for the numbers up to `last` as not in scope.
-    pub(super) fn skip(&mut self, last: u64) {
-        self.unused_from.get_or_insert(self.next);
-        self.next = last + 1;
+    pub(super) fn skip(&mut self, last: Sequence) {
+        self.told.unused_from.get_or_insert(self.next);
+        self.next = last.plus(1);
     }
 }
 
@@ -122,54 +155,54 @@ impl Journal {
         scope: Scope,
         credit: u32,
     ) {
-        let why = match self.slots.get(&log) {
+        let why = match self.logs.slot_of(log) {
             None => Refusal::NoLog,
             Some(_) if scope.direction == Direction::Backward => {
                 Refusal::Unsupported("direction backward")
             }
-            Some(&slot) => {
+            Some(slot) => {
                 self.readers
-                    .insert(r, Reader::new(r, slot, from.0, &scope, credit));
-                self.runnable.insert(r);
+                    .start(Reader::new(r, slot, from, &scope, credit));
                 return;
             }
         };
-        self.out.push(Completion::Ended { r, why: Some(why) });
+        self.effects.tell(Completion::Ended { r, why: Some(why) });
     }
 
     pub(super) fn add_credit(&mut self, r: ReaderId, bytes: u32) {
-        if let Some(reader) = self.readers.get_mut(&r) {
+        if let Some(reader) = self.readers.get_mut(r) {
             reader.credit = reader.credit.saturating_add(i64::from(bytes));
-            self.runnable.insert(r);
+            self.readers.wake(r);
         }
     }
 
     pub(super) fn stop_reader(&mut self, r: ReaderId) {
-        if let Some(reader) = self.readers.get_mut(&r) {
+        if let Some(reader) = self.readers.get_mut(r) {
             reader.stopped = true;
-            self.runnable.insert(r);
+            self.readers.wake(r);
         }
     }
 
     /// Gives every reader that can go on its turn.
     pub(super) fn run_readers(&mut self) {
-        for r in std::mem::take(&mut self.runnable) {
-            let Some(mut reader) = self.readers.remove(&r) else {
+        for r in self.readers.take_runnable() {
+            let Some(mut reader) = self.readers.take(r) else {
+                // Input: a reader that has ended since something woke it.
                 continue;
             };
             match self.turn(&mut reader) {
                 Turn::Waits => {}
-                Turn::More => drop(self.runnable.insert(r)),
+                Turn::More => self.readers.wake(r),
                 Turn::Ended(why) => {
                     self.flush_unused(&mut reader);
                     match reader.job.take() {
-                        Some(job) => self.out.push(job.finish(why)),
-                        None => self.out.push(Completion::Ended { r, why }),
+                        Some(job) => self.effects.tell(job.finish(why)),
+                        None => self.effects.tell(Completion::Ended { r, why }),
                     }
                     continue;
                 }
             }
-            self.readers.insert(r, reader);
+            self.readers.put_back(reader);
         }
     }
 
@@ -179,13 +212,14 @@ impl Journal {
             if reader.stopped {
                 return Turn::Ended(None);
             }
-            let Some(log) = self.logs.get(&reader.slot) else {
+            let Some(log) = self.logs.get(reader.slot) else {
+                // Input: a log that was deleted while it was read.
                 return Turn::Ended(Some(Refusal::NoLog));
             };
             if reader.next >= reader.until {
                 return Turn::Ended(None);
             }
-            let (first, visible) = (log.first, log.visible);
+            let (first, visible) = (log.numbers.first, log.numbers.visible);
             if reader.next >= visible {
                 return self.at_tail(reader);
             }
@@ -194,9 +228,9 @@ impl Journal {
                 return Turn::Waits;
             }
             #[cfg(feature = "sabotage")]
-            let first = first + u64::from(self.has_bug(Bug::GapTooLong) && reader.next < first);
+            let first = first.plus((self.has_bug(Bug::GapTooLong) && reader.next < first).into());
             if reader.next < first {
-                let last = (first - 1).min(reader.until - 1);
+                let last = first.before().min(reader.until.before());
                 self.gap(reader, last, GapWhy::Retention);
                 continue;
             }
@@ -217,28 +251,33 @@ impl Journal {
 
     fn at_tail(&mut self, reader: &mut Reader) -> Turn {
         self.flush_unused(reader);
-        let Some(log) = self.logs.get_mut(&reader.slot) else {
+        let Some(log) = self.logs.get_mut(reader.slot) else {
+            bug!(
+                "{:?} is at the tail of slot {}, which has no log",
+                reader.id,
+                reader.slot
+            );
             return Turn::Waits;
         };
         if reader.job.is_some() {
             return Turn::Ended(None);
         }
         let r = reader.id;
-        if reader.tail_told != Some(reader.next) {
-            reader.tail_told = Some(reader.next);
-            self.out.push(Completion::Tail {
+        if reader.told.tail != Some(reader.next) {
+            reader.told.tail = Some(reader.next);
+            self.effects.tell(Completion::Tail {
                 r,
-                next: Sequence(reader.next),
+                next: reader.next,
             });
         }
-        if let Some(next) = log.sealed
-            && log.tells_seal()
-            && log.visible == log.next
-            && !reader.sealed_told
+        if let Some(next) = log.life.sealed
+            && log.life.tells_seal()
+            && log.numbers.visible == log.numbers.next
+            && !reader.told.sealed
         {
-            reader.sealed_told = true;
-            let last = Sequence(log.next - 1);
-            self.out.push(Completion::Sealed { r, last, next });
+            reader.told.sealed = true;
+            let last = log.numbers.next.before();
+            self.effects.tell(Completion::Sealed { r, last, next });
         }
         log.at_tail.push(r);
         Turn::Waits
@@ -246,16 +285,16 @@ impl Journal {
 
     /// Tells what was skipped as not in scope.
     pub(super) fn flush_unused(&mut self, reader: &mut Reader) {
-        if let Some(from) = reader.unused_from.take()
+        if let Some(from) = reader.told.unused_from.take()
             && reader.job.is_none()
             && from < reader.next
         {
             let extent = Extent {
-                first: Sequence(from),
-                last: Sequence(reader.next - 1),
+                first: from,
+                last: reader.next.before(),
             };
             let r = reader.id;
-            self.out.push(Completion::Gap {
+            self.effects.tell(Completion::Gap {
                 r,
                 extent,
                 why: GapWhy::Unused,
@@ -264,45 +303,56 @@ impl Journal {
     }
 
     /// Tells that the reader will not get the numbers up to `last`.
-    pub(super) fn gap(&mut self, reader: &mut Reader, last: u64, why: GapWhy) {
-        let last = last.min(reader.until - 1);
+    pub(super) fn gap(&mut self, reader: &mut Reader, last: Sequence, why: GapWhy) {
+        let last = last.min(reader.until.before());
+        if last < reader.next {
+            let (r, next) = (reader.id, reader.next);
+            bug!("{r:?} is at {next} and gets a gap to {last}");
+        }
         self.flush_unused(reader);
         if reader.job.is_none() {
             let extent = Extent {
-                first: Sequence(reader.next),
-                last: Sequence(last),
+                first: reader.next,
+                last,
             };
-            self.out.push(Completion::Gap {
+            self.effects.tell(Completion::Gap {
                 r: reader.id,
                 extent,
                 why,
             });
         }
-        reader.next = last + 1;
+        reader.next = last.plus(1);
     }
 
     /// What the numbers from the reader's next on are. False: that has to be read first.
     pub(super) fn make_plan(&mut self, reader: &mut Reader) -> bool {
-        let Some(log) = self.logs.get(&reader.slot) else {
+        let Some(log) = self.logs.get(reader.slot) else {
+            bug!(
+                "{:?} reads slot {}, which has no log",
+                reader.id,
+                reader.slot
+            );
             return true;
         };
         let number = reader.next;
-        let hole = |log: &LogState, until: u64| {
+        let hole = |log: &LogState, until: Sequence| {
             let recent = log.recent.partition_point(|recent| recent.first < number);
             let recent = log
                 .recent
                 .get(recent)
-                .map_or(u64::MAX, |recent| recent.first);
-            Item::Lost(until.min(recent).min(log.visible) - 1)
+                .map_or(Sequence::MAX, |recent| recent.first);
+            Item::Lost(until.min(recent).min(log.numbers.visible).before())
         };
-        let Some(place) = log.place_from(number).filter(|place| place.first <= number) else {
-            let until = log.place_from(number).map_or(u64::MAX, |place| place.first);
+        let Some(place) = log.kept.from(number).filter(|place| place.first <= number) else {
+            // Input: a hole in the log, by damage or an unclean stop.
+            let until = log.kept.from(number);
+            let until = until.map_or(Sequence::MAX, |place| place.first);
             reader.plan.push_back(hole(log, until));
             return true;
         };
-        let block = self.segments.get(&place.segment);
-        let block = block.and_then(|segment| segment.blocks.get(place.block as usize));
+        let block = self.segments.block(place.block);
         let Some(table) = block.and_then(|block| block.table.as_ref()) else {
+            // Input: what is old: the block's table is on the disk alone.
             let place = *place;
             return self.look_up(reader, place);
         };
@@ -315,20 +365,20 @@ impl Journal {
         let start = all.partition_point(|location| location.last() < number);
         for (at, location) in all.iter().enumerate().skip(start).take(PLAN_MAX) {
             if location.first > expected {
-                reader.plan.push_back(Item::Lost(location.first - 1));
+                reader.plan.push_back(Item::Lost(location.first.before()));
             }
-            expected = location.last() + 1;
+            expected = location.last().plus(1);
             let wanted = match &matching {
                 None => true,
                 Some(places) => places.binary_search(&(at as u32)).is_ok(),
             };
             reader.plan.push_back(match wanted {
-                true => Item::Read(place.segment, *location),
+                true => Item::Read(place.block.segment, *location),
                 false => Item::Unused(location.last()),
             });
         }
         if reader.plan.is_empty() {
-            let item = hole(log, place.last + 1);
+            let item = hole(log, place.last.plus(1));
             reader.plan.push_back(item);
         }
         true

@@ -9,20 +9,22 @@
 //! No file is ever written again that an earlier run has written.
 
 use super::format::{
-    ENVELOPE_BYTES, Envelope, HEADER_BYTES, HeaderError, Kind, META_CLASS, SegmentHeader,
+    DATA_START, ENVELOPE_BYTES, Envelope, HEADER_BYTES, HeaderError, Kind, META_CLASS,
+    SegmentHeader,
 };
+use super::id::{BlockId, BlockIndex, ClassId, FileOffset, SegmentId, Slot};
 use super::known::Known;
 use super::log::LogState;
 use super::meta::Meta;
 use super::scan::{Body, End, Seen, scan};
-use super::segment::{Segment, State, number_of, segment_name};
+use super::segment::{Segment, State, number_of, segment_name, segment_of};
 use super::segments::is_own_salt;
 use super::{Journal, JournalConfig};
 use crate::contract::LogSpec;
 use crate::files::{FileName, Files};
 #[cfg(feature = "sabotage")]
 use crate::sabotage::Bug;
-use airmail_model::{LogId, Now};
+use airmail_model::{LogId, Now, Sequence, bug};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -122,17 +124,18 @@ fn last_of_each(metas: &[Meta]) -> Vec<Meta> {
 
 impl Journal {
     /// Takes up the segments that there are; gives their files' lengths.
-    fn take_names(&mut self, list: &[(FileName, u64)]) -> BTreeMap<u64, u64> {
+    fn take_names(&mut self, list: &[(FileName, u64)]) -> BTreeMap<SegmentId, FileOffset> {
         let mut lengths = BTreeMap::new();
         for (name, length) in list {
-            if let Some(id) = number_of(name, "seg-") {
-                lengths.insert(id, *length);
+            let end = FileOffset(*length);
+            if let Some(id) = segment_of(name) {
+                lengths.insert(id, end);
             } else if let Some(id) = number_of(name, "free-") {
-                self.free.push((id, *length));
+                self.segments.add_free(SegmentId(id), end);
             }
             for prefix in ["seg-", "free-"] {
-                let id = number_of(name, prefix).unwrap_or(0);
-                self.next_segment = self.next_segment.max(id + 1);
+                let id = SegmentId(number_of(name, prefix).unwrap_or(0));
+                self.segments.go_on_at(id.next());
             }
         }
         lengths
@@ -141,7 +144,7 @@ impl Journal {
     fn load_headers<F: Files>(
         &mut self,
         files: &mut F,
-        lengths: &BTreeMap<u64, u64>,
+        lengths: &BTreeMap<SegmentId, FileOffset>,
         known: &mut Known,
     ) -> Result<(), OpenError> {
         for (&id, &length) in lengths {
@@ -178,8 +181,8 @@ impl Journal {
             let mut segment = Segment::new(header);
             segment.state = State::Sealed;
             segment.header_written = true;
-            segment.filled = length;
-            self.segments.insert(id, segment);
+            segment.fill.end = length;
+            self.segments.insert(segment);
         }
         Ok(())
     }
@@ -189,7 +192,7 @@ impl Journal {
             != (self.config.cluster, self.config.node, self.config.shard)
     }
 
-    fn guessed_header(&self, id: u64, known: &Known, first: &[u8]) -> SegmentHeader {
+    fn guessed_header(&self, id: SegmentId, known: &Known, first: &[u8]) -> SegmentHeader {
         let envelope = Envelope::decode(first).filter(|found| is_own_salt(found.salt, id));
         let meta = envelope.is_some_and(|envelope| envelope.kind == Kind::Meta);
         let told = known
@@ -198,7 +201,9 @@ impl Journal {
             .iter()
             .find(|segment| segment.id == id);
         SegmentHeader {
-            class: told.map_or(if meta { META_CLASS } else { 0 }, |told| told.class),
+            class: told.map_or(if meta { META_CLASS } else { ClassId(0) }, |told| {
+                told.class
+            }),
             incompatible: 0,
             compatible: 0,
             shard: self.config.shard,
@@ -213,17 +218,19 @@ impl Journal {
     fn load_metas<F: Files>(
         &mut self,
         files: &mut F,
-        lengths: &BTreeMap<u64, u64>,
+        lengths: &BTreeMap<SegmentId, FileOffset>,
         known: &mut Known,
     ) -> Result<Vec<Meta>, OpenError> {
         let sealed = &mut known.sealed;
+        let mut next = SegmentId::FIRST;
         let mut all = BTreeMap::new();
-        for (id, segment) in self.segments.iter_mut().rev() {
+        for segment in self.segments.iter_mut().rev() {
+            let id = segment.id;
             if segment.header.class != META_CLASS {
                 continue;
             }
-            let length = lengths.get(id).copied().unwrap_or(0);
-            let end = match sealed.get(id) {
+            let length = lengths.get(&id).copied().unwrap_or_default();
+            let end = match sealed.get(&id) {
                 Some(&end) => End::Sealed(end),
                 None => End::Somewhere,
             };
@@ -233,25 +240,26 @@ impl Journal {
                     found.push((seen.envelope.first, meta));
                 }
             };
-            let from = HEADER_BYTES as u64;
+            let from = DATA_START;
             segment.durable = scan(files, segment, length, from, end, &mut damage, take)?;
-            damage.drain(..).for_each(|one| self.damage.found(one));
+            damage.drain(..).for_each(|one| self.faults.found(one));
             segment.written = segment.durable;
-            segment.meta_next = found.iter().map(|(count, _)| count + 1).max().unwrap_or(0);
-            known.first_meta = Some(*id);
+            segment.covered.meta_next = found.iter().map(|(count, _)| count + 1).max().unwrap_or(0);
+            known.first_meta = Some(id);
             known.counts.extend(found.iter().map(|(count, _)| *count));
             for (count, meta) in found {
                 if let Meta::SegmentSealed { segment, end } = meta {
                     sealed.entry(segment).or_insert(end);
                     // Its file may be gone; a new segment of this number would be taken to end here.
-                    self.next_segment = self.next_segment.max(segment + 1);
+                    next = next.max(segment.next());
                 }
-                self.meta_count = self.meta_count.max(count + 1);
+                self.commands.go_on_at(count + 1);
                 if count >= known.checkpoint.meta_count {
                     all.insert(count, meta);
                 }
             }
         }
+        self.segments.go_on_at(next);
         Ok(all.into_values().collect())
     }
 
@@ -264,26 +272,26 @@ impl Journal {
                 spec,
                 incarnation,
             } => {
-                self.next_slot = self.next_slot.max(slot + 1);
+                self.logs.go_on_at(slot.next());
                 if known.is_deleted(self, slot) {
                     return;
                 }
                 let state = self.log_at(slot, log);
-                state.spec = spec;
-                state.spec_told = true;
-                state.incarnation = incarnation;
-                state.incarnation_asked = incarnation;
+                state.life.spec = spec;
+                state.life.spec_told = true;
+                state.life.incarnation = incarnation;
+                state.life.incarnation_asked = incarnation;
             }
             Meta::Trim { slot, first } => {
-                if let Some(log) = self.logs.get_mut(&slot) {
-                    log.first = log.first.max(first);
-                    log.first_durable = log.first;
+                if let Some(log) = self.logs.get_mut(slot) {
+                    log.numbers.first = log.numbers.first.max(first);
+                    log.numbers.first_durable = log.numbers.first;
                 }
             }
             Meta::Seal { slot, next } => {
-                if let Some(log) = self.logs.get_mut(&slot) {
-                    log.sealed = Some(next);
-                    log.seal_told = true;
+                if let Some(log) = self.logs.get_mut(slot) {
+                    log.life.sealed = Some(next);
+                    log.life.seal_told = true;
                 }
             }
             #[cfg(feature = "sabotage")]
@@ -293,8 +301,8 @@ impl Journal {
                 self.forget_log(slot);
             }
             Meta::Reserve { slot, until } => {
-                if let Some(log) = self.logs.get_mut(&slot) {
-                    log.reserved = log.reserved.max(until);
+                if let Some(log) = self.logs.get_mut(slot) {
+                    log.numbers.reserved = log.numbers.reserved.max(until);
                 }
             }
             Meta::Copy { slot, .. } | Meta::TakenBack { slot, .. } => {
@@ -307,71 +315,73 @@ impl Journal {
     }
 
     /// The log of a slot, made if need be.
-    pub(super) fn log_at(&mut self, slot: u32, id: LogId) -> &mut LogState {
-        self.next_slot = self.next_slot.max(slot + 1);
+    pub(super) fn log_at(&mut self, slot: Slot, id: LogId) -> &mut LogState {
         let incarnation = self.incarnation(slot);
-        self.slots.insert(id, slot);
         let spec = LogSpec::default();
-        self.logs
-            .entry(slot)
-            .or_insert_with(|| LogState::new(id, slot, spec, incarnation))
+        let make = || LogState::new(id, slot, spec, incarnation);
+        self.logs.at(slot, id, make)
     }
 
     /// Where each log goes on, and what is to be told when that is sure.
     fn finish_opening(&mut self, known: &mut Known, seals: Vec<Meta>) {
         let new_lives = self.config.new_incarnations;
-        let last = self.segments.values().filter(|segment| !segment.leaving);
-        let last = last.map(|segment| (segment.id, segment.blocks.len()));
-        for (segment, blocks) in last.collect::<Vec<_>>() {
-            self.block_complete(segment, blocks.saturating_sub(1));
+        let last = self.segments.iter().filter(|segment| !segment.leaving);
+        let last = last.map(|segment| BlockId {
+            segment: segment.id,
+            block: BlockIndex::at(segment.blocks.len().saturating_sub(1)),
+        });
+        for block in last.collect::<Vec<_>>() {
+            self.block_complete(block);
         }
-        let slots: Vec<u32> = self.logs.keys().copied().collect();
+        let slots: Vec<Slot> = self.logs.iter().map(|log| log.slot).collect();
         for slot in slots {
             let incarnation = self.incarnation(slot);
-            let Some(log) = self.logs.get_mut(&slot) else {
+            let Some(log) = self.logs.get_mut(slot) else {
+                bug!("slot {slot} has no log");
                 continue;
             };
-            let told = known.next.get(&log.slot).copied().unwrap_or(1);
-            log.next = log.next.max(told).max(log.first);
-            let told = log.next;
+            let told = known.next.get(&log.slot).copied();
+            let told = told.unwrap_or(Sequence::FIRST);
+            log.numbers.next = log.numbers.next.max(told).max(log.numbers.first);
+            let told = log.numbers.next;
             known.next.insert(log.slot, told);
             if new_lives || self.config.renewed {
-                log.incarnation = incarnation;
-                log.incarnation_asked = incarnation;
+                log.life.incarnation = incarnation;
+                log.life.incarnation_asked = incarnation;
                 // So that it is made durable before anybody is told of the log.
-                log.spec_told &= new_lives;
+                log.life.spec_told &= new_lives;
             }
             if new_lives {
-                log.reserved = u64::MAX;
-                log.reserving = u64::MAX;
+                log.numbers.reserved = Sequence::MAX;
+                log.numbers.reserving = Sequence::MAX;
             } else {
                 #[cfg(feature = "sabotage")]
                 if self.config.bug == Some(Bug::NumbersReused) {
-                    log.reserved = log.next;
+                    log.numbers.reserved = log.numbers.next;
                 }
-                log.next = log.next.max(log.reserved);
+                log.numbers.next = log.numbers.next.max(log.numbers.reserved);
                 // Behind the checkpoint it may be in the system's cache alone.
-                log.reserved = log.next.min(told.max(log.reserved_surely));
-                log.reserving = log.next;
+                log.numbers.reserved = log.numbers.next.min(told.max(log.numbers.reserved_surely));
+                log.numbers.reserving = log.numbers.next;
             }
         }
-        self.checkpoints.due = !new_lives;
-        self.recovering = Some(seals);
+        if !new_lives {
+            self.checkpointer.want();
+        }
+        self.commands.hold_back(seals);
     }
 
     /// What may not have been durable is: everything can be told.
     pub(super) fn recovered(&mut self) {
-        let Some(seals) = self.recovering.take() else {
-            return;
-        };
-        self.settling = !seals.is_empty();
-        self.metas
-            .extend(seals.into_iter().map(|seal| (seal, None)));
-        for log in self.logs.values_mut() {
-            log.went_on_at = log.next;
-            log.durable = log.next.min(log.reserved);
-            log.written = log.durable;
-            log.visible = log.durable;
+        self.commands.give_held_back();
+        for log in self.logs.iter_mut() {
+            log.numbers.went_on_at = log.numbers.next;
+            log.numbers.durable = log.numbers.next.min(log.numbers.reserved);
+            log.numbers.written = log.numbers.durable;
+            if log.numbers.visible > log.numbers.durable {
+                bug!("slot {} was seen before it was recovered", log.slot);
+            }
+            log.numbers.visible = log.numbers.durable;
         }
     }
 
@@ -379,13 +389,15 @@ impl Journal {
     /// durable, unless there is no room for it. A full disk's logs are served all the same; readers
     /// are told of nothing then that a power cut could take back.
     pub(super) fn may_take_calls(&self) -> bool {
-        self.recovering.is_none() && !self.settling
+        self.commands.are_settled()
     }
 
     /// The same, when it has been looked whether that has changed.
     pub(super) fn takes_calls(&mut self) -> bool {
-        let settled = self.metas.is_empty() && self.commits.is_empty();
-        self.settling &= !settled && self.trouble.is_none();
+        let done = self.commands.is_empty() && self.commits.are_idle();
+        if done || self.faults.trouble().is_some() {
+            self.commands.settled();
+        }
         self.may_take_calls()
     }
 }

@@ -3,16 +3,18 @@
 //! one class of segments to another, and come back.
 
 use super::Journal;
-use super::format::{Envelope, HEADER_BYTES, META_CLASS};
+use super::cache::Cached;
+use super::entry::{Entry, Recent};
+use super::format::{DATA_START, Envelope, META_CLASS};
+use super::id::{FileOffset, SegmentId};
 use super::known::Known;
-use super::log::{Entry, Recent};
 use super::meta::Meta;
 use super::recover::OpenError;
 use super::results::Outcome;
 use super::scan::{Body, End, Seen, scan};
 use super::table::Location;
 use crate::files::Files;
-use airmail_model::{Batch, Checked};
+use airmail_model::{Batch, Checked, Sequence, bug};
 use std::collections::BTreeMap;
 
 impl Journal {
@@ -20,20 +22,21 @@ impl Journal {
     pub(super) fn load_batches<F: Files>(
         &mut self,
         files: &mut F,
-        lengths: &BTreeMap<u64, u64>,
+        lengths: &BTreeMap<SegmentId, FileOffset>,
         known: &mut Known,
     ) -> Result<Vec<Meta>, OpenError> {
         let mut uncertain = Vec::new();
         let mut seals = Vec::new();
-        let ids: Vec<u64> = self.segments.keys().copied().collect();
+        let ids = self.segments.ids();
         for id in ids {
             if known.is_stray(id) {
                 continue;
             }
-            let Some(mut segment) = self.segments.remove(&id) else {
+            let Some(mut segment) = self.segments.remove(id) else {
+                bug!("segment {id} is gone while the journal opens");
                 continue;
             };
-            let length = lengths.get(&id).copied().unwrap_or(0);
+            let length = lengths.get(&id).copied().unwrap_or_default();
             let class = segment.header.class;
             let (sealed, told) = (known.sealed.get(&id).copied(), known.durable.get(&id));
             let end = match (sealed, told) {
@@ -41,21 +44,18 @@ impl Journal {
                 (None, Some(&end)) => End::Durable(end),
                 // That there is a later segment proves nothing: it may have been prepared, or hold
                 // what an earlier start had begun to write once more.
-                (None, None) => End::Durable(HEADER_BYTES as u64),
+                (None, None) => End::Durable(DATA_START),
             };
             if class != META_CLASS {
                 known.find_salt(files, &mut segment)?;
                 known.give_up(files, &segment, length)?;
                 let (mut found, mut damage) = (Vec::new(), Vec::new());
                 let take = |seen: Seen| found.push(seen);
-                let from = segment
-                    .blocks
-                    .last()
-                    .map_or(HEADER_BYTES as u64, |block| block.end);
+                let from = segment.blocks.last().map_or(DATA_START, |block| block.end);
                 segment.durable = scan(files, &segment, length, from, end, &mut damage, take)?;
-                damage.drain(..).for_each(|one| self.damage.found(one));
+                damage.drain(..).for_each(|one| self.faults.found(one));
                 segment.written = segment.durable;
-                self.segments.insert(id, segment);
+                self.segments.insert(segment);
                 for seen in found {
                     match seen.body {
                         Body::Batch(batch, damaged) if seen.certain => {
@@ -69,9 +69,10 @@ impl Journal {
                     }
                 }
             } else {
-                self.segments.insert(id, segment);
+                self.segments.insert(segment);
             }
-            let durable = self.segments.get(&id).map_or(0, |segment| segment.durable);
+            let of = self.segments.get(id);
+            let durable = of.map_or(FileOffset::START, |segment| segment.durable);
             if sealed.is_none() {
                 seals.push(Meta::SegmentSealed {
                     segment: id,
@@ -93,17 +94,17 @@ impl Journal {
             return false;
         }
         let log = self.log_at(envelope.slot, batch.log());
-        let next = envelope.first + u64::from(envelope.numbers);
-        if log.id != batch.log() || envelope.first == 0 || log.has(envelope.first, next) {
+        let (first, next) = (envelope.sequence(), envelope.next());
+        if log.id != batch.log() || first < Sequence::FIRST || log.has(first, next) {
             return false;
         }
-        log.next = log.next.max(next);
+        log.numbers.next = log.numbers.next.max(next);
         log.last_time = log.last_time.max(envelope.append_time);
         if let Some(stamp) = batch.producer() {
             let outcome = Outcome {
-                sequence: stamp.sequence.0,
+                sequence: stamp.sequence,
                 records: envelope.numbers,
-                first: envelope.first,
+                first: envelope.sequence(),
                 time: envelope.append_time,
             };
             self.producers.replay(envelope.slot, stamp, outcome);
@@ -113,8 +114,8 @@ impl Journal {
 
     fn take_certain(
         &mut self,
-        segment: u64,
-        offset: u64,
+        segment: SegmentId,
+        offset: FileOffset,
         envelope: &Envelope,
         batch: &Batch,
         known: &Known,
@@ -123,23 +124,23 @@ impl Journal {
             return;
         }
         let location = Location {
-            first: envelope.first,
+            first: envelope.sequence(),
             numbers: envelope.numbers,
             offset,
             length: envelope.length,
             time: envelope.append_time,
         };
         self.index_batch(segment, envelope.slot, location, batch);
-        if let Some(log) = self.logs.get_mut(&envelope.slot) {
-            log.durable = log.next;
+        if let Some(log) = self.logs.get_mut(envelope.slot) {
+            log.numbers.durable = log.numbers.next;
         }
     }
 
     fn take_copy(&mut self, envelope: &Envelope, batch: Checked<Batch>) {
-        let log = self.logs.get_mut(&envelope.slot);
+        let log = self.logs.get_mut(envelope.slot);
         if let Some(log) = log.filter(|log| log.id == batch.log()) {
             log.take_copy(|| Recent {
-                first: envelope.first,
+                first: envelope.sequence(),
                 numbers: envelope.numbers,
                 time: envelope.append_time,
                 batch,
@@ -154,7 +155,7 @@ impl Journal {
         let bytes = super::append::cost(&batch);
         let entry = Entry::again(envelope, batch);
         let slot = entry.slot;
-        if let Some(log) = self.logs.get_mut(&slot) {
+        if let Some(log) = self.logs.get_mut(slot) {
             log.recent.push_back(Recent {
                 first: entry.first,
                 numbers: entry.numbers,
@@ -162,9 +163,8 @@ impl Journal {
                 batch: entry.batch.clone(),
             });
         }
-        self.cache_order.push_back((slot, entry.first, bytes));
-        self.cache_bytes += bytes;
-        self.pending_bytes += bytes;
-        self.pending.push_back(entry);
+        let first = entry.first;
+        self.logs.cached(Cached { slot, first, bytes });
+        self.commits.add(entry);
     }
 }

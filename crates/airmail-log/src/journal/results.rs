@@ -7,15 +7,16 @@
 //! between), what lies before is forgotten.
 
 use super::codec::{Reader, Writer};
+use airmail_model::{AppendTime, ProducerSequence, Sequence};
 use std::collections::VecDeque;
 
 /// What became of one batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Outcome {
-    pub(super) sequence: u64,
+    pub(super) sequence: ProducerSequence,
     pub(super) records: u32,
-    pub(super) first: u64,
-    pub(super) time: i64,
+    pub(super) first: Sequence,
+    pub(super) time: AppendTime,
 }
 
 /// From a batch to the one after it.
@@ -41,23 +42,23 @@ impl Outcome {
     const BYTES: usize = 28;
 
     /// The sequence after it.
-    fn end(&self) -> u64 {
-        self.sequence.saturating_add(self.records.into())
+    pub(super) fn end(&self) -> ProducerSequence {
+        ProducerSequence(self.sequence.0.saturating_add(self.records.into()))
     }
 
     fn encode(&self, out: &mut Writer) {
-        out.u64(self.sequence)
+        out.u64(self.sequence.0)
             .u32(self.records)
-            .u64(self.first)
-            .i64(self.time);
+            .sequence(self.first)
+            .time(self.time);
     }
 
     fn decode(input: &mut Reader<'_>) -> Option<Outcome> {
         Some(Outcome {
-            sequence: input.u64()?,
+            sequence: ProducerSequence(input.u64()?),
             records: input.u32()?,
-            first: input.u64()?,
-            time: input.i64()?,
+            first: input.sequence()?,
+            time: input.time()?,
         })
     }
 }
@@ -67,10 +68,10 @@ impl Step {
 
     /// `None` if it cannot be said in so few bytes.
     fn between(before: &Outcome, after: &Outcome) -> Option<Step> {
-        let behind = before.first.checked_add(u64::from(before.records))?;
-        let later = u64::try_from(after.time.checked_sub(before.time)?).ok()?;
+        let behind = before.first.0.checked_add(u64::from(before.records))?;
+        let later = u64::try_from(after.time.0.checked_sub(before.time.0)?).ok()?;
         let whole = before.end() == after.sequence && later >> 48 == 0;
-        let between = u32::try_from(after.first.checked_sub(behind)?).ok()?;
+        let between = u32::try_from(after.first.0.checked_sub(behind)?).ok()?;
         whole.then_some(Step {
             between,
             records: u16::try_from(before.records).ok()?,
@@ -83,13 +84,16 @@ impl Step {
         let records = u64::from(self.records);
         let [low, middle, high] = self.later.map(i64::from);
         Outcome {
-            sequence: after.sequence.wrapping_sub(records),
+            sequence: ProducerSequence(after.sequence.0.wrapping_sub(records)),
             records: self.records.into(),
-            first: after
-                .first
-                .wrapping_sub(u64::from(self.between))
-                .wrapping_sub(records),
-            time: after.time.wrapping_sub(low | middle << 16 | high << 32),
+            first: Sequence(
+                after
+                    .first
+                    .0
+                    .wrapping_sub(u64::from(self.between))
+                    .wrapping_sub(records),
+            ),
+            time: AppendTime(after.time.0.wrapping_sub(low | middle << 16 | high << 32)),
         }
     }
 }
@@ -114,6 +118,11 @@ impl Results {
         self.last = self.last.zip(step).map(|(last, step)| step.back(&last));
     }
 
+    /// The sequence after the last one's.
+    pub(super) fn end(&self) -> Option<ProducerSequence> {
+        self.last.map(|last| last.end())
+    }
+
     /// From the last one back.
     fn back(&self) -> impl Iterator<Item = Outcome> {
         let mut steps = self.steps.iter().rev();
@@ -122,14 +131,15 @@ impl Results {
 
     /// The result of `records` records from `sequence` on, if what is remembered covers them with
     /// numbers that follow one another.
-    pub(super) fn of(&self, sequence: u64, records: u32) -> Option<Outcome> {
-        let end = sequence.checked_add(u64::from(records))?;
+    pub(super) fn of(&self, sequence: ProducerSequence, records: u32) -> Option<Outcome> {
+        let end = ProducerSequence(sequence.0.checked_add(u64::from(records))?);
         let mut covered = None;
         for outcome in self.back().filter(|outcome| outcome.sequence < end) {
             // Where the number of `end` would be.
             let here = outcome
                 .first
-                .wrapping_add(end.wrapping_sub(outcome.sequence));
+                .0
+                .wrapping_add(end.0.wrapping_sub(outcome.sequence.0));
             if covered.is_none() && outcome.end() < end {
                 return None;
             }
@@ -140,7 +150,7 @@ impl Results {
                 return Some(Outcome {
                     sequence,
                     records,
-                    first: here.wrapping_sub(u64::from(records)),
+                    first: Sequence(here.wrapping_sub(u64::from(records))),
                     time: outcome.time,
                 });
             }
@@ -151,6 +161,7 @@ impl Results {
     /// As a checkpoint has them.
     pub(super) fn encode(&self, out: &mut Writer) {
         let Some(last) = self.last else {
+            // Input: a producer of whose batches none is remembered.
             out.u8(0);
             return;
         };
@@ -203,10 +214,10 @@ mod tests {
             let (sequence, first) = next;
             next = (sequence + n, first + n + 1000 * (n % 2));
             Outcome {
-                sequence,
+                sequence: ProducerSequence(sequence),
                 records: n as u32,
-                first,
-                time: (n * n * 1_000_000_000) as i64,
+                first: Sequence(first),
+                time: AppendTime((n * n * 1_000_000_000) as i64),
             }
         });
         batches.collect()
@@ -232,8 +243,13 @@ mod tests {
             results.push(*outcome, 64);
         }
         // The sixth and the seventh: 6 and 7 records, without others' numbers between.
-        let joined = results.of(all[5].sequence + 1, 5 + 7).unwrap();
-        assert_eq!((joined.first, joined.time), (all[5].first + 1, all[5].time));
+        let joined = results
+            .of(ProducerSequence(all[5].sequence.0 + 1), 5 + 7)
+            .unwrap();
+        assert_eq!(
+            (joined.first, joined.time),
+            (all[5].first.plus(1), all[5].time)
+        );
         // Between the seventh and the eighth there are others'.
         assert_eq!(results.of(all[6].sequence, 7 + 8), None);
         assert_eq!(results.of(all[6].sequence, 7), Some(all[6]));

@@ -1,8 +1,8 @@
 //! Reads a segment from its file, record by record, and finds its way past damage.
 
 use super::damage::{Problem, Reason};
-use super::format::HEADER_BYTES;
-use super::format::{ENVELOPE_BYTES, Envelope, Kind, padded};
+use super::format::{DATA_START, ENVELOPE_BYTES, Envelope, Kind};
+use super::id::FileOffset;
 use super::meta::Meta;
 use super::segment::Segment;
 use super::segments::is_own_salt;
@@ -17,26 +17,26 @@ const CHUNK_BYTES: u64 = 1 << 20;
 /// Where a scanner's bytes come from.
 pub(super) trait Load {
     /// Up to `length` bytes at `at`.
-    fn load(&mut self, name: &FileName, at: u64, length: u32) -> io::Result<Bytes>;
+    fn load(&mut self, name: &FileName, at: FileOffset, length: u32) -> io::Result<Bytes>;
 }
 
 impl<F: Files> Load for F {
-    fn load(&mut self, name: &FileName, at: u64, length: u32) -> io::Result<Bytes> {
-        Files::load(self, name, at, length)
+    fn load(&mut self, name: &FileName, at: FileOffset, length: u32) -> io::Result<Bytes> {
+        Files::load(self, name, at.0, length)
     }
 }
 
 /// Bytes of a segment that are in memory, from byte `at` on.
 #[derive(Debug)]
 pub(super) struct Loaded {
-    pub(super) at: u64,
+    pub(super) at: FileOffset,
     pub(super) bytes: Bytes,
 }
 
 impl Load for Loaded {
-    fn load(&mut self, _: &FileName, at: u64, length: u32) -> io::Result<Bytes> {
+    fn load(&mut self, _: &FileName, at: FileOffset, length: u32) -> io::Result<Bytes> {
         let end = self.bytes.len();
-        let start = usize::try_from(at.saturating_sub(self.at)).map_or(end, |at| at.min(end));
+        let start = usize::try_from(at.since(self.at)).map_or(end, |at| at.min(end));
         Ok(self
             .bytes
             .slice(start..end.min(start.saturating_add(length as usize))))
@@ -57,13 +57,16 @@ pub(super) enum Body {
 pub(super) enum Found {
     /// A sound record, from `at` to `end`.
     Record {
-        at: u64,
-        end: u64,
+        at: FileOffset,
+        end: FileOffset,
         envelope: Envelope,
         body: Body,
     },
     /// No sound record begins here. `envelope` if at least that is sound.
-    Nothing { at: u64, envelope: Option<Envelope> },
+    Nothing {
+        at: FileOffset,
+        envelope: Option<Envelope>,
+    },
 }
 
 /// Goes through one segment's file.
@@ -71,35 +74,41 @@ pub(super) enum Found {
 pub(super) struct Scanner<'a, F> {
     files: &'a mut F,
     name: FileName,
-    length: u64,
+    end: FileOffset,
     salt: u32,
-    at: u64,
+    at: FileOffset,
     chunk: Bytes,
-    chunk_at: u64,
+    chunk_at: FileOffset,
 }
 
 impl<'a, F: Load> Scanner<'a, F> {
-    /// From byte `at` on, in a file of `length` bytes.
-    pub(super) fn new(files: &'a mut F, name: FileName, length: u64, salt: u32, at: u64) -> Self {
+    /// A scanner of a file that ends at `end`, from `at` on.
+    pub(super) fn new(
+        files: &'a mut F,
+        name: FileName,
+        end: FileOffset,
+        salt: u32,
+        at: FileOffset,
+    ) -> Self {
         Scanner {
             files,
             name,
-            length,
+            end,
             salt,
             at,
             chunk: Bytes::new(),
-            chunk_at: 0,
+            chunk_at: FileOffset::START,
         }
     }
 
     /// Where it is.
-    pub(super) fn at(&self) -> u64 {
+    pub(super) fn at(&self) -> FileOffset {
         self.at
     }
 
     /// Goes to a place; false if that is not further on, or beyond the end.
-    pub(super) fn go_to(&mut self, at: u64) -> bool {
-        let further = at > self.at && at < self.length;
+    pub(super) fn go_to(&mut self, at: FileOffset) -> bool {
+        let further = at > self.at && at < self.end;
         if further {
             self.at = at;
         }
@@ -111,6 +120,7 @@ impl<'a, F: Load> Scanner<'a, F> {
         let at = self.at;
         let nothing = Found::Nothing { at, envelope: None };
         let Some(envelope) = self.envelope_at(at)? else {
+            // Input: the end of the data, or damage.
             return Ok(nothing);
         };
         let nothing = Found::Nothing {
@@ -119,9 +129,11 @@ impl<'a, F: Load> Scanner<'a, F> {
         };
         let body_at = at + ENVELOPE_BYTES as u64;
         let Some(bytes) = self.bytes(body_at, u64::from(envelope.length))? else {
+            // Input: a file that was cut, or is damaged.
             return Ok(nothing);
         };
         let Some(body) = body_of(&envelope, bytes) else {
+            // Input: damage to the body.
             return Ok(nothing);
         };
         self.at = at + envelope.stored_bytes();
@@ -134,9 +146,9 @@ impl<'a, F: Load> Scanner<'a, F> {
     }
 
     /// Goes to the next place from `from` on, and before `until`, where a sound envelope begins.
-    pub(super) fn resync(&mut self, from: u64, until: u64) -> io::Result<bool> {
-        let mut at = padded(from);
-        while at + ENVELOPE_BYTES as u64 <= until.min(self.length) {
+    pub(super) fn resync(&mut self, from: FileOffset, until: FileOffset) -> io::Result<bool> {
+        let mut at = from.next_multiple_of(8);
+        while at + ENVELOPE_BYTES as u64 <= until.min(self.end) {
             if self.envelope_at(at)?.is_some() {
                 self.at = at;
                 return Ok(true);
@@ -146,20 +158,21 @@ impl<'a, F: Load> Scanner<'a, F> {
         Ok(false)
     }
 
-    fn envelope_at(&mut self, at: u64) -> io::Result<Option<Envelope>> {
+    fn envelope_at(&mut self, at: FileOffset) -> io::Result<Option<Envelope>> {
         let Some(bytes) = self.bytes(at, ENVELOPE_BYTES as u64)? else {
+            // Input: the end of the file.
             return Ok(None);
         };
         Ok(Envelope::decode(&bytes).filter(|envelope| envelope.salt == self.salt))
     }
 
-    fn bytes(&mut self, at: u64, length: u64) -> io::Result<Option<Bytes>> {
-        if at + length > self.length {
+    fn bytes(&mut self, at: FileOffset, length: u64) -> io::Result<Option<Bytes>> {
+        if at + length > self.end {
             return Ok(None);
         }
         let inside = at >= self.chunk_at && at + length <= self.chunk_at + self.chunk.len() as u64;
         if !inside {
-            let wanted = length.max(CHUNK_BYTES).min(self.length - at);
+            let wanted = length.max(CHUNK_BYTES).min(self.end - at);
             let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
             self.chunk = self.files.load(&self.name, at, wanted)?;
             self.chunk_at = at;
@@ -174,7 +187,7 @@ impl<'a, F: Load> Scanner<'a, F> {
 
 /// A record as it was found.
 pub(super) struct Seen {
-    pub(super) at: u64,
+    pub(super) at: FileOffset,
     pub(super) envelope: Envelope,
     pub(super) body: Body,
     /// It lies before the segment's known durable end.
@@ -185,9 +198,9 @@ pub(super) struct Seen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// Nothing behind it is data.
-    Sealed(u64),
+    Sealed(FileOffset),
     /// Everything before it was durable once.
-    Durable(u64),
+    Durable(FileOffset),
     /// All of it was durable once, but it is not known where it ends.
     Somewhere,
 }
@@ -196,16 +209,16 @@ pub(super) enum End {
 pub(super) fn scan<F: Files>(
     files: &mut F,
     segment: &Segment,
-    length: u64,
-    from: u64,
+    length: FileOffset,
+    from: FileOffset,
     end: End,
     damage: &mut Vec<Problem>,
     mut take: impl FnMut(Seen),
-) -> Result<u64, super::recover::OpenError> {
+) -> Result<FileOffset, super::recover::OpenError> {
     let (durable, limit) = match end {
         End::Sealed(end) => (end, end.min(length)),
         End::Durable(end) => (end, length),
-        End::Somewhere => (u64::MAX, length),
+        End::Somewhere => (FileOffset(u64::MAX), length),
     };
     let error = super::recover::failed(&segment.name);
     let mut scanner = Scanner::new(
@@ -249,7 +262,7 @@ pub(super) fn scan<F: Files>(
                     let goes_on = scanner.resync(behind, until)?;
                     if goes_on || end != End::Somewhere {
                         let bytes = if goes_on { scanner.at() } else { until } - at;
-                        damage.push(Problem::of(&segment.name, at, Reason::Record(bytes)));
+                        damage.push(Problem::of(&segment.name, at.0, Reason::Record(bytes)));
                     }
                     if !goes_on && !scanner.go_to(until) {
                         return Ok(());
@@ -260,7 +273,7 @@ pub(super) fn scan<F: Files>(
     };
     go().map_err(error)?;
     Ok(match end {
-        End::Sealed(end) | End::Durable(end) => end.max(HEADER_BYTES as u64),
+        End::Sealed(end) | End::Durable(end) => end.max(DATA_START),
         End::Somewhere => certain_end,
     })
 }
@@ -271,10 +284,10 @@ pub(super) fn scan<F: Files>(
 pub(super) fn salt_by_end<F: Files>(
     files: &mut F,
     segment: &Segment,
-    end: u64,
+    end: FileOffset,
 ) -> io::Result<Option<u32>> {
-    let mut scanner = Scanner::new(files, segment.name.clone(), end, 0, 0);
-    let mut at = HEADER_BYTES as u64;
+    let mut scanner = Scanner::new(files, segment.name.clone(), end, 0, FileOffset::START);
+    let mut at = DATA_START;
     while let Some(bytes) = scanner.bytes(at, ENVELOPE_BYTES as u64)? {
         let envelope = Envelope::decode(&bytes).filter(|envelope| {
             is_own_salt(envelope.salt, segment.id) && at + envelope.stored_bytes() == end

@@ -1,14 +1,16 @@
 //! The journal's segments: making them, filling ahead, moving on to the next, letting go. What is
 //! let go where nothing happens is in [`giving_back`](super::giving_back).
 
-use super::format::{HEADER_BYTES, META_CLASS, SYSTEM_CLASS, SegmentHeader};
+use super::Journal;
+use super::effects::Purpose;
+use super::format::{DATA_START, META_CLASS, SYSTEM_CLASS, SegmentHeader};
+use super::id::{BlockId, BlockIndex, ClassId, FileOffset, SegmentId, Slot};
 use super::meta::Meta;
 use super::segment::{Segment, State, free_name, index_name};
 use super::table::Location;
-use super::{Journal, Purpose};
-use crate::files::FileOp;
-use airmail_model::Batch;
+use crate::files::{FileName, FileOp};
 use airmail_model::random::nth;
+use airmail_model::{Batch, bug};
 use std::io;
 
 /// What is filled to see whether a full disk has room again, in bytes.
@@ -19,53 +21,58 @@ pub(super) const FILL_ALIGNED_BYTES: u64 = 4096;
 
 /// The salt of a new segment. Half of it is the segment's own, so that what a recycled file held
 /// before is told from data even where the header is lost.
-fn salt_of(seed: u64, segment: u64) -> u32 {
-    (nth(seed, segment) as u32) << 16 | own_salt(segment)
+fn salt_of(seed: u64, segment: SegmentId) -> u32 {
+    (nth(seed, segment.0) as u32) << 16 | own_salt(segment)
 }
 
-fn own_salt(segment: u64) -> u32 {
-    nth(0, segment) as u32 & 0xffff
+fn own_salt(segment: SegmentId) -> u32 {
+    nth(0, segment.0) as u32 & 0xffff
 }
 
 /// Whether a salt found in a segment can be its own.
-pub(super) fn is_own_salt(salt: u32, segment: u64) -> bool {
+pub(super) fn is_own_salt(salt: u32, segment: SegmentId) -> bool {
     salt & 0xffff == own_salt(segment)
 }
 
+/// Zeros over a part of a segment.
+fn fill(name: FileName, from: FileOffset, to: FileOffset) -> FileOp {
+    let (from, to) = (from.0, to.0);
+    FileOp::Fill { name, from, to }
+}
+
 impl Journal {
-    /// How large a segment of this class gets.
-    pub(super) fn segment_limit(&self, class: u16) -> u64 {
-        match class {
+    /// Where a segment of this class is full.
+    pub(super) fn segment_limit(&self, class: ClassId) -> FileOffset {
+        FileOffset(match class {
             META_CLASS | SYSTEM_CLASS => self.config.meta_segment_bytes,
             _ => self.config.segment_bytes,
-        }
+        })
     }
 
     /// The class's segment that takes batches; begins to make one if there is none.
-    pub(super) fn open_segment(&mut self, class: u16) -> Option<u64> {
-        let state = self.classes.entry(class).or_default();
+    pub(super) fn open_segment(&mut self, class: ClassId) -> Option<SegmentId> {
+        let state = self.segments.class_mut(class);
         if state.active.is_none() {
             state.active = state.prepared.take();
         }
         match state.active {
             Some(id) => self
                 .segments
-                .get(&id)
+                .get(id)
                 .filter(|s| s.state == State::Open)
                 .map(|s| s.id),
             None => {
                 if self.may_try() {
                     let id = self.make_segment(class);
-                    self.classes.entry(class).or_default().active = Some(id);
+                    self.segments.class_mut(class).active = Some(id);
                 }
                 None
             }
         }
     }
 
-    fn make_segment(&mut self, class: u16) -> u64 {
-        let id = self.next_segment;
-        self.next_segment += 1;
+    fn make_segment(&mut self, class: ClassId) -> SegmentId {
+        let id = self.segments.number(self.time.mono());
         let header = SegmentHeader {
             class,
             incompatible: 0,
@@ -80,12 +87,11 @@ impl Journal {
         let name = segment.name.clone();
         let recycled = match class {
             META_CLASS | SYSTEM_CLASS => None,
-            _ => self.free.pop(),
+            _ => self.segments.take_free(),
         };
-        self.made_at = self.now.mono;
         let op = match recycled {
-            Some((free, length)) => {
-                segment.filled = length - length % FILL_ALIGNED_BYTES;
+            Some((free, end)) => {
+                segment.fill.end = FileOffset(end.0 - end.0 % FILL_ALIGNED_BYTES);
                 FileOp::Rename {
                     from: free_name(free),
                     to: name,
@@ -93,21 +99,20 @@ impl Journal {
             }
             None => FileOp::Create { name },
         };
-        self.segments.insert(id, segment);
-        self.submit(Purpose::Made(id), op);
+        self.segments.insert(segment);
+        self.effects.submit(Purpose::Made(id), op);
         id
     }
 
-    pub(super) fn segment_made(&mut self, id: u64, result: io::Result<()>) {
+    pub(super) fn segment_made(&mut self, id: SegmentId, result: io::Result<()>) {
         if let Err(error) = result {
             return self.making_failed(id, &error);
         }
-        let probing = self.trouble.as_ref().is_some_and(|trouble| trouble.full);
-        let limit = self
-            .segments
-            .get(&id)
-            .map_or(0, |s| self.segment_limit(s.header.class));
-        let Some(segment) = self.segments.get_mut(&id) else {
+        let probing = self.faults.is_full();
+        let of = self.segments.get(id);
+        let limit = of.map_or(0, |of| self.segment_limit(of.header.class).0);
+        let Some(segment) = self.segments.get_mut(id) else {
+            bug!("segment {id} was made and is gone");
             return;
         };
         let ahead = if segment.header.class == META_CLASS && self.config.fill_bytes > 0 {
@@ -120,17 +125,18 @@ impl Journal {
         } else {
             ahead
         };
-        let to = to.next_multiple_of(FILL_ALIGNED_BYTES);
-        if segment.filled >= to {
+        let to = FileOffset(to).next_multiple_of(FILL_ALIGNED_BYTES);
+        if segment.fill.end >= to {
             return self.segment_ready(id);
         }
-        segment.filling = Some(to);
-        let (name, from) = (segment.name.clone(), segment.filled);
-        self.submit(Purpose::Filled(id, to), FileOp::Fill { name, from, to });
+        segment.fill.going_to = Some(to);
+        let (name, from) = (segment.name.clone(), segment.fill.end);
+        self.effects
+            .submit(Purpose::Filled(id, to), fill(name, from, to));
     }
 
-    fn segment_ready(&mut self, id: u64) {
-        if let Some(segment) = self.segments.get_mut(&id)
+    fn segment_ready(&mut self, id: SegmentId) {
+        if let Some(segment) = self.segments.get_mut(id)
             && segment.state == State::Making
         {
             segment.state = State::Open;
@@ -138,19 +144,20 @@ impl Journal {
         }
     }
 
-    pub(super) fn segment_filled(&mut self, id: u64, to: u64, result: io::Result<()>) {
-        let Some(segment) = self.segments.get_mut(&id) else {
+    pub(super) fn segment_filled(&mut self, id: SegmentId, to: FileOffset, result: io::Result<()>) {
+        let Some(segment) = self.segments.get_mut(id) else {
+            bug!("segment {id} was filled and is gone");
             return;
         };
-        segment.filling = None;
+        segment.fill.going_to = None;
         match result {
             Ok(()) => {
-                segment.filled = segment.filled.max(to);
+                segment.fill.end = segment.fill.end.max(to);
                 self.segment_ready(id);
             }
             Err(error) if segment.state == State::Making => self.making_failed(id, &error),
             Err(error) => {
-                segment.fill_failed = Some(error);
+                segment.fill.failed = Some(error);
                 self.abandon_unfilled();
             }
         }
@@ -158,68 +165,68 @@ impl Journal {
 
     /// Fills on, if the writing end has come near to the end of what is filled; and has the next
     /// segment made, if this one is nearly full.
-    pub(super) fn fill_ahead(&mut self, id: u64) {
+    pub(super) fn fill_ahead(&mut self, id: SegmentId) {
         let step = self.config.fill_bytes;
-        let Some(segment) = self.segments.get(&id) else {
+        let Some(segment) = self.segments.get(id) else {
+            bug!("segment {id} was written and is gone");
             return;
         };
         let class = segment.header.class;
         let limit = self.segment_limit(class);
-        let (written, filled) = (segment.written, segment.filled);
-        let fill = step > 0
-            && segment.filling.is_none()
+        let (written, filled) = (segment.written, segment.fill.end);
+        let fills = step > 0
+            && segment.fill.going_to.is_none()
             && filled < limit
-            && segment.fill_failed.is_none();
-        if fill && written + step / 2 > filled {
+            && segment.fill.failed.is_none();
+        if fills && written + step / 2 > filled {
             // A write ends with the page that it ends in.
             let from = filled.max(written.next_multiple_of(FILL_ALIGNED_BYTES));
             let to = (from + step).min(limit);
             let to = to.next_multiple_of(FILL_ALIGNED_BYTES);
             if from < to
-                && let Some(segment) = self.segments.get_mut(&id)
+                && let Some(segment) = self.segments.get_mut(id)
             {
-                segment.filled = from;
-                segment.filling = Some(to);
+                segment.fill.end = from;
+                segment.fill.going_to = Some(to);
                 let name = segment.name.clone();
-                self.submit(Purpose::Filled(id, to), FileOp::Fill { name, from, to });
+                self.effects
+                    .submit(Purpose::Filled(id, to), fill(name, from, to));
             }
         }
-        let nearly_full = written > limit / 4 * 3;
-        let unprepared = self
-            .classes
-            .get(&class)
-            .is_some_and(|class| class.prepared.is_none() && class.spared != Some(id));
-        if nearly_full && unprepared && self.trouble.is_none() && !self.closing {
+        let nearly_full = written.0 > limit.0 / 4 * 3;
+        let of = self.segments.class(class);
+        let unprepared = of.prepared.is_none() && of.spared != Some(id);
+        if nearly_full && unprepared && self.faults.trouble().is_none() && !self.calls.is_closing()
+        {
             let prepared = self.make_segment(class);
-            self.classes.entry(class).or_default().prepared = Some(prepared);
+            self.segments.class_mut(class).prepared = Some(prepared);
         }
     }
 
     /// Leaves the class's segment for the next one. All that it holds is durable.
-    pub(super) fn roll(&mut self, class: u16) {
-        let state = self.classes.entry(class).or_default();
-        let Some(id) = state.active.take() else {
-            return;
-        };
-        state.active = state.prepared.take();
-        self.seal_segment(id);
+    pub(super) fn roll(&mut self, class: ClassId) {
+        if let Some(id) = self.segments.leave_active(class) {
+            self.seal_segment(id);
+        }
     }
 
     /// A segment takes nothing more; what lies behind its durable end is not data.
-    pub(super) fn seal_segment(&mut self, id: u64) {
-        let Some(segment) = self.segments.get_mut(&id) else {
+    pub(super) fn seal_segment(&mut self, id: SegmentId) {
+        let Some(segment) = self.segments.get_mut(id) else {
+            bug!("segment {id} is to be sealed and is gone");
             return;
         };
         segment.state = State::Sealed;
-        self.sweep_due = true;
         segment.written = segment.durable;
         let end = segment.durable;
         let blocks = segment.blocks.len();
+        self.segments.want_sweep();
         if blocks > 0 {
-            self.block_complete(id, blocks - 1);
+            let block = BlockIndex::at(blocks - 1);
+            self.block_complete(BlockId { segment: id, block });
         }
-        self.metas
-            .push_back((Meta::SegmentSealed { segment: id, end }, None));
+        let sealed = Meta::SegmentSealed { segment: id, end };
+        self.commands.give(sealed, None);
     }
 
     /// A batch is durable: where it is.
@@ -228,55 +235,55 @@ impl Journal {
     /// new block begins.
     pub(super) fn index_batch(
         &mut self,
-        segment: u64,
-        slot: u32,
+        segment: SegmentId,
+        slot: Slot,
         location: Location,
         batch: &Batch,
     ) {
         let block_bytes = self.config.block_bytes;
-        let Some(open) = self.segments.get_mut(&segment) else {
+        let Some(open) = self.segments.get_mut(segment) else {
+            bug!("segment {segment} has a batch of slot {slot} and is gone");
             return;
         };
         let blocks = open.blocks.len();
         let block = open.block_for(slot, &location, block_bytes);
-        if block == blocks && block > 0 {
-            self.block_complete(segment, block - 1);
+        if block.place() == blocks && blocks > 0 {
+            let block = BlockIndex::at(blocks - 1);
+            self.block_complete(BlockId { segment, block });
         }
-        let Some(open) = self.segments.get_mut(&segment) else {
+        let id = BlockId { segment, block };
+        let Some(open) = self.segments.get_mut(segment) else {
+            bug!("segment {segment} has a batch of slot {slot} and is gone");
             return;
         };
-        open.covered_by = self.checkpoints.next;
-        let place = &mut open.blocks[block];
+        open.covered.by = self.checkpointer.next();
+        let place = &mut open.blocks[block.place()];
         place.end = location.end();
         if let Some(table) = &mut place.table {
             table.add(slot, location, batch.topics().map(|topic| topic.hash));
         }
-        let Some(log) = self.logs.get_mut(&slot) else {
+        let Some(log) = self.logs.get_mut(slot) else {
+            bug!("slot {slot} has a batch in segment {segment} and no log");
             return;
         };
-        let left = log.leave_place(&location);
-        if location.last() >= log.first && log.take_place(segment, block as u32, &location) {
+        let left = log.kept.leave(&location);
+        if location.last() >= log.numbers.first && log.kept.take(id, &location) {
             place.kept_by += 1;
         }
-        if let Some((of, block)) = left {
-            self.let_go(of, block);
+        if let Some(left) = left {
+            self.let_go(left);
             // Not before a checkpoint knows the new place.
-            let next = self.checkpoints.next;
-            if let Some(old) = self.segments.get_mut(&of) {
-                old.covered_by = next;
+            let next = self.checkpointer.next();
+            if let Some(old) = self.segments.get_mut(left.segment) {
+                old.covered.by = next;
             }
         }
     }
 
     /// A log keeps nothing more in a block.
-    pub(super) fn let_go(&mut self, segment: u64, block: u32) {
-        if let Some(segment) = self.segments.get_mut(&segment)
-            && let Some(block) = segment.blocks.get_mut(block as usize)
-        {
-            block.kept_by = block.kept_by.saturating_sub(1);
-            self.sweep_due = true;
-            self.moves.settled = false;
-        }
+    pub(super) fn let_go(&mut self, block: BlockId) {
+        self.segments.let_go(block);
+        self.upkeep.unsettle();
     }
 
     /// Lets go of segments in which nothing is kept.
@@ -286,40 +293,47 @@ impl Journal {
                 && segment.header.class != META_CLASS
                 && segment.is_unused()
                 && segment.reads == 0
-                && segment.filling.is_none()
+                && segment.fill.going_to.is_none()
                 && !segment.leaving
         };
-        if !self.sweep_due || self.recovering.is_some() || !self.may_try() {
+        if !self.segments.is_sweep_due() || self.commands.are_held_back() || !self.may_try() {
             return;
         }
-        self.sweep_due = false;
+        self.segments.swept();
         // Its end must be known for ever before the name can go, or its number be missed.
-        let sealing: Vec<u64> = self.sealing().collect();
+        let sealing: Vec<SegmentId> = self.sealing().collect();
         let unused = self
             .segments
-            .values()
+            .iter()
             .filter(unused)
             .map(|segment| segment.id);
-        let unused: Vec<u64> = unused.filter(|id| !sealing.contains(id)).collect();
+        let unused: Vec<SegmentId> = unused.filter(|id| !sealing.contains(id)).collect();
         for id in unused {
             if !self.is_covered(id) {
                 // Swept when the checkpoint is there.
-                self.checkpoints.due = true;
-                self.sweep_due = true;
+                self.checkpointer.want();
+                self.segments.want_sweep();
                 continue;
             }
-            let room = self.free.len() < self.config.recycled_max && !self.spares_are_idle();
-            let Some(segment) = self.segments.get_mut(&id) else {
+            let room =
+                self.segments.free_count() < self.config.recycled_max && !self.spares_are_idle();
+            let Some(segment) = self.segments.get_mut(id) else {
+                bug!("segment {id} is to be let go and is gone");
                 continue;
             };
             segment.leaving = true;
             let name = segment.name.clone();
-            let recycled = room && !segment.failed && segment.filled > HEADER_BYTES as u64;
+            let recycled = room && !segment.flaws.failed && segment.fill.end > DATA_START;
             let blocks = segment.blocks.iter().enumerate();
             let indexed = blocks.filter(|(_, block)| block.layout.is_some());
-            let indexes: Vec<_> = indexed.map(|(n, _)| index_name(id, n as u32)).collect();
+            let indexes: Vec<_> = indexed
+                .map(|(n, _)| {
+                    let block = BlockIndex::at(n);
+                    index_name(BlockId { segment: id, block })
+                })
+                .collect();
             for name in indexes {
-                self.submit(Purpose::Minor, FileOp::Remove { name });
+                self.effects.submit(Purpose::Minor, FileOp::Remove { name });
             }
             let op = if recycled {
                 FileOp::Rename {
@@ -330,39 +344,39 @@ impl Journal {
                 FileOp::Remove { name }
             };
             if recycled {
-                self.recycling.insert(id);
+                self.segments.recycle(id);
             }
-            self.submit(Purpose::Left(id), op);
+            self.effects.submit(Purpose::Left(id), op);
         }
     }
 
     /// Whether a segment can go without a producer's place in its sequence going with it. A full
     /// disk has no room for the checkpoint, and gets its space back first.
-    fn is_covered(&self, segment: u64) -> bool {
-        let full = self.trouble.as_ref().is_some_and(|trouble| trouble.full);
-        let newest = self.checkpoints.kept.last().map(|(number, _)| *number);
-        let needed = self.segments.get(&segment).map_or(0, |of| of.covered_by);
-        full || self.config.new_incarnations || newest >= Some(needed)
+    fn is_covered(&self, segment: SegmentId) -> bool {
+        let full = self.faults.is_full();
+        let newest = self.checkpointer.newest();
+        let needed = self.segments.get(segment).map(|of| of.covered.by);
+        full || self.config.new_incarnations || newest >= Some(needed.unwrap_or_default())
     }
 
-    pub(super) fn segment_left(&mut self, id: u64, result: io::Result<()>) {
-        let recycled = self.recycling.remove(&id);
+    pub(super) fn segment_left(&mut self, id: SegmentId, result: io::Result<()>) {
+        let recycled = self.segments.was_recycled(id);
         match result {
             Ok(()) => {
                 let length = self
                     .segments
-                    .remove(&id)
-                    .map_or(0, |segment| segment.filled);
+                    .remove(id)
+                    .map_or(FileOffset::START, |segment| segment.fill.end);
                 if recycled {
-                    self.free.push((id, length));
+                    self.segments.add_free(id, length);
                 }
                 // A full disk may have room again.
-                if let Some(trouble) = self.trouble.as_mut().filter(|_| !self.withheld) {
-                    trouble.retry_at = self.now.mono;
+                if !self.faults.is_withheld() {
+                    self.faults.retry_at(self.time.mono());
                 }
             }
             Err(error) => {
-                if let Some(segment) = self.segments.get_mut(&id) {
+                if let Some(segment) = self.segments.get_mut(id) {
                     segment.leaving = error.kind() == io::ErrorKind::NotFound;
                 }
                 self.note_failure(&error);

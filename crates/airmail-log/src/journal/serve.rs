@@ -1,15 +1,17 @@
 //! Giving batches to readers: from a segment's bytes to what can be trusted of them.
 
+use super::Journal;
 use super::damage::{Problem, Reason, lost_numbers};
+use super::effects::Purpose;
 use super::format::{ENVELOPE_BYTES, Envelope, Kind};
+use super::id::{FileOffset, SegmentId};
 use super::read::{Item, Loaded, Reader};
 use super::scan::{Body, Sound, body_of};
 use super::segment::segment_name;
 use super::table::Location;
-use super::{Journal, Purpose};
 use crate::contract::{Completion, GapWhy, ReaderId, ScopeFilter, Stored};
 use crate::files::FileOp;
-use airmail_model::{AppendTime, Batch, Checked, Extent, Sequence};
+use airmail_model::{AppendTime, Batch, Checked, Extent, Sequence, bug};
 use bytes::Bytes;
 use std::io;
 use std::ops::Range;
@@ -23,6 +25,7 @@ impl Journal {
     /// Goes on by the plan, from the segments. False: a read is under way.
     pub(super) fn go_on(&mut self, reader: &mut Reader) -> bool {
         let Some(item) = reader.plan.front().copied() else {
+            // Input: a reader that has had all that was planned for it.
             return !reader.reading && self.make_plan(reader);
         };
         let last = match item {
@@ -34,7 +37,7 @@ impl Journal {
             return true;
         }
         match item {
-            Item::Unused(last) => reader.skip(last.min(reader.until - 1)),
+            Item::Unused(last) => reader.skip(last.min(reader.until.before())),
             Item::Lost(last) => {
                 self.note_hole(reader, last);
                 self.gap(reader, last, GapWhy::Loss);
@@ -44,9 +47,9 @@ impl Journal {
         true
     }
 
-    fn serve(&mut self, reader: &mut Reader, segment: u64, location: Location) -> bool {
+    fn serve(&mut self, reader: &mut Reader, segment: SegmentId, location: Location) -> bool {
         // What was there when the plan was made may have been moved since.
-        let of = self.segments.get(&segment);
+        let of = self.segments.get(segment);
         if location.first > reader.next || of.is_none_or(|of| of.leaving) {
             reader.plan.clear();
             return true;
@@ -65,12 +68,12 @@ impl Journal {
             self.ask(reader, segment, location);
             return false;
         }
-        let from = self.segments.get(&segment);
+        let from = self.segments.get(segment);
         let expected = Envelope {
             kind: Kind::Batch,
             length: location.length,
             salt: from.map_or(0, |segment| segment.header.salt),
-            first: location.first,
+            first: location.first.0,
             numbers: location.numbers,
             slot: reader.slot,
             append_time: location.time,
@@ -95,24 +98,28 @@ impl Journal {
     }
 
     /// Damage that a reader has met, at a place of a segment.
-    fn note(&mut self, reader: &Reader, segment: u64, at: &Location, reason: Reason) {
-        if let Some(log) = self.logs.get(&reader.slot) {
-            let problem = Problem::of(&segment_name(segment), at.offset, reason);
-            self.damage.found(problem.at_number(log.id, at.first));
+    fn note(&mut self, reader: &Reader, segment: SegmentId, at: &Location, reason: Reason) {
+        if let Some(log) = self.logs.get(reader.slot) {
+            let problem = Problem::of(&segment_name(segment), at.offset.0, reason);
+            self.faults.found(problem.at_number(log.id, at.first));
         }
     }
 
     /// Numbers that are in no file. Where nothing is damaged, an unclean stop has skipped them.
-    fn note_hole(&mut self, reader: &Reader, last: u64) {
-        if let Some(log) = self.logs.get(&reader.slot).filter(|_| self.damage.loses) {
-            let lost = Reason::Lost(last.saturating_sub(reader.next) + 1);
+    fn note_hole(&mut self, reader: &Reader, last: Sequence) {
+        if let Some(log) = self
+            .logs
+            .get(reader.slot)
+            .filter(|_| self.faults.damage().loses)
+        {
+            let lost = Reason::Lost(last.0.saturating_sub(reader.next.0) + 1);
             let problem = Problem::of("(no file)", 0, lost);
-            self.damage.found(problem.at_number(log.id, reader.next));
+            self.faults.found(problem.at_number(log.id, reader.next));
         }
     }
 
     /// Whether a batch's bytes are there. When the first of a run are taken, the next run is read.
-    fn has_loaded(&mut self, reader: &mut Reader, segment: u64, location: &Location) -> bool {
+    fn has_loaded(&mut self, reader: &mut Reader, segment: SegmentId, location: &Location) -> bool {
         let covers = |of: &Option<Loaded>| {
             let of = of.as_ref();
             of.is_some_and(|of| of.place_of(segment, location).is_some())
@@ -132,7 +139,10 @@ impl Journal {
 
     /// Has read what the plan wants behind what is there, if the reader can take so much.
     fn read_ahead(&mut self, reader: &mut Reader) {
-        let Some(loaded) = &reader.loaded else { return };
+        let Some(loaded) = &reader.loaded else {
+            bug!("{:?} reads ahead of nothing", reader.id);
+            return;
+        };
         let end = loaded.at + loaded.bytes.len() as u64;
         let behind = reader.plan.iter().find_map(|item| match *item {
             Item::Read(segment, location) => {
@@ -145,17 +155,17 @@ impl Journal {
         if let Some((segment, location)) = behind
             && wanted
             && idle
-            && self.reads < self.config.reads_max
+            && self.readers.may_read(self.config.reads_max)
         {
             self.ask(reader, segment, location);
         }
     }
 
     /// Has a run of the plan's batches read, from one of them on.
-    fn ask(&mut self, reader: &mut Reader, segment: u64, location: Location) {
+    fn ask(&mut self, reader: &mut Reader, segment: SegmentId, location: Location) {
         reader.reading = true;
-        if self.reads >= self.config.reads_max.max(1) {
-            self.read_queue.push_back(reader.id);
+        if !self.readers.may_read(self.config.reads_max.max(1)) {
+            self.readers.queue(reader.id);
             return;
         }
         let (mut end, mut records) = (location.end(), vec![0]);
@@ -167,7 +177,7 @@ impl Journal {
             let run = plan.skip_while(|(of, first)| (*of, *first) != (segment, &location));
             for (other, next) in run.skip(1) {
                 let near = (location.offset..=end + SKIP_BYTES).contains(&next.offset);
-                let run_bytes = next.end().saturating_sub(location.offset);
+                let run_bytes = next.end().since(location.offset);
                 if other != segment || !near || run_bytes > u64::from(self.config.read_bytes) {
                     break;
                 }
@@ -175,36 +185,39 @@ impl Journal {
                 records.push((next.offset - location.offset) as u32);
             }
         }
-        let Some(from) = self.segments.get_mut(&segment) else {
+        let Some(from) = self.segments.get(segment) else {
+            bug!(
+                "{:?} wants a batch of segment {segment}, which is gone",
+                reader.id
+            );
+            reader.reading = false;
             return;
         };
-        from.reads += 1;
-        self.reads += 1;
+        self.readers.read_begun();
         let length = u32::try_from(end - location.offset).unwrap_or(u32::MAX);
         let op = FileOp::Read {
             name: from.name.clone(),
-            at: location.offset,
+            at: location.offset.0,
             length,
             records,
         };
-        self.submit(Purpose::Read(reader.id, segment, location.offset), op);
+        self.segments.read_begun(segment);
+        self.effects
+            .submit(Purpose::Read(reader.id, segment, location.offset), op);
     }
 
     /// A read has ended, well or not.
     pub(super) fn read_done(
         &mut self,
         r: ReaderId,
-        segment: u64,
-        at: u64,
+        segment: SegmentId,
+        at: FileOffset,
         result: io::Result<Bytes>,
         sound: Vec<Sound>,
     ) {
-        self.reads -= 1;
-        if let Some(from) = self.segments.get_mut(&segment) {
-            from.reads -= 1;
-            self.sweep_due |= from.reads == 0;
-        }
-        if let Some(reader) = self.readers.get_mut(&r)
+        self.readers.read_ended();
+        self.segments.read_ended(segment);
+        if let Some(reader) = self.readers.get_mut(r)
             && reader.reading
         {
             reader.reading = false;
@@ -225,22 +238,7 @@ impl Journal {
                 }
                 Err(_) => reader.read_failures += 1,
             }
-            self.runnable.insert(r);
-        }
-    }
-
-    /// Gives the turn to readers that wait for a read, as many as may read. One that is gone, or
-    /// that wants nothing any more, gives its turn to the next.
-    pub(super) fn wake_reading(&mut self) {
-        let mut free = self.config.reads_max.max(1).saturating_sub(self.reads);
-        while free > 0
-            && let Some(next) = self.read_queue.pop_front()
-        {
-            if let Some(reader) = self.readers.get_mut(&next) {
-                reader.reading = false;
-                self.runnable.insert(next);
-                free -= 1;
-            }
+            self.readers.wake(r);
         }
     }
 
@@ -248,13 +246,13 @@ impl Journal {
     pub(super) fn give(
         &mut self,
         reader: &mut Reader,
-        base: u64,
-        time: i64,
+        base: Sequence,
+        time: AppendTime,
         batch: Checked<Batch>,
         damaged: &[u16],
     ) {
-        let last = base + u64::from(batch.numbers()) - 1;
-        let end = last.min(reader.until - 1);
+        let last = Extent::starting_at(base, batch.numbers()).last;
+        let end = last.min(reader.until.before());
         if let ScopeFilter::Topic(topic) = reader.filter
             && !batch.topics().any(|entry| entry.hash == topic)
         {
@@ -263,7 +261,7 @@ impl Journal {
         if let Some(job) = &mut reader.job {
             job.take(base, &batch);
             reader.credit = reader.credit.saturating_sub(batch.bytes().len() as i64);
-            reader.next = end + 1;
+            reader.next = end.plus(1);
             return;
         }
         let lost = lost_numbers(base, &batch, damaged);
@@ -275,13 +273,13 @@ impl Journal {
                 Some(number) if number == from => {
                     let mut to = number;
                     lost.next();
-                    while lost.next_if_eq(&(to + 1)).is_some() {
-                        to += 1;
+                    while lost.next_if_eq(&to.plus(1)).is_some() {
+                        to = to.plus(1);
                     }
                     self.gap(reader, to, GapWhy::Loss);
                 }
                 hit => {
-                    let to = hit.map_or(end, |number| number - 1);
+                    let to = hit.map_or(end, Sequence::before);
                     let whole = damaged.is_empty() && from == base && to == last;
                     self.give_piece(reader, base, time, &batch, to, whole);
                 }
@@ -293,35 +291,39 @@ impl Journal {
     fn give_piece(
         &mut self,
         reader: &mut Reader,
-        base: u64,
-        time: i64,
+        base: Sequence,
+        time: AppendTime,
         batch: &Checked<Batch>,
-        to: u64,
+        to: Sequence,
         whole: bool,
     ) {
         let from = reader.next;
+        if from < base || to < from {
+            bug!("{:?} is at {from} and gets {base} to {to}", reader.id);
+        }
         let piece = if whole {
             Some(batch.clone())
         } else {
-            let inside = |index: u16, _| (from..=to).contains(&(base + u64::from(index)));
+            let inside = |index: u16, _| (from..=to).contains(&base.plus(index.into()));
             batch.slice(inside).map(|slice| slice.to_batch())
         };
         let Some(piece) = piece else {
+            // Input: numbers of which the batch has no records.
             return reader.skip(to);
         };
         self.flush_unused(reader);
         reader.credit -= piece.bytes().len() as i64;
-        reader.next = to + 1;
+        reader.next = to.plus(1);
         let stored = Stored {
-            base: Sequence(base),
+            base,
             extent: Extent {
-                first: Sequence(from),
-                last: Sequence(to),
+                first: from,
+                last: to,
             },
-            appended: AppendTime(time),
+            appended: time,
             batch: piece,
         };
-        self.out.push(Completion::Batch {
+        self.effects.tell(Completion::Batch {
             r: reader.id,
             stored,
         });
@@ -330,11 +332,11 @@ impl Journal {
 
 impl Loaded {
     /// Where a batch with its envelope is in it, if it is there.
-    fn place_of(&self, segment: u64, location: &Location) -> Option<Range<usize>> {
+    fn place_of(&self, segment: SegmentId, location: &Location) -> Option<Range<usize>> {
         if self.segment != segment {
             return None;
         }
-        let start = usize::try_from(location.offset.checked_sub(self.at)?).ok()?;
+        let start = usize::try_from(location.offset.0.checked_sub(self.at.0)?).ok()?;
         // What was asked for and is not there is beyond the file's end: damage, which is told below.
         if start > self.bytes.len() || (start > 0 && start == self.bytes.len()) {
             return None;
@@ -349,11 +351,11 @@ impl Loaded {
     /// A batch, if it is the one that is wanted; and which records are damaged.
     fn batch(
         &mut self,
-        segment: u64,
+        segment: SegmentId,
         location: &Location,
         expected: &Envelope,
     ) -> Option<(Checked<Batch>, Vec<u16>)> {
-        let at = location.offset.checked_sub(self.at)?;
+        let at = location.offset.0.checked_sub(self.at.0)?;
         while self.sound.front().is_some_and(|one| u64::from(one.at) < at) {
             self.sound.pop_front();
         }

@@ -1,6 +1,7 @@
 //! The journal together with its files: a [`LogStorage`].
 
-use super::{Journal, JournalConfig, OpenError, Problem, Waiting};
+use super::calls::Waiting;
+use super::{Journal, JournalConfig, OpenError, Problem};
 use crate::contract::{Call, Capabilities, ClockState, Completion, Dedup, LogStorage, Trouble};
 use crate::files::{FileDone, Files};
 use airmail_model::{Mono, Now};
@@ -50,7 +51,7 @@ impl<F: Files> JournalStorage<F> {
     /// What has been found damaged since the last time, when it opened and where it was read; each
     /// place once in the journal's life, and a thousand of them at most.
     pub fn take_damage(&mut self) -> Vec<Problem> {
-        std::mem::take(&mut self.journal.damage.news)
+        self.journal.faults.take_damage()
     }
 
     /// The files.
@@ -87,33 +88,35 @@ impl<F: Files> LogStorage for JournalStorage<F> {
     fn submit(&mut self, call: Call) {
         if let Call::Append { t, log, batch, .. } = &call {
             let bytes = batch.bytes().len() as u64;
-            let waiting = self.journal.call_bytes;
-            if waiting > 0 && waiting + bytes > self.journal.config.pending_bytes {
-                // What follows is refused too, until there is room for all: a producer's retries
-                // keep their order.
-                self.journal.call_bytes = self.journal.config.pending_bytes.max(1);
+            let max = self.journal.config.pending_bytes;
+            if !self.journal.calls.admit(bytes, max) {
                 let busy = Waiting::Busy { t: *t, log: *log };
-                return self.journal.calls.push_back(busy);
+                return self.journal.calls.push(busy);
             }
-            self.journal.call_bytes += bytes;
         }
-        self.journal.calls.push_back(Waiting::Call(call));
+        self.journal.calls.push(Waiting::Call(call));
     }
 
     fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
-        self.journal.now = now;
+        self.journal.time.set(now);
         self.files.poll(&mut self.done);
         for _ in 0..ROUNDS_MAX {
             for done in self.done.drain(..) {
                 self.journal.complete(done);
             }
             self.journal.advance(now);
+            if self.journal.is_checked() {
+                self.journal.check();
+            }
             self.journal.fail_withheld(&mut self.done);
             self.journal.answer_withheld();
-            for (token, op) in self.journal.ops.drain(..) {
+            if self.journal.is_checked() {
+                self.journal.check_withheld();
+            }
+            for (token, op) in self.journal.effects.drain() {
                 self.files.submit(token, op);
             }
-            out.append(&mut self.journal.out);
+            out.append(self.journal.effects.completions());
             self.files.poll(&mut self.done);
             if self.done.is_empty() {
                 return self.journal.deadline();
@@ -134,7 +137,7 @@ impl<F: Files> LogStorage for JournalStorage<F> {
     }
 
     fn trouble(&self) -> Option<Trouble> {
-        let trouble = self.journal.trouble.as_ref()?;
+        let trouble = self.journal.faults.trouble()?;
         Some(Trouble {
             full: trouble.full,
             error: trouble.error.clone(),
@@ -142,16 +145,15 @@ impl<F: Files> LogStorage for JournalStorage<F> {
     }
 
     fn damage(&self) -> u64 {
-        self.journal.damage.count()
+        self.journal.faults.damage().count()
     }
 
     fn clock(&self) -> ClockState {
-        self.journal.clock_state()
+        self.journal.time.state()
     }
 
     fn accept_clock(&mut self, now: Now) {
-        self.journal.now = now;
-        self.journal.clock.believe(now);
-        self.journal.retention_at = now.mono;
+        self.journal.time.believe(now);
+        self.journal.upkeep.set_retain_at(now.mono);
     }
 }

@@ -3,36 +3,43 @@
 //! The table of the block being written is in memory; a complete block's is in the segment's index
 //! file ([`index`](super::index)) and is derived from the segment.
 
-use airmail_model::TopicHash;
+use super::id::{FileOffset, Slot};
+use airmail_model::{AppendTime, Extent, Sequence, TopicHash};
 use std::collections::BTreeMap;
 
 /// Where one batch is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
     /// The first number that it owns.
-    pub first: u64,
+    pub first: Sequence,
     /// How many it owns.
     pub numbers: u32,
-    /// Where its envelope begins, in bytes from the segment's beginning.
-    pub offset: u64,
+    /// Where its envelope begins in the segment.
+    pub offset: FileOffset,
     /// The batch's length, without envelope and padding.
     pub length: u32,
     /// When it was appended.
-    pub time: i64,
+    pub time: AppendTime,
 }
 
 impl Location {
     /// The last number that it owns.
     #[must_use]
-    pub const fn last(&self) -> u64 {
-        self.first + self.numbers as u64 - 1
+    pub const fn last(&self) -> Sequence {
+        self.extent().last
+    }
+
+    /// The numbers that it owns.
+    #[must_use]
+    pub const fn extent(&self) -> Extent {
+        Extent::starting_at(self.first, self.numbers)
     }
 
     /// Whether a batch can be so: a file may say anything, with a good checksum as well.
     #[must_use]
     pub const fn is_possible(&self) -> bool {
-        let last = self.first.checked_add(self.numbers as u64);
-        self.first > 0 && self.numbers > 0 && last.is_some()
+        let last = self.first.0.checked_add(self.numbers as u64);
+        self.first.0 > 0 && self.numbers > 0 && last.is_some()
     }
 
     /// What it takes in the segment.
@@ -43,7 +50,7 @@ impl Location {
 
     /// Where what follows it begins.
     #[must_use]
-    pub const fn end(&self) -> u64 {
+    pub fn end(&self) -> FileOffset {
         self.offset + self.stored_bytes()
     }
 }
@@ -51,23 +58,23 @@ impl Location {
 /// What stands in a topic table for a topic of a log: half of the topic's hash, mixed with the
 /// log's slot. Two topics may share one; whoever looks up checks the batch itself.
 #[must_use]
-pub fn fingerprint(slot: u32, topic: TopicHash) -> u64 {
+pub fn fingerprint(slot: Slot, topic: TopicHash) -> u64 {
     let half = (topic.0 >> 64) as u64;
-    half ^ u64::from(slot).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    half ^ u64::from(slot.0).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// The batches of one block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
     /// By slot, then in order of number.
-    pub logs: BTreeMap<u32, Vec<Location>>,
+    pub logs: BTreeMap<Slot, Vec<Location>>,
     /// (fingerprint, place in its log's list), in order of arrival.
     pub topics: Vec<(u64, u32)>,
 }
 
 impl Table {
     /// Takes up a batch, which follows all of its log that are there.
-    pub fn add(&mut self, slot: u32, location: Location, topics: impl Iterator<Item = TopicHash>) {
+    pub fn add(&mut self, slot: Slot, location: Location, topics: impl Iterator<Item = TopicHash>) {
         let list = self.logs.entry(slot).or_default();
         let place = u32::try_from(list.len()).unwrap_or(u32::MAX);
         list.push(location);
@@ -77,8 +84,9 @@ impl Table {
 
     /// The batches of a log from the one that holds `number`, or the next after it, on.
     #[must_use]
-    pub fn from(&self, slot: u32, number: u64) -> &[Location] {
+    pub fn from(&self, slot: Slot, number: Sequence) -> &[Location] {
         let Some(list) = self.logs.get(&slot) else {
+            // Input: a log that has nothing in the block.
             return &[];
         };
         &list[list.partition_point(|location| location.last() < number)..]
@@ -86,7 +94,7 @@ impl Table {
 
     /// The places, in a log's list, of the batches that may hold a topic; in order.
     #[must_use]
-    pub fn with_topic(&self, slot: u32, topic: TopicHash) -> Vec<u32> {
+    pub fn with_topic(&self, slot: Slot, topic: TopicHash) -> Vec<u32> {
         let wanted = fingerprint(slot, topic);
         let hits = self.topics.iter().filter(|(hash, _)| *hash == wanted);
         hits.map(|&(_, place)| place).collect()

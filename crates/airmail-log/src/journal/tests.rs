@@ -1,14 +1,17 @@
 //! Whole journals over files in memory.
 
+mod broken;
 mod commands;
 mod copied;
 mod damaged;
 mod going_on;
 mod withheld;
 
+use super::effects::Purpose;
 use super::format::{ENVELOPE_BYTES, HEADER_BYTES, padded};
+use super::id::Slot;
 use super::log::Answer;
-use super::{JournalConfig, JournalStorage, Purpose, Reason, Waiting, check};
+use super::{JournalConfig, JournalStorage, Reason, check};
 use crate::contract::{Call, Completion, LogSpec, LogStorage, ReaderId, Refusal, Tag};
 use crate::files::{FileDone, Files};
 use crate::memory::MemoryFiles;
@@ -279,16 +282,16 @@ fn what_nobody_waits_for_gathers_and_what_somebody_waits_for_does_not() {
     }
     bench.out.clear();
     bench.append(0, 3);
-    assert_eq!(bench.storage.journal.pending.len(), 3);
+    assert_eq!(bench.storage.journal.commits.waiting().len(), 3);
     for _ in 0..20 {
         bench.poll();
     }
-    assert_eq!(bench.storage.journal.pending.len(), 0);
+    assert_eq!(bench.storage.journal.commits.waiting().len(), 0);
     bench.ask_to_open(1, LOG, weak(Durability::Fsync));
     bench.poll();
     bench.out.clear();
     bench.append(3, 1);
-    assert_eq!(bench.storage.journal.pending.len(), 0);
+    assert_eq!(bench.storage.journal.commits.waiting().len(), 0);
 }
 
 #[test]
@@ -311,7 +314,7 @@ fn with_a_backlog_memory_is_answered_when_it_is_written() {
     }
     // One step of the journal, before any file has answered.
     bench.storage.journal.advance(bench.now);
-    let answered = std::mem::take(&mut bench.storage.journal.out).len();
+    let answered = std::mem::take(bench.storage.journal.effects.completions()).len();
     assert!((1..18).contains(&answered), "{answered}");
     for _ in 0..9 {
         bench.poll();
@@ -331,7 +334,7 @@ fn a_seal_refuses_nobody_before_it_is_durable() {
     });
     bench.send(51, batch(1, "late"));
     bench.storage.journal.advance(bench.now);
-    assert!(bench.storage.journal.out.is_empty());
+    assert!(bench.storage.journal.effects.completions().is_empty());
     bench.poll();
     let why = crate::contract::Refusal::Sealed { next };
     let sealed = Completion::Done { t: Tag(50) };
@@ -447,7 +450,7 @@ fn under_way(commits: u64) -> Bench {
 fn small_commits_follow_one_another_before_the_first_has_ended() {
     let mut bench = under_way(3);
     assert_eq!(bench.storage.journal.commits.len(), 3);
-    assert!(bench.storage.journal.out.is_empty());
+    assert!(bench.storage.journal.effects.completions().is_empty());
     bench.poll();
     bench.poll();
     let numbers = bench.out.iter().map(|one| match one {
@@ -477,10 +480,10 @@ fn a_large_commit_is_followed_by_none_before_it_has_ended() {
 fn what_follows_a_commit_that_fails_is_given_up_with_it() {
     let mut bench = under_way(3);
     let journal = &mut bench.storage.journal;
-    let ops = std::mem::take(&mut journal.ops);
+    let ops = journal.effects.take();
     let writes = ops.into_iter().map(|(token, _)| token);
     let mut commits: Vec<_> = writes
-        .filter(|token| matches!(journal.purposes.get(token), Some(Purpose::Commit(_))))
+        .filter(|token| matches!(journal.effects.purpose(*token), Some(Purpose::Commit(_))))
         .collect();
     commits.reverse();
     for (n, token) in commits.into_iter().enumerate() {

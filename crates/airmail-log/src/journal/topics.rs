@@ -4,8 +4,8 @@
 
 use super::Journal;
 use super::read::Reader;
-use crate::contract::{Completion, ReaderId, Refusal, Scope, Tag, TopicPage, TopicSeen};
-use airmail_model::{Batch, LogId, Sequence};
+use crate::contract::{Completion, Refusal, Scope, Tag, TopicPage, TopicSeen};
+use airmail_model::{Batch, Extent, LogId, Sequence, bug};
 use std::collections::BTreeMap;
 
 /// Names in one page, at most.
@@ -17,13 +17,13 @@ pub(super) struct TopicsJob {
     t: Tag,
     page: TopicPage,
     limit: usize,
-    seen: BTreeMap<String, u64>,
+    seen: BTreeMap<String, Sequence>,
 }
 
 impl TopicsJob {
     /// Takes up the names of a batch.
-    pub(super) fn take(&mut self, base: u64, batch: &Batch) {
-        let last = base + u64::from(batch.numbers()) - 1;
+    pub(super) fn take(&mut self, base: Sequence, batch: &Batch) {
+        let last = Extent::starting_at(base, batch.numbers()).last;
         for entry in batch.topics() {
             let name = entry.name;
             if !name.starts_with(&self.page.prefix) || name <= self.page.after.as_str() {
@@ -56,10 +56,7 @@ impl TopicsJob {
             Some(why) => Completion::Refused { t, why },
             None => {
                 let page = self.seen.into_iter();
-                let page = page.map(|(name, last)| TopicSeen {
-                    name,
-                    last: Sequence(last),
-                });
+                let page = page.map(|(name, last)| TopicSeen { name, last });
                 Completion::Topics {
                     t,
                     page: page.collect(),
@@ -71,23 +68,25 @@ impl TopicsJob {
 
 impl Journal {
     pub(super) fn list_topics(&mut self, t: Tag, id: LogId, page: TopicPage) {
-        let log = self.slots.get(&id).and_then(|slot| self.logs.get(slot));
+        let log = self.logs.named(id);
         let Some(log) = log else {
-            return self.out.push(Completion::Refused {
+            // Input: an owner that names a log which is not open, or was deleted.
+            return self.effects.tell(Completion::Refused {
                 t,
                 why: Refusal::NoLog,
             });
         };
-        // From above, so that it does not meet the owner's numbers.
-        let taken = |r: &ReaderId| self.readers.contains_key(r);
-        let free = (0..=u64::MAX).rev().map(ReaderId).find(|r| !taken(r));
-        let Some(r) = free else { return };
+        let Some(r) = self.readers.free_id() else {
+            bug!("no reader's id is free");
+            let why = Refusal::OutcomeUnknown;
+            return self.effects.tell(Completion::Refused { t, why });
+        };
         let limit = (page.limit as usize).clamp(1, PAGE_MAX);
         let scope = Scope {
-            until: Some(Sequence(log.visible)),
+            until: Some(log.numbers.visible),
             ..Scope::default()
         };
-        let mut reader = Reader::new(r, log.slot, log.first, &scope, 0);
+        let mut reader = Reader::new(r, log.slot, log.numbers.first, &scope, 0);
         reader.credit = i64::MAX;
         reader.job = Some(Box::new(TopicsJob {
             t,
@@ -95,7 +94,6 @@ impl Journal {
             limit,
             seen: BTreeMap::new(),
         }));
-        self.readers.insert(r, reader);
-        self.runnable.insert(r);
+        self.readers.start(reader);
     }
 }

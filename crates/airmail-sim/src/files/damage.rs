@@ -13,6 +13,7 @@ use crate::entropy::Entropy;
 use crate::message::{MessageId, identify, scan};
 use airmail_log::files::FileName;
 use airmail_log::journal::ends::Ends;
+use airmail_log::journal::id::SegmentId;
 use std::ops::Range;
 
 /// A message whose stored payload was damaged.
@@ -98,8 +99,9 @@ impl Disk {
 }
 
 /// The number of a segment, by its file's name.
-pub(super) fn number_of(name: &str) -> Option<u64> {
-    u64::from_str_radix(name.strip_prefix("seg-")?, 16).ok()
+pub(super) fn number_of(name: &str) -> Option<SegmentId> {
+    let number = u64::from_str_radix(name.strip_prefix("seg-")?, 16);
+    number.ok().map(SegmentId)
 }
 
 /// Where the data of a segment ends, if the file of durable ends tells it: of one that takes nothing
@@ -108,7 +110,7 @@ pub(super) fn told_end(name: &str, file: &SimFile, ends: &Ends) -> Option<usize>
     let id = number_of(name)?;
     let newest = ends.segments.keys().next_back();
     match ends.segments.get(&id) {
-        Some(end) => Some(usize::try_from(*end).ok()?.min(file.durable.len())),
+        Some(end) => Some(usize::try_from(end.0).ok()?.min(file.durable.len())),
         None => newest
             .is_some_and(|newest| id < *newest)
             .then_some(file.durable.len()),

@@ -7,9 +7,9 @@ use crate::journal::format::META_CLASS;
 /// Has done of what waits what checkpoints ask for, and removals; the rest goes on waiting.
 fn checkpoint_alone(bench: &mut Bench, waiting: &mut Vec<(FileToken, FileOp)>) {
     let journal = &mut bench.storage.journal;
-    waiting.append(&mut journal.ops);
+    waiting.extend(journal.effects.take());
     let of_checkpoint = |token: &FileToken| {
-        let purpose = journal.purposes.get(token);
+        let purpose = journal.effects.purpose(*token);
         matches!(purpose, Some(Purpose::Checkpoint | Purpose::Left(_)))
     };
     let now: Vec<_> = waiting
@@ -33,16 +33,22 @@ fn commands_that_went_while_a_checkpoint_was_written_are_no_loss() {
     for end_told in [true, false] {
         let mut bench = Bench::open(MemoryFiles::new(), 1);
         bench.append(0, 3);
-        bench.storage.journal.checkpoints.due = true;
+        bench.storage.journal.checkpointer.want();
         bench.poll();
-        bench.storage.journal.checkpoints.due = true;
+        bench.storage.journal.checkpointer.want();
         bench.storage.journal.advance(bench.now);
-        let last = bench.storage.journal.checkpoints.kept.last().unwrap().1;
-        assert_eq!(last, bench.storage.journal.meta_count);
-        assert!(bench.storage.journal.checkpointing.is_some());
-        let mut waiting = std::mem::take(&mut bench.storage.journal.ops);
+        let last = bench.storage.journal.checkpointer.newest_count();
+        assert_eq!(last, Some(bench.storage.journal.commands.count()));
+        assert!(bench.storage.journal.checkpointer.is_writing());
+        let mut waiting = bench.storage.journal.effects.take();
 
-        let of_commands = bench.storage.journal.classes[&META_CLASS].active.unwrap();
+        let of_commands = bench
+            .storage
+            .journal
+            .segments
+            .class(META_CLASS)
+            .active
+            .unwrap();
         let error = std::io::Error::other("failed");
         bench
             .storage
@@ -57,10 +63,10 @@ fn commands_that_went_while_a_checkpoint_was_written_are_no_loss() {
         for _ in 0..5 {
             checkpoint_alone(&mut bench, &mut waiting);
         }
-        assert!(bench.storage.journal.checkpointing.is_none());
+        assert!(!bench.storage.journal.checkpointer.is_writing());
 
         let mut files = bench.storage.into_files();
-        let name = format!("seg-{of_commands:016x}");
+        let name = format!("seg-{of_commands}");
         let there = files.list().unwrap().iter().any(|(of, _)| **of == *name);
         assert_eq!(there, !end_told);
         assert_eq!(check(&mut files.clone()).unwrap().problems, []);

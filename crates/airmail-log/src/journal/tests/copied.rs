@@ -1,5 +1,6 @@
 //! Log 0 is held in two files from before it is answered, and what was refused in none.
 
+use super::super::calls::Waiting;
 use super::*;
 use crate::files::FileOp;
 use std::io;
@@ -27,7 +28,7 @@ fn step(
     loop {
         let storage = &mut bench.storage;
         storage.journal.advance(bench.now);
-        let ops = std::mem::take(&mut storage.journal.ops);
+        let ops = storage.journal.effects.take();
         if ops.is_empty() {
             return;
         }
@@ -42,7 +43,9 @@ fn step(
             for done in done {
                 bench.storage.journal.complete(done);
             }
-            bench.out.append(&mut bench.storage.journal.out);
+            bench
+                .out
+                .append(bench.storage.journal.effects.completions());
             after(bench);
         }
     }
@@ -69,8 +72,9 @@ fn found(files: MemoryFiles) -> Vec<Bytes> {
 /// The file that takes what is appended to log 0.
 fn open_file(bench: &Bench) -> String {
     let journal = &bench.storage.journal;
-    let class = &journal.classes[&super::super::format::SYSTEM_CLASS];
-    journal.segments[&class.active.unwrap()].name.to_string()
+    let class = journal.segments.class(super::super::format::SYSTEM_CLASS);
+    let active = journal.segments.get(class.active.unwrap());
+    active.unwrap().name.to_string()
 }
 
 #[test]
@@ -79,7 +83,7 @@ fn at_no_moment_does_a_damaged_file_lose_what_was_answered_of_log_0() {
     let (mut answered, mut moments) = (0, 0);
     for n in 0..5 {
         bench.send(n, command(n));
-        while let Some(Waiting::Call(call)) = bench.storage.journal.calls.pop_front() {
+        while let Some(Waiting::Call(call)) = bench.storage.journal.calls.next() {
             bench.storage.journal.take(call);
         }
         step(
@@ -156,11 +160,11 @@ fn a_copy_whose_batch_a_kill_took_is_stored() {
         |_| false,
         |bench| {
             let copies = |bench: &Bench| {
-                let slot = bench.storage.journal.slots[&LogId::SYSTEM];
-                let log = &bench.storage.journal.logs[&slot];
-                (log.copies.at(1).is_some(), log.durable)
+                let slot = bench.storage.journal.logs.slot_of(LogId::SYSTEM).unwrap();
+                let log = bench.storage.journal.logs.get(slot).unwrap();
+                (log.copies.at(Sequence(1)).is_some(), log.numbers.durable)
             };
-            if copied.is_none() && copies(bench) == (true, 1) {
+            if copied.is_none() && copies(bench) == (true, Sequence(1)) {
                 copied = Some(bench.storage.files().clone());
             }
         },

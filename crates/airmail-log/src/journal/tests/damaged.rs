@@ -177,8 +177,8 @@ fn a_segment_whose_beginning_is_gone_is_read_from_the_first_sound_batch_on() {
         salt: salt ^ 1 << 16,
         first: 2,
         numbers: 1,
-        slot: 1,
-        append_time: 0,
+        slot: Slot(1),
+        append_time: AppendTime(0),
     };
     let mut payload = Vec::new();
     // Wherever the payload begins, one of them is where a record can be.

@@ -103,11 +103,13 @@ fn an_answer_that_had_to_wait_for_another_is_not_given_while_nothing_is_stored()
         duplicate: false,
         exact: true,
     };
-    let slot = bench.storage.journal.slots[&LOG];
-    let log = bench.storage.journal.logs.get_mut(&slot).unwrap();
+    let slot = bench.storage.journal.logs.slot_of(LOG).unwrap();
+    let log = bench.storage.journal.logs.get_mut(slot).unwrap();
     log.answers.push_back(Answer::Failed { t: Tag(8) });
     log.answers.push_back(Answer::Ready(stored));
-    bench.storage.journal.failed.insert(slot);
+    let faults = &mut bench.storage.journal.faults;
+    faults.will_say(Refusal::OutcomeUnknown);
+    faults.fail(slot);
     bench.storage.withhold("moved");
     bench.poll();
     let unknown = || Some(Refusal::OutcomeUnknown);
@@ -125,12 +127,12 @@ fn what_was_given_up_while_nothing_was_stored_is_no_loss() {
         bench.append(0, 3);
         bench.send(3, batch(3, "x"));
         bench.storage.journal.advance(bench.now);
-        for (token, op) in std::mem::take(&mut bench.storage.journal.ops) {
+        for (token, op) in bench.storage.journal.effects.take() {
             bench.storage.files_mut().submit(token, op);
         }
         let ends = bench.storage.files().contents("ends").unwrap();
-        let slot = bench.storage.journal.slots[&LOG];
-        assert_eq!(Ends::newest(&ends).unwrap().logs[&slot], 5);
+        let slot = bench.storage.journal.logs.slot_of(LOG).unwrap();
+        assert_eq!(Ends::newest(&ends).unwrap().logs[&slot], Sequence(5));
         bench.storage.withhold("moved");
         bench.poll();
         assert_eq!(
@@ -216,7 +218,9 @@ fn a_seal_is_not_told_while_a_crash_could_bring_more_before_it() {
     turn(&mut bench);
     append(&mut bench, 3);
     bench.storage.journal.advance(bench.now);
-    bench.out.append(&mut bench.storage.journal.out);
+    bench
+        .out
+        .append(bench.storage.journal.effects.completions());
     assert_eq!(bench.out, []);
     bench.poll();
     assert!(bench.out.iter().any(is_seal), "{:?}", bench.out);
@@ -239,8 +243,10 @@ fn turn(bench: &mut Bench) {
         bench.storage.journal.complete(done);
     }
     bench.storage.journal.advance(bench.now);
-    for (token, op) in std::mem::take(&mut bench.storage.journal.ops) {
+    for (token, op) in bench.storage.journal.effects.take() {
         bench.storage.files_mut().submit(token, op);
     }
-    bench.out.append(&mut bench.storage.journal.out);
+    bench
+        .out
+        .append(bench.storage.journal.effects.completions());
 }

@@ -1,0 +1,82 @@
+//! What the owner has asked and the journal has not taken up, and whether it is to stop.
+//!
+//! Calls wait only until the next step, or until the journal has opened; the bytes of the batches in them
+//! are bounded all the same.
+//!
+//! Invariant, held by [`Calls::check`]: where no call waits, no bytes do.
+
+use crate::contract::{Call, Tag};
+use airmail_model::LogId;
+use std::collections::VecDeque;
+
+/// A call that is taken up at the next step.
+#[derive(Debug)]
+pub(super) enum Waiting {
+    Call(Call),
+    /// An append for which there was no room; refused in its turn.
+    Busy {
+        t: Tag,
+        log: LogId,
+    },
+}
+
+/// The owner's calls. See the module's documentation.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    waiting: VecDeque<Waiting>,
+    /// What the batches in them take.
+    bytes: u64,
+    closing: bool,
+}
+
+impl Calls {
+    /// Has a call wait.
+    pub(super) fn push(&mut self, call: Waiting) {
+        self.waiting.push_back(call);
+    }
+
+    /// The next call, in order.
+    pub(super) fn next(&mut self) -> Option<Waiting> {
+        self.waiting.pop_front()
+    }
+
+    /// Whether none waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Whether a batch of so many bytes may wait, where `max` bytes may. What follows one that may not is
+    /// refused too, until all that waits was taken up: so a producer's retries keep their order.
+    pub(super) fn admit(&mut self, bytes: u64, max: u64) -> bool {
+        if self.bytes > 0 && self.bytes + bytes > max {
+            self.bytes = max.max(1);
+            return false;
+        }
+        self.bytes += bytes;
+        true
+    }
+
+    /// All were taken up: there is room again.
+    pub(super) fn taken_up(&mut self) {
+        self.bytes = 0;
+    }
+
+    /// A clean stop has begun.
+    pub(super) fn close(&mut self) {
+        self.closing = true;
+    }
+
+    /// Whether a clean stop has begun.
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    /// Asserts the invariant of the module's documentation.
+    pub(super) fn check(&self) {
+        assert!(
+            self.bytes == 0 || !self.waiting.is_empty(),
+            "{} bytes wait in no call",
+            self.bytes
+        );
+    }
+}

@@ -1,0 +1,136 @@
+//! The journal's own commands that wait to be written, and how many there have been.
+//!
+//! A command is given, waits here, is written before any batch that waits, and is done when it is
+//! durable ([`retention`](super::retention)). Each has a count of its own, in the order in which they are
+//! written, so that a checkpoint can say which it has.
+//!
+//! When a journal opens after an unclean stop, the commands that tell what it found are held back until
+//! what may not be durable has been written once more; while these are not durable, no call is taken up.
+//!
+//! Invariants, held by [`Commands::check`]:
+//! - Counts begin at 1.
+//! - Nothing is held back and settling at once.
+
+use super::meta::Meta;
+use crate::contract::Tag;
+use std::collections::VecDeque;
+
+/// A command, and who is to be answered when it is durable.
+pub(super) type Command = (Meta, Option<Tag>);
+
+/// What waits to be written of the journal's own commands. See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Commands {
+    waiting: VecDeque<Command>,
+    /// The count of the next that is written.
+    count: u64,
+    /// To be given when what may not be durable has been written once more.
+    held_back: Option<Vec<Meta>>,
+    /// They are given, and not yet durable.
+    settling: bool,
+}
+
+impl Default for Commands {
+    fn default() -> Commands {
+        Commands {
+            waiting: VecDeque::new(),
+            count: 1,
+            held_back: None,
+            settling: false,
+        }
+    }
+}
+
+impl Commands {
+    /// Has a command written behind all that wait.
+    pub(super) fn give(&mut self, meta: Meta, t: Option<Tag>) {
+        self.waiting.push_back((meta, t));
+    }
+
+    /// Has a command written before all that wait: what follows may rely on it.
+    pub(super) fn give_first(&mut self, command: Command) {
+        self.waiting.push_front(command);
+    }
+
+    /// Whether none waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Those that wait, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Meta> {
+        self.waiting.iter().map(|(meta, _)| meta)
+    }
+
+    /// The next to be written.
+    pub(super) fn next(&mut self) -> Option<Command> {
+        self.waiting.pop_front()
+    }
+
+    /// The one that was given last.
+    pub(super) fn take_last(&mut self) -> Option<Command> {
+        self.waiting.pop_back()
+    }
+
+    /// Leaves out those that need not be written any more.
+    pub(super) fn retain(&mut self, mut stays: impl FnMut(&Meta) -> bool) {
+        self.waiting.retain(|(meta, _)| stays(meta));
+    }
+
+    /// Those who wait for a command; from here on nobody does.
+    pub(super) fn take_tags(&mut self) -> impl Iterator<Item = Tag> {
+        self.waiting.iter_mut().filter_map(|(_, t)| t.take())
+    }
+
+    /// The count of the next command that is written.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// A command of the next count is written.
+    pub(super) fn counted(&mut self) {
+        self.count += 1;
+    }
+
+    /// Goes on counting behind what was found.
+    pub(super) fn go_on_at(&mut self, count: u64) {
+        self.count = self.count.max(count);
+    }
+
+    /// Holds commands back until what may not be durable has been written once more.
+    pub(super) fn hold_back(&mut self, metas: Vec<Meta>) {
+        self.held_back = Some(metas);
+    }
+
+    /// Whether the journal still writes once more what may not be durable.
+    pub(super) fn are_held_back(&self) -> bool {
+        self.held_back.is_some()
+    }
+
+    /// Gives those that were held back.
+    pub(super) fn give_held_back(&mut self) {
+        let metas = self.held_back.take().unwrap_or_default();
+        self.settling = !metas.is_empty();
+        self.waiting
+            .extend(metas.into_iter().map(|meta| (meta, None)));
+    }
+
+    /// They are durable, or there is no room for them: nothing waits for them any more.
+    pub(super) fn settled(&mut self) {
+        self.settling = false;
+    }
+
+    /// Whether what was given again when the journal opened is durable, so that calls are taken up.
+    pub(super) fn are_settled(&self) -> bool {
+        self.held_back.is_none() && !self.settling
+    }
+
+    /// Asserts the invariants of the module's documentation.
+    pub(super) fn check(&self) {
+        assert!(self.count > 0, "counts of commands begin at 1");
+        assert!(
+            self.held_back.is_none() || !self.settling,
+            "commands are held back, and others that were are not yet durable"
+        );
+    }
+}

@@ -1,0 +1,280 @@
+//! What waits to be stored, and the writes that are under way.
+//!
+//! A batch with its numbers waits here until a commit takes it. Commits end in the order in which they
+//! began; more than one is under way only where each follows the one before it to the same segment
+//! ([`follow`](super::follow)).
+//!
+//! Invariants, held by [`Commits::check`]:
+//! - `bytes` is the sum of what the batches that wait will take.
+//! - A commit is of commands or of batches, never both; commands go alone, and to one segment.
+//! - Where more than one commit is under way, all are of batches and go to one segment, in order.
+//! - All of a log's batches in a commit go to one segment.
+//! - A commit that waits for an end has a part that waits for it.
+
+use super::append::cost;
+use super::commands::Command;
+use super::entry::Entry;
+use super::follow::COMMITS_MAX;
+use super::id::{FileOffset, SegmentId, Slot};
+use airmail_model::Mono;
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+
+/// Writes under way.
+#[derive(Debug)]
+pub(super) struct Commit {
+    /// The place of its first part among those of all commits.
+    place: usize,
+    parts: Vec<Part>,
+    /// Parts whose write has not ended.
+    left: usize,
+}
+
+impl Commit {
+    fn part_at(&mut self, place: usize) -> Option<&mut Part> {
+        let at = place.checked_sub(self.place)?;
+        self.parts.get_mut(at)
+    }
+
+    /// What went to each segment, when all of it has ended.
+    pub(super) fn into_parts(self) -> Vec<Part> {
+        self.parts
+    }
+}
+
+/// What goes to one segment.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) segment: SegmentId,
+    pub(super) entries: Vec<Entry>,
+    pub(super) metas: Vec<Command>,
+    pub(super) end: FileOffset,
+    pub(super) sync: bool,
+    /// The ends are written with it, if its sync goes well.
+    pub(super) noted: bool,
+    pub(super) result: Option<io::Result<()>>,
+}
+
+impl Part {
+    pub(super) fn new(segment: SegmentId, sync: bool, entries: Vec<Entry>) -> Part {
+        Part {
+            segment,
+            entries,
+            metas: Vec::new(),
+            end: FileOffset::START,
+            sync,
+            noted: false,
+            result: None,
+        }
+    }
+}
+
+/// Since when something waits for a commit, and whether somebody waits for that.
+#[derive(Debug, Default)]
+struct Gathering {
+    since: Option<Mono>,
+    awaited: bool,
+}
+
+/// What is to be stored. See the module's documentation.
+#[derive(Debug, Default)]
+pub(super) struct Commits {
+    waiting: VecDeque<Entry>,
+    /// What those will take, in bytes.
+    bytes: u64,
+    gathering: Gathering,
+    /// In the order in which they began.
+    under_way: VecDeque<Commit>,
+    places: usize,
+}
+
+impl Commits {
+    /// A batch waits behind those that do.
+    pub(super) fn add(&mut self, entry: Entry) {
+        self.bytes += cost(&entry.batch);
+        self.waiting.push_back(entry);
+    }
+
+    /// A batch that was just accepted waits; `awaited` if somebody waits for it to be stored.
+    pub(super) fn accept(&mut self, entry: Entry, awaited: bool, now: Mono) {
+        self.gathering.since.get_or_insert(now);
+        self.gathering.awaited |= awaited;
+        self.add(entry);
+    }
+
+    /// Batches wait before all that do, in their order.
+    pub(super) fn put_back(&mut self, entries: Vec<Entry>) {
+        for entry in entries.into_iter().rev() {
+            self.bytes += cost(&entry.batch);
+            self.waiting.push_front(entry);
+        }
+    }
+
+    /// The next batch, which waits no more.
+    pub(super) fn next(&mut self) -> Option<Entry> {
+        let entry = self.waiting.pop_front()?;
+        self.bytes -= cost(&entry.batch);
+        Some(entry)
+    }
+
+    /// All batches that wait; none does any more.
+    pub(super) fn take_waiting(&mut self) -> VecDeque<Entry> {
+        self.bytes = 0;
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// What a deleted log has waiting is forgotten.
+    pub(super) fn forget_log(&mut self, slot: Slot) {
+        let gone = self.waiting.iter().filter(|entry| entry.slot == slot);
+        self.bytes -= gone.map(|entry| cost(&entry.batch)).sum::<u64>();
+        self.waiting.retain(|entry| entry.slot != slot);
+    }
+
+    /// The batches that wait, in order.
+    pub(super) fn waiting(&self) -> &VecDeque<Entry> {
+        &self.waiting
+    }
+
+    /// What the batches that wait will take, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Since when something waits that nobody waits for.
+    pub(super) fn gathers_since(&self) -> Option<Mono> {
+        self.gathering.since.filter(|_| !self.gathering.awaited)
+    }
+
+    /// Whether no write is under way.
+    pub(super) fn are_idle(&self) -> bool {
+        self.under_way.is_empty()
+    }
+
+    /// Whether nothing waits, and no write is under way.
+    pub(super) fn are_done(&self) -> bool {
+        self.waiting.is_empty() && self.under_way.is_empty()
+    }
+
+    /// How many are under way.
+    pub(super) fn len(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// What the last commit that began writes, if that goes to one segment.
+    pub(super) fn last_part(&self) -> Option<&Part> {
+        match &self.under_way.back()?.parts[..] {
+            [part] => Some(part),
+            _ => None,
+        }
+    }
+
+    /// What is being written, in order.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.under_way.iter().flat_map(|commit| &commit.parts)
+    }
+
+    /// The place of a part whose write begins now.
+    pub(super) fn place(&mut self) -> usize {
+        self.places += 1;
+        self.places - 1
+    }
+
+    /// A commit of these parts is under way; they have the last places that were given.
+    pub(super) fn begun(&mut self, parts: Vec<Part>) {
+        if !parts.is_empty() {
+            self.under_way.push_back(Commit {
+                place: self.places - parts.len(),
+                left: parts.len(),
+                parts,
+            });
+        }
+    }
+
+    /// Batches were taken for a commit: what waits yet has waited for it.
+    pub(super) fn gathered(&mut self) {
+        self.gathering = Gathering {
+            since: None,
+            awaited: !self.waiting.is_empty(),
+        };
+    }
+
+    /// The write of a part has ended. Of a commit that followed one that failed, nobody waits for the end.
+    pub(super) fn part_ended(&mut self, place: usize, result: io::Result<()>) {
+        for commit in &mut self.under_way {
+            if let Some(part) = commit.part_at(place) {
+                part.result = Some(result);
+                commit.left -= 1;
+                break;
+            }
+        }
+    }
+
+    /// The oldest commit, if all of it has ended.
+    pub(super) fn take_ended(&mut self) -> Option<Commit> {
+        self.under_way.pop_front_if(|commit| commit.left == 0)
+    }
+
+    /// What all that are under way write; none is any more.
+    pub(super) fn give_up(&mut self) -> Vec<Part> {
+        let parts = self.under_way.drain(..).flat_map(|commit| commit.parts);
+        parts.collect()
+    }
+
+    /// The places of the parts whose write has not ended.
+    pub(super) fn open_places(&self) -> impl Iterator<Item = usize> {
+        self.under_way.iter().flat_map(|commit| {
+            let parts = (commit.place..).zip(&commit.parts);
+            let open = parts.filter(|(_, part)| part.result.is_none());
+            open.map(|(place, _)| place)
+        })
+    }
+
+    /// Asserts the invariants of the module's documentation.
+    pub(super) fn check(&self) {
+        let sum: u64 = self.waiting.iter().map(|entry| cost(&entry.batch)).sum();
+        assert_eq!(
+            self.bytes,
+            sum,
+            "the bytes of {} batches that wait",
+            self.waiting.len()
+        );
+        assert!(
+            self.under_way.len() <= COMMITS_MAX,
+            "{} commits are under way",
+            self.under_way.len()
+        );
+        for commit in &self.under_way {
+            let commands = commit.parts.iter().filter(|part| !part.metas.is_empty());
+            let alone = commit.parts.len() == 1 && commit.parts[0].entries.is_empty();
+            assert!(
+                commands.count() == 0 || alone,
+                "commands go with something else: {:?}",
+                commit.parts
+            );
+            let open = commit.parts.iter().filter(|part| part.result.is_none());
+            assert_eq!(commit.left, open.count(), "parts that have not ended");
+            let mut places = BTreeMap::new();
+            for part in &commit.parts {
+                for entry in &part.entries {
+                    let segment = *places.entry(entry.slot).or_insert(part.segment);
+                    assert_eq!(
+                        segment, part.segment,
+                        "slot {} goes to two segments in one commit",
+                        entry.slot
+                    );
+                }
+            }
+        }
+        if self.under_way.len() > 1 {
+            let segment = self.parts().next().map(|part| part.segment);
+            for part in self.parts() {
+                assert_eq!(
+                    Some(part.segment),
+                    segment,
+                    "commits that follow one another go elsewhere"
+                );
+                assert!(part.metas.is_empty(), "a commit follows commands");
+            }
+        }
+    }
+}

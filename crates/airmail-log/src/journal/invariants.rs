@@ -1,0 +1,198 @@
+//! What holds at any time, asserted: the parts' own invariants, and those between them.
+//!
+//! Each sentence of a module's documentation that says *always* or *never*, or gives an inequality, is
+//! asserted by the `check` of the part that the module is about; what no part can see alone is asserted
+//! here. It is done after each step where bugs panic ([`airmail_model::bug`]): in debug builds, simulator and
+//! fuzz targets. Its cost grows with all that the journal has in memory, so a release does nothing of it.
+
+use super::Journal;
+use super::effects::Purpose;
+use super::entry::Entry;
+use super::id::{BlockId, BlockIndex, SegmentId};
+use super::segment::State;
+use airmail_model::{LogId, bug};
+use std::collections::BTreeMap;
+
+impl Journal {
+    /// Whether the invariants are to be asserted. Not where the simulator has planted a bug in the journal:
+    /// that is to be found by what it does to whoever relies on the journal.
+    pub(super) fn is_checked(&self) -> bool {
+        #[cfg(feature = "sabotage")]
+        if self.config.bug.is_some() || self.config.greater_is_next {
+            return false;
+        }
+        bug::is_checking()
+    }
+
+    /// Asserts everything that must hold between two steps.
+    ///
+    /// # Panics
+    /// If something does not hold: that is a bug of the journal, whatever its files are like.
+    pub(super) fn check(&self) {
+        self.time.check();
+        self.calls.check();
+        self.effects.check();
+        self.logs.check();
+        self.producers.check();
+        self.segments.check();
+        self.commits.check();
+        self.commands.check();
+        self.readers.check(self.config.reads_max.max(1));
+        self.indexer.check();
+        self.checkpointer.check();
+        self.ends.check();
+        self.upkeep.check(&self.logs);
+        self.faults.check();
+        self.check_operations();
+        self.check_kept();
+        self.check_failed();
+        if !self.commands.are_held_back() {
+            for log in self.logs.iter() {
+                log.numbers.check_opened(log.slot);
+            }
+            self.check_held_in_memory();
+        }
+    }
+
+    /// Asserts that what the parts wait for is under way, and that nothing else is.
+    fn check_operations(&self) {
+        let mut reads: BTreeMap<SegmentId, u32> = BTreeMap::new();
+        let mut of_readers = 0;
+        for purpose in self.effects.under_way() {
+            let segment = match purpose {
+                Purpose::Read(_, segment, _) => {
+                    of_readers += 1;
+                    segment
+                }
+                Purpose::Pages(_, block) | Purpose::Rebuild(block) | Purpose::Moved(block) => {
+                    block.segment
+                }
+                Purpose::Filled(id, to) => {
+                    let filling = self
+                        .segments
+                        .get(id)
+                        .and_then(|segment| segment.fill.going_to);
+                    assert_eq!(filling, Some(to), "what {id} is filled to");
+                    continue;
+                }
+                Purpose::Left(id) => {
+                    let leaving = self.segments.get(id).is_some_and(|of| of.leaving);
+                    assert!(leaving, "{id} is removed, and is not leaving");
+                    continue;
+                }
+                Purpose::Made(id) => {
+                    let state = self.segments.get(id).map(|segment| segment.state);
+                    assert_eq!(state, Some(State::Making), "the state of {id}");
+                    continue;
+                }
+                _ => continue,
+            };
+            *reads.entry(segment).or_default() += 1;
+        }
+        assert_eq!(self.readers.reads(), of_readers, "reads of readers");
+        for segment in self.segments.iter() {
+            let id = segment.id;
+            let under_way = reads.get(&id).copied().unwrap_or(0);
+            assert_eq!(segment.reads, under_way, "reads of {id}");
+        }
+        // A commit that is open waits for a write; of one that was given up nobody waits for the end.
+        for place in self.commits.open_places() {
+            let purpose = Purpose::Commit(place);
+            let mut all = self.effects.under_way();
+            assert!(
+                all.any(|one| one == purpose),
+                "part {place} of a commit waits for no write"
+            );
+        }
+    }
+
+    /// Asserts that each block knows how many logs keep something in it, and that its batches can be found.
+    fn check_kept(&self) {
+        let mut kept: BTreeMap<BlockId, u32> = BTreeMap::new();
+        let logs = self.logs.iter();
+        let places = logs.flat_map(|log| log.kept.list.iter().chain(&log.kept.leaving));
+        let blocks = places.map(|place| place.block);
+        for block in blocks.chain(self.upkeep.deleted_blocks()) {
+            *kept.entry(block).or_default() += 1;
+        }
+        for segment in self.segments.iter() {
+            for (n, block) in segment.blocks.iter().enumerate() {
+                let id = BlockId {
+                    segment: segment.id,
+                    block: BlockIndex::at(n),
+                };
+                let expected = kept.remove(&id).unwrap_or(0);
+                assert_eq!(block.kept_by, expected, "logs that keep part of block {id}");
+                assert!(
+                    block.table.is_some()
+                        || block.layout.is_some()
+                        || self.indexer.is_making_again(id),
+                    "block {id} has neither table nor index"
+                );
+            }
+        }
+        assert!(kept.is_empty(), "logs keep what no segment has: {kept:?}");
+    }
+
+    /// Asserts that a log whose batches failed is there, and is not settled.
+    fn check_failed(&self) {
+        for slot in self.faults.failed() {
+            assert!(
+                self.logs.get(*slot).is_some(),
+                "slot {slot} has failed batches, and no log"
+            );
+        }
+    }
+
+    /// Asserts that only what is durable is in a table, and that what is not is in memory.
+    fn check_held_in_memory(&self) {
+        for log in self.logs.iter() {
+            let last = log.kept.list.back().map(|place| place.last);
+            assert!(
+                last.is_none_or(|last| last < log.numbers.durable),
+                "slot {}: a table has {last:?}, and {} is not durable",
+                log.slot,
+                log.numbers.durable
+            );
+        }
+        let unsynced = self
+            .segments
+            .iter()
+            .flat_map(|segment| &segment.unsynced.entries);
+        let written = || self.commits.parts().flat_map(|part| &part.entries);
+        written().for_each(|entry| self.check_copied(entry));
+        let waiting = self.commits.waiting().iter();
+        for entry in unsynced.chain(written()).chain(waiting) {
+            self.check_entry(entry);
+        }
+    }
+
+    /// Asserts that a batch of log 0 that is being written has a durable copy in another file.
+    fn check_copied(&self, entry: &Entry) {
+        let log = self.logs.get(entry.slot);
+        let copied = log.filter(|log| log.id == LogId::SYSTEM && !entry.copy);
+        let told = copied.map(|log| log.copies.told());
+        assert!(
+            self.config.new_incarnations || told.is_none_or(|told| entry.next() <= told),
+            "log 0: {} is written, and copied before {told:?}",
+            entry.first
+        );
+    }
+
+    fn check_entry(&self, entry: &Entry) {
+        let Some(log) = self.logs.get(entry.slot) else {
+            // Input: a log that was deleted while its batches were on their way.
+            return;
+        };
+        let (slot, first) = (entry.slot, entry.first);
+        assert!(
+            entry.next() <= log.numbers.next,
+            "slot {slot}: {first} is on its way, and the next is {}",
+            log.numbers.next
+        );
+        assert!(
+            entry.copy || log.in_memory(first).is_some(),
+            "slot {slot}: {first} is not durable, and not in memory"
+        );
+    }
+}

@@ -1,0 +1,99 @@
+//! The bounds of a log: how far it is given, written, durable, visible and reserved.
+//!
+//! Each number is the first that is not included, but for `first`, the first that is kept.
+//!
+//! Invariants, held by [`Numbers::check`]:
+//! - `visible ≤ next`, and `visible` never goes back ([`Numbers::advance`] alone changes it once the journal
+//!   has opened).
+//! - `first ≤ next`, `first_durable ≤ first`, `reserved ≤ reserving`, `went_on_at ≤ next`.
+//! - When the journal has opened, `first ≤ visible` and `durable ≤ written ≤ next`.
+
+use super::id::Slot;
+use airmail_model::{Durability, Sequence};
+
+/// The bounds of one log. See the module's documentation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Numbers {
+    /// The first number kept.
+    pub(super) first: Sequence,
+    /// The first number kept, as a durable command says.
+    pub(super) first_durable: Sequence,
+    /// The number of the next append.
+    pub(super) next: Sequence,
+    /// Behind what is in the operating system's hands.
+    pub(super) written: Sequence,
+    /// Behind what is on the disk.
+    pub(super) durable: Sequence,
+    /// Behind what readers may see. Never goes back.
+    pub(super) visible: Sequence,
+    /// The end of the durable reservation.
+    pub(super) reserved: Sequence,
+    /// The end of the reservation asked for.
+    pub(super) reserving: Sequence,
+    /// Behind the numbers of which the last checkpoint knew that they were reserved.
+    pub(super) reserved_surely: Sequence,
+    /// Where it went on when the journal opened, above every number that it may have used. Readers
+    /// see that far when the reservation is durable.
+    pub(super) went_on_at: Sequence,
+}
+
+impl Default for Numbers {
+    fn default() -> Numbers {
+        Numbers {
+            first: Sequence::FIRST,
+            first_durable: Sequence::FIRST,
+            next: Sequence::FIRST,
+            written: Sequence::FIRST,
+            durable: Sequence::FIRST,
+            visible: Sequence::FIRST,
+            reserved: Sequence::FIRST,
+            reserving: Sequence::FIRST,
+            reserved_surely: Sequence::FIRST,
+            went_on_at: Sequence::FIRST,
+        }
+    }
+}
+
+impl Numbers {
+    /// Moves `visible` as far as the log's durability allows; says whether it moved. With a
+    /// `backlog`, who asks for no durability waits for the disk too, so that no more comes than it
+    /// can take.
+    pub(super) fn advance(&mut self, durability: Durability, backlog: bool) -> bool {
+        let reached = match durability {
+            Durability::Fsync => self.durable,
+            Durability::Os => self.written,
+            Durability::Memory if self.next <= self.reserved && !backlog => self.next,
+            Durability::Memory => self.written.min(self.reserved),
+        };
+        let before = self.visible;
+        self.visible = before.max(reached);
+        debug_assert!(before <= self.visible, "what was seen is seen no more");
+        before < self.visible
+    }
+
+    /// A reservation is durable. So is where the log went on when the journal opened, if that is
+    /// within it.
+    pub(super) fn reserve(&mut self, until: Sequence) {
+        self.reserved = self.reserved.max(until);
+        if self.went_on_at <= self.reserved {
+            self.durable = self.durable.max(self.went_on_at);
+            self.written = self.written.max(self.went_on_at);
+        }
+    }
+
+    /// Asserts those invariants that hold before the journal has opened, too.
+    pub(super) fn check(&self, slot: Slot) {
+        assert!(self.visible <= self.next, "slot {slot}: {self:?}");
+        assert!(self.first <= self.next, "slot {slot}: {self:?}");
+        assert!(self.first_durable <= self.first, "slot {slot}: {self:?}");
+        assert!(self.reserved <= self.reserving, "slot {slot}: {self:?}");
+        assert!(self.went_on_at <= self.next, "slot {slot}: {self:?}");
+    }
+
+    /// Asserts those that hold when it has opened.
+    pub(super) fn check_opened(&self, slot: Slot) {
+        assert!(self.first <= self.visible, "slot {slot}: {self:?}");
+        assert!(self.durable <= self.written, "slot {slot}: {self:?}");
+        assert!(self.written <= self.next, "slot {slot}: {self:?}");
+    }
+}

@@ -1,0 +1,141 @@
+//! Where a log's batches are: which blocks hold them, and what they take there.
+//!
+//! Invariants, held by [`Places::check`]:
+//! - Places are in order of number, and never overlap.
+//! - `bytes` is what they hold together.
+
+use super::id::{BlockId, Slot};
+use super::table::Location;
+use airmail_model::{AppendTime, Extent, Sequence};
+use std::collections::VecDeque;
+
+/// What one block holds of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) first: Sequence,
+    pub(super) last: Sequence,
+    pub(super) block: BlockId,
+    /// Of the batches, with their envelopes.
+    pub(super) bytes: u64,
+    pub(super) time_min: AppendTime,
+    pub(super) time_max: AppendTime,
+    /// In the block's index: the first of the log's entries, and how many there are.
+    pub(super) entries_at: u32,
+    pub(super) entries: u32,
+}
+
+impl Place {
+    /// Whether a block can hold this: a file may say anything, with a good checksum as well.
+    pub(super) fn is_possible(&self) -> bool {
+        let order = self.first <= self.last && self.last < Sequence::MAX;
+        let numbers = self.first >= Sequence::FIRST && order;
+        numbers && self.entries_at.checked_add(self.entries).is_some()
+    }
+
+    /// The numbers from its first to its last; in a block they follow one another.
+    pub(super) const fn extent(&self) -> Extent {
+        Extent {
+            first: self.first,
+            last: self.last,
+        }
+    }
+
+    /// Whether these batches hold every number of it.
+    pub(super) fn is_covered_by(&self, list: &[Location]) -> bool {
+        let begins = list.first().is_some_and(|one| one.first <= self.first);
+        let ends = list.last().is_some_and(|one| one.last() >= self.last);
+        let follow = |pair: &[Location]| pair[0].extent().next() == pair[1].first;
+        begins && ends && list.windows(2).all(follow)
+    }
+}
+
+/// Where all of a log's batches are. See the module's documentation.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    /// What is kept, in bytes.
+    pub(super) bytes: u64,
+    pub(super) list: VecDeque<Place>,
+    /// Given up, but the command that says so is not yet durable.
+    pub(super) leaving: Vec<Place>,
+}
+
+impl Places {
+    /// The place that holds `number`, or the next after it.
+    pub(super) fn from(&self, number: Sequence) -> Option<&Place> {
+        self.list
+            .get(self.list.partition_point(|place| place.last < number))
+    }
+
+    /// What the log has in a block.
+    pub(super) fn within(&self, block: BlockId) -> Option<&Place> {
+        self.list.iter().find(|place| place.block == block)
+    }
+
+    /// A batch is in a block; says whether it is the log's first there. Batches come in order of
+    /// number, but for those of different classes when the journal opens.
+    pub(super) fn take(&mut self, block: BlockId, location: &Location) -> bool {
+        self.bytes += location.stored_bytes();
+        let at = self
+            .list
+            .partition_point(|place| place.first < location.first);
+        let before = at.checked_sub(1).and_then(|at| self.list.get_mut(at));
+        if let Some(place) = before
+            && place.block == block
+        {
+            place.last = location.last();
+            place.bytes += location.stored_bytes();
+            place.time_max = location.time;
+            return false;
+        }
+        let place = Place {
+            first: location.first,
+            last: location.last(),
+            block,
+            bytes: location.stored_bytes(),
+            time_min: location.time,
+            time_max: location.time,
+            entries_at: 0,
+            entries: 0,
+        };
+        self.list.insert(at, place);
+        true
+    }
+
+    /// A batch that has a place is durable in another: it leaves the old one. That one's block, if
+    /// the log keeps nothing more in it.
+    pub(super) fn leave(&mut self, location: &Location) -> Option<BlockId> {
+        let at = self
+            .list
+            .partition_point(|place| place.last < location.first);
+        let place = self.list.get_mut(at)?;
+        if place.first > location.last() || location.last() > place.last {
+            return None;
+        }
+        let bytes = location.stored_bytes().min(place.bytes);
+        place.bytes -= bytes;
+        self.bytes -= bytes;
+        place.first = location.last().plus(1);
+        if place.first <= place.last {
+            return None;
+        }
+        let left = place.block;
+        self.bytes -= place.bytes;
+        self.list.remove(at);
+        Some(left)
+    }
+
+    /// Asserts the invariants of the module's documentation.
+    pub(super) fn check(&self, slot: Slot) {
+        for place in &self.list {
+            assert!(place.first <= place.last, "slot {slot}: {place:?}");
+        }
+        let mut pairs = self.list.iter().zip(self.list.iter().skip(1));
+        assert!(
+            pairs.all(|(one, next)| one.last < next.first),
+            "slot {slot}: places overlap: {:?}",
+            self.list
+        );
+        let bytes: u64 = self.list.iter().map(|place| place.bytes).sum();
+        assert_eq!(bytes, self.bytes, "slot {slot}: the bytes of its places");
+    }
+}

@@ -1,0 +1,49 @@
+//! An invariant that is broken is found at the step that breaks it.
+
+use super::*;
+
+/// A bench that has stored something, and a log's place in a block.
+fn stored() -> Bench {
+    let mut bench = Bench::open(MemoryFiles::new(), 1);
+    bench.append(0, 3);
+    bench
+}
+
+#[test]
+#[should_panic(expected = "logs that keep part of block")]
+fn a_block_that_forgets_a_log_is_found_at_the_next_step() {
+    let mut bench = stored();
+    let slot = bench.storage.journal.logs.slot_of(LOG).unwrap();
+    let log = bench.storage.journal.logs.get(slot).unwrap();
+    let block = log.kept.list[0].block;
+    bench.storage.journal.segments.let_go(block);
+    bench.poll();
+}
+
+#[test]
+#[should_panic(expected = "slot 1: Numbers")]
+fn numbers_that_are_seen_before_they_are_given_are_found_at_the_next_step() {
+    let mut bench = stored();
+    let slot = bench.storage.journal.logs.slot_of(LOG).unwrap();
+    let log = bench.storage.journal.logs.get_mut(slot).unwrap();
+    log.numbers.visible = log.numbers.next.plus(1);
+    bench.poll();
+}
+
+#[test]
+#[should_panic(expected = "reads of readers")]
+fn a_read_that_nobody_asked_for_is_found_at_the_next_step() {
+    let mut bench = stored();
+    bench.storage.journal.readers.read_begun();
+    bench.poll();
+}
+
+#[test]
+#[should_panic(expected = "is to be sealed and is gone")]
+fn a_segment_that_is_not_there_is_a_bug_where_it_is_to_be_sealed() {
+    let mut bench = stored();
+    let class = bench.storage.journal.segments.classes().next().unwrap().0;
+    let active = bench.storage.journal.segments.class(class).active.unwrap();
+    bench.storage.journal.segments.remove(active);
+    bench.storage.journal.seal_segment(active);
+}
