@@ -22,7 +22,6 @@ pub mod condition;
 pub use call::{Call, Direction, LogSpec, ReaderId, Scope, ScopeFilter, Tag, TopicPage};
 pub use capabilities::{Capabilities, Dedup};
 pub use completion::{Bounds, Completion, GapWhy, Refusal, Stored, TopicSeen};
-
 pub use condition::{ClockState, HeldJump, Trouble};
 
 use airmail_model::{Mono, Now};
@@ -42,8 +41,8 @@ pub trait LogStorage: Send {
     fn submit(&mut self, call: Call);
 
     /// Does what is ready, starts the next commit if none is under way, and tells what has become
-    /// of earlier calls. Returns when to poll again if nothing else happens before: if it is not
-    /// called, and the storage's [`Waker`] neither.
+    /// of earlier calls. Returns when to poll again if nothing else happens before: no call is
+    /// submitted, and the [`Waker`] is not called.
     fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono>;
 
     /// Takes note that every log of its owner is open: what was asked of this start is done.

@@ -89,7 +89,7 @@ pub enum Call {
     Delete { t: Tag, log: LogId },
 }
 
-// An append is 56 bytes: no other call makes its moves longer.
+// One cache line. An append alone needs 56 bytes.
 const _: () = assert!(size_of::<Call>() <= 64);
 
 /// What a namespace asks of each of its logs.
