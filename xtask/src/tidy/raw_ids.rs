@@ -1,7 +1,8 @@
 //! An id in the journal has a type of its own, for a mix-up there loses data.
 //!
 //! The rule: no field, parameter or variable whose name is or ends in one of [`IDS`] is declared with a raw
-//! integer, or an option of one. The file that has the types is not held to it.
+//! integer, or an option of one; and no two raw integers stand side by side in a tuple, a variant or a map,
+//! where they have no names at all. The file that has the types is not held to it.
 
 use super::Complaints;
 use crate::workspace::File;
@@ -49,8 +50,28 @@ fn complaints(file: &File) -> Complaints {
                 at + 1
             ));
         }
+        if has_nameless(line) {
+            complaints.push(format!(
+                "{}:{}: raw integers side by side, without names: types of their own, or a struct",
+                file.path,
+                at + 1
+            ));
+        }
     }
     complaints
+}
+
+/// Whether two raw integers stand side by side as types.
+fn has_nameless(line: &str) -> bool {
+    let parts: Vec<&str> = line.split(", ").collect();
+    parts.windows(2).any(|pair| {
+        let last = pair[0].rsplit(|c| !is_word(c)).next();
+        let first = pair[1].split(|c| !is_word(c)).next();
+        [last, first]
+            .iter()
+            .flatten()
+            .all(|word| RAW.contains(word))
+    })
 }
 
 /// The declarations on a line that are ids of a raw type.
@@ -103,6 +124,19 @@ mod tests {
         );
         assert_eq!(told("    at_block: Option<u32>,"), 1);
         assert_eq!(told("let next = |offset: &mut u64| {"), 1);
+    }
+
+    #[test]
+    fn raw_integers_without_names_are_told() {
+        assert_eq!(told("    Filled(u64, u64),"), 1);
+        assert_eq!(told("    gone: Vec<(u64, u32, u32)>,"), 1);
+        assert_eq!(told("    durable: BTreeMap<u64, u64>,"), 1);
+        assert_eq!(told("    free: BTreeMap<SegmentId, (Slot, u64)>,"), 0);
+        assert_eq!(
+            told("fn read(from: u64, u32_count: Count) -> (SegmentId, u64) {"),
+            0
+        );
+        assert_eq!(told("fn copy(first_bytes: u64, more_bytes: u64) {"), 0);
     }
 
     #[test]
