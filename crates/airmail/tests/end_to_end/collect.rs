@@ -11,6 +11,8 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
 use rustix::process::Signal;
 
 use crate::brokers::{KafkaCluster, wait_patiently};
+use airmail_testkit::node::{self, Node, airmail, get, get_of};
+use airmail_testkit::waiting::waiting;
 use airmail_testkit::node::{self, Node, airmail, get};
 use airmail_testkit::waiting::waiting;
 
@@ -203,6 +205,9 @@ fn records_go_on_as_they_are_stamped_and_once_over_a_restart() {
         get(&collector.http, "/metrics").1.contains("_lag{")
     });
     check_page(&get(&collector.http, "/metrics").1);
+    // A name that leads to this machine is not enough.
+    let told = |path| get_of("evil.example", &collector.http, path).0;
+    assert_eq!((told("/metrics"), told("/healthz")), (403, 200));
     collector.stop();
     let done = seen(&kafka, "out", 3);
     assert_eq!(done.len(), 3, "{done:?}");
