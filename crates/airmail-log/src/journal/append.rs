@@ -317,20 +317,6 @@ impl Journal {
         self.logs.forget_recent(slot, Sequence(0));
     }
 
-    pub(super) fn tell_bounds(&mut self, t: Tag, id: LogId) {
-        let log = self.logs.named(id);
-        self.effects.tell(match log {
-            Some(log) => Completion::Bounds {
-                t,
-                bounds: log.bounds(),
-            },
-            None => Completion::Refused {
-                t,
-                why: Refusal::NoLog,
-            },
-        });
-    }
-
     /// Tells answers and readers of a log what has changed about it.
     pub(super) fn log_moved(&mut self, slot: Slot) {
         let backlog = self.commits.bytes() > self.config.pending_bytes / 2;

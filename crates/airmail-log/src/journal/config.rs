@@ -129,6 +129,12 @@ impl Default for JournalConfig {
 }
 
 impl JournalConfig {
+    /// Whether this bug is planted.
+    #[cfg(feature = "sabotage")]
+    pub(super) fn has_bug(&self, bug: crate::sabotage::Bug) -> bool {
+        self.bug == Some(bug)
+    }
+
     /// For files in memory: nothing is filled ahead or recycled, every write is "synced", and each
     /// open begins new incarnations.
     #[must_use]

@@ -3,13 +3,12 @@
 //! A topic's batches are found by interpolation among the block's sorted fingerprints; a number's
 //! among its log's entries. A page that is damaged makes the block's table be made again.
 
-use super::Journal;
 use super::damage::{Problem, Reason};
 use super::effects::Purpose;
 use super::id::BlockId;
 use super::index::{self, Layout, PAGE_BYTES};
 use super::places::Place;
-use super::read::{Item, Reader};
+use super::read::{Item, Reader, Reading};
 use super::segment::index_name;
 use super::table::{Location, fingerprint};
 use crate::contract::{ReaderId, ScopeFilter};
@@ -266,7 +265,7 @@ impl Lookup {
     }
 }
 
-impl Journal {
+impl Reading<'_> {
     /// Goes on with a reader's search in a block's index: has pages read. False: it waits.
     pub(super) fn look_up(&mut self, reader: &mut Reader, place: Place) -> bool {
         let Some(block) = self.segments.block(place.block) else {
@@ -288,7 +287,7 @@ impl Journal {
             .filter(|going| going.layout == layout && going.place.entries_at == place.entries_at);
         let mut lookup = going.unwrap_or_else(|| Lookup::new(place, layout, reader));
         #[cfg(feature = "sabotage")]
-        if self.has_bug(crate::sabotage::Bug::IndexMissesOne)
+        if self.config.has_bug(crate::sabotage::Bug::IndexMissesOne)
             && let Phase::Matches(matches, _) = &mut lookup.phase
         {
             matches.truncate(matches.len() - 1);

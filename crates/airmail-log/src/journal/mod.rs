@@ -18,6 +18,7 @@
 //!   elsewhere, before anyone sees it (`Journal::recovered`).
 
 mod append;
+mod asking;
 mod cache;
 mod calls;
 mod check;
@@ -60,6 +61,7 @@ mod places;
 mod producers;
 mod read;
 mod readers;
+mod rebuilding;
 mod recover;
 mod replay;
 mod results;
@@ -155,7 +157,7 @@ impl Journal {
 
     #[cfg(feature = "sabotage")]
     fn has_bug(&self, bug: crate::sabotage::Bug) -> bool {
-        self.config.bug == Some(bug)
+        self.config.has_bug(bug)
     }
 
     /// Begins a clean stop.
@@ -184,8 +186,10 @@ impl Journal {
             }
             Purpose::Made(id) => self.segment_made(id, result.map(drop)),
             Purpose::Filled(id, to) => self.segment_filled(id, to, result.map(drop)),
-            Purpose::Read(r, segment, at) => self.read_done(r, segment, at, result, done.sound),
-            Purpose::Pages(r, block) => self.pages_read(r, block, result),
+            Purpose::Read(r, segment, at) => {
+                self.reading().read_done(r, segment, at, result, done.sound);
+            }
+            Purpose::Pages(r, block) => self.reading().pages_read(r, block, result),
             Purpose::Rebuild(block) => self.block_read(block, result),
             Purpose::Moved(block) => self.block_to_move(block, result),
             Purpose::Index => self.index_step_done(result.map(drop)),
@@ -226,7 +230,7 @@ impl Journal {
         self.sweep();
         self.save_clock();
         self.readers.wake_reading(self.config.reads_max.max(1));
-        self.run_readers();
+        self.reading().run_readers();
         self.readers.wake_reading(self.config.reads_max.max(1));
     }
 

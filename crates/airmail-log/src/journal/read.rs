@@ -4,13 +4,19 @@
 //! `give_piece` see to it that what is told next is what comes next).
 //! Its plan says what the next numbers are; what is to be read from a segment is read in runs.
 
-use super::Journal;
+use super::effects::Effects;
+use super::faults::Faults;
 use super::id::{FileOffset, SegmentId, Slot};
+use super::indexing::Indexer;
 use super::log::LogState;
+use super::logs::Logs;
 use super::lookup::Lookup;
+use super::readers::Readers;
 use super::scan::Sound;
+use super::segment_set::SegmentSet;
 use super::table::Location;
 use super::topics::TopicsJob;
+use super::{Journal, JournalConfig};
 use crate::contract::{Completion, Direction, GapWhy, ReaderId, Refusal, Scope, ScopeFilter};
 #[cfg(feature = "sabotage")]
 use crate::sabotage::Bug;
@@ -146,7 +152,30 @@ impl Reader {
     }
 }
 
+/// What the readers' turns may change, and no more.
+pub(super) struct Reading<'j> {
+    pub(super) config: &'j JournalConfig,
+    pub(super) logs: &'j mut Logs,
+    pub(super) segments: &'j mut SegmentSet,
+    pub(super) readers: &'j mut Readers,
+    pub(super) indexer: &'j mut Indexer,
+    pub(super) effects: &'j mut Effects,
+    pub(super) faults: &'j mut Faults,
+}
+
 impl Journal {
+    pub(super) fn reading(&mut self) -> Reading<'_> {
+        Reading {
+            config: &self.config,
+            logs: &mut self.logs,
+            segments: &mut self.segments,
+            readers: &mut self.readers,
+            indexer: &mut self.indexer,
+            effects: &mut self.effects,
+            faults: &mut self.faults,
+        }
+    }
+
     pub(super) fn start_reader(
         &mut self,
         r: ReaderId,
@@ -182,7 +211,9 @@ impl Journal {
             self.readers.wake(r);
         }
     }
+}
 
+impl Reading<'_> {
     /// Gives every reader that can go on its turn.
     pub(super) fn run_readers(&mut self) {
         for r in self.readers.take_runnable() {
@@ -228,7 +259,8 @@ impl Journal {
                 return Turn::Waits;
             }
             #[cfg(feature = "sabotage")]
-            let first = first.plus((self.has_bug(Bug::GapTooLong) && reader.next < first).into());
+            let first =
+                first.plus((self.config.has_bug(Bug::GapTooLong) && reader.next < first).into());
             if reader.next < first {
                 let last = first.before().min(reader.until.before());
                 self.gap(reader, last, GapWhy::Retention);

@@ -16,14 +16,14 @@ use super::table::Location;
 use crate::contract::{Completion, Tag};
 #[cfg(feature = "sabotage")]
 use crate::sabotage::Bug;
-use airmail_model::{AppendTime, LogId, Sequence, bug};
+use airmail_model::{AppendTime, Sequence, bug};
 use std::collections::BTreeSet;
 
 /// A block of less than this part of a log's bound on bytes is given up whole.
 const SMALL_PART: u64 = 16;
 
 /// The batches of a log in a block whose table is in memory.
-fn list(segments: &SegmentSet, slot: Slot, block: BlockId) -> &[Location] {
+pub(super) fn list(segments: &SegmentSet, slot: Slot, block: BlockId) -> &[Location] {
     let table = segments.block(block).and_then(|block| block.table.as_ref());
     table
         .and_then(|table| table.logs.get(&slot))
@@ -101,7 +101,7 @@ impl Journal {
         for (slot, first) in trims {
             self.trim_to(slot, first, None);
         }
-        self.hold_tables(&wanted);
+        self.reading().hold_tables(&wanted);
     }
 
     /// The first number that a log's retention keeps, and the block whose table says it exactly.
@@ -212,28 +212,5 @@ impl Journal {
             Meta::Delete { .. } | Meta::SegmentSealed { .. } => {}
         }
         self.effects.completions().extend(t.map(done));
-    }
-
-    pub(super) fn find_time(&mut self, t: Tag, id: LogId, at: AppendTime) {
-        let log = self.logs.named(id);
-        let Some(log) = log else {
-            // Input: an owner that names a log which is not open, or was deleted.
-            let why = crate::contract::Refusal::NoLog;
-            return self.effects.tell(Completion::Refused { t, why });
-        };
-        let start = log.kept.list.partition_point(|place| place.time_max < at);
-        let earlier = log.kept.list.get(start.wrapping_sub(1));
-        let mut found = earlier.map_or(log.numbers.first, |place| place.last.plus(1));
-        // Behind the last one that is older, not at the first that is not: what was between may be
-        // lost, and is told.
-        if let Some(place) = log.kept.list.get(start) {
-            let list = list(&self.segments, log.slot, place.block);
-            let older = list.iter().take_while(|location| location.time < at);
-            found = older.fold(found, |found, one| found.max(one.last().plus(1)));
-        }
-        let older = log.recent.iter().take_while(|recent| recent.time < at);
-        found = older.fold(found, |found, one| found.max(one.next()));
-        let at = found.max(log.numbers.first).min(log.numbers.visible);
-        self.effects.tell(Completion::Found { t, at });
     }
 }

@@ -1,11 +1,10 @@
 //! Giving batches to readers: from a segment's bytes to what can be trusted of them.
 
-use super::Journal;
 use super::damage::{Problem, Reason, lost_numbers};
 use super::effects::Purpose;
 use super::format::{ENVELOPE_BYTES, Envelope, Kind};
 use super::id::{FileOffset, SegmentId};
-use super::read::{Item, Loaded, Reader};
+use super::read::{Item, Loaded, Reader, Reading};
 use super::scan::{Body, Sound, body_of};
 use super::segment::segment_name;
 use super::table::Location;
@@ -21,7 +20,7 @@ const SKIP_BYTES: u64 = 32 << 10;
 /// How often a failing read is tried.
 const READ_ATTEMPTS: u32 = 3;
 
-impl Journal {
+impl Reading<'_> {
     /// Goes on by the plan, from the segments. False: a read is under way.
     pub(super) fn go_on(&mut self, reader: &mut Reader) -> bool {
         let Some(item) = reader.plan.front().copied() else {

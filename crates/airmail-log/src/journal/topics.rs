@@ -2,10 +2,8 @@
 //!
 //! Memory is bounded by the page: names beyond its last one are let go as soon as it is full.
 
-use super::Journal;
-use super::read::Reader;
-use crate::contract::{Completion, Refusal, Scope, Tag, TopicPage, TopicSeen};
-use airmail_model::{Batch, Extent, LogId, Sequence, bug};
+use crate::contract::{Completion, Refusal, Tag, TopicPage, TopicSeen};
+use airmail_model::{Batch, Extent, Sequence};
 use std::collections::BTreeMap;
 
 /// Names in one page, at most.
@@ -21,6 +19,17 @@ pub(super) struct TopicsJob {
 }
 
 impl TopicsJob {
+    /// A job without names yet.
+    pub(super) fn new(t: Tag, page: TopicPage) -> TopicsJob {
+        let limit = (page.limit as usize).clamp(1, PAGE_MAX);
+        TopicsJob {
+            t,
+            page,
+            limit,
+            seen: BTreeMap::new(),
+        }
+    }
+
     /// Takes up the names of a batch.
     pub(super) fn take(&mut self, base: Sequence, batch: &Batch) {
         let last = Extent::starting_at(base, batch.numbers()).last;
@@ -63,37 +72,5 @@ impl TopicsJob {
                 }
             }
         }
-    }
-}
-
-impl Journal {
-    pub(super) fn list_topics(&mut self, t: Tag, id: LogId, page: TopicPage) {
-        let log = self.logs.named(id);
-        let Some(log) = log else {
-            // Input: an owner that names a log which is not open, or was deleted.
-            return self.effects.tell(Completion::Refused {
-                t,
-                why: Refusal::NoLog,
-            });
-        };
-        let Some(r) = self.readers.free_id() else {
-            bug!("no reader's id is free");
-            let why = Refusal::OutcomeUnknown;
-            return self.effects.tell(Completion::Refused { t, why });
-        };
-        let limit = (page.limit as usize).clamp(1, PAGE_MAX);
-        let scope = Scope {
-            until: Some(log.numbers.visible),
-            ..Scope::default()
-        };
-        let mut reader = Reader::new(r, log.slot, log.numbers.first, &scope, 0);
-        reader.credit = i64::MAX;
-        reader.job = Some(Box::new(TopicsJob {
-            t,
-            page,
-            limit,
-            seen: BTreeMap::new(),
-        }));
-        self.readers.start(reader);
     }
 }

@@ -1,0 +1,180 @@
+//! Making the table of a block again: where its index cannot be read, or retention needs it exactly.
+//!
+//! The block is read from its segment, a few times if that fails; what cannot be read then is told as lost,
+//! and tried again when the journal opens. Readers that need the table wait meanwhile.
+
+use super::Journal;
+use super::damage::{Problem, Reason};
+use super::effects::Purpose;
+use super::format::Kind;
+use super::id::{BlockId, BlockIndex, FileOffset};
+use super::read::Reading;
+use super::scan::{Body, Found, Loaded, Scanner};
+use super::segment::segment_name;
+use super::table::{Location, Table};
+use crate::contract::ReaderId;
+use crate::files::FileOp;
+use airmail_model::bug;
+use bytes::Bytes;
+use std::collections::BTreeSet;
+use std::io;
+
+impl Reading<'_> {
+    /// The index of a block cannot be trusted: a reader waits until its table is made again.
+    pub(super) fn rebuild(&mut self, r: ReaderId, block: BlockId) {
+        if let Some(place) = self.segments.block_mut(block) {
+            place.layout = None;
+        }
+        if self.indexer.make_again(block, Some(r)) {
+            self.read_block(block);
+        }
+    }
+
+    /// Has the tables of these blocks in memory, and lets go of others that are on disk.
+    pub(super) fn hold_tables(&mut self, wanted: &BTreeSet<BlockId>) {
+        let mut missing = Vec::new();
+        for segment in self.segments.iter_mut() {
+            for (n, block) in segment.blocks.iter_mut().enumerate() {
+                let key = BlockId {
+                    segment: segment.id,
+                    block: BlockIndex::at(n),
+                };
+                if wanted.contains(&key) && block.table.is_none() {
+                    missing.push(key);
+                } else if block.layout.is_some() && !wanted.contains(&key) {
+                    block.table = None;
+                }
+            }
+        }
+        for block in missing {
+            if self.indexer.make_again(block, None) {
+                self.read_block(block);
+            }
+        }
+    }
+
+    fn read_block(&mut self, block: BlockId) {
+        let Some(of) = self.segments.get(block.segment) else {
+            bug!("the segment of block {block} is gone, and readers wait for it");
+            return self.rebuilt(block);
+        };
+        let Some(place) = of.block(block.block) else {
+            bug!("block {block} is gone, and readers wait for it");
+            return self.rebuilt(block);
+        };
+        let at = place.start;
+        let length = u32::try_from(place.end - at).unwrap_or(u32::MAX);
+        let op = FileOp::Read {
+            name: of.name.clone(),
+            at: at.0,
+            length,
+            records: Vec::new(),
+        };
+        self.segments.read_begun(block.segment);
+        self.effects.submit(Purpose::Rebuild(block), op);
+    }
+
+    /// A block's table is there, or will not be: whoever has waited for it can go on.
+    fn rebuilt(&mut self, block: BlockId) {
+        for r in self.indexer.made_again(block) {
+            if let Some(reader) = self.readers.get_mut(r) {
+                reader.reading = false;
+                reader.lookup = None;
+                self.readers.wake(r);
+            }
+        }
+    }
+}
+
+impl Journal {
+    /// A block was read.
+    pub(super) fn block_read(&mut self, block: BlockId, result: io::Result<Bytes>) {
+        let bounds = self.segments.get(block.segment).and_then(|of| {
+            let place = of.block(block.block)?;
+            Some((place.start, place.end, of.header.salt))
+        });
+        let table = result.ok().zip(bounds);
+        let table = table.map(|(bytes, (start, end, salt))| table_of(bytes, start, end, salt));
+        let whole = table
+            .as_ref()
+            .is_some_and(|table| self.is_whole(block, table));
+        if !whole && table.is_some() {
+            let at = bounds.map_or(0, |(start, ..)| start.0);
+            let name = segment_name(block.segment);
+            self.faults.found(Problem::of(&name, at, Reason::Block));
+        }
+        self.segments.read_ended(block.segment);
+        if let Some(place) = self.segments.block_mut(block) {
+            match table {
+                Some(table) => {
+                    place.table = Some(table);
+                    if place.layout.is_none() && whole {
+                        self.indexer.want_index(block);
+                    }
+                    self.upkeep.set_retain_at(self.time.mono());
+                }
+                None => {
+                    if self.indexer.try_again(block) {
+                        return self.reading().read_block(block);
+                    }
+                    // Told as lost, and tried again when the journal opens.
+                    if place.layout.is_none() {
+                        place.table = Some(Table::default());
+                    }
+                }
+            }
+        }
+        self.reading().rebuilt(block);
+    }
+
+    /// Whether a table has all that the logs have in the block. Where damage has taken some of it
+    /// the table stays in memory: by an index a reader of one topic would take it for unused.
+    fn is_whole(&self, block: BlockId, table: &Table) -> bool {
+        self.logs.iter().all(|log| {
+            let list = table.logs.get(&log.slot).map_or(&[][..], |list| list);
+            let mut places = log.kept.list.iter();
+            places
+                .find(|place| place.block == block)
+                .is_none_or(|place| place.is_covered_by(list))
+        })
+    }
+}
+
+/// The table of a block, from its bytes.
+fn table_of(bytes: Bytes, start: FileOffset, end: FileOffset, salt: u32) -> Table {
+    let mut loaded = Loaded { at: start, bytes };
+    let mut scanner = Scanner::new(&mut loaded, "".into(), end, salt, start);
+    let mut table = Table::default();
+    // The bytes are in memory: reading them cannot fail.
+    while let Ok(found) = scanner.next() {
+        match found {
+            Found::Record {
+                at,
+                envelope,
+                body: Body::Batch(batch, _),
+                ..
+            } if envelope.kind == Kind::Batch => {
+                let location = Location {
+                    first: envelope.sequence(),
+                    numbers: envelope.numbers,
+                    offset: at,
+                    length: envelope.length,
+                    time: envelope.append_time,
+                };
+                table.add(
+                    envelope.slot,
+                    location,
+                    batch.topics().map(|topic| topic.hash),
+                );
+            }
+            Found::Record { .. } => {}
+            Found::Nothing { at, envelope } => {
+                let behind = envelope.map_or(at + 8, |sound| at + sound.stored_bytes());
+                if !scanner.resync(behind, end).unwrap_or(false) {
+                    break;
+                }
+            }
+        }
+    }
+    table
+}
