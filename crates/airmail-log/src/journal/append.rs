@@ -157,7 +157,7 @@ impl Journal {
         }
     }
 
-    /// Why a batch that is no retry is not taken up.
+    /// The refusal of a batch that is no retry and cannot be taken up.
     fn refusal(&self, slot: Slot, map: MapEpoch, batch: &Batch) -> Option<Refusal> {
         let log = self.logs.get(slot)?;
         let retry_after = self.config.probe_interval;

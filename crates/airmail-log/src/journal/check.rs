@@ -56,7 +56,7 @@ pub struct FileReport {
 /// One log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogReport {
-    /// Which.
+    /// Its name.
     pub log: LogId,
     /// The first number kept.
     pub first: Sequence,
@@ -106,7 +106,7 @@ pub fn check<F: Files>(files: &mut F) -> Result<CheckReport, OpenError> {
     Ok(checker.report)
 }
 
-/// Whose files they are, by the first sound header.
+/// The owner of the files, by the first sound header.
 fn identity<F: Files>(files: &mut F, list: &[(FileName, u64)]) -> Result<JournalConfig, OpenError> {
     let mut config = JournalConfig::default();
     for (name, _) in list

@@ -58,7 +58,7 @@ pub(super) struct LogPart {
     pub(super) last_time: AppendTime,
     /// In blocks that are indexed.
     pub(super) places: Vec<Place>,
-    /// Of log 0: its batches, once more.
+    /// The batches of log 0, once more.
     pub(super) copies: Vec<CopyPart>,
 }
 

@@ -126,7 +126,7 @@ impl fmt::Display for Problem {
 }
 
 impl Problem {
-    /// Of a file, where no log is concerned or known.
+    /// Damage to a file, where no log is concerned or known.
     pub(super) fn of(file: &str, at: u64, reason: Reason) -> Problem {
         Problem {
             file: file.to_owned(),

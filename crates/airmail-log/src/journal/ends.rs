@@ -33,7 +33,7 @@ const SEGMENTS_MAX: usize = 48;
 /// What the file says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ends {
-    /// Which of all that were written.
+    /// How many were written, with this one.
     pub count: u64,
     /// Where the durable data of each segment ends.
     pub segments: BTreeMap<SegmentId, FileOffset>,

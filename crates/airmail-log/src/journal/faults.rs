@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::time::Duration;
 
-/// Why nothing is stored at the moment.
+/// The reason why nothing is stored at the moment.
 #[derive(Clone, Debug)]
 pub(super) struct Trouble {
     pub(super) full: bool,
@@ -60,7 +60,7 @@ pub(super) struct Faults {
 }
 
 impl Faults {
-    /// Why nothing is stored at the moment, if so.
+    /// The reason why nothing is stored at the moment, if so.
     pub(super) fn trouble(&self) -> Option<&Trouble> {
         self.trouble.as_ref()
     }

@@ -72,11 +72,11 @@ pub struct SegmentHeader {
     pub incompatible: u32,
     /// Features that a reader may ignore.
     pub compatible: u32,
-    /// Whose file it is.
+    /// The shard that it belongs to.
     pub shard: u32,
-    /// Whose file it is.
+    /// The cluster that it belongs to.
     pub cluster: u64,
-    /// Whose file it is.
+    /// The node that it belongs to.
     pub node: u64,
     /// The segment, by its number.
     pub segment: SegmentId,
@@ -84,7 +84,7 @@ pub struct SegmentHeader {
     pub salt: u32,
 }
 
-/// Why a header is not one that this program can take.
+/// The reason why this program cannot take a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderError {
     /// Too short, no magic, or a checksum that does not hold.
@@ -100,14 +100,14 @@ pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
         .map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
 }
 
-/// As [`u32_at`].
+/// Reads a number as [`u32_at`] does.
 pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     bytes
         .get(at..at + 2)
         .map_or(0, |b| u16::from_le_bytes([b[0], b[1]]))
 }
 
-/// As [`u32_at`].
+/// Reads a number as [`u32_at`] does.
 pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }

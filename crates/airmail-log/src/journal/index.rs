@@ -33,7 +33,7 @@ pub const ENTRIES_IN_PAGE: u32 = (BODY_BYTES / ENTRY_BYTES) as u32;
 pub const TOPICS_IN_PAGE: u32 = (BODY_BYTES / TOPIC_BYTES) as u32;
 const MAGIC: u32 = u32::from_le_bytes(*b"AmIx");
 
-/// Whose an index file is, and how it is laid out.
+/// The block of an index file, and how the file is laid out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     /// The block that it is of.

@@ -43,7 +43,7 @@ pub(super) struct LogState {
     pub(super) last_time: AppendTime,
     /// The class of segments that it was last written to.
     pub(super) class: Option<ClassId>,
-    /// Of log 0, its durable batches once more.
+    /// The durable batches of log 0, once more.
     pub(super) copies: Copies,
     pub(super) kept: Places,
     pub(super) recent: VecDeque<Recent>,

@@ -25,33 +25,33 @@ pub enum Meta {
     },
     /// Everything before a number is given up.
     Trim {
-        /// Of which log.
+        /// The log's slot.
         slot: Slot,
         /// The first number kept.
         first: Sequence,
     },
     /// A log takes nothing more.
     Seal {
-        /// Which.
+        /// The log's slot.
         slot: Slot,
         /// The map that names its successors.
         next: MapEpoch,
     },
     /// A log is gone. Its slot is not used again.
     Delete {
-        /// Which.
+        /// The log's slot.
         slot: Slot,
     },
     /// Numbers up to this one, exclusive, may be given without being durable.
     Reserve {
-        /// Of which log.
+        /// The log's slot.
         slot: Slot,
         /// The end of the reservation.
         until: Sequence,
     },
     /// A segment takes nothing more, and what lies behind its end is not data.
     SegmentSealed {
-        /// Which.
+        /// Its number.
         segment: SegmentId,
         /// Its end, in bytes.
         end: FileOffset,

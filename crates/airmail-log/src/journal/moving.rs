@@ -63,7 +63,7 @@ impl Journal {
         }
     }
 
-    /// Of a class that holds too much that is not wanted, the segment with the least that is.
+    /// The segment with the least that is wanted, of a class that holds too much that is not.
     fn sparse(&self) -> Option<SegmentId> {
         let mut wanted: BTreeMap<SegmentId, u64> = BTreeMap::new();
         for place in self.logs.iter().flat_map(|log| &log.kept.list) {

@@ -15,7 +15,7 @@ pub(super) struct Place {
     pub(super) first: Sequence,
     pub(super) last: Sequence,
     pub(super) block: BlockId,
-    /// Of the batches, with their envelopes.
+    /// The size of the batches, with their envelopes.
     pub(super) bytes: u64,
     pub(super) time_min: AppendTime,
     pub(super) time_max: AppendTime,

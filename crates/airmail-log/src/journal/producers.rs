@@ -16,7 +16,7 @@ use airmail_model::batch::ProducerStamp;
 use airmail_model::{AppendTime, ProducerEpoch, ProducerId, ProducerSequence};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Whose state: a producer in one log, by its slot.
+/// A producer in one log, by its slot.
 pub(super) type Key = (ProducerId, Slot);
 
 /// Where a producer stands in a log.
@@ -26,7 +26,7 @@ pub(super) struct Producer {
     pub(super) next: ProducerSequence,
     /// When it was last heard of, by the log's append time.
     pub(super) heard: AppendTime,
-    /// Of its last batches.
+    /// The results of its last batches.
     pub(super) results: Results,
     /// Its place in the order of being heard of.
     tick: u64,

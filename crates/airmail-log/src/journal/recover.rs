@@ -28,15 +28,15 @@ use airmail_model::{LogId, Now, Sequence, bug};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-/// Why a journal does not open.
+/// The reason why a journal does not open.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// A file cannot be read.
     #[error("cannot read {file}: {source}")]
     Io {
-        /// Which.
+        /// Its name.
         file: String,
-        /// Why.
+        /// What the system says.
         source: io::Error,
     },
     /// A file belongs to another cluster, node or shard.
@@ -44,7 +44,7 @@ pub enum OpenError {
         "{file} belongs to cluster {cluster:016x}, node {node:016x}, shard {shard}: not to this one"
     )]
     Foreign {
-        /// Which.
+        /// Its name.
         file: String,
         /// Its cluster.
         cluster: u64,
@@ -58,7 +58,7 @@ pub enum OpenError {
         "{file} was written by a later version of airmail, or with features unknown to this one"
     )]
     Newer {
-        /// Which.
+        /// Its name.
         file: String,
     },
 }

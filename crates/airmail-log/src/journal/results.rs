@@ -158,7 +158,7 @@ impl Results {
         None
     }
 
-    /// As a checkpoint has them.
+    /// Writes them as a checkpoint has them.
     pub(super) fn encode(&self, out: &mut Writer) {
         let Some(last) = self.last else {
             // Input: a producer of whose batches none is remembered.
@@ -193,7 +193,7 @@ impl Results {
         Some(Results { last, steps })
     }
 
-    /// As checkpoints of version 1 had them: each one whole.
+    /// Reads them as checkpoints of version 1 had them: each one whole.
     pub(super) fn decode_whole(input: &mut Reader<'_>) -> Option<Results> {
         let mut results = Results::default();
         for _ in 0..input.count(Outcome::BYTES)? {

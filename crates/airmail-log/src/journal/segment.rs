@@ -38,7 +38,7 @@ pub(super) struct Block {
     pub(super) end: FileOffset,
     /// In memory while it is written, and until its index is on disk.
     pub(super) table: Option<Table>,
-    /// Of its index file. `None` until that is on disk.
+    /// The layout of its index file. `None` until that is on disk.
     pub(super) layout: Option<Layout>,
     /// It takes nothing more, though it is not full: its index is made.
     pub(super) closed: bool,
@@ -74,12 +74,12 @@ pub(super) struct Unsynced {
     pub(super) since: Option<Mono>,
 }
 
-/// Which checkpoints make a segment unnecessary.
+/// The checkpoints that make a segment unnecessary.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Covered {
     /// The first checkpoint that knows of all that is in it: numbers, and where producers stand.
     pub(super) by: CheckpointId,
-    /// Of a segment of commands: the count after its last.
+    /// The count after the last command of a segment of commands.
     pub(super) meta_next: u64,
 }
 
