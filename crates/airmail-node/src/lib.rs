@@ -229,15 +229,8 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
     );
     let http = TaskTracker::new();
     if let (Some(listener), Some(address)) = (options.http, http_address) {
-        let door = HttpDoor {
-            link: link.clone(),
-            metrics: Arc::clone(&metrics),
-            own: SameOrigin::new(address, options.config.http_hosts.clone()),
-            most: options.config.http_connections,
-            begin: options.config.begin.0,
-            tasks: http.clone(),
-        };
-        serve_http(listener, door)?;
+        let door = (link.clone(), Arc::clone(&metrics), http.clone());
+        serve_http(listener, http_door(address, &options.config, door))?;
     }
     let waker_link = link.clone();
     let standing = Arc::new(Standing::default());
@@ -283,6 +276,22 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
     let running = wait_until_ready(running, &link).await?;
     say_if_other(durability, &link);
     Ok(running)
+}
+
+/// What answers HTTP at an address.
+fn http_door(
+    address: SocketAddr,
+    config: &Config,
+    (link, metrics, tasks): (Link, Arc<Metrics>, TaskTracker),
+) -> HttpDoor {
+    HttpDoor {
+        link,
+        metrics,
+        own: SameOrigin::new(address, config.http_hosts.clone()),
+        most: config.http_connections,
+        begin: config.begin.0,
+        tasks,
+    }
 }
 
 /// Runs a shard on a thread of its own; says when it has ended.

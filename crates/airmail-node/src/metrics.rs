@@ -249,32 +249,11 @@ impl Collector for Sampled {
 }
 
 impl Snapshot {
-    fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let jumps = (
-            "airmail_clock_jumps",
-            "Jumps of the wall clock noticed",
-            self.clock.jumps,
-        );
-        let counters = COUNTERS.iter();
-        let counters = counters.map(|(name, help, read)| (*name, *help, read(&self.stats)));
-        let bugs = (
-            "airmail_bugs",
-            "Bugs of the program that were met and survived",
-            bug::count(),
-        );
-        let damage = (
-            "airmail_storage_damage",
-            "Damaged places found in the storage",
-            self.damage,
-        );
-        for (name, help, value) in counters.chain([jumps, damage, bugs]) {
-            let value = ConstCounter::new(value);
-            let metric = encoder.encode_descriptor(name, help, None, value.metric_type())?;
-            value.encode(metric)?;
-        }
+    /// The gauges that are not the shard's: name, help, value.
+    fn own(&self) -> [(&'static str, &'static str, u64); 6] {
         let full = self.trouble.as_ref().is_some_and(|trouble| trouble.full);
         let failing = self.trouble.as_ref().is_some_and(|trouble| !trouble.full);
-        let own: [(&str, &str, u64); 6] = [
+        [
             (
                 "airmail_ready",
                 "1 if the node takes requests",
@@ -301,11 +280,36 @@ impl Snapshot {
                 "Memory of the process",
                 resident_bytes(),
             ),
-        ];
+        ]
+    }
+
+    fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let jumps = (
+            "airmail_clock_jumps",
+            "Jumps of the wall clock noticed",
+            self.clock.jumps,
+        );
+        let counters = COUNTERS.iter();
+        let counters = counters.map(|(name, help, read)| (*name, *help, read(&self.stats)));
+        let bugs = (
+            "airmail_bugs",
+            "Bugs of the program that were met and survived",
+            bug::count(),
+        );
+        let damage = (
+            "airmail_storage_damage",
+            "Damaged places found in the storage",
+            self.damage,
+        );
+        for (name, help, value) in counters.chain([jumps, damage, bugs]) {
+            let value = ConstCounter::new(value);
+            let metric = encoder.encode_descriptor(name, help, None, value.metric_type())?;
+            value.encode(metric)?;
+        }
         let gauges = GAUGES
             .iter()
             .map(|(name, help, read)| (*name, *help, read(&self.stats)));
-        for (name, help, value) in gauges.chain(own) {
+        for (name, help, value) in gauges.chain(self.own()) {
             let value = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
             let metric = encoder.encode_descriptor(name, help, None, value.metric_type())?;
             value.encode(metric)?;

@@ -338,16 +338,12 @@ pub fn output_of(child: Child, what: &str) -> Output {
 }
 
 /// The body of an HTTP page, with its status.
-<<<<<<< HEAD:crates/airmail-testkit/src/node.rs
 pub fn get(address: &str, path: &str) -> (u16, String) {
-=======
-pub(crate) fn get(address: &str, path: &str) -> (u16, String) {
     get_of(address, address, path)
 }
 
 /// The same, asked for by the name of a host.
-pub(crate) fn get_of(host: &str, address: &str, path: &str) -> (u16, String) {
->>>>>>> 6dbd6af (Try a collector's page by a name that is not its own):crates/airmail/tests/end_to_end/node.rs
+pub fn get_of(host: &str, address: &str, path: &str) -> (u16, String) {
     let _waiting = waiting(format!("{path} at {address}"));
     let mut stream = TcpStream::connect(address).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");

@@ -22,7 +22,7 @@ const IDS: [&str; 8] = [
 const RAW: [&str; 4] = ["u32", "u64", "i64", "usize"];
 
 /// The folders and files that are held to it, without the `.rs` of a file.
-const PLACES: [&str; 0] = [];
+const PLACES: [&str; 1] = ["crates/airmail-log/src/journal"];
 
 /// Where the types are made of raw integers.
 const TYPES: &str = "crates/airmail-log/src/journal/id.rs";

@@ -8,7 +8,10 @@ use super::Complaints;
 use crate::workspace::File;
 
 /// The folders and files that are held to it, without the `.rs` of a file.
-const PLACES: [&str; 1] = ["crates/airmail-client/src/core"];
+const PLACES: [&str; 2] = [
+    "crates/airmail-client/src/core",
+    "crates/airmail-log/src/journal",
+];
 
 /// Complains of each `let … else` that does not say why it gives up.
 pub(crate) fn check(file: &File) -> Complaints {

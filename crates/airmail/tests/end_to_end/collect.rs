@@ -13,8 +13,6 @@ use rustix::process::Signal;
 use crate::brokers::{KafkaCluster, wait_patiently};
 use airmail_testkit::node::{self, Node, airmail, get, get_of};
 use airmail_testkit::waiting::waiting;
-use airmail_testkit::node::{self, Node, airmail, get};
-use airmail_testkit::waiting::waiting;
 
 /// 16 bytes in base64.
 pub(crate) const SMALL: &str = "c21hbGwtY2x1c3Rlci0wMQ";
