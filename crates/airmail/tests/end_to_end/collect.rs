@@ -159,6 +159,12 @@ fn what_cannot_be_collected_is_wrong_usage() {
     }
 }
 
+/// A name that leads to this machine is not enough to be told what is on it.
+fn check_host(address: &str) {
+    let told = |path| get_of("evil.example", address, path).0;
+    assert_eq!((told("/metrics"), told("/healthz")), (403, 200));
+}
+
 #[test]
 fn records_go_on_as_they_are_stamped_and_once_over_a_restart() {
     let directory = tempfile::tempdir().unwrap();
@@ -203,9 +209,7 @@ fn records_go_on_as_they_are_stamped_and_once_over_a_restart() {
         get(&collector.http, "/metrics").1.contains("_lag{")
     });
     check_page(&get(&collector.http, "/metrics").1);
-    // A name that leads to this machine is not enough.
-    let told = |path| get_of("evil.example", &collector.http, path).0;
-    assert_eq!((told("/metrics"), told("/healthz")), (403, 200));
+    check_host(&collector.http);
     collector.stop();
     let done = seen(&kafka, "out", 3);
     assert_eq!(done.len(), 3, "{done:?}");
