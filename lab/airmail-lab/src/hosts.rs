@@ -30,6 +30,10 @@ pub(crate) struct HostsArgs {
     /// Machines to run on, a line each: ROLE TARGET [ADDRESS]. ROLE is node (one of them) or load,
     /// TARGET is for ssh, ADDRESS what the other machines reach it at [default: TARGET's host]. There
     /// is no node among them where a running one is measured
+    #[allow(
+        rustdoc::broken_intra_doc_links,
+        reason = "a help text: brackets mean an option"
+    )]
     #[arg(long, value_name = "FILE")]
     pub(crate) hosts: Option<PathBuf>,
     /// What starts a command on another machine: TARGET and the command are put behind it
