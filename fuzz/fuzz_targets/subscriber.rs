@@ -207,11 +207,24 @@ impl World {
                     self.tell(key, gap.incarnation, gap.extent.first, gap.extent.last);
                     assert!(gap.why != GapReason::Unused);
                 }
-                Event::Status(state) => assert!(state != State::Removed),
+                Event::Status(state) => self.stands(key, &state),
             }
         }
         for &key in &self.keys {
             let _ = self.subscriber.position(key);
+        }
+    }
+
+    /// A node that says that the log has gone back to an earlier life counts anew in that.
+    fn stands(&mut self, key: SubscriptionKey, state: &State) {
+        assert!(*state != State::Removed);
+        if let State::Live { incarnation, .. } | State::Detached { incarnation, .. } = state
+            && self
+                .told
+                .get(&key)
+                .is_some_and(|(life, _)| life != incarnation)
+        {
+            self.told.remove(&key);
         }
     }
 
