@@ -1,108 +1,81 @@
-//! Taking up calls that change a log: open, append, trim, seal, delete.
+//! Taking up batches: whether a batch may be stored, its numbers, and the answers of a log in their turn.
+//!
+//! It borrows only what a batch changes before it is written: no segment is among that.
 
-use super::Journal;
 use super::cache::Cached;
+use super::calls::Calls;
+use super::commands::Commands;
+use super::commits::Commits;
+use super::effects::Effects;
 use super::entry::{Entry, Recent};
+use super::faults::Faults;
 use super::id::{FileOffset, Slot};
-use super::log::{Answer, LogState};
+use super::log::Answer;
+use super::logs::Logs;
 use super::meta::Meta;
-use super::producers::Verdict;
+use super::producers::{Producers, Verdict};
+use super::readers::Readers;
 use super::results::Outcome;
-use crate::contract::{Completion, LogSpec, Refusal, Tag};
+use super::time::Time;
+use super::{Journal, JournalConfig};
+use crate::contract::{Completion, Refusal, Tag};
 #[cfg(feature = "sabotage")]
 use crate::sabotage::Bug;
-use airmail_model::random::nth;
-use airmail_model::{
-    Batch, Checked, Durability, Extent, Incarnation, LogId, MapEpoch, Sequence, bug,
-};
+use airmail_model::{Batch, Checked, Durability, Extent, LogId, MapEpoch, bug};
 
 /// What a batch takes in a segment, about: with envelope and padding.
 pub(super) fn cost(batch: &Batch) -> u64 {
     super::format::padded((super::format::ENVELOPE_BYTES + batch.bytes().len()) as u64)
 }
 
+/// What taking up a batch may change, and what it sees.
+pub(super) struct Appending<'j> {
+    config: &'j JournalConfig,
+    time: &'j Time,
+    calls: &'j Calls,
+    faults: &'j Faults,
+    logs: &'j mut Logs,
+    producers: &'j mut Producers,
+    commits: &'j mut Commits,
+    commands: &'j mut Commands,
+    readers: &'j mut Readers,
+    effects: &'j mut Effects,
+}
+
 impl Journal {
-    /// The life of a log that begins now.
-    pub(super) fn incarnation(&self, slot: Slot) -> Incarnation {
-        // Positive, so that it survives wherever a signed number carries it.
-        Incarnation(nth(self.config.seed ^ 0x6c_6f67, u64::from(slot.0)) >> 1)
-    }
-
-    pub(super) fn open_log(&mut self, t: Tag, id: LogId, spec: LogSpec) {
-        if spec.durability > self.config.strongest {
-            let why = Refusal::Unsupported("durability");
-            return self.effects.tell(Completion::Refused { t, why });
+    pub(super) fn appending(&mut self) -> Appending<'_> {
+        Appending {
+            config: &self.config,
+            time: &self.time,
+            calls: &self.calls,
+            faults: &self.faults,
+            logs: &mut self.logs,
+            producers: &mut self.producers,
+            commits: &mut self.commits,
+            commands: &mut self.commands,
+            readers: &mut self.readers,
+            effects: &mut self.effects,
         }
-        let known = self.logs.slot_of(id);
-        let slot = known.unwrap_or(self.logs.next_slot());
-        if known.is_none() {
-            let incarnation = self.incarnation(slot);
-            let mut log = LogState::new(id, slot, spec, incarnation);
-            if self.config.new_incarnations {
-                log.numbers.reserved = Sequence::MAX;
-                log.numbers.reserving = Sequence::MAX;
-            }
-            self.logs.insert(log);
-        }
-        let Some(log) = self.logs.get_mut(slot) else {
-            bug!("slot {slot} of {id} has no log");
-            let why = Refusal::OutcomeUnknown;
-            return self.effects.tell(Completion::Refused { t, why });
-        };
-        if known.is_some() {
-            if spec.epoch < log.life.spec.epoch {
-                let why = Refusal::StaleMap {
-                    current: log.life.spec.epoch,
-                };
-                return self.effects.tell(Completion::Refused { t, why });
-            }
-            if spec == log.life.spec && log.life.spec_told {
-                let bounds = log.bounds();
-                return self.effects.tell(Completion::Opened { t, bounds });
-            }
-            log.life.spec = spec;
-            log.life.spec_told = false;
-            self.log_moved(slot);
-        }
-        self.tell_spec(slot, Some(t));
     }
 
-    /// Begins a new life of a log: numbers and batches stay.
-    pub(super) fn renew_log(&mut self, t: Tag, id: LogId) {
-        let Some(slot) = self.logs.named(id).map(|log| log.slot) else {
-            // Input: an owner that names a log which is not open, or was deleted.
-            let why = Refusal::NoLog;
-            return self.effects.tell(Completion::Refused { t, why });
-        };
-        let which = nth(self.config.seed ^ 0x6c_6966, self.logs.renewed());
-        let Some(log) = self.logs.get_mut(slot) else {
-            bug!("slot {slot} of {id} has no log");
-            let why = Refusal::OutcomeUnknown;
-            return self.effects.tell(Completion::Refused { t, why });
-        };
-        log.life.incarnation_asked = Incarnation(nth(which, u64::from(slot.0)) >> 1);
-        log.life.spec_told = false;
-        self.tell_spec(slot, Some(t));
-    }
-
-    /// Has a log's spec made durable.
-    pub(super) fn tell_spec(&mut self, slot: Slot, t: Option<Tag>) {
-        let Some(log) = self.logs.get(slot) else {
-            bug!("slot {slot} has a spec to be told and no log");
-            return;
-        };
-        let (id, spec, incarnation) = (log.id, log.life.spec, log.life.incarnation_asked);
-        let open = Meta::Open {
-            slot,
-            log: id,
-            spec,
-            incarnation,
-        };
-        self.commands.give(open, t);
-        self.reserve(slot, 0);
-    }
-
+    /// Takes up a batch, or refuses it in its turn.
     pub(super) fn append(&mut self, t: Tag, id: LogId, map: MapEpoch, batch: Checked<Batch>) {
+        self.appending().append(t, id, map, batch);
+    }
+
+    /// Refuses an append that found no room, in its turn.
+    pub(super) fn busy(&mut self, t: Tag, id: LogId) {
+        self.appending().busy(t, id);
+    }
+
+    /// Tells answers and readers of a log what has changed about it.
+    pub(super) fn log_moved(&mut self, slot: Slot) {
+        self.appending().log_moved(slot);
+    }
+}
+
+impl Appending<'_> {
+    fn append(&mut self, t: Tag, id: LogId, map: MapEpoch, batch: Checked<Batch>) {
         let Some(slot) = self.logs.slot_of(id).filter(|_| batch.log() == id) else {
             // Input: an owner that names a log which is not open, or sends it another's batch.
             return self.effects.tell(Completion::Refused {
@@ -140,7 +113,7 @@ impl Journal {
     }
 
     /// Refuses an append that found no room, in its turn.
-    pub(super) fn busy(&mut self, t: Tag, id: LogId) {
+    fn busy(&mut self, t: Tag, id: LogId) {
         let why = Refusal::Busy {
             retry_after: self.config.probe_interval,
         };
@@ -163,7 +136,7 @@ impl Journal {
         let retry_after = self.config.probe_interval;
         let sealed = log.life.sealed;
         #[cfg(feature = "sabotage")]
-        let sealed = sealed.filter(|_| !self.has_bug(Bug::SealForgotten));
+        let sealed = sealed.filter(|_| !self.config.has_bug(Bug::SealForgotten));
         if let Some(next) = sealed {
             // While nothing is stored, not even this: what is asked for may have been stored before.
             let told = log.life.tells_seal() && !self.faults.is_withheld();
@@ -240,7 +213,7 @@ impl Journal {
     }
 
     /// Asks for a reservation of numbers where the log needs one.
-    fn reserve(&mut self, slot: Slot, numbers: u64) {
+    pub(super) fn reserve(&mut self, slot: Slot, numbers: u64) {
         let ahead = self.config.reserve_numbers.max(numbers);
         let Some(log) = self.logs.get_mut(slot) else {
             bug!("slot {slot} reserves numbers and has no log");
@@ -254,71 +227,24 @@ impl Journal {
         }
     }
 
-    pub(super) fn trim_log(&mut self, t: Tag, id: LogId, before: Sequence) {
-        let Some(slot) = self.logs.slot_of(id) else {
-            // Input: an owner that names a log which is not open, or was deleted.
-            return self.effects.tell(Completion::Refused {
-                t,
-                why: Refusal::NoLog,
-            });
-        };
-        if !self.trim_to(slot, before, Some(t)) {
-            self.effects.tell(Completion::Done { t });
+    /// Has a batch of log 0 that was taken up copied, before it is written. In memory there is no damage.
+    fn copy_first(&mut self, slot: Slot) {
+        let log = self.logs.get(slot);
+        let kept = log.filter(|log| log.id == LogId::SYSTEM && !self.config.new_incarnations);
+        if let Some(newest) = kept.and_then(|log| log.recent.back()) {
+            let copy = Meta::Copy {
+                slot,
+                first: newest.first,
+                numbers: newest.numbers,
+                time: newest.time,
+                bytes: newest.batch.bytes().clone(),
+            };
+            self.commands.give(copy, None);
         }
-        self.log_moved(slot);
-    }
-
-    pub(super) fn seal_log(&mut self, t: Tag, id: LogId, next: MapEpoch) {
-        let log = self.logs.named_mut(id);
-        let Some(log) = log else {
-            // Input: an owner that names a log which is not open, or was deleted.
-            return self.effects.tell(Completion::Refused {
-                t,
-                why: Refusal::NoLog,
-            });
-        };
-        let next = *log.life.sealed.get_or_insert(next);
-        let slot = log.slot;
-        self.commands.give(Meta::Seal { slot, next }, Some(t));
-    }
-
-    /// The log is gone at once; what was on its way is not known to be stored.
-    pub(super) fn delete_log(&mut self, t: Tag, id: LogId) {
-        let Some(slot) = self.logs.unname(id) else {
-            // Input: an owner that names a log which is not open, or was deleted.
-            return self.effects.tell(Completion::Refused {
-                t,
-                why: Refusal::NoLog,
-            });
-        };
-        if let Some(mut log) = self.logs.remove(slot) {
-            for answer in log.answers.drain(..) {
-                self.effects.tell(match answer {
-                    Answer::Waiting { t, .. } | Answer::Failed { t } => Completion::Refused {
-                        t,
-                        why: Refusal::OutcomeUnknown,
-                    },
-                    Answer::Sealed { t, next } => Completion::Refused {
-                        t,
-                        why: Refusal::Sealed { next },
-                    },
-                    Answer::Ready(completion) => completion,
-                });
-            }
-            self.readers.wake_all(log.at_tail.drain(..));
-            let places = log.kept.list.iter().chain(&log.kept.leaving);
-            self.upkeep.deleted(slot, places.map(|place| place.block));
-        }
-        self.readers.wake_log(slot);
-        self.producers.forget_log(slot);
-        self.faults.forget_log(slot);
-        self.commands.give(Meta::Delete { slot }, Some(t));
-        self.commits.forget_log(slot);
-        self.logs.forget_recent(slot, Sequence(0));
     }
 
     /// Tells answers and readers of a log what has changed about it.
-    pub(super) fn log_moved(&mut self, slot: Slot) {
+    fn log_moved(&mut self, slot: Slot) {
         let backlog = self.commits.bytes() > self.config.pending_bytes / 2;
         let Some(log) = self.logs.get_mut(slot) else {
             // Input: a log that was deleted while its batches were on their way.

@@ -133,22 +133,6 @@ impl Copies {
 }
 
 impl Journal {
-    /// Has a batch of log 0 that was taken up copied, before it is written. In memory there is no damage.
-    pub(super) fn copy_first(&mut self, slot: Slot) {
-        let log = self.logs.get(slot);
-        let kept = log.filter(|log| log.id == LogId::SYSTEM && !self.config.new_incarnations);
-        if let Some(newest) = kept.and_then(|log| log.recent.back()) {
-            let copy = Meta::Copy {
-                slot,
-                first: newest.first,
-                numbers: newest.numbers,
-                time: newest.time,
-                bytes: newest.batch.bytes().clone(),
-            };
-            self.commands.give(copy, None);
-        }
-    }
-
     /// Numbers of a log from `from` on are given again: no crash may bring back what had them.
     pub(super) fn take_back_copies(&mut self, slot: Slot, from: Sequence) {
         let Some(log) = self.logs.get_mut(slot) else {

@@ -21,6 +21,7 @@ mod append;
 mod asking;
 mod cache;
 mod calls;
+mod changing;
 mod check;
 pub mod checkpoint;
 mod checkpointer;
