@@ -11,22 +11,16 @@
 //! Two places are written in turn: `length u32 | crc u32 | count u64 | segments u32 x {segment u64,
 //! end u64} | logs u32 x {slot u32, next u64}`, little endian, at byte 0 and at byte 4,096.
 
-use super::Journal;
 use super::codec::{Reader, Writer};
-use super::effects::Purpose;
-use super::entry::Entry;
-use super::format::{META_CLASS, u32_at};
+use super::format::u32_at;
 use super::id::{FileOffset, SegmentId, Slot};
-use super::segment::{ENDS_NAME, State};
-use crate::files::{FileName, FileOp, Note};
 use airmail_model::Sequence;
 use std::collections::BTreeMap;
-use std::io;
 
 /// Bytes of each of the two places.
 pub(super) const PLACE_BYTES: usize = 4096;
 /// Logs in one, at most.
-const LOGS_MAX: usize = 256;
+pub(super) const LOGS_MAX: usize = 256;
 /// Segments in one, at most.
 const SEGMENTS_MAX: usize = 48;
 
@@ -90,140 +84,6 @@ impl Ends {
             .into_iter()
             .chain(second)
             .max_by_key(|ends| ends.count)
-    }
-}
-
-/// The file, and whether what it says is what holds now.
-///
-/// Invariant, held by [`EndsFile::check`]: nothing was written to a file that was not made.
-#[derive(Debug, Default)]
-pub(super) struct EndsFile {
-    /// What holds is not what it says.
-    changed: bool,
-    /// It is being made, or written apart from a commit.
-    busy: bool,
-    made: bool,
-    /// How often it was written.
-    count: u64,
-}
-
-impl EndsFile {
-    /// The file is there, and was written so often.
-    pub(super) fn found(&mut self, count: u64) {
-        self.made = true;
-        self.count = count;
-    }
-
-    /// What holds is not what it says, if `changed`.
-    pub(super) fn changed_if(&mut self, changed: bool) {
-        self.changed |= changed;
-    }
-
-    /// It was made or written, or could not be. It is only ever a help: a failure is not worth more than
-    /// trying again with the next.
-    pub(super) fn step_done(&mut self, result: &io::Result<()>) {
-        self.busy = false;
-        self.made |= match result {
-            Ok(()) => true,
-            Err(error) => error.kind() == io::ErrorKind::AlreadyExists,
-        };
-    }
-
-    /// Asserts the invariant.
-    pub(super) fn check(&self) {
-        assert!(
-            self.made || self.count == 0,
-            "the ends were written {} times to no file",
-            self.count
-        );
-    }
-}
-
-impl Journal {
-    /// Writes the durable ends, if they have changed and no write of them is under way. Whether it
-    /// does.
-    pub(super) fn tell_ends(&mut self) -> bool {
-        // While the journal opens, the last run's ends are still needed, should this one end early.
-        if !self.ends.changed || self.ends.busy || self.commands.are_held_back() {
-            return false;
-        }
-        self.ends.changed = false;
-        self.ends.busy = true;
-        let name: FileName = ENDS_NAME.into();
-        if !self.ends.made {
-            self.ends.changed = true;
-            self.effects.submit(Purpose::Ends, FileOp::Create { name });
-            return true;
-        }
-        let note = self.ends_now(BTreeMap::new(), BTreeMap::new());
-        let op = FileOp::Write {
-            name: note.name,
-            at: note.at,
-            parts: vec![note.bytes],
-            sync: false,
-            note: None,
-        };
-        self.effects.submit(Purpose::Ends, op);
-        true
-    }
-
-    /// The ends as they will be when a segment is durable to `end` with `entries` last; to be
-    /// written with that sync. `None`: they can't be told so.
-    pub(super) fn note_ends(
-        &mut self,
-        segment: SegmentId,
-        end: FileOffset,
-        entries: &[Entry],
-    ) -> Option<Note> {
-        if !self.ends.made || self.commands.are_held_back() {
-            return None;
-        }
-        self.ends.changed = false;
-        let earlier = self.segments.get(segment);
-        let earlier = earlier.map_or(&[][..], |of| &of.unsynced.entries);
-        let mut logs = BTreeMap::new();
-        for entry in earlier.iter().chain(entries) {
-            if let Some(log) = self.logs.get(entry.slot) {
-                let next = logs.entry(entry.slot).or_insert(log.numbers.durable);
-                *next = entry.next().max(*next);
-            }
-        }
-        Some(self.ends_now([(segment, end)].into(), logs))
-    }
-
-    /// What the file is to say, but for what is known better of some segments and logs.
-    fn ends_now(
-        &mut self,
-        mut segments: BTreeMap<SegmentId, FileOffset>,
-        mut logs: BTreeMap<Slot, Sequence>,
-    ) -> Note {
-        self.ends.count += 1;
-        let open = self.segments.active();
-        for id in open.chain(self.sealing()) {
-            if let Some(segment) = self.segments.get(id)
-                && segment.header.class != META_CLASS
-                && segment.state != State::Making
-            {
-                segments.entry(id).or_insert(segment.durable);
-            }
-        }
-        let touched = self.checkpointer.touched();
-        for log in touched.filter_map(|slot| self.logs.get(slot)) {
-            if logs.len() >= LOGS_MAX {
-                break;
-            }
-            logs.entry(log.slot).or_insert(log.numbers.durable);
-        }
-        let ends = Ends {
-            count: self.ends.count,
-            segments,
-            logs,
-        };
-        Note {
-            name: ENDS_NAME.into(),
-            at: (self.ends.count % 2) * PLACE_BYTES as u64,
-            bytes: ends.encode().into(),
-        }
     }
 }
 

@@ -7,7 +7,8 @@
 //! is [`Refusal::OutcomeUnknown`].
 
 use super::Journal;
-use super::commands::Command;
+use super::commands::{Command, Commands};
+use super::commits::Commits;
 use super::entry::Entry;
 use super::faults::is_full;
 use super::id::{SegmentId, Slot};
@@ -17,6 +18,23 @@ use crate::contract::{Completion, Refusal};
 use airmail_model::{Sequence, bug};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+
+/// The commands that are not yet durable.
+fn not_durable<'j>(commands: &'j Commands, commits: &'j Commits) -> impl Iterator<Item = &'j Meta> {
+    let written = commits.parts().flat_map(|part| &part.metas);
+    commands.iter().chain(written.map(|(meta, _)| meta))
+}
+
+/// The segments whose end is not yet durable.
+pub(super) fn sealing<'j>(
+    commands: &'j Commands,
+    commits: &'j Commits,
+) -> impl Iterator<Item = SegmentId> + 'j {
+    not_durable(commands, commits).filter_map(|meta| match meta {
+        Meta::SegmentSealed { segment, .. } => Some(*segment),
+        _ => None,
+    })
+}
 
 impl Journal {
     /// Whether the disk may be tried.
@@ -229,23 +247,14 @@ impl Journal {
         }
     }
 
-    /// The commands that are not yet durable.
-    fn waiting_metas(&self) -> impl Iterator<Item = &Meta> {
-        let written = self.commits.parts().flat_map(|part| &part.metas);
-        self.commands.iter().chain(written.map(|(meta, _)| meta))
-    }
-
     /// The segments whose end is not yet durable.
     pub(super) fn sealing(&self) -> impl Iterator<Item = SegmentId> {
-        self.waiting_metas().filter_map(|meta| match meta {
-            Meta::SegmentSealed { segment, .. } => Some(*segment),
-            _ => None,
-        })
+        sealing(&self.commands, &self.commits)
     }
 
     /// Whether a crash could bring back what is to be refused.
     fn may_come_back(&self) -> bool {
-        let mut waiting = self.waiting_metas();
+        let mut waiting = not_durable(&self.commands, &self.commits);
         waiting.any(|meta| matches!(meta, Meta::SegmentSealed { .. } | Meta::TakenBack { .. }))
     }
 
