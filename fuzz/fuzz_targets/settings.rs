@@ -3,10 +3,10 @@
 #![no_main]
 
 use airmail::commands::instant::Instant;
-use airmail_node::config::Config;
-use airmail_model::quantity::{ByteSize, Span};
-use airmail_node::config::settings::SETTINGS;
 use airmail_fuzz::fuzz_target;
+use airmail_model::quantity::{ByteSize, Span};
+use airmail_node::config::Config;
+use airmail_node::config::settings::SETTINGS;
 
 fuzz_target!(|data: &[u8]| {
     let Some((&which, rest)) = data.split_first() else {

@@ -11,18 +11,16 @@
 mod report;
 mod seeds;
 
+use crate::process::{self, cargo};
+use crate::workspace;
+use anyhow::{Context as _, bail, ensure};
+use report::Report;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-
-use anyhow::{Context as _, bail, ensure};
-
-use crate::process::{self, cargo};
-use crate::workspace;
-use report::Report;
 
 /// Coverage of edges, counted, and of comparisons' operands; and the checks that release builds
 /// leave out. Comparisons of bytes must stay calls, which libFuzzer sees: those that the compiler

@@ -2,11 +2,10 @@
 //! tools, from Maven Central; `kafka-partitioners/`, our jars, built here; `kafka-3/`, the tools of the
 //! last Kafka before 4, whose clients a test runs the partitioners with. All of it needs Java to run.
 
+use crate::{maven, process, workspace};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-
-use crate::{maven, process, workspace};
 
 /// Pinned, so that figures change for what we changed.
 const KAFKA: &str = "4.3.1";

@@ -1,10 +1,9 @@
 //! What is not Rust here: `kafka-partitioners/`, for Kafka's own producers, and in it `load/`, which drives
 //! Kafka with them. Maven builds both, and tests the first with each Kafka client that it names.
 
-use std::process::Command;
-
 use crate::process;
 use crate::workspace;
+use std::process::Command;
 
 const PROJECT: &str = "kafka-partitioners/pom.xml";
 const LOAD: &str = "kafka-partitioners/load/pom.xml";

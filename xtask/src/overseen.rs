@@ -3,6 +3,9 @@
 //!
 //! Tests bound their own waits, and say what they waited for; this is for the one that does not.
 
+use crate::parts::{Parts, now};
+use crate::process::{self, show};
+use anyhow::{Context as _, bail};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -10,11 +13,6 @@ use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
-
-use anyhow::{Context as _, bail};
-
-use crate::parts::{Parts, now};
-use crate::process::{self, show};
 
 /// How long nothing may be printed: longer than any test takes, also on a machine that is busy with other
 /// things, and than tests wait themselves.

@@ -13,16 +13,14 @@ mod run;
 mod versions;
 mod workloads;
 
-use std::fs;
-use std::path::PathBuf;
-
-use anyhow::Context as _;
-use serde::Serialize;
-
 use crate::workspace;
+use anyhow::Context as _;
 use comparison::{Bounds, Comparison};
 use figures::Figures;
 use run::Measurement;
+use serde::Serialize;
+use std::fs;
+use std::path::PathBuf;
 use versions::Version;
 use workloads::Workload;
 

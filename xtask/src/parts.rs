@@ -3,12 +3,11 @@
 //! Continuous integration has a bound of time, and whoever adds to it must see where it goes. What `test`
 //! took is kept, so that `verify --without-tests`, which follows it there, ends with one table of both.
 
+use crate::workspace;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-
-use crate::workspace;
 
 /// Parts that take less are told together.
 const SHORT: Duration = Duration::from_secs(6);

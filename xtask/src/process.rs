@@ -1,11 +1,9 @@
 //! Running other programs: each is shown before it runs, and its failure ends the task.
 
+use crate::workspace;
+use anyhow::{Context, bail};
 use std::path::Path;
 use std::process::{Command, Stdio};
-
-use anyhow::{Context, bail};
-
-use crate::workspace;
 
 /// A call of cargo in the workspace's root.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {

@@ -6,12 +6,11 @@
 
 mod soak;
 
-use std::process::Command;
-
 use crate::kafka;
 use crate::process::{self, cargo};
 use crate::test::TEST_SWITCHES;
 use crate::workspace;
+use std::process::Command;
 
 /// What to prove.
 #[derive(Debug, clap::Args)]

@@ -8,14 +8,12 @@
 //!
 //! Tests want Kafka; the others are for comparisons only.
 
+use crate::{kafka, process, tools, workspace};
+use anyhow::Context as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-use anyhow::Context as _;
-
-use crate::{kafka, process, tools, workspace};
 
 /// Debian's packages with the server and what it needs that is not on every system.
 const REDIS_PACKAGES: [&str; 7] = [
@@ -49,14 +47,23 @@ pub(crate) fn directory() -> PathBuf {
 /// Brings what is missing; fails if something cannot be brought.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let directory = options.out.clone().unwrap_or_else(directory);
-    fs::create_dir_all(&directory)?;
+    let brought = bring(&directory);
+    for experiment in ["rivals", "partitioners"] {
+        println!("airmail-lab {experiment} --servers {}", directory.display());
+    }
+    brought
+}
+
+/// Brings them into a directory; fails with the names of those that cannot be brought.
+pub(crate) fn bring(directory: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(directory)?;
     let brought = [
-        ("nats-server", tools::bring_nats(&directory).map(drop)),
-        ("redis-server", bring_redis(&directory)),
-        ("Kafka", kafka::bring(&directory)),
+        ("nats-server", tools::bring_nats(directory).map(drop)),
+        ("redis-server", bring_redis(directory)),
+        ("Kafka", kafka::bring(directory)),
         (
             "partitioners for Kafka",
-            kafka::bring_partitioners(&directory),
+            kafka::bring_partitioners(directory),
         ),
     ];
     let mut missing = Vec::new();
@@ -68,9 +75,6 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
                 missing.push(name);
             }
         }
-    }
-    for experiment in ["rivals", "partitioners"] {
-        println!("airmail-lab {experiment} --servers {}", directory.display());
     }
     anyhow::ensure!(missing.is_empty(), "not brought: {}", missing.join(", "));
     Ok(())

@@ -9,6 +9,7 @@ mod checks;
 mod edges;
 mod fences;
 mod fields;
+mod imports;
 mod leftovers;
 mod length;
 mod links;
@@ -20,9 +21,8 @@ mod roots;
 mod runtime;
 mod silence;
 
-use anyhow::bail;
-
 use crate::workspace;
+use anyhow::bail;
 
 /// What a rule found wrong, each with its place.
 type Complaints = Vec<String>;
@@ -57,6 +57,7 @@ fn all() -> anyhow::Result<Complaints> {
     for file in &rust {
         complaints.extend(names::check_path(&file.path));
         complaints.extend(length::check(file));
+        complaints.extend(imports::check(file));
         complaints.extend(leftovers::check(file));
         complaints.extend(fields::check(file));
         complaints.extend(raw_ids::check(file));

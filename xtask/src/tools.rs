@@ -11,16 +11,14 @@
 //! What cannot be brought is a failure that says how to bring it. Whoever has no use for a tool leaves it
 //! out by name ([`Without`]); the tests that want it say so each time. Continuous integration leaves out none.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use anyhow::Context as _;
-
 use crate::kafka;
 use crate::maven;
 use crate::process;
 use crate::workspace;
+use anyhow::Context as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Pinned, so that a test that fails does so for what we changed.
 const GRPCURL: &str = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3";

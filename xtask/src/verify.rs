@@ -1,10 +1,9 @@
 //! `cargo xtask verify`: all that must hold before a commit. Changes nothing but build output.
 
-use std::process::Command;
-
 use crate::parts::Parts;
 use crate::process::{self, cargo};
 use crate::{test, tidy};
+use std::process::Command;
 
 /// Whatever a lint says is a failure.
 const DENY_WARNINGS: [&str; 3] = ["--", "-D", "warnings"];
@@ -30,7 +29,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let rivals = [
         "--package=airmail",
         "--package=airmail-bench",
-        "--features=airmail/rivals",
+        "--features=airmail/rivals,airmail-lab/rivals",
         test::TEST_SWITCHES,
     ];
     part("lints of rivals", &mut clippy(&rivals))?;

@@ -1,11 +1,9 @@
 //! Where the workspace is, and which of its files the house rules look at.
 
+use crate::process::{self, cargo};
+use anyhow::Context;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-use anyhow::Context;
-
-use crate::process::{self, cargo};
 
 /// The workspace's root.
 pub(crate) fn root() -> &'static Path {

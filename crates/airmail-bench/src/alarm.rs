@@ -4,16 +4,14 @@
 //! a message that waited for it. This is a timer of the system, which the runtime waits for as for a
 //! socket: it spins on nothing, and has no thread that would have to hand each message over.
 
-use std::io::ErrorKind;
-
+use crate::clock::{now_us, system_us};
+use crate::system::Failure;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
     timerfd_settime,
 };
+use std::io::ErrorKind;
 use tokio::net::unix::pipe::Receiver;
-
-use crate::clock::{now_us, system_us};
-use crate::system::Failure;
 
 /// A timer of the system, in the only type of the runtime that takes any file to be waited for.
 #[derive(Debug)]

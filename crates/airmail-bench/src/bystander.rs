@@ -4,16 +4,14 @@
 //! It is in a process of its own, so that what it costs its own side is not taken from the others'. It
 //! keeps an account too: what it gets must be whole and in order, however slowly it takes it.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
-use airmail_client::{Client, Items, Start, Subscription};
-use serde::{Deserialize, Serialize};
-
 use crate::clock::now_us;
 use crate::process::Usage;
 use crate::stamp::Stamp;
 use crate::system::Failure;
+use airmail_client::{Client, Items, Start, Subscription};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// What a subscriber does that others are measured beside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -3,10 +3,9 @@
 //! A payload costs no allocation of its own: all of a chunk lie behind one another, and a system
 //! takes them as slices or, where its client wants to own them, as shared parts of the buffer.
 
-use bytes::Bytes;
-
 use crate::settings::Settings;
 use crate::stamp::Stamp;
+use bytes::Bytes;
 
 /// Messages in a chunk at most: enough that what is done for each chunk is nothing for a message.
 const MESSAGES_MAX: u64 = 256;

@@ -5,9 +5,8 @@
 //! what it and the run's leader found out, before it measures anything; then all tell the leader's
 //! time, as exactly as they could find out.
 
-use std::sync::atomic::{AtomicI64, Ordering};
-
 use rustix::time::{ClockId, clock_gettime};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// What the clock of this process is ahead of the system's, in microseconds.
 static SHIFT_US: AtomicI64 = AtomicI64::new(0);

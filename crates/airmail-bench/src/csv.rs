@@ -1,8 +1,7 @@
 //! A run over time as a table, for whatever draws or reckons with it.
 
-use std::fmt::Write as _;
-
 use crate::part::Sample;
+use std::fmt::Write as _;
 
 /// The columns.
 const HEADING: &str = "seconds,acknowledged_per_s,delivered_per_s,p50_us,p99_us,max_us\n";

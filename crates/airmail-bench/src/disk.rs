@@ -1,16 +1,14 @@
 //! The disk's own pace: one write and fdatasync after the other, at a rate, into a file that was
 //! written before. What a durable ack takes at least.
 
+use crate::clock::now_us;
+use crate::latency::{Latencies, Percentiles};
+use serde::Serialize;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
-
-use serde::Serialize;
-
-use crate::clock::now_us;
-use crate::latency::{Latencies, Percentiles};
 
 /// Bytes of each write.
 const BLOCK_BYTES: usize = 4096;

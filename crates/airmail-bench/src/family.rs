@@ -17,14 +17,13 @@ pub mod own_node;
 pub mod place;
 mod stop;
 
-use std::process::ExitCode;
-use std::sync::Arc;
-
 use crate::clock::now_us;
 use crate::part::Part;
 use crate::run::{Job, LevelFile, Meeting, Share, start_us};
 use crate::system::Failure;
 use crate::{Progress, Target};
+use std::process::ExitCode;
+use std::sync::Arc;
 
 pub use error::FamilyError;
 use error::system;

@@ -2,13 +2,12 @@
 
 mod plot;
 
-use std::fmt::Write as _;
-
 use crate::bystander::Conduct;
 use crate::isolation::{IsolationReport, Phase};
 use crate::part::Sample;
 use crate::report::Report;
 use plot::{Line, Plot};
+use std::fmt::Write as _;
 
 const STYLE: &str = "body{font:14px sans-serif;margin:2em;max-width:60em}\
 svg{width:100%;height:auto;margin:1em 0}pre{background:#f4f4f4;padding:1em;overflow:auto}\

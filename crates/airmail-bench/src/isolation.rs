@@ -6,13 +6,12 @@
 
 mod text;
 
-use serde::Serialize;
-
 use crate::bystander::{Conduct, Taken};
 use crate::counters::Counters;
 use crate::process::Usage;
 use crate::report::Report;
 use crate::spread::Spread;
+use serde::Serialize;
 
 /// What the others did for a while, and beside whom.
 #[derive(Clone, Debug, Serialize)]

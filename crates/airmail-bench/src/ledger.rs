@@ -7,11 +7,9 @@
 //! A message that is the next one costs a comparison; only what comes out of turn is looked up, among
 //! the ranges that are missing so far.
 
-use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
-
 use crate::stamp::Stamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What came of one topic to one subscriber.
 #[derive(Clone, Debug)]

@@ -1,11 +1,9 @@
 //! What a process found of a run. Parts of several processes add up; one tells the other as JSON.
 
-use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
-
 use crate::latency::Latencies;
 use crate::ledger::Tally;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What a process found.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -1,9 +1,8 @@
 //! What a process uses, as Linux tells it in `/proc`, and how much it may.
 
-use std::fs;
-
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
+use std::fs;
 
 /// What a clock tick of `/proc/PID/stat` is; Linux has no other on any machine of ours.
 const TICK_US: u64 = 10_000;

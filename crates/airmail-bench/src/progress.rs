@@ -1,9 +1,8 @@
 //! How far a run is, for whoever watches it and for its course over time.
 
+use crate::latency::Latencies;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use crate::latency::Latencies;
 
 /// Histograms that subscribers enter times in, so that they seldom wait for one another.
 const LANES: usize = 4;

@@ -1,13 +1,11 @@
 //! What a run found, as JSON and as text.
 
-use std::fmt;
-
-use serde::Serialize;
-
 use crate::latency::Percentiles;
 use crate::part::{Part, Published, Received, Sample};
 use crate::process::Usage;
 use crate::settings::Settings;
+use serde::Serialize;
+use std::fmt;
 
 /// The result of a run.
 #[derive(Clone, Debug, Serialize)]

@@ -26,20 +26,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use account::Account;
-pub use levels::LevelFile;
-pub use meeting::{Alone, Meeting, Share, start_us};
-use serde::{Deserialize, Serialize};
-
 use crate::clock::now_us;
 use crate::part::Part;
 use crate::process::Usage;
 use crate::progress::Progress;
 use crate::settings::Settings;
 use crate::system::{Failure, System};
+pub use account::Account;
+pub use levels::LevelFile;
+pub use meeting::{Alone, Meeting, Share, start_us};
 use publishing::Publishers;
 use receiving::Subscribers;
 use sampling::Sampler;
+use serde::{Deserialize, Serialize};
 use window::Window;
 
 /// How long nothing may come before the rest counts as missing.

@@ -1,8 +1,7 @@
 //! What a run is asked to do.
 
-use serde::{Deserialize, Serialize};
-
 use crate::stamp::Stamp;
+use serde::{Deserialize, Serialize};
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,8 +1,7 @@
 //! One quantity, measured several times.
 
-use std::fmt;
-
 use serde::Serialize;
+use std::fmt;
 
 /// Its median, and between what it lay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]

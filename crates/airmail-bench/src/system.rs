@@ -16,11 +16,10 @@ pub mod null;
 #[cfg(feature = "rivals")]
 pub mod redis;
 
-use std::fmt::Display;
-use std::future::Future;
-
 use crate::chunk::Chunk;
 use crate::run::Account;
+use std::fmt::Display;
+use std::future::Future;
 
 /// What kept a run from being made, or a publisher or subscriber from going on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,8 +1,5 @@
 //! Which system a URL names.
 
-use std::str::FromStr;
-use std::sync::Arc;
-
 use crate::part::Part;
 use crate::progress::Progress;
 use crate::run::{self, Job, Meeting};
@@ -17,6 +14,8 @@ use crate::system::nats::Nats;
 use crate::system::null::Null;
 #[cfg(feature = "rivals")]
 use crate::system::redis::Redis;
+use std::str::FromStr;
+use std::sync::Arc;
 
 /// A system that can be measured.
 #[derive(Clone, Debug, PartialEq, Eq)]

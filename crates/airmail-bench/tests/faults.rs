@@ -3,14 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test panics where something is wrong")]
 
-use std::future::{Ready, ready};
-use std::sync::{Arc, Mutex};
-
 use airmail_bench::chunk::Chunk;
 use airmail_bench::run::{Account, Alone, Job, run};
 use airmail_bench::system::{Failure, Outcome, Publisher, Subscription, System};
 use airmail_bench::{Progress, Report, Settings};
 use bytes::Bytes;
+use std::future::{Ready, ready};
+use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
 
 /// What goes wrong, once, in the middle of the run.

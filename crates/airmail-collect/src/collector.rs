@@ -7,13 +7,12 @@
 //! - Each of n sources has 1/n of the bound, is paused when it has reached that, and resumed at half of it:
 //!   pausing throws away what was fetched ahead, so it must not flutter.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
 use crate::commits::Commits;
 use crate::ledger::Ledger;
 use crate::source::Source;
 use crate::stamp::Range;
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// How much may be taken and not acknowledged, over all sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

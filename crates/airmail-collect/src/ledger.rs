@@ -3,9 +3,8 @@
 //! Invariants: entries are in the order of their numbers; `watermark` is the number up to which every record
 //! that was taken is acknowledged; what was acknowledged beyond it waits in its place.
 
-use std::collections::VecDeque;
-
 use crate::stamp::Range;
+use std::collections::VecDeque;
 
 #[derive(Debug)]
 struct Entry {

@@ -1,12 +1,10 @@
 //! Which partition of the main cluster a record goes to.
 
+use crate::source::Source;
+use airmail_partition::{Cluster, Outcome, PartitionId, Partitioner, Place, TopicId, TopicUnknown};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
-
-use airmail_partition::{Cluster, Outcome, PartitionId, Partitioner, Place, TopicId, TopicUnknown};
-
-use crate::source::Source;
 
 /// What order is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,9 +5,8 @@
 //! begins above it waits for what is missing; any other is next. Nothing has to be known of partitions, so
 //! records may be given in any order between them.
 
-use std::collections::BTreeMap;
-
 use crate::stamp::{Range, Stamp};
+use std::collections::BTreeMap;
 
 #[derive(Debug)]
 struct Waiting<T> {

@@ -5,9 +5,6 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test panics where something is wrong")]
 
-use std::collections::{BTreeMap, VecDeque};
-use std::time::Duration;
-
 use airmail_collect::{
     Bounds, Collector, Effect, Event, Order, Placement, Range, Restorer, Source, Stamp, Ticket,
 };
@@ -15,6 +12,8 @@ use airmail_partition::{Cluster, NodeId, Partitioner, Policy, Settings, partitio
 use proptest::prelude::*;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 const SOURCES: i32 = 3;
 const PARTITIONS: usize = 4;

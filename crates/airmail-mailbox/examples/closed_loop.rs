@@ -7,11 +7,6 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it reports")]
 
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
-
 use airmail_mailbox::id::{AccountId, QueueId};
 use airmail_mailbox::message::{Audience, Outgoing, Receive, Take};
 use airmail_mailbox::postgres::{Options, PostgresStore};
@@ -21,6 +16,10 @@ use airmail_mailbox::{MailboxStore, Mailboxes};
 use airmail_model::Error;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::time::Instant;
 
 #[derive(Clone, Debug)]

@@ -4,13 +4,11 @@
 //! that comes between asking and waiting is kept. Each ring wakes one watch, the longest waiting;
 //! a watch that is dropped with a ring in hand passes it on.
 
+use crate::message::Line;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
-
-use crate::message::Line;
 
 /// The watches of one node.
 #[derive(Debug, Default)]

@@ -1,19 +1,17 @@
 //! The mailboxes as they are used: a store, with every argument checked, nothing found told by its
 //! code, and readers that wait.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use airmail_model::{Error, ErrorCode};
-use bytes::Bytes;
-use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
-
 use crate::id::{AccountId, MessageId, Name, QueueId};
 use crate::message::{
     Audience, Counts, Message, Outgoing, Receipt, Receive, Settle, Take, WAIT_MS_MAX, check_batch,
 };
 use crate::store::{Account, Load, MailboxStore, Queue, QueueSettings, Which};
+use airmail_model::{Error, ErrorCode};
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 /// Mailboxes on a store. Cheap to clone.
 ///

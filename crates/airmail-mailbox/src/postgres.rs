@@ -37,10 +37,9 @@ mod sharing;
 mod tender;
 mod tray;
 
+use airmail_model::{Error, ErrorCode};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-
-use airmail_model::{Error, ErrorCode};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 

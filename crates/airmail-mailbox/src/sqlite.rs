@@ -12,19 +12,17 @@ mod opening;
 mod request;
 mod settling;
 
+use crate::bell::Bell;
+use airmail_model::{Error, ErrorCode};
+use counts::Counts;
+use desk::{Desk, Work};
+use opening::Opening;
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-use airmail_model::{Error, ErrorCode};
 use tokio::sync::oneshot;
-
-use crate::bell::Bell;
-use counts::Counts;
-use desk::{Desk, Work};
-use opening::Opening;
 
 /// Requests that may wait for the thread, if nothing else is said; more are refused with
 /// `OVERLOADED`.

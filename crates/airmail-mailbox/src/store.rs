@@ -1,14 +1,12 @@
 //! The contract of a store.
 
-use std::fmt::Debug;
-
-use airmail_model::Error;
-pub use airmail_model::mailbox::directory::{Account, Queue, QueueSettings, Which};
-use futures::future::BoxFuture;
-
 use crate::bell::Watch;
 use crate::id::{AccountId, MessageId, Name, QueueId};
 use crate::message::{Audience, Counts, Line, Message, Outgoing, Receipt, Receive, Settle};
+use airmail_model::Error;
+pub use airmail_model::mailbox::directory::{Account, Queue, QueueSettings, Which};
+use futures::future::BoxFuture;
+use std::fmt::Debug;
 
 /// What a store answers, in its time. Dropping it gives the answer up, not the request: what was
 /// begun may still be done.

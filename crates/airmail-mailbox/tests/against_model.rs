@@ -7,18 +7,17 @@
 
 mod model;
 
-use airmail_testkit::{postgres, waiting};
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use airmail_mailbox::conformance::World;
 use airmail_mailbox::message::{BATCH_MAX, Receive, Take};
 use airmail_mailbox::postgres::{Options, PostgresStore};
 use airmail_mailbox::sqlite::{SqliteStore, WAITING_MAX};
 use airmail_mailbox::{MailboxStore, Mailboxes};
+use airmail_testkit::{postgres, waiting};
 use futures::future::join_all;
 use model::{Model, Step, steps};
 use proptest::test_runner::{Config, TestRunner};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 const CLIENTS: usize = 5;
 

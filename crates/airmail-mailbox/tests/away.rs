@@ -2,15 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
-use airmail_testkit::{postgres, waiting};
-use std::sync::Arc;
-use std::time::Duration;
-
 use airmail_mailbox::Mailboxes;
 use airmail_mailbox::conformance::World;
 use airmail_mailbox::message::Receive;
 use airmail_mailbox::postgres::{Options, PostgresStore};
 use airmail_model::{Error, ErrorCode};
+use airmail_testkit::{postgres, waiting};
+use std::sync::Arc;
+use std::time::Duration;
 
 fn block_on<F: Future>(future: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread()

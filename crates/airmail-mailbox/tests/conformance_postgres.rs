@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
+use airmail_mailbox::Mailboxes;
 use airmail_testkit::postgres;
 use std::sync::Arc;
-
-use airmail_mailbox::Mailboxes;
 
 fn run<F: Future<Output = ()>>(claim: impl FnOnce(Mailboxes) -> F) {
     let runtime = tokio::runtime::Builder::new_current_thread()

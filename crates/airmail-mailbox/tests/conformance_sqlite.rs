@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
-use std::sync::Arc;
-
 use airmail_mailbox::Mailboxes;
 use airmail_mailbox::sqlite::{SqliteStore, WAITING_MAX};
+use std::sync::Arc;
 
 fn run<F: Future<Output = ()>>(claim: impl FnOnce(Mailboxes) -> F) {
     let directory = tempfile::tempdir().unwrap();

@@ -2,14 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
-use std::sync::Arc;
-
 use airmail_mailbox::Mailboxes;
 use airmail_mailbox::sqlite::{SqliteStore, WAITING_MAX};
 use airmail_model::{Error, ErrorCode};
 use rusqlite::Connection;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
 
 fn start(path: &Path) -> Result<Mailboxes, Error> {
     let store = SqliteStore::start(path, WAITING_MAX)?;

@@ -5,19 +5,18 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
-use airmail_testkit::{postgres, waiting};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
 use airmail_mailbox::Mailboxes;
 use airmail_mailbox::conformance::World;
 use airmail_mailbox::id::{LeaseId, MessageId};
 use airmail_mailbox::message::{Settle, Take};
 use airmail_mailbox::postgres::{Options, PostgresStore};
+use airmail_testkit::{postgres, waiting};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::time::Instant;
 
 const READERS: usize = 64;

@@ -3,18 +3,17 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
-use airmail_testkit::postgres;
-use std::sync::Arc;
-use std::time::Duration;
-
 use airmail_mailbox::Mailboxes;
 use airmail_mailbox::conformance::World;
 use airmail_mailbox::id::{LeaseId, MessageId};
 use airmail_mailbox::message::{Audience, Outgoing, Receipt, Receive, Settle, Take};
 use airmail_mailbox::postgres::{Options, PostgresStore};
 use airmail_model::{Error, ErrorCode};
+use airmail_testkit::postgres;
 use airmail_testkit::postgres::{Holder, LOCK_ALL, psql};
 use futures::future::{join, join_all};
+use std::sync::Arc;
+use std::time::Duration;
 
 const PATIENT_MS: u64 = 600_000;
 

@@ -2,13 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
-use airmail_testkit::{postgres, waiting};
-use std::sync::Arc;
-
 use airmail_mailbox::conformance::World;
 use airmail_mailbox::message::{Audience, Take};
 use airmail_mailbox::{Mailboxes, postgres::PostgresStore};
 use airmail_testkit::postgres::psql;
+use airmail_testkit::{postgres, waiting};
+use std::sync::Arc;
 
 fn with_world<F: Future<Output = ()>>(test: impl FnOnce(World, String) -> F) {
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -2,15 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
-use airmail_testkit::{postgres, waiting};
-use std::sync::Arc;
-
 use airmail_mailbox::Mailboxes;
 use airmail_mailbox::conformance::World;
 use airmail_mailbox::message::{Outgoing, Receipt, Receive, Settle, Take};
 use airmail_mailbox::postgres::{Options, PostgresStore};
 use airmail_mailbox::store::MailboxStore;
 use airmail_testkit::postgres::psql;
+use airmail_testkit::{postgres, waiting};
+use std::sync::Arc;
 
 const LEASE: Take = Take::Lease { lease_ms: 600_000 };
 

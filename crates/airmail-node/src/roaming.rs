@@ -8,18 +8,16 @@
 //! What moves is the connection's future. Its socket is registered anew where it is polled next; the
 //! timers of its keep-alive stay with the shard's runtime, which lives for longer.
 
+use super::beginning::Beginning;
+use super::starvation::Starvation;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
-
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-
-use super::beginning::Beginning;
-use super::starvation::Starvation;
 
 /// It has not said what it is for.
 const NEW: u8 = 0;

@@ -3,9 +3,8 @@
 //! Every so often one record is a *probe*: it is timed until as many have ended as were sent with it, which
 //! within a partition are the same ones. A probe that stays out shows a node that answers nothing.
 
-use std::time::Duration;
-
 use crate::cluster::NodeId;
+use std::time::Duration;
 
 #[derive(Clone, Copy, Debug)]
 struct Probe {

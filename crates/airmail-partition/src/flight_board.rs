@@ -3,14 +3,13 @@
 //! Bytes in flight to a node are summed over the partitions that it leads *now*, when they are asked for,
 //! once a batch: a batch whose leader moved is sent again to the new one, and no sum can drift.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
 use crate::answer_rate::AnswerRate;
 use crate::cluster::{NodeId, PartitionId};
 use crate::flight::PartitionFlight;
 use crate::partitioner::TopicId;
 use crate::peak_latency::{LATENCY_MAX, PeakLatency};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Shorter latencies are all the same: below this, differences are noise.
 const LATENCY_FLOOR_S: f64 = 0.001;

@@ -3,9 +3,8 @@
 //! Partitions are in the order of their numbers and nodes in the order of their ids, so that equal clusters
 //! give equal choices.
 
-use std::collections::BTreeMap;
-
 use crate::cluster::{NodeId, PartitionId};
+use std::collections::BTreeMap;
 
 /// One topic's.
 #[derive(Clone, Debug)]

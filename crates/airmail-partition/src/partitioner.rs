@@ -1,11 +1,5 @@
 //! The partitioner: one producer's choices among all its topics.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
-use rand::SeedableRng as _;
-use rand::rngs::SmallRng;
-
 use crate::cluster::{Cluster, NodeId, PartitionId};
 use crate::flight_board::{FlightBoard, Outcome};
 use crate::key_hash::partition_of_key;
@@ -14,6 +8,10 @@ use crate::policy::Policy;
 use crate::queue_board::QueueBoard;
 use crate::settings::Settings;
 use crate::stops::{Circumstances, Stops};
+use rand::SeedableRng as _;
+use rand::rngs::SmallRng;
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// A topic that a partitioner was told of: an index, so that a record costs no look-up by name (section 6.3).
 /// It means nothing to another partitioner.

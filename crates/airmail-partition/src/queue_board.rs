@@ -4,11 +4,10 @@
 //! are balanced together. Counts are compared by their difference, so that they may overflow. A node that
 //! comes, or comes back, does not begin at nought: it would get every record until it had caught up.
 
+use crate::cluster::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-
-use crate::cluster::NodeId;
 
 /// The records that one node has had.
 pub(crate) type Queue = Arc<AtomicU64>;

@@ -1,8 +1,7 @@
 //! What a partitioner is set to.
 
-use std::time::Duration;
-
 use crate::policy::Policy;
+use std::time::Duration;
 
 /// Where turns begin at the latest: what 31 bits hold.
 const START_MAX: u32 = i32::MAX.cast_unsigned();

@@ -1,11 +1,5 @@
 //! One topic under a policy: whose turn it is. Computed when the layout changes; the counters live on.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
-use rand::Rng as _;
-use rand::rngs::SmallRng;
-
 use crate::cluster::{NodeId, PartitionId};
 use crate::flight_board::FlightBoard;
 use crate::layout::TopicLayout;
@@ -14,6 +8,10 @@ use crate::queue_board::{self, Queue};
 use crate::record_bytes::BATCH_HEAD;
 use crate::rotation::Rotation;
 use crate::settings::Settings;
+use rand::Rng as _;
+use rand::rngs::SmallRng;
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// A node of the topic, with what it leads of it and whose turn it is there.
 #[derive(Debug)]

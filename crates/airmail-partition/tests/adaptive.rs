@@ -4,12 +4,11 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test panics where something is wrong")]
 
-use std::collections::VecDeque;
-use std::time::Duration;
-
 use airmail_partition::{
     Cluster, NodeId, Outcome, PartitionId, Partitioner, Policy, Settings, TopicId, record_bytes,
 };
+use std::collections::VecDeque;
+use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
 const VALUE: usize = 1_000;

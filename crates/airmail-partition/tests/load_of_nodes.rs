@@ -3,10 +3,9 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test panics where something is wrong")]
 
+use airmail_partition::{Cluster, NodeId, Partitioner, Policy, QueueBoard, Settings};
 use std::collections::BTreeMap;
 use std::time::Duration;
-
-use airmail_partition::{Cluster, NodeId, Partitioner, Policy, QueueBoard, Settings};
 
 const ALPHA: u32 = 6_000;
 const BETA: u32 = 4_000;

@@ -2,14 +2,13 @@
 
 #![forbid(unsafe_code)]
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
 use airmail_partition::{
     Cluster, NodeId, Outcome, Partitioner, Policy, Settings, partition_of_key, record_bytes,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 fn policies() -> impl Strategy<Value = Policy> {
     proptest::sample::select(Policy::ALL.to_vec())

@@ -3,11 +3,10 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test panics where something is wrong")]
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
 use airmail_partition::{Cluster, NodeId, Partitioner, Policy, QueueBoard, Settings, record_bytes};
 use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 #[derive(Deserialize)]
 struct Vectors {

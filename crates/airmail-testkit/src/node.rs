@@ -1,5 +1,7 @@
 //! A node in a process of its own, and commands that talk to it.
 
+use crate::scale;
+use crate::waiting::{self, Waiting, alive, waiting};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,9 +11,6 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-
-use crate::scale;
-use crate::waiting::{self, Waiting, alive, waiting};
 
 /// `airmail`, with nothing inherited that could change what it does.
 pub fn airmail() -> Command {

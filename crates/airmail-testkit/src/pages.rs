@@ -1,10 +1,9 @@
 //! Pages of `docs/` of which a part is made from the code. A test compares; with `AIRMAIL_REWRITE=1` it writes.
 
+use crate::{node, scale};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-use crate::{node, scale};
 
 const END: &str = "<!-- end of what is made -->";
 

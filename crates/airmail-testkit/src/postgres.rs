@@ -4,16 +4,14 @@
 //! A shell stands between: it stops the server and removes the directory when the pipe to it
 //! closes, however this process ends.
 
+use crate::waiting::waiting;
+use airmail_mailbox::postgres::{Options, PostgresStore};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-
-use airmail_mailbox::postgres::{Options, PostgresStore};
-
-use crate::waiting::waiting;
 
 /// Runs as the unprivileged user. `$1`: programs. `$2`: data. `$3`: port. Each line that is read
 /// is a command; the end of the pipe ends the server.

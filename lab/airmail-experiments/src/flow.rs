@@ -20,12 +20,11 @@ mod publisher;
 mod subscriber;
 mod throttle;
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use airmail_client::Client;
 use airmail_model::Mono;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::task::JoinSet;
 
 pub use distribution::{Distribution, Draw, UnknownDistribution};

@@ -2,18 +2,16 @@
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage. Errors go to standard error as `airmail-lab: …`.
 
-use std::process::ExitCode;
-use std::time::Duration;
-
-use airmail_bench::family::place::Program;
-use airmail_bench::family::{self, Stop, bystander, leader};
-use airmail_model::quantity::ByteSize;
-use clap::{Parser, Subcommand};
-
 use crate::experiment::{self, Experiment};
 use crate::{
     clients, flow, mailbox, narration, overload, partitioners, rivals, scenario, virtual_time,
 };
+use airmail_bench::family::place::Program;
+use airmail_bench::family::{self, Stop, bystander, leader};
+use airmail_model::quantity::ByteSize;
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+use std::time::Duration;
 
 /// The helpers of a run, as this program is started for them.
 pub(crate) const PART: Program = Program::own(&["part"]);

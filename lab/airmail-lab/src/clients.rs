@@ -13,8 +13,6 @@ mod report;
 mod round_book;
 mod step;
 
-use std::process::ExitCode;
-
 use crate::cli::UsageError;
 use crate::experiment::CommonArgs;
 use crate::measured_node::TargetArgs;
@@ -26,6 +24,7 @@ pub(crate) use crowd::be_a_crowd;
 use hold::Limits;
 pub(crate) use holder::hold;
 pub(crate) use publisher::publish_rounds;
+use std::process::ExitCode;
 use step::{Plan, Step};
 
 /// Clients of the steps, as in the paper's figures; and of a sample.

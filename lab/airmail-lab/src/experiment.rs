@@ -1,15 +1,12 @@
 //! What all experiments with real nodes have in common: their options, and how they end.
 
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-
-use airmail_experiments::results::Findings;
-
-use airmail_bench::family::Stop;
-
 use crate::hosts::HostsArgs;
 use crate::narration::print;
 use crate::{clients, flow, overload, partitioners, rivals, size};
+use airmail_bench::family::Stop;
+use airmail_experiments::results::Findings;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 /// The experiments.
 #[derive(clap::Subcommand, Clone, Debug)]

@@ -16,19 +16,17 @@ mod report;
 mod runs;
 mod summary;
 
-use std::process::ExitCode;
-
-use airmail_experiments::flow::Distribution;
-use airmail_flow::LimiterKind;
-
 use crate::cli::UsageError;
 use crate::cli::milliseconds;
 use crate::experiment::CommonArgs;
 use airmail_bench::family::Stop;
 use airmail_bench::family::own_node::OwnNodeArgs;
+use airmail_experiments::flow::Distribution;
+use airmail_flow::LimiterKind;
 use case::Storage;
 pub(crate) use flying::take_flight;
 use plan::{Plan, Preset};
+use std::process::ExitCode;
 
 /// Arguments of `airmail-lab flow`.
 #[derive(clap::Args, Clone, Debug)]

@@ -8,21 +8,19 @@
 
 mod lines;
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
-use airmail_bench::clock::now_us;
-use airmail_bench::part::Part;
-use airmail_bench::run::{Job, Share};
-use anyhow::Context as _;
-use serde::Serialize;
-
 use crate::cli::{NODE, PART, UsageError};
+use airmail_bench::clock::now_us;
 use airmail_bench::family;
 use airmail_bench::family::Stop;
 use airmail_bench::family::member::Member;
 use airmail_bench::family::own_node::{OwnNode, OwnNodeArgs};
 use airmail_bench::family::place::{Place, Program, Remote};
+use airmail_bench::part::Part;
+use airmail_bench::run::{Job, Share};
+use anyhow::Context as _;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Options that say where an experiment runs.
 #[derive(clap::Args, Clone, Debug)]

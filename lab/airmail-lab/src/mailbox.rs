@@ -16,18 +16,16 @@ mod sampling;
 mod service;
 mod statements;
 
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-
-use airmail_experiments::mailbox::record::{Reader, Recorder};
-use airmail_experiments::results::machine;
-use serde::{Deserialize, Serialize};
-
 use crate::cli::UsageError;
 use crate::cli::milliseconds;
 use crate::experiment::tell;
 use airmail_bench::family::Stop;
+use airmail_experiments::mailbox::record::{Reader, Recorder};
+use airmail_experiments::results::machine;
 use plan::{Plan, Scale};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 pub(super) use database::keep;
 

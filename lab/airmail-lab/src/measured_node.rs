@@ -1,9 +1,8 @@
 //! The node that an experiment measures: one that is started for it, or one that is there already.
 
-use airmail_bench::process::Usage;
-
 use crate::hosts::Hosts;
 use airmail_bench::family::own_node::{OwnNode, OwnNodeArgs};
+use airmail_bench::process::Usage;
 
 /// A running node to measure.
 #[derive(clap::Args, Clone, Debug)]

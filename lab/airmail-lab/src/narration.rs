@@ -1,8 +1,7 @@
 //! What an experiment tells while it runs, on standard error; and its rows, on standard output.
 
-use std::io::{ErrorKind, Write as _};
-
 use anyhow::Context as _;
+use std::io::{ErrorKind, Write as _};
 
 /// Says how far it is.
 #[expect(clippy::print_stderr, reason = "standard output is for the rows")]

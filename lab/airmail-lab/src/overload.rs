@@ -21,9 +21,6 @@ mod report;
 mod source;
 mod stream;
 
-use std::process::ExitCode;
-use std::time::Duration;
-
 use crate::cli::UsageError;
 use crate::experiment::CommonArgs;
 use crate::flow_control::FlowControl;
@@ -37,6 +34,8 @@ use deliveries::Deliveries;
 use generator::Plan;
 pub(crate) use offering::offer;
 use publishes::{Case, Publishes};
+use std::process::ExitCode;
+use std::time::Duration;
 
 /// Offered loads, as shares of the capacity.
 const RATIOS: [f64; 12] = [0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0, 1.5, 2.0, 4.0, 7.0, 10.0];

@@ -23,23 +23,21 @@ mod runs;
 mod scene;
 mod tables;
 
-use std::path::PathBuf;
-use std::process::ExitCode;
-
-use airmail_bench::clock::now_us;
-use airmail_experiments::results::{Findings, machine};
-
 use crate::cli::UsageError;
 use crate::cli::bytes;
 use crate::experiment::CommonArgs;
 use crate::narration::say;
+use airmail_bench::clock::now_us;
 use airmail_bench::family::Stop;
+use airmail_experiments::results::{Findings, machine};
 use bench::Times;
 use cluster::Resource;
 pub(crate) use cluster::keep_brokers;
 use jars::Jars;
 use policy::Policy;
 use scene::{Acks, Topic};
+use std::path::PathBuf;
+use std::process::ExitCode;
 
 /// When no further run is begun of a sample.
 const QUICK_US: u64 = 95_000_000;

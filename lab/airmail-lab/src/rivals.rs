@@ -7,29 +7,30 @@
 //! machine that has just begun is not what its users have; so each system also has a first run that is
 //! thrown away. Whatever is started is ended by who started it, by its process.
 
+mod criteria;
 mod report;
 mod server;
 mod subject;
 mod workload;
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::process::ExitCode;
-
-use airmail_bench::Report;
-use airmail_bench::clock::now_us;
-use airmail_bench::process::Usage;
-use airmail_bench::run::Job;
-use airmail_bench::{Settings, Target};
-use anyhow::Context as _;
-
 use crate::cli::UsageError;
 use crate::cli::milliseconds;
 use crate::experiment::CommonArgs;
 use crate::hosts::Hosts;
+use airmail_bench::Report;
+use airmail_bench::clock::now_us;
+use airmail_bench::disk;
 use airmail_bench::family::Stop;
-use airmail_bench::family::own_node::{OwnNode, OwnNodeArgs};
+use airmail_bench::family::own_node::{OwnNode, OwnNodeArgs, directory};
+use airmail_bench::part::Part;
+use airmail_bench::process::Usage;
+use airmail_bench::run::Job;
+use airmail_bench::{Settings, Target};
+use anyhow::Context as _;
 use server::Server;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
 use subject::Subject;
 use workload::{WORKLOADS, Workload};
 
@@ -44,6 +45,8 @@ const QUICK_DURATION_MS: u64 = 700;
 const QUICK_US: u64 = 100_000_000;
 /// How long, at least, a system runs warm that is not started anew each time.
 const KEPT_WARM_UP_MS: u64 = 3_000;
+/// Writes a second of the disk alone where the workload has no rate.
+const DISK_RATE: u64 = 10_000;
 /// The part of a run that is left out of rates and times at its beginning.
 const WARMUP_PART: u64 = 4;
 
@@ -62,7 +65,8 @@ pub(crate) struct RivalsArgs {
     /// How long each run publishes, as 5s [default: 5s, with --quick 700ms]
     #[arg(long, value_name = "TIME", value_parser = milliseconds)]
     pub(crate) duration: Option<u64>,
-    /// Only these workloads: e2e, fanout, latency, publish
+    /// Only these workloads: e2e, fanout, latency, publish, unbatched, 1kib, 64kib, topics, each-ack
+    /// [default: all, with --quick the first four]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
     #[command(flatten)]
@@ -105,7 +109,7 @@ struct Run<'a> {
 
 /// Runs it: 0 unless Airmail failed or lost something.
 pub(super) fn run(args: &RivalsArgs, stop: &Stop) -> anyhow::Result<ExitCode> {
-    let chosen = chosen(&args.only)?;
+    let chosen = chosen(args)?;
     let hosts = args.common.hosts.read(None, stop)?;
     let mut run = Run {
         args,
@@ -116,7 +120,7 @@ pub(super) fn run(args: &RivalsArgs, stop: &Stop) -> anyhow::Result<ExitCode> {
     };
     let machine = airmail_experiments::results::machine();
     let mut measured = Measured::default();
-    let subjects = run.warm_up(&mut measured);
+    let subjects = run.warm_up(&chosen, &mut measured);
     for round in 0..args.rounds() {
         for workload in &chosen {
             let mut partakers = subjects.clone();
@@ -135,15 +139,19 @@ pub(super) fn run(args: &RivalsArgs, stop: &Stop) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!measured.airmail_is_sound())))
 }
 
-fn chosen(only: &[String]) -> anyhow::Result<Vec<&'static Workload>> {
+fn chosen(args: &RivalsArgs) -> anyhow::Result<Vec<&'static Workload>> {
+    let only = &args.only;
     let known = |name: &String| WORKLOADS.iter().any(|workload| workload.name == name);
     if let Some(unknown) = only.iter().find(|name| !known(name)) {
         let names: Vec<&str> = WORKLOADS.iter().map(|workload| workload.name).collect();
         let wrong = format!("--only {unknown}: is none of {}", names.join(", "));
         return Err(UsageError(wrong).into());
     }
-    let wanted = |name: &str| only.is_empty() || only.iter().any(|wanted| wanted == name);
-    Ok(WORKLOADS.iter().filter(|w| wanted(w.name)).collect())
+    let wanted = |workload: &&Workload| match only.is_empty() {
+        true => workload.is_usual(args.common.quick),
+        false => only.iter().any(|wanted| wanted == workload.name),
+    };
+    Ok(WORKLOADS.iter().filter(wanted).collect())
 }
 
 impl RivalsArgs {
@@ -175,9 +183,11 @@ impl Measured {
 
 impl Run<'_> {
     /// Gives every system a run that counts for nothing; those that could have one take part.
-    fn warm_up(&mut self, measured: &mut Measured) -> Vec<Subject> {
+    fn warm_up(&mut self, chosen: &[&Workload], measured: &mut Measured) -> Vec<Subject> {
         let mut subjects = Vec::new();
-        for subject in Subject::all(self.args.common.quick) {
+        let mut wanted = Subject::all(self.args.common.quick);
+        wanted.retain(|subject| chosen.iter().any(|workload| workload.has(*subject)));
+        for subject in wanted {
             if self.is_over() {
                 measured.is_cut = true;
                 break;
@@ -185,7 +195,7 @@ impl Run<'_> {
             let why = match subject.needs_feature() && !cfg!(feature = "rivals") {
                 true => Some(
                     "this program has no client for it; build it with `cargo build --release -p \
-                     airmail --features rivals`"
+                     airmail-lab --features rivals`"
                         .to_owned(),
                 ),
                 false => self
@@ -206,6 +216,11 @@ impl Run<'_> {
     }
 
     fn try_out(&mut self, subject: Subject, measured: &mut Measured) -> anyhow::Result<()> {
+        if subject == Subject::Disk {
+            let here = self.hosts.node().is_here();
+            anyhow::ensure!(here, "it is on another machine");
+            return Ok(());
+        }
         let running = self.start(subject)?;
         if let Running::Server(server) = &running {
             measured
@@ -237,6 +252,7 @@ impl Run<'_> {
         }
         let settings = workload.settings(self.args.duration_ms());
         let report = match self.kept.remove(&subject) {
+            _ if subject == Subject::Disk => self.measure_disk(settings),
             Some(running) => {
                 let report = self.load(subject, &running, settings);
                 self.kept.insert(subject, running);
@@ -262,6 +278,18 @@ impl Run<'_> {
                 measured.failed.push(line);
             }
         }
+    }
+
+    /// What the disk takes by itself for as many writes a second as the workload has messages.
+    fn measure_disk(&self, settings: Settings) -> anyhow::Result<Report> {
+        let directory = directory(self.args.node.data.as_deref())?;
+        let rate = settings.rate.unwrap_or(DISK_RATE);
+        let path = directory.path().join("file");
+        let found = disk::measure(&path, self.args.duration_ms(), rate)?;
+        Ok(Report {
+            latency_us: found.latency_us,
+            ..Report::new("disk", settings, Part::default(), None)
+        })
     }
 
     /// Whether no further run is to begin.

@@ -6,17 +6,15 @@
 //! values. What stands above them goes for all. Every line is understood before the first experiment
 //! begins; one that fails is told, and the others go on.
 
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-
-use anyhow::Context as _;
-use clap::Parser;
-use serde::Deserialize;
-use toml::{Table, Value};
-
 use crate::cli::UsageError;
 use crate::experiment::{self, Experiment};
 use airmail_bench::family::Stop;
+use anyhow::Context as _;
+use clap::Parser;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use toml::{Table, Value};
 
 /// Arguments of `airmail-lab scenario`.
 #[derive(clap::Args, Clone, Debug)]

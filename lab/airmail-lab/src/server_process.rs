@@ -3,6 +3,7 @@
 //! Nothing of it outlives this: it is killed at the end. What it writes goes to a file, of which an error has
 //! the lines that look like a reason.
 
+use anyhow::{Context as _, bail};
 use std::fs::{self, File};
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt as _;
@@ -10,8 +11,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
-
-use anyhow::{Context as _, bail};
 
 /// How often one is tried until it answers, and the wait between: five minutes, for a busy machine.
 const ATTEMPTS: u32 = 15_000;

@@ -6,18 +6,16 @@
 
 mod report;
 
-use std::process::ExitCode;
-
-use airmail_bench::run::Job;
-use airmail_bench::{Report, Settings, Workload};
-
 use crate::experiment::CommonArgs;
 use crate::hosts::Hosts;
 use crate::measured_node::{MeasuredNode, TargetArgs};
 use crate::narration::say;
 use airmail_bench::family::Stop;
 use airmail_bench::family::own_node::OwnNodeArgs;
+use airmail_bench::run::Job;
+use airmail_bench::{Report, Settings, Workload};
 use report::Case;
+use std::process::ExitCode;
 
 /// Payloads, in bytes; and those of a sample.
 const SIZES: [u32; 9] = [

@@ -4,15 +4,14 @@
 mod dispatch;
 mod limiters;
 
+use airmail_plot::Figure;
+use anyhow::Context as _;
+use indicatif::{ProgressBar, ProgressStyle};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-use airmail_plot::Figure;
-use anyhow::Context as _;
-use indicatif::{ProgressBar, ProgressStyle};
 
 /// How an experiment is run.
 #[derive(clap::Args, Debug)]

@@ -1,15 +1,13 @@
 //! Drawing a figure with `plotters`.
 
-use std::path::{Path, PathBuf};
-use std::sync::Once;
-
+use crate::figure::{Axis, Figure, Mark, Panel, Point, Scale, Series};
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::prelude::*;
 use plotters::style::register_font;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-
-use crate::figure::{Axis, Figure, Mark, Panel, Point, Scale, Series};
+use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 /// Pixels of the whole width, of a panel's height, and of what stands around.
 const WIDTH: u32 = 1_200;

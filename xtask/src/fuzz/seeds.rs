@@ -3,13 +3,11 @@
 //! A decoder behind a checksum is given a body without its head too, as its target puts the
 //! checksum right itself.
 
-use std::fs;
-use std::path::Path;
-
+use crate::workspace;
 use anyhow::Context as _;
 use serde_json::Value;
-
-use crate::workspace;
+use std::fs;
+use std::path::Path;
 
 /// Bytes before a checkpoint's body: magic, version, length, checksum.
 const CHECKPOINT_HEAD: usize = 20;

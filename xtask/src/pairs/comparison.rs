@@ -1,13 +1,11 @@
 //! What the rounds of a workload come to: ratios, their spread, and whether bounds are kept.
 
-use std::fmt::{self, Write as _};
-
-use serde::Serialize;
-
 use super::figures::{Figure, Figures, shown};
 use super::versions::Version;
 use super::workloads::Workload;
 use crate::spread::Spread;
+use serde::Serialize;
+use std::fmt::{self, Write as _};
 
 /// Bounds on medians of ratios, head over base. Without one, nothing is judged.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]

@@ -1,13 +1,11 @@
 //! What is read of a run's report.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-
+use super::workloads::Workload;
 use anyhow::Context as _;
 use serde::Serialize;
 use serde_json::Value;
-
-use super::workloads::Workload;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 /// Something that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

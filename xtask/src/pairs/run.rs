@@ -1,15 +1,13 @@
 //! One run of one version's bench, and what it and its node used meanwhile.
 
+use super::figures::Figures;
+use super::workloads::Workload;
+use anyhow::{Context as _, bail};
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-
-use anyhow::{Context as _, bail};
-
-use super::figures::Figures;
-use super::workloads::Workload;
 
 /// How much longer than its duration a run may take: a node starts, clients connect, the last of a queue
 /// is delivered, data is removed. One that takes longer hangs.

@@ -5,15 +5,13 @@
 //! the crates of different worktrees are different crates to cargo. A program is put in its place when it
 //! is whole: what is there was built to the end.
 
+use crate::process;
+use crate::workspace;
+use anyhow::Context as _;
+use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-use anyhow::Context as _;
-use serde::Serialize;
-
-use crate::process;
-use crate::workspace;
 
 /// A commit.
 #[derive(Clone, Debug, Serialize)]

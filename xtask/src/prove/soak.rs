@@ -7,17 +7,15 @@
 mod node;
 mod verdict;
 
+use crate::process;
+use anyhow::Context as _;
+use node::{Node, Usage};
+use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
-
-use anyhow::Context as _;
-use serde_json::Value;
-
-use crate::process;
-use node::{Node, Usage};
 use verdict::judge;
 
 /// Messages of the first run, which only finds out how many the others need.

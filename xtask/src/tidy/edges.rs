@@ -3,13 +3,11 @@
 //! Two wings have rules of their own. Nothing outside the laboratory (`lab/`) uses what is in it, so that no
 //! experiment reaches users. And the test kit is for tests: no program is built with it.
 
-use std::path::Path;
-
-use anyhow::Context;
-use serde_json::Value;
-
 use super::Complaints;
 use crate::process::{cargo, output};
+use anyhow::Context;
+use serde_json::Value;
+use std::path::Path;
 
 /// The folder of the laboratory.
 const LABORATORY: &str = "lab";

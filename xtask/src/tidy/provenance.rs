@@ -4,14 +4,12 @@
 //! `cargo deny` looks at the same lists, and at advisories too; it takes longer to build than all of
 //! continuous integration may take longer, so it is for releases, and this is for every commit.
 
-use std::fs;
-
-use anyhow::Context as _;
-use serde_json::Value;
-
 use super::Complaints;
 use crate::process::{cargo, output};
 use crate::workspace;
+use anyhow::Context as _;
+use serde_json::Value;
+use std::fs;
 
 /// What `deny.toml` allows.
 #[derive(Debug)]

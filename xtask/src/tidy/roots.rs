@@ -1,11 +1,9 @@
 //! Every crate root says what the crate is, forbids unsafe code, and takes the one lint table.
 
-use std::fs;
-
-use anyhow::Context;
-
 use super::Complaints;
 use super::edges::Package;
+use anyhow::Context;
+use std::fs;
 
 /// Complains of a root or a manifest that lacks something.
 pub(crate) fn check(packages: &[Package]) -> anyhow::Result<Complaints> {

@@ -3,16 +3,14 @@
 //! It is given its task as JSON on standard input, says `ready` when its subscription stands, is told
 //! `stop`, and ends with what it got as JSON.
 
-use std::process::ExitCode;
-
-use crate::bystander::{Bystander as Standing, Taken, Task};
-use tokio::sync::oneshot;
-
 use super::error::{FamilyError, system};
 use super::leader::{AtEnd, Leader, say};
 use super::member::Member;
 use super::place::Program;
 use super::runtime;
+use crate::bystander::{Bystander as Standing, Taken, Task};
+use std::process::ExitCode;
+use tokio::sync::oneshot;
 
 /// Steps of priority by which a process that gives way stands behind the others: a tenth of their weight.
 /// With less, it would also stand behind whatever else the machine does.

@@ -1,10 +1,9 @@
 //! Why a run over several processes was not made.
 
+use crate::system::Failure;
 use std::fmt::Display;
 use std::io;
 use std::num::ParseIntError;
-
-use crate::system::Failure;
 
 /// What kept processes from doing a run together.
 #[derive(Debug, thiserror::Error)]

@@ -4,17 +4,16 @@
 //! When the input ends, the leader is gone, and nothing that this process could still do is of use to
 //! anybody; so it ends, at once or when it has put its things away.
 
+use super::error::{FamilyError, system};
+use crate::clock::{self, now_us};
+use crate::system::Failure;
+use serde::de::DeserializeOwned;
 use std::fmt::Display;
 use std::io::{BufRead, BufReader, Write, stdin};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
-
-use super::error::{FamilyError, system};
-use crate::clock::{self, now_us};
-use crate::system::Failure;
-use serde::de::DeserializeOwned;
 
 /// The word by which a process is told to end what is under way, and to tell what it has.
 pub const HALT: &str = "halt";

@@ -6,21 +6,19 @@
 //! one that leads; and it ends when its standard input does, so that it never outlives who started it,
 //! whether that is killed or its connection is lost.
 
+use super::Stop;
+use super::error::{FamilyError, system};
+use super::leader::{FAILED, HALT};
+use super::place::{Place, Program};
+use crate::clock::now_us;
+use rustix::process::Signal;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
-
-use super::error::{FamilyError, system};
-use crate::clock::now_us;
-use rustix::process::Signal;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
-use super::Stop;
-use super::leader::{FAILED, HALT};
-use super::place::{Place, Program};
 
 /// How often somebody who waits for an answer looks whether to stop.
 const LOOK: Duration = Duration::from_millis(50);

@@ -4,17 +4,15 @@
 //! The process is `airmail bench node`: it is given a [`Task`], serves as `airmail serve` does, says
 //! where, and ends when its standard input does. So a node never outlives who measures it.
 
+use super::Stop;
+use super::error::{FamilyError, system};
+use super::member::Member;
+use super::place::{Place, Program};
+use crate::process::Usage;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use super::error::{FamilyError, system};
-use crate::process::Usage;
-
-use super::Stop;
-use super::member::Member;
-use super::place::{Place, Program};
-use serde::{Deserialize, Serialize};
 
 /// Where data is that nobody said a place for. `/tmp` is often memory, and a sync there is none.
 const DISK: &str = "/var/tmp";

@@ -1,11 +1,10 @@
 //! Where a process of a run is: on this machine, or on one that `ssh` reaches; and which program it is.
 
+use super::error::{FamilyError, system};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-use super::error::{FamilyError, system};
 
 /// What others reach a process of this machine at.
 const LOOPBACK: &str = "127.0.0.1";

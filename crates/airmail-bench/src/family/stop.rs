@@ -1,10 +1,9 @@
 //! Ctrl-C during an experiment: what is under way ends, and the report tells what there is.
 
+use super::error::{FamilyError, system};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-
-use super::error::{FamilyError, system};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// How often somebody who waits for it looks.

@@ -1,10 +1,9 @@
 //! What some subscribers cost the others, as text and as a table.
 
-use std::fmt::{self, Write as _};
-
 use super::{IsolationReport, Phase};
 use crate::bystander::Conduct;
 use crate::spread::Spread;
+use std::fmt::{self, Write as _};
 
 impl IsolationReport {
     /// The phases as a table.

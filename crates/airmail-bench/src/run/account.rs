@@ -1,11 +1,10 @@
 //! What a subscriber enters as it comes.
 
-use std::sync::Arc;
-
 use crate::clock::now_us;
 use crate::ledger::Ledger;
 use crate::progress::Progress;
 use crate::stamp::Stamp;
+use std::sync::Arc;
 
 /// Takes messages for one subscriber: between [`Account::begin`] and [`Account::end`]
 /// what arrived at once.

@@ -1,17 +1,15 @@
 //! Acks, chunk by chunk in the order of sending.
 
-use std::future::Future;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use tokio::sync::{Semaphore, mpsc};
-
 use crate::clock::now_us;
 use crate::latency::Latencies;
 use crate::pace::Pace;
 use crate::part::Published;
 use crate::progress::Progress;
 use crate::system::Outcome;
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Semaphore, mpsc};
 
 /// A chunk that was sent.
 #[derive(Debug)]

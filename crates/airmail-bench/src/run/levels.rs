@@ -4,15 +4,13 @@
 //! A file of memory, with a place for each process. Each writes its own place and reads the others'
 //! every millisecond, so what is known of them is that old, and nobody waits for anybody.
 
+use super::Share;
+use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-
-use rustix::fs::{MemfdFlags, memfd_create};
-
-use super::Share;
 
 /// Bytes of a place: two numbers.
 const PLACE_BYTES: u64 = 16;

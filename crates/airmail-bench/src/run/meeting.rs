@@ -1,11 +1,9 @@
 //! Where the processes of a run wait for one another.
 
-use std::future::Future;
-
-use serde::{Deserialize, Serialize};
-
 use crate::clock::now_us;
 use crate::system::Failure;
+use serde::{Deserialize, Serialize};
+use std::future::Future;
 
 /// From the moment that all are ready to the first message, in microseconds: time to tell everybody.
 const NOTICE_US: u64 = 20_000;

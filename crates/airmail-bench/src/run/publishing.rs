@@ -1,10 +1,5 @@
 //! The publishers: each sends its share in order, while its acks are taken beside it.
 
-use std::sync::Arc;
-
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
-
 use super::acks::{Sent, Sheet, take_acks};
 use super::{PATIENCE, Running, sleep_until, timetable};
 use crate::chunk::Carver;
@@ -12,6 +7,9 @@ use crate::clock::now_us;
 use crate::pace::Pace;
 use crate::part::Published;
 use crate::system::{Failure, Publisher, System};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 /// Chunks of one publisher whose acks are awaited, where nothing else bounds them.
 const CHUNKS_MAX: usize = 4096;

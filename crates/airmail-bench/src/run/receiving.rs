@@ -1,16 +1,14 @@
 //! The subscribers: a task for each, with its own account of every topic.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::sync::watch;
-use tokio::task::JoinSet;
-
 use super::{AFTERMATH, Account, PATIENCE, Running};
 use crate::clock::now_us;
 use crate::ledger::Ledger;
 use crate::part::Received;
 use crate::system::{Failure, Subscription, System};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 /// Open subscriptions, each read by a task.
 #[derive(Debug)]

@@ -1,16 +1,14 @@
 //! A run's course: a look at its counts and times at every interval.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::sync::watch;
-use tokio::task::JoinSet;
-
 use super::sleep_until;
 use crate::clock::now_us;
 use crate::part::{Counts, Course, Sample};
 use crate::progress::Progress;
 use crate::settings::Settings;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 /// Time between looks.
 const INTERVAL: Duration = Duration::from_millis(500);

@@ -3,17 +3,15 @@
 //! Without a bound, a publisher that is faster than the subscribers fills every buffer on the way, and
 //! what is measured is who has the largest, or who drops. The same bound holds for every system.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
-
-use tokio::task::JoinSet;
-
 use super::Job;
 use super::levels::{Level, Levels};
 use crate::clock::now_us;
 use crate::settings::Settings;
 use crate::system::Failure;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::task::JoinSet;
 
 /// Messages that may be under way to a subscriber.
 const MESSAGES_MAX: u64 = 1 << 16;

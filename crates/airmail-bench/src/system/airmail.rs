@@ -1,14 +1,12 @@
 //! Airmail, through its SDK with the settings that a user gets.
 
-use std::future::Future;
-
-use airmail_client::{Client, Items, ManyItems, ManySubscription};
-use airmail_client::{Publisher, Receipt, Start, Subscription};
-use airmail_model::{Durability, Limits, TopicName};
-
 use super::{Failure, Outcome, System};
 use crate::chunk::Chunk;
 use crate::run::{Account, Job};
+use airmail_client::{Client, Items, ManyItems, ManySubscription};
+use airmail_client::{Publisher, Receipt, Start, Subscription};
+use airmail_model::{Durability, Limits, TopicName};
+use std::future::Future;
 
 /// A node, or several.
 #[derive(Clone, Debug)]

@@ -3,20 +3,18 @@
 //!
 //! Whether an ack means synced to disk is a setting of the server (`sync_interval`), not of a client.
 
-use std::future::Future;
-use std::pin::Pin;
-
+use super::nats::{connect, enter, subject, subject_of};
+use super::{Failure, Outcome, System};
+use crate::chunk::Chunk;
+use crate::run::Account;
 use async_nats::Client;
 use async_nats::Subject;
 use async_nats::jetstream::consumer::{DeliverPolicy, pull};
 use async_nats::jetstream::context::{Context, PublishAckFuture};
 use async_nats::jetstream::{self, stream};
 use futures::{FutureExt, StreamExt};
-
-use super::nats::{connect, enter, subject, subject_of};
-use super::{Failure, Outcome, System};
-use crate::chunk::Chunk;
-use crate::run::Account;
+use std::future::Future;
+use std::pin::Pin;
 
 /// Acks that a publisher waits for, as `nats bench` does for its asynchronous publishes.
 const WINDOW: u32 = 500;

@@ -5,13 +5,10 @@
 //! one broker that is one copy. Batches wait for `linger.ms`, as Kafka's own client does by default,
 //! where the run is about throughput; a run at a rate is about latency, and has none.
 
-use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
+use super::{Failure, Outcome, System};
+use crate::chunk::Chunk;
+use crate::run::Account;
+use crate::settings::Settings;
 use futures::FutureExt;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::{ClientContext, DefaultClientContext};
@@ -21,12 +18,13 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, DeliveryResult, Message};
 use rdkafka::producer::{BaseRecord, Producer, ProducerContext, ThreadedProducer};
 use rdkafka::{Offset, TopicPartitionList};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::Notify;
-
-use super::{Failure, Outcome, System};
-use crate::chunk::Chunk;
-use crate::run::Account;
-use crate::settings::Settings;
 
 /// What Kafka's own client waits for a batch to fill, in milliseconds.
 const LINGER_MS: &str = "5";

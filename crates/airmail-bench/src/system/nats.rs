@@ -4,14 +4,12 @@
 //! subscribers' accounts tell. Subscriptions have room for all that a run lets be under way, so that
 //! none is a *slow consumer*.
 
-use std::future::{Ready, ready};
-
-use async_nats::{Client, ConnectOptions, Subject, Subscriber};
-use futures::{FutureExt, StreamExt};
-
 use super::{Failure, Outcome, System};
 use crate::chunk::Chunk;
 use crate::run::Account;
+use async_nats::{Client, ConnectOptions, Subject, Subscriber};
+use futures::{FutureExt, StreamExt};
+use std::future::{Ready, ready};
 
 /// Messages that wait in a subscription, and commands that wait in a client, at most.
 const CAPACITY: usize = 1 << 17;

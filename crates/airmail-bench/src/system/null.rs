@@ -1,14 +1,12 @@
 //! No system at all: chunks go from publisher to subscribers within the process. What a run through
 //! it costs and shows, its rates and times, is the instrument's own.
 
-use std::future::{Future, Ready, ready};
-use std::sync::{Arc, Mutex, PoisonError};
-
-use tokio::sync::mpsc;
-
 use super::{Failure, Outcome, System};
 use crate::chunk::Chunk;
 use crate::run::Account;
+use std::future::{Future, Ready, ready};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::mpsc;
 
 /// Chunks that wait for a subscriber at most; a publisher waits for room.
 const CHUNKS_MAX: usize = 64;

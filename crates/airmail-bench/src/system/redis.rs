@@ -5,18 +5,16 @@
 //! Redis holds its streams in memory whole, so each is trimmed to what a run may need again: far more
 //! than subscribers may be behind.
 
-use std::future::{Future, ready};
-use std::pin::Pin;
-use std::task::Poll;
-
-use futures::FutureExt;
-use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisError, Value, cmd};
-
 use super::{Failure, Outcome, System};
 use crate::chunk::Chunk;
 use crate::run::Account;
 use crate::settings::Settings;
+use futures::FutureExt;
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisError, Value, cmd};
+use std::future::{Future, ready};
+use std::pin::Pin;
+use std::task::Poll;
 
 /// Messages that a stream keeps, about.
 const KEPT: u32 = 1 << 18;

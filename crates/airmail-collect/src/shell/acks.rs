@@ -1,19 +1,17 @@
 //! What the main cluster has answered: from the thread of librdkafka's producer to the collector's.
 
-use std::mem;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
+use super::clients::log;
+use crate::collector::Ticket;
 use airmail_partition::{NodeId, PartitionId};
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::KafkaError;
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::ProducerContext;
-
-use super::clients::log;
-use crate::collector::Ticket;
+use std::mem;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// A record on its way.
 #[derive(Debug)]

@@ -1,16 +1,14 @@
 //! How librdkafka's clients are set up, so that nothing is lost and nothing passes anything.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use rdkafka::ClientConfig;
-use rdkafka::config::RDKafkaLogLevel;
-use rdkafka::producer::ThreadedProducer;
-
 use super::acks::{Acks, Deliveries};
 use super::error::CollectError;
 use super::properties;
 use super::settings::{Origin, Settings};
+use rdkafka::ClientConfig;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::producer::ThreadedProducer;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Sends to the main cluster.
 pub(super) type Sender = ThreadedProducer<Deliveries>;

@@ -4,20 +4,18 @@
 //! begin anew where a namespace's logs change. It rests on what a subscription promises (guarantee G2: the
 //! same messages in the same order), so a message that comes again has the number that it had.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
-
+use super::error::CollectError;
+use super::settings::{Begin, Settings};
+use crate::source::Source;
 use airmail_client::{
     AttributeValue, Client, Error, Item, Position, Received, Start, SubscriptionRequest,
 };
 use rdkafka::message::{Header, OwnedHeaders};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::AbortHandle;
-
-use super::error::CollectError;
-use super::settings::{Begin, Settings};
-use crate::source::Source;
 
 /// Messages of a topic that wait for the collector's thread.
 const AHEAD: usize = 1024;

@@ -4,12 +4,14 @@
 //! under way is waited for, for a while; then what was acknowledged is committed and the rest is left to
 //! whoever comes next. An instance that was thought dead commits nothing: it is no member any more.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::Duration;
-
+use super::clients::log;
+use super::error::CollectError;
+use super::feed::Feed;
+use super::parting::Parting;
+use super::settings::{Begin, Origin};
+use super::work::Work;
+use crate::collector::Effect;
+use crate::source::Source;
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{
@@ -20,15 +22,11 @@ use rdkafka::statistics::Statistics;
 use rdkafka::topic_partition_list::TopicPartitionListElem;
 use rdkafka::types::RDKafkaRespErr;
 use rdkafka::{Offset, TopicPartitionList};
-
-use super::clients::log;
-use super::error::CollectError;
-use super::feed::Feed;
-use super::parting::Parting;
-use super::settings::{Begin, Origin};
-use super::work::Work;
-use crate::collector::Effect;
-use crate::source::Source;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 /// How long the group may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -1,19 +1,17 @@
 //! Who leads what in the main cluster: asked every second by a thread of its own, since the answer may take
 //! as long as a node takes to fail.
 
+use super::clients::Sender;
+use super::error::CollectError;
+use airmail_partition::{Cluster, NodeId};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::metadata::Metadata;
+use rdkafka::producer::Producer as _;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
-
-use airmail_partition::{Cluster, NodeId};
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::metadata::Metadata;
-use rdkafka::producer::Producer as _;
-
-use super::clients::Sender;
-use super::error::CollectError;
 
 /// How often is asked.
 const EVERY: Duration = Duration::from_secs(1);

@@ -1,8 +1,6 @@
 //! What the collector measures: as Prometheus text, and as a line for each second.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
-
+use crate::collector::Outstanding;
 use hdrhistogram::Histogram;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -11,8 +9,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram as Buckets, exponential_buckets};
 use prometheus_client::registry::Registry;
-
-use crate::collector::Outstanding;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// Latencies that are told apart, in microseconds; three digits of each.
 const LATENCY_US_MAX: u64 = 600_000_000;

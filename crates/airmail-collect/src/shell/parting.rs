@@ -1,9 +1,8 @@
 //! What is left to do when sources go and others stay.
 
-use std::collections::BTreeMap;
-
 use crate::collector::Effect;
 use crate::source::Source;
+use std::collections::BTreeMap;
 
 /// What was to be told to the member, by whose it is.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -1,18 +1,5 @@
 //! The collector's thread.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
-
-use airmail_partition::Cluster;
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
-use rdkafka::client::DefaultClientContext;
-use rdkafka::consumer::Consumer as _;
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::{BorrowedMessage, Message as _};
-use tokio::runtime::Builder;
-
 use super::acks::Acks;
 use super::clients::{self, Batches, Sender};
 use super::error::CollectError;
@@ -22,6 +9,17 @@ use super::layout;
 use super::metrics::Metrics;
 use super::settings::{Origin, Settings};
 use super::work::{Taken, Work, target_topics};
+use airmail_partition::Cluster;
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::consumer::Consumer as _;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{BorrowedMessage, Message as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+use tokio::runtime::Builder;
 
 /// How long to wait for a record before acks and the time are looked at again.
 const WAIT: Duration = Duration::from_millis(5);

@@ -1,9 +1,8 @@
 //! What the collector is told.
 
-use std::time::Duration;
-
 use crate::collector::Bounds;
 use crate::placement::Order;
+use std::time::Duration;
 
 /// Where records are taken from.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,17 +2,6 @@
 //!
 //! What is to be told to the member of the group (pauses, commits) is kept until the member is at hand.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
-
-use airmail_client::{Clock as _, Position, SystemClock};
-use airmail_partition::{Outcome, Partitioner, record_bytes};
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::{Header, OwnedHeaders};
-use rdkafka::producer::BaseRecord;
-
 use super::acks::{Acks, Departed, Ended};
 use super::clients::Sender;
 use super::error::CollectError;
@@ -23,6 +12,15 @@ use crate::collector::{Collector, Effect, Event, Ticket};
 use crate::placement::Placement;
 use crate::source::Source;
 use crate::stamp::{RANGE_HEADER, Range, SOURCE_HEADER};
+use airmail_client::{Clock as _, Position, SystemClock};
+use airmail_partition::{Outcome, Partitioner, record_bytes};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{Header, OwnedHeaders};
+use rdkafka::producer::BaseRecord;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 /// How long to wait where librdkafka's queue is full, which our bound should not let happen.
 const PAUSE: Duration = Duration::from_millis(1);

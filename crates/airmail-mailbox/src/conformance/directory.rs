@@ -1,14 +1,13 @@
 //! Accounts and queues.
 
-use airmail_model::ErrorCode;
-use airmail_model::mailbox::directory::LIST_MAX;
-
 use super::World;
 use super::world::{LASTING, code};
 use crate::Mailboxes;
 use crate::id::{AccountId, QueueId};
 use crate::message::{Audience, Counts, Outgoing, Receive};
 use crate::store::{Account, QueueSettings, Which};
+use airmail_model::ErrorCode;
+use airmail_model::mailbox::directory::LIST_MAX;
 
 /// A second account or queue of a name is refused.
 pub async fn a_name_is_taken_once(mailboxes: Mailboxes) {

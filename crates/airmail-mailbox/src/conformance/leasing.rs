@@ -1,15 +1,13 @@
 //! Leases, delays, expiry and dead letters.
 
-use std::num::NonZeroU32;
-
-use airmail_model::ErrorCode;
-
 use super::World;
 use super::world::{LASTING, LONG, SHORT, code, text};
 use crate::Mailboxes;
 use crate::id::LeaseId;
 use crate::message::{Audience, Outgoing, Receipt, Receive, Settle, Take};
 use crate::store::QueueSettings;
+use airmail_model::ErrorCode;
+use std::num::NonZeroU32;
 
 const RELEASE: Settle = Settle::Release { delay_ms: 0 };
 

@@ -1,13 +1,11 @@
 //! Who goes before whom, and that nothing goes twice.
 
-use std::collections::BTreeSet;
-
-use futures::future::join_all;
-
 use super::World;
 use super::world::{LASTING, text};
 use crate::Mailboxes;
 use crate::message::{Message, Outgoing, Settle, Take};
+use futures::future::join_all;
+use std::collections::BTreeSet;
 
 const RELEASE: Settle = Settle::Release { delay_ms: 0 };
 

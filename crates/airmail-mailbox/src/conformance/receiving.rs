@@ -1,10 +1,5 @@
 //! The paper's requests: sending, reading, finding.
 
-use std::time::Duration;
-
-use airmail_model::ErrorCode;
-use bytes::Bytes;
-
 use super::World;
 use super::world::{code, text};
 use crate::Mailboxes;
@@ -12,6 +7,9 @@ use crate::id::MessageId;
 use crate::message::{
     ANSWER_BYTES_MAX, Audience, BATCH_MAX, CONTENT_BYTES_MAX, Outgoing, Receive, Take,
 };
+use airmail_model::ErrorCode;
+use bytes::Bytes;
+use std::time::Duration;
 
 /// A ping is given back.
 pub async fn a_ping_comes_back(mailboxes: Mailboxes) {

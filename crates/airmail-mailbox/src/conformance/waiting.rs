@@ -1,14 +1,12 @@
 //! Readers that wait.
 
-use std::time::Duration;
-
-use airmail_model::ErrorCode;
-use futures::future::{join, join_all};
-
 use super::World;
 use super::world::{LASTING, LONG, code, text};
 use crate::Mailboxes;
 use crate::message::{Audience, Outgoing, Settle};
+use airmail_model::ErrorCode;
+use futures::future::{join, join_all};
+use std::time::Duration;
 
 /// Direct messages and broadcasts, sent while the reader waits.
 pub async fn a_waiting_reader_gets_what_is_sent(mailboxes: Mailboxes) {

@@ -1,13 +1,11 @@
 //! What most claims begin with: two queues and three accounts.
 
-use std::time::Duration;
-
-use airmail_model::{Error, ErrorCode};
-
 use crate::Mailboxes;
 use crate::id::{AccountId, MessageId, QueueId};
 use crate::message::{Audience, Message, Outgoing, Receive, Settle, Take};
 use crate::store::QueueSettings;
+use airmail_model::{Error, ErrorCode};
+use std::time::Duration;
 
 /// Long enough for what must come; nothing is asserted about it.
 pub(super) const LONG: Duration = Duration::from_secs(60);

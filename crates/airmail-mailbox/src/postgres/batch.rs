@@ -1,9 +1,5 @@
 //! Jobs of one kind, as one statement, and to each its part of the answer.
 
-use airmail_model::{Error, ErrorCode};
-use futures::future::join_all;
-use tokio_postgres::types::ToSql;
-
 use super::Surroundings;
 use super::fault::{Fault, away};
 use super::job::{Job, Kind, Reply};
@@ -13,6 +9,9 @@ use super::row::{count, millis, missing, number};
 use super::sharing::share_out;
 use crate::id::MessageId;
 use crate::message::{Line, Message, Outgoing, Receipt, Receive, Settle, Take};
+use airmail_model::{Error, ErrorCode};
+use futures::future::join_all;
+use tokio_postgres::types::ToSql;
 
 const SEND: &str = "SELECT at, id, fault FROM airmail.send_many($1, $2, $3, $4, $5, $6, $7, $8)";
 const TAKE: &str = "SELECT * FROM airmail.take_many($1, $2, $3, $4, $5, $6)";

@@ -4,12 +4,11 @@
 //! for ever: what it would have changed has an unknown outcome then. Locks are not among the causes,
 //! since the database itself ends the wait for one, and says that nothing was done.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use super::link::Link;
 use super::tray::Taken;
 use super::{Surroundings, round};
+use std::sync::Arc;
+use std::time::Duration;
 
 const RETRY: Duration = Duration::from_millis(100);
 /// A round is waited for so many times as long as a request waits at all,

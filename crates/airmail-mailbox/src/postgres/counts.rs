@@ -1,11 +1,9 @@
 //! What the clerks are doing, counted as they do it, and where the time of requests goes.
 
+use crate::store::Load;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
-
 use tokio::time::Instant;
-
-use crate::store::Load;
 
 /// The counts of one store. Nothing depends on them, so they need no order among themselves.
 #[derive(Debug, Default)]

@@ -1,8 +1,7 @@
 //! What the database says went wrong, as errors of the table.
 
-use std::time::Duration;
-
 use airmail_model::{Error, ErrorCode};
+use std::time::Duration;
 
 /// A lock was not to be had in time.
 const LOCKED: &str = "55P03";

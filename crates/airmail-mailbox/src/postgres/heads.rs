@@ -6,10 +6,9 @@
 //! comes back from `later` gets a place before 0, so nothing appears below a head any more. A lost
 //! connection may mean another database, or an older state of this one: then all is forgotten.
 
+use crate::message::Line;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
-
-use crate::message::Line;
 
 /// Lines that are remembered at most: more, and those not asked for lately go.
 const LINES_MAX: usize = 100_000;

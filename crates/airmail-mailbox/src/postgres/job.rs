@@ -1,16 +1,14 @@
 //! A request, as a clerk does it.
 
-use std::time::Duration;
-
+use super::tray::{CALLS_MAX, WEIGHT_MAX};
+use crate::id::MessageId;
+use crate::message::{Message, Outgoing, Receipt, Receive, Settle, Take};
 use airmail_model::Error;
+use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-
-use super::tray::{CALLS_MAX, WEIGHT_MAX};
-use crate::id::MessageId;
-use crate::message::{Message, Outgoing, Receipt, Receive, Settle, Take};
 
 /// Where the answer goes, and how long it has been waited for.
 #[derive(Debug)]

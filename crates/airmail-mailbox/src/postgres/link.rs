@@ -1,17 +1,15 @@
 //! One connection to the database: made, its schema seen to, its statements prepared once.
 
+use super::fault::{Fault, away};
+use super::{Options, schema};
+use airmail_model::{Error, ErrorCode};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-use airmail_model::{Error, ErrorCode};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls, Row, Statement};
-
-use super::fault::{Fault, away};
-use super::{Options, schema};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A lock is waited for so much of the patience at a time, so that what waits behind in the same

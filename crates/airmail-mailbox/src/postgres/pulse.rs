@@ -4,16 +4,14 @@
 //! database is busy. If none has ended for as long as anybody waits, the database is taken to be away,
 //! and those whose patience is over are told so. They have not begun, so nothing was done for them.
 
+use super::Surroundings;
+use super::fault::away;
+use airmail_model::{Error, ErrorCode};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-use airmail_model::{Error, ErrorCode};
 use tokio::sync::watch;
 use tokio::time::Instant;
-
-use super::Surroundings;
-use super::fault::away;
 
 /// So often within the patience it is looked for those whose patience is over.
 const LOOKS: u32 = 8;

@@ -1,9 +1,5 @@
 //! The contract's requests, as jobs.
 
-use airmail_model::{Error, ErrorCode};
-use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
-
 use super::PostgresStore;
 use super::fault::away;
 use super::job::Effect::{self, Changes, Looks, Searches, Sweeps};
@@ -13,6 +9,9 @@ use crate::bell::Watch;
 use crate::id::{AccountId, MessageId, Name, QueueId};
 use crate::message::{Audience, Counts, Line, Message, Outgoing, Receipt, Receive, Settle};
 use crate::store::{Account, Answer, Load, MailboxStore, Queue, QueueSettings, Which};
+use airmail_model::{Error, ErrorCode};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 type Parameters = Vec<Box<dyn ToSql + Sync + Send>>;
 

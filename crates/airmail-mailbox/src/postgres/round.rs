@@ -9,14 +9,13 @@
 //! Its jobs go back into the tray, and are told so when their patience is over: nothing was done for
 //! them.
 
-use airmail_model::Error;
-use futures::future::{BoxFuture, join, join_all, join3};
-
 use super::Surroundings;
 use super::batch::{Batch, Outcome};
 use super::fault::Fault;
 use super::job::Job;
 use super::link::Link;
+use airmail_model::Error;
+use futures::future::{BoxFuture, join, join_all, join3};
 
 /// Does jobs, of one kind in each part, in their order.
 pub(super) async fn run(with: &Surroundings, link: &Link, kinds: Vec<Vec<Job>>) {

@@ -1,13 +1,11 @@
 //! Rows and parameters: what the statements take and give, as the contract has it.
 
-use std::time::SystemTime;
-
-use airmail_model::{Error, ErrorCode, Wall};
-use bytes::Bytes;
-use tokio_postgres::Row;
-
 use crate::id::{AccountId, LeaseId, MessageId, QueueId};
 use crate::message::{Audience, Message};
+use airmail_model::{Error, ErrorCode, Wall};
+use bytes::Bytes;
+use std::time::SystemTime;
+use tokio_postgres::Row;
 
 /// A message, from the columns that all functions that give messages have.
 pub(super) fn message(row: &Row) -> Message {

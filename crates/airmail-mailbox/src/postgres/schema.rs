@@ -5,10 +5,9 @@
 //! transaction of its own. A version must not keep others from reading for long: locks on tables
 //! are waited for no longer than [`LOCK_TIMEOUT_MS`], then it is tried again.
 
+use super::fault::{Fault, away};
 use airmail_model::{Error, ErrorCode};
 use tokio_postgres::Client;
-
-use super::fault::{Fault, away};
 
 const LOCK_TIMEOUT_MS: u32 = 500;
 

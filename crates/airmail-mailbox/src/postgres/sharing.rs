@@ -1,13 +1,11 @@
 //! Who of those who asked at once gets which of the messages that came.
 
-use std::collections::BTreeMap;
-
-use airmail_model::{Error, ErrorCode};
-use tokio_postgres::Row;
-
 use super::batch::Receives;
 use super::row::{message, missing};
 use crate::message::{Line, Message};
+use airmail_model::{Error, ErrorCode};
+use std::collections::BTreeMap;
+use tokio_postgres::Row;
 
 /// Gives each request its messages: a row that names a request is its own, any other belongs to its
 /// line, whose requests are served in their order, each with one before any is with more.

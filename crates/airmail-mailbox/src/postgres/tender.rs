@@ -8,14 +8,6 @@
 //!
 //! Each of these may be done by any node, or by several at once.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, SystemTime};
-
-use tokio::sync::{Notify, watch};
-use tokio::time::Instant;
-
 use super::Surroundings;
 use super::fault::Fault;
 use super::link::{Heard, Link};
@@ -23,6 +15,12 @@ use super::pulse::TELL_AGAIN;
 use super::row::number;
 use crate::id::{AccountId, QueueId};
 use crate::message::{Audience, Line};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime};
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 const TICK: Duration = Duration::from_millis(100);
 const RETRY: Duration = Duration::from_millis(200);

@@ -8,15 +8,13 @@
 //! A job that the database was too late with comes back, and is tried again in smaller company each
 //! time: what one of them waits for (a lock that somebody holds) must not hold up the others for long.
 
+use super::job::{Job, Kind};
+use airmail_model::{Error, ErrorCode};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-use airmail_model::{Error, ErrorCode};
 use tokio::sync::Notify;
 use tokio::time::Instant;
-
-use super::job::{Job, Kind};
 
 /// Messages of one statement, as long as no single job has more.
 pub(super) const WEIGHT_MAX: usize = 1000;
@@ -299,14 +297,12 @@ fn company(lates: u32) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use tokio::sync::oneshot;
-
     use super::*;
     use crate::id::{AccountId, QueueId};
     use crate::message::Receive;
     use crate::postgres::job::Reply;
+    use std::time::Duration;
+    use tokio::sync::oneshot;
 
     type Answer = oneshot::Receiver<Result<Vec<crate::message::Message>, Error>>;
 

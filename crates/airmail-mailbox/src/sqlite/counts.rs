@@ -1,8 +1,7 @@
 //! What the thread has to do and has done.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-
 use crate::store::Load;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// The counts of one store. Nothing depends on them, so they need no order among themselves.
 #[derive(Debug, Default)]

@@ -1,5 +1,11 @@
 //! The thread that owns the connection, and what it does beside requests.
 
+use super::counts::Counts;
+use crate::bell::Bell;
+use crate::id::{AccountId, QueueId};
+use crate::message::{Audience, Line};
+use airmail_model::{Error, ErrorCode};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Row, ffi};
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -7,15 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, SystemTime};
-
-use airmail_model::{Error, ErrorCode};
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Row, ffi};
 use tokio::sync::oneshot;
-
-use super::counts::Counts;
-use crate::bell::Bell;
-use crate::id::{AccountId, QueueId};
-use crate::message::{Audience, Line};
 
 /// Requests of one transaction.
 const WORKS_MAX: usize = 256;

@@ -1,13 +1,12 @@
 //! Taking messages in and handing them out.
 
-use airmail_model::{Error, ErrorCode, Wall};
-use bytes::Bytes;
-use rusqlite::Row;
-
 use super::desk::{Desk, audience, receiver};
 use super::directory::told;
 use crate::id::{AccountId, LeaseId, MessageId, QueueId};
 use crate::message::{ANSWER_BYTES_MAX, Audience, Line, Message, Outgoing, Receive, Take};
+use airmail_model::{Error, ErrorCode, Wall};
+use bytes::Bytes;
+use rusqlite::Row;
 
 const MICROS_PER_MS: i64 = 1000;
 

@@ -2,17 +2,15 @@
 //! another process, or about to be put back from a copy. Who asks meanwhile is told so at once. The
 //! first try is told to who starts the store: what no waiting can mend is refused there.
 
+use super::counts::Counts;
+use super::desk::{Desk, Work};
+use crate::bell::Bell;
+use airmail_model::{Error, ErrorCode};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
-
-use airmail_model::{Error, ErrorCode};
 use tokio::time::Instant;
-
-use super::counts::Counts;
-use super::desk::{Desk, Work};
-use crate::bell::Bell;
 
 const RETRY: Duration = Duration::from_secs(1);
 

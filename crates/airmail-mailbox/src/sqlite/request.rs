@@ -1,12 +1,11 @@
 //! The contract's requests, as work for the thread.
 
-use airmail_model::Error;
-
 use super::SqliteStore;
 use crate::bell::Watch;
 use crate::id::{AccountId, MessageId, Name, QueueId};
 use crate::message::{Audience, Counts, Line, Message, Outgoing, Receipt, Receive, Settle};
 use crate::store::{Account, Answer, Load, MailboxStore, Queue, QueueSettings, Which};
+use airmail_model::Error;
 
 impl MailboxStore for SqliteStore {
     fn create_account(&self, name: Name) -> Answer<'_, AccountId> {

@@ -1,12 +1,11 @@
 //! What becomes of leased and delayed messages.
 
-use airmail_model::{Error, ErrorCode};
-
 use super::desk::Desk;
 use super::directory::told;
 use super::handing::place_of;
 use crate::id::QueueId;
 use crate::message::{Receipt, Settle};
+use airmail_model::{Error, ErrorCode};
 
 impl Desk {
     pub(super) fn settle(

@@ -1,9 +1,8 @@
 //! Names and numbers of mailboxes, each of a type of its own.
 
+use crate::{Error, ErrorCode};
 use std::fmt;
 use std::sync::Arc;
-
-use crate::{Error, ErrorCode};
 
 macro_rules! newtype {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {

@@ -5,12 +5,9 @@ mod memory;
 mod options;
 mod serving;
 
-use std::fmt::Display;
-use std::path::PathBuf;
-use std::process::ExitCode;
-use std::sync::Arc;
-use std::time::Duration;
-
+use crate::cli::UsageError;
+use crate::commands::lines::say;
+use crate::commands::status_line::{StatusLine, rate};
 use airmail_bench::family::own_node::{OwnNode, directory};
 use airmail_bench::family::place::Program;
 use airmail_bench::family::{self, bystander, leader};
@@ -19,12 +16,13 @@ use airmail_bench::process::Usage;
 use airmail_bench::run::{Alone, Job};
 use airmail_bench::{Progress, Report, Settings, Target, csv, disk, html};
 use anyhow::{Context as _, bail};
-use serde::Serialize;
-
-use crate::cli::UsageError;
-use crate::commands::lines::say;
-use crate::commands::status_line::{StatusLine, rate};
 use options::LoadArgs;
+use serde::Serialize;
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// The helpers of a run, as this program is started for them.
 const PART: Program = Program::own(&["bench", "part"]);

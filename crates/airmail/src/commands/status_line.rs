@@ -3,11 +3,10 @@
 //! It is text and a carriage return: nothing draws on the terminal, and what is written elsewhere, to a
 //! file or a pipe, has none of it.
 
-use std::io::{IsTerminal as _, Write as _, stderr};
-use std::time::Duration;
-
 use airmail_model::Mono;
 use airmail_model::clock::{Clock as _, SystemClock};
+use std::io::{IsTerminal as _, Write as _, stderr};
+use std::time::Duration;
 
 /// How seldom it is written over, at most.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -5,12 +5,11 @@
 //! the next one are what it prints, outputs and errors together. `…` in a line stands for anything;
 //! a line that is `…` alone stands for any lines. A command without lines must print nothing.
 
+use airmail_testkit::node::{self, Node, airmail};
+use airmail_testkit::scale;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-use airmail_testkit::node::{self, Node, airmail};
-use airmail_testkit::scale;
 
 #[test]
 fn every_command_in_the_book_does_what_is_written() {

@@ -1,23 +1,21 @@
 //! Kafka, for tests: real brokers in processes of their own, which can be killed and begun again, and what
 //! tests do with a cluster.
 
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
-
+use airmail_testkit::lasting::lasting_address;
+use airmail_testkit::scale;
+use airmail_testkit::waiting::{self, Waiting, alive, waiting};
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::message::{BorrowedMessage, Message as _};
 use rdkafka::{Offset, TopicPartitionList};
-
-use airmail_testkit::lasting::lasting_address;
-use airmail_testkit::scale;
-use airmail_testkit::waiting::{self, Waiting, alive, waiting};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// Brought by `cargo xtask test`, below the tools' directory.
 const JARS: &str = "servers/kafka";

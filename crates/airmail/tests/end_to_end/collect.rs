@@ -1,18 +1,16 @@
 //! `airmail collect`, with real brokers: what it passes on, how far it commits, and what it says.
 
+use crate::brokers::{KafkaCluster, wait_patiently};
+use airmail_collect::Stamp;
+use airmail_testkit::node::{self, Node, airmail, get, get_of};
+use airmail_testkit::waiting::waiting;
+use rdkafka::message::{BorrowedMessage, Header, Headers as _, Message as _, OwnedHeaders};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
+use rustix::process::Signal;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::Duration;
-
-use airmail_collect::Stamp;
-use rdkafka::message::{BorrowedMessage, Header, Headers as _, Message as _, OwnedHeaders};
-use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
-use rustix::process::Signal;
-
-use crate::brokers::{KafkaCluster, wait_patiently};
-use airmail_testkit::node::{self, Node, airmail, get, get_of};
-use airmail_testkit::waiting::waiting;
 
 /// 16 bytes in base64.
 pub(crate) const SMALL: &str = "c21hbGwtY2x1c3Rlci0wMQ";

@@ -1,10 +1,9 @@
 //! The data directory: one process at a time, a clean stop, and a look that changes nothing.
 
+use airmail_testkit::node::{self, Node, airmail};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-
-use airmail_testkit::node::{self, Node, airmail};
 
 #[test]
 fn a_second_process_on_a_data_directory_is_refused() {

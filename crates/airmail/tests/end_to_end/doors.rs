@@ -1,11 +1,10 @@
 //! A node whose clients take all that it has: open files are kept for what it stores.
 
+use airmail_testkit::node::{self, Node};
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
-
-use airmail_testkit::node::{self, Node};
 
 /// `airmail serve` on free ports, by a shell that first sets limits.
 fn serve_limited(limits: &str, data: &Path) -> Command {

@@ -1,12 +1,10 @@
 //! Commands that are ended from outside: what they had is printed or stored, and they say how they ended.
 
+use airmail_testkit::node::{self, Node, airmail, wait_until};
+use rustix::process::Signal;
 use std::fs::File;
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
-
-use rustix::process::Signal;
-
-use airmail_testkit::node::{self, Node, airmail, wait_until};
 
 fn numbered(lines: std::ops::Range<u32>) -> String {
     lines.map(|number| format!("{number}\n")).collect()

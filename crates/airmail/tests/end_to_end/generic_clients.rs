@@ -1,12 +1,11 @@
 //! Clients that are not ours: they know the API only by what the node tells of itself.
 
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Command, Stdio};
-
 use airmail_testkit::node::{self, Node};
 use airmail_testkit::scale;
 use airmail_testkit::waiting::waiting;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 #[test]
 fn python_without_an_sdk_lists_publishes_and_subscribes() {

@@ -1,8 +1,7 @@
 //! Waits that do not end are told. What tells them is in `waiting`, which other test programs have too.
 
-use std::time::Duration;
-
 use airmail_testkit::waiting::{alive, overdue, until, waiting};
+use std::time::Duration;
 
 #[test]
 fn what_hangs_is_told_with_its_test_and_all_that_is_waited_for() {

@@ -1,12 +1,10 @@
 //! `airmail kafka topology`, as operators and scripts call it.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use serde_json::{Value, json};
-
 use airmail_testkit::node::{self, Done, airmail};
 use airmail_testkit::waiting::waiting;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 /// Section 6.4's prototype: A on nodes 1 and 2, B on 2 and 3.
 const PROTOTYPE: &str =

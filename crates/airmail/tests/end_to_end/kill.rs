@@ -1,14 +1,13 @@
 //! The node dies in the middle; publisher and subscribers are left running, and lose nothing.
 
-use std::io::Write;
-use std::process::Stdio;
-use std::thread;
-
 use crate::lines::same_lines;
 use crate::log_file;
 use airmail_testkit::lasting::lasting_address;
 use airmail_testkit::node::{self, Node};
 use airmail_testkit::scale;
+use std::io::Write;
+use std::process::Stdio;
+use std::thread;
 
 #[test]
 fn every_line_comes_back_in_order_over_kills_of_the_node() {

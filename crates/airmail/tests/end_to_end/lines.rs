@@ -1,10 +1,9 @@
 //! A log file goes in by one process and comes out by others, whole and in order.
 
-use std::process::Stdio;
-
 use crate::log_file;
 use airmail_testkit::node::{self, Node};
 use airmail_testkit::scale;
+use std::process::Stdio;
 
 #[test]
 fn every_line_of_a_log_file_comes_back_in_order() {

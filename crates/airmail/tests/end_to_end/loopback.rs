@@ -1,9 +1,8 @@
 //! Who reaches a node: this machine alone, unless it is told that anyone may.
 
+use airmail_testkit::node::{self, Node, airmail};
 use std::fs;
 use std::process::Command;
-
-use airmail_testkit::node::{self, Node, airmail};
 
 /// What warns that a port is open.
 const WARNING: &str = "anyone who reaches this address";

@@ -1,9 +1,8 @@
 //! `airmail mailbox` against a node that keeps its mailboxes in SQLite.
 
+use airmail_testkit::node::{self, Done, Node};
 use std::path::Path;
 use std::process::Stdio;
-
-use airmail_testkit::node::{self, Done, Node};
 
 /// A node with a queue, one who sends and one who receives.
 fn world(data: &Path) -> Node {

@@ -1,11 +1,10 @@
 //! `airmail mailbox` against nodes that keep their mailboxes in PostgreSQL.
 
-use std::path::Path;
-use std::process::Stdio;
-
 use crate::mailbox::{mailbox, send, set_up};
 use airmail_testkit::node::{self, Node, airmail};
 use airmail_testkit::postgres::{Holder, LOCK_ALL, Server, psql, shared_server};
+use std::path::Path;
+use std::process::Stdio;
 
 fn on(data: &Path, url: &str) -> Node {
     Node::start_with(data, &["--log", "memory:", "--mailbox", url])

@@ -1,13 +1,12 @@
 //! What a node and its commands make is open to their own user alone, whatever the process's mask says; and
 //! what is open to others is told.
 
+use airmail_testkit::node::{self, Node, after_shell, airmail};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
-
-use airmail_testkit::node::{self, Node, after_shell, airmail};
 
 /// A mask that takes nothing from any mode.
 const OPEN: &str = "umask 000";

@@ -1,12 +1,10 @@
 //! Pages of `docs/` that are made from the code. Each test compares; with `AIRMAIL_REWRITE=1` it
 //! writes.
 
-use std::fmt::Write;
-
 use airmail_model::ErrorCode;
-
 use airmail_testkit::node::{self, airmail};
 use airmail_testkit::pages::{self, Page};
+use std::fmt::Write;
 
 #[test]
 fn the_page_of_errors_is_fresh() {

@@ -30,14 +30,12 @@ mod stamp;
 mod sync;
 mod victim;
 
+use airmail_testkit::scale;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
 use std::ops::Range;
 use std::path::Path;
 use std::thread;
-
-use rand::SeedableRng;
-use rand::rngs::SmallRng;
-
-use airmail_testkit::scale;
 
 /// What a run is asked for.
 #[derive(Clone, Copy, Debug)]

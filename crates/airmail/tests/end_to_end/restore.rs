@@ -1,5 +1,7 @@
 //! A data directory that is copied, and one that is set back to an older copy of itself.
 
+use airmail_testkit::lasting::lasting_address;
+use airmail_testkit::node::{self, Node, airmail, wait_until};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Write;
@@ -7,9 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-
-use airmail_testkit::lasting::lasting_address;
-use airmail_testkit::node::{self, Node, airmail, wait_until};
 
 const TOPIC: &str = "restored";
 

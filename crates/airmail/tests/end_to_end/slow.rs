@@ -1,15 +1,14 @@
 //! Three subscribers of one topic with a long past: one that begins at its start, one that never
 //! reads, and one that is live. None holds up another, and each gets what it asked for.
 
+use airmail_testkit::node::{self, Node};
+use airmail_testkit::scale;
+use airmail_testkit::waiting::waiting;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::process::{Child, ChildStdout, Stdio};
 use std::thread;
-
-use airmail_testkit::node::{self, Node};
-use airmail_testkit::scale;
-use airmail_testkit::waiting::waiting;
 
 const LINE_BYTES: usize = 1024;
 const LIVE_MESSAGES: usize = 1000;

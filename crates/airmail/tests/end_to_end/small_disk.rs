@@ -1,11 +1,10 @@
 //! A small file system in memory, which can be filled.
 
+use airmail_testkit::scale;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-use airmail_testkit::scale;
 
 /// A file system of its own. Unmounted when dropped.
 #[derive(Debug)]

@@ -1,11 +1,10 @@
 //! Nodes that are not there yet, or for a while, or never answer: commands wait for what comes, and give
 //! up in their time what does not.
 
-use std::net::TcpListener;
-use std::process::Stdio;
-
 use airmail_testkit::lasting::lasting_address;
 use airmail_testkit::node::{self, Node, airmail, wait_until};
+use std::net::TcpListener;
+use std::process::Stdio;
 
 #[test]
 fn a_command_begun_while_its_node_starts_waits_for_it() {

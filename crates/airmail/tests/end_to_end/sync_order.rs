@@ -1,11 +1,10 @@
 //! A trace of the node's system calls: between a message's arrival and its ack stands an fdatasync of
 //! the file that the message was written to, and it has returned.
 
-use std::fs;
-use std::process::Command;
-
 use airmail_testkit::node::{self, Node, airmail};
 use airmail_testkit::scale;
+use std::fs;
+use std::process::Command;
 
 const MARK: &str = "mark-of-the-traced-message";
 

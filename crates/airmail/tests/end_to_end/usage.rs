@@ -1,8 +1,7 @@
 //! The command line's manners: exit codes, settings, and what an error says.
 
-use std::path::Path;
-
 use airmail_testkit::node::{self, Node, airmail};
+use std::path::Path;
 
 #[test]
 fn wrong_usage_ends_with_2() {

@@ -1,12 +1,11 @@
 //! What the command line says of what it cannot do, and that it does not do something else instead.
 
+use airmail_testkit::node::{self, Node, airmail};
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::Stdio;
-
-use airmail_testkit::node::{self, Node, airmail};
 
 #[test]
 fn a_number_that_is_too_large_for_an_attribute_is_refused_and_nothing_is_published() {

@@ -4,11 +4,10 @@
 //! is the mean of the two that have one, and three standard deviations of the normal one end where
 //! the topics do. What would fall outside is not drawn. With one topic all three are the same.
 
-use std::fmt;
-use std::str::FromStr;
-
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use std::fmt;
+use std::str::FromStr;
 
 /// How messages are spread over topics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,16 +3,14 @@
 //! A node has a pilot for each shard. What adds up is added up; the latency is the mean of theirs, each
 //! by its rate.
 
+use airmail_bench::clock::now_us;
+use airmail_bench::counters::metrics;
+use airmail_bench::system::Failure;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-use serde::{Deserialize, Serialize};
-
-use airmail_bench::clock::now_us;
-use airmail_bench::counters::metrics;
-use airmail_bench::system::Failure;
 
 /// Time between looks.
 const INTERVAL: Duration = Duration::from_millis(100);

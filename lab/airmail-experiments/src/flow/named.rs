@@ -1,10 +1,9 @@
 //! What one process tells another by its name, where its own crate knows of no such telling.
 
-use std::fmt::Display;
-use std::str::FromStr;
-
 use serde::de::Error as _;
 use serde::{Deserialize as _, Deserializer, Serializer};
+use std::fmt::Display;
+use std::str::FromStr;
 
 pub(super) fn serialize<T: Display, S: Serializer>(
     named: &T,

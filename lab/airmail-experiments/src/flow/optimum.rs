@@ -5,9 +5,8 @@
 //! same. Windows of a run on one machine are noisy, so a limiter is near the best when several
 //! windows together are, as in the laboratory.
 
-use airmail_bench::Spread;
-
 use super::{PilotWindow, Window};
+use airmail_bench::Spread;
 
 /// A limiter has reached the optimum when so many windows together have [`REACHED_SHARE`] of the best
 /// power.

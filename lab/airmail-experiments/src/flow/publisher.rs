@@ -4,16 +4,6 @@
 //! message waits for room in the SDK. Acks are awaited in the order of sending, in which a log gives
 //! them.
 
-use std::future::ready;
-use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use airmail_client::{Client, Receipt};
-use airmail_flow::Ticket;
-use airmail_model::{Limits, Mono, TopicName};
-use serde::{Deserialize, Serialize};
-use tokio::sync::{Notify, mpsc};
-
 use super::distribution::Draw;
 use super::throttle::{Throttle, Window};
 use super::{Halt, Load, now};
@@ -21,6 +11,14 @@ use airmail_bench::progress::Progress;
 use airmail_bench::stamp::Stamp;
 use airmail_bench::system::Failure;
 use airmail_bench::system::airmail::outcome;
+use airmail_client::{Client, Receipt};
+use airmail_flow::Ticket;
+use airmail_model::{Limits, Mono, TopicName};
+use serde::{Deserialize, Serialize};
+use std::future::ready;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, mpsc};
 
 /// Chunks whose acks are awaited; more wait for room. As many of the largest as the gate ever lets.
 const CHUNKS_MAX: usize = 4096;

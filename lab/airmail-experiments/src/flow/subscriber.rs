@@ -4,19 +4,17 @@
 //! machines differ. Here every delivery is timed: the clocks of several machines are brought together
 //! before the run, as exactly as that can be.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use airmail_client::Client;
-use tokio::sync::watch;
-use tokio::task::JoinSet;
-
 use super::{Halt, Load};
 use airmail_bench::part::Received;
 use airmail_bench::progress::Progress;
 use airmail_bench::run::Account;
 use airmail_bench::system::airmail::{Airmail, AirmailSubscription};
 use airmail_bench::system::{Failure, Subscription as _, System as _};
+use airmail_client::Client;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 /// How long nothing may come before the rest counts as missing.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -7,14 +7,12 @@
 //! Invariants: never more in flight than the bound of the moment, but for what was admitted before
 //! the bound was lowered; never more than an eighth of the bound in a chunk, or one message.
 
-use std::borrow::Cow;
-use std::convert::Infallible;
-
+use super::named;
 use airmail_flow::{Decision, Gate, GateSettings, LimiterKind, LimiterSettings, Ticket};
 use airmail_model::Mono;
 use serde::{Deserialize, Serialize};
-
-use super::named;
+use std::borrow::Cow;
+use std::convert::Infallible;
 
 /// Chunks that the bound has room for, at least.
 const CHUNKS: u64 = 8;

@@ -1,8 +1,9 @@
 //! Clients in closed loop: each makes one request, waits for its answer, and makes the next.
 
-use std::sync::Arc;
-use std::time::Duration;
-
+use super::call::{Call, Kind, Outcome};
+use super::mix::{Mix, QUEUES, REMOVED_PERCENT};
+use super::record::Sink;
+use airmail_bench::clock::now_us;
 use airmail_client::mailbox::{
     AccountId, Audience, Mailbox, Outgoing, QueueId, QueueSettings, Receive, Take,
 };
@@ -10,11 +11,8 @@ use airmail_model::{Error, ErrorCode};
 use bytes::Bytes;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-
-use super::call::{Call, Kind, Outcome};
-use super::mix::{Mix, QUEUES, REMOVED_PERCENT};
-use super::record::Sink;
-use airmail_bench::clock::now_us;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// How long the reader of a batch waits for one: else it would ask an empty queue as fast as it can.
 const BATCH_WAIT: Duration = Duration::from_millis(100);

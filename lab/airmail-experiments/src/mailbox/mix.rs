@@ -1,9 +1,8 @@
 //! Which requests a client makes, and how probable each is.
 
+use super::call::Kind;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
-
-use super::call::Kind;
 
 /// Queues that clients use (tables 2.6 and 6.2).
 pub const QUEUES: usize = 2;

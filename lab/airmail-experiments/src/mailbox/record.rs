@@ -7,14 +7,12 @@
 mod reading;
 mod schema;
 
+use super::call::Call;
+use rusqlite::{Connection, params};
+use serde::Serialize;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-
-use rusqlite::{Connection, params};
-use serde::Serialize;
-
-use super::call::Call;
 
 pub use reading::{Reader, Run};
 

@@ -1,16 +1,14 @@
 //! What an experiment found, and the files that it becomes.
 
+use super::page;
+use airmail_plot::{Figure, PlotError};
+use serde::Serialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-
-use airmail_plot::{Figure, PlotError};
-use serde::Serialize;
-use serde_json::Value;
-
-use super::page;
 
 /// Named values of one case; an experiment's rows need not all have the same names.
 pub type Row = serde_json::Map<String, Value>;

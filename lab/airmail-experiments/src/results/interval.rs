@@ -3,9 +3,8 @@
 //! Of independent runs, or of the equal parts of one (batch means): a slow second follows a slow one, so
 //! single measurements that follow one another closely would promise too much.
 
-use std::fmt;
-
 use airmail_plot::Point;
+use std::fmt;
 
 /// How sure an interval is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

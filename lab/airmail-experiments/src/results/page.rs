@@ -1,11 +1,9 @@
 //! Findings as one page that needs nothing else.
 
-use std::fmt::Write as _;
-
-use airmail_plot::PlotError;
-
 use super::findings::{Findings, Table};
 use airmail_bench::html::escape;
+use airmail_plot::PlotError;
+use std::fmt::Write as _;
 
 const STYLE: &str = "body{font:15px/1.45 sans-serif;margin:2em auto;max-width:68em;padding:0 1em}\
 svg{width:100%;height:auto;margin:.5em 0 1.5em}h2{margin-top:2em}\

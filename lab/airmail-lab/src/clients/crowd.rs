@@ -4,25 +4,23 @@
 //! is told `stop ROUNDS`, waits until every client has so many rounds, or nothing comes any more, and
 //! ends with what they got as JSON.
 
+use super::round_book::RoundBook;
+use airmail_bench::clock::now_us;
+use airmail_bench::family::leader::{AtEnd, Leader, say};
+use airmail_bench::family::member::Member;
+use airmail_bench::latency::Latencies;
+use airmail_bench::process::Usage;
+use airmail_bench::process::raise_open_files;
+use airmail_client::{Client, Items, Subscription};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-use airmail_bench::clock::now_us;
-use airmail_bench::latency::Latencies;
-use airmail_bench::process::Usage;
-use airmail_client::{Client, Items, Subscription};
-use futures::{StreamExt as _, TryStreamExt as _, stream};
-use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-
-use super::round_book::RoundBook;
-use airmail_bench::family::leader::{AtEnd, Leader, say};
-use airmail_bench::family::member::Member;
-use airmail_bench::process::raise_open_files;
 
 /// Clients that connect at the same time.
 const CONNECTING: usize = 64;

@@ -5,11 +5,10 @@
 //! goes when the process in it has ended and this is dropped. What the system does not let be done is
 //! not an error: it is said.
 
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-
-use serde::{Deserialize, Serialize};
 
 /// The first part of the groups' names.
 const NAME: &str = "airmail-bench";

@@ -4,18 +4,16 @@
 //! did, and answers `throttled` with how often the node was stopped. When its input ends it waits
 //! for the node's own end, for only then can what holds it go.
 
-use std::path::PathBuf;
-use std::process::ExitCode;
-use std::thread::sleep;
-use std::time::Duration;
-
-use anyhow::Context as _;
-use serde::{Deserialize, Serialize};
-
 use super::hold::{Hold, Limits, Throttled};
 use crate::hosts::Hosts;
 use airmail_bench::family::leader::{AtEnd, Leader, say};
 use airmail_bench::family::member::Member;
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::Duration;
 
 /// How long the node's end is waited for, and how often it is looked for.
 const PATIENCE: Duration = Duration::from_secs(15);

@@ -3,21 +3,19 @@
 //! It is given its task as JSON on standard input, says `ready` when it is connected, is told
 //! `round NUMBER`, and says `done` when all of that round is acknowledged; it ends with its input.
 
-use std::process::ExitCode;
-
+use super::round_book::MESSAGES;
+use crate::hosts::Hosts;
 use airmail_bench::clock::now_us;
+use airmail_bench::family::Stop;
+use airmail_bench::family::leader::{AtEnd, Leader, say};
+use airmail_bench::family::member::Member;
 use airmail_bench::stamp::Stamp;
 use airmail_client::{Client, Publisher};
 use airmail_model::{Limits, TopicName};
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
+use std::process::ExitCode;
 use tokio::sync::mpsc;
-
-use super::round_book::MESSAGES;
-use crate::hosts::Hosts;
-use airmail_bench::family::Stop;
-use airmail_bench::family::leader::{AtEnd, Leader, say};
-use airmail_bench::family::member::Member;
 
 /// What it is to publish.
 #[derive(Clone, Debug, Serialize, Deserialize)]

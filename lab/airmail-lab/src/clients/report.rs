@@ -1,15 +1,14 @@
 //! What was found, as rows, a table, and figures like the paper's.
 
-use airmail_bench::Spread;
-use airmail_experiments::results::{Findings, Row, Section, Table};
-use airmail_plot::{Axis, Figure, Mark, Panel, Point, Series};
-use serde_json::json;
-
 use super::ClientsArgs;
 use super::crowd::Round;
 use super::round_book::MESSAGES;
 use super::step::Step;
 use crate::hosts::Hosts;
+use airmail_bench::Spread;
+use airmail_experiments::results::{Findings, Row, Section, Table};
+use airmail_plot::{Axis, Figure, Mark, Panel, Point, Series};
+use serde_json::json;
 
 /// What the paper says of a single machine: the average round, in milliseconds, and the time-out rate,
 /// up to this many clients.

@@ -1,13 +1,5 @@
 //! One number of clients: a node that is held, clients that stand, rounds of messages.
 
-use std::fmt;
-use std::thread::sleep;
-use std::time::Duration;
-
-use airmail_bench::clock::now_us;
-use airmail_bench::process::Usage;
-use airmail_bench::run::Share;
-
 use super::ClientsArgs;
 use super::crowd::{Crowd, Got, Round, Task};
 use super::hold::{Limits, Throttled};
@@ -16,7 +8,13 @@ use super::publisher::{self, RoundPublisher};
 use crate::hosts::Hosts;
 use crate::measured_node::MeasuredNode;
 use crate::narration::say;
+use airmail_bench::clock::now_us;
 use airmail_bench::family::Stop;
+use airmail_bench::process::Usage;
+use airmail_bench::run::Share;
+use std::fmt;
+use std::thread::sleep;
+use std::time::Duration;
 
 /// Clients of one process at most.
 const CROWD: u32 = 10_000;

@@ -1,10 +1,9 @@
 //! One case of the experiment: what is varied.
 
-use std::fmt;
-use std::str::FromStr;
-
 use airmail_experiments::flow::Distribution;
 use airmail_flow::LimiterKind;
+use std::fmt;
+use std::str::FromStr;
 
 /// Where messages are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,18 +3,17 @@
 
 mod compared;
 
-use airmail_bench::Spread;
-use airmail_experiments::flow::{Distribution, SweepPoint, Window};
-use airmail_experiments::results::Plotted as _;
-use airmail_flow::LimiterKind;
-use airmail_plot::{Axis, Figure, Mark, Panel, Point, Series};
-
 use super::case::{Case, Place, Storage, topics_text};
 use super::paper;
 use super::plan::Plan;
 use super::points::{over_bounds, over_in_flight, over_windows, thin_bars};
 use super::runs::{Measured, Measurement};
 use super::summary::Summary;
+use airmail_bench::Spread;
+use airmail_experiments::flow::{Distribution, SweepPoint, Window};
+use airmail_experiments::results::Plotted as _;
+use airmail_flow::LimiterKind;
+use airmail_plot::{Axis, Figure, Mark, Panel, Point, Series};
 
 /// Its name, its unit, and what it is of a window.
 type Quantity<T> = (&'static str, &'static str, fn(&T) -> f64);

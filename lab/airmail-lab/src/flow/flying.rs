@@ -5,15 +5,13 @@
 //! do, and ends with what it found as JSON. Told to halt, it publishes no more, waits a while for what
 //! is under way, and tells that.
 
+use crate::hosts::Hosts;
+use airmail_bench::family::leader::{AtEnd, Leader, say};
+use airmail_experiments::flow::{self, Flown, Halt, Load};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-use airmail_experiments::flow::{self, Flown, Halt, Load};
-
-use crate::hosts::Hosts;
-use airmail_bench::family::leader::{AtEnd, Leader, say};
 
 /// How long a run that was told to stop may take to end.
 const GRACE: Duration = Duration::from_secs(5);

@@ -3,10 +3,9 @@
 //! Section 5.7 and appendix A.1 are about memory, 5.8 and A.2 about Kafka, in whose place ours has
 //! the disk. What the paper has not, such as our own limiter, has no number.
 
+use super::case::Storage;
 use airmail_experiments::flow::Distribution;
 use airmail_flow::LimiterKind;
-
-use super::case::Storage;
 
 /// The paper's figures of one limiter on one storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,7 @@
 //! The node's own limiter, as its environment sets it.
 
-use airmail_flow::GateSettings;
-
 use super::case::Place;
+use airmail_flow::GateSettings;
 
 /// What a node is started with: where the limiter is its own, this one, or else none.
 pub(super) fn environment(place: Place, gate: &GateSettings) -> Vec<(&'static str, String)> {

@@ -1,11 +1,10 @@
 //! What is to be run: a preset's parameters, and what the command line changes of them.
 
+use super::FlowArgs;
+use super::case::{Case, Place, Storage};
 use airmail_bench::run::Share;
 use airmail_experiments::flow::{Distribution, Load, Throttling};
 use airmail_flow::{LimiterKind, LimiterSettings};
-
-use super::FlowArgs;
-use super::case::{Case, Place, Storage};
 
 /// Publishers, each with a subscriber beside it: the paper's.
 pub(super) const PUBLISHERS: u32 = 2;

@@ -1,14 +1,13 @@
 //! Points of the curves: the median of all publishers and rounds at the same window, and from the
 //! least to the greatest of them.
 
+use super::runs::Round;
 use airmail_bench::Spread;
 use airmail_experiments::flow::{
     Flight, Mean, PilotWindow, REACHED_WINDOWS, Sweep, SweepPoint, Window,
 };
 use airmail_experiments::results::Plotted as _;
 use airmail_plot::Point;
-
-use super::runs::Round;
 
 /// Error bars of a curve, at most: more would hide it.
 const BARS: usize = 16;

@@ -1,7 +1,12 @@
 //! What was found, in the order in which the paper tells it.
 
-use std::collections::BTreeMap;
-
+use super::case::{Case, Place, Storage, topics_text};
+use super::figures::Figures;
+use super::paper;
+use super::plan::{PUBLISHERS, Plan};
+use super::runs::{Measured, Measurement, SweepOf};
+use super::summary::{HEAD, Summary};
+use crate::hosts::Hosts;
 use airmail_bench::Spread;
 use airmail_experiments::flow::{
     Distribution, NEARLY_ALL, REACHED_SHARE, REACHED_WINDOWS, SweepPoint,
@@ -11,14 +16,7 @@ use airmail_flow::LimiterKind;
 use airmail_plot::Figure;
 use serde::Serialize;
 use serde_json::json;
-
-use super::case::{Case, Place, Storage, topics_text};
-use super::figures::Figures;
-use super::paper;
-use super::plan::{PUBLISHERS, Plan};
-use super::runs::{Measured, Measurement, SweepOf};
-use super::summary::{HEAD, Summary};
-use crate::hosts::Hosts;
+use std::collections::BTreeMap;
 
 /// All of it.
 pub(super) fn findings(plan: &Plan, measured: &Measured, hosts: &Hosts) -> Findings {

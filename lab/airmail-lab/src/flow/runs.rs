@@ -3,17 +3,15 @@
 //! Told to stop, the run under way ends, and what there is goes into the report. What a run then
 //! misses was not lost by the node, so a run that was stopped counts only if it is whole.
 
-use std::time::Duration;
-
-use airmail_experiments::flow::{Distribution, Flown, Load, Mean, PilotWindow, Sweep, Throttling};
-use anyhow::Context as _;
-use indicatif::{ProgressBar, ProgressStyle};
-
 use super::case::{Case, Place, Storage, topics_text};
 use super::plan::Plan;
 use super::{FlowArgs, flying, pilot};
 use crate::hosts::Hosts;
 use airmail_bench::family::own_node::OwnNode;
+use airmail_experiments::flow::{Distribution, Flown, Load, Mean, PilotWindow, Sweep, Throttling};
+use anyhow::Context as _;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::time::Duration;
 
 /// The highest bound of a sweep.
 const SWEEP_BOUND_MAX: u64 = 1 << 15;

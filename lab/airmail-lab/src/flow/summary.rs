@@ -1,12 +1,11 @@
 //! A case in numbers: what its rounds gave together, as a row and as a line of a table.
 
+use super::case::{Case, Place};
+use super::runs::{Measured, Measurement, Round};
 use airmail_bench::Spread;
 use airmail_experiments::flow::{Flown, Mean, Reached, reached, reached_by_pilot};
 use airmail_experiments::results::Row;
 use serde_json::{Value, json};
-
-use super::case::{Case, Place};
-use super::runs::{Measured, Measurement, Round};
 
 /// What the columns of [`Summary::cells`] are.
 pub(super) const HEAD: [&str; 12] = [

@@ -1,9 +1,8 @@
 //! A case: one setting of every factor.
 
-use std::fmt;
-
 use airmail_experiments::mailbox::Mix;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Who is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

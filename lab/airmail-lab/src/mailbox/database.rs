@@ -3,19 +3,17 @@
 
 mod keeper;
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
-
-use airmail_bench::process::Usage;
-use anyhow::{Context as _, bail};
-use tokio::runtime::Runtime;
-use tokio::task::JoinHandle;
-use tokio_postgres::{Client, NoTls, Row};
-
 use airmail_bench::family::Stop;
 use airmail_bench::family::member::Member;
 use airmail_bench::family::place::Place;
+use airmail_bench::process::Usage;
+use anyhow::{Context as _, bail};
 use keeper::{Started, Task, programs};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+use tokio_postgres::{Client, NoTls, Row};
 
 pub(crate) use keeper::keep;
 

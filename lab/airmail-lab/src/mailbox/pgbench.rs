@@ -1,21 +1,19 @@
 //! Runs pgbench, PostgreSQL's own closed-loop clients, and reads its record of every transaction.
 
+use super::case::{Case, Subject};
+use super::database::program;
+use super::statements::{Script, scripts};
+use airmail_bench::clock::now_us;
+use airmail_bench::family::Stop;
+use airmail_experiments::mailbox::record::Sink;
+use airmail_experiments::mailbox::{Call, Kind, Outcome};
+use airmail_mailbox::postgres::SESSION_OPTIONS;
+use airmail_model::clock::{Clock as _, SystemClock};
+use anyhow::{Context as _, bail};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-
-use airmail_bench::clock::now_us;
-use airmail_experiments::mailbox::record::Sink;
-use airmail_experiments::mailbox::{Call, Kind, Outcome};
-use airmail_mailbox::postgres::SESSION_OPTIONS;
-use anyhow::{Context as _, bail};
-
-use super::case::{Case, Subject};
-use super::database::program;
-use super::statements::{Script, scripts};
-use airmail_bench::family::Stop;
-use airmail_model::clock::{Clock as _, SystemClock};
 
 /// What its files begin with.
 const PREFIX: &str = "calls";

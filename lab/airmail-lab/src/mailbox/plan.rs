@@ -1,9 +1,8 @@
 //! The table of experiments: what each asks, its cases, and what is drawn of them.
 
-use airmail_experiments::mailbox::Mix;
-
 use super::RunArgs;
 use super::case::{Case, Factor, Subject};
+use airmail_experiments::mailbox::Mix;
 
 /// An experiment.
 #[derive(Debug)]

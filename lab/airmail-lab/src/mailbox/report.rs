@@ -6,15 +6,14 @@ mod curves;
 mod groups;
 mod verdicts;
 
-use airmail_experiments::mailbox::Mix;
-use airmail_experiments::mailbox::record::Reader;
-use airmail_experiments::results::{Findings, Row, Section, Table};
-use serde_json::{Value, json};
-
 use super::Document;
 use super::plan::Plan;
 use super::results::{PARTS, RunResult};
+use airmail_experiments::mailbox::Mix;
+use airmail_experiments::mailbox::record::Reader;
+use airmail_experiments::results::{Findings, Row, Section, Table};
 use groups::Group;
+use serde_json::{Value, json};
 
 /// How sure a mean is to be: the paper's 5 % about it, with a confidence of 95 %.
 const SURE: f64 = 0.05;

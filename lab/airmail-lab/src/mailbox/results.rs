@@ -1,13 +1,11 @@
 //! What a record says of each run.
 
-use std::collections::BTreeMap;
-
+use super::case::Case;
 use airmail_bench::latency::{Latencies, Percentiles};
 use airmail_experiments::mailbox::record::{Reader, RecordError, Run};
 use airmail_experiments::mailbox::{Call, Kind, Outcome};
 use airmail_experiments::results::{Confidence, Interval};
-
-use super::case::Case;
+use std::collections::BTreeMap;
 
 /// Parts that a run is cut into, to see how sure its means are.
 pub(super) const PARTS: usize = 10;

@@ -2,12 +2,6 @@
 //!
 //! Each run has a new database, dropped behind it, and new nodes.
 
-use std::thread::sleep;
-use std::time::Duration;
-
-use airmail_bench::clock::now_us;
-use airmail_experiments::mailbox::record::{Recorder, Sink};
-
 use super::RunArgs;
 use super::case::{Case, Subject};
 use super::database::{Connection, Database, Server};
@@ -16,8 +10,12 @@ use super::sampling::Sampling;
 use super::service::Service;
 use super::{pgbench, statements};
 use crate::narration::say;
+use airmail_bench::clock::now_us;
 use airmail_bench::family::Stop;
 use airmail_bench::family::own_node::directory;
+use airmail_experiments::mailbox::record::{Recorder, Sink};
+use std::thread::sleep;
+use std::time::Duration;
 
 /// Between the making of a run's tables and its begin: what the database does behind.
 const BREATH: Duration = Duration::from_millis(200);

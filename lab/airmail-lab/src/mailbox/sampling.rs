@@ -1,20 +1,18 @@
 //! What is looked at once a second while a run is under way: processors, PostgreSQL's own counters,
 //! what the nodes count.
 
+use super::database::{Connection, Processes, Server};
+use super::service::Service;
+use airmail_bench::clock::now_us;
+use airmail_bench::counters::sums;
+use airmail_bench::process::Usage;
+use airmail_experiments::mailbox::record::Sink;
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
-
-use airmail_bench::clock::now_us;
-use airmail_bench::counters::sums;
-use airmail_bench::process::Usage;
-use airmail_experiments::mailbox::record::Sink;
-
-use super::database::{Connection, Processes, Server};
-use super::service::Service;
 
 const INTERVAL_US: u64 = 1_000_000;
 const LOOK: Duration = Duration::from_millis(20);

@@ -1,20 +1,18 @@
 //! The nodes of a case, and the clients that ask them.
 
-use std::sync::Arc;
-
-use airmail_client::Client as Sdk;
-use airmail_client::mailbox::Mailbox;
-use airmail_experiments::mailbox::client::{Client, World};
-use airmail_experiments::mailbox::record::Sink;
-use anyhow::Context as _;
-use tokio::runtime::Runtime;
-use tokio::task::JoinSet;
-
 use super::case::Case;
 use super::database::Connection;
 use super::statements;
 use airmail_bench::family::Stop;
 use airmail_bench::family::own_node::{OwnNode, OwnNodeArgs};
+use airmail_client::Client as Sdk;
+use airmail_client::mailbox::Mailbox;
+use airmail_experiments::mailbox::client::{Client, World};
+use airmail_experiments::mailbox::record::Sink;
+use anyhow::Context as _;
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
 
 /// Messages do not concern the log, which is not to take time from them.
 const LOG: &str = "--log=memory:";

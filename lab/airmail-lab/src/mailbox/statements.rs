@@ -4,10 +4,9 @@
 //! Accounts are numbered from 1, one for each client; queues are 1 and 2. A script's number is its
 //! place in the list.
 
+use super::case::{Case, Subject};
 use airmail_experiments::mailbox::Kind;
 use airmail_experiments::mailbox::mix::{QUEUES, REMOVED_PERCENT};
-
-use super::case::{Case, Subject};
 
 /// The tables and indexes of chapter 2. The content may be longer than 2,000, as in section 6.3.4.
 const PAPER: &str = "

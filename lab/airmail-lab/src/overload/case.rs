@@ -1,11 +1,5 @@
 //! One load on one node: start it, offer, watch its memory, hear what came of it.
 
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
-use std::time::Duration;
-
-use airmail_bench::run::Share;
-
 use super::generator::{Load, Plan};
 use super::kept::Wrong;
 use super::offering::{Offering, Outcome};
@@ -14,6 +8,10 @@ use crate::flow_control::FlowControl;
 use crate::hosts::Hosts;
 use crate::measured_node::{MeasuredNode, TargetArgs};
 use airmail_bench::family::own_node::OwnNodeArgs;
+use airmail_bench::run::Share;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 /// How often the node's memory is looked at.
 const LOOK: Duration = Duration::from_millis(100);

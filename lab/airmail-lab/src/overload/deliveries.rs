@@ -6,15 +6,14 @@
 
 pub(super) mod report;
 
-use airmail_bench::bystander::{Conduct, Taken, Task};
-use airmail_bench::run::Job;
-use airmail_bench::{Report, Settings, Workload};
-
 use super::OverloadArgs;
 use crate::flow_control::FlowControl;
 use crate::hosts::Hosts;
 use crate::narration::say;
+use airmail_bench::bystander::{Conduct, Taken, Task};
 use airmail_bench::family::bystander::Bystander;
+use airmail_bench::run::Job;
+use airmail_bench::{Report, Settings, Workload};
 
 /// Of what is delivered, a slow subscriber takes one message of so many.
 const SLOWNESS: u64 = 10;

@@ -1,11 +1,10 @@
 //! A stream's batches: stamped messages, so that each is known again when it is read back.
 
+use super::generator::Load;
 use airmail_bench::stamp::Stamp;
 use airmail_model::batch::{BatchTarget, PushError};
 use airmail_model::{Batch, BatchEncoder, Checked, Lane, Limits, LogMap, TopicName};
 use anyhow::{Context as _, bail};
-
-use super::generator::Load;
 
 /// Makes a stream's batches.
 #[derive(Debug)]

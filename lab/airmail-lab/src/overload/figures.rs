@@ -1,10 +1,9 @@
 //! Figures of the publishes: each with flow control and without, or as it is, by offered load.
 
-use airmail_experiments::results::Plotted as _;
-use airmail_plot::{Axis, Figure, Mark, Panel, Point, Series};
-
 use super::publishes::{Case, Publishes};
 use crate::flow_control::FlowControl;
+use airmail_experiments::results::Plotted as _;
+use airmail_plot::{Axis, Figure, Mark, Panel, Point, Series};
 
 fn panel(
     publishes: &Publishes,

@@ -5,9 +5,9 @@
 //! another one is answered. Nothing is tried again, and batches have no producer's identity, so that a
 //! refused one leaves no hole.
 
-use std::sync::Arc;
-use std::time::Duration;
-
+use super::encoder::Encoder;
+use super::source::{Source, Timetable};
+use super::stream::{Heard, PublishStream, Story, request};
 use airmail_bench::alarm::Alarm;
 use airmail_bench::clock::now_us;
 use airmail_bench::run::Share;
@@ -18,14 +18,12 @@ use airmail_proto::v1::publish_request::Kind;
 use airmail_proto::v1::publish_response::Kind as Answer;
 use futures::future::try_join_all;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tonic::Streaming;
-
-use super::encoder::Encoder;
-use super::source::{Source, Timetable};
-use super::stream::{Heard, PublishStream, Story, request};
 
 /// Batches in one request at most.
 const BATCHES_MAX: usize = 64;

@@ -1,9 +1,8 @@
 //! Whether what was acknowledged is stored: once each, under its number, in order, and nothing that was
 //! refused.
 
-use serde::{Deserialize, Serialize};
-
 use super::stream::{Fate, Story};
+use serde::{Deserialize, Serialize};
 
 /// What is wrong, in messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,18 +5,16 @@
 //! so, reads back what the node stored of its streams, and ends with what it found as JSON. Each times
 //! its own batches, from due to answered, so that no clock is held against another machine's.
 
-use std::process::ExitCode;
-
-use airmail_bench::stamp::Stamp;
-use airmail_client::{Client, Item};
-use anyhow::ensure;
-use serde::{Deserialize, Serialize};
-
 use super::generator::{Load, Offered};
 use super::kept::{Kept, Wrong};
 use super::reckoning::{Sums, sums};
 use crate::hosts::Hosts;
 use airmail_bench::family::leader::{AtEnd, Leader, say};
+use airmail_bench::stamp::Stamp;
+use airmail_client::{Client, Item};
+use anyhow::ensure;
+use serde::{Deserialize, Serialize};
+use std::process::ExitCode;
 
 /// What is to be offered, and from when on it counts.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -1,11 +1,9 @@
 //! What the loads found, case by case and over the rounds.
 
-use std::fmt;
-
-use airmail_bench::Spread;
-
 use super::case::Found;
 use crate::flow_control::FlowControl;
+use airmail_bench::Spread;
+use std::fmt;
 
 /// Bytes of a mebibyte.
 pub(super) const MIB: f64 = 1_048_576.0;

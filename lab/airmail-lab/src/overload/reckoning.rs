@@ -1,13 +1,11 @@
 //! What a load's streams heard, reckoned up between the end of the warm-up and the end of the load.
 
-use std::collections::BTreeMap;
-
+use super::generator::Offered;
+use super::stream::Fate;
 use airmail_bench::latency::Latencies;
 use airmail_model::ErrorCode;
 use serde::{Deserialize, Serialize};
-
-use super::generator::Offered;
-use super::stream::Fate;
+use std::collections::BTreeMap;
 
 /// The sums. Rates are in messages a second.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

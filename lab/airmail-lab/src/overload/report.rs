@@ -1,15 +1,14 @@
 //! What was found, as rows, tables and figures.
 
-use airmail_bench::Spread;
-use airmail_experiments::results::{Findings, Row, Section, Table};
-use serde_json::json;
-
 use super::OverloadArgs;
 use super::deliveries::{Deliveries, report as delivered};
 use super::figures::{goodput_figure, latency_figure, memory_figure};
 use super::publishes::{Case, Publishes};
 use crate::flow_control::FlowControl;
 use crate::hosts::Hosts;
+use airmail_bench::Spread;
+use airmail_experiments::results::{Findings, Row, Section, Table};
+use serde_json::json;
 
 /// The load that the latency of all others is held against.
 const CALM: f64 = 0.8;

@@ -1,15 +1,13 @@
 //! When a stream's batches are due: by a timetable, or when others are answered.
 
+use super::arrivals::Arrivals;
+use airmail_bench::alarm::Alarm;
+use airmail_bench::clock::now_us;
 use std::iter::Peekable;
 use std::sync::Arc;
 use std::time::Duration;
-
-use airmail_bench::alarm::Alarm;
-use airmail_bench::clock::now_us;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-
-use super::arrivals::Arrivals;
 
 /// Gives the times at which batches are due.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! One Publish stream, without the SDK, which would wait and retry; and what was heard on it.
 
+use airmail_bench::raw_stream::{connect, hello};
 use airmail_model::LogMap;
 use airmail_proto::hello::welcome_from_proto;
 use airmail_proto::v1::publish_request::Kind;
@@ -9,8 +10,6 @@ use anyhow::{Context as _, bail};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
-
-use airmail_bench::raw_stream::{connect, hello};
 
 /// Requests that wait for the transport. What finds no room waits where its time counts.
 const REQUESTS: usize = 1;

@@ -1,13 +1,5 @@
 //! A cluster to measure on, and one run on it.
 
-use std::path::Path;
-use std::thread::sleep;
-use std::time::Duration;
-
-use airmail_bench::clock::now_us;
-use anyhow::Context as _;
-use tempfile::TempDir;
-
 use super::PartitionersArgs;
 use super::cluster::{BrokerUsage, Cluster, Resource};
 use super::desk::Desk;
@@ -17,7 +9,13 @@ use super::metric::Metric;
 use super::outcome::Outcome;
 use super::policy::Policy;
 use super::scene::Acks;
+use airmail_bench::clock::now_us;
 use airmail_bench::family::Stop;
+use anyhow::Context as _;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+use tempfile::TempDir;
 
 /// How often it is looked at whether to stop while an event is waited for.
 const LOOK: Duration = Duration::from_millis(20);

@@ -11,18 +11,16 @@ mod broker;
 mod keeper;
 mod network;
 
-use std::path::PathBuf;
-
-use airmail_bench::process::Usage;
-use airmail_experiments::results::Findings;
-use anyhow::Context as _;
-use serde::{Deserialize, Serialize};
-
 use super::jars::Jars;
 use crate::clients::hold::Throttled;
 use airmail_bench::family::Stop;
 use airmail_bench::family::member::Member;
 use airmail_bench::family::place::Place;
+use airmail_bench::process::Usage;
+use airmail_experiments::results::Findings;
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 pub(crate) use keeper::keep_brokers;
 

@@ -3,11 +3,6 @@
 //! The Java machine's flight recorder tells every wait for a monitor and every thread that is parked,
 //! however short, with the methods below which it was.
 
-use airmail_experiments::results::{Findings, Row, Section, Table};
-use anyhow::Context as _;
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::PartitionersArgs;
 use super::bench::{Bench, Times};
 use super::cluster::{LONG_SESSION_MS, Resource};
@@ -15,6 +10,10 @@ use super::jars::Jars;
 use super::policy::Policy;
 use super::scene::Topic;
 use crate::narration::say;
+use airmail_experiments::results::{Findings, Row, Section, Table};
+use anyhow::Context as _;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 /// Records of each thread.
 const RECORDS: u64 = 20_000;

@@ -1,12 +1,10 @@
 //! Topics of a cluster: made with the leaders that are wanted, counted, removed.
 
-use std::path::Path;
-
-use serde::Deserialize;
-use serde_json::json;
-
 use super::jars::{Jars, Program};
 use airmail_bench::family::Stop;
+use serde::Deserialize;
+use serde_json::json;
+use std::path::Path;
 
 /// The program that does it; it ends with this.
 #[derive(Debug)]

@@ -1,10 +1,6 @@
 //! What the paper could not do: three brokers and several producers, on a topic that a fault has left
 //! uneven; a broker that has a quarter of what the others have; a broker that is killed and comes back.
 
-use std::collections::BTreeMap;
-
-use airmail_experiments::results::Findings;
-
 use super::bench::{Bench, Event, Order, Times};
 use super::cluster::SESSION_MS;
 use super::jars::Jars;
@@ -14,6 +10,8 @@ use super::runs::Runs;
 use super::scene::Acks;
 use super::tables::run_one;
 use super::{PartitionersArgs, judged};
+use airmail_experiments::results::Findings;
+use std::collections::BTreeMap;
 
 /// The broker to which something happens.
 const BROKER: u32 = 3;

@@ -1,16 +1,14 @@
 //! The Java programs that take part: Kafka's brokers and tools, the partitioners, and what drives Kafka
 //! with them.
 
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-use anyhow::Context as _;
-use serde::{Deserialize, Serialize};
-
 use crate::server_process::last_lines;
 use airmail_bench::family::Stop;
 use airmail_bench::family::member::Member;
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// How they are brought.
 const BRING: &str = "`cargo xtask servers` brings it into target/tools/servers, for --servers";

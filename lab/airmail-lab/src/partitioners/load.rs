@@ -1,14 +1,12 @@
 //! Records to send: by Kafka's own performance tool, in processes of its own.
 
-use std::path::Path;
-
-use serde_json::{Value, json};
-
 use super::jars::{Jars, Program};
 use super::outcome::Told;
 use super::policy::Policy;
 use super::scene::Acks;
 use airmail_bench::family::Stop;
+use serde_json::{Value, json};
+use std::path::Path;
 
 /// What one producer sends.
 #[derive(Clone, Debug)]

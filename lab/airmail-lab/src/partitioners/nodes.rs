@@ -5,9 +5,6 @@
 //! shared SQF partitioner (figure 6.7), where they send in step. What nodes have got is read from the
 //! cluster.
 
-use airmail_experiments::results::{Findings, Row, Section, Table};
-use serde_json::json;
-
 use super::PartitionersArgs;
 use super::bench::{Bench, Times};
 use super::cluster::{LONG_SESSION_MS, Resource};
@@ -16,6 +13,8 @@ use super::load::Flow;
 use super::policy::Policy;
 use super::scene::Acks;
 use crate::narration::say;
+use airmail_experiments::results::{Findings, Row, Section, Table};
+use serde_json::json;
 
 /// The leaders of A's partitions, and of B's.
 const LEADERS: [&[u32]; 2] = [&[1, 2, 2], &[2, 3]];

@@ -1,9 +1,8 @@
 //! What one run gave, over all of its producers.
 
+use super::metric::Metric;
 use airmail_bench::latency::Latencies;
 use serde::Deserialize;
-
-use super::metric::Metric;
 
 /// What the paper's MB are, as Kafka's tool counts them.
 const MEGABYTE: f64 = 1_048_576.0;

@@ -1,14 +1,12 @@
 //! What was measured of some cases, by policy and round, and what it says.
 
-use std::collections::BTreeMap;
-use std::fmt;
-
-use airmail_experiments::results::{Confidence, Interval, Row};
-use serde_json::json;
-
 use super::metric::Metric;
 use super::outcome::Outcome;
 use super::policy::Policy;
+use airmail_experiments::results::{Confidence, Interval, Row};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fmt;
 
 /// The runs of one case, as of one topic with its acks.
 #[derive(Debug, Default)]

@@ -1,10 +1,5 @@
 //! Tables 7.1 to 7.18: two brokers, four topics, both kinds of acks, every policy.
 
-use std::collections::BTreeMap;
-use std::fmt::Display;
-
-use airmail_experiments::results::Findings;
-
 use super::bench::{Bench, Order, Times};
 use super::cluster::LONG_SESSION_MS;
 use super::jars::Jars;
@@ -16,6 +11,9 @@ use super::runs::Runs;
 use super::scene::{Acks, Scene, Topic};
 use super::{PartitionersArgs, judged};
 use crate::narration::say;
+use airmail_experiments::results::Findings;
+use std::collections::BTreeMap;
+use std::fmt::Display;
 
 /// What was measured, scene by scene.
 pub(super) type Scenes = BTreeMap<Scene, Runs>;

@@ -1,15 +1,15 @@
 //! What was measured, as rows, tables and figures.
 
+use super::criteria::{self, Verdict};
+use super::subject::Subject;
+use super::workload::{Quantity, Workload};
+use super::{Measured, RivalsArgs, Rounds};
 use airmail_bench::Report;
 use airmail_bench::Spread;
 use airmail_experiments::results::Plotted as _;
 use airmail_experiments::results::{Findings, Row, Section, Table};
 use airmail_plot::{Axis, Figure, Mark, Panel, Series};
 use serde_json::json;
-
-use super::subject::Subject;
-use super::workload::{Quantity, Workload};
-use super::{Measured, RivalsArgs, Rounds};
 
 /// The whole report.
 pub(super) fn findings(
@@ -29,7 +29,33 @@ pub(super) fn findings(
         findings.rows.extend(rows(measured, workload, args));
         findings.sections.push(section(measured, workload, args));
     }
+    let verdicts = criteria::verdicts(&measured.reports);
+    if !verdicts.is_empty() {
+        findings.sections.push(aims(&verdicts));
+    }
     findings
+}
+
+/// What Airmail is to reach, and whether it did.
+fn aims(verdicts: &[Verdict]) -> Section {
+    let line = |verdict: &Verdict| {
+        let reached = if verdict.is_reached { "yes" } else { "no" };
+        vec![
+            verdict.says.clone(),
+            format!("{:.2}", verdict.over_bound),
+            reached.to_owned(),
+        ]
+    };
+    Section {
+        title: "What Airmail is to reach".to_owned(),
+        table: Table {
+            head: ["aim", "value over bound", "reached"]
+                .map(String::from)
+                .to_vec(),
+            rows: verdicts.iter().map(line).collect(),
+        },
+        ..Section::default()
+    }
 }
 
 fn about(measured: &Measured, args: &RivalsArgs, circumstances: &[String]) -> Vec<String> {

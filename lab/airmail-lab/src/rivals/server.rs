@@ -6,15 +6,13 @@
 mod keeper;
 mod program;
 
-use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
-
+use crate::hosts::Hosts;
+use airmail_bench::family::member::Member;
 use airmail_bench::process::Usage;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
-
-use crate::hosts::Hosts;
-use airmail_bench::family::member::Member;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 pub(crate) use keeper::keep_server;
 
@@ -23,8 +21,11 @@ pub(crate) use keeper::keep_server;
 pub(super) enum Kind {
     /// NATS without JetStream.
     Nats,
-    /// NATS with JetStream on files, as it comes.
-    JetStream,
+    /// NATS with JetStream on files: synced before each ack (`always`), or as it comes.
+    JetStream {
+        /// Which of the two.
+        always: bool,
+    },
     /// Redis with the append-only file: synced before each reply (`always`), or every second.
     Redis {
         /// Which of the two.
@@ -66,7 +67,7 @@ impl Kind {
     fn scheme(self) -> &'static str {
         match self {
             Kind::Nats => "nats",
-            Kind::JetStream => "jetstream",
+            Kind::JetStream { .. } => "jetstream",
             Kind::Redis { .. } => "redis",
             Kind::Kafka => "kafka",
         }

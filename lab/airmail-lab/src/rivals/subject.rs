@@ -13,12 +13,16 @@ pub(super) enum Subject {
     Nats,
     /// JetStream as it comes, on files.
     JetStream,
+    /// JetStream with `sync_interval: always`.
+    JetStreamSynced,
     /// Redis Streams with the append-only file as it comes.
     RedisEverySecond,
     /// Redis Streams with the append-only file synced before each reply.
     RedisAlways,
     /// Kafka, one broker.
     Kafka,
+    /// No system: write and fdatasync of a file that was written before.
+    Disk,
 }
 
 impl Subject {
@@ -29,12 +33,15 @@ impl Subject {
             Subject::AirmailMemory,
             Subject::Nats,
             Subject::JetStream,
+            Subject::JetStreamSynced,
             Subject::RedisEverySecond,
             Subject::RedisAlways,
             Subject::Kafka,
+            Subject::Disk,
         ];
+        let slow = [Subject::RedisAlways, Subject::JetStreamSynced];
         let mut chosen = all.to_vec();
-        chosen.retain(|subject| !quick || *subject != Subject::RedisAlways);
+        chosen.retain(|subject| !quick || !slow.contains(subject));
         chosen
     }
 
@@ -48,9 +55,11 @@ impl Subject {
             Subject::AirmailMemory => "Airmail, memory",
             Subject::Nats => "NATS core",
             Subject::JetStream => "JetStream, file",
+            Subject::JetStreamSynced => "JetStream, always",
             Subject::RedisEverySecond => "Redis, 1 s",
             Subject::RedisAlways => "Redis, always",
             Subject::Kafka => "Kafka",
+            Subject::Disk => "the disk alone",
         }
     }
 
@@ -59,9 +68,10 @@ impl Subject {
         match self {
             Subject::AirmailDisk | Subject::AirmailMemory => "airmail",
             Subject::Nats => "nats",
-            Subject::JetStream => "jetstream",
+            Subject::JetStream | Subject::JetStreamSynced => "jetstream",
             Subject::RedisEverySecond | Subject::RedisAlways => "redis",
             Subject::Kafka => "kafka",
+            Subject::Disk => "disk",
         }
     }
 
@@ -72,9 +82,11 @@ impl Subject {
             Subject::AirmailMemory => "memory",
             Subject::Nats => "none",
             Subject::JetStream => "file, sync_interval 2m",
+            Subject::JetStreamSynced => "file, sync_interval always",
             Subject::RedisEverySecond => "appendfsync everysec",
             Subject::RedisAlways => "appendfsync always",
             Subject::Kafka => "acks=all, 1 broker, no sync",
+            Subject::Disk => "fdatasync",
         }
     }
 
@@ -85,9 +97,11 @@ impl Subject {
             Subject::AirmailMemory => "in memory: lost when the process ends",
             Subject::Nats => "nothing stored, nothing acknowledged",
             Subject::JetStream => "written to a file that is synced every 2 minutes",
+            Subject::JetStreamSynced => "on the disk before the ack",
             Subject::RedisEverySecond => "in memory, written to a file that is synced every second",
             Subject::RedisAlways => "in memory, and on the disk before the reply",
             Subject::Kafka => "written to files that nobody syncs, one replica",
+            Subject::Disk => "4 KiB written and synced: what a durable ack takes at least",
         }
     }
 
@@ -103,7 +117,7 @@ impl Subject {
 
     /// Whether this program has a client for it only with the feature `rivals`.
     pub(super) fn needs_feature(self) -> bool {
-        !self.is_airmail()
+        !self.is_airmail() && self != Subject::Disk
     }
 
     /// Whether it runs throughout.
@@ -122,9 +136,10 @@ impl Subject {
     /// The server that it is; none where it is a node of ours.
     pub(super) fn server(self) -> Option<Kind> {
         match self {
-            Subject::AirmailDisk | Subject::AirmailMemory => None,
+            Subject::AirmailDisk | Subject::AirmailMemory | Subject::Disk => None,
             Subject::Nats => Some(Kind::Nats),
-            Subject::JetStream => Some(Kind::JetStream),
+            Subject::JetStream => Some(Kind::JetStream { always: false }),
+            Subject::JetStreamSynced => Some(Kind::JetStream { always: true }),
             Subject::RedisEverySecond => Some(Kind::Redis { always: false }),
             Subject::RedisAlways => Some(Kind::Redis { always: true }),
             Subject::Kafka => Some(Kind::Kafka),

@@ -1,14 +1,18 @@
 //! What is compared.
 
+use super::WARMUP_PART;
+use super::subject::Subject::{
+    self, AirmailDisk, AirmailMemory, Disk, JetStream, JetStreamSynced, Kafka, Nats, RedisAlways,
+    RedisEverySecond,
+};
 use airmail_bench::{Report, Settings, Workload as Way};
 
-use super::WARMUP_PART;
-use super::subject::Subject;
-
 /// Subscribers of the fan-out.
-const FAN_OUT: u32 = 20;
+const FAN_OUT: u32 = 100;
 /// Messages a second of the latency.
 const RATE: u64 = 10_000;
+/// Topics of the workload that has many.
+const TOPICS: u32 = 1_000;
 
 /// One comparison.
 #[derive(Debug)]
@@ -21,8 +25,17 @@ pub(super) struct Workload {
     pub(super) quantities: &'static [Quantity],
     way: Way,
     size: usize,
+    subscribers: u32,
+    topics: u32,
+    /// Each message is a batch of its own.
+    unbatched: bool,
+    /// The publisher waits for each ack.
+    each_ack: bool,
+    /// Those that take part; empty: all that have a server and are set up as they come.
+    among: &'static [Subject],
+    /// Whether `--quick` has it.
+    is_quick: bool,
 }
-
 /// Something that a run measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quantity {
@@ -36,28 +49,50 @@ pub(super) enum Quantity {
     P99,
 }
 
+/// What most of them have in common.
+const E2E: Workload = Workload {
+    name: "e2e",
+    title: "One publisher, one topic, one subscriber, 100 bytes",
+    quantities: &[Quantity::Delivered],
+    way: Way::E2e,
+    size: 100,
+    subscribers: 1,
+    topics: 1,
+    unbatched: false,
+    each_ack: false,
+    among: &[],
+    is_quick: true,
+};
+
+/// Those that send streams of messages, and are what most ask after.
+const STREAMS: &[Subject] = &[AirmailDisk, AirmailMemory, JetStream, Nats];
+
 /// All of them.
 pub(super) const WORKLOADS: &[Workload] = &[
-    Workload {
-        name: "e2e",
-        title: "One publisher, one topic, one subscriber, 100 bytes",
-        quantities: &[Quantity::Delivered],
-        way: Way::E2e,
-        size: 100,
-    },
+    E2E,
     Workload {
         name: "fanout",
-        title: "One publisher, 20 subscribers on connections of their own, 100 bytes",
-        quantities: &[Quantity::Delivered],
+        title: "One publisher, 100 subscribers on connections of their own, 100 bytes",
         way: Way::Fanout,
-        size: 100,
+        subscribers: FAN_OUT,
+        ..E2E
     },
     Workload {
         name: "latency",
         title: "10,000 messages a second by timetable, 100 bytes, from due to delivered",
         quantities: &[Quantity::Median, Quantity::P99],
         way: Way::Latency,
-        size: 100,
+        among: &[
+            AirmailDisk,
+            AirmailMemory,
+            Nats,
+            JetStream,
+            RedisEverySecond,
+            RedisAlways,
+            Kafka,
+            Disk,
+        ],
+        ..E2E
     },
     Workload {
         name: "publish",
@@ -65,13 +100,65 @@ pub(super) const WORKLOADS: &[Workload] = &[
         quantities: &[Quantity::Published],
         way: Way::Pub,
         size: 1024,
+        ..E2E
+    },
+    Workload {
+        name: "unbatched",
+        title: "Each message a batch of its own, 100 bytes",
+        unbatched: true,
+        among: STREAMS,
+        is_quick: false,
+        ..E2E
+    },
+    Workload {
+        name: "1kib",
+        title: "One publisher, one subscriber, 1 KiB",
+        size: 1024,
+        among: STREAMS,
+        is_quick: false,
+        ..E2E
+    },
+    Workload {
+        name: "64kib",
+        title: "One publisher, one subscriber, 64 KiB",
+        size: 65_536,
+        among: STREAMS,
+        is_quick: false,
+        ..E2E
+    },
+    Workload {
+        name: "topics",
+        title: "1,000 topics in turn, one subscriber of all (of NATS by a wildcard), 100 bytes",
+        topics: TOPICS,
+        among: STREAMS,
+        is_quick: false,
+        ..E2E
+    },
+    Workload {
+        name: "each-ack",
+        title: "One publisher that waits for each ack, 100 bytes",
+        quantities: &[Quantity::Published],
+        way: Way::Pub,
+        each_ack: true,
+        among: &[AirmailDisk, AirmailMemory, JetStreamSynced, JetStream],
+        is_quick: false,
+        ..E2E
     },
 ];
 
 impl Workload {
-    /// Whether it means anything for a system: what acknowledges nothing has no rate of acks.
+    /// Whether a system takes part: what acknowledges nothing has no rate of acks.
     pub(super) fn has(&self, subject: Subject) -> bool {
-        self.way != Way::Pub || subject != Subject::Nats
+        if self.among.is_empty() {
+            let counts = self.way != Way::Pub || subject != Nats;
+            return counts && !matches!(subject, JetStreamSynced | Disk);
+        }
+        self.among.contains(&subject)
+    }
+
+    /// Whether it is run where nobody names it.
+    pub(super) fn is_usual(&self, quick: bool) -> bool {
+        self.is_quick || !quick
     }
 
     /// A run that publishes for so long.
@@ -82,10 +169,10 @@ impl Workload {
             duration_ms: Some(duration_ms),
             warmup_ms: duration_ms / WARMUP_PART,
             size: self.size,
-            subscribers: match self.way {
-                Way::Fanout => FAN_OUT,
-                _ => 1,
-            },
+            subscribers: self.subscribers,
+            topics: self.topics,
+            unbatched: self.unbatched,
+            in_flight: self.each_ack.then_some(1),
             rate: (self.way == Way::Latency).then_some(RATE),
             ..Settings::default()
         }

@@ -1,16 +1,14 @@
 //! What was found, as rows, a table and figures.
 
-use airmail_experiments::results::Plotted as _;
-use std::fmt;
-
+use super::{SizeArgs, Storage};
+use crate::hosts::Hosts;
 use airmail_bench::Report;
 use airmail_bench::Spread;
+use airmail_experiments::results::Plotted as _;
 use airmail_experiments::results::{Findings, Row, Section, Table};
 use airmail_plot::{Axis, Figure, Mark, Panel, Series};
 use serde_json::json;
-
-use super::{SizeArgs, Storage};
-use crate::hosts::Hosts;
+use std::fmt;
 
 const MB: f64 = 1e6;
 

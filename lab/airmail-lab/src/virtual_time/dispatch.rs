@@ -1,13 +1,12 @@
 //! `airmail-lab dispatch`.
 
+use super::RunArgs;
+use crate::narration::print;
 use airmail_plot::{Axis, Figure, Mark, Panel, Point, Series};
 use airmail_queueing::dispatch::{
     DISPATCHERS, LOADS, Plan, Policy, QUEUES, Row, measure, settings, theory,
 };
 use serde_json::json;
-
-use super::RunArgs;
-use crate::narration::print;
 use std::fmt::Write as _;
 
 /// The load at which policies are compared by what they cost.

@@ -1,13 +1,12 @@
 //! `airmail-lab limiters`.
 
+use super::RunArgs;
+use crate::narration::print;
 use airmail_flow::LimiterKind;
 use airmail_plot::{Axis, Figure, Mark, Panel, Point, Series};
 use airmail_queueing::limiters::{Curve, Plan, Report, Row, Trace, measure, runs};
 use airmail_queueing::system::SYSTEMS;
 use serde_json::json;
-
-use super::RunArgs;
-use crate::narration::print;
 use std::fmt::Write as _;
 
 /// Error bars stand so many windows apart.

@@ -1,13 +1,11 @@
 //! `airmail-lab flow` runs the limiters on a node of its own, and reports.
 
+use airmail_testkit::node::{self, Node};
+use airmail_testkit::waiting::waiting;
+use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
-
-use serde_json::Value;
-
-use airmail_testkit::node::{self, Node};
-use airmail_testkit::waiting::waiting;
 
 fn rows(stdout: &str) -> Vec<Value> {
     let row =

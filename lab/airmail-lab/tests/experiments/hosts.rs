@@ -4,11 +4,10 @@ mod interrupted;
 mod machines;
 mod spread;
 
-use std::fs;
-use std::process::Command;
-
 use airmail_testkit::node;
 use machines::{Machines, PROGRAM, THREE};
+use std::fs;
+use std::process::Command;
 
 /// Long enough for something to be delivered also where the machine stands still for a while.
 const SHORT: [&str; 4] = ["--rounds", "1", "--duration", "3s"];

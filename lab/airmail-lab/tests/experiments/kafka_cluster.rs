@@ -3,15 +3,13 @@
 
 mod live;
 
-use std::fs;
-use std::path::Path;
-use std::time::Duration;
-
-use serde_json::{Value, json};
-
 use airmail_testkit::node::{self, airmail};
 use airmail_testkit::waiting;
 use live::{LiveCluster, servers};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
 
 /// Between two looks at something that a cluster does in its own time.
 const BETWEEN: Duration = Duration::from_millis(200);

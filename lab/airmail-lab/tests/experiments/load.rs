@@ -1,12 +1,11 @@
 //! `airmail-lab overload|clients|size`, at tiny sizes: what they account for, and the files
 //! that they leave. Loads last for seconds, for whatever a machine may stand still meanwhile.
 
+use airmail_testkit::node::{self, Done, Node, airmail};
+use airmail_testkit::waiting::waiting;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
-
-use airmail_testkit::node::{self, Done, Node, airmail};
-use airmail_testkit::waiting::waiting;
 
 fn experiment(out: &Path, arguments: &[&str]) -> Done {
     let mut command = crate::lab();

@@ -1,11 +1,9 @@
 //! `airmail-lab mailbox`, at tiny sizes: that it accounts for every call, leaves its files, and
 //! draws the same report again from its record.
 
-use std::path::Path;
-
-use serde_json::Value;
-
 use airmail_testkit::node::{self, Done};
+use serde_json::Value;
+use std::path::Path;
 
 fn bench(out: &Path, arguments: &[&str]) -> Done {
     let mut command = crate::lab();

@@ -1,14 +1,12 @@
 //! The node that a soak runs: a release build in a process of its own, and what it uses.
 
+use crate::process::{self, cargo};
+use anyhow::{Context as _, ensure};
+use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-
-use anyhow::{Context as _, ensure};
-use serde_json::Value;
-
-use crate::process::{self, cargo};
 
 /// The kernel counts a process's time in hundredths of a second.
 const TICKS_PER_S: f64 = 100.0;

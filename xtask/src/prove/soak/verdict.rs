@@ -4,11 +4,9 @@
 //! Each sample's latency is of a few seconds, in which anything else on the machine shows; so medians
 //! are compared, of many samples, with room for what the machine itself may drift.
 
-use std::collections::BTreeMap;
-
-use anyhow::ensure;
-
 use super::Sample;
+use anyhow::ensure;
+use std::collections::BTreeMap;
 
 /// Growth of memory that is no trend: what a loaded allocator keeps more or less of.
 const SLACK_KIB: f64 = 16.0 * 1024.0;

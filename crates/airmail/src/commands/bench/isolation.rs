@@ -4,8 +4,9 @@
 //! such subscriber, in an order that turns: at half of what they reach, by timetable, and then as fast
 //! as there is room.
 
-use std::process::ExitCode;
-
+use super::options::ReportArgs;
+use super::{BYSTANDER, NODE, PART, options};
+use crate::cli::UsageError;
 use airmail_bench::bystander::{Conduct, Task};
 use airmail_bench::counters::Counters;
 use airmail_bench::family;
@@ -16,10 +17,7 @@ use airmail_bench::process::Usage;
 use airmail_bench::run::Job;
 use airmail_bench::{IsolationReport, Report, Settings, Workload, html};
 use anyhow::{Context as _, ensure};
-
-use super::options::ReportArgs;
-use super::{BYSTANDER, NODE, PART, options};
-use crate::cli::UsageError;
+use std::process::ExitCode;
 
 /// The thread of a node that its first shard works on.
 const SHARD_THREAD: &str = "shard-0";

@@ -11,16 +11,14 @@ mod topics;
 pub(super) use clients::{ClientsArgs, clients};
 pub(super) use topics::{TopicsArgs, topics};
 
-use std::fmt::Write as _;
-use std::time::Duration;
-
+use super::NODE;
+use crate::commands::lines::say;
 use airmail_bench::family::own_node::{OwnNode, OwnNodeArgs};
 use airmail_bench::process::Usage;
 use anyhow::Context as _;
 use serde::Serialize;
-
-use super::NODE;
-use crate::commands::lines::say;
+use std::fmt::Write as _;
+use std::time::Duration;
 
 /// Time for a node to come to rest.
 const REST: Duration = Duration::from_secs(1);

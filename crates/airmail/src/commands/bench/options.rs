@@ -1,13 +1,11 @@
 //! The options of the workloads that move messages; all have the same, with other defaults.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
-use airmail_bench::{Settings, Workload};
-
 use crate::cli::UsageError;
 use airmail_bench::family::own_node::OwnNodeArgs;
+use airmail_bench::{Settings, Workload};
 use airmail_model::quantity::ByteSize;
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// Messages of a run that nobody said an end for, where it is not bounded by time.
 const MESSAGES: u64 = 100_000;

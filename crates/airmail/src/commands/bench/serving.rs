@@ -1,15 +1,13 @@
 //! What the process of a node does that was started for a run: `airmail bench node`.
 
-use std::process::ExitCode;
-
+use crate::cli::{Cli, Command, UsageError};
+use crate::commands::serve;
 use airmail_bench::family::leader::{AtEnd, Leader, say};
 use airmail_bench::family::own_node::{Started, Task, directory};
 use airmail_bench::process::Usage;
-use clap::Parser as _;
-
-use crate::cli::{Cli, Command, UsageError};
-use crate::commands::serve;
 use airmail_node::environment::Environment;
+use clap::Parser as _;
+use std::process::ExitCode;
 
 /// What a node logs that nobody reads the log of.
 const LOG_LEVEL: (&str, &str) = ("AIRMAIL_LOG_LEVEL", "error");

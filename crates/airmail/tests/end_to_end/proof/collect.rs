@@ -10,14 +10,12 @@ mod dump;
 mod load;
 mod trouble;
 
-use std::time::{Duration, Instant};
-
 use crate::brokers::{KafkaCluster, wait_patiently_for};
 use crate::collect::{MAIN, SMALL};
 use airmail_testkit::scale;
-
 use dump::Dumped;
 use load::Load;
+use std::time::{Duration, Instant};
 use trouble::Trouble;
 
 /// What continuous integration runs.

@@ -1,14 +1,12 @@
 //! One damage to one file, and what it may cost.
 
+use super::original::{Original, Span};
+use rand::Rng;
+use rand::rngs::SmallRng;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-
-use rand::Rng;
-use rand::rngs::SmallRng;
-
-use super::original::{Original, Span};
 
 /// What is done to a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]

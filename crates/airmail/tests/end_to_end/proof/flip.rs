@@ -6,12 +6,6 @@
 //! is told as lost, and nothing else is. It takes new messages, and gives them new numbers. It is
 //! the same after another start, and `airmail check` sees the damage where it cost something.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-
-use airmail_model::LogId;
-use rand::Rng;
-
 use super::Plan;
 use super::damage::Damage;
 use super::load::{self, Load};
@@ -19,7 +13,11 @@ use super::original::{LastEnd, Messages, Original};
 use super::reading;
 use super::stamp::Stamp;
 use super::victim::Victim;
+use airmail_model::LogId;
 use airmail_testkit::node::{self, airmail};
+use rand::Rng;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// The publisher of what is published after the damage.
 const AFTERWARDS: u32 = u32::MAX;

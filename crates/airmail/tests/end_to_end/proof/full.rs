@@ -6,21 +6,19 @@
 //! order, and every subscriber has had it; what was refused was not stored. A message that was under way
 //! when there was no room even to give it up may be told as OUTCOME_UNKNOWN: it is there once or not.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::Ordering;
-use std::thread;
-use std::time::Duration;
-
-use airmail_client::{Client, ErrorCode};
-use rand::Rng;
-
 use super::Plan;
 use super::load::{self, Load, Topic};
 use super::reading;
 use super::stamp::Stamp;
 use super::victim::Victim;
 use crate::small_disk::{Ballast, SmallDisk};
+use airmail_client::{Client, ErrorCode};
 use airmail_testkit::node;
+use rand::Rng;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
 
 const MEBIBYTES: usize = 192;
 const PUBLISHERS: u64 = 2;

@@ -17,24 +17,22 @@ mod publishing;
 mod readers;
 mod stage;
 
+use super::Plan;
+use super::load::Topic;
+use super::stamp::Stamp;
+use act::Act;
+use airmail_client::{Client, Item};
+use airmail_testkit::node::{self, airmail};
+use airmail_testkit::scale;
+use history::{Hole, Place};
+use judge::Kept;
+use rand::rngs::SmallRng;
+use stage::Stage;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
-
-use airmail_client::{Client, Item};
-use rand::rngs::SmallRng;
-
-use super::Plan;
-use super::load::Topic;
-use super::stamp::Stamp;
-use act::Act;
-use airmail_testkit::node::{self, airmail};
-use airmail_testkit::scale;
-use history::{Hole, Place};
-use judge::Kept;
-use stage::Stage;
 
 /// Rounds in continuous integration.
 const SAMPLE: u64 = 4;

@@ -6,19 +6,17 @@
 //! lost, none twice, none reordered. Every message is acknowledged in the end; its history holds it
 //! once, under the number of its ack.
 
-use std::collections::BTreeMap;
-use std::thread;
-use std::time::Duration;
-
-use airmail_client::Client;
-use airmail_model::Durability;
-use rand::Rng;
-use rand::rngs::SmallRng;
-
 use super::Plan;
 use super::load::{Load, Saved, Topic};
 use super::victim::Victim;
+use airmail_client::Client;
+use airmail_model::Durability;
 use airmail_testkit::node::{self, Node, airmail};
+use rand::Rng;
+use rand::rngs::SmallRng;
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::Duration;
 
 const PUBLISHERS: u64 = 4;
 /// Messages a second of each publisher.

@@ -4,25 +4,23 @@
 mod following;
 mod publishing;
 
+use super::reading;
+use super::stamp::Stamp;
+use super::victim::Victim;
+use airmail_client::{Client, Error, ErrorCode, Position, Start};
+use airmail_model::{Limits, Message, TopicName};
+use airmail_testkit::waiting::{Waiting, alive, waiting};
+use following::{Follower, Following, Seen};
+use publishing::Publishing;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-
-use airmail_client::{Client, Error, ErrorCode, Position, Start};
-use airmail_model::{Limits, Message, TopicName};
-use rand::SeedableRng;
-use rand::rngs::SmallRng;
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
-
-use super::reading;
-use super::stamp::Stamp;
-use super::victim::Victim;
-use airmail_testkit::waiting::{Waiting, alive, waiting};
-use following::{Follower, Following, Seen};
-use publishing::Publishing;
 
 pub(crate) use following::Saved;
 

@@ -18,27 +18,25 @@ mod book;
 mod reading;
 mod writing;
 
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::thread;
-use std::time::Duration;
-
+use super::Plan;
 use airmail_client::Client;
 use airmail_client::mailbox::{AccountId, Mailbox, QueueId, QueueSettings};
-use rand::Rng;
-use rand::rngs::SmallRng;
-use tokio::runtime::Runtime;
-use tokio::task::JoinHandle;
-use tokio::time::Instant;
-
-use super::Plan;
 use airmail_testkit::lasting::lasting_address;
 use airmail_testkit::node::{self, Node, airmail};
 use airmail_testkit::postgres::Server;
 use airmail_testkit::scale;
 use airmail_testkit::waiting::{Waiting, alive, waiting};
 use book::Book;
+use rand::Rng;
+use rand::rngs::SmallRng;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 const NODES: usize = 2;
 const READERS: usize = 64;

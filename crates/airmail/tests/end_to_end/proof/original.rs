@@ -1,21 +1,19 @@
 //! The data directory that is damaged, in a copy for each round: what it holds, and where in its
 //! files each message lies.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::ops::Range;
-use std::path::{Path, PathBuf};
-
+use super::load::{self, Load, Topic};
+use super::reading;
+use super::stamp::{STAMP_BYTES, Stamp};
+use super::victim::Victim;
 use airmail_client::Client;
 use airmail_log::journal::format::{ENVELOPE_BYTES, Envelope};
 use airmail_model::{Durability, LogId};
 use rand::Rng;
 use rand::rngs::SmallRng;
-
-use super::load::{self, Load, Topic};
-use super::reading;
-use super::stamp::{STAMP_BYTES, Stamp};
-use super::victim::Victim;
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 /// Messages by their place: the topic, by its index, and the number.
 pub(crate) type Messages = BTreeMap<(u32, u64), Stamp>;

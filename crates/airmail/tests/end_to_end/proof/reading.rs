@@ -1,12 +1,10 @@
 //! A topic's whole history, read by the SDK and checked to be stamped and in order.
 
-use std::ops::RangeInclusive;
-
-use airmail_client::{Client, GapReason, Item};
-use airmail_model::LogId;
-
 use super::load::Topic;
 use super::stamp::Stamp;
+use airmail_client::{Client, GapReason, Item};
+use airmail_model::LogId;
+use std::ops::RangeInclusive;
 
 /// What a topic's history gives.
 #[derive(Debug, Default)]

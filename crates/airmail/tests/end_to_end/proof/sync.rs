@@ -6,22 +6,20 @@
 //! the node stores again by itself. After a `kill -9` and a start, every acknowledged message is
 //! there once, and no other more than once.
 
+use super::Plan;
+use super::victim::Victim;
+use crate::sync_order::{Calls, may_trace};
+use airmail_client::{Client, Item};
+use airmail_model::{Limits, Message, TopicName};
+use airmail_testkit::node::{self, Node};
+use airmail_testkit::scale;
+use rand::Rng;
+use rand::rngs::SmallRng;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-
-use airmail_client::{Client, Item};
-use airmail_model::{Limits, Message, TopicName};
-use rand::Rng;
-use rand::rngs::SmallRng;
-
-use super::Plan;
-use super::victim::Victim;
-use crate::sync_order::{Calls, may_trace};
-use airmail_testkit::node::{self, Node};
-use airmail_testkit::scale;
 
 const CALLS: &str = "trace=read,recvfrom,recvmsg,readv,write,writev,sendto,sendmsg,pwrite64,pwritev,\
                      pwritev2,fdatasync";

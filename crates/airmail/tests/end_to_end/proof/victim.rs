@@ -1,16 +1,14 @@
 //! The node under proof: the real binary on small segments, so that in a short time it begins many,
 //! writes checkpoints, and opens a directory with both.
 
+use airmail_client::core::BackoffConfig;
+use airmail_client::{Client, ClientBuilder};
+use airmail_testkit::lasting::lasting_address;
+use airmail_testkit::node::{Node, airmail};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
-
-use airmail_client::core::BackoffConfig;
-use airmail_client::{Client, ClientBuilder};
-
-use airmail_testkit::lasting::lasting_address;
-use airmail_testkit::node::{Node, airmail};
 
 /// Settings of every node here.
 const SETTINGS: [(&str, &str); 6] = [

@@ -1,12 +1,10 @@
 //! Reads the file.
 
-use std::path::{Path, PathBuf};
-
-use rusqlite::{Connection, OpenFlags, params};
-use serde::de::DeserializeOwned;
-
 use super::{RecordError, schema, sqlite};
 use crate::mailbox::call::{Call, Kind, Outcome};
+use rusqlite::{Connection, OpenFlags, params};
+use serde::de::DeserializeOwned;
+use std::path::{Path, PathBuf};
 
 /// A file that is there.
 #[derive(Debug)]

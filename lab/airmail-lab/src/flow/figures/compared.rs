@@ -1,13 +1,12 @@
 //! The limiters beside one another, and fixed bounds, against which they are held.
 
-use airmail_bench::Spread;
-use airmail_experiments::flow::{Distribution, PilotWindow, SweepPoint};
-use airmail_plot::{Axis, Figure, Mark, Panel, Point, Series};
-
 use super::super::case::{Place, Storage, topics_text};
 use super::super::points::{over_bounds, over_seconds, over_windows, power_over_windows};
 use super::super::runs::{Measurement, SweepOf};
 use super::{COLOURS, Figures, QUANTITIES, Quantity, colour, latency_ms, line};
+use airmail_bench::Spread;
+use airmail_experiments::flow::{Distribution, PilotWindow, SweepPoint};
+use airmail_plot::{Axis, Figure, Mark, Panel, Point, Series};
 
 const PILOT_QUANTITIES: [Quantity<PilotWindow>; 4] = [
     ("bound of the pilot", "messages", |window| window.bound),

@@ -4,18 +4,16 @@
 //! everything that speed and durability depend on; only connections may be more. It refuses to run as
 //! root, and then runs as nobody.
 
+use crate::server_process::ServerProcess;
+use airmail_bench::family::leader::{AtEnd, Leader, say};
+use airmail_bench::family::own_node::directory;
+use anyhow::{Context as _, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
 use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-
-use anyhow::{Context as _, ensure};
-use rustix::process::{Pid, Signal, kill_process};
-use serde::{Deserialize, Serialize};
-
-use crate::server_process::ServerProcess;
-use airmail_bench::family::leader::{AtEnd, Leader, say};
-use airmail_bench::family::own_node::directory;
 
 /// For four nodes with 24 connections each, and what is beside.
 const CONNECTIONS: &str = "max_connections=300";

@@ -1,16 +1,14 @@
 //! A run over time: rates and times of each kind of request, and under them what database and machine
 //! did.
 
-use std::collections::BTreeSet;
-
+use super::object;
+use crate::mailbox::results::{RunResult, Share, Stretch, slope};
 use airmail_experiments::mailbox::Kind;
 use airmail_experiments::mailbox::record::{Reader, RecordError};
 use airmail_experiments::results::{Row, Section};
 use airmail_plot::{Axis, Figure, Panel, Point, Series};
 use serde_json::json;
-
-use super::object;
-use crate::mailbox::results::{RunResult, Share, Stretch, slope};
+use std::collections::BTreeSet;
 
 /// A counter that is drawn: its name in the record, in the legend, and by what it is multiplied.
 type Drawn = (&'static str, &'static str, f64);

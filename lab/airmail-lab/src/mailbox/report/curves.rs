@@ -1,14 +1,13 @@
 //! Throughput and response time over a factor, as the paper draws them.
 
-use airmail_bench::Spread;
-use airmail_experiments::results::Plotted as _;
-use airmail_experiments::results::Section;
-use airmail_plot::{Axis, Figure, Mark, Panel, Series};
-
 use super::groups::{self, Group};
 use crate::mailbox::case::{Case, Factor};
 use crate::mailbox::plan::Plan;
 use crate::mailbox::results::RunResult;
+use airmail_bench::Spread;
+use airmail_experiments::results::Plotted as _;
+use airmail_experiments::results::Section;
+use airmail_plot::{Axis, Figure, Mark, Panel, Series};
 
 /// The figures of an experiment whose cases vary.
 pub(super) fn section(plan: &Plan, groups: &[Group<'_>]) -> Option<Section> {

@@ -1,11 +1,10 @@
 //! The runs of one case, in all rounds.
 
-use airmail_bench::Spread;
-use airmail_experiments::results::Interval;
-
 use crate::mailbox::case::{Case, Factor};
 use crate::mailbox::plan::Plan;
 use crate::mailbox::results::RunResult;
+use airmail_bench::Spread;
+use airmail_experiments::results::Interval;
 
 /// A case with its runs, by round.
 #[derive(Debug)]

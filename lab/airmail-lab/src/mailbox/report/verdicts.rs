@@ -1,14 +1,13 @@
 //! What comes out of an experiment: the few numbers that it was made for, beside what is asked for.
 
-use airmail_bench::Spread;
-use airmail_experiments::mailbox::Mix;
-use airmail_experiments::mailbox::record::{Reader, RecordError};
-use airmail_experiments::results::{Section, Table};
-
 use super::groups::Group;
 use crate::mailbox::case::{Case, Subject};
 use crate::mailbox::plan::Plan;
 use crate::mailbox::results::RunResult;
+use airmail_bench::Spread;
+use airmail_experiments::mailbox::Mix;
+use airmail_experiments::mailbox::record::{Reader, RecordError};
+use airmail_experiments::results::{Section, Table};
 
 /// Requests/s beside the bare statements, at least; and p99 beside theirs, at most.
 const RATE_LEAST: f64 = 0.9;

@@ -1,12 +1,11 @@
 //! What was found of deliveries, as rows and a table.
 
-use airmail_bench::Spread;
-use airmail_experiments::results::{Row, Section, Table};
-use serde_json::json;
-
 use super::super::OverloadArgs;
 use super::super::publishes::MIB;
 use super::{Deliveries, Phase, SLOWNESS};
+use airmail_bench::Spread;
+use airmail_experiments::results::{Row, Section, Table};
+use serde_json::json;
 
 /// A phase, for programs.
 pub(crate) fn row(phase: &Phase) -> Row {

@@ -1,19 +1,17 @@
 //! One of Kafka's processes, broker or controller, and what it is told at its start.
 
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-use airmail_bench::process::Usage;
-use anyhow::Context as _;
-
 use super::super::jars::Jars;
 use super::network::Host;
 use super::{BrokerUsage, Resource, Task};
 use crate::clients::hold::{Hold, Limits};
 use crate::server_process::{ServerProcess, last_lines};
+use airmail_bench::process::Usage;
+use anyhow::Context as _;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 const LOOPBACK: &str = "127.0.0.1";
 /// Where a broker with a host of its own listens.

@@ -3,15 +3,13 @@
 //! It takes orders by lines: `usage`, `kill ID`, `start ID`, `give ID PART`; answers each with `done`; and
 //! ends all of them when its input ends.
 
-use std::process::ExitCode;
-
-use anyhow::{Context as _, bail};
-
 use super::broker::{Broker, Plan, Role};
 use super::network::Network;
 use super::{BrokerUsage, Resource, Started, Task};
 use airmail_bench::family::leader::{AtEnd, Leader, say};
 use airmail_bench::family::own_node::directory;
+use anyhow::{Context as _, bail};
+use std::process::ExitCode;
 
 /// What a broker is held to is spread over periods of this length.
 const PERIOD_US: u64 = 10_000;

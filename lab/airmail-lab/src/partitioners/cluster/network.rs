@@ -2,9 +2,8 @@
 //!
 //! All of it goes when this is dropped. It needs root.
 
-use std::process::{Command, Stdio};
-
 use anyhow::Context as _;
+use std::process::{Command, Stdio};
 
 /// What a line may send at once, as a part of a second; and at least, for one that is slow.
 const BURST_PARTS: u64 = 200;

@@ -1,15 +1,14 @@
 //! Three brokers, several producers, and what happens to a broker.
 
-use airmail_experiments::results::{Findings, Row, Section, Table};
-use airmail_plot::{Axis, Figure, Mark, Panel, Point, Series};
-use serde_json::json;
-
 use super::super::PartitionersArgs;
 use super::super::faults::{Case, Cases};
 use super::super::metric::Metric;
 use super::super::policy::Policy;
 use super::super::runs::Runs;
 use super::{cell, panel, ratio};
+use airmail_experiments::results::{Findings, Row, Section, Table};
+use airmail_plot::{Axis, Figure, Mark, Panel, Point, Series};
+use serde_json::json;
 
 /// Windows of a run's course, in seconds.
 const WINDOW_S: f64 = 0.25;

@@ -1,9 +1,5 @@
 //! Tables 7.1 to 7.18 beside what is measured here, and what either of them says.
 
-use airmail_experiments::results::{Findings, Interval, Row, Section, Table};
-use airmail_plot::Figure;
-use serde_json::json;
-
 use super::super::PartitionersArgs;
 use super::super::metric::Metric;
 use super::super::outcome::{Outcome, STRIDED};
@@ -13,6 +9,9 @@ use super::super::runs::Runs;
 use super::super::scene::{Acks, Scene, Topic};
 use super::super::tables::Scenes;
 use super::{cell, panel, ratio};
+use airmail_experiments::results::{Findings, Interval, Row, Section, Table};
+use airmail_plot::Figure;
+use serde_json::json;
 
 /// Adds rows and sections.
 pub(crate) fn tables(args: &PartitionersArgs, scenes: &Scenes, findings: &mut Findings) {

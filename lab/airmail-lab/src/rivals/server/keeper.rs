@@ -1,18 +1,16 @@
 //! The process that keeps a rival's server: `airmail-lab server`.
 
-use std::fs;
-use std::net::TcpListener;
-use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
-
-use airmail_bench::process::Usage;
-use anyhow::Context as _;
-
 use super::program::{self, Program};
 use super::{Kind, Started, Task};
 use crate::server_process::ServerProcess;
 use airmail_bench::family::leader::{AtEnd, Leader, say};
 use airmail_bench::family::own_node::directory;
+use airmail_bench::process::Usage;
+use anyhow::Context as _;
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
 
 /// Keeps a server until the leader is gone, and leaves nothing behind.
 ///
@@ -65,9 +63,16 @@ fn command(
         Kind::Nats => {
             command.args(["-a", address, "-p", &port.to_string()]);
         }
-        Kind::JetStream => {
-            command.args(["-a", address, "-p", &port.to_string(), "-js", "-sd"]);
-            command.arg(data.join("jetstream"));
+        Kind::JetStream { always } => {
+            // The sync interval has no flag.
+            let interval = if always { "always" } else { "2m" };
+            let store = data.join("jetstream").display().to_string();
+            let text =
+                format!("jetstream {{ store_dir: \"{store}\", sync_interval: {interval} }}\n");
+            let configuration = data.join("nats.conf");
+            fs::write(&configuration, text)?;
+            command.args(["-a", address, "-p", &port.to_string(), "-c"]);
+            command.arg(configuration);
         }
         Kind::Redis { always } => {
             let sync = if always { "always" } else { "everysec" };

@@ -1,13 +1,11 @@
 //! Where a rival's program is.
 
+use super::Kind;
+use anyhow::{Context as _, bail};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-
-use anyhow::{Context as _, bail};
-
-use super::Kind;
 
 /// How all of them are brought.
 const BRING: &str = "`cargo xtask servers` brings it into target/tools/servers, for --servers";
@@ -29,7 +27,7 @@ pub(super) struct Program {
 /// It is in neither; the error says how to bring it.
 pub(super) fn find(kind: Kind, servers: Option<&Path>) -> anyhow::Result<Program> {
     match kind {
-        Kind::Nats | Kind::JetStream => native("nats-server", servers),
+        Kind::Nats | Kind::JetStream { .. } => native("nats-server", servers),
         Kind::Redis { .. } => native("redis-server", servers),
         Kind::Kafka => kafka(servers),
     }
@@ -118,7 +116,10 @@ mod tests {
     #[test]
     fn a_server_that_is_not_there_is_named_with_how_to_bring_it() {
         let nowhere = tempfile::tempdir().unwrap();
-        for (kind, name) in [(Kind::Kafka, "kafka"), (Kind::JetStream, "nats-server")] {
+        for (kind, name) in [
+            (Kind::Kafka, "kafka"),
+            (Kind::JetStream { always: false }, "nats-server"),
+        ] {
             let Err(error) = find(kind, Some(nowhere.path())) else {
                 continue; // It is in PATH.
             };

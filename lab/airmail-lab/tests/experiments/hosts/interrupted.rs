@@ -1,15 +1,13 @@
 //! Experiments over several machines that are interrupted: what they report, and what is left.
 
+use super::machines::{Machines, PROGRAM, THREE};
+use airmail_testkit::node;
+use airmail_testkit::waiting::waiting;
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
-
-use rustix::process::{Pid, Signal, kill_process_group};
-
-use super::machines::{Machines, PROGRAM, THREE};
-use airmail_testkit::node;
-use airmail_testkit::waiting::waiting;
 
 /// A long experiment.
 struct Long {

@@ -1,12 +1,11 @@
 //! Machines that are this one: a command in ssh's place.
 
+use airmail_testkit::waiting;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
-
-use airmail_testkit::waiting;
 
 /// The program, as it is found on every machine.
 pub(super) const PROGRAM: &str = env!("CARGO_BIN_EXE_airmail-lab");

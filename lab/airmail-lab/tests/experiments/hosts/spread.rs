@@ -1,13 +1,11 @@
 //! The papers' experiments with their node on one machine and their load on two, at tiny sizes; and on
 //! a node that runs already.
 
-use std::collections::BTreeSet;
-use std::fs;
-
-use serde_json::Value;
-
 use super::machines::{Machines, PROGRAM, THREE};
 use airmail_testkit::node::{self, Done, Node};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
 
 /// The load's machines alone: the node is a running one.
 const LOADS: &str = "load me@two\nload me@three\n";

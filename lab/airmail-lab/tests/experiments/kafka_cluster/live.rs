@@ -1,14 +1,12 @@
 //! A cluster of Kafka's brokers, kept by `airmail-lab brokers`, and Kafka's own tools.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
-
-use serde_json::{Value, json};
-
 use airmail_testkit::node::{self, Done, airmail};
 use airmail_testkit::scale;
 use airmail_testkit::waiting::{Waiting, alive, waiting};
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
 
 /// Where `cargo xtask test` has brought Kafka; none where it was left out.
 pub(crate) fn servers() -> Option<PathBuf> {

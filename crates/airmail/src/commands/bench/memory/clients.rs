@@ -1,14 +1,12 @@
 //! `airmail bench clients`: connections that do nothing, each with a subscription; further streams on
 //! them; and streams whose client takes nothing of what is delivered.
 
-use airmail_bench::process::raise_open_files;
-use std::process::ExitCode;
-
-use airmail_client::{Client, Subscription};
-use airmail_model::{Limits, TopicName};
-
 use super::NodeArgs;
 use super::stream::Stream;
+use airmail_bench::process::raise_open_files;
+use airmail_client::{Client, Subscription};
+use airmail_model::{Limits, TopicName};
+use std::process::ExitCode;
 
 /// Connections that the node is to take beside those that are counted.
 const FURTHER_CONNECTIONS: u32 = 100;

@@ -1,13 +1,12 @@
 //! One Subscribe stream, without the SDK, which has a stream for each subscription and reads what
 //! comes on it.
 
+use airmail_bench::raw_stream::{connect, hello};
 use airmail_proto::v1::{self, subscribe_request, subscribe_response};
 use anyhow::{Context as _, bail};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
-
-use airmail_bench::raw_stream::{connect, hello};
 
 /// Subscriptions asked for that wait to be sent.
 const REQUESTS: usize = 1024;

@@ -1,13 +1,11 @@
 //! `airmail bench topics`: many topics: published to, subscribed to on one connection; and producers.
 
-use airmail_bench::process::raise_open_files;
-use std::process::ExitCode;
-
-use airmail_client::Client;
-use airmail_model::{Limits, TopicName};
-
 use super::NodeArgs;
 use super::stream::Stream;
+use airmail_bench::process::raise_open_files;
+use airmail_client::Client;
+use airmail_model::{Limits, TopicName};
+use std::process::ExitCode;
 
 /// Topics that are published to before the node is first looked at: what is there once, then is.
 const FIRST_TOPICS: u64 = 10_000;

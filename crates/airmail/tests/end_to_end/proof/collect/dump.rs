@@ -1,14 +1,12 @@
 //! What stands in both clusters in the end, and whether it is what was promised.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
-
-use airmail_collect::{Restorer, Stamp};
-use rdkafka::message::Message as _;
-
 use super::Flow;
 use crate::brokers::KafkaCluster;
 use crate::collect::stamp;
+use airmail_collect::{Restorer, Stamp};
+use rdkafka::message::Message as _;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// A record where it was produced.
 #[derive(Clone, Copy, Debug)]

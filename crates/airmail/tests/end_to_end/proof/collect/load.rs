@@ -1,21 +1,19 @@
 //! Producers of the small cluster: each record has a number of its own, and is remembered once it is
 //! acknowledged.
 
-use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
-
+use super::{FLOWS, Flow};
+use crate::brokers::KafkaCluster;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rdkafka::client::ClientContext;
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{BaseRecord, Producer as _, ProducerContext, ThreadedProducer};
-
-use super::{FLOWS, Flow};
-use crate::brokers::KafkaCluster;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 /// Records a second, over all topics; in bursts.
 const BURST: usize = 20;

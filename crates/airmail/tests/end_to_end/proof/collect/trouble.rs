@@ -1,17 +1,15 @@
 //! Who is hurt, and how: all by a seed.
 
+use super::FLOWS;
+use crate::brokers::{KafkaCluster, wait_patiently};
+use crate::collect::Collector;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
-use rustix::process::Signal;
-
-use super::FLOWS;
-use crate::brokers::{KafkaCluster, wait_patiently};
-use crate::collect::Collector;
 
 /// Collectors of each flow.
 const INSTANCES: usize = 2;

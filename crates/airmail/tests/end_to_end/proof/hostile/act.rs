@@ -8,12 +8,11 @@ mod lives;
 mod missing;
 mod older;
 
-use rand::Rng;
-use rand::rngs::SmallRng;
-
 use super::history::Begin;
 use super::stage::Stage;
 use airmail_testkit::scale;
+use rand::Rng;
+use rand::rngs::SmallRng;
 
 /// Acts of one round.
 const FEWEST: usize = 3;

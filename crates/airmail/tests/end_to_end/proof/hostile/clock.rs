@@ -1,16 +1,14 @@
 //! The wall clock is set a day ahead and back again, by `serve --clock-offset-file`, which only builds with
 //! the feature `test-switches` have. One topic keeps its messages for an hour: none of them goes.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use rand::Rng;
-use rand::rngs::SmallRng;
-
 use super::stage::Stage;
 use airmail_testkit::node::{self, airmail};
 use airmail_testkit::scale;
+use rand::Rng;
+use rand::rngs::SmallRng;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The file that sets the clock of a round's nodes, if this build has the switch.
 pub(super) struct Clock {

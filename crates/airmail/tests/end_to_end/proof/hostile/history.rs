@@ -2,13 +2,11 @@
 //! were answered, what readers were given and told, and what was done to the directory that may cost
 //! messages. The judge reads it; nothing here judges.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
-
+use crate::proof::stamp::Stamp;
 use airmail_client::{ErrorCode, GapReason};
 use airmail_model::LogId;
-
-use crate::proof::stamp::Stamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 
 /// One thing that happened. Its place in the list is its time.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -26,12 +26,10 @@ mod read;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use airmail_model::LogId;
-
 use super::history::{Answer, Event, Hole, Place};
 use crate::proof::stamp::Stamp;
+use airmail_model::LogId;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a topic holds in the end, as a node gives it that was stopped and started in order.
 #[derive(Clone, Debug, Default)]

@@ -1,19 +1,17 @@
 //! One publisher of a round, through the SDK: it hands messages over to each topic in turn and notes
 //! what becomes of each, as soon as it is known.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-
-use airmail_client::{ClientBuilder, Error, Published, Publisher};
-use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
-use tokio::task::JoinSet;
-
 use super::history::{Answer, Event, History};
 use super::stage::Order;
 use crate::proof::load::{self, Topic};
 use crate::proof::stamp::{STAMP_BYTES, Stamp};
+use airmail_client::{ClientBuilder, Error, Published, Publisher};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::task::JoinSet;
 
 /// Messages of a publisher that wait for their acks.
 const AHEAD: usize = 512;

@@ -4,22 +4,20 @@
 mod following;
 mod printing;
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use airmail_client::{Position, Start};
-use rand::Rng;
-use rand::rngs::SmallRng;
-use tokio::runtime::Runtime;
-use tokio::sync::Notify;
-use tokio::task::JoinHandle;
-
 use super::history::{Begin, Event, History};
 use crate::proof::load::Topic;
 use crate::proof::victim::Victim;
+use airmail_client::{Position, Start};
 use airmail_testkit::node::wait_until;
 use following::Following;
 use printing::Printing;
+use rand::Rng;
+use rand::rngs::SmallRng;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 
 /// A reader that runs.
 struct Reader {

@@ -1,20 +1,6 @@
 //! One round's node and its directory, and what stays through everything that is done to them:
 //! publishers, readers, and the history that all of them write.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
-use airmail_client::{Client, GapReason};
-use airmail_model::{Durability, Retention};
-use rand::Rng;
-use rand::rngs::SmallRng;
-use tokio::runtime::Runtime;
-use tokio::task::JoinHandle;
-
 use super::clock::Clock;
 use super::history::{Begin, Event, History, Progress};
 use super::publishing::{Pace, Publishing};
@@ -22,7 +8,19 @@ use super::readers::Readers;
 use crate::proof::load::Topic;
 use crate::proof::stamp::Stamp;
 use crate::proof::victim::Victim;
+use airmail_client::{Client, GapReason};
+use airmail_model::{Durability, Retention};
 use airmail_testkit::node::{self, Node, Refused, airmail, wait_until};
+use rand::Rng;
+use rand::rngs::SmallRng;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
 
 /// Connections that the node lets in at once: few, so that strangers fill them soon.
 pub(super) const CONNECTIONS: usize = 48;

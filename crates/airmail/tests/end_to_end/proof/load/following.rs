@@ -1,16 +1,14 @@
 //! One subscriber of a load: it knows which message of each publisher must come next.
 
+use super::{Tally, Topic};
+use crate::proof::stamp::Stamp;
+use airmail_client::{Client, Error, GapReason, Item, Position, Start};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-
-use airmail_client::{Client, Error, GapReason, Item, Position, Start};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-
-use super::{Tally, Topic};
-use crate::proof::stamp::Stamp;
 
 /// A subscriber that runs.
 #[derive(Debug)]

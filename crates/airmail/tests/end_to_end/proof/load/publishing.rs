@@ -1,17 +1,15 @@
 //! One publisher of a load: batches and single messages to all topics, with many acks outstanding.
 
+use super::{Tally, Topic, message};
+use crate::proof::stamp::{STAMP_BYTES, Stamp};
+use airmail_client::{Client, Publisher, SummaryReceipt};
+use rand::Rng;
+use rand::rngs::SmallRng;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-use airmail_client::{Client, Publisher, SummaryReceipt};
-use rand::Rng;
-use rand::rngs::SmallRng;
 use tokio::task::JoinSet;
-
-use super::{Tally, Topic, message};
-use crate::proof::stamp::{STAMP_BYTES, Stamp};
 
 /// Calls of `send_all` that wait for their acks.
 const AHEAD: usize = 48;

@@ -1,13 +1,12 @@
 //! What is known of each message, by who sends and by who reads.
 
+use airmail_client::mailbox::{LeaseId, Message, MessageId, Receipt};
+use airmail_client::{Error, ErrorCode};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-
-use airmail_client::mailbox::{LeaseId, Message, MessageId, Receipt};
-use airmail_client::{Error, ErrorCode};
 use tokio::time::Instant;
 
 /// A message as its writer knows it: who wrote it, and which of theirs it is.

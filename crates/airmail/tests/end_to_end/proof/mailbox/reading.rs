@@ -1,12 +1,10 @@
 //! A reader: leases a few messages at a time and acknowledges them, mostly.
 
-use std::time::Duration;
-
+use super::Place;
 use airmail_client::mailbox::{Receipt, Receive, Settle, Take};
 use rand::Rng;
+use std::time::Duration;
 use tokio::time::Instant;
-
-use super::Place;
 
 const BATCH_MAX: usize = 30;
 const LEASE_MS: std::ops::Range<u64> = 500..3_000;

@@ -1,12 +1,10 @@
 //! A writer: sends a few messages at a time, and none of them again.
 
-use std::time::Duration;
-
-use airmail_client::mailbox::{Audience, Outgoing};
-use rand::Rng;
-
 use super::Place;
 use super::book::Stamp;
+use airmail_client::mailbox::{Audience, Outgoing};
+use rand::Rng;
+use std::time::Duration;
 
 const BATCH_MAX: usize = 20;
 const BYTES_MAX: usize = 2_000;

@@ -2,20 +2,18 @@
 //! it byte by byte, garbage, and a subscription that is never read. Others still get through, and who is
 //! turned away meanwhile hears it in words.
 
+use crate::proof::hostile::history::Event;
+use crate::proof::hostile::publishing::answer;
+use crate::proof::hostile::stage::{CONNECTIONS, Stage};
+use crate::proof::load;
+use airmail_client::{ErrorCode, Start};
+use rand::rngs::SmallRng;
+use rand::{Rng, RngCore};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
-
-use airmail_client::{ErrorCode, Start};
-use rand::rngs::SmallRng;
-use rand::{Rng, RngCore};
-
-use crate::proof::hostile::history::Event;
-use crate::proof::hostile::publishing::answer;
-use crate::proof::hostile::stage::{CONNECTIONS, Stage};
-use crate::proof::load;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// An empty SETTINGS frame: a connection that has begun and asks for nothing.

@@ -2,16 +2,14 @@
 //! acknowledged since the copy was begun may be gone; whoever has had it is told, and everything that is
 //! acknowledged afterwards reaches everybody. A copy may be restored more than once.
 
-use std::fs;
-use std::io::ErrorKind;
-use std::path::Path;
-
-use rand::Rng;
-use rand::rngs::SmallRng;
-
 use crate::proof::hostile::history::Event;
 use crate::proof::hostile::stage::{Copied, Stage};
 use airmail_testkit::node::{self, airmail};
+use rand::Rng;
+use rand::rngs::SmallRng;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
 
 /// Copies the directory as it is, in place of an earlier copy.
 pub(super) fn copy(stage: &mut Stage, choices: &mut SmallRng) {

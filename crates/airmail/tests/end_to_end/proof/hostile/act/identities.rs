@@ -1,18 +1,16 @@
 //! Whose directory it is: the lock, the identity and the directory itself, taken away or exchanged.
 
+use crate::proof::hostile::history::Event;
+use crate::proof::hostile::stage::Stage;
+use airmail_log::disk::Identity;
+use airmail_model::Wall;
+use airmail_testkit::node::{self, Node};
+use rand::Rng;
+use rand::rngs::SmallRng;
 use std::fs;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
-
-use airmail_log::disk::Identity;
-use airmail_model::Wall;
-use rand::Rng;
-use rand::rngs::SmallRng;
-
-use crate::proof::hostile::history::Event;
-use crate::proof::hostile::stage::Stage;
-use airmail_testkit::node::{self, Node};
 
 const IDENTITIES: [&str; 2] = ["identity", "identity.copy"];
 

@@ -1,15 +1,13 @@
 //! The node ends and begins again, and clients that were begun before it.
 
-use std::process::Stdio;
-use std::thread;
-use std::time::Duration;
-
-use rand::Rng;
-use rand::rngs::SmallRng;
-
 use crate::proof::hostile::history::{Answer, Begin, Event};
 use crate::proof::hostile::stage::Stage;
 use airmail_testkit::node;
+use rand::Rng;
+use rand::rngs::SmallRng;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
 
 /// Kills the node at some moment, and starts it again.
 pub(super) fn kill(stage: &mut Stage, choices: &mut SmallRng) {

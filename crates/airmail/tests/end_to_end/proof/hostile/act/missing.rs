@@ -1,16 +1,14 @@
 //! Files are gone while no node runs: all of a shard, the newest segments, or what is made from others.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use rand::Rng;
-use rand::rngs::SmallRng;
-
 use crate::proof::hostile::history::Event;
 use crate::proof::hostile::stage::Stage;
 use crate::proof::stamp::Stamp;
 use airmail_testkit::node::{self, airmail};
+use rand::Rng;
+use rand::rngs::SmallRng;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 const INDEX: &str = "idx-";
 const CHECKPOINT: &str = "checkpoint-";

@@ -2,13 +2,11 @@
 //! tool that synchronises directories. What was written to it since is missing, and told; of a file that
 //! is made from others nothing is.
 
-use std::fs;
-
-use rand::Rng;
-use rand::rngs::SmallRng;
-
 use super::missing::{stamps, start_on_damage};
 use crate::proof::hostile::stage::Stage;
+use rand::Rng;
+use rand::rngs::SmallRng;
+use std::fs;
 
 /// Takes a file's content, lets everybody go on, stops the node, and puts that content back.
 pub(super) fn older(stage: &mut Stage, choices: &mut SmallRng) {

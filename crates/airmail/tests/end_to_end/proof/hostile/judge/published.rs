@@ -1,14 +1,12 @@
 //! The publishers' side: what was acknowledged is kept, what was refused is not, and who was refused
 //! had cause to be.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use airmail_client::{ErrorCode, GapReason};
-use airmail_model::LogId;
-
 use super::Case;
 use crate::proof::hostile::history::Answer;
 use crate::proof::stamp::Stamp;
+use airmail_client::{ErrorCode, GapReason};
+use airmail_model::LogId;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// After these it is not known whether the message is stored.
 const UNKNOWN: [ErrorCode; 2] = [ErrorCode::OutcomeUnknown, ErrorCode::UnknownProducer];

@@ -1,12 +1,10 @@
 //! The readers' side: order, nothing twice, nothing in silence, and in the end everything or a gap.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use airmail_client::GapReason;
-
 use super::Case;
 use crate::proof::hostile::history::{Begin, Event, Hole, Place};
 use crate::proof::stamp::Stamp;
+use airmail_client::GapReason;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One reader's way through the round.
 #[derive(Default)]

@@ -1,13 +1,11 @@
 //! The judge finds what it is for. Each history here is short, and wrong in one way.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use airmail_client::{ErrorCode, GapReason};
-use airmail_model::{Lane, LogId, LogIndex, NamespaceId};
-
 use super::{Kept, judge};
 use crate::proof::hostile::history::{Answer, Begin, Event, Hole, Place};
 use crate::proof::stamp::Stamp;
+use airmail_client::{ErrorCode, GapReason};
+use airmail_model::{Lane, LogId, LogIndex, NamespaceId};
+use std::collections::{BTreeMap, BTreeSet};
 
 const LOG: LogId = LogId {
     namespace: NamespaceId(1),

@@ -1,13 +1,11 @@
 //! One subscription of the SDK, which notes all that it is given and told.
 
-use std::sync::Arc;
-
-use airmail_client::{ClientBuilder, Error, Item, Position, Start};
-use tokio::sync::Notify;
-
 use crate::proof::hostile::history::{Begin, Event, History, Hole, Place};
 use crate::proof::load::Topic;
 use crate::proof::stamp::Stamp;
+use airmail_client::{ClientBuilder, Error, Item, Position, Start};
+use std::sync::Arc;
+use tokio::sync::Notify;
 
 /// One subscription.
 pub(super) struct Following {

@@ -3,6 +3,16 @@
 //! What it prints must come without another message and without its end; SIGTERM ends it with whole
 //! lines.
 
+use crate::proof::hostile::history::{Event, History, Hole, Place};
+use crate::proof::load::Topic;
+use crate::proof::stamp::Stamp;
+use crate::proof::victim::Victim;
+use airmail_client::{GapReason, Position};
+use airmail_testkit::node::{airmail, signal, wait_until};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rustix::process::Signal;
+use serde_json::Value;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -11,18 +21,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-
-use airmail_client::{GapReason, Position};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use rustix::process::Signal;
-use serde_json::Value;
-
-use crate::proof::hostile::history::{Event, History, Hole, Place};
-use crate::proof::load::Topic;
-use crate::proof::stamp::Stamp;
-use crate::proof::victim::Victim;
-use airmail_testkit::node::{airmail, signal, wait_until};
 
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_millis(5);
