@@ -105,9 +105,6 @@ impl<F: Files> LogStorage for JournalStorage<F> {
                 self.journal.complete(done);
             }
             self.journal.advance(now);
-            if self.journal.is_checked() {
-                self.journal.check();
-            }
             self.journal.fail_withheld(&mut self.done);
             self.journal.answer_withheld();
             if self.journal.is_checked() {
@@ -119,6 +116,9 @@ impl<F: Files> LogStorage for JournalStorage<F> {
             out.append(self.journal.effects.completions());
             self.files.poll(&mut self.done);
             if self.done.is_empty() {
+                if self.journal.is_checked() {
+                    self.journal.check();
+                }
                 return self.journal.deadline();
             }
         }
