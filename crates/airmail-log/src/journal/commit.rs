@@ -81,7 +81,11 @@ impl Journal {
         mut entries: Vec<Entry>,
         alone: bool,
     ) -> Option<Part> {
-        let open = self.segments.get(segment)?;
+        let Some(open) = self.segments.get(segment) else {
+            bug!("segment {segment} of {} batches is gone", entries.len());
+            self.commits.put_back(entries);
+            return None;
+        };
         let lengths = entries.iter().map(|entry| entry.batch.bytes().len());
         let mut gather = Gather::new(open, lengths);
         for entry in &mut entries {
@@ -103,6 +107,7 @@ impl Journal {
     pub(super) fn begun(&mut self, parts: Vec<Part>) {
         self.commits.gathered();
         self.commits.begun(parts);
+        self.take_up_ended();
     }
 
     /// Until when what waits may gather, if nobody waits for it.
@@ -252,27 +257,29 @@ impl Journal {
         let (at, parts, end) = gather.finish(self.config.fill_bytes > 0);
         (part.end, part.noted) = (end, note.is_some());
         let place = self.commits.place();
-        if let Some(open) = self.segments.get_mut(part.segment) {
-            if open.state != State::Open || open.flaws.failed {
-                bug!(
-                    "segment {} is written again: it is {:?}, {:?}",
-                    open.id,
-                    open.state,
-                    open.flaws
-                );
-            }
-            open.header_written = true;
-            open.written = end;
-            let name = open.name.clone();
-            let op = FileOp::Write {
-                name,
-                at: at.0,
-                parts,
-                sync: part.sync,
-                note,
-            };
-            self.effects.submit(Purpose::Commit(place), op);
+        let Some(open) = self.segments.get_mut(part.segment) else {
+            bug!("segment {} of a commit is gone", part.segment);
+            part.result = Some(Err(io::Error::other("its segment is gone")));
+            return part;
+        };
+        if open.state != State::Open || open.flaws.failed {
+            bug!(
+                "segment {} is written again: it is {:?}, {:?}",
+                open.id,
+                open.state,
+                open.flaws
+            );
         }
+        open.header_written = true;
+        open.written = end;
+        let op = FileOp::Write {
+            name: open.name.clone(),
+            at: at.0,
+            parts,
+            sync: part.sync,
+            note,
+        };
+        self.effects.submit(Purpose::Commit(place), op);
         self.fill_ahead(part.segment);
         part
     }
@@ -329,11 +336,16 @@ impl Journal {
         part.metas = taken;
         let part = self.write_part(gather, part, None);
         self.commits.begun(vec![part]);
+        self.take_up_ended();
     }
 
     /// A write of a commit has ended; those of which all have ended are taken up in order.
     pub(super) fn commit_done(&mut self, place: usize, result: io::Result<()>) {
         self.commits.part_ended(place, result);
+        self.take_up_ended();
+    }
+
+    fn take_up_ended(&mut self) {
         while let Some(commit) = self.commits.take_ended() {
             self.ended(commit);
         }

@@ -184,7 +184,7 @@ impl Commits {
         if !parts.is_empty() {
             self.under_way.push_back(Commit {
                 place: self.places - parts.len(),
-                left: parts.len(),
+                left: parts.iter().filter(|part| part.result.is_none()).count(),
                 parts,
             });
         }
