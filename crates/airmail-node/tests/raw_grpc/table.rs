@@ -71,7 +71,7 @@ fn proof(code: ErrorCode) -> Proof {
         ErrorCode::OutOfOrder | ErrorCode::UnknownProducer => OUT_OF_ORDER,
         ErrorCode::ProducerFenced => Test(TABLE, "an_older_epoch_of_a_producer_is_fenced"),
         ErrorCode::StorageFull => Test(
-            "airmail-node/tests/end_to_end/disk_full.rs",
+            "airmail/tests/end_to_end/disk_full.rs",
             "a_full_disk_refuses_publishes_and_heals",
         ),
         ErrorCode::ProtocolUnsupported => Test(RAW, "a_hello_that_cannot_be_met_names_the_field"),
@@ -116,7 +116,7 @@ fn mailbox_proof(code: ErrorCode) -> Proof {
         ),
         ErrorCode::UnknownRequestType => Test(MAILBOX, "an_unknown_request_is_told_by_its_name"),
         ErrorCode::MailboxesAway => Test(
-            "airmail-node/tests/end_to_end/mailbox_postgres.rs",
+            "airmail/tests/end_to_end/mailbox_postgres.rs",
             "a_node_starts_without_its_database_and_goes_on_when_it_comes",
         ),
         ErrorCode::MailboxesUnusable => Test(
