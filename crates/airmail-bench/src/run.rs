@@ -22,10 +22,6 @@ mod sampling;
 mod timetable;
 mod window;
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
-
 use crate::clock::now_us;
 use crate::part::Part;
 use crate::process::Usage;
@@ -39,6 +35,9 @@ use publishing::Publishers;
 use receiving::Subscribers;
 use sampling::Sampler;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 use window::Window;
 
 /// How long nothing may come before the rest counts as missing.

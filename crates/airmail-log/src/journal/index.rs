@@ -17,7 +17,7 @@
 
 use super::format::{VERSION, u32_at, u64_at};
 use super::id::{BlockId, BlockIndex, FileOffset, SegmentId, Slot};
-use super::table::{Location, Table};
+use super::table::{Location, Table, TopicEntry};
 use airmail_model::{AppendTime, Sequence};
 use std::collections::BTreeMap;
 
@@ -151,9 +151,9 @@ pub fn encode(
     topics.sort_unstable();
     for chunk in topics.chunks(TOPICS_IN_PAGE as usize) {
         body.clear();
-        for (fingerprint, place) in chunk {
-            body.extend_from_slice(&fingerprint.to_le_bytes());
-            body.extend_from_slice(&place.to_le_bytes());
+        for topic in chunk {
+            body.extend_from_slice(&topic.fingerprint.to_le_bytes());
+            body.extend_from_slice(&topic.place.to_le_bytes());
         }
         pages.push(page, &body);
         page += 1;
@@ -229,15 +229,18 @@ pub fn entries(
 
 /// Every topic of page `page`, the `at`-th in `bytes`.
 #[must_use]
-pub fn topics(bytes: &[u8], at: usize, page: u32, layout: Layout) -> Option<Vec<(u64, u32)>> {
+pub fn topics(bytes: &[u8], at: usize, page: u32, layout: Layout) -> Option<Vec<TopicEntry>> {
     let body = body(bytes, at, page, layout)?;
     let nth = page.checked_sub(layout.topics_page())?;
     let before = nth.checked_mul(TOPICS_IN_PAGE)?;
     let count = layout.topics.checked_sub(before)?.min(TOPICS_IN_PAGE) as usize;
     let all = body.chunks_exact(TOPIC_BYTES).take(count);
     Some(
-        all.map(|topic| (u64_at(topic, 0), u32_at(topic, 8)))
-            .collect(),
+        all.map(|topic| TopicEntry {
+            fingerprint: u64_at(topic, 0),
+            place: u32_at(topic, 8),
+        })
+        .collect(),
     )
 }
 

@@ -16,6 +16,7 @@ use crate::files::FileOp;
 use airmail_model::{Sequence, bug};
 use bytes::Bytes;
 use std::io;
+use std::ops::Range;
 
 /// Pages of topics read at once.
 const TOPIC_PAGES: u32 = 4;
@@ -86,8 +87,8 @@ impl Lookup {
         }
     }
 
-    /// The pages to read next: the first, and how many. None: there is nothing to read.
-    fn pages(&self, number: Sequence) -> Option<(u32, u32)> {
+    /// The pages to read next. None: there is nothing to read.
+    fn pages(&self, number: Sequence) -> Option<Range<u32>> {
         let entry_page = |entry: u32| Layout::entry_page(self.place.entries_at + entry);
         let nothing = self.lo >= self.hi;
         let (from, to) = match &self.phase {
@@ -123,7 +124,7 @@ impl Lookup {
                 (from, to + 1)
             }
         };
-        (from < to).then_some((from, to - from))
+        (from < to).then_some(from..to)
     }
 
     /// The entries of the log in pages from `page` to `end`.
@@ -156,7 +157,7 @@ impl Lookup {
             let at = (number - self.page) as usize;
             all.extend(index::topics(bytes, at, number, self.layout)?);
         }
-        let (first, last) = (all.first()?.0, all.last()?.0);
+        let (first, last) = (all.first()?.fingerprint, all.last()?.fingerprint);
         if let Phase::Topics(wanted) = self.phase {
             if last < wanted {
                 self.lo = end;
@@ -181,8 +182,8 @@ impl Lookup {
         let wanted = *wanted;
         found.extend(
             all.iter()
-                .filter(|(hash, _)| *hash == wanted)
-                .map(|(_, place)| *place),
+                .filter(|topic| topic.fingerprint == wanted)
+                .map(|topic| topic.place),
         );
         self.lo = end;
         Some(self.gathered(last > wanted || end >= self.layout.pages()))
@@ -292,7 +293,7 @@ impl Reading<'_> {
         {
             matches.truncate(matches.len() - 1);
         }
-        let Some((page, count)) = lookup.pages(reader.next) else {
+        let Some(pages) = lookup.pages(reader.next) else {
             // Input: a topic of which nothing is left in the block.
             let item = match reader.filter {
                 ScopeFilter::Topic(_) => Item::Unused(place.last),
@@ -301,13 +302,13 @@ impl Reading<'_> {
             reader.plan.push_back(item);
             return true;
         };
-        lookup.page = page;
+        lookup.page = pages.start;
         reader.lookup = Some(lookup);
         reader.reading = true;
         self.segments.read_begun(place.block.segment);
         let name = index_name(place.block);
-        let at = u64::from(page) * PAGE_BYTES as u64;
-        let length = count * PAGE_BYTES as u32;
+        let at = u64::from(pages.start) * PAGE_BYTES as u64;
+        let length = pages.len() as u32 * PAGE_BYTES as u32;
         let op = FileOp::Read {
             name,
             at,

@@ -293,7 +293,8 @@ pub(super) fn salt_by_end<F: Files>(
             is_own_salt(envelope.salt, segment.id) && at + envelope.stored_bytes() == end
         });
         if let Some(envelope) = envelope {
-            let body = scanner.bytes(at + ENVELOPE_BYTES as u64, u64::from(envelope.length))?;
+            let length = u64::from(envelope.length);
+            let body = scanner.bytes(at + ENVELOPE_BYTES as u64, length)?;
             if body.is_some_and(|bytes| body_of(&envelope, bytes).is_some()) {
                 return Ok(Some(envelope.salt));
             }

@@ -63,13 +63,22 @@ pub fn fingerprint(slot: Slot, topic: TopicHash) -> u64 {
     half ^ u64::from(slot.0).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
+/// A topic of a batch, as a table has it. In order of fingerprint, then of place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TopicEntry {
+    /// What stands for the topic ([`fingerprint`]).
+    pub fingerprint: u64,
+    /// The batch's place in its log's list.
+    pub place: u32,
+}
+
 /// The batches of one block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
     /// By slot, then in order of number.
     pub logs: BTreeMap<Slot, Vec<Location>>,
-    /// (fingerprint, place in its log's list), in order of arrival.
-    pub topics: Vec<(u64, u32)>,
+    /// In order of arrival.
+    pub topics: Vec<TopicEntry>,
 }
 
 impl Table {
@@ -78,8 +87,10 @@ impl Table {
         let list = self.logs.entry(slot).or_default();
         let place = u32::try_from(list.len()).unwrap_or(u32::MAX);
         list.push(location);
-        self.topics
-            .extend(topics.map(|topic| (fingerprint(slot, topic), place)));
+        self.topics.extend(topics.map(|topic| TopicEntry {
+            fingerprint: fingerprint(slot, topic),
+            place,
+        }));
     }
 
     /// The batches of a log from the one that holds `number`, or the next after it, on.
@@ -96,7 +107,8 @@ impl Table {
     #[must_use]
     pub fn with_topic(&self, slot: Slot, topic: TopicHash) -> Vec<u32> {
         let wanted = fingerprint(slot, topic);
-        let hits = self.topics.iter().filter(|(hash, _)| *hash == wanted);
-        hits.map(|&(_, place)| place).collect()
+        let topics = self.topics.iter();
+        let hits = topics.filter(|topic| topic.fingerprint == wanted);
+        hits.map(|topic| topic.place).collect()
     }
 }
