@@ -29,6 +29,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let rivals = [
         "--package=airmail",
         "--package=airmail-bench",
+        "--package=airmail-lab",
         "--features=airmail/rivals,airmail-lab/rivals",
         test::TEST_SWITCHES,
     ];
