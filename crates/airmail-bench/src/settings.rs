@@ -1,6 +1,7 @@
 //! What a run is asked to do.
 
 use crate::stamp::Stamp;
+use airmail_model::quantity::{ByteSize, Span};
 use serde::{Deserialize, Serialize};
 
 /// What is measured.
@@ -154,6 +155,23 @@ impl Settings {
         let publishers = u64::from(self.publishers);
         messages / publishers + u64::from(u64::from(publisher) < messages % publishers)
     }
+}
+
+/// A time such as `10s`, in milliseconds, as options have it.
+///
+/// # Errors
+/// What a time looks like.
+pub fn milliseconds(text: &str) -> Result<u64, String> {
+    let Span(time) = text.parse()?;
+    u64::try_from(time.as_millis()).map_err(|error| error.to_string())
+}
+
+/// A size such as `5GiB`, in bytes, as options have it.
+///
+/// # Errors
+/// What a size looks like.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    text.parse().map(|ByteSize(bytes)| bytes)
 }
 
 #[cfg(test)]

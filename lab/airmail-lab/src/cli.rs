@@ -8,10 +8,8 @@ use crate::{
 };
 use airmail_bench::family::place::Program;
 use airmail_bench::family::{self, Stop, bystander, leader};
-use airmail_model::quantity::ByteSize;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
-use std::time::Duration;
 
 /// The helpers of a run, as this program is started for them.
 pub(crate) const PART: Program = Program::own(&["part"]);
@@ -130,17 +128,6 @@ fn help(helper: Helper) -> anyhow::Result<ExitCode> {
         Helper::Flight => flow::take_flight(),
         Helper::Offer => overload::offer(),
     }
-}
-
-/// A time such as `10s`, in milliseconds.
-pub(crate) fn milliseconds(text: &str) -> Result<u64, String> {
-    let time: Duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
-    u64::try_from(time.as_millis()).map_err(|error| error.to_string())
-}
-
-/// A size such as `5GiB`, in bytes.
-pub(crate) fn bytes(text: &str) -> Result<u64, String> {
-    text.parse::<ByteSize>().map(|bytes| bytes.0)
 }
 
 #[cfg(test)]

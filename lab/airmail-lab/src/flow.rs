@@ -17,10 +17,10 @@ mod runs;
 mod summary;
 
 use crate::cli::UsageError;
-use crate::cli::milliseconds;
 use crate::experiment::CommonArgs;
 use airmail_bench::family::Stop;
 use airmail_bench::family::own_node::OwnNodeArgs;
+use airmail_bench::settings::milliseconds;
 use airmail_experiments::flow::Distribution;
 use airmail_flow::LimiterKind;
 use case::Storage;

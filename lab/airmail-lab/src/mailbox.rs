@@ -17,9 +17,9 @@ mod service;
 mod statements;
 
 use crate::cli::UsageError;
-use crate::cli::milliseconds;
 use crate::experiment::tell;
 use airmail_bench::family::Stop;
+use airmail_bench::settings::milliseconds;
 use airmail_experiments::mailbox::record::{Reader, Recorder};
 use airmail_experiments::results::machine;
 use plan::{Plan, Scale};

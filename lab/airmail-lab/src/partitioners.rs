@@ -24,11 +24,11 @@ mod scene;
 mod tables;
 
 use crate::cli::UsageError;
-use crate::cli::bytes;
 use crate::experiment::CommonArgs;
 use crate::narration::say;
 use airmail_bench::clock::now_us;
 use airmail_bench::family::Stop;
+use airmail_bench::settings::bytes;
 use airmail_experiments::results::{Findings, machine};
 use bench::Times;
 use cluster::Resource;

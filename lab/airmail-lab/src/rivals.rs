@@ -14,9 +14,9 @@ mod subject;
 mod workload;
 
 use crate::cli::UsageError;
-use crate::cli::milliseconds;
 use crate::experiment::CommonArgs;
 use crate::hosts::Hosts;
+use crate::narration::say;
 use airmail_bench::Report;
 use airmail_bench::clock::now_us;
 use airmail_bench::disk;
@@ -25,6 +25,7 @@ use airmail_bench::family::own_node::{OwnNode, OwnNodeArgs, directory};
 use airmail_bench::part::Part;
 use airmail_bench::process::Usage;
 use airmail_bench::run::Job;
+use airmail_bench::settings::milliseconds;
 use airmail_bench::{Settings, Target};
 use anyhow::Context as _;
 use server::Server;
@@ -351,9 +352,4 @@ impl Running {
             Running::Server(server) => server.usage(),
         }
     }
-}
-
-#[expect(clippy::print_stderr, reason = "how far it is")]
-fn say(text: &str) {
-    eprintln!("airmail-lab: {text}");
 }

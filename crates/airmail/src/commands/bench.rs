@@ -14,7 +14,7 @@ use airmail_bench::family::{self, bystander, leader};
 use airmail_bench::part::Part;
 use airmail_bench::process::Usage;
 use airmail_bench::run::{Alone, Job};
-use airmail_bench::{Progress, Report, Settings, Target, csv, disk, html};
+use airmail_bench::{Progress, Report, Settings, Target, csv, disk, html, settings};
 use anyhow::{Context as _, bail};
 use options::LoadArgs;
 use serde::Serialize;
@@ -75,7 +75,7 @@ pub enum Workload {
 #[derive(clap::Args, Debug)]
 pub struct DiskArgs {
     /// How long to write, as 10s
-    #[arg(long, value_name = "TIME", value_parser = options::milliseconds, default_value = "10s")]
+    #[arg(long, value_name = "TIME", value_parser = settings::milliseconds, default_value = "10s")]
     pub duration: u64,
     /// Writes a second at most; one that takes longer than its turn puts off the next
     #[arg(long, value_name = "N", default_value_t = 10_000)]

@@ -5,7 +5,7 @@
 //! as there is room.
 
 use super::options::ReportArgs;
-use super::{BYSTANDER, NODE, PART, options};
+use super::{BYSTANDER, NODE, PART};
 use crate::cli::UsageError;
 use airmail_bench::bystander::{Conduct, Task};
 use airmail_bench::counters::Counters;
@@ -15,6 +15,7 @@ use airmail_bench::family::own_node::{OwnNode, OwnNodeArgs};
 use airmail_bench::isolation::{NodeUse, Phase};
 use airmail_bench::process::Usage;
 use airmail_bench::run::Job;
+use airmail_bench::settings;
 use airmail_bench::{IsolationReport, Report, Settings, Workload, html};
 use anyhow::{Context as _, ensure};
 use std::process::ExitCode;
@@ -37,16 +38,16 @@ pub struct IsolationArgs {
     #[arg(long, value_name = "HOST:PORT", requires = "target")]
     pub metrics: Option<String>,
     /// Payload to store before, as 5GiB; 0 with --name: what an earlier run has stored
-    #[arg(long, value_name = "BYTES", value_parser = options::bytes, default_value = "5GiB")]
+    #[arg(long, value_name = "BYTES", value_parser = settings::bytes, default_value = "5GiB")]
     pub backlog: u64,
     /// Rounds, in each of which the others run beside nobody and beside each
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub rounds: u32,
     /// How long they run each time, as 5s: six times in a round
-    #[arg(long, value_name = "TIME", value_parser = options::milliseconds, default_value = "5s")]
+    #[arg(long, value_name = "TIME", value_parser = settings::milliseconds, default_value = "5s")]
     pub duration: u64,
     /// How much of the beginning of each time is left out of rates and times, as 500ms
-    #[arg(long, value_name = "TIME", value_parser = options::milliseconds, default_value = "500ms")]
+    #[arg(long, value_name = "TIME", value_parser = settings::milliseconds, default_value = "500ms")]
     pub warmup: u64,
     /// Messages a second of half load [default: half of what is reached at the beginning]
     #[arg(long, value_name = "N")]

@@ -2,10 +2,9 @@
 
 use crate::cli::UsageError;
 use airmail_bench::family::own_node::OwnNodeArgs;
+use airmail_bench::settings::milliseconds;
 use airmail_bench::{Settings, Workload};
-use airmail_model::quantity::ByteSize;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Messages of a run that nobody said an end for, where it is not bounded by time.
 const MESSAGES: u64 = 100_000;
@@ -145,15 +144,4 @@ impl LoadArgs {
         checked.map_err(|wrong| UsageError(format!("--{wrong}")))?;
         Ok(settings)
     }
-}
-
-/// A time such as `10s`, in milliseconds.
-pub(super) fn milliseconds(text: &str) -> Result<u64, String> {
-    let time: Duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
-    u64::try_from(time.as_millis()).map_err(|error| error.to_string())
-}
-
-/// A size such as `5GiB`, in bytes.
-pub(super) fn bytes(text: &str) -> Result<u64, String> {
-    text.parse::<ByteSize>().map(|bytes| bytes.0)
 }
