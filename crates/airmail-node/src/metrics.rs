@@ -256,8 +256,8 @@ impl Snapshot {
         [
             (
                 "airmail_ready",
-                "1 if the node takes requests",
-                self.ready.into(),
+                "1 if the node takes requests and has met no bug",
+                (self.ready && bug::first().is_none()).into(),
             ),
             ("airmail_namespaces", "Namespaces", self.namespaces),
             (

@@ -89,7 +89,8 @@ async fn a_node_that_has_met_a_bug_serves_on_counts_it_logs_it_once_and_is_not_r
     let http = node.http_address.unwrap();
     says(node.address, ServingStatus::Serving).await;
     assert!(get(http, "/readyz").await.starts_with("HTTP/1.1 200"));
-    assert!(get(http, "/metrics").await.contains("airmail_bugs_total 0"));
+    let metrics = get(http, "/metrics").await;
+    assert!(metrics.contains("airmail_bugs_total 0") && metrics.contains("airmail_ready 1"));
 
     for segment in [7, 8] {
         bug!("segment {segment} of a commit is gone");
@@ -102,7 +103,8 @@ async fn a_node_that_has_met_a_bug_serves_on_counts_it_logs_it_once_and_is_not_r
         readiness.contains("segment 7 of a commit is gone"),
         "{readiness}"
     );
-    assert!(get(http, "/metrics").await.contains("airmail_bugs_total 2"));
+    let metrics = get(http, "/metrics").await;
+    assert!(metrics.contains("airmail_bugs_total 2") && metrics.contains("airmail_ready 0"));
     assert!(get(http, "/healthz").await.starts_with("HTTP/1.1 200"));
     let client = Client::connect(&format!("airmail://{}", node.address))
         .await
