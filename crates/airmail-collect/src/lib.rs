@@ -1,4 +1,4 @@
-//! The halfway collector (paper `004…`, section 6.5): takes records from producers, which know only a small
+//! The halfway collector (Kafka thesis, section 6.5): takes records from producers, which know only a small
 //! cluster nearby, and sends them to the main Kafka cluster with any policy of [`airmail_partition`].
 //!
 //! ```text

@@ -12,9 +12,9 @@ pub use validate::SettingsError;
 pub enum LimiterKind {
     /// One bound for ever.
     Fixed,
-    /// Paper `000…`, section 4.2.1.
+    /// The Last Three Points Algorithm: RocketSpeed report, section 4.2.1.
     LastThreePoints,
-    /// Paper `000…`, section 4.2.2.
+    /// The Adaptive Algorithm: RocketSpeed report, section 4.2.2.
     Adaptive,
     /// Ours: climbs to the bound with the most power, and stays there.
     #[default]

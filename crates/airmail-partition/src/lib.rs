@@ -1,7 +1,7 @@
 //! Which partition of a Kafka topic a record goes to: the policies of `kafka-partitioners/`, for producers
 //! of ours.
 //!
-//! Paper `004…`, chapter 6. Kafka's default balances partitions; what gets slow or full is a node. `node` and
+//! The Kafka thesis, chapter 6. Kafka's default balances partitions; what gets slow or full is a node. `node` and
 //! `sqf` give each of a topic's nodes its part, [`Policy::Adaptive`], ours, as much as it can take.
 //!
 //! ```text

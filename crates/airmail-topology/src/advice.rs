@@ -1,4 +1,4 @@
-//! What to move so that a cluster is balanced. Paper `004…`, section 6.4 and figures 6.5 and 6.6: partial
+//! What to move so that a cluster is balanced. Kafka thesis, section 6.4 and figures 6.5 and 6.6: partial
 //! overlap is undone by no overlap or by complete overlap, with other assignments, more partitions or more
 //! nodes.
 //!

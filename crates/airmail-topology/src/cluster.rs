@@ -1,6 +1,6 @@
 //! The cluster: nodes, topics, partitions, and who leads them.
 //!
-//! Paper `004…`, section 3.2: C_T, C_N and C_P, with the replicas that its section 3.5.4 asks for. Nodes are
+//! The Kafka thesis, section 3.2: C_T, C_N and C_P, with the replicas that its section 3.5.4 asks for. Nodes are
 //! known by their [`Place`] and topics by their index, both in order of ids and names, so that the same
 //! cluster gives the same answers however its file was written.
 //!

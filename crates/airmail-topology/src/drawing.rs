@@ -1,4 +1,4 @@
-//! The cluster as a picture, as the paper draws it (`004…`, figures 3.2 to 3.8 and 6.4 to 6.6): a box for each
+//! The cluster as a picture, as the paper draws it (Kafka thesis, figures 3.2 to 3.8 and 6.4 to 6.6): a box for each
 //! node, in it a box for each partition that it leads, in the colour of its topic's max group. A node on which
 //! groups overlap has a red frame; a node that is down a dashed one; partitions that a node follows are pale.
 //!

@@ -1,4 +1,4 @@
-//! Which faults would unbalance what: early detection, paper `004…`, section 3.5.4.
+//! Which faults would unbalance what: early detection (Kafka thesis, section 3.5.4).
 //!
 //! A fault is the loss of one node, or of two. Each partition that is led there is led by the next of its
 //! replicas that is in sync and not down, as Kafka elects; and then the cluster is looked at again. So it is

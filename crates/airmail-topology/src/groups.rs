@@ -1,4 +1,4 @@
-//! Max groups: topics that are led on the same nodes. Paper `004…`, section 3.2, definitions 1 and 2, and
+//! Max groups: topics that are led on the same nodes. The Kafka thesis, section 3.2, definitions 1 and 2, and
 //! section 3.5.1, algorithm 1.
 //!
 //! The paper compares each topic with each group found so far, O(#C_T · #M · #C_N); here a group is found by

@@ -1,6 +1,6 @@
 //! Kafka clusters as sets: is a cluster balanced, what would unbalance it, and what to move.
 //!
-//! Paper `004…`, chapter 3. A topic's records go to the nodes that lead its partitions, N(t). Topics with the
+//! The Kafka thesis, chapter 3. A topic's records go to the nodes that lead its partitions, N(t). Topics with the
 //! same N(t) are a [max group](MaxGroups): among them a producer's rate does not matter, as each one's load is
 //! spread over the same nodes. Where two groups share some nodes and not others they [overlap](Overlaps), and
 //! a node in both gets more than one in either. [`Uneven`] topics load nodes unequally by themselves.

@@ -1,5 +1,5 @@
-//! What each node is sent, by the rate of each topic and the way its producers spread records. Paper
-//! `004…`, section 6.4 and its table.
+//! What each node is sent, by the rate of each topic and the way its producers spread records (Kafka
+//! thesis, section 6.4 and its table).
 //!
 //! Each producer spreads without knowing of the others, so what a node is sent is the sum of what its topics
 //! send it. Replication is not counted: it loads followers by the same factor everywhere that replicas are

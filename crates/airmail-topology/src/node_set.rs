@@ -1,6 +1,6 @@
 //! Sets of nodes as bit masks, of any width.
 //!
-//! Paper `004…`, section 3.4, "Complexity of function N()": a mask of ⌈n/64⌉ words in place of a list
+//! The Kafka thesis, section 3.4, "Complexity of function N()": a mask of ⌈n/64⌉ words in place of a list
 //! of numbers makes comparison and intersection a handful of operations. Up to 128 nodes a set
 //! allocates nothing.
 //!

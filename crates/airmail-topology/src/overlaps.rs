@@ -1,4 +1,4 @@
-//! Which max groups share nodes. Paper `004…`, section 3.2, definition 3; section 3.5.2, algorithm 2; and
+//! Which max groups share nodes. The Kafka thesis, section 3.2, definition 3; section 3.5.2, algorithm 2; and
 //! section 3.5.3, algorithm 3.
 //!
 //! R, which algorithm 3 builds (for each node the groups on it), is kept as a bit mask over groups. Then the

@@ -1,7 +1,7 @@
 //! Partitions that are not as they were assigned: led by another than the preferred replica, kept by fewer
 //! nodes than they should be, or led by nobody.
 //!
-//! These are the traces that faults leave (paper `004…`, section 2.3 and figure 2.2): a node came back, and its
+//! These are the traces that faults leave (Kafka thesis, section 2.3 and figure 2.2): a node came back, and its
 //! partitions are still led elsewhere.
 
 use crate::cluster::{Cluster, Partition};

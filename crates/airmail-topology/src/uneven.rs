@@ -1,4 +1,4 @@
-//! Topics of which some nodes lead more partitions than others. Paper `004…`, section 3.5.4 and figure 3.8:
+//! Topics of which some nodes lead more partitions than others. The Kafka thesis, section 3.5.4 and figure 3.8:
 //! no group overlaps, and still one node has more to do, as producers spread over partitions.
 
 use crate::cluster::Cluster;

@@ -1,4 +1,4 @@
-//! Every example of the paper (`004…`), chapters 2, 3 and 6, with its own sets and numbers.
+//! Every example of the Kafka thesis, chapters 2, 3 and 6, with its own sets and numbers.
 
 #![allow(clippy::unwrap_used, reason = "a test panics where something is wrong")]
 

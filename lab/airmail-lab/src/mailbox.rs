@@ -1,4 +1,4 @@
-//! `airmail-lab mailbox`: the experiments of the paper on mailboxes (chapters 2, 3 and 6 of `001…`),
+//! `airmail-lab mailbox`: the experiments of the Paštas report (chapters 2, 3 and 6),
 //! and ours, on nodes and a PostgreSQL that are started for them.
 //!
 //! One table has all experiments ([`plan`]): the cases of each, which differ by a few factors, and

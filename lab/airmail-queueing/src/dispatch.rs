@@ -1,4 +1,4 @@
-//! Dispatch policies, paper `004…`, chapter 5: which queue a job goes to, what it waits, and what
+//! Dispatch policies (Kafka thesis, chapter 5): which queue a job goes to, what it waits, and what
 //! the dispatchers and queues have to tell one another for it.
 //!
 //! Queues are alike: exponential times with mean 1, first come first served. Jobs are a Poisson

@@ -1,4 +1,4 @@
-//! The Adaptive Algorithm, paper `000…`, section 4.2.2.
+//! The Adaptive Algorithm (RocketSpeed report, section 4.2.2).
 //!
 //! The slopes of throughput and latency over the last five windows, by Simple Linear Regression,
 //! relative to the mean of the five. Until there are five points the bound is raised by delta for

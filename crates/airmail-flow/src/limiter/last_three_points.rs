@@ -1,4 +1,4 @@
-//! The Last Three Points Algorithm, paper `000…`, section 4.2.1.
+//! The Last Three Points Algorithm (RocketSpeed report, section 4.2.1).
 //!
 //! a, b, c are the last three mean latencies, oldest first, one window apart. The tests cite the
 //! paper's conditions.

@@ -1,4 +1,4 @@
-//! Complete overlap: every topic is led on every node, in equal parts (paper `004…`, figure 6.5).
+//! Complete overlap: every topic is led on every node, in equal parts (Kafka thesis, figure 6.5).
 //!
 //! A topic needs a multiple of as many partitions as there are nodes; it gets the missing ones. New partitions
 //! change which partition a key belongs to, so not more are proposed than there are.

@@ -1,4 +1,4 @@
-//! No overlap: nodes are divided among blocks of topics (paper `004…`, figure 6.6).
+//! No overlap: nodes are divided among blocks of topics (Kafka thesis, figure 6.6).
 //!
 //! A block is topics that share nodes, as many as divide each one's number of partitions; so every topic of it
 //! is led evenly. The search begins with a block for each number of partitions, each on one node, joins the
