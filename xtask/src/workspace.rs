@@ -60,7 +60,7 @@ impl File {
 }
 
 /// Every text file whose name ends in one of `endings`, in order of path. Build output, hidden
-/// directories and data are left out.
+/// directories, data and what is generated are left out.
 pub(crate) fn files(endings: &[&str]) -> anyhow::Result<Vec<File>> {
     let mut paths = Vec::new();
     walk(root(), &mut paths)?;
@@ -94,7 +94,7 @@ fn walk(directory: &Path, paths: &mut Vec<PathBuf>) -> anyhow::Result<()> {
             || name.starts_with("target")
             || matches!(
                 name.as_str(),
-                "airmail-data" | "corpus" | "artifacts" | "__pycache__"
+                "airmail-data" | "corpus" | "artifacts" | "__pycache__" | "generated"
             );
         if path.is_dir() {
             if !skipped {

@@ -1,6 +1,7 @@
 //! The generated `airmail.v1` API and its translation to and from the model.
 //!
-//! - [`v1`]: what prost and tonic make of `proto/airmail/v1/*.proto`: messages and clients.
+//! - [`v1`]: what prost and tonic make of `proto/airmail/v1/*.proto`: messages and clients. It is kept in
+//!   `generated/`; `tests/generated.rs` makes it, and says when it is stale.
 //! - [`server`]: the services that tonic serves: all calls but Publish and Subscribe.
 //! - [`error`]: the error table as messages and as gRPC statuses, both ways.
 //! - [`framing`]: gRPC's framing below tonic's codec.
@@ -37,7 +38,7 @@ pub mod subscribe;
     reason = "generated"
 )]
 pub mod v1 {
-    tonic::include_proto!("airmail.v1");
+    include!("../generated/airmail.v1.rs");
 }
 
 /// The generated services, for a node. Publish and Subscribe are not among their calls: a node
@@ -54,11 +55,11 @@ pub mod v1 {
     reason = "generated"
 )]
 pub mod server {
-    include!(concat!(env!("OUT_DIR"), "/server/airmail.v1.rs"));
+    include!("../generated/server/airmail.v1.rs");
 }
 
 /// The descriptors of `airmail.v1`, encoded, for reflection.
-pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/airmail.v1.bin"));
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("../generated/airmail.v1.bin");
 
 /// The descriptors of `google.rpc`'s error details, encoded, for reflection: with them a generic
 /// client shows what a status carries.
