@@ -15,7 +15,7 @@ const KEPT: usize = 2;
 
 /// A checkpoint on its way.
 #[derive(Debug)]
-pub(super) struct Checkpointing {
+pub(super) struct CheckpointFile {
     pub(super) number: CheckpointId,
     /// Commands with a lower count are in it.
     pub(super) meta_count: u64,
@@ -40,7 +40,7 @@ pub(super) struct Checkpointer {
     next: CheckpointId,
     /// From old to new.
     kept: Vec<Kept>,
-    under_way: Option<Checkpointing>,
+    under_way: Option<CheckpointFile>,
     /// Bytes appended since the last.
     appended: u64,
     /// Logs appended to since the last.
@@ -145,7 +145,7 @@ impl Checkpointer {
         self.wanted = false;
         self.appended = 0;
         self.touched_before.append(&mut self.touched);
-        self.under_way = Some(Checkpointing {
+        self.under_way = Some(CheckpointFile {
             number,
             meta_count,
             bytes,
@@ -156,12 +156,12 @@ impl Checkpointer {
     }
 
     /// The one under way, for its next step.
-    pub(super) fn take(&mut self) -> Option<Checkpointing> {
+    pub(super) fn take(&mut self) -> Option<CheckpointFile> {
         self.under_way.take()
     }
 
     /// The one under way has another step to go.
-    pub(super) fn put_back(&mut self, step: Checkpointing) {
+    pub(super) fn put_back(&mut self, step: CheckpointFile) {
         self.under_way = Some(step);
     }
 
@@ -174,7 +174,7 @@ impl Checkpointer {
     }
 
     /// The one that was under way is there; `current` if nothing has come behind it. Those that go by it.
-    pub(super) fn written(&mut self, step: &Checkpointing, current: bool) -> Vec<CheckpointId> {
+    pub(super) fn written(&mut self, step: &CheckpointFile, current: bool) -> Vec<CheckpointId> {
         self.bytes = step.bytes.len() as u64;
         self.closed = step.last && current;
         self.touched_before.clear();

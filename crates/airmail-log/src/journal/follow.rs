@@ -23,6 +23,10 @@ const FOLLOW_BYTES: u64 = 64 * 1024;
 impl Journal {
     /// Starts a commit of all that waits behind those under way, if nothing speaks against it.
     pub(super) fn follow(&mut self) {
+        // What needs a moment without commits gets it.
+        if self.checkpointing().is_due() {
+            return;
+        }
         let Some(segment) = self.may_follow() else {
             // Input: load: commits that are large, or go elsewhere, have the next one wait.
             return;
@@ -37,8 +41,7 @@ impl Journal {
         let part = self.commits.last_part()?;
         let in_order =
             part.metas.is_empty() && self.commands.is_empty() && !self.commands.are_held_back();
-        // What needs a moment without commits gets it.
-        let unhurried = !self.checkpoint_due() && !self.calls.is_closing() && !self.sync_due();
+        let unhurried = !self.calls.is_closing() && !self.sync_due();
         let sound = self.faults.trouble().is_none() && self.faults.failed().is_empty();
         if !in_order || !unhurried || !sound || self.commits.len() >= COMMITS_MAX {
             return None;

@@ -73,6 +73,7 @@ mod segment;
 mod segment_set;
 mod segments;
 mod serve;
+mod snapshot;
 mod storage;
 pub mod table;
 mod time;
@@ -93,6 +94,7 @@ use crate::contract::{Call, Completion};
 use airmail_model::{Mono, Now, bug};
 use calls::{Calls, Waiting};
 use checkpointer::Checkpointer;
+use checkpointing::is_drained;
 use commands::Commands;
 use commits::Commits;
 use effects::{Effects, Purpose};
@@ -195,7 +197,7 @@ impl Journal {
             Purpose::Rebuild(block) => self.block_read(block, result),
             Purpose::Moved(block) => self.block_to_move(block, result),
             Purpose::Index => self.index_step_done(result.map(drop)),
-            Purpose::Checkpoint => self.checkpoint_step_done(result.map(drop)),
+            Purpose::Checkpoint => self.checkpointing().step_done(result.map(drop)),
             Purpose::Left(id) => self.segment_left(id, result.map(drop)),
             Purpose::Ends => self.ends.step_done(&result.map(drop)),
             Purpose::Clock => self.time.file().step_done(&result.map(drop)),
@@ -293,14 +295,7 @@ impl Journal {
 
     /// Whether all that was accepted is durable.
     fn is_drained(&self) -> bool {
-        self.calls.is_empty()
-            && self.commands.is_empty()
-            && self.commits.are_done()
-            && !self.commands.are_held_back()
-            && self
-                .segments
-                .iter()
-                .all(|segment| segment.unsynced.entries.is_empty())
+        is_drained(&self.calls, &self.commands, &self.commits, &self.segments)
     }
 }
 
