@@ -43,12 +43,11 @@ impl Asking<'_> {
             let why = Refusal::NoLog;
             return self.effects.tell(Completion::Refused { t, why });
         };
-        let start = log.kept.list.partition_point(|place| place.time_max < at);
-        let earlier = log.kept.list.get(start.wrapping_sub(1));
+        let (earlier, next) = log.kept.around(at);
         let mut found = earlier.map_or(log.numbers.first, |place| place.last.plus(1));
         // Behind the last one that is older, not at the first that is not: what was between may be
         // lost, and is told.
-        if let Some(place) = log.kept.list.get(start) {
+        if let Some(place) = next {
             let list = list(self.segments, log.slot, place.block);
             let older = list.iter().take_while(|location| location.time < at);
             found = older.fold(found, |found, one| found.max(one.last().plus(1)));

@@ -4,6 +4,7 @@ use super::Journal;
 use super::id::Slot;
 use super::log::{Answer, LogState};
 use super::meta::Meta;
+use super::retention::trim;
 use crate::contract::{Completion, LogSpec, Refusal, Tag};
 use airmail_model::random::nth;
 use airmail_model::{Incarnation, LogId, MapEpoch, Sequence, bug};
@@ -97,8 +98,13 @@ impl Journal {
                 why: Refusal::NoLog,
             });
         };
-        if !self.trim_to(slot, before, Some(t)) {
-            self.effects.tell(Completion::Done { t });
+        let Some(log) = self.logs.get_mut(slot) else {
+            bug!("slot {slot} is trimmed and has no log");
+            return self.effects.tell(Completion::Done { t });
+        };
+        match trim(log, &self.segments, before) {
+            Some(trim) => self.commands.give(trim, Some(t)),
+            None => self.effects.tell(Completion::Done { t }),
         }
         self.log_moved(slot);
     }
@@ -141,8 +147,7 @@ impl Journal {
                 });
             }
             self.readers.wake_all(log.at_tail.drain(..));
-            let places = log.kept.list.iter().chain(&log.kept.leaving);
-            self.upkeep.deleted(slot, places.map(|place| place.block));
+            self.upkeep.deleted(slot, log.kept.blocks());
         }
         self.readers.wake_log(slot);
         self.producers.forget_log(slot);

@@ -414,7 +414,7 @@ impl Journal {
             segment.covered.meta_next = counted;
         }
         for (meta, t) in part.metas {
-            self.meta_durable(&meta, t, moved);
+            self.carrying_out().carry_out(&meta, t, moved);
         }
     }
 

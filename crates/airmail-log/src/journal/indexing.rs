@@ -233,13 +233,8 @@ impl Indexing {
                 bug!("slot {slot} has no batch in its table of block {block}");
                 continue;
             };
-            let at = log.kept.list.partition_point(|place| place.last < last);
-            if let Some(place) = log.kept.list.get_mut(at)
-                && place.block == block
-            {
-                place.entries_at = firsts.get(slot).copied().unwrap_or(0);
-                place.entries = list.len() as u32;
-            }
+            let at = firsts.get(slot).copied().unwrap_or(0);
+            log.kept.indexed(block, last, at, list.len() as u32);
         }
     }
 }

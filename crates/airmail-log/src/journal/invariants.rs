@@ -109,8 +109,7 @@ impl Journal {
     /// Asserts that each block knows how many logs keep something in it, and that its batches can be found.
     fn check_kept(&self) {
         let logs = self.logs.iter();
-        let places = logs.flat_map(|log| log.kept.list.iter().chain(&log.kept.leaving));
-        let blocks = places.map(|place| place.block);
+        let blocks = logs.flat_map(|log| log.kept.blocks());
         let mut kept: Vec<BlockId> = blocks.chain(self.upkeep.deleted_blocks()).collect();
         kept.sort_unstable();
         // Segments and their blocks come in the same order.
@@ -151,7 +150,7 @@ impl Journal {
     /// Asserts that only what is durable is in a table, and that what is not is in memory.
     fn check_held_in_memory(&self) {
         for log in self.logs.iter() {
-            let last = log.kept.list.back().map(|place| place.last);
+            let last = log.kept.iter().next_back().map(|place| place.last);
             assert!(
                 last.is_none_or(|last| last < log.numbers.durable),
                 "slot {}: a table has {last:?}, and {} is not durable",

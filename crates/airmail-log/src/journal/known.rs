@@ -210,8 +210,7 @@ impl Journal {
                 };
                 if place.last >= part.first {
                     block.kept_by += 1;
-                    log.kept.bytes += place.bytes;
-                    log.kept.list.push_back(place);
+                    log.kept.restore(place);
                 }
             }
             log.numbers.durable = log.numbers.next;
@@ -229,8 +228,8 @@ impl Journal {
     /// A log's deletion is found.
     pub(super) fn forget_log(&mut self, slot: Slot) {
         if let Some(log) = self.logs.forget(slot) {
-            for place in log.kept.list {
-                self.let_go(place.block);
+            for place in log.kept.iter() {
+                self.upkeep.let_go(&mut self.segments, place.block);
             }
         }
         self.producers.forget_log(slot);

@@ -191,7 +191,7 @@ impl LogState {
 
     /// Whether it keeps anything of what a block has.
     pub(super) fn keeps_of(&self, block: BlockId) -> bool {
-        let mut places = self.kept.list.iter();
+        let mut places = self.kept.iter();
         let first = self.numbers.first;
         places.any(|place| place.last >= first && place.block == block)
     }
@@ -241,7 +241,7 @@ impl LogState {
             reach: self.numbers.visible.max(self.numbers.went_on_at),
             incarnation: self.life.incarnation,
             first_time: first_time.filter(|_| first < self.numbers.visible),
-            bytes: self.kept.bytes + pending,
+            bytes: self.kept.bytes() + pending,
         }
     }
 }

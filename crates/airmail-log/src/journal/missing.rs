@@ -129,7 +129,6 @@ impl Journal {
         let hole = |log: &LogState| {
             let mut covered: Vec<(Sequence, Sequence)> = log
                 .kept
-                .list
                 .iter()
                 .map(|place| (place.first, place.last))
                 .collect();
@@ -185,7 +184,7 @@ impl Journal {
             return Some(segment_name(place.block.segment).to_string());
         }
         let log = self.logs.get(slot)?;
-        let mut places = log.kept.list.iter().rev();
+        let mut places = log.kept.iter().rev();
         let before = places.find(|place| place.last < extent.first);
         let before = before.map_or_else(|| "".into(), |place| segment_name(place.block.segment));
         let behind = files.iter().find(|problem| *problem.file >= *before);

@@ -21,6 +21,7 @@ mod append;
 mod asking;
 mod cache;
 mod calls;
+mod carrying_out;
 mod changing;
 mod check;
 pub mod checkpoint;

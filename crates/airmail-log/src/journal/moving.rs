@@ -66,7 +66,7 @@ impl Journal {
     /// The segment with the least that is wanted, of a class that holds too much that is not.
     fn sparse(&self) -> Option<SegmentId> {
         let mut wanted: BTreeMap<SegmentId, u64> = BTreeMap::new();
-        for place in self.logs.iter().flat_map(|log| &log.kept.list) {
+        for place in self.logs.iter().flat_map(|log| log.kept.iter()) {
             *wanted.entry(place.block.segment).or_default() += place.bytes;
         }
         let movable = |segment: &&Segment| {
@@ -208,10 +208,7 @@ impl Journal {
     /// Whether a log gives up its part of the block in another way, whose command is on its way.
     fn is_trimming(&self, moving: &Moving) -> bool {
         let is_it = |place: &Place| place.block == moving.block;
-        let leaving = self
-            .logs
-            .iter()
-            .any(|log| log.kept.leaving.iter().any(is_it));
+        let leaving = self.logs.iter().any(|log| log.kept.leaving().any(is_it));
         let mut deleted = self.upkeep.deleted_blocks();
         leaving || deleted.any(|block| block == moving.block)
     }

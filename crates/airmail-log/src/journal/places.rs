@@ -53,13 +53,94 @@ impl Place {
 #[derive(Debug, Default)]
 pub(super) struct Places {
     /// What is kept, in bytes.
-    pub(super) bytes: u64,
-    pub(super) list: VecDeque<Place>,
+    bytes: u64,
+    list: VecDeque<Place>,
     /// Given up, but the command that says so is not yet durable.
-    pub(super) leaving: Vec<Place>,
+    leaving: Vec<Place>,
 }
 
 impl Places {
+    /// What is kept, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// All places, in order of number.
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Place> {
+        self.list.iter()
+    }
+
+    /// Those that are given up by a command that is not yet durable.
+    pub(super) fn leaving(&self) -> impl Iterator<Item = &Place> {
+        self.leaving.iter()
+    }
+
+    /// The blocks that hold something of the log, or have it held until a command is durable.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = BlockId> {
+        let places = self.list.iter().chain(&self.leaving);
+        places.map(|place| place.block)
+    }
+
+    /// The first place with a batch from a time on, and the one before it.
+    pub(super) fn around(&self, at: AppendTime) -> (Option<&Place>, Option<&Place>) {
+        let start = self.list.partition_point(|place| place.time_max < at);
+        (self.list.get(start.wrapping_sub(1)), self.list.get(start))
+    }
+
+    /// Takes up a place that a checkpoint names; they come in order.
+    pub(super) fn restore(&mut self, place: Place) {
+        self.bytes += place.bytes;
+        self.list.push_back(place);
+    }
+
+    /// Gives up what is before `first`. Of a block that has numbers on both sides of it, `list` says what
+    /// stays, if that is in memory.
+    pub(super) fn trim<'t>(&mut self, first: Sequence, list: impl Fn(BlockId) -> &'t [Location]) {
+        while let Some(place) = self.list.front_mut() {
+            if place.last < first {
+                self.bytes -= place.bytes;
+                self.leaving.push(*place);
+                self.list.pop_front();
+                continue;
+            }
+            if place.first < first {
+                let list = list(place.block);
+                let kept = &list[list.partition_point(|location| location.last() < first)..];
+                if let Some(oldest) = kept.first() {
+                    let bytes = kept.iter().map(Location::stored_bytes).sum();
+                    self.bytes -= place.bytes - bytes;
+                    place.bytes = bytes;
+                    place.time_min = oldest.time;
+                }
+                place.first = first;
+            }
+            break;
+        }
+    }
+
+    /// What was given up before `first`, of which it is durable that it was.
+    pub(super) fn take_left(&mut self, first: Sequence) -> Vec<Place> {
+        let gone = self.leaving.extract_if(.., |place| place.last < first);
+        gone.collect()
+    }
+
+    /// Loses the first place, as if it had been given up.
+    #[cfg(feature = "sabotage")]
+    pub(super) fn lose_first(&mut self) -> Option<Place> {
+        self.list.pop_front()
+    }
+
+    /// The index of a block is there: what it has of the log, of which `last` is the last number.
+    pub(super) fn indexed(&mut self, block: BlockId, last: Sequence, at: u32, entries: u32) {
+        let behind = self.list.partition_point(|place| place.last < last);
+        if let Some(place) = self.list.get_mut(behind)
+            && place.block == block
+        {
+            place.entries_at = at;
+            place.entries = entries;
+        }
+    }
+
     /// The place that holds `number`, or the next after it.
     pub(super) fn from(&self, number: Sequence) -> Option<&Place> {
         self.list

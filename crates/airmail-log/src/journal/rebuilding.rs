@@ -132,10 +132,8 @@ impl Journal {
     fn is_whole(&self, block: BlockId, table: &Table) -> bool {
         self.logs.iter().all(|log| {
             let list = table.logs.get(&log.slot).map_or(&[][..], |list| list);
-            let mut places = log.kept.list.iter();
-            places
-                .find(|place| place.block == block)
-                .is_none_or(|place| place.is_covered_by(list))
+            let place = log.kept.within(block);
+            place.is_none_or(|place| place.is_covered_by(list))
         })
     }
 }

@@ -1,19 +1,23 @@
 //! Giving up old records: by time, by size, by trim. At once for readers, later on disk.
 //!
 //! A log's first number moves at once; that it has moved is a command; when that is durable the
-//! blocks are let go, and a segment in which no log keeps anything is removed or recycled.
+//! blocks are let go ([`carrying_out`](super::carrying_out)), and a segment in which no log keeps
+//! anything is removed or recycled.
 //! Retention goes by batch: the table of the block in which a log's first record is too old, or too
 //! much, is held in memory until that block is given up.
 //!
 //! What goes by time goes by the trusted time: see [`clock_guard`](super::clock_guard).
 
-use super::Journal;
+use super::commands::Commands;
 use super::id::{BlockId, Slot};
 use super::log::LogState;
+use super::logs::Logs;
 use super::meta::Meta;
+use super::producers::Producers;
 use super::segment_set::SegmentSet;
 use super::table::Location;
-use crate::contract::{Completion, Tag};
+use super::time::Time;
+use super::{Journal, JournalConfig};
 #[cfg(feature = "sabotage")]
 use crate::sabotage::Bug;
 use airmail_model::{AppendTime, Sequence, bug};
@@ -30,56 +34,57 @@ pub(super) fn list(segments: &SegmentSet, slot: Slot, block: BlockId) -> &[Locat
         .map_or(&[], |list| list)
 }
 
+/// Gives up everything of a log before `before`: the command that says so. `None`: nothing changes.
+pub(super) fn trim(log: &mut LogState, segments: &SegmentSet, before: Sequence) -> Option<Meta> {
+    let first = before.min(log.numbers.visible);
+    if first <= log.numbers.first {
+        return None;
+    }
+    log.numbers.first = first;
+    log.copies.forget(first);
+    let slot = log.slot;
+    log.kept.trim(first, |block| list(segments, slot, block));
+    Some(Meta::Trim { slot, first })
+}
+
+/// What applying retention may change, and what it sees.
+struct Retaining<'j> {
+    config: &'j JournalConfig,
+    time: &'j Time,
+    segments: &'j SegmentSet,
+    logs: &'j mut Logs,
+    producers: &'j mut Producers,
+    commands: &'j mut Commands,
+}
+
 impl Journal {
-    /// Gives up everything of a log before `before`. False: nothing changes.
-    pub(super) fn trim_to(&mut self, slot: Slot, before: Sequence, t: Option<Tag>) -> bool {
-        let Some(log) = self.logs.get_mut(slot) else {
-            bug!("slot {slot} is trimmed and has no log");
-            return false;
-        };
-        let first = before.min(log.numbers.visible);
-        if first <= log.numbers.first {
-            return false;
+    fn retaining(&mut self) -> Retaining<'_> {
+        Retaining {
+            config: &self.config,
+            time: &self.time,
+            segments: &self.segments,
+            logs: &mut self.logs,
+            producers: &mut self.producers,
+            commands: &mut self.commands,
         }
-        log.numbers.first = first;
-        log.copies.forget(first);
-        while let Some(place) = log.kept.list.front_mut() {
-            if place.last < first {
-                log.kept.bytes -= place.bytes;
-                log.kept.leaving.push(*place);
-                log.kept.list.pop_front();
-                continue;
-            }
-            if place.first < first {
-                let list = list(&self.segments, slot, place.block);
-                let kept = &list[list.partition_point(|location| location.last() < first)..];
-                if let Some(oldest) = kept.first() {
-                    let bytes = kept.iter().map(Location::stored_bytes).sum();
-                    log.kept.bytes -= place.bytes - bytes;
-                    place.bytes = bytes;
-                    place.time_min = oldest.time;
-                }
-                place.first = first;
-            }
-            break;
-        }
-        self.commands.give(Meta::Trim { slot, first }, t);
-        true
     }
 
     /// Applies each log's retention, and gives room back, if it is time.
     pub(super) fn retain_in_time(&mut self) {
         if self.time.mono() >= self.upkeep.retain_at() {
             self.segments.want_sweep();
-            self.retain();
+            let wanted = self.retaining().retain();
+            self.reading().hold_tables(&wanted);
             self.give_back();
             let next = self.time.mono().plus(self.config.retention_interval);
             self.upkeep.set_retain_at(next);
         }
     }
+}
 
-    /// Applies each log's retention.
-    pub(super) fn retain(&mut self) {
+impl Retaining<'_> {
+    /// Applies each log's retention. The blocks whose tables say exactly what it keeps.
+    fn retain(&mut self) -> BTreeSet<BlockId> {
         let now = self.time.trusted();
         #[cfg(feature = "sabotage")]
         let now = match self.config.bug {
@@ -99,16 +104,22 @@ impl Journal {
             wanted.extend(block);
         }
         for (slot, first) in trims {
-            self.trim_to(slot, first, None);
+            let Some(log) = self.logs.get_mut(slot) else {
+                bug!("slot {slot} is trimmed and has no log");
+                continue;
+            };
+            if let Some(trim) = trim(log, self.segments, first) {
+                self.commands.give(trim, None);
+            }
         }
-        self.reading().hold_tables(&wanted);
+        wanted
     }
 
     /// The first number that a log's retention keeps, and the block whose table says it exactly.
     fn retained_from(&self, log: &LogState, now: AppendTime) -> (Sequence, Option<BlockId>) {
         let mut first = log.numbers.first;
         let max = log.life.spec.retention.bytes;
-        let mut over = max.map_or(0, |max| log.kept.bytes.saturating_sub(max));
+        let mut over = max.map_or(0, |max| log.kept.bytes().saturating_sub(max));
         let micros = log
             .life
             .spec
@@ -117,7 +128,7 @@ impl Journal {
             .map(|ms| ms.saturating_mul(1000));
         let oldest = micros.map_or(i64::MIN, |micros| now.0.saturating_sub_unsigned(micros));
         let oldest = AppendTime(oldest);
-        for place in &log.kept.list {
+        for place in log.kept.iter() {
             let small = over > 0 && max.is_some_and(|max| place.bytes <= max / SMALL_PART);
             if place.time_max < oldest || over >= place.bytes || small {
                 over = over.saturating_sub(place.bytes);
@@ -127,7 +138,7 @@ impl Journal {
             if place.time_min >= oldest && over == 0 {
                 return (first, None);
             }
-            for location in list(&self.segments, log.slot, place.block) {
+            for location in list(self.segments, log.slot, place.block) {
                 if location.last() < place.first {
                     continue;
                 }
@@ -140,77 +151,5 @@ impl Journal {
             return (first, Some(place.block));
         }
         (first, None)
-    }
-
-    /// A command is durable: what waited for it goes on.
-    pub(super) fn meta_durable(&mut self, meta: &Meta, t: Option<Tag>, moved: &mut BTreeSet<Slot>) {
-        let slot = match *meta {
-            Meta::SegmentSealed { .. } => {
-                self.segments.want_sweep();
-                return;
-            }
-            Meta::Delete { slot } => {
-                for block in self.upkeep.take_deleted(slot) {
-                    self.let_go(block);
-                }
-                if let Some(t) = t {
-                    self.effects.tell(Completion::Done { t });
-                }
-                return;
-            }
-            Meta::Open { slot, .. }
-            | Meta::Trim { slot, .. }
-            | Meta::Seal { slot, .. }
-            | Meta::Reserve { slot, .. }
-            | Meta::Copy { slot, .. }
-            | Meta::TakenBack { slot, .. } => slot,
-        };
-        moved.insert(slot);
-        let done = |t: Tag| Completion::Done { t };
-        let Some(log) = self.logs.get_mut(slot) else {
-            // Input: a log that was deleted before its command was durable.
-            return self.effects.completions().extend(t.map(done));
-        };
-        match *meta {
-            Meta::Open {
-                spec, incarnation, ..
-            } => {
-                log.life.spec_told |=
-                    (spec, incarnation) == (log.life.spec, log.life.incarnation_asked);
-                log.life.incarnation = incarnation;
-                let bounds = log.bounds();
-                return self
-                    .effects
-                    .completions()
-                    .extend(t.map(|t| Completion::Opened { t, bounds }));
-            }
-            Meta::Reserve { until, .. } => log.numbers.reserve(until),
-            Meta::Seal { .. } => {
-                log.life.seal_told = true;
-                self.readers.wake_all(log.at_tail.drain(..));
-            }
-            Meta::Trim { first, .. } => {
-                log.numbers.first_durable = log.numbers.first_durable.max(first);
-                let durable = log.numbers.first_durable;
-                let gone = log
-                    .kept
-                    .leaving
-                    .extract_if(.., |place| place.last < durable);
-                let gone = gone.collect::<Vec<_>>();
-                #[cfg(feature = "sabotage")]
-                let gone = match self.config.bug {
-                    Some(Bug::BlockGoneEarly) => {
-                        gone.into_iter().chain(log.kept.list.pop_front()).collect()
-                    }
-                    _ => gone,
-                };
-                for place in gone {
-                    self.let_go(place.block);
-                }
-            }
-            Meta::Copy { .. } | Meta::TakenBack { .. } => log.copies.apply(meta),
-            Meta::Delete { .. } | Meta::SegmentSealed { .. } => {}
-        }
-        self.effects.completions().extend(t.map(done));
     }
 }

@@ -271,19 +271,13 @@ impl Journal {
             place.kept_by += 1;
         }
         if let Some(left) = left {
-            self.let_go(left);
+            self.upkeep.let_go(&mut self.segments, left);
             // Not before a checkpoint knows the new place.
             let next = self.checkpointer.next();
             if let Some(old) = self.segments.get_mut(left.segment) {
                 old.covered.by = next;
             }
         }
-    }
-
-    /// A log keeps nothing more in a block.
-    pub(super) fn let_go(&mut self, block: BlockId) {
-        self.segments.let_go(block);
-        self.upkeep.unsettle();
     }
 
     /// Lets go of segments in which nothing is kept.

@@ -89,7 +89,7 @@ impl Snapshot<'_> {
         while std::mem::take(&mut again) {
             for log in self.logs.iter() {
                 let mut behind = false;
-                for place in &log.kept.list {
+                for place in log.kept.iter() {
                     let count = known.entry(place.block.segment).or_default();
                     let inside = place.block.block.place() < *count;
                     if inside && behind {
@@ -169,7 +169,7 @@ fn segment_part(segment: &Segment) -> SegmentPart {
 }
 
 fn log_part(log: &LogState, indexed: &BTreeSet<BlockId>, last: bool) -> LogPart {
-    let places = log.kept.list.iter();
+    let places = log.kept.iter();
     let places = places.filter(|place| indexed.contains(&place.block));
     let copies = log.copies.from(log.numbers.first).map(|copy| CopyPart {
         first: copy.first,

@@ -5,6 +5,7 @@
 
 use super::id::{BlockId, Slot};
 use super::logs::Logs;
+use super::segment_set::SegmentSet;
 use airmail_model::Mono;
 
 /// A move under way.
@@ -82,6 +83,12 @@ impl Upkeep {
     /// A move may be worth it.
     pub(super) fn unsettle(&mut self) {
         self.settled = false;
+    }
+
+    /// A log keeps nothing more in a block: a move may be worth it.
+    pub(super) fn let_go(&mut self, segments: &mut SegmentSet, block: BlockId) {
+        segments.let_go(block);
+        self.unsettle();
     }
 
     /// A block that is to be moved is read.

@@ -15,7 +15,7 @@ fn a_block_that_forgets_a_log_is_found_at_the_next_step() {
     let mut bench = stored();
     let slot = bench.storage.journal.logs.slot_of(LOG).unwrap();
     let log = bench.storage.journal.logs.get(slot).unwrap();
-    let block = log.kept.list[0].block;
+    let block = log.kept.iter().next().unwrap().block;
     bench.storage.journal.segments.let_go(block);
     bench.poll();
 }
