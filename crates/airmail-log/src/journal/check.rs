@@ -16,6 +16,7 @@ use super::index::{self, Layout};
 use super::known::Known;
 use super::log::LogState;
 use super::missing::{Holes, between};
+use super::moving::is_elsewhere;
 use super::recover::{OpenError, failed, open_and_know};
 use super::scan::{Body, Found, Scanner};
 use super::segment::{Segment, index_name, number_of, segment_name};
@@ -243,7 +244,7 @@ impl Checker {
                     file.records += u64::from(batch.records());
                     let lost = lost_numbers(envelope.sequence(), &batch, &damaged);
                     self.bodies(name, at.0, batch.log(), &lost);
-                    if journal.is_elsewhere(segment.id, envelope.slot, &location) {
+                    if is_elsewhere(&journal.logs, segment.id, envelope.slot, &location) {
                         continue;
                     }
                     self.cover(

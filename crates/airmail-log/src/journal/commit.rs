@@ -190,7 +190,7 @@ impl Journal {
         let id = self.open_segment(class)?;
         let segment = self.segments.get(id)?;
         let at = *ends.get(&id).unwrap_or(&segment.written);
-        let limit = self.segment_limit(class);
+        let limit = self.config.segment_limit(class);
         if at > DATA_START && at + bytes > limit {
             if segment.unsynced.entries.is_empty() && !ends.contains_key(&id) {
                 self.roll(class);

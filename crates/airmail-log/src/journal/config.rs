@@ -1,5 +1,7 @@
 //! Everything about a journal that can be chosen, with its default.
 
+use super::format::{META_CLASS, SYSTEM_CLASS};
+use super::id::{ClassId, FileOffset};
 use airmail_model::Durability;
 use std::time::Duration;
 
@@ -133,6 +135,14 @@ impl JournalConfig {
     #[cfg(feature = "sabotage")]
     pub(super) fn has_bug(&self, bug: crate::sabotage::Bug) -> bool {
         self.bug == Some(bug)
+    }
+
+    /// Where a segment of this class is full.
+    pub(super) fn segment_limit(&self, class: ClassId) -> FileOffset {
+        FileOffset(match class {
+            META_CLASS | SYSTEM_CLASS => self.meta_segment_bytes,
+            _ => self.segment_bytes,
+        })
     }
 
     /// For files in memory: nothing is filled ahead or recycled, every write is "synced", and each

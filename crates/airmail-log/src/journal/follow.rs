@@ -52,7 +52,7 @@ impl Journal {
         let filling = segment.fill.going_to;
         let fits = !self.commits.waiting().is_empty()
             && under_way + self.commits.bytes() <= FOLLOW_BYTES
-            && end <= self.segment_limit(segment.header.class)
+            && end <= self.config.segment_limit(segment.header.class)
             && segment.fill.failed.is_none()
             && filling.is_none_or(|to| segment.fill.end >= end || segment.written >= to);
         let mut waiting = self.commits.waiting().iter();

@@ -11,18 +11,25 @@
 //! A block of a segment is moved at a time. One that is not sound stays where it is, and so does its
 //! segment, until the next start: what is damaged is told, not copied.
 
-use super::Journal;
-use super::effects::Purpose;
+use super::calls::Calls;
+use super::commands::Commands;
+use super::commits::Commits;
+use super::effects::{Effects, Purpose};
 use super::entry::Entry;
+use super::faults::Faults;
 use super::format::{DATA_START, Envelope, Kind, META_CLASS};
 use super::id::{BlockId, BlockIndex, ClassId, FileOffset, SegmentId, Slot};
+use super::indexing::Indexer;
+use super::logs::Logs;
 use super::places::Place;
 use super::scan::{Body, Found, Loaded, Scanner};
 use super::segment::{Segment, State};
+use super::segment_set::SegmentSet;
 use super::table::Location;
-use super::upkeep::Moving;
+use super::upkeep::{Move, Upkeep};
+use super::{Journal, JournalConfig};
 use crate::files::FileOp;
-use airmail_model::{Batch, Checked, Sequence, bug};
+use airmail_model::{Batch, Checked, Mono, Sequence, bug};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::io;
@@ -49,9 +56,68 @@ fn records_of(bytes: Bytes, start: FileOffset, end: FileOffset, salt: u32) -> Op
     Some(all)
 }
 
+/// What moving may change, and what it sees.
+struct Moving<'j> {
+    config: &'j JournalConfig,
+    calls: &'j Calls,
+    faults: &'j Faults,
+    logs: &'j Logs,
+    commands: &'j Commands,
+    commits: &'j mut Commits,
+    segments: &'j mut SegmentSet,
+    indexer: &'j mut Indexer,
+    upkeep: &'j mut Upkeep,
+    effects: &'j mut Effects,
+}
+
 impl Journal {
+    fn moving(&mut self) -> Moving<'_> {
+        Moving {
+            config: &self.config,
+            calls: &self.calls,
+            faults: &self.faults,
+            logs: &self.logs,
+            commands: &self.commands,
+            commits: &mut self.commits,
+            segments: &mut self.segments,
+            indexer: &mut self.indexer,
+            upkeep: &mut self.upkeep,
+            effects: &mut self.effects,
+        }
+    }
+
     /// Begins to move what is wanted of a segment, if there is one that is worth it.
     pub(super) fn begin_move(&mut self) {
+        self.moving().begin();
+    }
+
+    /// A block that is to be moved was read: its batches are written like those found at a start.
+    pub(super) fn block_to_move(&mut self, block: BlockId, result: io::Result<Bytes>) {
+        self.moving().block_read(block, result);
+    }
+
+    /// Goes on to the next block when all of one has been moved.
+    pub(super) fn go_on_moving(&mut self) {
+        let now = self.time.mono();
+        self.moving().go_on(now);
+    }
+}
+
+/// Whether a batch of a segment has been moved from there.
+pub(super) fn is_elsewhere(
+    logs: &Logs,
+    segment: SegmentId,
+    slot: Slot,
+    location: &Location,
+) -> bool {
+    let log = logs.get(slot);
+    let place = log.and_then(|log| log.kept.from(location.last()));
+    place.is_some_and(|place| place.first <= location.last() && place.block.segment != segment)
+}
+
+impl Moving<'_> {
+    /// Begins with the segment that is worth it most, if one is.
+    fn begin(&mut self) {
         let idle =
             self.commits.are_done() && self.commands.is_empty() && self.faults.trouble().is_none();
         if !idle || !self.upkeep.may_move() {
@@ -88,7 +154,8 @@ impl Journal {
                 *found = (live, segment.id).min(*found);
             }
         }
-        let too_much = |class: &ClassId| waste.get(class) > Some(&self.segment_limit(*class).0);
+        let too_much =
+            |class: &ClassId| waste.get(class) > Some(&self.config.segment_limit(*class).0);
         let found = least.iter().find(|(class, _)| too_much(class));
         found.map(|(_, (_, segment))| *segment)
     }
@@ -123,8 +190,8 @@ impl Journal {
         self.effects.submit(Purpose::Moved(block), op);
     }
 
-    /// A block that is to be moved was read: its batches are written like those found at a start.
-    pub(super) fn block_to_move(&mut self, block: BlockId, result: io::Result<Bytes>) {
+    /// A block was read: what is wanted of it waits to be written once more.
+    fn block_read(&mut self, block: BlockId, result: io::Result<Bytes>) {
         self.segments.read_ended(block.segment);
         let Some(of) = self.segments.get(block.segment) else {
             bug!("the segment of block {block} is gone while it was read");
@@ -178,8 +245,8 @@ impl Journal {
         whole.then_some(entries)
     }
 
-    /// Goes on to the next block when all of one has been moved.
-    pub(super) fn go_on_moving(&mut self) {
+    /// Goes on to the next block, or ends the move, when what was read is durable.
+    fn go_on(&mut self, now: Mono) {
         let Some(moving) = self.upkeep.moving().filter(|moving| !moving.reading) else {
             // Input: a disk that has not read the block yet; or nothing is moved.
             return;
@@ -194,19 +261,19 @@ impl Journal {
             true => {}
             false => {
                 self.upkeep.move_ended();
-                if self.may_try() && !self.calls.is_closing() {
+                if self.faults.may_try(now) && !self.calls.is_closing() {
                     self.move_block(moving.block.segment);
                 }
                 if self.upkeep.moving().is_none() {
                     self.complete_moved(moving.block.segment);
-                    self.begin_move();
+                    self.begin();
                 }
             }
         }
     }
 
     /// Whether a log gives up its part of the block in another way, whose command is on its way.
-    fn is_trimming(&self, moving: &Moving) -> bool {
+    fn is_trimming(&self, moving: &Move) -> bool {
         let is_it = |place: &Place| place.block == moving.block;
         let leaving = self.logs.iter().any(|log| log.kept.leaving().any(is_it));
         let mut deleted = self.upkeep.deleted_blocks();
@@ -224,15 +291,9 @@ impl Journal {
         };
         let last = self.segments.get_mut(id).and_then(Segment::close_block);
         if let Some(block) = last {
-            self.block_complete(BlockId { segment: id, block });
+            self.indexer
+                .complete(BlockId { segment: id, block }, self.segments);
         }
-    }
-
-    /// Whether a batch of a segment has been moved from there.
-    pub(super) fn is_elsewhere(&self, segment: SegmentId, slot: Slot, location: &Location) -> bool {
-        let log = self.logs.get(slot);
-        let place = log.and_then(|log| log.kept.from(location.last()));
-        place.is_some_and(|place| place.first <= location.last() && place.block.segment != segment)
     }
 
     /// A segment stays as it is until the next start.

@@ -41,14 +41,6 @@ fn fill(name: FileName, from: FileOffset, to: FileOffset) -> FileOp {
 }
 
 impl Journal {
-    /// Where a segment of this class is full.
-    pub(super) fn segment_limit(&self, class: ClassId) -> FileOffset {
-        FileOffset(match class {
-            META_CLASS | SYSTEM_CLASS => self.config.meta_segment_bytes,
-            _ => self.config.segment_bytes,
-        })
-    }
-
     /// The class's segment that takes batches; begins to make one if there is none.
     pub(super) fn open_segment(&mut self, class: ClassId) -> Option<SegmentId> {
         let state = self.segments.class_mut(class);
@@ -110,7 +102,7 @@ impl Journal {
         }
         let probing = self.faults.is_full();
         let of = self.segments.get(id);
-        let limit = of.map_or(0, |of| self.segment_limit(of.header.class).0);
+        let limit = of.map_or(0, |of| self.config.segment_limit(of.header.class).0);
         let Some(segment) = self.segments.get_mut(id) else {
             bug!("segment {id} was made and is gone");
             return;
@@ -172,7 +164,7 @@ impl Journal {
             return;
         };
         let class = segment.header.class;
-        let limit = self.segment_limit(class);
+        let limit = self.config.segment_limit(class);
         let (written, filled) = (segment.written, segment.fill.end);
         let fills = step > 0
             && segment.fill.going_to.is_none()

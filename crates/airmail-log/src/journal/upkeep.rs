@@ -10,7 +10,7 @@ use airmail_model::Mono;
 
 /// A move under way.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moving {
+pub(super) struct Move {
     pub(super) block: BlockId,
     /// The block is being read; else its batches are being written.
     pub(super) reading: bool,
@@ -25,7 +25,7 @@ pub(super) struct Upkeep {
     deleted: Vec<(BlockId, Slot)>,
     /// No segment has come to hold less since none was worth a move.
     settled: bool,
-    moving: Option<Moving>,
+    moving: Option<Move>,
 }
 
 impl Upkeep {
@@ -66,7 +66,7 @@ impl Upkeep {
     }
 
     /// The move under way.
-    pub(super) fn moving(&self) -> Option<Moving> {
+    pub(super) fn moving(&self) -> Option<Move> {
         self.moving
     }
 
@@ -93,7 +93,7 @@ impl Upkeep {
 
     /// A block that is to be moved is read.
     pub(super) fn move_begun(&mut self, block: BlockId) {
-        self.moving = Some(Moving {
+        self.moving = Some(Move {
             block,
             reading: true,
         });
@@ -107,7 +107,7 @@ impl Upkeep {
     }
 
     /// The move is over: which it was.
-    pub(super) fn move_ended(&mut self) -> Option<Moving> {
+    pub(super) fn move_ended(&mut self) -> Option<Move> {
         self.moving.take()
     }
 
