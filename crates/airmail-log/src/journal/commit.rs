@@ -451,7 +451,8 @@ impl Journal {
             length,
             time: entry.time,
         };
-        self.index_batch(segment, entry.slot, location, &entry.batch);
+        self.placing()
+            .place(segment, entry.slot, location, &entry.batch);
     }
 }
 

@@ -24,7 +24,7 @@ const REBUILD_ATTEMPTS: u32 = 3;
 
 /// An index file on its way.
 #[derive(Debug)]
-pub(super) struct Indexing {
+struct IndexFile {
     block: BlockId,
     layout: Layout,
     firsts: BTreeMap<Slot, u32>,
@@ -56,16 +56,18 @@ pub(super) struct Rebuild {
 pub(super) struct Indexer {
     /// Blocks whose index is to be written, in order.
     waiting: VecDeque<BlockId>,
-    under_way: Option<Indexing>,
+    under_way: Option<IndexFile>,
     /// After a failure, none is begun before this time.
     not_before: Mono,
     rebuilding: BTreeMap<BlockId, Rebuild>,
 }
 
-/// What the index of a block changes when it is there.
-struct Indexed<'j> {
+/// What writing an index file may change.
+struct Indexing<'j> {
+    indexer: &'j mut Indexer,
     segments: &'j mut SegmentSet,
     logs: &'j mut Logs,
+    effects: &'j mut Effects,
 }
 
 impl Indexer {
@@ -110,9 +112,7 @@ impl Indexer {
             );
         }
     }
-}
 
-impl Indexer {
     /// A block has got its last batch.
     pub(super) fn complete(&mut self, block: BlockId, segments: &SegmentSet) {
         let place = segments.block(block);
@@ -120,17 +120,44 @@ impl Indexer {
             self.waiting.push_back(block);
         }
     }
+}
 
+impl Journal {
+    fn indexing(&mut self) -> Indexing<'_> {
+        Indexing {
+            indexer: &mut self.indexer,
+            segments: &mut self.segments,
+            logs: &mut self.logs,
+            effects: &mut self.effects,
+        }
+    }
+
+    /// Begins to write the next index file, if it is time.
+    pub(super) fn write_index(&mut self) {
+        if self.may_try() {
+            let now = self.time.mono();
+            self.indexing().begin(now);
+        }
+    }
+
+    /// A step of the index file on its way has ended.
+    pub(super) fn index_step_done(&mut self, result: io::Result<()>) {
+        let again = self.time.mono().plus(self.config.probe_interval);
+        self.indexing().step_done(result, again);
+    }
+}
+
+impl Indexing<'_> {
     /// Begins to write the next index file, if there is one to be written and it is time.
-    fn begin(&mut self, now: Mono, segments: &SegmentSet, effects: &mut Effects) {
-        if self.under_way.is_some() || self.not_before > now {
+    fn begin(&mut self, now: Mono) {
+        if self.indexer.under_way.is_some() || self.indexer.not_before > now {
             return;
         }
-        while let Some(block) = self.waiting.pop_front() {
+        while let Some(block) = self.indexer.waiting.pop_front() {
             // One that will go when it is swept needs none.
             let stays =
                 |of: &&Segment| !(of.leaving || (of.state == State::Sealed && of.is_unused()));
-            let Some(of) = segments.get(block.segment).filter(stays) else {
+            let Some(of) = self.segments.get(block.segment).filter(stays) else {
                 // Input: a segment of which nothing is kept any more.
                 continue;
             };
@@ -144,7 +171,7 @@ impl Indexer {
             };
             let (bytes, layout, firsts) = index::encode(block, place.start, table);
             let (bytes, stage) = (Bytes::from(bytes), Stage::Making);
-            self.under_way = Some(Indexing {
+            self.indexer.under_way = Some(IndexFile {
                 block,
                 layout,
                 firsts,
@@ -152,27 +179,21 @@ impl Indexer {
                 stage,
             });
             let name = index_name(block);
-            return effects.submit(Purpose::Index, FileOp::Create { name });
+            return self.effects.submit(Purpose::Index, FileOp::Create { name });
         }
     }
 
     /// A step of the index file on its way has ended.
-    fn step_done(
-        &mut self,
-        result: io::Result<()>,
-        again: Mono,
-        on: &mut Indexed<'_>,
-        effects: &mut Effects,
-    ) {
-        let Some(mut indexing) = self.under_way.take() else {
+    fn step_done(&mut self, result: io::Result<()>, again: Mono) {
+        let Some(mut file) = self.indexer.under_way.take() else {
             bug!("a step of an index has ended, and none is under way");
             return;
         };
-        let name = index_name(indexing.block);
-        let op = match (indexing.stage, result) {
+        let name = index_name(file.block);
+        let op = match (file.stage, result) {
             (Stage::Making, Ok(())) => {
-                indexing.stage = Stage::Writing;
-                let parts = vec![indexing.bytes.clone()];
+                file.stage = Stage::Writing;
+                let parts = vec![file.bytes.clone()];
                 FileOp::Write {
                     name,
                     at: 0,
@@ -182,42 +203,40 @@ impl Indexer {
                 }
             }
             (Stage::Making, Err(error)) if error.kind() == io::ErrorKind::AlreadyExists => {
-                indexing.stage = Stage::Removing;
+                file.stage = Stage::Removing;
                 FileOp::Remove { name }
             }
             (Stage::Removing, Ok(())) => {
-                indexing.stage = Stage::Making;
+                file.stage = Stage::Making;
                 FileOp::Create { name }
             }
             (Stage::Writing, Ok(())) => {
-                return indexing.written(on, effects);
+                return self.written(file);
             }
             (_, Err(_)) => {
-                self.not_before = again;
-                self.waiting.push_back(indexing.block);
+                self.indexer.not_before = again;
+                self.indexer.waiting.push_back(file.block);
                 return;
             }
         };
-        effects.submit(Purpose::Index, op);
-        self.under_way = Some(indexing);
+        self.effects.submit(Purpose::Index, op);
+        self.indexer.under_way = Some(file);
     }
-}
 
-impl Indexing {
     /// The file is there: the block is found by it from here on.
-    fn written(self, on: &mut Indexed<'_>, effects: &mut Effects) {
-        let Indexing {
+    fn written(&mut self, file: IndexFile) {
+        let IndexFile {
             block,
             layout,
             firsts,
             ..
-        } = self;
-        let of = on.segments.get_mut(block.segment);
+        } = file;
+        let of = self.segments.get_mut(block.segment);
         let of = of.filter(|of| !of.leaving);
         let Some(place) = of.and_then(|of| of.block_mut(block.block)) else {
             // Input: a segment of which nothing was kept any more while its index was written.
             let name = index_name(block);
-            return effects.submit(Purpose::Minor, FileOp::Remove { name });
+            return self.effects.submit(Purpose::Minor, FileOp::Remove { name });
         };
         let Some(table) = place.table.take() else {
             bug!("the index of block {block} is written, and its table is gone");
@@ -225,7 +244,7 @@ impl Indexing {
         };
         place.layout = Some(layout);
         for (slot, list) in &table.logs {
-            let Some(log) = on.logs.get_mut(*slot) else {
+            let Some(log) = self.logs.get_mut(*slot) else {
                 // Input: a log that was deleted meanwhile.
                 continue;
             };
@@ -236,30 +255,5 @@ impl Indexing {
             let at = firsts.get(slot).copied().unwrap_or(0);
             log.kept.indexed(block, last, at, list.len() as u32);
         }
-    }
-}
-
-impl Journal {
-    /// A block has got its last batch.
-    pub(super) fn block_complete(&mut self, block: BlockId) {
-        self.indexer.complete(block, &self.segments);
-    }
-
-    /// Begins to write the next index file, if it is time.
-    pub(super) fn write_index(&mut self) {
-        if self.may_try() {
-            let now = self.time.mono();
-            self.indexer.begin(now, &self.segments, &mut self.effects);
-        }
-    }
-
-    /// A step of the index file on its way has ended.
-    pub(super) fn index_step_done(&mut self, result: io::Result<()>) {
-        let again = self.time.mono().plus(self.config.probe_interval);
-        let on = &mut Indexed {
-            segments: &mut self.segments,
-            logs: &mut self.logs,
-        };
-        self.indexer.step_done(result, again, on, &mut self.effects);
     }
 }

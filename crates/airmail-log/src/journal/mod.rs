@@ -61,6 +61,7 @@ mod missing;
 mod moving;
 mod numbers;
 mod places;
+mod placing;
 mod producers;
 mod read;
 mod readers;

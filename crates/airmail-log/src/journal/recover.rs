@@ -331,7 +331,7 @@ impl Journal {
             block: BlockIndex::at(segment.blocks.len().saturating_sub(1)),
         });
         for block in last.collect::<Vec<_>>() {
-            self.block_complete(block);
+            self.indexer.complete(block, &self.segments);
         }
         let slots: Vec<Slot> = self.logs.iter().map(|log| log.slot).collect();
         for slot in slots {

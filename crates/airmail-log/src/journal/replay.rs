@@ -130,7 +130,8 @@ impl Journal {
             length: envelope.length,
             time: envelope.append_time,
         };
-        self.index_batch(segment, envelope.slot, location, batch);
+        self.placing()
+            .place(segment, envelope.slot, location, batch);
         if let Some(log) = self.logs.get_mut(envelope.slot) {
             log.numbers.durable = log.numbers.next;
         }

@@ -4,13 +4,12 @@
 use super::Journal;
 use super::effects::Purpose;
 use super::format::{DATA_START, META_CLASS, SYSTEM_CLASS, SegmentHeader};
-use super::id::{BlockId, BlockIndex, ClassId, FileOffset, SegmentId, Slot};
+use super::id::{BlockId, BlockIndex, ClassId, FileOffset, SegmentId};
 use super::meta::Meta;
 use super::segment::{Segment, State, free_name, index_name};
-use super::table::Location;
 use crate::files::{FileName, FileOp};
+use airmail_model::bug;
 use airmail_model::random::nth;
-use airmail_model::{Batch, bug};
 use std::io;
 
 /// What is filled to see whether a full disk has room again, in bytes.
@@ -215,61 +214,11 @@ impl Journal {
         self.segments.want_sweep();
         if blocks > 0 {
             let block = BlockIndex::at(blocks - 1);
-            self.block_complete(BlockId { segment: id, block });
+            self.indexer
+                .complete(BlockId { segment: id, block }, &self.segments);
         }
         let sealed = Meta::SegmentSealed { segment: id, end };
         self.commands.give(sealed, None);
-    }
-
-    /// A batch is durable: where it is.
-    ///
-    /// In a block, each log's numbers follow one another without a hole; where they would not, a
-    /// new block begins.
-    pub(super) fn index_batch(
-        &mut self,
-        segment: SegmentId,
-        slot: Slot,
-        location: Location,
-        batch: &Batch,
-    ) {
-        let block_bytes = self.config.block_bytes;
-        let Some(open) = self.segments.get_mut(segment) else {
-            bug!("segment {segment} has a batch of slot {slot} and is gone");
-            return;
-        };
-        let blocks = open.blocks.len();
-        let block = open.block_for(slot, &location, block_bytes);
-        if block.place() == blocks && blocks > 0 {
-            let block = BlockIndex::at(blocks - 1);
-            self.block_complete(BlockId { segment, block });
-        }
-        let id = BlockId { segment, block };
-        let Some(open) = self.segments.get_mut(segment) else {
-            bug!("segment {segment} has a batch of slot {slot} and is gone");
-            return;
-        };
-        open.covered.by = self.checkpointer.next();
-        let place = &mut open.blocks[block.place()];
-        place.end = location.end();
-        if let Some(table) = &mut place.table {
-            table.add(slot, location, batch.topics().map(|topic| topic.hash));
-        }
-        let Some(log) = self.logs.get_mut(slot) else {
-            bug!("slot {slot} has a batch in segment {segment} and no log");
-            return;
-        };
-        let left = log.kept.leave(&location);
-        if location.last() >= log.numbers.first && log.kept.take(id, &location) {
-            place.kept_by += 1;
-        }
-        if let Some(left) = left {
-            self.upkeep.let_go(&mut self.segments, left);
-            // Not before a checkpoint knows the new place.
-            let next = self.checkpointer.next();
-            if let Some(old) = self.segments.get_mut(left.segment) {
-                old.covered.by = next;
-            }
-        }
     }
 
     /// Lets go of segments in which nothing is kept.

@@ -1,0 +1,90 @@
+//! Where a durable batch is: in which block of its segment, and that its log has something there.
+//!
+//! A batch comes here when its commit is synced, or when it is found as the journal opens. A block gets its
+//! index when the batch that follows begins another.
+
+use super::id::{BlockId, BlockIndex, CheckpointId, SegmentId, Slot};
+use super::indexing::Indexer;
+use super::logs::Logs;
+use super::segment_set::SegmentSet;
+use super::table::Location;
+use super::upkeep::Upkeep;
+use super::{Journal, JournalConfig};
+use airmail_model::{Batch, bug};
+
+/// What placing a batch may change, and what it sees.
+pub(super) struct Placing<'j> {
+    config: &'j JournalConfig,
+    /// The first checkpoint that will know of it.
+    checkpoint: CheckpointId,
+    logs: &'j mut Logs,
+    segments: &'j mut SegmentSet,
+    indexer: &'j mut Indexer,
+    upkeep: &'j mut Upkeep,
+}
+
+impl Journal {
+    pub(super) fn placing(&mut self) -> Placing<'_> {
+        Placing {
+            config: &self.config,
+            checkpoint: self.checkpointer.next(),
+            logs: &mut self.logs,
+            segments: &mut self.segments,
+            indexer: &mut self.indexer,
+            upkeep: &mut self.upkeep,
+        }
+    }
+}
+
+impl Placing<'_> {
+    /// A batch is durable: where it is.
+    ///
+    /// In a block, each log's numbers follow one another without a hole; where they would not, a
+    /// new block begins.
+    pub(super) fn place(
+        &mut self,
+        segment: SegmentId,
+        slot: Slot,
+        location: Location,
+        batch: &Batch,
+    ) {
+        let block_bytes = self.config.block_bytes;
+        let Some(open) = self.segments.get_mut(segment) else {
+            bug!("segment {segment} has a batch of slot {slot} and is gone");
+            return;
+        };
+        let blocks = open.blocks.len();
+        let block = open.block_for(slot, &location, block_bytes);
+        if block.place() == blocks && blocks > 0 {
+            let block = BlockIndex::at(blocks - 1);
+            self.indexer
+                .complete(BlockId { segment, block }, self.segments);
+        }
+        let id = BlockId { segment, block };
+        let Some(open) = self.segments.get_mut(segment) else {
+            bug!("segment {segment} has a batch of slot {slot} and is gone");
+            return;
+        };
+        open.covered.by = self.checkpoint;
+        let place = &mut open.blocks[block.place()];
+        place.end = location.end();
+        if let Some(table) = &mut place.table {
+            table.add(slot, location, batch.topics().map(|topic| topic.hash));
+        }
+        let Some(log) = self.logs.get_mut(slot) else {
+            bug!("slot {slot} has a batch in segment {segment} and no log");
+            return;
+        };
+        let left = log.kept.leave(&location);
+        if location.last() >= log.numbers.first && log.kept.take(id, &location) {
+            place.kept_by += 1;
+        }
+        if let Some(left) = left {
+            self.upkeep.let_go(self.segments, left);
+            // Not before a checkpoint knows the new place.
+            if let Some(old) = self.segments.get_mut(left.segment) {
+                old.covered.by = self.checkpoint;
+            }
+        }
+    }
+}
