@@ -10,7 +10,7 @@ use super::effects::Effects;
 use super::entry::{Entry, Recent};
 use super::faults::Faults;
 use super::id::{FileOffset, Slot};
-use super::log::Answer;
+use super::log::{Answer, LogState};
 use super::logs::Logs;
 use super::meta::Meta;
 use super::producers::{Producers, Verdict};
@@ -28,6 +28,22 @@ pub(super) fn cost(batch: &Batch) -> u64 {
     super::format::padded((super::format::ENVELOPE_BYTES + batch.bytes().len()) as u64)
 }
 
+/// Asks for a reservation of numbers, so many at least, where a log needs one.
+pub(super) fn reserve(
+    config: &JournalConfig,
+    log: &mut LogState,
+    commands: &mut Commands,
+    numbers: u64,
+) {
+    let ahead = config.reserve_numbers.max(numbers);
+    let weak = log.life.spec.durability < Durability::Fsync;
+    if weak && log.numbers.reserving < log.numbers.next.plus(ahead / 2) {
+        log.numbers.reserving = log.numbers.next.plus(ahead);
+        let (slot, until) = (log.slot, log.numbers.reserving);
+        commands.give(Meta::Reserve { slot, until }, None);
+    }
+}
+
 /// What taking up a batch may change, and what it sees.
 pub(super) struct Appending<'j> {
     config: &'j JournalConfig,
@@ -43,7 +59,7 @@ pub(super) struct Appending<'j> {
 }
 
 impl Journal {
-    pub(super) fn appending(&mut self) -> Appending<'_> {
+    fn appending(&mut self) -> Appending<'_> {
         Appending {
             config: &self.config,
             time: &self.time,
@@ -213,18 +229,12 @@ impl Appending<'_> {
     }
 
     /// Asks for a reservation of numbers where the log needs one.
-    pub(super) fn reserve(&mut self, slot: Slot, numbers: u64) {
-        let ahead = self.config.reserve_numbers.max(numbers);
+    fn reserve(&mut self, slot: Slot, numbers: u64) {
         let Some(log) = self.logs.get_mut(slot) else {
             bug!("slot {slot} reserves numbers and has no log");
             return;
         };
-        let weak = log.life.spec.durability < Durability::Fsync;
-        if weak && log.numbers.reserving < log.numbers.next.plus(ahead / 2) {
-            log.numbers.reserving = log.numbers.next.plus(ahead);
-            let until = log.numbers.reserving;
-            self.commands.give(Meta::Reserve { slot, until }, None);
-        }
+        reserve(self.config, log, self.commands, numbers);
     }
 
     /// Has a batch of log 0 that was taken up copied, before it is written. In memory there is no damage.

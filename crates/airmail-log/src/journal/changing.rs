@@ -1,30 +1,121 @@
 //! Taking up calls that change a log otherwise than by a batch: open, renew, trim, seal, delete.
+//!
+//! What these say goes into a command; whoever asked is answered when that is durable. Deleting alone
+//! touches what others have of the log, and has a handler of its own.
 
-use super::Journal;
+use super::append::reserve;
+use super::commands::Commands;
+use super::commits::Commits;
+use super::effects::Effects;
+use super::faults::Faults;
 use super::id::Slot;
 use super::log::{Answer, LogState};
+use super::logs::Logs;
 use super::meta::Meta;
+use super::producers::Producers;
+use super::readers::Readers;
 use super::retention::trim;
+use super::segment_set::SegmentSet;
+use super::upkeep::Upkeep;
+use super::{Journal, JournalConfig};
 use crate::contract::{Completion, LogSpec, Refusal, Tag};
 use airmail_model::random::nth;
 use airmail_model::{Incarnation, LogId, MapEpoch, Sequence, bug};
 
+/// Has a log's spec made durable, and whoever waits for that answered then.
+fn tell_spec(config: &JournalConfig, log: &mut LogState, commands: &mut Commands, t: Tag) {
+    let open = Meta::Open {
+        slot: log.slot,
+        log: log.id,
+        spec: log.life.spec,
+        incarnation: log.life.incarnation_asked,
+    };
+    commands.give(open, Some(t));
+    reserve(config, log, commands, 0);
+}
+
+/// What changing a log may change, and what it sees.
+struct Changing<'j> {
+    config: &'j JournalConfig,
+    segments: &'j SegmentSet,
+    logs: &'j mut Logs,
+    commands: &'j mut Commands,
+    effects: &'j mut Effects,
+}
+
+/// What deleting a log may change.
+struct Deleting<'j> {
+    logs: &'j mut Logs,
+    producers: &'j mut Producers,
+    commits: &'j mut Commits,
+    commands: &'j mut Commands,
+    readers: &'j mut Readers,
+    upkeep: &'j mut Upkeep,
+    faults: &'j mut Faults,
+    effects: &'j mut Effects,
+}
+
 impl Journal {
-    /// The life of a log that begins now.
-    pub(super) fn incarnation(&self, slot: Slot) -> Incarnation {
-        // Positive, so that it survives wherever a signed number carries it.
-        Incarnation(nth(self.config.seed ^ 0x6c_6f67, u64::from(slot.0)) >> 1)
+    fn changing(&mut self) -> Changing<'_> {
+        Changing {
+            config: &self.config,
+            segments: &self.segments,
+            logs: &mut self.logs,
+            commands: &mut self.commands,
+            effects: &mut self.effects,
+        }
+    }
+
+    fn deleting(&mut self) -> Deleting<'_> {
+        Deleting {
+            logs: &mut self.logs,
+            producers: &mut self.producers,
+            commits: &mut self.commits,
+            commands: &mut self.commands,
+            readers: &mut self.readers,
+            upkeep: &mut self.upkeep,
+            faults: &mut self.faults,
+            effects: &mut self.effects,
+        }
     }
 
     pub(super) fn open_log(&mut self, t: Tag, id: LogId, spec: LogSpec) {
+        if let Some(slot) = self.changing().open(t, id, spec) {
+            self.log_moved(slot);
+        }
+    }
+
+    pub(super) fn renew_log(&mut self, t: Tag, id: LogId) {
+        self.changing().renew(t, id);
+    }
+
+    pub(super) fn trim_log(&mut self, t: Tag, id: LogId, before: Sequence) {
+        if let Some(slot) = self.changing().trim(t, id, before) {
+            self.log_moved(slot);
+        }
+    }
+
+    pub(super) fn seal_log(&mut self, t: Tag, id: LogId, next: MapEpoch) {
+        self.changing().seal(t, id, next);
+    }
+
+    pub(super) fn delete_log(&mut self, t: Tag, id: LogId) {
+        self.deleting().delete(t, id);
+    }
+}
+
+impl Changing<'_> {
+    /// Takes up a log, or another spec of one. The slot of one that was there, and has changed.
+    fn open(&mut self, t: Tag, id: LogId, spec: LogSpec) -> Option<Slot> {
         if spec.durability > self.config.strongest {
             let why = Refusal::Unsupported("durability");
-            return self.effects.tell(Completion::Refused { t, why });
+            self.effects.tell(Completion::Refused { t, why });
+            return None;
         }
         let known = self.logs.slot_of(id);
         let slot = known.unwrap_or(self.logs.next_slot());
         if known.is_none() {
-            let incarnation = self.incarnation(slot);
+            let incarnation = self.config.incarnation(slot);
             let mut log = LogState::new(id, slot, spec, incarnation);
             if self.config.new_incarnations {
                 log.numbers.reserved = Sequence::MAX;
@@ -35,28 +126,31 @@ impl Journal {
         let Some(log) = self.logs.get_mut(slot) else {
             bug!("slot {slot} of {id} has no log");
             let why = Refusal::OutcomeUnknown;
-            return self.effects.tell(Completion::Refused { t, why });
+            self.effects.tell(Completion::Refused { t, why });
+            return None;
         };
         if known.is_some() {
             if spec.epoch < log.life.spec.epoch {
                 let why = Refusal::StaleMap {
                     current: log.life.spec.epoch,
                 };
-                return self.effects.tell(Completion::Refused { t, why });
+                self.effects.tell(Completion::Refused { t, why });
+                return None;
             }
             if spec == log.life.spec && log.life.spec_told {
                 let bounds = log.bounds();
-                return self.effects.tell(Completion::Opened { t, bounds });
+                self.effects.tell(Completion::Opened { t, bounds });
+                return None;
             }
             log.life.spec = spec;
             log.life.spec_told = false;
-            self.log_moved(slot);
         }
-        self.tell_spec(slot, Some(t));
+        tell_spec(self.config, log, self.commands, t);
+        known
     }
 
     /// Begins a new life of a log: numbers and batches stay.
-    pub(super) fn renew_log(&mut self, t: Tag, id: LogId) {
+    fn renew(&mut self, t: Tag, id: LogId) {
         let Some(slot) = self.logs.named(id).map(|log| log.slot) else {
             // Input: an owner that names a log which is not open, or was deleted.
             let why = Refusal::NoLog;
@@ -70,46 +164,31 @@ impl Journal {
         };
         log.life.incarnation_asked = Incarnation(nth(which, u64::from(slot.0)) >> 1);
         log.life.spec_told = false;
-        self.tell_spec(slot, Some(t));
+        tell_spec(self.config, log, self.commands, t);
     }
 
-    /// Has a log's spec made durable.
-    fn tell_spec(&mut self, slot: Slot, t: Option<Tag>) {
-        let Some(log) = self.logs.get(slot) else {
-            bug!("slot {slot} has a spec to be told and no log");
-            return;
-        };
-        let (id, spec, incarnation) = (log.id, log.life.spec, log.life.incarnation_asked);
-        let open = Meta::Open {
-            slot,
-            log: id,
-            spec,
-            incarnation,
-        };
-        self.commands.give(open, t);
-        self.appending().reserve(slot, 0);
-    }
-
-    pub(super) fn trim_log(&mut self, t: Tag, id: LogId, before: Sequence) {
+    /// Gives up the beginning of a log. The log, if it is there.
+    fn trim(&mut self, t: Tag, id: LogId, before: Sequence) -> Option<Slot> {
         let Some(slot) = self.logs.slot_of(id) else {
             // Input: an owner that names a log which is not open, or was deleted.
-            return self.effects.tell(Completion::Refused {
-                t,
-                why: Refusal::NoLog,
-            });
+            let why = Refusal::NoLog;
+            self.effects.tell(Completion::Refused { t, why });
+            return None;
         };
         let Some(log) = self.logs.get_mut(slot) else {
             bug!("slot {slot} is trimmed and has no log");
-            return self.effects.tell(Completion::Done { t });
+            self.effects.tell(Completion::Done { t });
+            return None;
         };
-        match trim(log, &self.segments, before) {
+        match trim(log, self.segments, before) {
             Some(trim) => self.commands.give(trim, Some(t)),
             None => self.effects.tell(Completion::Done { t }),
         }
-        self.log_moved(slot);
+        Some(slot)
     }
 
-    pub(super) fn seal_log(&mut self, t: Tag, id: LogId, next: MapEpoch) {
+    /// Has a log take nothing more.
+    fn seal(&mut self, t: Tag, id: LogId, next: MapEpoch) {
         let log = self.logs.named_mut(id);
         let Some(log) = log else {
             // Input: an owner that names a log which is not open, or was deleted.
@@ -122,9 +201,11 @@ impl Journal {
         let slot = log.slot;
         self.commands.give(Meta::Seal { slot, next }, Some(t));
     }
+}
 
+impl Deleting<'_> {
     /// The log is gone at once; what was on its way is not known to be stored.
-    pub(super) fn delete_log(&mut self, t: Tag, id: LogId) {
+    fn delete(&mut self, t: Tag, id: LogId) {
         let Some(slot) = self.logs.unname(id) else {
             // Input: an owner that names a log which is not open, or was deleted.
             return self.effects.tell(Completion::Refused {

@@ -1,8 +1,9 @@
 //! Everything about a journal that can be chosen, with its default.
 
 use super::format::{META_CLASS, SYSTEM_CLASS};
-use super::id::{ClassId, FileOffset};
-use airmail_model::Durability;
+use super::id::{ClassId, FileOffset, Slot};
+use airmail_model::random::nth;
+use airmail_model::{Durability, Incarnation};
 use std::time::Duration;
 
 /// How a journal works. [`JournalConfig::default`] is for a disk; [`JournalConfig::memory`] for
@@ -135,6 +136,12 @@ impl JournalConfig {
     #[cfg(feature = "sabotage")]
     pub(super) fn has_bug(&self, bug: crate::sabotage::Bug) -> bool {
         self.bug == Some(bug)
+    }
+
+    /// The life of a log that begins now.
+    pub(super) fn incarnation(&self, slot: Slot) -> Incarnation {
+        // Positive, so that it survives wherever a signed number carries it.
+        Incarnation(nth(self.seed ^ 0x6c_6f67, u64::from(slot.0)) >> 1)
     }
 
     /// Where a segment of this class is full.

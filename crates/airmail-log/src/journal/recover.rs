@@ -316,7 +316,7 @@ impl Journal {
 
     /// The log of a slot, made if need be.
     pub(super) fn log_at(&mut self, slot: Slot, id: LogId) -> &mut LogState {
-        let incarnation = self.incarnation(slot);
+        let incarnation = self.config.incarnation(slot);
         let spec = LogSpec::default();
         let make = || LogState::new(id, slot, spec, incarnation);
         self.logs.at(slot, id, make)
@@ -335,7 +335,7 @@ impl Journal {
         }
         let slots: Vec<Slot> = self.logs.iter().map(|log| log.slot).collect();
         for slot in slots {
-            let incarnation = self.incarnation(slot);
+            let incarnation = self.config.incarnation(slot);
             let Some(log) = self.logs.get_mut(slot) else {
                 bug!("slot {slot} has no log");
                 continue;
