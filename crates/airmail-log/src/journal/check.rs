@@ -385,7 +385,7 @@ impl Checker {
                 ),
             );
         }
-        let missing = journal.missing_segments(known, &before);
+        let missing = journal.missing().segments(known, &before);
         self.report.problems.extend(missing);
         let problems = self.report.problems.iter();
         let files = problems.filter(|one| one.reason.loses() && one.reason != Reason::Body);
@@ -428,7 +428,7 @@ impl Checker {
                 extents: extents.clone(),
                 ..holes
             };
-            let told = journal.lost(known, files, &[holes]);
+            let told = journal.missing().lost(known, files, &[holes]);
             self.report.problems.extend(told);
             lost.extend(extents);
         }

@@ -9,11 +9,14 @@
 use super::Journal;
 use super::checkpoint::{Checkpoint, SegmentPart};
 use super::damage::{Problem, Reason};
+use super::faults::Faults;
 use super::format::{DATA_START, META_CLASS};
 use super::id::{FileOffset, SegmentId, Slot};
 use super::known::Known;
 use super::log::LogState;
+use super::logs::Logs;
 use super::segment::segment_name;
+use super::segment_set::SegmentSet;
 use airmail_model::{Durability, Extent, LogId, Sequence};
 use std::collections::BTreeSet;
 
@@ -54,10 +57,34 @@ pub(super) fn between(
     holes
 }
 
+/// What has to be there: it is looked at, and not changed.
+pub(super) struct Missing<'j> {
+    logs: &'j Logs,
+    segments: &'j SegmentSet,
+}
+
 impl Journal {
+    pub(super) fn missing(&self) -> Missing<'_> {
+        Missing {
+            logs: &self.logs,
+            segments: &self.segments,
+        }
+    }
+
+    /// Takes note of what is not there of what is known to have been.
+    pub(super) fn find_missing(&mut self, known: &Known) {
+        let missing = Missing {
+            logs: &self.logs,
+            segments: &self.segments,
+        };
+        missing.find(known, &mut self.faults);
+    }
+}
+
+impl Missing<'_> {
     /// The segments that are missing or cut, as far as holes in the logs or the checkpoint show that
     /// something is lost with them.
-    pub(super) fn missing_segments(&self, known: &Known, holes: &[Holes]) -> Vec<Problem> {
+    pub(super) fn segments(&self, known: &Known, holes: &[Holes]) -> Vec<Problem> {
         let holed = holes.iter().filter(|log| !log.extents.is_empty());
         let shown = Shown {
             behind: holed.clone().any(|log| {
@@ -125,7 +152,7 @@ impl Journal {
 
     /// By log, the numbers that were durable and are in nothing that is there, as far as that is
     /// known when the journal has opened: what indexed blocks hold is not read.
-    pub(super) fn opening_holes(&self, known: &Known) -> Vec<Holes> {
+    fn opening_holes(&self, known: &Known) -> Vec<Holes> {
         let hole = |log: &LogState| {
             let mut covered: Vec<(Sequence, Sequence)> = log
                 .kept
@@ -192,24 +219,24 @@ impl Journal {
     }
 
     /// Takes note of what is not there of what is known to have been.
-    pub(super) fn find_missing(&mut self, known: &Known) {
+    fn find(&self, known: &Known, faults: &mut Faults) {
         for id in &known.headless {
             let segment = self.segments.get(*id).filter(|of| !of.leaving);
             let has_data = segment.is_some_and(|of| of.durable > DATA_START);
             if has_data {
                 let header = Problem::of(&segment_name(*id), 0, Reason::Header);
-                self.faults.found(header);
+                faults.found(header);
             }
         }
         let holes = self.opening_holes(known);
-        for problem in self.missing_segments(known, &holes) {
-            self.faults.found(problem);
+        for problem in self.segments(known, &holes) {
+            faults.found(problem);
         }
-        let files = self.faults.damage().news.iter();
+        let files = faults.damage().news.iter();
         let mut files: Vec<Problem> = files.filter(|one| one.reason.loses()).cloned().collect();
         files.sort_by(|a, b| a.file.cmp(&b.file));
         for problem in self.lost(known, &files, &holes) {
-            self.faults.found(problem);
+            faults.found(problem);
         }
     }
 }

@@ -105,10 +105,12 @@ impl<F: Files> LogStorage for JournalStorage<F> {
                 self.journal.complete(done);
             }
             self.journal.advance(now);
-            self.journal.fail_withheld(&mut self.done);
-            self.journal.answer_withheld();
-            if self.journal.is_checked() {
-                self.journal.check_withheld();
+            let checked = self.journal.is_checked();
+            let mut withholding = self.journal.withholding();
+            withholding.fail(&mut self.done);
+            withholding.answer();
+            if checked {
+                withholding.check();
             }
             for (token, op) in self.journal.effects.drain() {
                 self.files.submit(token, op);

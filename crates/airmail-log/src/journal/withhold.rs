@@ -7,11 +7,26 @@
 //! that has failed, so that it is settled in a new segment when the files are this node's again.
 
 use super::Journal;
+use super::effects::Effects;
+use super::faults::Faults;
 use crate::contract::{Completion, Refusal};
 use crate::files::{FileDone, FileOp};
 use bytes::Bytes;
 
+/// What withholding changes of what a step asks for, and what it goes by.
+pub(super) struct Withholding<'j> {
+    faults: &'j Faults,
+    effects: &'j mut Effects,
+}
+
 impl Journal {
+    pub(super) fn withholding(&mut self) -> Withholding<'_> {
+        Withholding {
+            faults: &self.faults,
+            effects: &mut self.effects,
+        }
+    }
+
     /// Nothing is stored from here on.
     pub(super) fn withhold(&mut self, why: &str) {
         let retry_at = self.time.mono().plus(self.config.probe_interval);
@@ -35,10 +50,12 @@ impl Journal {
             self.metas_failed();
         }
     }
+}
 
+impl Withholding<'_> {
     /// While nothing is stored, nothing is answered as stored either: not even what was, and had to
     /// wait for the answer to what came before it.
-    pub(super) fn answer_withheld(&mut self) {
+    pub(super) fn answer(&mut self) {
         if !self.faults.is_withheld() {
             return;
         }
@@ -51,7 +68,7 @@ impl Journal {
     }
 
     /// Asserts that, while nothing is stored, no file is changed and nothing is answered as stored.
-    pub(super) fn check_withheld(&mut self) {
+    pub(super) fn check(&mut self) {
         if !self.faults.is_withheld() {
             return;
         }
@@ -70,7 +87,7 @@ impl Journal {
     }
 
     /// While nothing is stored, what would change a file has failed before it is submitted.
-    pub(super) fn fail_withheld(&mut self, done: &mut Vec<FileDone>) {
+    pub(super) fn fail(&mut self, done: &mut Vec<FileDone>) {
         if !self.faults.is_withheld() {
             return;
         }
