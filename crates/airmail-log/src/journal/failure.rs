@@ -14,6 +14,7 @@ use super::faults::is_full;
 use super::id::{SegmentId, Slot};
 use super::log::Answer;
 use super::meta::Meta;
+use super::segments::seal;
 use crate::contract::{Completion, Refusal};
 use airmail_model::{Sequence, bug};
 use std::collections::{BTreeMap, BTreeSet};
@@ -134,7 +135,12 @@ impl Journal {
             self.commands.give_first(meta);
         }
         self.segments.leave(segment);
-        self.seal_segment(segment);
+        seal(
+            &mut self.segments,
+            &mut self.indexer,
+            &mut self.commands,
+            segment,
+        );
         // It goes first: what follows may rely on it.
         if let Some(seal) = self.commands.take_last() {
             self.commands.give_first(seal);
@@ -245,11 +251,6 @@ impl Journal {
             self.faults.will_say(Refusal::OutcomeUnknown);
             self.refuse_failed();
         }
-    }
-
-    /// The segments whose end is not yet durable.
-    pub(super) fn sealing(&self) -> impl Iterator<Item = SegmentId> {
-        sealing(&self.commands, &self.commits)
     }
 
     /// Whether a crash could bring back what is to be refused.

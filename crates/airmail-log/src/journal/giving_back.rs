@@ -13,34 +13,70 @@
 //! So with nothing going on, what is on the disk is at most what retention asks, and two segments
 //! for each class: the oldest, of which a part is wanted, and that which is written.
 
-use super::Journal;
-use super::effects::Purpose;
+use super::checkpointer::Checkpointer;
+use super::commands::Commands;
+use super::commits::Commits;
+use super::effects::{Effects, Purpose};
+use super::failure::sealing;
 use super::format::META_CLASS;
 use super::id::SegmentId;
+use super::indexing::Indexer;
 use super::segment::{Segment, State, free_name};
-use super::segments::FILL_ALIGNED_BYTES;
+use super::segment_set::SegmentSet;
+use super::segments::{FILL_ALIGNED_BYTES, seal};
+use super::time::Time;
+use super::{Journal, JournalConfig};
 use crate::files::FileOp;
 use std::collections::BTreeSet;
 
+/// What giving back may change, and what it sees.
+struct GivingBack<'j> {
+    config: &'j JournalConfig,
+    time: &'j Time,
+    commits: &'j Commits,
+    commands: &'j mut Commands,
+    segments: &'j mut SegmentSet,
+    indexer: &'j mut Indexer,
+    checkpointer: &'j mut Checkpointer,
+    effects: &'j mut Effects,
+}
+
 impl Journal {
+    fn giving_back(&mut self) -> GivingBack<'_> {
+        GivingBack {
+            config: &self.config,
+            time: &self.time,
+            commits: &self.commits,
+            commands: &mut self.commands,
+            segments: &mut self.segments,
+            indexer: &mut self.indexer,
+            checkpointer: &mut self.checkpointer,
+            effects: &mut self.effects,
+        }
+    }
+
     /// Gives back what nobody wants. See the module's documentation.
     pub(super) fn give_back(&mut self) {
         if self.commands.are_held_back() || self.calls.is_closing() || !self.may_try() {
             return;
         }
+        self.giving_back().give_back();
+        self.begin_move();
+    }
+}
+
+impl GivingBack<'_> {
+    fn give_back(&mut self) {
         self.leave_unwanted();
-        if self.spares_are_idle() {
+        if self
+            .segments
+            .is_idle(self.config.spare_time, self.time.mono())
+        {
+            // What is there for new segments is not needed.
             self.drop_spares();
         }
         self.cut_sealed();
-        self.begin_move();
         self.shed_commands();
-    }
-
-    /// Whether no segment was made for so long that what is there for new ones is not needed.
-    pub(super) fn spares_are_idle(&self) -> bool {
-        self.segments
-            .is_idle(self.config.spare_time, self.time.mono())
     }
 
     /// Seals open segments in which nothing is kept.
@@ -57,7 +93,7 @@ impl Journal {
         };
         let left = self.segments.take_active(unwanted);
         for id in left {
-            self.seal_segment(id);
+            seal(self.segments, self.indexer, self.commands, id);
         }
     }
 
@@ -69,13 +105,13 @@ impl Journal {
         }
         let spares = self.segments.take_spares(self.commits.waiting().is_empty());
         for id in spares {
-            self.seal_segment(id);
+            seal(self.segments, self.indexer, self.commands, id);
         }
     }
 
     /// Has sealed segments end behind their last batch, once no crash can open them again.
     fn cut_sealed(&mut self) {
-        let sealing: BTreeSet<SegmentId> = self.sealing().collect();
+        let sealing: BTreeSet<SegmentId> = sealing(self.commands, self.commits).collect();
         let mut cuts = Vec::new();
         for segment in self.segments.iter_mut() {
             let end = segment.durable.next_multiple_of(FILL_ALIGNED_BYTES);

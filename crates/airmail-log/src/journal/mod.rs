@@ -77,6 +77,7 @@ mod segments;
 mod serve;
 mod snapshot;
 mod storage;
+mod sweeping;
 pub mod table;
 mod time;
 mod topics;

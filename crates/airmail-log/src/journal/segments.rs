@@ -1,12 +1,15 @@
-//! The journal's segments: making them, filling ahead, moving on to the next, letting go. What is
-//! let go where nothing happens is in [`giving_back`](super::giving_back).
+//! The journal's segments: making them, filling ahead, moving on to the next, sealing. They are let go
+//! by [`sweeping`](super::sweeping).
 
 use super::Journal;
+use super::commands::Commands;
 use super::effects::Purpose;
-use super::format::{DATA_START, META_CLASS, SYSTEM_CLASS, SegmentHeader};
+use super::format::{META_CLASS, SYSTEM_CLASS, SegmentHeader};
 use super::id::{BlockId, BlockIndex, ClassId, FileOffset, SegmentId};
+use super::indexing::Indexer;
 use super::meta::Meta;
-use super::segment::{Segment, State, free_name, index_name};
+use super::segment::{Segment, State, free_name};
+use super::segment_set::SegmentSet;
 use crate::files::{FileName, FileOp};
 use airmail_model::bug;
 use airmail_model::random::nth;
@@ -37,6 +40,30 @@ pub(super) fn is_own_salt(salt: u32, segment: SegmentId) -> bool {
 fn fill(name: FileName, from: FileOffset, to: FileOffset) -> FileOp {
     let (from, to) = (from.0, to.0);
     FileOp::Fill { name, from, to }
+}
+
+/// A segment takes nothing more; what lies behind its durable end is not data.
+pub(super) fn seal(
+    segments: &mut SegmentSet,
+    indexer: &mut Indexer,
+    commands: &mut Commands,
+    id: SegmentId,
+) {
+    let Some(segment) = segments.get_mut(id) else {
+        bug!("segment {id} is to be sealed and is gone");
+        return;
+    };
+    segment.state = State::Sealed;
+    segment.written = segment.durable;
+    let end = segment.durable;
+    let blocks = segment.blocks.len();
+    segments.want_sweep();
+    if blocks > 0 {
+        let block = BlockIndex::at(blocks - 1);
+        indexer.complete(BlockId { segment: id, block }, segments);
+    }
+    let sealed = Meta::SegmentSealed { segment: id, end };
+    commands.give(sealed, None);
 }
 
 impl Journal {
@@ -197,125 +224,12 @@ impl Journal {
     /// Leaves the class's segment for the next one. All that it holds is durable.
     pub(super) fn roll(&mut self, class: ClassId) {
         if let Some(id) = self.segments.leave_active(class) {
-            self.seal_segment(id);
-        }
-    }
-
-    /// A segment takes nothing more; what lies behind its durable end is not data.
-    pub(super) fn seal_segment(&mut self, id: SegmentId) {
-        let Some(segment) = self.segments.get_mut(id) else {
-            bug!("segment {id} is to be sealed and is gone");
-            return;
-        };
-        segment.state = State::Sealed;
-        segment.written = segment.durable;
-        let end = segment.durable;
-        let blocks = segment.blocks.len();
-        self.segments.want_sweep();
-        if blocks > 0 {
-            let block = BlockIndex::at(blocks - 1);
-            self.indexer
-                .complete(BlockId { segment: id, block }, &self.segments);
-        }
-        let sealed = Meta::SegmentSealed { segment: id, end };
-        self.commands.give(sealed, None);
-    }
-
-    /// Lets go of segments in which nothing is kept.
-    pub(super) fn sweep(&mut self) {
-        let unused = |segment: &&Segment| {
-            segment.state == State::Sealed
-                && segment.header.class != META_CLASS
-                && segment.is_unused()
-                && segment.reads == 0
-                && segment.fill.going_to.is_none()
-                && !segment.leaving
-        };
-        if !self.segments.is_sweep_due() || self.commands.are_held_back() || !self.may_try() {
-            return;
-        }
-        self.segments.swept();
-        // Its end must be known for ever before the name can go, or its number be missed.
-        let sealing: Vec<SegmentId> = self.sealing().collect();
-        let unused = self
-            .segments
-            .iter()
-            .filter(unused)
-            .map(|segment| segment.id);
-        let unused: Vec<SegmentId> = unused.filter(|id| !sealing.contains(id)).collect();
-        for id in unused {
-            if !self.is_covered(id) {
-                // Swept when the checkpoint is there.
-                self.checkpointer.want();
-                self.segments.want_sweep();
-                continue;
-            }
-            let room =
-                self.segments.free_count() < self.config.recycled_max && !self.spares_are_idle();
-            let Some(segment) = self.segments.get_mut(id) else {
-                bug!("segment {id} is to be let go and is gone");
-                continue;
-            };
-            segment.leaving = true;
-            let name = segment.name.clone();
-            let recycled = room && !segment.flaws.failed && segment.fill.end > DATA_START;
-            let blocks = segment.blocks.iter().enumerate();
-            let indexed = blocks.filter(|(_, block)| block.layout.is_some());
-            let indexes: Vec<_> = indexed
-                .map(|(n, _)| {
-                    let block = BlockIndex::at(n);
-                    index_name(BlockId { segment: id, block })
-                })
-                .collect();
-            for name in indexes {
-                self.effects.submit(Purpose::Minor, FileOp::Remove { name });
-            }
-            let op = if recycled {
-                FileOp::Rename {
-                    from: name,
-                    to: free_name(id),
-                }
-            } else {
-                FileOp::Remove { name }
-            };
-            if recycled {
-                self.segments.recycle(id);
-            }
-            self.effects.submit(Purpose::Left(id), op);
-        }
-    }
-
-    /// Whether a segment can go without a producer's place in its sequence going with it. A full
-    /// disk has no room for the checkpoint, and gets its space back first.
-    fn is_covered(&self, segment: SegmentId) -> bool {
-        let full = self.faults.is_full();
-        let newest = self.checkpointer.newest();
-        let needed = self.segments.get(segment).map(|of| of.covered.by);
-        full || self.config.new_incarnations || newest >= Some(needed.unwrap_or_default())
-    }
-
-    pub(super) fn segment_left(&mut self, id: SegmentId, result: io::Result<()>) {
-        let recycled = self.segments.was_recycled(id);
-        match result {
-            Ok(()) => {
-                let length = self
-                    .segments
-                    .remove(id)
-                    .map_or(FileOffset::START, |segment| segment.fill.end);
-                if recycled {
-                    self.segments.add_free(id, length);
-                }
-                // A full disk may have room again.
-                if !self.faults.is_withheld() {
-                    self.faults.retry_at(self.time.mono());
-                }
-            }
-            Err(error) => {
-                if let Some(segment) = self.segments.get_mut(id) {
-                    segment.leaving = error.kind() == io::ErrorKind::NotFound;
-                }
-                self.note_failure(&error);
-            }
+            seal(
+                &mut self.segments,
+                &mut self.indexer,
+                &mut self.commands,
+                id,
+            );
         }
     }
 }

@@ -1,6 +1,7 @@
 //! An invariant that is broken is found at the step that breaks it.
 
 use super::*;
+use crate::journal::segments::seal;
 
 /// A bench that has stored something, and a log's place in a block.
 fn stored() -> Bench {
@@ -45,5 +46,11 @@ fn a_segment_that_is_not_there_is_a_bug_where_it_is_to_be_sealed() {
     let class = bench.storage.journal.segments.classes().next().unwrap().0;
     let active = bench.storage.journal.segments.class(class).active.unwrap();
     bench.storage.journal.segments.remove(active);
-    bench.storage.journal.seal_segment(active);
+    let journal = &mut bench.storage.journal;
+    seal(
+        &mut journal.segments,
+        &mut journal.indexer,
+        &mut journal.commands,
+        active,
+    );
 }

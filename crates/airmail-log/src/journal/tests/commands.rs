@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::files::{FileOp, FileToken};
+use crate::journal::failure::sealing;
 use crate::journal::format::META_CLASS;
 
 /// Has done of what waits what checkpoints ask for, and removals; the rest goes on waiting.
@@ -58,7 +59,8 @@ fn commands_that_went_while_a_checkpoint_was_written_are_no_loss() {
             for _ in 0..5 {
                 bench.poll();
             }
-            assert_eq!(bench.storage.journal.sealing().count(), 0);
+            let journal = &bench.storage.journal;
+            assert_eq!(sealing(&journal.commands, &journal.commits).count(), 0);
         }
         for _ in 0..5 {
             checkpoint_alone(&mut bench, &mut waiting);
