@@ -22,6 +22,7 @@ use crate::contract::{Completion, Refusal, Tag};
 #[cfg(feature = "sabotage")]
 use crate::sabotage::Bug;
 use airmail_model::{Batch, Checked, Durability, Extent, LogId, MapEpoch, bug};
+use std::collections::BTreeSet;
 
 /// What a batch takes in a segment, about: with envelope and padding.
 pub(super) fn cost(batch: &Batch) -> u64 {
@@ -87,6 +88,13 @@ impl Journal {
     /// Tells answers and readers of a log what has changed about it.
     pub(super) fn log_moved(&mut self, slot: Slot) {
         self.appending().log_moved(slot);
+    }
+
+    /// The same of several logs.
+    pub(super) fn logs_moved(&mut self, moved: BTreeSet<Slot>) {
+        for slot in moved {
+            self.log_moved(slot);
+        }
     }
 }
 

@@ -360,12 +360,13 @@ impl Journal {
                     self.ends.changed_if(part.noted);
                     let mut entries = part.entries;
                     entries.extend(self.give_up_following(&mut moved));
-                    self.abandon(part.segment, entries, part.metas, &error);
+                    self.failing()
+                        .abandon(part.segment, entries, part.metas, &error);
                 }
                 _ => self.part_stored(part, &mut moved),
             }
         }
-        self.abandon_unfilled();
+        self.failing().abandon_unfilled();
         self.logs_moved(moved);
         self.logs.trim_cache(self.config.cache_bytes);
     }
@@ -392,7 +393,9 @@ impl Journal {
         let Some(segment) = self.segments.get_mut(part.segment) else {
             bug!("segment {} of a commit is gone", part.segment);
             let error = io::Error::other("its segment is gone");
-            return self.abandon(part.segment, part.entries, part.metas, &error);
+            return self
+                .failing()
+                .abandon(part.segment, part.entries, part.metas, &error);
         };
         segment.unsynced.entries.extend(part.entries);
         if part.sync {

@@ -12,14 +12,15 @@
 //!
 //! Invariant, held by [`Copies::check`]: copies never overlap, and are never more than `BYTES_MAX` bytes.
 
-use super::Journal;
 use super::checkpoint::CopyPart;
+use super::commands::Commands;
+use super::commits::Commits;
 use super::entry::Recent;
 use super::format::{Envelope, Kind};
-use super::id::Slot;
 use super::log::LogState;
+use super::logs::Logs;
 use super::meta::Meta;
-use airmail_model::{Batch, Checked, LogId, Sequence, bug};
+use airmail_model::{Batch, Checked, Sequence};
 use std::collections::BTreeMap;
 
 /// Copies held at most, in bytes; what is beyond has its segment alone, as every other log's, when the
@@ -132,42 +133,39 @@ impl Copies {
     }
 }
 
-impl Journal {
-    /// Numbers of a log from `from` on are given again: no crash may bring back what had them.
-    pub(super) fn take_back_copies(&mut self, slot: Slot, from: Sequence) {
-        let Some(log) = self.logs.get_mut(slot) else {
-            bug!("slot {slot} has numbers given again and no log");
-            return;
-        };
-        if log.id != LogId::SYSTEM {
-            return;
-        }
-        let is_copy = |meta: &Meta| matches!(meta, Meta::Copy { first, .. } if *first >= from);
-        self.commands.retain(|meta| !is_copy(meta));
-        let mut written = self.commits.parts().flat_map(|part| &part.metas);
-        if log.copies.told > from || written.any(|(meta, _)| is_copy(meta)) {
-            self.commands.give(Meta::TakenBack { slot, from }, None);
-        }
-        log.copies.take_back(from);
+/// Numbers of log 0 from `from` on are given again: no crash may bring back what had them.
+pub(super) fn take_back_copies(
+    log: &mut LogState,
+    from: Sequence,
+    commands: &mut Commands,
+    commits: &Commits,
+) {
+    let slot = log.slot;
+    let is_copy = |meta: &Meta| matches!(meta, Meta::Copy { first, .. } if *first >= from);
+    commands.retain(|meta| !is_copy(meta));
+    let mut written = commits.parts().flat_map(|part| &part.metas);
+    if log.copies.told > from || written.any(|(meta, _)| is_copy(meta)) {
+        commands.give(Meta::TakenBack { slot, from }, None);
     }
+    log.copies.take_back(from);
+}
 
-    /// The batches of which only the copy was found.
-    pub(super) fn only_copied(&self) -> Vec<(Envelope, Checked<Batch>)> {
-        let alone = |log: &LogState| {
-            let copies = log.copies.from(log.numbers.first);
-            let copies = copies.filter(|copy| !log.has(copy.first, copy.next()));
-            let envelope = |copy: &Recent| Envelope {
-                kind: Kind::Batch,
-                length: copy.batch.bytes().len() as u32,
-                salt: 0,
-                first: copy.first.0,
-                numbers: copy.numbers,
-                slot: log.slot,
-                append_time: copy.time,
-            };
-            let copies = copies.map(|copy| (envelope(copy), copy.batch.clone()));
-            copies.collect::<Vec<_>>()
+/// The batches of which only the copy was found.
+pub(super) fn only_copied(logs: &Logs) -> Vec<(Envelope, Checked<Batch>)> {
+    let alone = |log: &LogState| {
+        let copies = log.copies.from(log.numbers.first);
+        let copies = copies.filter(|copy| !log.has(copy.first, copy.next()));
+        let envelope = |copy: &Recent| Envelope {
+            kind: Kind::Batch,
+            length: copy.batch.bytes().len() as u32,
+            salt: 0,
+            first: copy.first.0,
+            numbers: copy.numbers,
+            slot: log.slot,
+            append_time: copy.time,
         };
-        self.logs.iter().flat_map(alone).collect()
-    }
+        let copies = copies.map(|copy| (envelope(copy), copy.batch.clone()));
+        copies.collect::<Vec<_>>()
+    };
+    logs.iter().flat_map(alone).collect()
 }

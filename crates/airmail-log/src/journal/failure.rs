@@ -6,38 +6,57 @@
 //! crash can bring back what was refused. Where the command cannot be written either, the answer
 //! is [`Refusal::OutcomeUnknown`].
 
-use super::Journal;
 use super::commands::{Command, Commands};
 use super::commits::Commits;
+use super::copies::take_back_copies;
+use super::effects::Effects;
 use super::entry::Entry;
-use super::faults::is_full;
+use super::faults::{Faults, is_full};
 use super::id::{SegmentId, Slot};
+use super::indexing::Indexer;
 use super::log::Answer;
-use super::meta::Meta;
+use super::logs::Logs;
+use super::producers::Producers;
+use super::segment_set::SegmentSet;
 use super::segments::seal;
+use super::settling::{may_come_back, refuse_failed};
+use super::time::Time;
+use super::{Journal, JournalConfig};
 use crate::contract::{Completion, Refusal};
-use airmail_model::{Sequence, bug};
-use std::collections::{BTreeMap, BTreeSet};
+use airmail_model::{LogId, Sequence, bug};
+use std::collections::BTreeMap;
 use std::io;
 
-/// The commands that are not yet durable.
-fn not_durable<'j>(commands: &'j Commands, commits: &'j Commits) -> impl Iterator<Item = &'j Meta> {
-    let written = commits.parts().flat_map(|part| &part.metas);
-    commands.iter().chain(written.map(|(meta, _)| meta))
-}
-
-/// The segments whose end is not yet durable.
-pub(super) fn sealing<'j>(
-    commands: &'j Commands,
-    commits: &'j Commits,
-) -> impl Iterator<Item = SegmentId> + 'j {
-    not_durable(commands, commits).filter_map(|meta| match meta {
-        Meta::SegmentSealed { segment, .. } => Some(*segment),
-        _ => None,
-    })
+/// What a failure may change, and what it sees.
+pub(super) struct Failing<'j> {
+    pub(super) config: &'j JournalConfig,
+    pub(super) time: &'j Time,
+    pub(super) faults: &'j mut Faults,
+    logs: &'j mut Logs,
+    producers: &'j mut Producers,
+    commits: &'j mut Commits,
+    commands: &'j mut Commands,
+    segments: &'j mut SegmentSet,
+    indexer: &'j mut Indexer,
+    effects: &'j mut Effects,
 }
 
 impl Journal {
+    pub(super) fn failing(&mut self) -> Failing<'_> {
+        Failing {
+            config: &self.config,
+            time: &self.time,
+            faults: &mut self.faults,
+            logs: &mut self.logs,
+            producers: &mut self.producers,
+            commits: &mut self.commits,
+            commands: &mut self.commands,
+            segments: &mut self.segments,
+            indexer: &mut self.indexer,
+            effects: &mut self.effects,
+        }
+    }
+
     /// Whether the disk may be tried.
     pub(super) fn may_try(&self) -> bool {
         self.faults.may_try(self.time.mono())
@@ -47,7 +66,7 @@ impl Journal {
     pub(super) fn probe(&mut self) {
         let now = self.time.mono();
         if self.faults.is_withheld() {
-            return self.refuse_withheld();
+            return self.failing().refuse_withheld();
         }
         if self.faults.is_due(now) != Some(true) {
             return;
@@ -64,16 +83,11 @@ impl Journal {
             self.faults.over();
         }
     }
+}
 
-    /// A file was made and filled: there is room.
-    pub(super) fn healed(&mut self) {
-        if self.faults.is_full() {
-            self.faults.over();
-        }
-    }
-
+impl Failing<'_> {
     /// Counts a failure; a full disk, or failures in a row, make trouble.
-    pub(super) fn note_failure(&mut self, error: &io::Error) {
+    fn note_failure(&mut self, error: &io::Error) {
         let retry_at = self.time.mono().plus(self.config.probe_interval);
         self.faults.note(error, retry_at);
     }
@@ -135,12 +149,7 @@ impl Journal {
             self.commands.give_first(meta);
         }
         self.segments.leave(segment);
-        seal(
-            &mut self.segments,
-            &mut self.indexer,
-            &mut self.commands,
-            segment,
-        );
+        seal(self.segments, self.indexer, self.commands, segment);
         // It goes first: what follows may rely on it.
         if let Some(seal) = self.commands.take_last() {
             self.commands.give_first(seal);
@@ -202,11 +211,13 @@ impl Journal {
     /// A log's numbers from `from` on were never told to anyone: they are given again.
     fn roll_back(&mut self, slot: Slot, from: Sequence) {
         self.logs.forget_recent(slot, from);
-        self.take_back_copies(slot, from);
         let Some(log) = self.logs.get_mut(slot) else {
             bug!("slot {slot} is rolled back to {from} and has no log");
             return;
         };
+        if log.id == LogId::SYSTEM {
+            take_back_copies(log, from, self.commands, self.commits);
+        }
         log.numbers.next = from;
         log.life.unsettled = true;
         log.numbers.written = log.numbers.written.min(from);
@@ -247,47 +258,9 @@ impl Journal {
             log.seal_failed(&why);
             log.answer(self.effects.completions());
         }
-        if self.may_come_back() {
+        if may_come_back(self.commands, self.commits) {
             self.faults.will_say(Refusal::OutcomeUnknown);
-            self.refuse_failed();
-        }
-    }
-
-    /// Whether a crash could bring back what is to be refused.
-    fn may_come_back(&self) -> bool {
-        let mut waiting = not_durable(&self.commands, &self.commits);
-        waiting.any(|meta| matches!(meta, Meta::SegmentSealed { .. } | Meta::TakenBack { .. }))
-    }
-
-    /// Refuses what failed, once no crash can bring it back; where the logs end is known then.
-    pub(super) fn settle(&mut self) {
-        if self.faults.failed().is_empty() || self.may_come_back() {
-            return;
-        }
-        self.refuse_failed();
-        for slot in self.faults.take_failed() {
-            if let Some(log) = self.logs.get_mut(slot) {
-                log.life.unsettled = false;
-                log.answer(self.effects.completions());
-                self.readers.wake_all(log.at_tail.drain(..));
-            }
-        }
-    }
-
-    fn refuse_failed(&mut self) {
-        let why = self.faults.reason();
-        for slot in self.faults.failed() {
-            if let Some(log) = self.logs.get_mut(*slot) {
-                log.settle_failed(&why);
-                log.answer(self.effects.completions());
-            }
-        }
-    }
-
-    /// Wakes whoever a change of these logs concerns.
-    pub(super) fn logs_moved(&mut self, moved: BTreeSet<Slot>) {
-        for slot in moved {
-            self.log_moved(slot);
+            refuse_failed(self.faults, self.logs, self.effects);
         }
     }
 }

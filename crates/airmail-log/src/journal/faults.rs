@@ -129,6 +129,13 @@ impl Faults {
         self.trouble = None;
     }
 
+    /// A file was made and filled: there is room.
+    pub(super) fn has_room(&mut self) {
+        if self.is_full() {
+            self.over();
+        }
+    }
+
     /// Nothing is stored from here on, for this reason.
     pub(super) fn withhold(&mut self, why: &str, retry_at: Mono) {
         self.withheld = true;

@@ -75,6 +75,7 @@ mod segment;
 mod segment_set;
 mod segments;
 mod serve;
+mod settling;
 mod snapshot;
 mod storage;
 mod sweeping;

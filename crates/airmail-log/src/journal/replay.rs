@@ -4,6 +4,7 @@
 
 use super::Journal;
 use super::cache::Cached;
+use super::copies::only_copied;
 use super::entry::{Entry, Recent};
 use super::format::{DATA_START, Envelope, META_CLASS};
 use super::id::{FileOffset, SegmentId};
@@ -80,7 +81,7 @@ impl Journal {
                 });
             }
         }
-        uncertain.extend(self.only_copied());
+        uncertain.extend(only_copied(&self.logs));
         uncertain.sort_by_key(|(envelope, _)| (envelope.slot, envelope.first));
         for (envelope, batch) in uncertain {
             self.take_uncertain(&envelope, batch, known);

@@ -124,7 +124,7 @@ impl Journal {
 
     pub(super) fn segment_made(&mut self, id: SegmentId, result: io::Result<()>) {
         if let Err(error) = result {
-            return self.making_failed(id, &error);
+            return self.failing().making_failed(id, &error);
         }
         let probing = self.faults.is_full();
         let of = self.segments.get(id);
@@ -158,7 +158,7 @@ impl Journal {
             && segment.state == State::Making
         {
             segment.state = State::Open;
-            self.healed();
+            self.faults.has_room();
         }
     }
 
@@ -173,10 +173,12 @@ impl Journal {
                 segment.fill.end = segment.fill.end.max(to);
                 self.segment_ready(id);
             }
-            Err(error) if segment.state == State::Making => self.making_failed(id, &error),
+            Err(error) if segment.state == State::Making => {
+                self.failing().making_failed(id, &error)
+            }
             Err(error) => {
                 segment.fill.failed = Some(error);
-                self.abandon_unfilled();
+                self.failing().abandon_unfilled();
             }
         }
     }

@@ -8,6 +8,7 @@
 
 use super::Journal;
 use super::effects::Effects;
+use super::failure::Failing;
 use super::faults::Faults;
 use crate::contract::{Completion, Refusal};
 use crate::files::{FileDone, FileOp};
@@ -29,10 +30,7 @@ impl Journal {
 
     /// Nothing is stored from here on.
     pub(super) fn withhold(&mut self, why: &str) {
-        let retry_at = self.time.mono().plus(self.config.probe_interval);
-        self.faults.withhold(why, retry_at);
-        self.refuse_waiting();
-        self.metas_failed();
+        self.failing().withhold(why);
     }
 
     /// The files are this node's again.
@@ -40,6 +38,15 @@ impl Journal {
         if self.faults.release() {
             self.faults.retry_at(self.time.mono());
         }
+    }
+}
+
+impl Failing<'_> {
+    fn withhold(&mut self, why: &str) {
+        let retry_at = self.time.mono().plus(self.config.probe_interval);
+        self.faults.withhold(why, retry_at);
+        self.refuse_waiting();
+        self.metas_failed();
     }
 
     /// Whoever waits for a command meanwhile is refused, as often as a failing disk would be tried.

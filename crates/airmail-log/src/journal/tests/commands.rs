@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::files::{FileOp, FileToken};
-use crate::journal::failure::sealing;
 use crate::journal::format::META_CLASS;
+use crate::journal::settling::sealing;
 
 /// Has done of what waits what checkpoints ask for, and removals; the rest goes on waiting.
 fn checkpoint_alone(bench: &mut Bench, waiting: &mut Vec<(FileToken, FileOp)>) {
@@ -54,6 +54,7 @@ fn commands_that_went_while_a_checkpoint_was_written_are_no_loss() {
         bench
             .storage
             .journal
+            .failing()
             .abandon(of_commands, Vec::new(), Vec::new(), &error);
         if end_told {
             for _ in 0..5 {
