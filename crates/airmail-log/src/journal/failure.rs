@@ -74,7 +74,7 @@ impl Journal {
         if self.faults.is_full() {
             // Whatever class is made next shows whether there is room.
             match self.segments.idle_class() {
-                Some(class) => drop(self.open_segment(class)),
+                Some(class) => drop(self.making().open(class)),
                 None => self.faults.over(),
             }
             let again = now.plus(self.config.probe_interval);

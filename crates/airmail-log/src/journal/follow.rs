@@ -9,10 +9,17 @@
 //! fails, those behind it are given up with it, whatever becomes of their writes: the segment is
 //! sealed before them.
 
-use super::Journal;
-use super::commit::class_of;
+use super::calls::Calls;
+use super::choosing::class_of;
+use super::commands::Commands;
+use super::commits::Commits;
 use super::entry::Entry;
+use super::faults::Faults;
 use super::id::{ClassId, SegmentId};
+use super::logs::Logs;
+use super::segment_set::SegmentSet;
+use super::time::Time;
+use super::{Journal, JournalConfig};
 use airmail_model::{Durability, bug};
 
 /// Commits under way at once, at most.
@@ -20,14 +27,39 @@ pub(super) const COMMITS_MAX: usize = 4;
 /// With more bytes than this under way and waiting, the next commit waits for the end of the last.
 const FOLLOW_BYTES: u64 = 64 * 1024;
 
+/// What is looked at before a commit follows another; none of it is changed.
+struct Following<'j> {
+    config: &'j JournalConfig,
+    time: &'j Time,
+    calls: &'j Calls,
+    faults: &'j Faults,
+    logs: &'j Logs,
+    segments: &'j SegmentSet,
+    commits: &'j Commits,
+    commands: &'j Commands,
+}
+
 impl Journal {
+    fn following(&self) -> Following<'_> {
+        Following {
+            config: &self.config,
+            time: &self.time,
+            calls: &self.calls,
+            faults: &self.faults,
+            logs: &self.logs,
+            segments: &self.segments,
+            commits: &self.commits,
+            commands: &self.commands,
+        }
+    }
+
     /// Starts a commit of all that waits behind those under way, if nothing speaks against it.
     pub(super) fn follow(&mut self) {
         // What needs a moment without commits gets it.
         if self.checkpointing().is_due() {
             return;
         }
-        let Some(segment) = self.may_follow() else {
+        let Some(segment) = self.following().segment() else {
             // Input: load: commits that are large, or go elsewhere, have the next one wait.
             return;
         };
@@ -35,9 +67,11 @@ impl Journal {
         let part = self.write_batches(segment, entries.into(), true);
         self.begun(part.into_iter().collect());
     }
+}
 
+impl Following<'_> {
     /// The segment of the commits under way, if all that waits may go there now.
-    fn may_follow(&self) -> Option<SegmentId> {
+    fn segment(&self) -> Option<SegmentId> {
         let part = self.commits.last_part()?;
         let in_order =
             part.metas.is_empty() && self.commands.is_empty() && !self.commands.are_held_back();

@@ -14,13 +14,13 @@ use airmail_model::{Batch, bug};
 
 /// What placing a batch may change, and what it sees.
 pub(super) struct Placing<'j> {
-    config: &'j JournalConfig,
+    pub(super) config: &'j JournalConfig,
     /// The first checkpoint that will know of it.
-    checkpoint: CheckpointId,
-    logs: &'j mut Logs,
-    segments: &'j mut SegmentSet,
-    indexer: &'j mut Indexer,
-    upkeep: &'j mut Upkeep,
+    pub(super) checkpoint: CheckpointId,
+    pub(super) logs: &'j mut Logs,
+    pub(super) segments: &'j mut SegmentSet,
+    pub(super) indexer: &'j mut Indexer,
+    pub(super) upkeep: &'j mut Upkeep,
 }
 
 impl Journal {

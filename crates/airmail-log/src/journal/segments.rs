@@ -1,15 +1,18 @@
 //! The journal's segments: making them, filling ahead, moving on to the next, sealing. They are let go
 //! by [`sweeping`](super::sweeping).
 
-use super::Journal;
+use super::calls::Calls;
 use super::commands::Commands;
-use super::effects::Purpose;
+use super::effects::{Effects, Purpose};
+use super::faults::Faults;
 use super::format::{META_CLASS, SYSTEM_CLASS, SegmentHeader};
 use super::id::{BlockId, BlockIndex, ClassId, FileOffset, SegmentId};
 use super::indexing::Indexer;
 use super::meta::Meta;
 use super::segment::{Segment, State, free_name};
 use super::segment_set::SegmentSet;
+use super::time::Time;
+use super::{Journal, JournalConfig};
 use crate::files::{FileName, FileOp};
 use airmail_model::bug;
 use airmail_model::random::nth;
@@ -66,9 +69,57 @@ pub(super) fn seal(
     commands.give(sealed, None);
 }
 
+/// Which segment could not be filled.
+enum Unfilled {
+    /// One that is being made, and why.
+    New(io::Error),
+    /// One that takes batches: it is to be left.
+    Written,
+}
+
+/// What making and filling segments may change, and what it sees.
+pub(super) struct Making<'j> {
+    pub(super) config: &'j JournalConfig,
+    pub(super) time: &'j Time,
+    pub(super) calls: &'j Calls,
+    pub(super) faults: &'j mut Faults,
+    pub(super) segments: &'j mut SegmentSet,
+    pub(super) effects: &'j mut Effects,
+}
+
 impl Journal {
+    pub(super) fn making(&mut self) -> Making<'_> {
+        Making {
+            config: &self.config,
+            time: &self.time,
+            calls: &self.calls,
+            faults: &mut self.faults,
+            segments: &mut self.segments,
+            effects: &mut self.effects,
+        }
+    }
+
+    /// A segment's file was made, or could not be.
+    pub(super) fn segment_made(&mut self, id: SegmentId, result: io::Result<()>) {
+        match result {
+            Ok(()) => self.making().made(id),
+            Err(error) => self.failing().making_failed(id, &error),
+        }
+    }
+
+    /// A segment's file was filled up to here, or could not be.
+    pub(super) fn segment_filled(&mut self, id: SegmentId, to: FileOffset, result: io::Result<()>) {
+        match self.making().filled(id, to, result) {
+            None => {}
+            Some(Unfilled::New(error)) => self.failing().making_failed(id, &error),
+            Some(Unfilled::Written) => self.failing().abandon_unfilled(),
+        }
+    }
+}
+
+impl Making<'_> {
     /// The class's segment that takes batches; begins to make one if there is none.
-    pub(super) fn open_segment(&mut self, class: ClassId) -> Option<SegmentId> {
+    pub(super) fn open(&mut self, class: ClassId) -> Option<SegmentId> {
         let state = self.segments.class_mut(class);
         if state.active.is_none() {
             state.active = state.prepared.take();
@@ -80,8 +131,8 @@ impl Journal {
                 .filter(|s| s.state == State::Open)
                 .map(|s| s.id),
             None => {
-                if self.may_try() {
-                    let id = self.make_segment(class);
+                if self.faults.may_try(self.time.mono()) {
+                    let id = self.make(class);
                     self.segments.class_mut(class).active = Some(id);
                 }
                 None
@@ -89,7 +140,7 @@ impl Journal {
         }
     }
 
-    fn make_segment(&mut self, class: ClassId) -> SegmentId {
+    fn make(&mut self, class: ClassId) -> SegmentId {
         let id = self.segments.number(self.time.mono());
         let header = SegmentHeader {
             class,
@@ -122,10 +173,8 @@ impl Journal {
         id
     }
 
-    pub(super) fn segment_made(&mut self, id: SegmentId, result: io::Result<()>) {
-        if let Err(error) = result {
-            return self.failing().making_failed(id, &error);
-        }
+    /// A segment's file is made: it is filled before it takes batches.
+    fn made(&mut self, id: SegmentId) {
         let probing = self.faults.is_full();
         let of = self.segments.get(id);
         let limit = of.map_or(0, |of| self.config.segment_limit(of.header.class).0);
@@ -145,7 +194,7 @@ impl Journal {
         };
         let to = FileOffset(to).next_multiple_of(FILL_ALIGNED_BYTES);
         if segment.fill.end >= to {
-            return self.segment_ready(id);
+            return self.ready(id);
         }
         segment.fill.going_to = Some(to);
         let (name, from) = (segment.name.clone(), segment.fill.end);
@@ -153,7 +202,7 @@ impl Journal {
             .submit(Purpose::Filled(id, to), fill(name, from, to));
     }
 
-    fn segment_ready(&mut self, id: SegmentId) {
+    fn ready(&mut self, id: SegmentId) {
         if let Some(segment) = self.segments.get_mut(id)
             && segment.state == State::Making
         {
@@ -162,25 +211,30 @@ impl Journal {
         }
     }
 
-    pub(super) fn segment_filled(&mut self, id: SegmentId, to: FileOffset, result: io::Result<()>) {
+    /// A fill has ended: the failure, if it failed.
+    fn filled(
+        &mut self,
+        id: SegmentId,
+        to: FileOffset,
+        result: io::Result<()>,
+    ) -> Option<Unfilled> {
         let Some(segment) = self.segments.get_mut(id) else {
             bug!("segment {id} was filled and is gone");
-            return;
+            return None;
         };
         segment.fill.going_to = None;
         match result {
             Ok(()) => {
                 segment.fill.end = segment.fill.end.max(to);
-                self.segment_ready(id);
+                self.ready(id);
             }
-            Err(error) if segment.state == State::Making => {
-                self.failing().making_failed(id, &error)
-            }
+            Err(error) if segment.state == State::Making => return Some(Unfilled::New(error)),
             Err(error) => {
                 segment.fill.failed = Some(error);
-                self.failing().abandon_unfilled();
+                return Some(Unfilled::Written);
             }
         }
+        None
     }
 
     /// Fills on, if the writing end has come near to the end of what is filled; and has the next
@@ -218,20 +272,8 @@ impl Journal {
         let unprepared = of.prepared.is_none() && of.spared != Some(id);
         if nearly_full && unprepared && self.faults.trouble().is_none() && !self.calls.is_closing()
         {
-            let prepared = self.make_segment(class);
+            let prepared = self.make(class);
             self.segments.class_mut(class).prepared = Some(prepared);
-        }
-    }
-
-    /// Leaves the class's segment for the next one. All that it holds is durable.
-    pub(super) fn roll(&mut self, class: ClassId) {
-        if let Some(id) = self.segments.leave_active(class) {
-            seal(
-                &mut self.segments,
-                &mut self.indexer,
-                &mut self.commands,
-                id,
-            );
         }
     }
 }

@@ -1,0 +1,247 @@
+//! What the next commit takes: batches, by the segments that they go to, or commands.
+//!
+//! It takes what waits in order, as long as the segments of its classes have room; what would make room is
+//! begun on the way. A log goes to another class's segments only behind what is durable in the old one's.
+
+use super::Journal;
+use super::append::cost;
+use super::commands::Commands;
+use super::commits::{Commits, Part};
+use super::entry::Entry;
+use super::format::{DATA_START, Envelope, Kind, META_CLASS, SYSTEM_CLASS};
+use super::gather::Gather;
+use super::id::{ClassId, FileOffset, SegmentId, Slot};
+use super::indexing::Indexer;
+use super::logs::Logs;
+use super::segments::{Making, seal};
+use airmail_model::{Durability, LogId, Retention, bug};
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How often a command is written. What it says is nowhere else before the next checkpoint, so that
+/// damage to one of them would cost a log its life; reading goes by a command's count.
+const COPIES: u64 = 2;
+/// Commands in one commit, at most.
+const COMMANDS_MAX: usize = 1024;
+
+/// The class of segments for a log that keeps its records so long. Log 0 keeps a little for ever: in
+/// segments with others' it would keep all of these.
+pub(super) fn class_of(log: LogId, retention: Retention) -> ClassId {
+    match (retention.time_ms, retention.bytes) {
+        _ if log == LogId::SYSTEM => SYSTEM_CLASS,
+        (Some(ms), _) => ClassId(1 + (u64::BITS - ms.leading_zeros()) as u16),
+        (None, Some(_)) => ClassId(128),
+        (None, None) => ClassId(0),
+    }
+}
+
+/// What choosing may change, and what it sees: also what making a segment changes.
+pub(super) struct Choosing<'j> {
+    making: Making<'j>,
+    logs: &'j mut Logs,
+    commits: &'j mut Commits,
+    commands: &'j mut Commands,
+    indexer: &'j mut Indexer,
+}
+
+impl Journal {
+    pub(super) fn choosing(&mut self) -> Choosing<'_> {
+        Choosing {
+            making: Making {
+                config: &self.config,
+                time: &self.time,
+                calls: &self.calls,
+                faults: &mut self.faults,
+                segments: &mut self.segments,
+                effects: &mut self.effects,
+            },
+            logs: &mut self.logs,
+            commits: &mut self.commits,
+            commands: &mut self.commands,
+            indexer: &mut self.indexer,
+        }
+    }
+}
+
+impl Choosing<'_> {
+    /// What the next commit takes: by segment, in order. A segment without entries is to be synced.
+    pub(super) fn batches(&mut self) -> BTreeMap<SegmentId, Vec<Entry>> {
+        let mut parts: BTreeMap<SegmentId, Vec<Entry>> = BTreeMap::new();
+        let mut ends: BTreeMap<SegmentId, FileOffset> = BTreeMap::new();
+        let mut blocked = BTreeSet::new();
+        let mut forced = BTreeSet::new();
+        let mut kept = Vec::new();
+        let mut taken = 0;
+        let only_copies = !self.commands.is_empty();
+        while let Some(entry) = self.commits.next() {
+            let bytes = cost(&entry.batch);
+            if only_copies && !entry.copy {
+                kept.push(entry);
+                break;
+            }
+            if taken > 0 && taken + bytes > self.making.config.commit_bytes {
+                kept.push(entry);
+                break;
+            }
+            let Some(log) = self.logs.get(entry.slot) else {
+                bug!("slot {} has a batch that waits and no log", entry.slot);
+                continue;
+            };
+            let class = class_of(log.id, log.life.spec.retention);
+            // In another class's segments it goes on only behind what is durable in the old one's.
+            let moves = log.class.is_some_and(|old| old != class);
+            if moves && log.numbers.durable < entry.first && !entry.copy {
+                forced.extend(log.class);
+                blocked.insert(class);
+                kept.push(entry);
+                continue;
+            }
+            let reserved = log.life.spec.durability == Durability::Fsync
+                || entry.copy
+                || entry.next() <= log.numbers.reserved;
+            let room = reserved && !blocked.contains(&class);
+            let segment = if room {
+                self.room(class, bytes, &mut ends)
+            } else {
+                None
+            };
+            let Some(segment) = segment else {
+                // Input: load: a segment is full, or made, or filled first.
+                blocked.insert(class);
+                kept.push(entry);
+                continue;
+            };
+            if let Some(log) = self.logs.get_mut(entry.slot) {
+                log.class = Some(class);
+            }
+            taken += bytes;
+            parts.entry(segment).or_default().push(entry);
+        }
+        self.commits.put_back(kept);
+        self.add_due_syncs(&mut parts, &forced);
+        parts
+    }
+
+    /// The class's open segment, if it has room for so much more. If not, what would make room is
+    /// begun.
+    fn room(
+        &mut self,
+        class: ClassId,
+        bytes: u64,
+        ends: &mut BTreeMap<SegmentId, FileOffset>,
+    ) -> Option<SegmentId> {
+        let id = self.making.open(class)?;
+        let segment = self.making.segments.get(id)?;
+        let at = *ends.get(&id).unwrap_or(&segment.written);
+        let limit = self.making.config.segment_limit(class);
+        if at > DATA_START && at + bytes > limit {
+            if segment.unsynced.entries.is_empty() && !ends.contains_key(&id) {
+                self.roll(class);
+                return self.room(class, bytes, ends);
+            }
+            return None;
+        }
+        // A fill and a write of the same bytes must not overtake one another; and what will be left
+        // takes nothing more.
+        let left = segment.fill.failed.is_some();
+        if left
+            || segment
+                .fill
+                .going_to
+                .is_some_and(|to| segment.fill.end < at + bytes && at < to)
+        {
+            return None;
+        }
+        ends.insert(id, at + bytes);
+        Some(id)
+    }
+
+    /// Segments that wait to be synced, because of their age, or because they are full or left.
+    fn add_due_syncs(
+        &self,
+        parts: &mut BTreeMap<SegmentId, Vec<Entry>>,
+        forced: &BTreeSet<ClassId>,
+    ) {
+        let due = self.making.time.mono();
+        for (number, class) in self.making.segments.classes() {
+            let Some(segment) = class.active.and_then(|id| self.making.segments.get(id)) else {
+                // Input: a class that writes to no segment at the moment.
+                continue;
+            };
+            let Some(since) = segment.unsynced.since else {
+                // Input: a segment of which all is synced.
+                continue;
+            };
+            let full = segment.written + self.making.config.commit_bytes
+                > FileOffset(self.making.config.segment_bytes);
+            let old = since.plus(self.making.config.unsynced_time) <= due;
+            let left = segment.fill.failed.is_some();
+            if old || full || left || self.making.calls.is_closing() || forced.contains(&number) {
+                parts.entry(segment.id).or_default();
+            }
+        }
+    }
+
+    /// Leaves the class's segment for the next one. All that it holds is durable.
+    fn roll(&mut self, class: ClassId) {
+        let segments = &mut *self.making.segments;
+        if let Some(id) = segments.leave_active(class) {
+            seal(segments, self.indexer, self.commands, id);
+        }
+    }
+
+    /// The commands that the next commit takes, gathered to be written to a segment. `None`: there is no
+    /// room for any.
+    pub(super) fn commands(&mut self) -> Option<(Gather, Part)> {
+        let now = self.making.time.wall();
+        let mut ends = BTreeMap::new();
+        let mut taken = Vec::new();
+        let mut records = Vec::new();
+        let mut segment = None;
+        while taken.len() < COMMANDS_MAX {
+            let Some((meta, t)) = self.commands.next() else {
+                break;
+            };
+            let body = Bytes::from(meta.encode());
+            let envelope = Envelope {
+                kind: Kind::Meta,
+                length: body.len() as u32,
+                salt: 0,
+                first: self.commands.count(),
+                numbers: 0,
+                slot: Slot(0),
+                append_time: now,
+            };
+            let Some(id) = self.room(META_CLASS, COPIES * envelope.stored_bytes(), &mut ends)
+            else {
+                self.commands.give_first((meta, t));
+                break;
+            };
+            segment = Some(id);
+            self.commands.counted();
+            records.push((envelope, body));
+            taken.push((meta, t));
+        }
+        let Some(id) = segment else {
+            // Input: a disk that is full or slow: no segment takes commands yet.
+            return None;
+        };
+        let Some(open) = self.making.segments.get(id) else {
+            bug!("segment {id} of {} commands is gone", taken.len());
+            for command in taken.into_iter().rev() {
+                self.commands.give_first(command);
+            }
+            return None;
+        };
+        let lengths = records.iter().map(|(_, body)| body.len());
+        let mut gather = Gather::new(open, lengths);
+        for _ in 0..COPIES {
+            for (envelope, body) in &records {
+                gather.record(*envelope, body.clone());
+            }
+        }
+        let mut part = Part::new(id, true, Vec::new());
+        part.metas = taken;
+        Some((gather, part))
+    }
+}
