@@ -5,10 +5,9 @@
 //! of a log's batches in a commit go to one segment, and a segment is left only when all that it holds
 //! is durable; so a log's numbers become durable in order (`Commits::check`, `Storing::take_in`).
 //!
-//! This is the conductor: it changes of the parts only which commits are under way, and has the rest done by
-//! handlers, one after the other. [`choosing`](super::choosing) says what is written,
+//! This is the conductor: it has almost everything done by handlers, one after the other. [`choosing`](super::choosing) says what is written,
 //! [`writing`](super::writing) writes it, [`storing`](super::storing) takes up what has gone well, and
-//! [`failure`](super::failure) what has not. None of them calls another; what one returns, the next is given.
+//! [`failure`](super::failure) what has not. None of the four calls another; what one returns, the next is given.
 
 use super::Journal;
 use super::commits::{Commit, Part};

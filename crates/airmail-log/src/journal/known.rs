@@ -1,20 +1,19 @@
 //! What is known when a journal opens, before its segments are read: from the newest sound
 //! checkpoint and the file of durable ends.
 
-use super::Journal;
 use super::checkpoint::{Checkpoint, CopyPart};
 use super::damage::{Problem, Reason};
-use super::effects::Purpose;
 use super::ends::{Ends, PLACE_BYTES};
 use super::format::DATA_START;
 use super::id::{BlockId, BlockIndex, CheckpointId, FileOffset, SegmentId, Slot};
 use super::index::Layout;
 use super::log::LogState;
+use super::logs::Logs;
 use super::places::Place;
-use super::recover::{OpenError, failed};
+use super::recover::{OpenError, Opening, failed};
 use super::scan::salt_by_end;
-use super::segment::{Block, ENDS_NAME, Segment, State, index_of, number_of};
-use crate::files::{FileName, FileOp, Files};
+use super::segment::{Block, ENDS_NAME, Segment, number_of};
+use crate::files::{FileName, Files};
 use airmail_model::Sequence;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -76,8 +75,8 @@ impl Known {
     }
 
     /// Whether a slot's log was deleted.
-    pub(super) fn is_deleted(&self, journal: &Journal, slot: Slot) -> bool {
-        let before = slot < self.checkpoint.next_slot && journal.logs.get(slot).is_none();
+    pub(super) fn is_deleted(&self, logs: &Logs, slot: Slot) -> bool {
+        let before = slot < self.checkpoint.next_slot && logs.get(slot).is_none();
         before || self.deleted.contains(&slot)
     }
 
@@ -92,7 +91,7 @@ impl Known {
     }
 }
 
-impl Journal {
+impl Opening<'_> {
     /// The newest checkpoint that is sound; or an empty one.
     pub(super) fn load_checkpoint<F: Files>(
         &mut self,
@@ -229,36 +228,9 @@ impl Journal {
     pub(super) fn forget_log(&mut self, slot: Slot) {
         if let Some(log) = self.logs.forget(slot) {
             for place in log.kept.iter() {
-                self.upkeep.let_go(&mut self.segments, place.block);
+                self.upkeep.let_go(self.segments, place.block);
             }
         }
         self.producers.forget_log(slot);
-    }
-
-    /// Has files removed that nothing knows of: a removal need not have outlived a crash.
-    pub(super) fn drop_strays(&mut self, list: &[(FileName, u64)], known: &Known) {
-        let strays = self.segments.ids();
-        for id in strays.into_iter().filter(|id| known.is_stray(*id)) {
-            if let Some(segment) = self.segments.get_mut(id) {
-                segment.leaving = true;
-                segment.state = State::Sealed;
-                (segment.durable, segment.written) = (DATA_START, DATA_START);
-                let name = segment.name.clone();
-                self.effects
-                    .submit(Purpose::Left(id), FileOp::Remove { name });
-            }
-        }
-        for (name, _) in list {
-            let Some(id) = index_of(name) else {
-                // Input: the files of other kinds.
-                continue;
-            };
-            let of = self.segments.get(id.segment).filter(|of| !of.leaving);
-            let block = of.and_then(|of| of.block(id.block));
-            if block.is_none_or(|block| block.layout.is_none()) {
-                self.effects
-                    .submit(Purpose::Minor, FileOp::Remove { name: name.clone() });
-            }
-        }
     }
 }

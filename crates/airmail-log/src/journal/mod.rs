@@ -6,16 +6,16 @@
 //!
 //! What holds at any time, and what asserts it (`invariants.rs` has the rest):
 //! - A log's numbers: `first ≤ visible ≤ next` (`Numbers::check`, `check_opened`). Readers and answers
-//!   depend on `visible` alone, which never goes back (`Numbers::advance`, `Journal::recovered`), so nothing
+//!   depend on `visible` alone, which never goes back (`Numbers::advance`, `Resuming::recovered`), so nothing
 //!   told to anyone is ever taken back.
 //! - What is under way to be committed is commands (in segments of their own) or batches, never both
 //!   (`Commits::check`). Commands go first, and alone; so whatever a batch relies on (its log, its
 //!   reservation, the end of a failed segment) is durable before the batch is written.
 //! - Only what is durable is in a table; what is not is held in memory
 //!   (`Journal::check_held_in_memory`), so that a failed file can be left behind at its last durable end,
-//!   for ever: nothing is written to it again (`Journal::write_part`).
+//!   for ever: nothing is written to it again (`Writing::write`).
 //! - When the journal opens after an unclean stop, what may not be durable is written once more,
-//!   elsewhere, before anyone sees it (`Journal::recovered`).
+//!   elsewhere, before anyone sees it (`Resuming::recovered`).
 
 mod append;
 mod asking;
@@ -70,6 +70,7 @@ mod rebuilding;
 mod recover;
 mod replay;
 mod results;
+mod resuming;
 mod retention;
 mod scan;
 mod segment;
@@ -166,11 +167,6 @@ impl Journal {
         }
     }
 
-    #[cfg(feature = "sabotage")]
-    fn has_bug(&self, bug: crate::sabotage::Bug) -> bool {
-        self.config.has_bug(bug)
-    }
-
     /// Begins a clean stop.
     fn close(&mut self, now: Now) {
         self.time.set(now);
@@ -215,9 +211,7 @@ impl Journal {
     /// Does everything that can be done without waiting for a file.
     fn advance(&mut self, now: Now) {
         self.time.step(now);
-        if self.commands.are_held_back() && self.commits.are_done() {
-            self.recovered();
-        }
+        self.resume();
         if self.takes_calls() {
             while let Some(waiting) = self.calls.next() {
                 match waiting {

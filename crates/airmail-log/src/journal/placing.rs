@@ -3,13 +3,13 @@
 //! A batch comes here when its commit is synced, or when it is found as the journal opens. A block gets its
 //! index when the batch that follows begins another.
 
+use super::JournalConfig;
 use super::id::{BlockId, BlockIndex, CheckpointId, SegmentId, Slot};
 use super::indexing::Indexer;
 use super::logs::Logs;
 use super::segment_set::SegmentSet;
 use super::table::Location;
 use super::upkeep::Upkeep;
-use super::{Journal, JournalConfig};
 use airmail_model::{Batch, bug};
 
 /// What placing a batch may change, and what it sees.
@@ -21,19 +21,6 @@ pub(super) struct Placing<'j> {
     pub(super) segments: &'j mut SegmentSet,
     pub(super) indexer: &'j mut Indexer,
     pub(super) upkeep: &'j mut Upkeep,
-}
-
-impl Journal {
-    pub(super) fn placing(&mut self) -> Placing<'_> {
-        Placing {
-            config: &self.config,
-            checkpoint: self.checkpointer.next(),
-            logs: &mut self.logs,
-            segments: &mut self.segments,
-            indexer: &mut self.indexer,
-            upkeep: &mut self.upkeep,
-        }
-    }
 }
 
 impl Placing<'_> {

@@ -84,11 +84,9 @@ impl Reading<'_> {
             }
         }
     }
-}
 
-impl Journal {
-    /// A block was read.
-    pub(super) fn block_read(&mut self, block: BlockId, result: io::Result<Bytes>) {
+    /// A block was read. Whether its table is there now.
+    fn block_read(&mut self, block: BlockId, result: io::Result<Bytes>) -> bool {
         let bounds = self.segments.get(block.segment).and_then(|of| {
             let place = of.block(block.block)?;
             Some((place.start, place.end, of.header.salt))
@@ -104,6 +102,7 @@ impl Journal {
             self.faults.found(Problem::of(&name, at, Reason::Block));
         }
         self.segments.read_ended(block.segment);
+        let made = table.is_some();
         if let Some(place) = self.segments.block_mut(block) {
             match table {
                 Some(table) => {
@@ -111,11 +110,11 @@ impl Journal {
                     if place.layout.is_none() && whole {
                         self.indexer.want_index(block);
                     }
-                    self.upkeep.set_retain_at(self.time.mono());
                 }
                 None => {
                     if self.indexer.try_again(block) {
-                        return self.reading().read_block(block);
+                        self.read_block(block);
+                        return false;
                     }
                     // Told as lost, and tried again when the journal opens.
                     if place.layout.is_none() {
@@ -124,7 +123,8 @@ impl Journal {
                 }
             }
         }
-        self.reading().rebuilt(block);
+        self.rebuilt(block);
+        made
     }
 
     /// Whether a table has all that the logs have in the block. Where damage has taken some of it
@@ -135,6 +135,16 @@ impl Journal {
             let place = log.kept.within(block);
             place.is_none_or(|place| place.is_covered_by(list))
         })
+    }
+}
+
+impl Journal {
+    /// A block was read, to make its table again.
+    pub(super) fn block_read(&mut self, block: BlockId, result: io::Result<Bytes>) {
+        if self.reading().block_read(block, result) {
+            // Retention may wait for it.
+            self.upkeep.set_retain_at(self.time.mono());
+        }
     }
 }
 

@@ -8,17 +8,27 @@
 //!
 //! No file is ever written again that an earlier run has written.
 
+use super::checkpointer::Checkpointer;
+use super::commands::Commands;
+use super::commits::Commits;
+use super::ends_file::EndsFile;
+use super::faults::Faults;
 use super::format::{
     DATA_START, ENVELOPE_BYTES, Envelope, HEADER_BYTES, HeaderError, Kind, META_CLASS,
     SegmentHeader,
 };
 use super::id::{BlockId, BlockIndex, ClassId, FileOffset, SegmentId, Slot};
+use super::indexing::Indexer;
 use super::known::Known;
 use super::log::LogState;
+use super::logs::Logs;
 use super::meta::Meta;
+use super::producers::Producers;
 use super::scan::{Body, End, Seen, scan};
 use super::segment::{Segment, State, number_of, segment_name, segment_of};
+use super::segment_set::SegmentSet;
 use super::segments::is_own_salt;
+use super::upkeep::Upkeep;
 use super::{Journal, JournalConfig};
 use crate::contract::LogSpec;
 use crate::files::{FileName, Files};
@@ -91,23 +101,24 @@ pub(super) fn open_and_know<F: Files>(
     let mut journal = Journal::new(config, now);
     let mut list = files.list().map_err(failed("the directory"))?;
     list.sort();
-    let lengths = journal.take_names(&list);
-    let mut known = journal.load_checkpoint(files, &list)?;
-    journal.load_headers(files, &lengths, &mut known)?;
-    journal.load_ends(files, &mut known)?;
-    journal.take_checkpoint(&mut known);
-    let metas = journal.load_metas(files, &lengths, &mut known)?;
-    let mut again = match journal.config.new_incarnations {
+    let mut opening = journal.opening();
+    let lengths = opening.take_names(&list);
+    let mut known = opening.load_checkpoint(files, &list)?;
+    opening.load_headers(files, &lengths, &mut known)?;
+    opening.load_ends(files, &mut known)?;
+    opening.take_checkpoint(&mut known);
+    let metas = opening.load_metas(files, &lengths, &mut known)?;
+    let mut again = match opening.config.new_incarnations {
         true => Vec::new(),
         false => last_of_each(&metas),
     };
     for meta in metas {
-        journal.apply(meta, &mut known);
+        opening.apply(meta, &mut known);
     }
-    again.extend(journal.load_batches(files, &lengths, &mut known)?);
+    again.extend(opening.load_batches(files, &lengths, &mut known)?);
     journal.load_clock(files)?;
     journal.drop_strays(&list, &known);
-    journal.finish_opening(&mut known, again);
+    journal.opening().finish(&mut known, again);
     Ok((journal, known))
 }
 
@@ -122,7 +133,47 @@ fn last_of_each(metas: &[Meta]) -> Vec<Meta> {
     last
 }
 
+/// What opening may change: all parts that have something from the files. It leaves alone what only a running
+/// journal has: what was asked, who reads, what is to be done, and the time. As it comes before all else,
+/// nothing else can rely on what it changes.
+pub(super) struct Opening<'j> {
+    pub(super) config: &'j JournalConfig,
+    pub(super) logs: &'j mut Logs,
+    pub(super) producers: &'j mut Producers,
+    pub(super) segments: &'j mut SegmentSet,
+    /// What may not be durable waits here to be written once more.
+    pub(super) commits: &'j mut Commits,
+    /// The commands that are given again are held back here.
+    pub(super) commands: &'j mut Commands,
+    /// The blocks that were complete and have no index get one.
+    pub(super) indexer: &'j mut Indexer,
+    pub(super) checkpointer: &'j mut Checkpointer,
+    pub(super) ends: &'j mut EndsFile,
+    /// A move may be worth it where a log is gone.
+    pub(super) upkeep: &'j mut Upkeep,
+    /// What is found damaged.
+    pub(super) faults: &'j mut Faults,
+}
+
 impl Journal {
+    fn opening(&mut self) -> Opening<'_> {
+        Opening {
+            config: &self.config,
+            logs: &mut self.logs,
+            producers: &mut self.producers,
+            segments: &mut self.segments,
+            commits: &mut self.commits,
+            commands: &mut self.commands,
+            indexer: &mut self.indexer,
+            checkpointer: &mut self.checkpointer,
+            ends: &mut self.ends,
+            upkeep: &mut self.upkeep,
+            faults: &mut self.faults,
+        }
+    }
+}
+
+impl Opening<'_> {
     /// Takes up the segments that there are; gives their files' lengths.
     fn take_names(&mut self, list: &[(FileName, u64)]) -> BTreeMap<SegmentId, FileOffset> {
         let mut lengths = BTreeMap::new();
@@ -273,7 +324,7 @@ impl Journal {
                 incarnation,
             } => {
                 self.logs.go_on_at(slot.next());
-                if known.is_deleted(self, slot) {
+                if known.is_deleted(self.logs, slot) {
                     return;
                 }
                 let state = self.log_at(slot, log);
@@ -295,7 +346,7 @@ impl Journal {
                 }
             }
             #[cfg(feature = "sabotage")]
-            Meta::Delete { .. } if self.has_bug(Bug::DeleteForgotten) => {}
+            Meta::Delete { .. } if self.config.has_bug(Bug::DeleteForgotten) => {}
             Meta::Delete { slot } => {
                 known.deleted.insert(slot);
                 self.forget_log(slot);
@@ -306,7 +357,7 @@ impl Journal {
                 }
             }
             Meta::Copy { slot, .. } | Meta::TakenBack { slot, .. } => {
-                if !known.is_deleted(self, slot) {
+                if !known.is_deleted(self.logs, slot) {
                     self.log_at(slot, LogId::SYSTEM).copies.apply(&meta);
                 }
             }
@@ -323,7 +374,7 @@ impl Journal {
     }
 
     /// Where each log goes on, and what is to be told when that is sure.
-    fn finish_opening(&mut self, known: &mut Known, seals: Vec<Meta>) {
+    fn finish(&mut self, known: &mut Known, seals: Vec<Meta>) {
         let new_lives = self.config.new_incarnations;
         let last = self.segments.iter().filter(|segment| !segment.leaving);
         let last = last.map(|segment| BlockId {
@@ -331,7 +382,7 @@ impl Journal {
             block: BlockIndex::at(segment.blocks.len().saturating_sub(1)),
         });
         for block in last.collect::<Vec<_>>() {
-            self.indexer.complete(block, &self.segments);
+            self.indexer.complete(block, self.segments);
         }
         let slots: Vec<Slot> = self.logs.iter().map(|log| log.slot).collect();
         for slot in slots {
@@ -369,35 +420,5 @@ impl Journal {
             self.checkpointer.want();
         }
         self.commands.hold_back(seals);
-    }
-
-    /// What may not have been durable is: everything can be told.
-    pub(super) fn recovered(&mut self) {
-        self.commands.give_held_back();
-        for log in self.logs.iter_mut() {
-            log.numbers.went_on_at = log.numbers.next;
-            log.numbers.durable = log.numbers.next.min(log.numbers.reserved);
-            log.numbers.written = log.numbers.durable;
-            if log.numbers.visible > log.numbers.durable {
-                bug!("slot {} was seen before it was recovered", log.slot);
-            }
-            log.numbers.visible = log.numbers.durable;
-        }
-    }
-
-    /// Whether calls are taken up: not before what was given again when the journal opened is
-    /// durable, unless there is no room for it. A full disk's logs are served all the same; readers
-    /// are told of nothing then that a power cut could take back.
-    pub(super) fn may_take_calls(&self) -> bool {
-        self.commands.are_settled()
-    }
-
-    /// The same, when it has been looked whether that has changed.
-    pub(super) fn takes_calls(&mut self) -> bool {
-        let done = self.commands.is_empty() && self.commits.are_idle();
-        if done || self.faults.trouble().is_some() {
-            self.commands.settled();
-        }
-        self.may_take_calls()
     }
 }

@@ -2,7 +2,6 @@
 //! to be written once more. A log's batches need not come in order of number: it may have gone from
 //! one class of segments to another, and come back.
 
-use super::Journal;
 use super::cache::Cached;
 use super::copies::only_copied;
 use super::entry::{Entry, Recent};
@@ -10,7 +9,8 @@ use super::format::{DATA_START, Envelope, META_CLASS};
 use super::id::{FileOffset, SegmentId};
 use super::known::Known;
 use super::meta::Meta;
-use super::recover::OpenError;
+use super::placing::Placing;
+use super::recover::{OpenError, Opening};
 use super::results::Outcome;
 use super::scan::{Body, End, Seen, scan};
 use super::table::Location;
@@ -18,7 +18,7 @@ use crate::files::Files;
 use airmail_model::{Batch, Checked, Sequence, bug};
 use std::collections::BTreeMap;
 
-impl Journal {
+impl Opening<'_> {
     /// Reads the segments of batches; gives the ends that are still to be told.
     pub(super) fn load_batches<F: Files>(
         &mut self,
@@ -81,7 +81,7 @@ impl Journal {
                 });
             }
         }
-        uncertain.extend(only_copied(&self.logs));
+        uncertain.extend(only_copied(self.logs));
         uncertain.sort_by_key(|(envelope, _)| (envelope.slot, envelope.first));
         for (envelope, batch) in uncertain {
             self.take_uncertain(&envelope, batch, known);
@@ -91,7 +91,7 @@ impl Journal {
 
     /// Whether a batch carries a log on; makes the log if only the batch knows of it.
     fn carries_on(&mut self, envelope: &Envelope, batch: &Batch, known: &Known) -> bool {
-        if known.is_deleted(self, envelope.slot) {
+        if known.is_deleted(self.logs, envelope.slot) {
             return false;
         }
         let log = self.log_at(envelope.slot, batch.log());
@@ -111,6 +111,17 @@ impl Journal {
             self.producers.replay(envelope.slot, stamp, outcome);
         }
         true
+    }
+
+    fn placing(&mut self) -> Placing<'_> {
+        Placing {
+            config: self.config,
+            checkpoint: self.checkpointer.next(),
+            logs: self.logs,
+            segments: self.segments,
+            indexer: self.indexer,
+            upkeep: self.upkeep,
+        }
     }
 
     fn take_certain(

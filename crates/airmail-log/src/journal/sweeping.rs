@@ -10,12 +10,13 @@ use super::effects::{Effects, Purpose};
 use super::faults::Faults;
 use super::format::{DATA_START, META_CLASS};
 use super::id::{BlockId, BlockIndex, FileOffset, SegmentId};
-use super::segment::{Segment, State, free_name, index_name};
+use super::known::Known;
+use super::segment::{Segment, State, free_name, index_name, index_of};
 use super::segment_set::SegmentSet;
 use super::settling::sealing;
 use super::time::Time;
 use super::{Journal, JournalConfig};
-use crate::files::FileOp;
+use crate::files::{FileName, FileOp};
 use airmail_model::bug;
 use std::io;
 
@@ -53,6 +54,11 @@ impl Journal {
     /// A segment's file was renamed or removed, or could not be.
     pub(super) fn segment_left(&mut self, id: SegmentId, result: io::Result<()>) {
         self.sweeping().left(id, result);
+    }
+
+    /// Has files removed that nothing knows of: a removal need not have outlived a crash.
+    pub(super) fn drop_strays(&mut self, list: &[(FileName, u64)], known: &Known) {
+        self.sweeping().drop_strays(list, known);
     }
 }
 
@@ -157,6 +163,32 @@ impl Sweeping<'_> {
                 }
                 let again = self.time.mono().plus(self.config.probe_interval);
                 self.faults.note(&error, again);
+            }
+        }
+    }
+
+    fn drop_strays(&mut self, list: &[(FileName, u64)], known: &Known) {
+        let strays = self.segments.ids();
+        for id in strays.into_iter().filter(|id| known.is_stray(*id)) {
+            if let Some(segment) = self.segments.get_mut(id) {
+                segment.leaving = true;
+                segment.state = State::Sealed;
+                (segment.durable, segment.written) = (DATA_START, DATA_START);
+                let name = segment.name.clone();
+                self.effects
+                    .submit(Purpose::Left(id), FileOp::Remove { name });
+            }
+        }
+        for (name, _) in list {
+            let Some(id) = index_of(name) else {
+                // Input: the files of other kinds.
+                continue;
+            };
+            let of = self.segments.get(id.segment).filter(|of| !of.leaving);
+            let block = of.and_then(|of| of.block(id.block));
+            if block.is_none_or(|block| block.layout.is_none()) {
+                self.effects
+                    .submit(Purpose::Minor, FileOp::Remove { name: name.clone() });
             }
         }
     }
