@@ -15,7 +15,7 @@ use super::id::{FileOffset, SegmentId, Slot};
 use super::known::Known;
 use super::log::LogState;
 use super::logs::Logs;
-use super::segment::segment_name;
+use super::names::segment_name;
 use super::segment_set::SegmentSet;
 use airmail_model::{Durability, Extent, LogId, Sequence};
 use std::collections::BTreeSet;

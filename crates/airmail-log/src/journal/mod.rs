@@ -60,6 +60,7 @@ mod lookup;
 pub mod meta;
 mod missing;
 mod moving;
+mod names;
 mod numbers;
 mod places;
 mod placing;
@@ -93,9 +94,9 @@ pub use check::{CheckReport, FileReport, LogReport, check};
 pub use clock_guard::HELD_MAX;
 pub use config::JournalConfig;
 pub use damage::{Problem, Reason};
+pub(crate) use names::{is_journals_own, is_segment};
 pub use recover::OpenError;
 pub use scan::Sound;
-pub(crate) use segment::{is_journals_own, is_segment};
 pub use storage::JournalStorage;
 
 use crate::contract::{Call, Completion};

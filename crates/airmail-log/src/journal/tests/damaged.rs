@@ -7,7 +7,7 @@ use crate::journal::format::{Envelope, Kind, SegmentHeader};
 fn without_newest(files: &MemoryFiles, from: u64) -> MemoryFiles {
     let (mut files, mut out) = (files.clone(), MemoryFiles::new());
     for (name, _) in files.list().unwrap() {
-        let id = crate::journal::segment::number_of(&name, "seg-");
+        let id = crate::journal::names::number_of(&name, "seg-");
         if id.is_none_or(|id| id < from) {
             out.put(&name, &files.contents(&name).unwrap());
         }
