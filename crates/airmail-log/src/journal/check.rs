@@ -100,7 +100,11 @@ pub fn check<F: Files>(files: &mut F) -> Result<CheckReport, OpenError> {
     let (journal, known) = open_and_know(files, config, Now::default())?;
     checker.checkpoints(files, &list)?;
     checker.commands(&known);
-    for segment in journal.segments.iter().filter(|segment| !segment.leaving) {
+    for segment in journal
+        .segments
+        .iter()
+        .filter(|segment| !segment.is_leaving())
+    {
         checker.segment(files, &journal, &known, segment)?;
     }
     checker.pending(&journal);
@@ -185,7 +189,7 @@ impl Checker {
         segment: &Segment,
     ) -> Result<(), OpenError> {
         let name = &segment.name;
-        let empty = segment.durable == DATA_START;
+        let empty = segment.durable() == DATA_START;
         let head = files
             .load(name, 0, HEADER_BYTES as u32)
             .map_err(failed(name))?;
@@ -193,14 +197,14 @@ impl Checker {
             self.problem(name, 0, Reason::Header);
         }
         self.records(files, journal, known, segment)?;
-        for (number, block) in segment.blocks.iter().enumerate() {
+        for (number, block) in segment.blocks().iter().enumerate() {
             // Where nothing is kept, it may be gone before its segment is.
             let id = BlockId {
                 segment: segment.id,
                 block: BlockIndex::at(number),
             };
             let kept = |log: &LogState| log.keeps_of(id);
-            if let Some(layout) = block.layout.filter(|_| journal.logs.iter().any(kept)) {
+            if let Some(layout) = block.layout().filter(|_| journal.logs.iter().any(kept)) {
                 self.index(files, id, layout)?;
             }
         }
@@ -218,12 +222,12 @@ impl Checker {
         let name = &segment.name;
         let mut file = FileReport {
             name: name.to_string(),
-            bytes: segment.fill.end.0,
-            end: segment.durable.0,
+            bytes: segment.fill.end().0,
+            end: segment.durable().0,
             ..FileReport::default()
         };
-        let end = segment.durable.max(known.end_of(segment.id));
-        let end = end.min(segment.fill.end);
+        let end = segment.durable().max(known.end_of(segment.id));
+        let end = end.min(segment.fill.end());
         let start = DATA_START;
         let mut scanner = Scanner::new(files, name.clone(), end, segment.header.salt, start);
         while scanner.at() < end {

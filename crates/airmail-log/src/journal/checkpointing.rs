@@ -13,7 +13,6 @@ use super::faults::Faults;
 use super::format::META_CLASS;
 use super::id::SegmentId;
 use super::names::checkpoint_name;
-use super::segment::State;
 use super::segment_set::SegmentSet;
 use super::settling::sealing;
 use super::time::Time;
@@ -35,9 +34,7 @@ pub(super) fn is_drained(
         && commands.is_empty()
         && commits.are_done()
         && !commands.are_held_back()
-        && segments
-            .iter()
-            .all(|segment| segment.unsynced.entries.is_empty())
+        && segments.iter().all(|segment| segment.unsynced().is_empty())
 }
 
 /// What writing checkpoints may change, and what it sees: of a segment it changes only whether that is
@@ -152,15 +149,15 @@ impl Checkpointing<'_> {
         let sealing: BTreeSet<SegmentId> = sealing(self.commands, self.commits).collect();
         let old = self.segments.iter_mut().filter(|segment| {
             segment.header.class == META_CLASS
-                && segment.state == State::Sealed
-                && segment.fill.going_to.is_none()
-                && !segment.leaving
-                && segment.covered.meta_next <= covered
+                && segment.is_sealed()
+                && !segment.fill.is_under_way()
+                && !segment.is_leaving()
+                && segment.commands_end() <= covered
                 && !sealing.contains(&segment.id)
         });
         let mut names = Vec::new();
         for segment in old {
-            segment.leaving = true;
+            segment.leave();
             names.push((segment.id, segment.name.clone()));
         }
         for (id, name) in names {

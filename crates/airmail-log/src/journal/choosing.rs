@@ -132,10 +132,10 @@ impl Choosing<'_> {
     ) -> Option<SegmentId> {
         let id = self.making.open(class)?;
         let segment = self.making.segments.get(id)?;
-        let at = *ends.get(&id).unwrap_or(&segment.written);
+        let at = *ends.get(&id).unwrap_or(&segment.written());
         let limit = self.making.config.segment_limit(class);
         if at > DATA_START && at + bytes > limit {
-            if segment.unsynced.entries.is_empty() && !ends.contains_key(&id) {
+            if segment.unsynced().is_empty() && !ends.contains_key(&id) {
                 self.roll(class);
                 return self.room(class, bytes, ends);
             }
@@ -143,13 +143,7 @@ impl Choosing<'_> {
         }
         // A fill and a write of the same bytes must not overtake one another; and what will be left
         // takes nothing more.
-        let left = segment.fill.failed.is_some();
-        if left
-            || segment
-                .fill
-                .going_to
-                .is_some_and(|to| segment.fill.end < at + bytes && at < to)
-        {
+        if segment.fill.has_failed() || segment.fill.meets(at, at + bytes) {
             return None;
         }
         ends.insert(id, at + bytes);
@@ -168,14 +162,14 @@ impl Choosing<'_> {
                 // Input: a class that writes to no segment at the moment.
                 continue;
             };
-            let Some(since) = segment.unsynced.since else {
+            let Some(since) = segment.unsynced_since() else {
                 // Input: a segment of which all is synced.
                 continue;
             };
-            let full = segment.written + self.making.config.commit_bytes
+            let full = segment.written() + self.making.config.commit_bytes
                 > FileOffset(self.making.config.segment_bytes);
             let old = since.plus(self.making.config.unsynced_time) <= due;
-            let left = segment.fill.failed.is_some();
+            let left = segment.fill.has_failed();
             if old || full || left || self.making.calls.is_closing() || forced.contains(&number) {
                 parts.entry(segment.id).or_default();
             }

@@ -14,7 +14,7 @@ use super::format::META_CLASS;
 use super::id::{FileOffset, SegmentId, Slot};
 use super::logs::Logs;
 use super::names::ENDS_NAME;
-use super::segment::State;
+use super::segment::{Segment, State};
 use super::segment_set::SegmentSet;
 use super::settling::sealing;
 use crate::files::{FileName, FileOp, Note};
@@ -151,7 +151,7 @@ impl Telling<'_> {
         }
         self.ends.changed = false;
         let earlier = self.segments.get(segment);
-        let earlier = earlier.map_or(&[][..], |of| &of.unsynced.entries);
+        let earlier = earlier.map_or(&[][..], Segment::unsynced);
         let mut logs = BTreeMap::new();
         for entry in earlier.iter().chain(entries) {
             if let Some(log) = self.logs.get(entry.slot) {
@@ -173,9 +173,9 @@ impl Telling<'_> {
         for id in open.chain(sealing(self.commands, self.commits)) {
             if let Some(segment) = self.segments.get(id)
                 && segment.header.class != META_CLASS
-                && segment.state != State::Making
+                && segment.state() != State::Making
             {
-                segments.entry(id).or_insert(segment.durable);
+                segments.entry(id).or_insert(segment.durable());
             }
         }
         let touched = self.checkpointer.touched();

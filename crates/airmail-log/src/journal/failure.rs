@@ -114,12 +114,12 @@ impl Failing<'_> {
                 bug!("segment {id} takes batches and is gone");
                 continue;
             };
-            let Some(error) = segment.fill.failed.take() else {
+            let Some(error) = segment.fill.take_failure() else {
                 // Input: segments whose fills went well.
                 continue;
             };
-            if is_full(&error) && !segment.unsynced.entries.is_empty() {
-                segment.fill.failed = Some(error);
+            if is_full(&error) && !segment.unsynced().is_empty() {
+                segment.fill.fail(error);
             } else {
                 self.abandon(id, Vec::new(), Vec::new(), &error);
             }
@@ -139,9 +139,7 @@ impl Failing<'_> {
         self.faults.will_say(reason);
         let mut failed = entries;
         if let Some(segment) = self.segments.get_mut(segment) {
-            segment.flaws.failed = true;
-            let mut unsynced = std::mem::take(&mut segment.unsynced.entries);
-            segment.unsynced.since = None;
+            let mut unsynced = segment.fail();
             unsynced.append(&mut failed);
             failed = unsynced;
         }

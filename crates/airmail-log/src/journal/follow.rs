@@ -81,14 +81,13 @@ impl Following<'_> {
             return None;
         }
         let segment = self.segments.get(part.segment)?;
-        let under_way = segment.written.since(segment.durable);
-        let end = segment.written + self.commits.bytes();
-        let filling = segment.fill.going_to;
+        let under_way = segment.written().since(segment.durable());
+        let end = segment.written() + self.commits.bytes();
         let fits = !self.commits.waiting().is_empty()
             && under_way + self.commits.bytes() <= FOLLOW_BYTES
             && end <= self.config.segment_limit(segment.header.class)
-            && segment.fill.failed.is_none()
-            && filling.is_none_or(|to| segment.fill.end >= end || segment.written >= to);
+            && !segment.fill.has_failed()
+            && !segment.fill.meets(segment.written(), end);
         let mut waiting = self.commits.waiting().iter();
         (fits && waiting.all(|entry| self.belongs(entry, segment.header.class)))
             .then_some(segment.id)
@@ -112,9 +111,9 @@ impl Following<'_> {
         open.any(|id| {
             let segment = self.segments.get(id);
             segment.is_some_and(|segment| {
-                let since = segment.unsynced.since;
+                let since = segment.unsynced_since();
                 let old = since.map(|since| since.plus(self.config.unsynced_time));
-                segment.fill.failed.is_some() || old.is_some_and(|at| at <= self.time.mono())
+                segment.fill.has_failed() || old.is_some_and(|at| at <= self.time.mono())
             })
         })
     }

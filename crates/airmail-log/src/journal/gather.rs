@@ -29,12 +29,12 @@ impl Gather {
             _ => padded(ENVELOPE_BYTES as u64) as usize + 8,
         });
         let mut head = BytesMut::with_capacity(HEADER_BYTES + copied.sum::<usize>());
-        let mut start = segment.written;
-        if !segment.header_written {
+        let mut start = segment.written();
+        if !segment.has_header() {
             head.extend_from_slice(&segment.header.encode());
             start = FileOffset::START;
         }
-        let (at, salt) = (segment.written, segment.header.salt);
+        let (at, salt) = (segment.written(), segment.header.salt);
         Gather {
             head,
             parts: Vec::new(),

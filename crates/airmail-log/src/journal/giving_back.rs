@@ -21,7 +21,7 @@ use super::format::META_CLASS;
 use super::id::SegmentId;
 use super::indexing::Indexer;
 use super::names::free_name;
-use super::segment::{Segment, State};
+use super::segment::Segment;
 use super::segment_set::SegmentSet;
 use super::segments::{FILL_ALIGNED_BYTES, seal};
 use super::settling::sealing;
@@ -85,11 +85,11 @@ impl GivingBack<'_> {
         let writing = self.commits.parts().map(|part| part.segment);
         let writing: BTreeSet<SegmentId> = writing.collect();
         let unwanted = |segment: &Segment| {
-            segment.state == State::Open
+            segment.is_open()
                 && segment.header.class != META_CLASS
-                && !segment.blocks.is_empty()
+                && !segment.blocks().is_empty()
                 && segment.is_unused()
-                && segment.fill.failed.is_none()
+                && !segment.fill.has_failed()
                 && !writing.contains(&segment.id)
         };
         let left = self.segments.take_active(unwanted);
@@ -115,14 +115,14 @@ impl GivingBack<'_> {
         let sealing: BTreeSet<SegmentId> = sealing(self.commands, self.commits).collect();
         let mut cuts = Vec::new();
         for segment in self.segments.iter_mut() {
-            let end = segment.durable.next_multiple_of(FILL_ALIGNED_BYTES);
-            let stays = segment.state == State::Sealed
+            let end = segment.durable().next_multiple_of(FILL_ALIGNED_BYTES);
+            let stays = segment.is_sealed()
                 && segment.header.class != META_CLASS
-                && !segment.leaving
+                && !segment.is_leaving()
                 && !segment.is_unused();
-            let still = segment.fill.going_to.is_none() && !segment.flaws.failed;
-            if stays && still && segment.fill.end > end && !sealing.contains(&segment.id) {
-                segment.fill.end = end;
+            let still = !segment.fill.is_under_way() && !segment.has_failed();
+            if stays && still && segment.fill.end() > end && !sealing.contains(&segment.id) {
+                segment.fill.cut(end);
                 cuts.push((segment.name.clone(), end.0));
             }
         }
@@ -135,7 +135,7 @@ impl GivingBack<'_> {
     /// Wants a checkpoint where commands lie in segments that one would make unnecessary.
     fn shed_commands(&mut self) {
         let commands = self.segments.iter().filter(|segment| {
-            segment.header.class == META_CLASS && segment.state == State::Sealed && !segment.leaving
+            segment.header.class == META_CLASS && segment.is_sealed() && !segment.is_leaving()
         });
         if commands.count() > 1 {
             self.checkpointer.want();

@@ -5,12 +5,13 @@
 //! from its block ([`rebuilding`](super::rebuilding)).
 
 use super::Journal;
+use super::block::Block;
 use super::effects::{Effects, Purpose};
 use super::id::{BlockId, Slot};
 use super::index::{self, Layout};
 use super::logs::Logs;
 use super::names::index_name;
-use super::segment::{Segment, State};
+use super::segment::Segment;
 use super::segment_set::SegmentSet;
 use super::table::Location;
 use crate::contract::ReaderId;
@@ -117,7 +118,7 @@ impl Indexer {
     /// A block has got its last batch.
     pub(super) fn complete(&mut self, block: BlockId, segments: &SegmentSet) {
         let place = segments.block(block);
-        if place.is_some_and(|block| block.table.is_some() && block.layout.is_none()) {
+        if place.is_some_and(Block::needs_index) {
             self.waiting.push_back(block);
         }
     }
@@ -156,8 +157,7 @@ impl Indexing<'_> {
         }
         while let Some(block) = self.indexer.waiting.pop_front() {
             // One that will go when it is swept needs none.
-            let stays =
-                |of: &&Segment| !(of.leaving || (of.state == State::Sealed && of.is_unused()));
+            let stays = |of: &&Segment| !(of.is_leaving() || (of.is_sealed() && of.is_unused()));
             let Some(of) = self.segments.get(block.segment).filter(stays) else {
                 // Input: a segment of which nothing is kept any more.
                 continue;
@@ -166,11 +166,11 @@ impl Indexing<'_> {
                 bug!("block {block} is to be indexed and is not there");
                 continue;
             };
-            let Some(table) = place.table.as_ref().filter(|_| place.layout.is_none()) else {
+            let Some(table) = place.table().filter(|_| place.needs_index()) else {
                 // Input: a damaged index: it was made again, and is there.
                 continue;
             };
-            let (bytes, layout, firsts) = index::encode(block, place.start, table);
+            let (bytes, layout, firsts) = index::encode(block, place.start(), table);
             let (bytes, stage) = (Bytes::from(bytes), Stage::Making);
             self.indexer.under_way = Some(IndexFile {
                 block,
@@ -233,17 +233,16 @@ impl Indexing<'_> {
             ..
         } = file;
         let of = self.segments.get_mut(block.segment);
-        let of = of.filter(|of| !of.leaving);
+        let of = of.filter(|of| !of.is_leaving());
         let Some(place) = of.and_then(|of| of.block_mut(block.block)) else {
             // Input: a segment of which nothing was kept any more while its index was written.
             let name = index_name(block);
             return self.effects.submit(Purpose::Minor, FileOp::Remove { name });
         };
-        let Some(table) = place.table.take() else {
+        let Some(table) = place.index_written(layout) else {
             bug!("the index of block {block} is written, and its table is gone");
             return;
         };
-        place.layout = Some(layout);
         for (slot, list) in &table.logs {
             let Some(log) = self.logs.get_mut(*slot) else {
                 // Input: a log that was deleted meanwhile.

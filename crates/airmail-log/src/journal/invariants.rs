@@ -9,7 +9,7 @@ use super::Journal;
 use super::effects::Purpose;
 use super::entry::Entry;
 use super::id::{BlockId, BlockIndex, SegmentId};
-use super::segment::State;
+use super::segment::{Segment, State};
 use airmail_model::{LogId, bug};
 use std::collections::BTreeMap;
 
@@ -71,17 +71,17 @@ impl Journal {
                     let filling = self
                         .segments
                         .get(id)
-                        .and_then(|segment| segment.fill.going_to);
+                        .and_then(|segment| segment.fill.going_to());
                     assert_eq!(filling, Some(to), "what {id} is filled to");
                     continue;
                 }
                 Purpose::Left(id) => {
-                    let leaving = self.segments.get(id).is_some_and(|of| of.leaving);
+                    let leaving = self.segments.get(id).is_some_and(|of| of.is_leaving());
                     assert!(leaving, "{id} is removed, and is not leaving");
                     continue;
                 }
                 Purpose::Made(id) => {
-                    let state = self.segments.get(id).map(|segment| segment.state);
+                    let state = self.segments.get(id).map(|segment| segment.state());
                     assert_eq!(state, Some(State::Making), "the state of {id}");
                     continue;
                 }
@@ -93,7 +93,7 @@ impl Journal {
         for segment in self.segments.iter() {
             let id = segment.id;
             let under_way = reads.get(&id).copied().unwrap_or(0);
-            assert_eq!(segment.reads, under_way, "reads of {id}");
+            assert_eq!(segment.reads(), under_way, "reads of {id}");
         }
         // A commit that is open waits for a write; of one that was given up nobody waits for the end.
         for place in self.commits.open_places() {
@@ -115,7 +115,7 @@ impl Journal {
         // Segments and their blocks come in the same order.
         let mut kept = kept.into_iter().peekable();
         for segment in self.segments.iter() {
-            for (n, block) in segment.blocks.iter().enumerate() {
+            for (n, block) in segment.blocks().iter().enumerate() {
                 let id = BlockId {
                     segment: segment.id,
                     block: BlockIndex::at(n),
@@ -124,10 +124,14 @@ impl Journal {
                 while kept.next_if_eq(&id).is_some() {
                     expected += 1;
                 }
-                assert_eq!(block.kept_by, expected, "logs that keep part of block {id}");
+                assert_eq!(
+                    block.kept_by(),
+                    expected,
+                    "logs that keep part of block {id}"
+                );
                 assert!(
-                    block.table.is_some()
-                        || block.layout.is_some()
+                    block.table().is_some()
+                        || block.layout().is_some()
                         || self.indexer.is_making_again(id),
                     "block {id} has neither table nor index"
                 );
@@ -158,10 +162,7 @@ impl Journal {
                 log.numbers.durable
             );
         }
-        let unsynced = self
-            .segments
-            .iter()
-            .flat_map(|segment| &segment.unsynced.entries);
+        let unsynced = self.segments.iter().flat_map(Segment::unsynced);
         let written = || self.commits.parts().flat_map(|part| &part.entries);
         written().for_each(|entry| self.check_copied(entry));
         let waiting = self.commits.waiting().iter();

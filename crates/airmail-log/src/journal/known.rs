@@ -1,6 +1,7 @@
 //! What is known when a journal opens, before its segments are read: from the newest sound
 //! checkpoint and the file of durable ends.
 
+use super::block::Block;
 use super::checkpoint::{Checkpoint, CopyPart};
 use super::damage::{Problem, Reason};
 use super::ends::{Ends, PLACE_BYTES};
@@ -13,7 +14,7 @@ use super::names::{ENDS_NAME, number_of};
 use super::places::Place;
 use super::recover::{OpenError, Opening, failed};
 use super::scan::salt_by_end;
-use super::segment::{Block, Segment};
+use super::segment::Segment;
 use crate::files::{FileName, Files};
 use airmail_model::Sequence;
 use std::collections::{BTreeMap, BTreeSet};
@@ -169,24 +170,18 @@ impl Opening<'_> {
                 // Input: a segment whose file is gone.
                 continue;
             };
-            segment
-                .blocks
-                .extend(part.blocks.iter().zip(0..).map(|(block, n)| Block {
+            for (block, n) in part.blocks.iter().zip(0..) {
+                let layout = Layout {
+                    block: BlockId {
+                        segment: part.id,
+                        block: BlockIndex(n),
+                    },
                     start: block.start,
-                    end: block.end,
-                    table: None,
-                    layout: Some(Layout {
-                        block: BlockId {
-                            segment: part.id,
-                            block: BlockIndex(n),
-                        },
-                        start: block.start,
-                        entries: block.entries,
-                        topics: block.topics,
-                    }),
-                    closed: true,
-                    kept_by: 0,
-                }));
+                    entries: block.entries,
+                    topics: block.topics,
+                };
+                segment.restore(Block::indexed_before(block.end, layout));
+            }
         }
         for part in std::mem::take(&mut checkpoint.logs) {
             let mut log = LogState::new(part.id, part.slot, part.spec, part.incarnation);
@@ -209,7 +204,7 @@ impl Opening<'_> {
                     continue;
                 };
                 if place.last >= part.first {
-                    block.kept_by += 1;
+                    block.keep();
                     log.kept.restore(place);
                 }
             }

@@ -277,7 +277,7 @@ impl Reading<'_> {
             reader.plan.push_back(Item::Lost(place.last));
             return true;
         };
-        let Some(layout) = block.layout else {
+        let Some(layout) = block.layout() else {
             // Input: damage to the index, which another reader has found.
             reader.reading = true;
             self.rebuild(reader.id, place.block);

@@ -100,11 +100,15 @@ impl Missing<'_> {
         for id in ids {
             let end = known.end_of(id);
             match self.segments.get(id) {
-                Some(segment) if segment.leaving || segment.fill.end >= end => {}
+                Some(segment) if segment.is_leaving() || segment.fill.end() >= end => {}
                 Some(_) if end == DATA_START => {}
                 Some(_) if is_told_by(&known.checkpoint, id) => {}
                 Some(segment) => {
-                    problems.push(Problem::of(&segment.name, segment.fill.end.0, Reason::Cut));
+                    problems.push(Problem::of(
+                        &segment.name,
+                        segment.fill.end().0,
+                        Reason::Cut,
+                    ));
                 }
                 None if end > DATA_START && self.is_lost(id, end, known, shown) => {
                     problems.push(Problem::of(&segment_name(id), 0, Reason::Missing));
@@ -221,8 +225,8 @@ impl Missing<'_> {
     /// Takes note of what is not there of what is known to have been.
     fn find(&self, known: &Known, faults: &mut Faults) {
         for id in &known.headless {
-            let segment = self.segments.get(*id).filter(|of| !of.leaving);
-            let has_data = segment.is_some_and(|of| of.durable > DATA_START);
+            let segment = self.segments.get(*id).filter(|of| !of.is_leaving());
+            let has_data = segment.is_some_and(|of| of.durable() > DATA_START);
             if has_data {
                 let header = Problem::of(&segment_name(*id), 0, Reason::Header);
                 faults.found(header);

@@ -13,12 +13,13 @@
 //!   reservation, the end of a failed segment) is durable before the batch is written.
 //! - Only what is durable is in a table; what is not is held in memory
 //!   (`Journal::check_held_in_memory`), so that a failed file can be left behind at its last durable end,
-//!   for ever: nothing is written to it again (`Writing::write`).
+//!   for ever: nothing is written to it again (`Segment::written_to`).
 //! - When the journal opens after an unclean stop, what may not be durable is written once more,
 //!   elsewhere, before anyone sees it (`Resuming::recovered`).
 
 mod append;
 mod asking;
+mod block;
 mod cache;
 mod calls;
 mod carrying_out;
@@ -43,6 +44,7 @@ mod ends_file;
 mod entry;
 mod failure;
 mod faults;
+mod fill;
 mod follow;
 pub mod format;
 mod gather;
@@ -288,7 +290,7 @@ impl Journal {
         let may_sync = self.commits.are_idle() && self.commands.is_empty() && gathered.is_none();
         for id in self.segments.active().filter(|_| may_sync) {
             let active = self.segments.get(id);
-            if let Some(since) = active.and_then(|segment| segment.unsynced.since) {
+            if let Some(since) = active.and_then(|segment| segment.unsynced_since()) {
                 earlier(since.plus(self.config.unsynced_time));
             }
         }

@@ -11,6 +11,7 @@
 //! A block of a segment is moved at a time. One that is not sound stays where it is, and so does its
 //! segment, until the next start: what is damaged is told, not copied.
 
+use super::block::Block;
 use super::calls::Calls;
 use super::commands::Commands;
 use super::commits::Commits;
@@ -23,7 +24,7 @@ use super::indexing::Indexer;
 use super::logs::Logs;
 use super::places::Place;
 use super::scan::{Body, Found, Loaded, Scanner};
-use super::segment::{Segment, State};
+use super::segment::Segment;
 use super::segment_set::SegmentSet;
 use super::table::Location;
 use super::upkeep::{Move, Upkeep};
@@ -136,20 +137,20 @@ impl Moving<'_> {
             *wanted.entry(place.block.segment).or_default() += place.bytes;
         }
         let movable = |segment: &&Segment| {
-            segment.state == State::Sealed && segment.header.class != META_CLASS && !segment.leaving
+            segment.is_sealed() && segment.header.class != META_CLASS && !segment.is_leaving()
         };
         let mut waste: BTreeMap<ClassId, u64> = BTreeMap::new();
         let mut least: BTreeMap<ClassId, (u64, SegmentId)> = BTreeMap::new();
         for segment in self.segments.iter().filter(movable) {
             let class = segment.header.class;
             let live = wanted.get(&segment.id).copied().unwrap_or(0);
-            let length = segment.durable.since(DATA_START);
+            let length = segment.durable().since(DATA_START);
             if live == 0 {
                 // It goes by itself.
                 continue;
             }
             *waste.entry(class).or_default() += length.saturating_sub(live);
-            if live <= length / 2 && !segment.flaws.unmovable {
+            if live <= length / 2 && segment.is_movable() {
                 let found = least.entry(class).or_insert((live, segment.id));
                 *found = (live, segment.id).min(*found);
             }
@@ -170,8 +171,8 @@ impl Moving<'_> {
             // Input: a segment that went when its last batch was moved.
             return;
         };
-        let mut blocks = of.blocks.iter().enumerate();
-        let Some((n, place)) = blocks.find(|(_, block)| block.kept_by > 0) else {
+        let mut blocks = of.blocks().iter().enumerate();
+        let Some((n, place)) = blocks.find(|(_, block)| block.is_kept()) else {
             // Input: a segment of which all has been moved, or given up.
             return;
         };
@@ -181,8 +182,8 @@ impl Moving<'_> {
         };
         let op = FileOp::Read {
             name: of.name.clone(),
-            at: place.start.0,
-            length: u32::try_from(place.end - place.start).unwrap_or(u32::MAX),
+            at: place.start().0,
+            length: u32::try_from(place.end() - place.start()).unwrap_or(u32::MAX),
             records: Vec::new(),
         };
         self.upkeep.move_begun(block);
@@ -203,7 +204,7 @@ impl Moving<'_> {
             return;
         }
         let bounds = of.block(block.block);
-        let bounds = bounds.map(|place| (place.start, place.end, of.header.salt));
+        let bounds = bounds.map(|place| (place.start(), place.end(), of.header.salt));
         let read = result.ok().zip(bounds);
         let records =
             read.and_then(|(bytes, (start, end, salt))| records_of(bytes, start, end, salt));
@@ -256,7 +257,7 @@ impl Moving<'_> {
             return;
         }
         let block = self.segments.block(moving.block);
-        match block.is_some_and(|block| block.kept_by > 0) {
+        match block.is_some_and(Block::is_kept) {
             true if !self.is_trimming(&moving) => self.give_move_up(),
             true => {}
             false => {
@@ -291,8 +292,7 @@ impl Moving<'_> {
         };
         let last = self.segments.get_mut(id).and_then(Segment::close_block);
         if let Some(block) = last {
-            self.indexer
-                .complete(BlockId { segment: id, block }, self.segments);
+            self.indexer.complete(block, self.segments);
         }
     }
 
@@ -301,7 +301,7 @@ impl Moving<'_> {
         let moving = self.upkeep.move_ended();
         let of = moving.and_then(|moving| self.segments.get_mut(moving.block.segment));
         if let Some(of) = of {
-            of.flaws.unmovable = true;
+            of.stays();
         }
         if let Some(moving) = moving {
             self.complete_moved(moving.block.segment);

@@ -4,7 +4,7 @@
 //! index when the batch that follows begins another.
 
 use super::JournalConfig;
-use super::id::{BlockId, BlockIndex, CheckpointId, SegmentId, Slot};
+use super::id::{BlockId, CheckpointId, SegmentId, Slot};
 use super::indexing::Indexer;
 use super::logs::Logs;
 use super::segment_set::SegmentSet;
@@ -40,37 +40,35 @@ impl Placing<'_> {
             bug!("segment {segment} has a batch of slot {slot} and is gone");
             return;
         };
-        let blocks = open.blocks.len();
+        let before = open.last_block();
         let block = open.block_for(slot, &location, block_bytes);
-        if block.place() == blocks && blocks > 0 {
-            let block = BlockIndex::at(blocks - 1);
-            self.indexer
-                .complete(BlockId { segment, block }, self.segments);
-        }
         let id = BlockId { segment, block };
+        if let Some(before) = before.filter(|before| *before != id) {
+            self.indexer.complete(before, self.segments);
+        }
         let Some(open) = self.segments.get_mut(segment) else {
             bug!("segment {segment} has a batch of slot {slot} and is gone");
             return;
         };
-        open.covered.by = self.checkpoint;
-        let place = &mut open.blocks[block.place()];
-        place.end = location.end();
-        if let Some(table) = &mut place.table {
-            table.add(slot, location, batch.topics().map(|topic| topic.hash));
-        }
+        open.cover_by(self.checkpoint);
+        let Some(place) = open.block_mut(block) else {
+            bug!("block {id} has a batch of slot {slot} and is gone");
+            return;
+        };
+        place.add(slot, location, batch);
         let Some(log) = self.logs.get_mut(slot) else {
             bug!("slot {slot} has a batch in segment {segment} and no log");
             return;
         };
         let left = log.kept.leave(&location);
         if location.last() >= log.numbers.first && log.kept.take(id, &location) {
-            place.kept_by += 1;
+            place.keep();
         }
         if let Some(left) = left {
             self.upkeep.let_go(self.segments, left);
             // Not before a checkpoint knows the new place.
             if let Some(old) = self.segments.get_mut(left.segment) {
-                old.covered.by = self.checkpoint;
+                old.cover_by(self.checkpoint);
             }
         }
     }

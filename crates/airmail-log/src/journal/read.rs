@@ -4,6 +4,7 @@
 //! `give_piece` see to it that what is told next is what comes next).
 //! Its plan says what the next numbers are; what is to be read from a segment is read in runs.
 
+use super::block::Block;
 use super::effects::Effects;
 use super::faults::Faults;
 use super::id::{FileOffset, SegmentId, Slot};
@@ -383,7 +384,7 @@ impl Reading<'_> {
             return true;
         };
         let block = self.segments.block(place.block);
-        let Some(table) = block.and_then(|block| block.table.as_ref()) else {
+        let Some(table) = block.and_then(Block::table) else {
             // Input: what is old: the block's table is on the disk alone.
             let place = *place;
             return self.look_up(reader, place);

@@ -7,7 +7,7 @@ use super::Journal;
 use super::damage::{Problem, Reason};
 use super::effects::Purpose;
 use super::format::Kind;
-use super::id::{BlockId, BlockIndex, FileOffset};
+use super::id::{BlockId, FileOffset};
 use super::names::segment_name;
 use super::read::Reading;
 use super::scan::{Body, Found, Loaded, Scanner};
@@ -23,7 +23,7 @@ impl Reading<'_> {
     /// The index of a block cannot be trusted: a reader waits until its table is made again.
     pub(super) fn rebuild(&mut self, r: ReaderId, block: BlockId) {
         if let Some(place) = self.segments.block_mut(block) {
-            place.layout = None;
+            place.index_lost();
         }
         if self.indexer.make_again(block, Some(r)) {
             self.read_block(block);
@@ -34,15 +34,11 @@ impl Reading<'_> {
     pub(super) fn hold_tables(&mut self, wanted: &BTreeSet<BlockId>) {
         let mut missing = Vec::new();
         for segment in self.segments.iter_mut() {
-            for (n, block) in segment.blocks.iter_mut().enumerate() {
-                let key = BlockId {
-                    segment: segment.id,
-                    block: BlockIndex::at(n),
-                };
-                if wanted.contains(&key) && block.table.is_none() {
-                    missing.push(key);
-                } else if block.layout.is_some() && !wanted.contains(&key) {
-                    block.table = None;
+            for (id, block) in segment.blocks_mut() {
+                if !wanted.contains(&id) {
+                    block.let_go_of_table();
+                } else if block.table().is_none() {
+                    missing.push(id);
                 }
             }
         }
@@ -62,8 +58,8 @@ impl Reading<'_> {
             bug!("block {block} is gone, and readers wait for it");
             return self.rebuilt(block);
         };
-        let at = place.start;
-        let length = u32::try_from(place.end - at).unwrap_or(u32::MAX);
+        let at = place.start();
+        let length = u32::try_from(place.end() - at).unwrap_or(u32::MAX);
         let op = FileOp::Read {
             name: of.name.clone(),
             at: at.0,
@@ -89,7 +85,7 @@ impl Reading<'_> {
     fn block_read(&mut self, block: BlockId, result: io::Result<Bytes>) -> bool {
         let bounds = self.segments.get(block.segment).and_then(|of| {
             let place = of.block(block.block)?;
-            Some((place.start, place.end, of.header.salt))
+            Some((place.start(), place.end(), of.header.salt))
         });
         let table = result.ok().zip(bounds);
         let table = table.map(|(bytes, (start, end, salt))| table_of(bytes, start, end, salt));
@@ -106,8 +102,8 @@ impl Reading<'_> {
         if let Some(place) = self.segments.block_mut(block) {
             match table {
                 Some(table) => {
-                    place.table = Some(table);
-                    if place.layout.is_none() && whole {
+                    place.table_made(table);
+                    if place.layout().is_none() && whole {
                         self.indexer.want_index(block);
                     }
                 }
@@ -117,8 +113,8 @@ impl Reading<'_> {
                         return false;
                     }
                     // Told as lost, and tried again when the journal opens.
-                    if place.layout.is_none() {
-                        place.table = Some(Table::default());
+                    if place.layout().is_none() {
+                        place.table_made(Table::default());
                     }
                 }
             }

@@ -17,7 +17,7 @@ use super::format::{
     DATA_START, ENVELOPE_BYTES, Envelope, HEADER_BYTES, HeaderError, Kind, META_CLASS,
     SegmentHeader,
 };
-use super::id::{BlockId, BlockIndex, ClassId, FileOffset, SegmentId, Slot};
+use super::id::{ClassId, FileOffset, SegmentId, Slot};
 use super::indexing::Indexer;
 use super::known::Known;
 use super::log::LogState;
@@ -26,7 +26,7 @@ use super::meta::Meta;
 use super::names::{number_of, segment_name, segment_of};
 use super::producers::Producers;
 use super::scan::{Body, End, Seen, scan};
-use super::segment::{Segment, State};
+use super::segment::Segment;
 use super::segment_set::SegmentSet;
 use super::segments::is_own_salt;
 use super::upkeep::Upkeep;
@@ -230,11 +230,7 @@ impl Opening<'_> {
                     self.guessed_header(id, known, bytes.get(HEADER_BYTES..).unwrap_or(&[]))
                 }
             };
-            let mut segment = Segment::new(header);
-            segment.state = State::Sealed;
-            segment.header_written = true;
-            segment.fill.end = length;
-            self.segments.insert(segment);
+            self.segments.insert(Segment::found(header, length));
         }
         Ok(())
     }
@@ -293,10 +289,11 @@ impl Opening<'_> {
                 }
             };
             let from = DATA_START;
-            segment.durable = scan(files, segment, length, from, end, &mut damage, take)?;
+            let end = scan(files, segment, length, from, end, &mut damage, take)?;
+            segment.found_to(end);
             damage.drain(..).for_each(|one| self.faults.found(one));
-            segment.written = segment.durable;
-            segment.covered.meta_next = found.iter().map(|(count, _)| count + 1).max().unwrap_or(0);
+            let counts = found.iter().map(|(count, _)| count + 1);
+            segment.has_commands_to(counts.max().unwrap_or(0));
             known.first_meta = Some(id);
             known.counts.extend(found.iter().map(|(count, _)| *count));
             for (count, meta) in found {
@@ -377,11 +374,8 @@ impl Opening<'_> {
     /// Where each log goes on, and what is to be told when that is sure.
     fn finish(&mut self, known: &mut Known, seals: Vec<Meta>) {
         let new_lives = self.config.new_incarnations;
-        let last = self.segments.iter().filter(|segment| !segment.leaving);
-        let last = last.map(|segment| BlockId {
-            segment: segment.id,
-            block: BlockIndex::at(segment.blocks.len().saturating_sub(1)),
-        });
+        let last = self.segments.iter().filter(|of| !of.is_leaving());
+        let last = last.filter_map(Segment::last_block);
         for block in last.collect::<Vec<_>>() {
             self.indexer.complete(block, self.segments);
         }

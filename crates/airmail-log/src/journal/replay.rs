@@ -2,6 +2,7 @@
 //! to be written once more. A log's batches need not come in order of number: it may have gone from
 //! one class of segments to another, and come back.
 
+use super::block::Block;
 use super::cache::Cached;
 use super::copies::only_copied;
 use super::entry::{Entry, Recent};
@@ -13,6 +14,7 @@ use super::placing::Placing;
 use super::recover::{OpenError, Opening};
 use super::results::Outcome;
 use super::scan::{Body, End, Seen, scan};
+use super::segment::Segment;
 use super::table::Location;
 use crate::files::Files;
 use airmail_model::{Batch, Checked, Sequence, bug};
@@ -52,10 +54,10 @@ impl Opening<'_> {
                 known.give_up(files, &segment, length)?;
                 let (mut found, mut damage) = (Vec::new(), Vec::new());
                 let take = |seen: Seen| found.push(seen);
-                let from = segment.blocks.last().map_or(DATA_START, |block| block.end);
-                segment.durable = scan(files, &segment, length, from, end, &mut damage, take)?;
+                let from = segment.blocks().last().map_or(DATA_START, Block::end);
+                let end = scan(files, &segment, length, from, end, &mut damage, take)?;
                 damage.drain(..).for_each(|one| self.faults.found(one));
-                segment.written = segment.durable;
+                segment.found_to(end);
                 self.segments.insert(segment);
                 for seen in found {
                     match seen.body {
@@ -73,7 +75,7 @@ impl Opening<'_> {
                 self.segments.insert(segment);
             }
             let of = self.segments.get(id);
-            let durable = of.map_or(FileOffset::START, |segment| segment.durable);
+            let durable = of.map_or(FileOffset::START, Segment::durable);
             if sealed.is_none() {
                 seals.push(Meta::SegmentSealed {
                     segment: id,

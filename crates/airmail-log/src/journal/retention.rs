@@ -8,6 +8,7 @@
 //!
 //! What goes by time goes by the trusted time: see [`clock_guard`](super::clock_guard).
 
+use super::block::Block;
 use super::commands::Commands;
 use super::id::{BlockId, Slot};
 use super::log::LogState;
@@ -28,7 +29,7 @@ const SMALL_PART: u64 = 16;
 
 /// The batches of a log in a block whose table is in memory.
 pub(super) fn list(segments: &SegmentSet, slot: Slot, block: BlockId) -> &[Location] {
-    let table = segments.block(block).and_then(|block| block.table.as_ref());
+    let table = segments.block(block).and_then(Block::table);
     table
         .and_then(|table| table.logs.get(&slot))
         .map_or(&[], |list| list)

@@ -6,18 +6,20 @@
 //! Invariants, held by [`Segment::check`]:
 //! - `durable ≤ written`; of a sealed segment they are the same, and nothing of it is unsynced.
 //! - Where something is unsynced it is known since when.
-//! - What is being filled lies behind what is filled.
 //! - Only a sealed segment is leaving.
 //! - Blocks are in order, never overlap, and end before `written`.
+//! - What its parts say: [`fill`](super::fill), [`block`](super::block).
 
+use super::block::Block;
 use super::entry::Entry;
+use super::fill::Fill;
 use super::format::{DATA_START, SegmentHeader};
-use super::id::{BlockIndex, CheckpointId, FileOffset, SegmentId, Slot};
-use super::index::Layout;
+use super::id::{BlockId, BlockIndex, CheckpointId, FileOffset, SegmentId, Slot};
 use super::names::segment_name;
-use super::table::{Location, Table};
+use super::table::Location;
 use crate::files::FileName;
-use airmail_model::Mono;
+use airmail_model::{Mono, bug};
+use std::io;
 
 /// What can be done with a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,58 +32,30 @@ pub(super) enum State {
     Sealed,
 }
 
-/// A part of a segment, with a table of its own.
-#[derive(Debug)]
-pub(super) struct Block {
-    /// Its first byte in the segment.
-    pub(super) start: FileOffset,
-    /// Behind its last byte.
-    pub(super) end: FileOffset,
-    /// In memory while it is written, and until its index is on disk.
-    pub(super) table: Option<Table>,
-    /// The layout of its index file. `None` until that is on disk.
-    pub(super) layout: Option<Layout>,
-    /// It takes nothing more, though it is not full: its index is made.
-    pub(super) closed: bool,
-    /// How many logs have something kept in it.
-    pub(super) kept_by: u32,
-}
-
-/// How far a segment is written with zeros ahead.
-#[derive(Debug, Default)]
-pub(super) struct Fill {
-    /// Behind the last byte that is.
-    pub(super) end: FileOffset,
-    /// Where the fill under way ends.
-    pub(super) going_to: Option<FileOffset>,
-    /// A fill failed: the segment is to be left.
-    pub(super) failed: Option<std::io::Error>,
-}
-
 /// What is wrong with a segment.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Flaws {
+struct Flaws {
     /// A write or sync of it failed: its file is not recycled.
-    pub(super) failed: bool,
+    failed: bool,
     /// What is wanted of it cannot be written elsewhere.
-    pub(super) unmovable: bool,
+    unmovable: bool,
 }
 
 /// What is written to a segment and not yet durable.
 #[derive(Debug, Default)]
-pub(super) struct Unsynced {
-    pub(super) entries: Vec<Entry>,
+struct Unsynced {
+    entries: Vec<Entry>,
     /// Since when there is something.
-    pub(super) since: Option<Mono>,
+    since: Option<Mono>,
 }
 
 /// The checkpoints that make a segment unnecessary.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Covered {
+struct Covered {
     /// The first checkpoint that knows of all that is in it: numbers, and where producers stand.
-    pub(super) by: CheckpointId,
+    by: CheckpointId,
     /// The count after the last command of a segment of commands.
-    pub(super) meta_next: u64,
+    meta_next: u64,
 }
 
 /// One segment. See the module's documentation.
@@ -90,26 +64,27 @@ pub(super) struct Segment {
     pub(super) id: SegmentId,
     pub(super) name: FileName,
     pub(super) header: SegmentHeader,
-    pub(super) state: State,
+    state: State,
     /// The header is in the file, or at least on its way.
-    pub(super) header_written: bool,
+    header_written: bool,
     /// Behind the last byte written.
-    pub(super) written: FileOffset,
+    written: FileOffset,
     /// Behind the last byte that is durable.
-    pub(super) durable: FileOffset,
+    durable: FileOffset,
     pub(super) fill: Fill,
-    pub(super) flaws: Flaws,
-    pub(super) unsynced: Unsynced,
+    flaws: Flaws,
+    unsynced: Unsynced,
     /// In order; the last is the one that is written.
-    pub(super) blocks: Vec<Block>,
-    pub(super) covered: Covered,
+    blocks: Vec<Block>,
+    covered: Covered,
     /// Reads under way: it is not removed before they have ended.
-    pub(super) reads: u32,
+    reads: u32,
     /// Nothing in it is kept; its removal is under way or waits.
-    pub(super) leaving: bool,
+    leaving: bool,
 }
 
 impl Segment {
+    /// One whose file is being made.
     pub(super) fn new(header: SegmentHeader) -> Segment {
         Segment {
             id: header.segment,
@@ -129,6 +104,194 @@ impl Segment {
         }
     }
 
+    /// One whose file of this length was found when the journal opened: it is never written again.
+    pub(super) fn found(header: SegmentHeader, length: FileOffset) -> Segment {
+        let mut segment = Segment::new(header);
+        segment.state = State::Sealed;
+        segment.header_written = true;
+        segment.fill = Fill::found(length);
+        segment
+    }
+
+    /// What can be done with it.
+    pub(super) fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether it takes batches.
+    pub(super) fn is_open(&self) -> bool {
+        self.state == State::Open
+    }
+
+    /// Whether it takes nothing more.
+    pub(super) fn is_sealed(&self) -> bool {
+        self.state == State::Sealed
+    }
+
+    /// Whether it was made and nothing was written to it.
+    pub(super) fn is_spare(&self) -> bool {
+        self.is_open() && self.written == DATA_START
+    }
+
+    /// Whether nothing in it is kept by any log.
+    pub(super) fn is_unused(&self) -> bool {
+        self.unsynced.entries.is_empty() && self.blocks.iter().all(|block| !block.is_kept())
+    }
+
+    /// Its file is made and filled: it takes batches. Whether it did not before.
+    pub(super) fn opened(&mut self) -> bool {
+        let opens = self.state == State::Making;
+        if opens {
+            self.state = State::Open;
+        }
+        opens
+    }
+
+    /// It takes nothing more, and what lies behind its durable end is not data. That end.
+    pub(super) fn seal(&mut self) -> FileOffset {
+        if !self.unsynced.entries.is_empty() {
+            let batches = self.unsynced.entries.len();
+            bug!(
+                "{} is sealed, and {batches} batches are not synced",
+                self.id
+            );
+        }
+        self.state = State::Sealed;
+        self.written = self.durable;
+        self.durable
+    }
+}
+
+/// What is written to it, and how far that is durable.
+impl Segment {
+    /// Behind the last byte written.
+    pub(super) fn written(&self) -> FileOffset {
+        self.written
+    }
+
+    /// Behind the last byte that is durable.
+    pub(super) fn durable(&self) -> FileOffset {
+        self.durable
+    }
+
+    /// Whether its header is in the file, or on its way.
+    pub(super) fn has_header(&self) -> bool {
+        self.header_written
+    }
+
+    /// A write to it is under way, which ends here.
+    pub(super) fn written_to(&mut self, end: FileOffset) {
+        if self.state != State::Open || self.flaws.failed || end < self.written {
+            bug!(
+                "segment {} is written again from {} to {end}: it is {:?}, {:?}",
+                self.id,
+                self.written,
+                self.state,
+                self.flaws
+            );
+        }
+        self.header_written = true;
+        self.written = end;
+    }
+
+    /// What it holds was found when the journal opened: it is durable up to here, and nothing is behind.
+    pub(super) fn found_to(&mut self, end: FileOffset) {
+        self.durable = end;
+        self.written = end;
+    }
+
+    /// Batches are written to it, and not known to be durable.
+    pub(super) fn hold(&mut self, entries: Vec<Entry>) {
+        self.unsynced.entries.extend(entries);
+    }
+
+    /// What it holds waits for a sync from now on, if it does not already.
+    pub(super) fn wait_for_sync(&mut self, now: Mono) {
+        self.unsynced.since.get_or_insert(now);
+    }
+
+    /// All that is written before `end` is durable. The batches that have become so.
+    pub(super) fn synced(&mut self, end: FileOffset) -> Vec<Entry> {
+        if end < self.durable || self.written < end {
+            bug!(
+                "{} is durable to {end}: it was to {}, and is written to {}",
+                self.id,
+                self.durable,
+                self.written
+            );
+        }
+        self.durable = end;
+        self.unsynced.since = None;
+        std::mem::take(&mut self.unsynced.entries)
+    }
+
+    /// What is written and not known to be durable.
+    pub(super) fn unsynced(&self) -> &[Entry] {
+        &self.unsynced.entries
+    }
+
+    /// Since when something waits for a sync.
+    pub(super) fn unsynced_since(&self) -> Option<Mono> {
+        self.unsynced.since
+    }
+
+    /// A write or sync of it failed: it is not written again. The batches that are not durable.
+    pub(super) fn fail(&mut self) -> Vec<Entry> {
+        self.flaws.failed = true;
+        self.unsynced.since = None;
+        std::mem::take(&mut self.unsynced.entries)
+    }
+
+    /// Whether a write or sync of it failed.
+    pub(super) fn has_failed(&self) -> bool {
+        self.flaws.failed
+    }
+}
+
+/// Its blocks.
+impl Segment {
+    /// In order; the last is the one that is written.
+    pub(super) fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// All of them with their names, to be changed.
+    pub(super) fn blocks_mut(&mut self) -> impl Iterator<Item = (BlockId, &mut Block)> {
+        let segment = self.id;
+        let blocks = self.blocks.iter_mut().enumerate();
+        blocks.map(move |(n, block)| {
+            let id = BlockId {
+                segment,
+                block: BlockIndex::at(n),
+            };
+            (id, block)
+        })
+    }
+
+    /// One of them.
+    pub(super) fn block(&self, block: BlockIndex) -> Option<&Block> {
+        self.blocks.get(block.place())
+    }
+
+    /// One of them, to be changed.
+    pub(super) fn block_mut(&mut self, block: BlockIndex) -> Option<&mut Block> {
+        self.blocks.get_mut(block.place())
+    }
+
+    /// The last, if there is one.
+    pub(super) fn last_block(&self) -> Option<BlockId> {
+        let last = self.blocks.len().checked_sub(1)?;
+        Some(BlockId {
+            segment: self.id,
+            block: BlockIndex::at(last),
+        })
+    }
+
+    /// Takes up a block that a checkpoint knows; they come in order.
+    pub(super) fn restore(&mut self, block: Block) {
+        self.blocks.push(block);
+    }
+
     /// The block that a batch falls in, made if need be: a new one where the last is full, or where
     /// what it has of the log does not end before the batch. So a block has an unbroken run of each
     /// log, also of one that went to another class of segments and came back.
@@ -138,50 +301,88 @@ impl Segment {
         batch: &Location,
         block_bytes: u64,
     ) -> BlockIndex {
-        let start = batch.offset;
-        let full = self.blocks.last().is_none_or(|block| {
-            block.table.as_ref().is_none_or(|table| {
-                let run = table.logs.get(&slot).and_then(|list| list.last());
-                run.is_some_and(|before| before.extent().next() != batch.first)
-            }) || block.layout.is_some()
-                || block.closed
-                || block.end - block.start >= block_bytes
-        });
-        if full {
-            self.blocks.push(Block {
-                start,
-                end: start,
-                table: Some(Table::default()),
-                layout: None,
-                closed: false,
-                kept_by: 0,
-            });
+        let last = self.blocks.last();
+        if !last.is_some_and(|block| block.takes(slot, batch, block_bytes)) {
+            self.blocks.push(Block::new(batch.offset));
         }
         BlockIndex::at(self.blocks.len() - 1)
     }
 
-    /// One of its blocks.
-    pub(super) fn block(&self, block: BlockIndex) -> Option<&Block> {
-        self.blocks.get(block.place())
-    }
-
-    /// One of its blocks, to be changed.
-    pub(super) fn block_mut(&mut self, block: BlockIndex) -> Option<&mut Block> {
-        self.blocks.get_mut(block.place())
-    }
-
     /// Has the block that is written take nothing more; which it is.
-    pub(super) fn close_block(&mut self) -> Option<BlockIndex> {
-        let last = self.blocks.len().checked_sub(1)?;
-        let block = &mut self.blocks[last];
-        let open = !block.closed && block.layout.is_none();
-        block.closed = true;
-        open.then_some(BlockIndex::at(last))
+    pub(super) fn close_block(&mut self) -> Option<BlockId> {
+        let last = self.last_block()?;
+        let closed = self.blocks.last_mut().is_some_and(Block::close);
+        closed.then_some(last)
+    }
+}
+
+/// When it goes.
+impl Segment {
+    /// The first checkpoint that knows of all that is in it.
+    pub(super) fn covered_by(&self) -> CheckpointId {
+        self.covered.by
     }
 
-    /// Whether it was made and nothing was written to it.
-    pub(super) fn is_spare(&self) -> bool {
-        self.state == State::Open && self.written == DATA_START
+    /// No checkpoint before this one knows of all that is in it.
+    pub(super) fn cover_by(&mut self, checkpoint: CheckpointId) {
+        self.covered.by = checkpoint;
+    }
+
+    /// Of a segment of commands, the count after its last.
+    pub(super) fn commands_end(&self) -> u64 {
+        self.covered.meta_next
+    }
+
+    /// It has commands up to this count, exclusive.
+    pub(super) fn has_commands_to(&mut self, count: u64) {
+        self.covered.meta_next = count;
+    }
+
+    /// Whether what is wanted of it can be written elsewhere, as far as is known.
+    pub(super) fn is_movable(&self) -> bool {
+        !self.flaws.unmovable
+    }
+
+    /// What is wanted of it cannot be written elsewhere.
+    pub(super) fn stays(&mut self) {
+        self.flaws.unmovable = true;
+    }
+
+    /// Reads under way.
+    pub(super) fn reads(&self) -> u32 {
+        self.reads
+    }
+
+    /// A read of it, or of its index, has begun.
+    pub(super) fn read_begun(&mut self) {
+        self.reads += 1;
+    }
+
+    /// A read has ended. Whether none is under way.
+    pub(super) fn read_ended(&mut self) -> bool {
+        match self.reads.checked_sub(1) {
+            Some(reads) => self.reads = reads,
+            None => bug!("a read of {} has ended, and none was under way", self.id),
+        }
+        self.reads == 0
+    }
+
+    /// Whether its removal is under way or waits.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.leaving
+    }
+
+    /// Its file goes.
+    pub(super) fn leave(&mut self) {
+        if !self.is_sealed() {
+            bug!("{} is leaving, and is {:?}", self.id, self.state);
+        }
+        self.leaving = true;
+    }
+
+    /// Its file could not be removed: it is tried again, unless the file is not there.
+    pub(super) fn leaving_failed(&mut self, error: &io::Error) {
+        self.leaving = error.kind() == io::ErrorKind::NotFound;
     }
 
     /// Asserts the invariants of the module's documentation.
@@ -206,12 +407,7 @@ impl Segment {
             "{id}: {} batches are not synced, and nobody knows since when",
             self.unsynced.entries.len()
         );
-        assert!(
-            self.fill.going_to.is_none_or(|to| self.fill.end < to),
-            "{id}: filled to {}, filling to {:?}",
-            self.fill.end,
-            self.fill.going_to
-        );
+        self.fill.check(id);
         assert!(
             !self.leaving || self.state == State::Sealed,
             "{id} is leaving and takes batches"
@@ -221,24 +417,17 @@ impl Segment {
 
     fn check_blocks(&self) {
         let id = self.id;
-        for block in &self.blocks {
-            assert!(
-                block.start <= block.end && block.end <= self.durable.max(self.written),
-                "{id}: a block from {} to {} of {}",
-                block.start,
-                block.end,
-                self.written
-            );
+        for (n, block) in self.blocks.iter().enumerate() {
+            let block_id = BlockId {
+                segment: id,
+                block: BlockIndex::at(n),
+            };
+            block.check(block_id, self.durable.max(self.written));
         }
         let mut pairs = self.blocks.iter().zip(self.blocks.iter().skip(1));
         assert!(
-            pairs.all(|(one, next)| one.end <= next.start),
+            pairs.all(|(one, next)| one.end() <= next.start()),
             "{id}: blocks overlap"
         );
-    }
-
-    /// Whether nothing in it is kept by any log.
-    pub(super) fn is_unused(&self) -> bool {
-        self.unsynced.entries.is_empty() && self.blocks.iter().all(|block| block.kept_by == 0)
     }
 }

@@ -11,9 +11,10 @@
 //! - What is free is no segment, and was one: its number is below the next one's.
 //! - Only a segment that is leaving becomes a free one.
 
+use super::block::Block;
 use super::format::META_CLASS;
 use super::id::{BlockId, ClassId, FileOffset, SegmentId};
-use super::segment::{Block, Segment, State};
+use super::segment::Segment;
 use airmail_model::Mono;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -263,22 +264,22 @@ impl SegmentSet {
     /// A read of a segment, or of its index, has begun: it is not removed before that has ended.
     pub(super) fn read_begun(&mut self, id: SegmentId) {
         if let Some(segment) = self.all.get_mut(&id) {
-            segment.reads += 1;
+            segment.read_begun();
         }
     }
 
     /// A read has ended.
     pub(super) fn read_ended(&mut self, id: SegmentId) {
         if let Some(segment) = self.all.get_mut(&id) {
-            segment.reads -= 1;
-            self.sweep_due |= segment.reads == 0;
+            self.sweep_due |= segment.read_ended();
         }
     }
 
     /// A log keeps nothing more in a block.
     pub(super) fn let_go(&mut self, block: BlockId) {
-        if let Some(block) = self.block_mut(block) {
-            block.kept_by = block.kept_by.saturating_sub(1);
+        let id = block;
+        if let Some(block) = self.block_mut(id) {
+            block.let_go(id);
             self.sweep_due = true;
         }
     }
@@ -296,8 +297,8 @@ impl SegmentSet {
                 let segment = self.all.get(&id);
                 assert!(
                     segment.is_some_and(|of| of.header.class == *number
-                        && of.state != State::Sealed
-                        && !of.leaving),
+                        && !of.is_sealed()
+                        && !of.is_leaving()),
                     "{number:?} writes to {id}, which is {segment:?}"
                 );
             }
@@ -315,7 +316,7 @@ impl SegmentSet {
             );
         }
         for id in &self.recycling {
-            let leaving = self.all.get(id).is_some_and(|segment| segment.leaving);
+            let leaving = self.all.get(id).is_some_and(Segment::is_leaving);
             assert!(leaving, "{id} is to be recycled, and is not leaving");
         }
     }

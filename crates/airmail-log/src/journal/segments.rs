@@ -5,8 +5,9 @@ use super::calls::Calls;
 use super::commands::Commands;
 use super::effects::{Effects, Purpose};
 use super::faults::Faults;
+use super::fill::Fill;
 use super::format::{META_CLASS, SYSTEM_CLASS, SegmentHeader};
-use super::id::{BlockId, BlockIndex, ClassId, FileOffset, SegmentId};
+use super::id::{ClassId, FileOffset, SegmentId};
 use super::indexing::Indexer;
 use super::meta::Meta;
 use super::names::free_name;
@@ -57,14 +58,10 @@ pub(super) fn seal(
         bug!("segment {id} is to be sealed and is gone");
         return;
     };
-    segment.state = State::Sealed;
-    segment.written = segment.durable;
-    let end = segment.durable;
-    let blocks = segment.blocks.len();
+    let (end, last) = (segment.seal(), segment.last_block());
     segments.want_sweep();
-    if blocks > 0 {
-        let block = BlockIndex::at(blocks - 1);
-        indexer.complete(BlockId { segment: id, block }, segments);
+    if let Some(last) = last {
+        indexer.complete(last, segments);
     }
     let sealed = Meta::SegmentSealed { segment: id, end };
     commands.give(sealed, None);
@@ -126,11 +123,7 @@ impl Making<'_> {
             state.active = state.prepared.take();
         }
         match state.active {
-            Some(id) => self
-                .segments
-                .get(id)
-                .filter(|s| s.state == State::Open)
-                .map(|s| s.id),
+            Some(id) => self.segments.get(id).filter(|s| s.is_open()).map(|s| s.id),
             None => {
                 if self.faults.may_try(self.time.mono()) {
                     let id = self.make(class);
@@ -161,7 +154,7 @@ impl Making<'_> {
         };
         let op = match recycled {
             Some((free, end)) => {
-                segment.fill.end = FileOffset(end.0 - end.0 % FILL_ALIGNED_BYTES);
+                segment.fill = Fill::found(FileOffset(end.0 - end.0 % FILL_ALIGNED_BYTES));
                 FileOp::Rename {
                     from: free_name(free),
                     to: name,
@@ -194,20 +187,19 @@ impl Making<'_> {
             ahead
         };
         let to = FileOffset(to).next_multiple_of(FILL_ALIGNED_BYTES);
-        if segment.fill.end >= to {
+        if segment.fill.end() >= to {
             return self.ready(id);
         }
-        segment.fill.going_to = Some(to);
-        let (name, from) = (segment.name.clone(), segment.fill.end);
+        let (name, from) = (segment.name.clone(), segment.fill.end());
+        segment.fill.begun(from, to);
         self.effects
             .submit(Purpose::Filled(id, to), fill(name, from, to));
     }
 
     fn ready(&mut self, id: SegmentId) {
         if let Some(segment) = self.segments.get_mut(id)
-            && segment.state == State::Making
+            && segment.opened()
         {
-            segment.state = State::Open;
             self.faults.has_room();
         }
     }
@@ -223,15 +215,15 @@ impl Making<'_> {
             bug!("segment {id} was filled and is gone");
             return None;
         };
-        segment.fill.going_to = None;
+        segment.fill.ended();
         match result {
             Ok(()) => {
-                segment.fill.end = segment.fill.end.max(to);
+                segment.fill.filled_to(to);
                 self.ready(id);
             }
-            Err(error) if segment.state == State::Making => return Some(Unfilled::New(error)),
+            Err(error) if segment.state() == State::Making => return Some(Unfilled::New(error)),
             Err(error) => {
-                segment.fill.failed = Some(error);
+                segment.fill.fail(error);
                 return Some(Unfilled::Written);
             }
         }
@@ -248,11 +240,11 @@ impl Making<'_> {
         };
         let class = segment.header.class;
         let limit = self.config.segment_limit(class);
-        let (written, filled) = (segment.written, segment.fill.end);
+        let (written, filled) = (segment.written(), segment.fill.end());
         let fills = step > 0
-            && segment.fill.going_to.is_none()
+            && !segment.fill.is_under_way()
             && filled < limit
-            && segment.fill.failed.is_none();
+            && !segment.fill.has_failed();
         if fills && written + step / 2 > filled {
             // A write ends with the page that it ends in.
             let from = filled.max(written.next_multiple_of(FILL_ALIGNED_BYTES));
@@ -261,8 +253,7 @@ impl Making<'_> {
             if from < to
                 && let Some(segment) = self.segments.get_mut(id)
             {
-                segment.fill.end = from;
-                segment.fill.going_to = Some(to);
+                segment.fill.begun(from, to);
                 let name = segment.name.clone();
                 self.effects
                     .submit(Purpose::Filled(id, to), fill(name, from, to));

@@ -7,6 +7,7 @@ use super::id::{FileOffset, SegmentId};
 use super::names::segment_name;
 use super::read::{Item, Loaded, Reader, Reading};
 use super::scan::{Body, Sound, body_of};
+use super::segment::Segment;
 use super::table::Location;
 use crate::contract::{Completion, GapWhy, ReaderId, ScopeFilter, Stored};
 use crate::files::FileOp;
@@ -49,7 +50,7 @@ impl Reading<'_> {
     fn serve(&mut self, reader: &mut Reader, segment: SegmentId, location: Location) -> bool {
         // What was there when the plan was made may have been moved since.
         let of = self.segments.get(segment);
-        if location.first > reader.next || of.is_none_or(|of| of.leaving) {
+        if location.first > reader.next || of.is_none_or(Segment::is_leaving) {
             reader.plan.clear();
             return true;
         }

@@ -13,7 +13,7 @@ use super::id::{BlockId, BlockIndex, SegmentId};
 use super::log::LogState;
 use super::logs::Logs;
 use super::producers::{Key, Producer, Producers, Undo};
-use super::segment::{Segment, State};
+use super::segment::Segment;
 use super::segment_set::SegmentSet;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +48,7 @@ impl Snapshot<'_> {
         let mut indexed = BTreeSet::new();
         let mut segments = Vec::new();
         let known = self.known_blocks();
-        for segment in self.segments.iter().filter(|segment| !segment.leaving) {
+        for segment in self.segments.iter().filter(|segment| !segment.is_leaving()) {
             let mut part = segment_part(segment);
             part.blocks
                 .truncate(known.get(&segment.id).copied().unwrap_or(0));
@@ -77,10 +77,10 @@ impl Snapshot<'_> {
     /// behind a place of one of their logs that it cannot name. What is not named is read again
     /// when the journal opens, and a log is carried on in order only.
     fn known_blocks(&self) -> BTreeMap<SegmentId, usize> {
-        let segments = self.segments.iter().filter(|segment| !segment.leaving);
+        let segments = self.segments.iter().filter(|segment| !segment.is_leaving());
         let indexed = |segment: &Segment| {
-            let blocks = segment.blocks.iter();
-            blocks.take_while(|block| block.layout.is_some()).count()
+            let blocks = segment.blocks().iter();
+            blocks.take_while(|block| block.layout().is_some()).count()
         };
         let mut known: BTreeMap<SegmentId, usize> = segments
             .map(|segment| (segment.id, indexed(segment)))
@@ -112,10 +112,7 @@ impl Snapshot<'_> {
         {
             return Vec::new();
         }
-        let unsynced = self
-            .segments
-            .iter()
-            .flat_map(|segment| &segment.unsynced.entries);
+        let unsynced = self.segments.iter().flat_map(Segment::unsynced);
         let entries: Vec<_> = unsynced.chain(self.commits.waiting()).collect();
         let mut changed: BTreeMap<Key, Option<Producer>> = BTreeMap::new();
         for entry in entries.into_iter().rev() {
@@ -149,11 +146,11 @@ impl Snapshot<'_> {
 }
 
 fn segment_part(segment: &Segment) -> SegmentPart {
-    let blocks = segment.blocks.iter().map_while(|block| {
-        let layout = block.layout?;
+    let blocks = segment.blocks().iter().map_while(|block| {
+        let layout = block.layout()?;
         Some(BlockPart {
-            start: block.start,
-            end: block.end,
+            start: block.start(),
+            end: block.end(),
             entries: layout.entries,
             topics: layout.topics,
         })
@@ -162,8 +159,8 @@ fn segment_part(segment: &Segment) -> SegmentPart {
         id: segment.id,
         class: segment.header.class,
         salt: segment.header.salt,
-        sealed: segment.state == State::Sealed,
-        durable: segment.durable,
+        sealed: segment.is_sealed(),
+        durable: segment.durable(),
         blocks: blocks.collect(),
     }
 }

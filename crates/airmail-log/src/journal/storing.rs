@@ -70,23 +70,20 @@ impl Storing<'_> {
             bug!("segment {} of a commit is gone", part.segment);
             return Err(part);
         };
-        segment.unsynced.entries.extend(part.entries);
+        segment.hold(part.entries);
         if part.sync {
-            segment.durable = part.end;
-            segment.unsynced.since = None;
-            let entries = std::mem::take(&mut segment.unsynced.entries);
-            for entry in entries {
+            for entry in segment.synced(part.end) {
                 moved.insert(entry.slot);
                 self.take_in(part.segment, &entry);
             }
             self.ends.changed_if(!part.noted);
         } else {
-            segment.unsynced.since.get_or_insert(self.time.mono());
+            segment.wait_for_sync(self.time.mono());
         }
         if let Some(segment) = self.placing.segments.get_mut(part.segment)
             && !part.metas.is_empty()
         {
-            segment.covered.meta_next = self.commands.count();
+            segment.has_commands_to(self.commands.count());
         }
         Ok(part.metas)
     }

@@ -12,7 +12,7 @@ use super::format::{DATA_START, META_CLASS};
 use super::id::{BlockId, BlockIndex, FileOffset, SegmentId};
 use super::known::Known;
 use super::names::{free_name, index_name, index_of};
-use super::segment::{Segment, State};
+use super::segment::Segment;
 use super::segment_set::SegmentSet;
 use super::settling::sealing;
 use super::time::Time;
@@ -67,12 +67,12 @@ impl Sweeping<'_> {
     /// Lets go of all that can go now.
     fn sweep(&mut self) {
         let unused = |segment: &&Segment| {
-            segment.state == State::Sealed
+            segment.is_sealed()
                 && segment.header.class != META_CLASS
                 && segment.is_unused()
-                && segment.reads == 0
-                && segment.fill.going_to.is_none()
-                && !segment.leaving
+                && segment.reads() == 0
+                && !segment.fill.is_under_way()
+                && !segment.is_leaving()
         };
         if !self.segments.is_sweep_due()
             || self.commands.are_held_back()
@@ -104,11 +104,11 @@ impl Sweeping<'_> {
                 bug!("segment {id} is to be let go and is gone");
                 continue;
             };
-            segment.leaving = true;
+            segment.leave();
             let name = segment.name.clone();
-            let recycled = room && !segment.flaws.failed && segment.fill.end > DATA_START;
-            let blocks = segment.blocks.iter().enumerate();
-            let indexed = blocks.filter(|(_, block)| block.layout.is_some());
+            let recycled = room && !segment.has_failed() && segment.fill.end() > DATA_START;
+            let blocks = segment.blocks().iter().enumerate();
+            let indexed = blocks.filter(|(_, block)| block.layout().is_some());
             let indexes: Vec<_> = indexed
                 .map(|(n, _)| {
                     let block = BlockIndex::at(n);
@@ -138,7 +138,7 @@ impl Sweeping<'_> {
     fn is_covered(&self, segment: SegmentId) -> bool {
         let full = self.faults.is_full();
         let newest = self.checkpointer.newest();
-        let needed = self.segments.get(segment).map(|of| of.covered.by);
+        let needed = self.segments.get(segment).map(Segment::covered_by);
         full || self.config.new_incarnations || newest >= Some(needed.unwrap_or_default())
     }
 
@@ -149,7 +149,7 @@ impl Sweeping<'_> {
                 let length = self
                     .segments
                     .remove(id)
-                    .map_or(FileOffset::START, |segment| segment.fill.end);
+                    .map_or(FileOffset::START, |segment| segment.fill.end());
                 if recycled {
                     self.segments.add_free(id, length);
                 }
@@ -160,7 +160,7 @@ impl Sweeping<'_> {
             }
             Err(error) => {
                 if let Some(segment) = self.segments.get_mut(id) {
-                    segment.leaving = error.kind() == io::ErrorKind::NotFound;
+                    segment.leaving_failed(&error);
                 }
                 let again = self.time.mono().plus(self.config.probe_interval);
                 self.faults.note(&error, again);
@@ -172,9 +172,8 @@ impl Sweeping<'_> {
         let strays = self.segments.ids();
         for id in strays.into_iter().filter(|id| known.is_stray(*id)) {
             if let Some(segment) = self.segments.get_mut(id) {
-                segment.leaving = true;
-                segment.state = State::Sealed;
-                (segment.durable, segment.written) = (DATA_START, DATA_START);
+                segment.found_to(DATA_START);
+                segment.leave();
                 let name = segment.name.clone();
                 self.effects
                     .submit(Purpose::Left(id), FileOp::Remove { name });
@@ -185,9 +184,9 @@ impl Sweeping<'_> {
                 // Input: the files of other kinds.
                 continue;
             };
-            let of = self.segments.get(id.segment).filter(|of| !of.leaving);
+            let of = self.segments.get(id.segment).filter(|of| !of.is_leaving());
             let block = of.and_then(|of| of.block(id.block));
-            if block.is_none_or(|block| block.layout.is_none()) {
+            if block.is_none_or(|block| block.layout().is_none()) {
                 self.effects
                     .submit(Purpose::Minor, FileOp::Remove { name: name.clone() });
             }

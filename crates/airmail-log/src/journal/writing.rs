@@ -1,6 +1,6 @@
 //! Writing a part of a commit to its segment.
 //!
-//! Nothing is written to a segment that does not take batches (`Writing::write`): one that failed is left
+//! Nothing is written to a segment that does not take batches (`Segment::written_to`): one that failed is left
 //! behind for ever.
 
 use super::Journal;
@@ -12,7 +12,6 @@ use super::format::{Envelope, Kind};
 use super::gather::Gather;
 use super::id::SegmentId;
 use super::logs::Logs;
-use super::segment::State;
 use super::segments::Making;
 use crate::files::{FileOp, Note};
 use airmail_model::{Durability, bug};
@@ -74,7 +73,7 @@ impl Writing<'_> {
             entry.copy || log.is_none_or(|log| log.life.spec.durability == Durability::Fsync)
         });
         let new: u64 = entries.iter().map(|entry| cost(&entry.batch)).sum();
-        let unsynced = segment.written - segment.durable + new;
+        let unsynced = segment.written() - segment.durable() + new;
         strong || entries.is_empty() || unsynced >= self.making.config.unsynced_bytes
     }
 
@@ -88,16 +87,7 @@ impl Writing<'_> {
             part.result = Some(Err(io::Error::other("its segment is gone")));
             return part;
         };
-        if open.state != State::Open || open.flaws.failed {
-            bug!(
-                "segment {} is written again: it is {:?}, {:?}",
-                open.id,
-                open.state,
-                open.flaws
-            );
-        }
-        open.header_written = true;
-        open.written = end;
+        open.written_to(end);
         let op = FileOp::Write {
             name: open.name.clone(),
             at: at.0,
