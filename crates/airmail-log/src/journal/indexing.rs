@@ -51,9 +51,11 @@ pub(super) struct Rebuild {
 
 /// The indexes that are being written, and the tables that are being made again.
 ///
-/// Invariants, held by [`Indexer::check`]:
-/// - The index that is being written is not waiting to be begun, too.
-/// - A block that readers wait for is tried at most `REBUILD_ATTEMPTS` times.
+/// A block may wait twice, told to be complete once more when its segment is sealed; `Indexing::begin` passes
+/// over one that has its index.
+///
+/// Invariant, held by [`Indexer::check`]: a block that readers wait for is tried at most `REBUILD_ATTEMPTS`
+/// times.
 #[derive(Debug, Default)]
 pub(super) struct Indexer {
     /// Blocks whose index is to be written, in order.
@@ -104,7 +106,7 @@ impl Indexer {
         self.rebuilding.contains_key(&block)
     }
 
-    /// Asserts the invariants.
+    /// Asserts the invariant.
     pub(super) fn check(&self) {
         for (block, rebuild) in &self.rebuilding {
             assert!(
