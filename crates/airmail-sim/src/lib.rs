@@ -9,6 +9,7 @@
 pub mod batching;
 pub mod census;
 pub mod entropy;
+pub mod evidence;
 pub mod files;
 pub mod invariants;
 pub mod ledger;
@@ -20,6 +21,7 @@ pub mod storage;
 pub mod swarm;
 pub mod trace;
 pub mod tuning;
+pub mod weather;
 pub mod world;
 
 pub use census::Census;

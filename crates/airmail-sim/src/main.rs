@@ -94,9 +94,10 @@ fn main() -> ExitCode {
         holes(&arguments, &census);
     }
     let count = arguments.count();
-    tell(&match run < count {
-        true => format!("{run} of {count} seeds, {failed} failures; --all runs the others, too"),
-        false => format!("{count} seeds, {failed} failures"),
+    tell(&if run < count {
+        format!("{run} of {count} seeds, {failed} failures; --all runs the others, too")
+    } else {
+        format!("{count} seeds, {failed} failures")
     });
     ExitCode::from(u8::from(failed > 0))
 }

@@ -1,10 +1,10 @@
 //! Bad spells of the disk: full, ailing, slow; each for a while, as a run draws them.
 
-use crate::census::{Census, Kind};
+use crate::census::Kind;
 use crate::entropy::Entropy;
+use crate::evidence::Evidence;
 use crate::files::Machine;
 use crate::swarm::Swarm;
-use crate::trace::Trace;
 use airmail_model::Mono;
 use std::time::Duration;
 
@@ -24,25 +24,24 @@ impl Spells {
         swarm: &Swarm,
         chance: &mut Entropy,
         machine: &Machine,
-        trace: &mut Trace,
-        census: &mut Census,
+        evidence: &mut Evidence,
     ) {
         let mut disk = machine.disk();
         if begins(&mut self.full, now, swarm.fills_up, chance) {
             let room = chance.below(20_000);
-            trace.note(format_args!("the disk fills up, {room} bytes left"));
+            evidence.note(format_args!("the disk fills up, {room} bytes left"));
             disk.set_room(Some(room));
-            census.count(Kind::DiskFilled);
+            evidence.count(Kind::DiskFilled);
         }
         if begins(&mut self.ailing, now, swarm.ails, chance) {
-            trace.note(format_args!("every sync fails"));
+            evidence.note(format_args!("every sync fails"));
             disk.set_ailing(true);
-            census.count(Kind::DiskAiling);
+            evidence.count(Kind::DiskAiling);
         }
         if begins(&mut self.slow, now, swarm.slows, chance) {
-            trace.note(format_args!("the disk is slow"));
+            evidence.note(format_args!("the disk is slow"));
             disk.set_slow(true);
-            census.count(Kind::DiskSlow);
+            evidence.count(Kind::DiskSlow);
         }
         if ends(&mut self.full, now) {
             disk.set_room(None);

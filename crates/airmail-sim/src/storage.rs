@@ -13,25 +13,29 @@ mod reader;
 mod upheaval;
 
 use crate::Report;
-use crate::census::{Census, Kind};
+use crate::census::Kind;
 use crate::entropy::Entropy;
-use crate::files::{Disk, Machine, SimFiles};
+use crate::evidence::Evidence;
+use crate::files::SimFiles;
 use crate::invariants::{Checked, Violation};
-use crate::ledger::Ledger;
 use crate::plant::Plant;
-use crate::spells::Spells;
 use crate::swarm::Swarm;
-use crate::trace::Trace;
+use crate::tuning;
+use crate::weather::{Pace, Weather};
 use airmail_log::journal::JournalStorage;
 use airmail_log::{Call, Completion, LogSpec, LogStorage, ReaderId, Tag};
 use airmail_model::{
-    AppendTime, Durability, Incarnation, Lane, LogId, LogIndex, MapEpoch, Mono, NamespaceId, Now,
+    AppendTime, Durability, Incarnation, Lane, LogId, LogIndex, MapEpoch, Mono, NamespaceId,
     Retention, Sequence, Wall,
 };
 use line::Line;
 use reader::Reader;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+
+const PACE: Pace = Pace {
+    usual_micros: 800,
+    slow_micros: 100_000,
+};
 
 /// One log under test.
 #[derive(Clone, Debug)]
@@ -101,15 +105,10 @@ enum Asked {
 #[derive(Debug)]
 pub struct StorageRun {
     chance: Entropy,
-    swarm: Swarm,
-    trace: Trace,
-    ledger: Ledger,
-    census: Census,
-    spells: Spells,
-    machine: Machine,
+    weather: Weather,
+    evidence: Evidence,
     storage: Option<JournalStorage<SimFiles>>,
     directory: directory::Directory,
-    now: Now,
     wake: Option<Mono>,
     down_until: Mono,
     logs: Vec<LogState>,
@@ -124,8 +123,6 @@ pub struct StorageRun {
     orphans: BTreeSet<Tag>,
     /// Nothing outlives the process.
     volatile: bool,
-    /// A file has been hit.
-    corrupted: bool,
     /// The highest that the wall clock has shown while it was right.
     wall_max: Wall,
     /// The wall clock that the process sees is wrong by so many microseconds, until then.
@@ -149,8 +146,7 @@ impl StorageRun {
             // Files that are memory do not rot.
             (swarm.damage, swarm.corrupt) = (0, 0);
         }
-        let lies = plant == Some(Plant::AckBeforeSync);
-        let disk = Disk::new(chance.fork(), swarm.clone(), lies);
+        let weather = Weather::new(swarm, &mut chance, plant);
         let logs: Vec<LogState> = (0..chance.between(1, 4))
             .map(|number| log_state(number, volatile, &mut chance))
             .collect();
@@ -158,21 +154,13 @@ impl StorageRun {
         let lines = (0..chance.between(1, most))
             .map(|number| Line::new(number, chance.index(logs.len())))
             .collect();
-        let start = Now {
-            mono: Mono(1_000_000_000),
-            wall: Wall(1_800_000_000_000_000),
-        };
+        let start = weather.now;
         StorageRun {
             chance,
-            swarm,
-            trace: Trace::new(show),
-            ledger: Ledger::default(),
-            census: Census::default(),
-            spells: Spells::default(),
-            machine: Machine::new(disk),
+            weather,
+            evidence: Evidence::new(show),
             storage: None,
             directory: directory::Directory::default(),
-            now: start,
             wake: None,
             down_until: Mono(0),
             logs,
@@ -183,7 +171,6 @@ impl StorageRun {
             calls: BTreeMap::new(),
             orphans: BTreeSet::new(),
             volatile,
-            corrupted: false,
             wall_max: start.wall,
             astray: (0, Mono(0)),
             started: start.mono,
@@ -199,25 +186,23 @@ impl StorageRun {
     /// # Errors
     /// The first violation.
     pub fn run(mut self, steps: u64) -> Result<Report, Violation> {
-        self.trace
-            .note(format_args!("{:?} {:?}", self.swarm, self.logs));
+        self.evidence
+            .note(format_args!("{:?} {:?}", self.weather.swarm, self.logs));
         for _ in 0..steps {
             self.step()?;
         }
         self.heal()?;
-        self.census.merge(self.machine.disk().census());
-        Ok(Report {
-            hash: self.trace.hash(),
-            census: self.census,
-        })
+        Ok(self.evidence.report(&self.weather.machine))
     }
 
     fn step(&mut self) -> Checked {
-        self.pass_time();
+        self.weather
+            .pass_time(PACE, &mut self.chance, &mut self.evidence);
+        self.lead_astray();
         self.faults()?;
         self.watch_directory();
         if self.storage.is_none() {
-            if self.now.mono < self.down_until {
+            if self.weather.now.mono < self.down_until {
                 return Ok(());
             }
             self.boot()?;
@@ -226,41 +211,22 @@ impl StorageRun {
         self.turn()
     }
 
-    fn pass_time(&mut self) {
-        let mut micros = self.chance.between(1, 800);
-        if self.chance.chance(20_000) {
-            micros = self.chance.between(1, 100_000);
-        }
-        if self.chance.chance(self.swarm.leap) {
-            self.census.count(Kind::ClockLeap);
-            micros = self.chance.between(1, 3_600_000_000);
-        }
-        self.now.mono = self.now.mono.plus(Duration::from_micros(micros));
-        self.now.wall.0 += i64::try_from(micros).unwrap_or(0);
-        if self.chance.chance(self.swarm.leap) {
-            // The wall clock may be set back; the log's times may not.
-            self.census.count(Kind::ClockBack);
-            self.now.wall.0 -= 5_000_000;
-        }
-        self.lead_astray();
-    }
-
     /// Lets the disk and the journal go on until neither has anything to do now.
     fn turn(&mut self) -> Checked {
         let mut answers = Vec::new();
         let shown = self.shown();
-        self.wall_max = self.wall_max.max(self.now.wall);
+        self.wall_max = self.wall_max.max(self.weather.now.wall);
         for _ in 0..1_000 {
-            self.machine.disk().advance(self.now.mono);
+            self.weather.machine.disk().advance(self.weather.now.mono);
             let Some(storage) = &mut self.storage else {
                 return Ok(());
             };
             self.wake = storage.poll(shown, &mut answers);
-            let violation = self.machine.disk().take_violation();
+            let violation = self.weather.machine.disk().take_violation();
             if let Some(violation) = violation {
                 return Err(violation);
             }
-            let idle = answers.is_empty() && !self.machine.disk().has_done();
+            let idle = answers.is_empty() && !self.weather.machine.disk().has_done();
             for answer in answers.drain(..) {
                 self.note(&answer);
                 self.answer(answer)?;
@@ -277,9 +243,9 @@ impl StorageRun {
 
     fn note(&mut self, answer: &Completion) {
         match answer {
-            Completion::Batch { r, stored } => self.trace.note(format_args!(
+            Completion::Batch { r, stored } => self.evidence.note(format_args!(
                 "{} batch {} base {} numbers {} to {} appended {}",
-                self.now.mono.0,
+                self.weather.now.mono.0,
                 r.0,
                 stored.base,
                 stored.extent.first,
@@ -287,8 +253,8 @@ impl StorageRun {
                 stored.appended
             )),
             other => self
-                .trace
-                .note(format_args!("{} {other:?}", self.now.mono.0)),
+                .evidence
+                .note(format_args!("{} {other:?}", self.weather.now.mono.0)),
         }
     }
 
@@ -325,10 +291,10 @@ impl StorageRun {
             (Asked::Bounds(log), AppendTime(0))
         } else {
             let back = i64::try_from(self.chance.below(2_000_000)).unwrap_or(0);
-            let at = AppendTime(self.now.wall.0 - back);
-            let acked = self.ledger.acked(id, Sequence(0), Sequence::MAX);
+            let at = AppendTime(self.weather.now.wall.0 - back);
+            let acked = self.evidence.ledger.acked(id, Sequence(0), Sequence::MAX);
             let by = acked
-                .filter(|(_, id, _)| !self.ledger.may_be_missing(*id))
+                .filter(|(_, id, _)| !self.evidence.ledger.may_be_missing(*id))
                 .find(|(_, _, entry)| entry.acked.is_some_and(|acked| acked.appended >= at));
             let by = by.map(|(sequence, _, _)| sequence);
             (Asked::FindTime { log, at, by }, at)
@@ -342,7 +308,7 @@ impl StorageRun {
                 let told = self.logs[log].told;
                 let before = Sequence(self.chance.between(1, told.0));
                 self.logs[log].trimmed = before.max(self.logs[log].trimmed);
-                self.census.count(Kind::Trimmed);
+                self.evidence.count(Kind::Trimmed);
                 storage.submit(Call::Trim {
                     t: tag,
                     log: id,
@@ -360,12 +326,10 @@ impl StorageRun {
 }
 
 fn log_state(number: u64, volatile: bool, chance: &mut Entropy) -> LogState {
-    let durability = match chance.below(4) {
-        _ if volatile => Durability::Memory,
-        0 => Durability::Memory,
-        1 => Durability::Os,
-        _ => Durability::Fsync,
-    };
+    let mut durability = tuning::durability(chance, 4);
+    if volatile {
+        durability = Durability::Memory;
+    }
     let retention = retention(chance);
     let namespace = u32::try_from(number).unwrap_or(0) / 2 + 1;
     LogState {
@@ -394,15 +358,5 @@ fn log_state(number: u64, volatile: bool, chance: &mut Entropy) -> LogState {
 }
 
 fn retention(chance: &mut Entropy) -> Retention {
-    match chance.below(5) {
-        0 => Retention {
-            time_ms: Some(chance.between(50, 5_000)),
-            bytes: None,
-        },
-        1 => Retention {
-            time_ms: None,
-            bytes: Some(chance.between(1_000, 100_000)),
-        },
-        _ => Retention::default(),
-    }
+    tuning::retention(chance, 5, 50..=5_000, 1_000..=100_000)
 }

@@ -5,6 +5,8 @@ use crate::plant::Plant;
 use airmail_broker::ShardConfig;
 use airmail_flow::{GateSettings, LimiterKind, LimiterSettings, SharesSettings};
 use airmail_log::journal::JournalConfig;
+use airmail_model::{Durability, Retention};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// A journal's settings: tiny segments, blocks and caches.
@@ -34,6 +36,33 @@ pub fn journal(chance: &mut Entropy, plant: Option<Plant>) -> JournalConfig {
         bug: plant.and_then(Plant::in_log),
         ..JournalConfig::default()
     }
+}
+
+/// A log's durability: `fsync` but for two in `of`, of which each is one of the weaker two.
+#[must_use]
+pub fn durability(chance: &mut Entropy, of: u64) -> Durability {
+    match chance.below(of) {
+        0 => Durability::Memory,
+        1 => Durability::Os,
+        _ => Durability::Fsync,
+    }
+}
+
+/// A log's retention: none but for two in `of`, of which one is held to a time, the other to bytes.
+#[must_use]
+pub fn retention(
+    chance: &mut Entropy,
+    of: u64,
+    time_ms: RangeInclusive<u64>,
+    bytes: RangeInclusive<u64>,
+) -> Retention {
+    let mut drawn = Retention::default();
+    match chance.below(of) {
+        0 => drawn.time_ms = Some(chance.between(*time_ms.start(), *time_ms.end())),
+        1 => drawn.bytes = Some(chance.between(*bytes.start(), *bytes.end())),
+        _ => {}
+    }
+    drawn
 }
 
 /// A shard's settings: few readers, small steps.

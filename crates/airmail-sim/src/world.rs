@@ -13,25 +13,29 @@ mod traffic;
 mod watch;
 
 use crate::Report;
-use crate::census::{Census, Kind};
+use crate::census::Kind;
 use crate::entropy::Entropy;
-use crate::files::{Disk, Machine, SimFiles};
+use crate::evidence::Evidence;
+use crate::files::SimFiles;
 use crate::invariants::bounded::Budget;
 use crate::invariants::{Checked, Violation};
-use crate::ledger::Ledger;
 use crate::plant::Plant;
 use crate::shape::Shape;
-use crate::spells::Spells;
 use crate::swarm::Swarm;
-use crate::trace::Trace;
+use crate::tuning;
+use crate::weather::{Pace, Weather};
 use airmail_broker::{CommandId, Node, SessionId};
 use airmail_log::journal::JournalStorage;
-use airmail_model::{Durability, LogMap, Mono, NamespaceId, Now, Retention, Wall};
+use airmail_model::{Durability, LogMap, Mono, NamespaceId, Retention};
 use client::Client;
 use publisher::Publisher;
 use restore::Restore;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+
+const PACE: Pace = Pace {
+    usual_micros: 1_500,
+    slow_micros: 200_000,
+};
 
 /// A namespace of the run, as it is to be or is.
 #[derive(Clone, Debug)]
@@ -76,15 +80,10 @@ enum End {
 #[derive(Debug)]
 pub struct World {
     chance: Entropy,
-    swarm: Swarm,
-    trace: Trace,
-    ledger: Ledger,
-    census: Census,
+    weather: Weather,
+    evidence: Evidence,
     shape: Shape,
-    spells: Spells,
-    machine: Machine,
     node: Option<Node<JournalStorage<SimFiles>>>,
-    now: Now,
     wake: Option<Mono>,
     down_until: Mono,
     plans: Vec<Plan>,
@@ -108,8 +107,6 @@ pub struct World {
     boots: u64,
     /// What the node has said, but for progress marks.
     heard: u64,
-    /// A file has been hit.
-    corrupted: bool,
     restore: Restore,
     plant: Option<Plant>,
 }
@@ -120,8 +117,7 @@ impl World {
     pub fn new(seed: u64, plant: Option<Plant>, show: bool) -> World {
         let mut chance = Entropy::new(seed ^ 0x0770_411d);
         let swarm = Swarm::of(&mut chance);
-        let lies = plant == Some(Plant::AckBeforeSync);
-        let disk = Disk::new(chance.fork(), swarm.clone(), lies);
+        let weather = Weather::new(swarm, &mut chance, plant);
         let shape = Shape::of(&mut chance);
         let plans = (0..shape.spaces)
             .map(|number| plan(number, &shape, &mut chance))
@@ -134,18 +130,10 @@ impl World {
             .collect();
         World {
             chance,
-            swarm,
-            trace: Trace::new(show),
-            ledger: Ledger::default(),
-            census: Census::default(),
+            weather,
+            evidence: Evidence::new(show),
             shape,
-            spells: Spells::default(),
-            machine: Machine::new(disk),
             node: None,
-            now: Now {
-                mono: Mono(1_000_000_000),
-                wall: Wall(1_800_000_000_000_000),
-            },
             wake: None,
             down_until: Mono(0),
             plans,
@@ -163,7 +151,6 @@ impl World {
             last_command: 0,
             boots: 0,
             heard: 0,
-            corrupted: false,
             restore: Restore::default(),
             plant,
         }
@@ -174,20 +161,16 @@ impl World {
     /// # Errors
     /// The first violation.
     pub fn run(mut self, steps: u64) -> Result<Report, Violation> {
-        self.trace.note(format_args!(
+        self.evidence.note(format_args!(
             "{:?} {:?} {:?}",
-            self.shape, self.swarm, self.plans
+            self.shape, self.weather.swarm, self.plans
         ));
         self.count_shape();
         for _ in 0..self.shape.steps(steps) {
             self.step()?;
         }
         self.heal()?;
-        self.census.merge(self.machine.disk().census());
-        Ok(Report {
-            hash: self.trace.hash(),
-            census: self.census,
-        })
+        Ok(self.evidence.report(&self.weather.machine))
     }
 
     fn count_shape(&mut self) {
@@ -204,14 +187,15 @@ impl World {
             (publishers >= 20, Kind::ManyPublishers),
             (clients >= 50, Kind::ManyClients),
         ] {
-            self.census.add(kind, u64::from(met));
+            self.evidence.add(kind, u64::from(met));
         }
     }
 
     fn step(&mut self) -> Checked {
-        self.pass_time();
+        self.weather
+            .pass_time(PACE, &mut self.chance, &mut self.evidence);
         self.faults()?;
-        if self.node.is_none() && self.now.mono >= self.down_until {
+        if self.node.is_none() && self.weather.now.mono >= self.down_until {
             self.boot()?;
         }
         self.administer();
@@ -220,28 +204,6 @@ impl World {
         self.exchange()?;
         self.after_restore();
         Ok(())
-    }
-
-    fn pass_time(&mut self) {
-        let mut micros = self.chance.between(1, 1_500);
-        if self.chance.chance(20_000) {
-            micros = self.chance.between(1, 200_000);
-        }
-        if self.chance.chance(self.swarm.leap) {
-            self.census.count(Kind::ClockLeap);
-            micros = self.chance.between(1, 3_600_000_000);
-        }
-        self.later(Duration::from_micros(micros));
-        if self.chance.chance(self.swarm.leap) {
-            // The wall clock may be set back; the log's times may not.
-            self.census.count(Kind::ClockBack);
-            self.now.wall.0 -= 5_000_000;
-        }
-    }
-
-    fn later(&mut self, by: Duration) {
-        self.now.mono = self.now.mono.plus(by);
-        self.now.wall.0 += i64::try_from(by.as_micros()).unwrap_or(0);
     }
 }
 
@@ -256,23 +218,9 @@ fn plan(number: u64, shape: &Shape, chance: &mut Entropy) -> Plan {
 }
 
 fn durability(chance: &mut Entropy) -> Durability {
-    match chance.below(5) {
-        0 => Durability::Memory,
-        1 => Durability::Os,
-        _ => Durability::Fsync,
-    }
+    tuning::durability(chance, 5)
 }
 
 fn retention(chance: &mut Entropy) -> Retention {
-    match chance.below(6) {
-        0 => Retention {
-            time_ms: Some(chance.between(100, 10_000)),
-            bytes: None,
-        },
-        1 => Retention {
-            time_ms: None,
-            bytes: Some(chance.between(2_000, 100_000)),
-        },
-        _ => Retention::default(),
-    }
+    tuning::retention(chance, 6, 100..=10_000, 2_000..=100_000)
 }

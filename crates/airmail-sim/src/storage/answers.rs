@@ -36,7 +36,7 @@ impl StorageRun {
                 Some(Asked::Append { line }) => {
                     self.check_alone()?;
                     self.check_seal(line, t, duplicate)?;
-                    self.census.add(Kind::Duplicate, u64::from(duplicate));
+                    self.evidence.add(Kind::Duplicate, u64::from(duplicate));
                     self.appended(line, t, extent, at, held)
                 }
                 Some(Asked::Doomed { line }) => self.doomed_stored(line, extent),
@@ -44,7 +44,7 @@ impl StorageRun {
             },
             Completion::Found { t, at } => match self.calls.remove(&t) {
                 Some(Asked::FindTime { log, at: asked, by }) => {
-                    self.census.count(Kind::TimeFound);
+                    self.evidence.count(Kind::TimeFound);
                     if self.logs[log].may_shrink() || by.is_none_or(|by| at <= by) {
                         return Ok(());
                     }

@@ -20,28 +20,31 @@ const SETTLED: Duration = Duration::from_millis(200);
 impl StorageRun {
     /// What the process sees of both clocks.
     pub(super) fn shown(&self) -> Now {
-        let wall = Wall(self.now.wall.0.saturating_add(self.astray.0));
-        Now { wall, ..self.now }
+        let wall = Wall(self.weather.now.wall.0.saturating_add(self.astray.0));
+        Now {
+            wall,
+            ..self.weather.now
+        }
     }
 
     /// Lets the clock go wrong, and come right when its time is over.
     pub(super) fn lead_astray(&mut self) {
-        if self.astray.0 != 0 && self.astray.1 <= self.now.mono {
+        if self.astray.0 != 0 && self.astray.1 <= self.weather.now.mono {
             self.astray.0 = 0;
-            self.trace.note(format_args!("the wall clock is right"));
+            self.evidence.note(format_args!("the wall clock is right"));
         }
-        let swarm = &self.swarm;
+        let swarm = &self.weather.swarm;
         let failing = swarm.sync_fails + swarm.write_fails + swarm.ails + swarm.fills_up;
-        let settled = self.started.plus(SETTLED) <= self.now.mono;
+        let settled = self.started.plus(SETTLED) <= self.weather.now.mono;
         if failing > 0 || !settled || !self.chance.chance(swarm.astray) || self.astray.0 != 0 {
             return;
         }
-        self.census.count(Kind::ClockAstray);
+        self.evidence.count(Kind::ClockAstray);
         let hours = self.chance.between(HOURS_MIN, HOURS_MAX);
         let micros = self.chance.between(1, WRONG_MICROS_MAX);
-        let until = self.now.mono.plus(Duration::from_micros(micros));
+        let until = self.weather.now.mono.plus(Duration::from_micros(micros));
         self.astray = (i64::try_from(hours).unwrap_or(0) * 3_600_000_000, until);
-        self.trace
+        self.evidence
             .note(format_args!("the wall clock is {hours} hours ahead"));
     }
 }

@@ -8,6 +8,7 @@ use super::StorageRun;
 use crate::census::Kind;
 use crate::invariants::{Checked, one_node};
 use crate::plant::Plant;
+use crate::weather::Ending;
 use airmail_log::disk::watch::{Effect, Input, Seen, Sight, Thing, Watch};
 use airmail_model::Mono;
 use std::collections::VecDeque;
@@ -51,17 +52,10 @@ pub(super) struct Directory {
 
 impl Directory {
     fn seen(&self) -> Seen {
-        let there = match self.moved {
-            true => Sight::Missing,
-            false => Sight::Same,
-        };
-        let lock = match self.lock_gone {
-            true => Sight::Missing,
-            false => Sight::Same,
-        };
+        let sight = |gone| if gone { Sight::Missing } else { Sight::Same };
         Seen {
-            lock,
-            things: vec![(Thing::Directory, there)],
+            lock: sight(self.lock_gone),
+            things: vec![(Thing::Directory, sight(self.moved))],
         }
     }
 
@@ -77,21 +71,29 @@ impl StorageRun {
         if self.storage.is_none() || self.volatile {
             return;
         }
-        if self.directory.is_let_be() && self.chance.chance(self.swarm.taken) {
+        if self.directory.is_let_be() && self.chance.chance(self.weather.swarm.taken) {
             self.take_away();
         }
-        if self.directory.look_at.is_none_or(|at| at <= self.now.mono) {
-            self.directory.look_at = Some(self.now.mono.plus(LOOK_EVERY));
+        if self
+            .directory
+            .look_at
+            .is_none_or(|at| at <= self.weather.now.mono)
+        {
+            self.directory.look_at = Some(self.weather.now.mono.plus(LOOK_EVERY));
             self.look();
         }
         if let Some((then, at)) = self.directory.then
-            && at <= self.now.mono
+            && at <= self.weather.now.mono
         {
             self.directory.then = None;
             self.go_on_with(then);
         }
-        if self.directory.end_at.is_some_and(|at| at <= self.now.mono) {
-            self.crash(false);
+        if self
+            .directory
+            .end_at
+            .is_some_and(|at| at <= self.weather.now.mono)
+        {
+            self.end(Ending::Killed);
         }
     }
 
@@ -99,44 +101,44 @@ impl StorageRun {
     /// lock.
     fn take_away(&mut self) {
         let after = Duration::from_micros(OTHER_AFTER_US + self.chance.below(20_000));
-        let at = self.now.mono.plus(after);
+        let at = self.weather.now.mono.plus(after);
         let what = self.chance.below(4);
         let directory = &mut self.directory;
         match what {
             0 => {
                 directory.lock_gone = true;
-                self.census.count(Kind::LockRemoved);
+                self.evidence.count(Kind::LockRemoved);
             }
             1 => {
                 (directory.lock_gone, directory.lock_taken) = (true, true);
                 directory.then = Some((Then::Other, at));
-                self.census.count(Kind::LockTaken);
+                self.evidence.count(Kind::LockTaken);
             }
             back => {
                 directory.moved = true;
                 let then = if back == 2 { Then::Back } else { Then::Other };
                 directory.then = Some((then, at));
-                self.census.count(Kind::DirectoryMoved);
+                self.evidence.count(Kind::DirectoryMoved);
             }
         }
-        self.trace.note(format_args!(
+        self.evidence.note(format_args!(
             "the directory is touched: {:?}",
             self.directory
         ));
     }
 
     fn go_on_with(&mut self, then: Then) {
-        self.trace.note(format_args!("the directory: {then:?}"));
+        self.evidence.note(format_args!("the directory: {then:?}"));
         match then {
             Then::Back => {
                 self.directory.moved = false;
-                self.census.count(Kind::DirectoryBack);
+                self.evidence.count(Kind::DirectoryBack);
             }
             Then::Other => {
                 self.directory.other_began = true;
                 let still = Duration::from_micros(self.chance.between(2_000, 20_000));
-                self.directory.end_at = Some(self.now.mono.plus(still));
-                self.census.count(Kind::OtherNodeBegan);
+                self.directory.end_at = Some(self.weather.now.mono.plus(still));
+                self.evidence.count(Kind::OtherNodeBegan);
             }
         }
     }
@@ -147,7 +149,7 @@ impl StorageRun {
         }
         let mut inputs = VecDeque::from([Input::Seen(self.directory.seen())]);
         while let Some(input) = inputs.pop_front() {
-            for effect in self.directory.watch.step(self.now.mono, input) {
+            for effect in self.directory.watch.step(self.weather.now.mono, input) {
                 inputs.extend(self.does(effect));
             }
         }
@@ -158,23 +160,24 @@ impl StorageRun {
         match effect {
             Effect::MakeLock => {
                 self.directory.lock_gone = self.directory.lock_taken;
-                return Some(match self.directory.lock_taken {
-                    true => Input::LockTaken {
+                return Some(if self.directory.lock_taken {
+                    Input::LockTaken {
                         process: "another".to_owned(),
-                    },
-                    false => Input::LockMade,
+                    }
+                } else {
+                    Input::LockMade
                 });
             }
             Effect::TellLockMade | Effect::TellLockFailed(_) => {}
             Effect::Withhold(why) => {
-                self.trace.note(format_args!("withheld: {why}"));
+                self.evidence.note(format_args!("withheld: {why}"));
                 self.directory.withheld_once = true;
                 if let Some(storage) = &mut self.storage {
                     storage.withhold(&why.to_string());
                 }
             }
             Effect::Release => {
-                self.trace.note(format_args!("released"));
+                self.evidence.note(format_args!("released"));
                 if let Some(storage) = &mut self.storage {
                     storage.release();
                 }

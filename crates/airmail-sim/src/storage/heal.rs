@@ -4,22 +4,22 @@ use super::reader::Reader;
 use super::{Asked, StorageRun};
 use crate::batching::topic_name;
 use crate::invariants::{Checked, Violation};
-use crate::swarm::Swarm;
 use airmail_log::{Call, LogStorage, ReaderId, TopicPage};
 use airmail_model::Sequence;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 const TURNS_MAX: u32 = 20_000;
+/// What a turn waits for the journal's next time, at least and at most.
+const WAIT_MIN: Duration = Duration::from_millis(1);
+const WAIT_MAX: Duration = Duration::from_millis(50);
 
 impl StorageRun {
     /// Ends the faults, starts the process once more, and waits until all is acknowledged and read.
     pub(super) fn heal(&mut self) -> Checked {
-        self.trace.note(format_args!("healing"));
-        let power = self.chance.coin() && !self.keeps_power();
-        self.swarm = Swarm::calm();
-        self.spells.break_up(&self.machine);
-        self.crash(power);
+        self.evidence.note(format_args!("healing"));
+        let ending = self.weather.clear_up(&mut self.chance);
+        self.end(ending);
         self.boot()?;
         self.until("opened", |run| run.logs.iter().all(|state| state.opened))?;
         self.until("acknowledged", |run| {
@@ -58,14 +58,10 @@ impl StorageRun {
                 return Ok(());
             }
             self.turn()?;
-            let step = Duration::from_millis(1);
-            let wake = self
+            let wait = self
                 .wake
-                .unwrap_or(self.now.mono)
-                .max(self.now.mono.plus(step));
-            let wake = wake.min(self.now.mono.plus(Duration::from_millis(50)));
-            self.now.wall.0 += i64::try_from(wake.since(self.now.mono).as_micros()).unwrap_or(0);
-            self.now.mono = wake;
+                .map_or(Duration::ZERO, |wake| wake.since(self.weather.now.mono));
+            self.weather.later(wait.clamp(WAIT_MIN, WAIT_MAX));
         }
         let detail = format!(
             "without faults not everything is {what}; calls {:?}, lines {:?}",
@@ -102,11 +98,11 @@ impl StorageRun {
         let names = (0..7).map(topic_name);
         for name in names {
             let hash = name.hash(state.log.namespace);
-            let held = self.ledger.iter().any(|(id, entry)| {
+            let held = self.evidence.ledger.iter().any(|(id, entry)| {
                 entry.log == state.log
                     && entry.topic == hash
                     && entry.acked.is_some()
-                    && !self.ledger.may_be_missing(id)
+                    && !self.evidence.ledger.may_be_missing(id)
             });
             if held && !listed.contains(name.as_str()) {
                 let detail = format!("{} does not list {name}, lists {listed:?}", state.log);

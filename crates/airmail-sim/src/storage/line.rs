@@ -125,7 +125,10 @@ impl StorageRun {
                 let hash = topic.hash(state.log.namespace);
                 let durability = state.spec.durability;
                 Part {
-                    id: self.ledger.create(line.number, state.log, hash, durability),
+                    id: self
+                        .evidence
+                        .ledger
+                        .create(line.number, state.log, hash, durability),
                     topic,
                     filler: u32::try_from(self.chance.below(300)).unwrap_or(0),
                 }
@@ -164,7 +167,7 @@ impl StorageRun {
                 let (batch, _) = batch(id, line.stamp(piece.sequence), &piece.parts);
                 let tag = self.tag(Asked::Append { line: index });
                 self.lines[index].pieces[at].tag = Some(tag);
-                self.trace.note(format_args!(
+                self.evidence.note(format_args!(
                     "append {} to {id}: {} messages, {:?}",
                     tag.0,
                     batch.records(),
@@ -211,7 +214,7 @@ impl StorageRun {
         let asked = piece
             .parts
             .iter()
-            .filter_map(|part| self.ledger.get(part.id));
+            .filter_map(|part| self.evidence.ledger.get(part.id));
         let asked = asked.map(|entry| entry.durability).min();
         if extent.numbers() != piece.parts.len() as u64 || asked.is_some_and(|asked| held < asked) {
             return Err(Violation::new(
@@ -229,9 +232,9 @@ impl StorageRun {
                 appended: at,
                 held,
             };
-            let disk = self.machine.disk();
+            let disk = self.weather.machine.disk();
             crate::invariants::durable_first::check(&disk, part.id, held, "acknowledged")?;
-            self.ledger.ack(part.id, acked)?;
+            self.evidence.ledger.ack(part.id, acked)?;
         }
         self.release(index);
         self.haunt(index);
@@ -248,7 +251,8 @@ impl StorageRun {
         let first = place == 0;
         line.held = true;
         let log = self.logs[line.log].log;
-        let lost = !self.ledger.damaged.is_empty() || self.ledger.bereft.contains(&log);
+        let lost =
+            !self.evidence.ledger.damaged.is_empty() || self.evidence.ledger.bereft.contains(&log);
         let may_be_sealed = self.logs[line.log].seal.is_some();
         match why {
             Refusal::Full { .. } | Refusal::Busy { .. } | Refusal::Io(_) => {}
@@ -260,7 +264,7 @@ impl StorageRun {
                 let piece = line.pieces.remove(place);
                 let parts = piece.into_iter().flat_map(|piece| piece.parts);
                 for part in parts.filter(|_| !lost) {
-                    self.ledger.refuse(part.id);
+                    self.evidence.ledger.refuse(part.id);
                 }
             }
             other => {

@@ -66,7 +66,8 @@ impl StorageRun {
         let namespace = self.logs[log].log.namespace;
         let topic = self.chance.coin();
         let topic = topic.then(|| topic_name(self.chance.below(7)).hash(namespace));
-        self.census.add(Kind::TopicRead, u64::from(topic.is_some()));
+        self.evidence
+            .add(Kind::TopicRead, u64::from(topic.is_some()));
         let from = Sequence(self.chance.between(1, self.logs[log].told.0 + 3));
         let mut reader = Reader::new(log, topic, from);
         let length = self.chance.below(50);
@@ -147,7 +148,7 @@ impl StorageRun {
         reader.at_tail = false;
         // The pieces of a damaged batch overdraw together what the whole would.
         if reader.base.replace(stored.base) == Some(stored.base) {
-            self.census.count(Kind::BatchSplit);
+            self.evidence.count(Kind::BatchSplit);
         } else {
             let bytes = stored.batch.bytes().len() as u64;
             reader.budget.spend(bytes, &who)?;
@@ -167,15 +168,29 @@ impl StorageRun {
                 let detail = format!("{who}: number {number} is not what was published");
                 return Err(Violation::new("G7 damage is never served", detail));
             };
-            let durability = self.ledger.get(message).map(|entry| entry.durability);
+            let durability = self
+                .evidence
+                .ledger
+                .get(message)
+                .map(|entry| entry.durability);
             let durability = durability.unwrap_or_default().min(state.spec.durability);
-            durable_first::check(&self.machine.disk(), message, durability, "delivered")?;
+            durable_first::check(
+                &self.weather.machine.disk(),
+                message,
+                durability,
+                "delivered",
+            )?;
             let place = (state.log, state.incarnation, number);
-            self.ledger.numbers.see(place, message, "delivered")?;
+            self.evidence
+                .ledger
+                .numbers
+                .see(place, message, "delivered")?;
             if number < reader.from || reader.given.messages.contains(&message) {
                 continue;
             }
-            reader.order.see(&self.ledger, message, number, &who)?;
+            reader
+                .order
+                .see(&self.evidence.ledger, message, number, &who)?;
             reader.given.messages.insert(message);
         }
         Ok(())
@@ -190,7 +205,7 @@ impl StorageRun {
         }
         let state = &mut self.logs[reader.log];
         let who = format!("reader {} of {}", id.0, state.log);
-        self.census.count(match why {
+        self.evidence.count(match why {
             GapWhy::Unused => Kind::GapUnused,
             GapWhy::Retention => Kind::GapRetention,
             GapWhy::Loss => Kind::GapLoss,
@@ -212,7 +227,7 @@ impl StorageRun {
             why,
             retained: state.may_shrink(),
         };
-        gaps::check(&self.ledger, &told, &who)?;
+        gaps::check(&self.evidence.ledger, &told, &who)?;
         if why != GapWhy::Retention || state.changed {
             return Ok(());
         }
@@ -222,7 +237,7 @@ impl StorageRun {
             trimmed: state.trimmed,
             now: self.wall_max,
         };
-        kept.check(&self.ledger, extent, &who)
+        kept.check(&self.evidence.ledger, extent, &who)
     }
 
     pub(super) fn tail(&mut self, id: ReaderId, next: Sequence) -> Checked {
@@ -258,7 +273,7 @@ impl StorageRun {
             let detail = format!("reader {} was told of a seal at {last} for {next}", id.0);
             return Err(Violation::new("contract", detail));
         }
-        self.census.count(Kind::SealTold);
+        self.evidence.count(Kind::SealTold);
         reader.at_tail = true;
         Ok(())
     }
@@ -284,7 +299,7 @@ impl StorageRun {
 
     pub(super) fn complete(&self, id: ReaderId, reader: &Reader) -> Checked {
         complete::check(
-            &self.ledger,
+            &self.evidence.ledger,
             self.logs[reader.log].log,
             reader.topic,
             (reader.from, reader.tiling.next),

@@ -6,6 +6,7 @@ use super::{Asked, StorageRun, retention};
 use crate::batching::{Part, batch, topic_name};
 use crate::census::Kind;
 use crate::invariants::{Checked, Violation};
+use crate::tuning;
 use airmail_log::{Bounds, Call, LogStorage, Refusal, Tag};
 use airmail_model::batch::ProducerStamp;
 use airmail_model::{
@@ -21,7 +22,7 @@ impl StorageRun {
     pub(super) fn upheave(&mut self) {
         let log = self.chance.index(self.logs.len());
         let line = self.chance.index(self.lines.len());
-        if self.chance.chance(self.swarm.restarted) {
+        if self.chance.chance(self.weather.swarm.restarted) {
             self.restart(line);
         }
         if self.chance.chance(1_000) {
@@ -34,11 +35,11 @@ impl StorageRun {
         if !self.logs[log].opened {
             return;
         }
-        if self.chance.chance(self.swarm.sealed) {
+        if self.chance.chance(self.weather.swarm.sealed) {
             self.seal(log);
-        } else if self.chance.chance(self.swarm.deleted) {
+        } else if self.chance.chance(self.weather.swarm.deleted) {
             self.delete(log);
-        } else if self.chance.chance(self.swarm.updated) && !self.volatile {
+        } else if self.chance.chance(self.weather.swarm.updated) && !self.volatile {
             self.respecify(log);
         }
     }
@@ -47,9 +48,9 @@ impl StorageRun {
         let tag = self.tag(Asked::Seal(log));
         let state = &mut self.logs[log];
         state.seal.get_or_insert(tag);
-        self.census.count(Kind::Sealed);
+        self.evidence.count(Kind::Sealed);
         let id = state.log;
-        self.trace.note(format_args!("seal {id}"));
+        self.evidence.note(format_args!("seal {id}"));
         if let Some(storage) = &mut self.storage {
             storage.submit(Call::Seal {
                 t: tag,
@@ -72,8 +73,8 @@ impl StorageRun {
 
     fn delete(&mut self, log: usize) {
         let id = self.logs[log].log;
-        self.trace.note(format_args!("delete {id}"));
-        self.census.count(Kind::Deleted);
+        self.evidence.note(format_args!("delete {id}"));
+        self.evidence.count(Kind::Deleted);
         let about = |run: &StorageRun, call: &Asked| run.log_of(call) == log;
         let calls = self.calls.iter().filter(|(_, call)| about(self, call));
         let tags: Vec<Tag> = calls.map(|(tag, _)| *tag).collect();
@@ -117,7 +118,7 @@ impl StorageRun {
     pub(super) fn forget(&mut self, log: usize) {
         let state = &mut self.logs[log];
         state.told = Sequence(1);
-        self.ledger.forget(state.log);
+        self.evidence.ledger.forget(state.log);
         for line in self.lines.iter_mut().filter(|line| line.log == log) {
             // What it had sent is not sent again: should the deletion not last, it may be stored.
             line.restart();
@@ -143,7 +144,7 @@ impl StorageRun {
             if bounds.next != Sequence::FIRST && !state.weak {
                 return contract(&format!("{} begins a life with {bounds:?}", state.log));
             }
-            self.census.count(if self.volatile {
+            self.evidence.count(if self.volatile {
                 Kind::Reborn
             } else {
                 Kind::Recreated
@@ -158,20 +159,16 @@ impl StorageRun {
 
     /// A log is opened with other settings, as it stands.
     fn respecify(&mut self, log: usize) {
-        let durability = match self.chance.below(3) {
-            0 => Durability::Memory,
-            1 => Durability::Os,
-            _ => Durability::Fsync,
-        };
+        let durability = tuning::durability(&mut self.chance, 3);
         let retention = retention(&mut self.chance);
         let state = &mut self.logs[log];
         state.changed |= state.spec.retention != retention;
         state.spec.retention = retention;
         state.spec.durability = durability;
         state.weak |= durability < Durability::Fsync;
-        self.ledger.respecify(state.log, durability);
-        self.census.count(Kind::Respecified);
-        self.trace
+        self.evidence.ledger.respecify(state.log, durability);
+        self.evidence.count(Kind::Respecified);
+        self.evidence
             .note(format_args!("{} is now {:?}", state.log, state.spec));
         self.open_log(log);
     }
@@ -208,8 +205,11 @@ impl StorageRun {
         let state = &self.logs[self.lines[line].log];
         let (id, topic) = (state.log, topic_name(0));
         let hash = topic.hash(id.namespace);
-        let message = self.ledger.create(9_999, id, hash, state.spec.durability);
-        self.ledger.refuse(message);
+        let message = self
+            .evidence
+            .ledger
+            .create(9_999, id, hash, state.spec.durability);
+        self.evidence.ledger.refuse(message);
         let part = Part {
             id: message,
             topic,
@@ -239,7 +239,7 @@ impl StorageRun {
 
     /// Takes note of why something was refused.
     pub(super) fn count_refusal(&mut self, why: &Refusal) {
-        self.census.count(match why {
+        self.evidence.count(match why {
             Refusal::Full { .. } => Kind::RefusedFull,
             Refusal::Busy { .. } => Kind::RefusedBusy,
             Refusal::Io(_) => Kind::RefusedIo,

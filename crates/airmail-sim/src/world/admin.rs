@@ -34,7 +34,7 @@ impl World {
                         leaving: false,
                     };
                     self.plans.remove(0);
-                    self.census.count(Kind::NamespaceCreated);
+                    self.evidence.count(Kind::NamespaceCreated);
                     self.tell_map(space);
                 }
                 None => self.command(create(plan)),
@@ -49,7 +49,7 @@ impl World {
             return;
         };
         space.leaving = true;
-        self.census.count(Kind::NamespaceDeleted);
+        self.evidence.count(Kind::NamespaceDeleted);
         let name = space.name.clone();
         self.command(Command::DeleteNamespace {
             name,
@@ -70,14 +70,14 @@ impl World {
             let spec = &entry.namespace.spec;
             if (spec.retention, spec.durability) == (retention, durability) {
                 (space.wanted, space.durability) = (None, durability);
-                self.census.count(Kind::NamespaceUpdated);
+                self.evidence.count(Kind::NamespaceUpdated);
                 continue;
             }
             space.durability = space.durability.min(durability);
             space.weak |= durability < Durability::Fsync;
             space.shrinks |= retention != Retention::default();
             for log in space.map.logs(Lane::Normal) {
-                self.ledger.respecify(log, space.durability);
+                self.evidence.ledger.respecify(log, space.durability);
             }
             let version = entry.namespace.version;
             let stale = self.chance.chance(200_000);
@@ -98,7 +98,10 @@ impl World {
     fn tell_map(&mut self, space: Space) {
         // Made in an earlier process, perhaps, and not seen before it ended.
         if space.weak && self.boots > 1 {
-            self.ledger.bereft.extend(space.map.logs(Lane::Normal));
+            self.evidence
+                .ledger
+                .bereft
+                .extend(space.map.logs(Lane::Normal));
         }
         for publisher in &mut self.publishers {
             publisher.core.set_map(space.map.clone());
@@ -120,7 +123,7 @@ impl World {
                 principal,
                 command,
             };
-            node.input(self.now, input);
+            node.input(self.weather.now, input);
         }
     }
 
@@ -133,7 +136,7 @@ impl World {
         self.asked = None;
         match outcome {
             Ok(Outcome::Topics { topics, more }) => {
-                self.census.count(Kind::TopicsListed);
+                self.evidence.count(Kind::TopicsListed);
                 let names = topics.into_iter().map(|topic| topic.name);
                 self.listed.extend(names);
                 self.listed_all = !more;
@@ -143,7 +146,7 @@ impl World {
             Err(error) => {
                 let again = [ErrorCode::NamespaceExists, ErrorCode::NamespaceNotFound];
                 if error.code() == ErrorCode::NamespaceChanged && self.refusable {
-                    self.census.count(Kind::NamespaceRefused);
+                    self.evidence.count(Kind::NamespaceRefused);
                     return Ok(());
                 }
                 let may_pass = error.code().retriable()
@@ -172,10 +175,10 @@ impl World {
     pub(super) fn check_listed(&self, at: usize) -> Checked {
         let space = &self.spaces[at];
         let listed: BTreeSet<&str> = self.listed.iter().map(String::as_str).collect();
-        let held = self.ledger.iter().filter(|(id, entry)| {
+        let held = self.evidence.ledger.iter().filter(|(id, entry)| {
             entry.log.namespace == space.id
                 && entry.acked.is_some()
-                && !self.ledger.may_be_missing(*id)
+                && !self.evidence.ledger.may_be_missing(*id)
         });
         let held: BTreeSet<TopicHash> = held.map(|(_, entry)| entry.topic).collect();
         let missing = (0..space.topics).map(topic_name).find(|name| {

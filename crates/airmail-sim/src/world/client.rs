@@ -4,8 +4,9 @@ use super::Space;
 use super::link::Link;
 use super::watch::{From, Watch};
 use crate::batching::topic_name;
-use crate::census::{Census, Kind};
+use crate::census::Kind;
 use crate::entropy::Entropy;
+use crate::evidence::Evidence;
 use crate::files::Disk;
 use crate::invariants::{Checked, Violation, complete, durable_first};
 use crate::ledger::Ledger;
@@ -122,14 +123,14 @@ impl Client {
         &mut self,
         at: usize,
         space: &Space,
-        ledger: &Ledger,
         now: AppendTime,
-        census: &mut Census,
+        evidence: &mut Evidence,
         chance: &mut Entropy,
     ) {
         if self.watches.len() >= self.most {
             return;
         }
+        let Evidence { ledger, census, .. } = evidence;
         let mut topic = topic_name(popular(chance, space.topics + 1)).hash(space.id);
         let high = |topic| ledger.last_acked(space.map.log(topic, Lane::Normal)).0;
         let (start, from) = match chance.below(6) {
@@ -251,11 +252,11 @@ impl Client {
     pub(super) fn told(
         &mut self,
         out: &mut SubscriberOutput,
-        ledger: &mut Ledger,
+        evidence: &mut Evidence,
         disk: &Disk,
         spaces: &[Space],
-        census: &mut Census,
     ) -> Checked {
+        let Evidence { ledger, census, .. } = evidence;
         for (key, event) in out.events.drain(..) {
             let who = format!("subscription {key:?} of client {}", self.number);
             let Some(watch) = self.watches.get_mut(&key) else {

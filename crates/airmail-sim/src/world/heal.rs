@@ -3,7 +3,6 @@
 use super::client::Client;
 use super::{Plan, World};
 use crate::invariants::{Checked, Violation};
-use crate::swarm::Swarm;
 use std::time::Duration;
 
 /// Turns in all, however well it goes.
@@ -19,11 +18,9 @@ impl World {
     /// Ends the faults, starts the process once more, and waits until all is acknowledged, told and
     /// dealt with; then a newcomer reads everything from the beginning.
     pub(super) fn heal(&mut self) -> Checked {
-        self.trace.note(format_args!("healing"));
-        let power = self.chance.coin() && !self.keeps_power();
-        self.swarm = Swarm::calm();
-        self.spells.break_up(&self.machine);
-        self.crash(power);
+        self.evidence.note(format_args!("healing"));
+        let ending = self.weather.clear_up(&mut self.chance);
+        self.end(ending);
         self.boot()?;
         self.until("settled", |world| {
             world.plans.is_empty()
@@ -38,7 +35,7 @@ impl World {
         for (at, space) in self.spaces.iter().enumerate() {
             newcomer.core.set_map(&space.map);
             if !space.leaving {
-                newcomer.read_all(at, space, &self.ledger);
+                newcomer.read_all(at, space, &self.evidence.ledger);
             }
         }
         self.clients.push(newcomer);
@@ -47,10 +44,10 @@ impl World {
             clients.iter_mut().for_each(Client::catch_up);
             clients
                 .iter()
-                .all(|client| client.has_everything(&world.ledger))
+                .all(|client| client.has_everything(&world.evidence.ledger))
         })?;
         for client in &self.clients {
-            client.check_all(&self.ledger)?;
+            client.check_all(&self.evidence.ledger)?;
         }
         // What was refused before may have been asked for again: one command at a time.
         self.until("answered", settled)?;
@@ -70,12 +67,12 @@ impl World {
 
     /// Grows as long as the node has not stopped: a listing may read for long before it answers.
     fn moved(&self) -> u64 {
-        self.heard + self.machine.disk().reads()
+        self.heard + self.weather.machine.disk().reads()
     }
 
     fn until(&mut self, what: &str, mut done: impl FnMut(&mut World) -> bool) -> Checked {
         let (mut quiet, mut moved) = (0, self.moved());
-        let mut since = self.now.mono;
+        let mut since = self.weather.now.mono;
         for _ in 0..TURNS_MAX {
             self.administer();
             self.connect();
@@ -86,14 +83,17 @@ impl World {
             let before = std::mem::replace(&mut moved, self.moved());
             quiet = if before == moved { quiet + 1 } else { 0 };
             if quiet == 0 {
-                since = self.now.mono;
+                since = self.weather.now.mono;
             }
-            if quiet > QUIET_TURNS_MAX && self.now.mono.since(since) > QUIET_TIME {
+            if quiet > QUIET_TURNS_MAX && self.weather.now.mono.since(since) > QUIET_TIME {
                 break;
             }
             let soon = Duration::from_millis(20);
-            let wait = self.wake.map_or(soon, |wake| wake.since(self.now.mono));
-            self.later(wait.clamp(Duration::from_micros(100), soon));
+            let wait = self
+                .wake
+                .map_or(soon, |wake| wake.since(self.weather.now.mono));
+            self.weather
+                .later(wait.clamp(Duration::from_micros(100), soon));
         }
         let plans: Vec<&str> = self
             .plans
@@ -103,7 +103,7 @@ impl World {
         let behind = self
             .clients
             .iter()
-            .flat_map(|client| client.behind(&self.ledger));
+            .flat_map(|client| client.behind(&self.evidence.ledger));
         let standing: Vec<_> = behind.take(10).collect();
         let busy: Vec<_> = self
             .publishers

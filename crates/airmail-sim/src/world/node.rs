@@ -17,11 +17,11 @@ impl World {
     /// Starts the process on what the disk has.
     pub(super) fn boot(&mut self) -> Checked {
         self.boots += 1;
-        let files = self.machine.boot();
+        let files = self.weather.machine.boot();
         let mut chance = self.chance.fork();
         let mut config = tuning::journal(&mut chance, self.plant);
         config.renewed = self.restore.new_lives;
-        let storage = JournalStorage::open(files, config, self.now).map_err(|error| {
+        let storage = JournalStorage::open(files, config, self.weather.now).map_err(|error| {
             let detail = format!("start {} failed: {error}", self.boots);
             Violation::new("G1 what was written can be opened", detail)
         })?;
@@ -31,15 +31,15 @@ impl World {
             storage,
             Box::new(AllowAll),
             Box::new(AllowAll),
-            self.now,
+            self.weather.now,
         );
         let node = node.map_err(|error| {
             let detail = format!("start {} failed: {error}", self.boots);
             Violation::new("a shard can honour a journal", detail)
         })?;
         self.node = Some(node);
-        self.census.count(Kind::Started);
-        self.trace.note(format_args!("start {}", self.boots));
+        self.evidence.count(Kind::Started);
+        self.evidence.note(format_args!("start {}", self.boots));
         Ok(())
     }
 
@@ -69,7 +69,7 @@ impl World {
                     (&mut client.link, client.credit)
                 }
             };
-            if link.session.is_some() || link.retry > self.now.mono {
+            if link.session.is_some() || link.retry > self.weather.now.mono {
                 continue;
             }
             self.last_session += 1;
@@ -82,15 +82,15 @@ impl World {
                 credit,
             };
             if let Some(node) = &mut self.node {
-                node.input(self.now, input);
+                node.input(self.weather.now, input);
             }
             match end {
                 End::Publisher(at) => self.publishers[at].core.connected(),
                 End::Client(at) => self.clients[at].connected(),
             }
-            self.trace.note(format_args!(
+            self.evidence.note(format_args!(
                 "{} {end:?} has session {}",
-                self.now.mono.0, session.0
+                self.weather.now.mono.0, session.0
             ));
         }
     }
@@ -99,20 +99,22 @@ impl World {
     pub(super) fn turn(&mut self) -> Checked {
         let mut out = Outbox::default();
         for _ in 0..ROUNDS_MAX {
-            self.machine.disk().advance(self.now.mono);
+            self.weather.machine.disk().advance(self.weather.now.mono);
             let Some(node) = &mut self.node else {
                 return Ok(());
             };
-            self.wake = node.turn(self.now, &mut out);
-            let violation = self.machine.disk().take_violation();
+            self.wake = node.turn(self.weather.now, &mut out);
+            let violation = self.weather.machine.disk().take_violation();
             if let Some(violation) = violation {
                 return Err(violation);
             }
-            let again = self.wake.is_some_and(|wake| wake <= self.now.mono);
-            let busy = again || self.machine.disk().has_done();
+            let again = self.wake.is_some_and(|wake| wake <= self.weather.now.mono);
+            let busy = again || self.weather.machine.disk().has_done();
             for (id, outcome) in out.outcomes.drain(..) {
-                self.trace
-                    .note(format_args!("{} {id:?} {outcome:?}", self.now.mono.0));
+                self.evidence.note(format_args!(
+                    "{} {id:?} {outcome:?}",
+                    self.weather.now.mono.0
+                ));
                 self.outcome(id, outcome)?;
             }
             for (session, reply) in out.replies.drain(..) {
@@ -140,8 +142,10 @@ impl World {
         };
         self.heard += u64::from(!matches!(reply, Reply::Mark { .. }));
         let note = super::traffic::brief(&reply);
-        self.trace
-            .note(format_args!("{} {end:?} <- {note}", self.now.mono.0));
+        self.evidence.note(format_args!(
+            "{} {end:?} <- {note}",
+            self.weather.now.mono.0
+        ));
         if let Reply::Delivery { last, body, .. } = &mut reply {
             let bytes = body.len() as u64 + u64::from(DELIVERY_OVERHEAD_BYTES);
             budget.spend(bytes, &format!("{end:?}"))?;
@@ -153,12 +157,17 @@ impl World {
             End::Publisher(at) => &mut self.publishers[at].link,
             End::Client(at) => &mut self.clients[at].link,
         };
-        if self.chance.chance(self.swarm.answers_late) {
-            link.dawdle(self.now.mono.plus(a_while(&mut self.chance)));
+        if self.chance.chance(self.weather.swarm.answers_late) {
+            link.dawdle(self.weather.now.mono.plus(a_while(&mut self.chance)));
             let publisher = matches!(end, End::Publisher(_));
-            self.census.add(Kind::AnsweredLate, u64::from(publisher));
+            self.evidence.add(Kind::AnsweredLate, u64::from(publisher));
         }
-        link.reply(self.now.mono, self.swarm.net_delay, &mut self.chance, reply);
+        link.reply(
+            self.weather.now.mono,
+            self.weather.swarm.net_delay,
+            &mut self.chance,
+            reply,
+        );
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ use super::link::Link;
 use crate::batching::{Part, message, topic_name};
 use crate::census::{Census, Kind};
 use crate::entropy::Entropy;
+use crate::evidence::Evidence;
 use crate::files::Disk;
 use crate::invariants::{Checked, Violation, durable_first};
 use crate::ledger::{Acked, Ledger};
@@ -71,10 +72,10 @@ impl Publisher {
         now: Now,
         space: &Space,
         shape: &Shape,
-        ledger: &mut Ledger,
-        census: &mut Census,
+        evidence: &mut Evidence,
         chance: &mut Entropy,
     ) -> Checked {
+        let Evidence { ledger, census, .. } = evidence;
         let most = if chance.chance(30_000) {
             200
         } else {
@@ -122,10 +123,10 @@ impl Publisher {
     pub(super) fn settle(
         &mut self,
         out: &mut ProducerOutput,
-        ledger: &mut Ledger,
-        census: &mut Census,
+        evidence: &mut Evidence,
         disk: &Disk,
     ) -> Checked {
+        let Evidence { ledger, census, .. } = evidence;
         for settled in out.settled.drain(..) {
             for ticket in &settled.tickets {
                 if !self.open.remove(&MessageId(ticket.0)) {

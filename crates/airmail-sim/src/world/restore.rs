@@ -9,6 +9,7 @@ use super::World;
 use crate::census::Kind;
 use crate::files::DiskCopy;
 use crate::ledger::Standing;
+use crate::weather::Ending;
 use airmail_model::{Lane, LogId, Mono};
 use std::time::Duration;
 
@@ -37,13 +38,13 @@ pub(super) struct Restore {
 impl World {
     /// A copy of all files is made, if the namespaces are known to stay as they are.
     pub(super) fn copy_files(&mut self) {
-        if self.asked.is_some() || !self.is_ready() || self.swarm.restored == 0 {
+        if self.asked.is_some() || !self.is_ready() || self.weather.swarm.restored == 0 {
             return;
         }
-        self.trace.note(format_args!("copied"));
+        self.evidence.note(format_args!("copied"));
         self.restore.copy = Some(Copy {
-            files: self.machine.disk().copy(),
-            standing: self.ledger.standing(),
+            files: self.weather.machine.disk().copy(),
+            standing: self.evidence.ledger.standing(),
             commands: self.last_command,
         });
     }
@@ -55,27 +56,30 @@ impl World {
             return;
         };
         // Two faults at once would excuse too much.
-        if self.keeps_power() || !self.ledger.damaged.is_empty() || self.swarm.damage > 0 {
+        if self.weather.keeps_power()
+            || !self.evidence.ledger.damaged.is_empty()
+            || self.weather.swarm.damage > 0
+        {
             return;
         }
-        self.swarm.restored = 0;
-        self.crash(false);
+        self.weather.swarm.restored = 0;
+        self.end(Ending::Killed);
         let quietly = self.chance.coin();
-        self.trace
+        self.evidence
             .note(format_args!("set back, quietly: {quietly}"));
-        self.census.count(Kind::Restored);
-        self.census.add(Kind::RestoredQuietly, u64::from(quietly));
-        self.machine.disk().set_back(&copy.files);
+        self.evidence.count(Kind::Restored);
+        self.evidence.add(Kind::RestoredQuietly, u64::from(quietly));
+        self.weather.machine.disk().set_back(&copy.files);
         let spaces = self.spaces.iter();
         let logs: Vec<LogId> = spaces
             .flat_map(|space| space.map.logs(Lane::Normal))
             .collect();
-        self.ledger.restore(&copy.standing, logs);
+        self.evidence.ledger.restore(&copy.standing, logs);
         for client in &mut self.clients {
             client.files_set_back(quietly);
         }
         if quietly {
-            self.restore.publishers_wait = Some(self.now.mono.plus(PATIENCE));
+            self.restore.publishers_wait = Some(self.weather.now.mono.plus(PATIENCE));
         } else {
             self.restore.new_lives = true;
         }
@@ -89,10 +93,10 @@ impl World {
         };
         let back = self.clients.iter().all(super::client::Client::is_back);
         if self.is_ready() && back {
-            self.trace.note(format_args!("everybody is back"));
+            self.evidence.note(format_args!("everybody is back"));
             self.restore.publishers_wait = None;
-        } else if self.now.mono >= until {
-            self.crash(false);
+        } else if self.weather.now.mono >= until {
+            self.end(Ending::Killed);
         }
     }
 

@@ -19,11 +19,10 @@ impl World {
         let space = &self.spaces[at];
         match self.chance.below(24) {
             0..=8 => self.publishers[who].publish(
-                self.now,
+                self.weather.now,
                 space,
                 &self.shape,
-                &mut self.ledger,
-                &mut self.census,
+                &mut self.evidence,
                 &mut self.chance,
             ),
             9..=18 if !self.clients.is_empty() => self.use_client(at),
@@ -39,21 +38,20 @@ impl World {
             0..=2 => client.subscribe(
                 at,
                 &self.spaces[at],
-                &self.ledger,
-                AppendTime(self.now.wall.0),
-                &mut self.census,
+                AppendTime(self.weather.now.wall.0),
+                &mut self.evidence,
                 &mut self.chance,
             ),
             3 if self.chance.chance(300_000) => {
-                self.census.count(Kind::Unsubscribed);
-                client.unsubscribe(&self.ledger, &mut self.chance)?;
+                self.evidence.count(Kind::Unsubscribed);
+                client.unsubscribe(&self.evidence.ledger, &mut self.chance)?;
             }
             _ => client.consume(&mut self.chance),
         }
         if client.stuck && self.chance.chance(10_000) {
             client.stuck = false;
-        } else if self.chance.chance(self.swarm.sluggish) {
-            self.census.count(Kind::Stuck);
+        } else if self.chance.chance(self.weather.swarm.sluggish) {
+            self.evidence.count(Kind::Stuck);
             client.stuck = true;
         }
         Ok(())
@@ -62,7 +60,7 @@ impl World {
     /// Moves what has arrived at either end, and lets both go on.
     pub(super) fn exchange(&mut self) -> Checked {
         let sessions: Vec<_> = self.ends.iter().map(|(id, (end, _))| (*id, *end)).collect();
-        let now = self.now.mono;
+        let now = self.weather.now.mono;
         for (session, end) in sessions {
             while let Some(request) = self.link(end).arrived(now) {
                 self.request(session, request);
@@ -93,28 +91,30 @@ impl World {
             budget.grant(*bytes);
         }
         if let Some(node) = &mut self.node {
-            node.input(self.now, Input::Request { session, request });
+            node.input(self.weather.now, Input::Request { session, request });
         }
     }
 
     fn publisher_turn(&mut self, at: usize) -> Checked {
         let publisher = &mut self.publishers[at];
         let mut out = ProducerOutput::default();
-        while let Some(reply) = publisher.link.answered(self.now.mono) {
-            publisher.core.reply(self.now, reply, &mut out);
+        while let Some(reply) = publisher.link.answered(self.weather.now.mono) {
+            publisher.core.reply(self.weather.now, reply, &mut out);
         }
-        publisher.core.poll(self.now, &mut out);
-        let disk = self.machine.disk();
-        publisher.settle(&mut out, &mut self.ledger, &mut self.census, &disk)?;
+        publisher.core.poll(self.weather.now, &mut out);
+        let disk = self.weather.machine.disk();
+        publisher.settle(&mut out, &mut self.evidence, &disk)?;
         drop(disk);
         for request in out.requests {
             let note = brief_request(&request);
-            self.trace
-                .note(format_args!("{} publisher {at} -> {note}", self.now.mono.0));
-            let most = self.swarm.net_delay;
+            self.evidence.note(format_args!(
+                "{} publisher {at} -> {note}",
+                self.weather.now.mono.0
+            ));
+            let most = self.weather.swarm.net_delay;
             publisher
                 .link
-                .send(self.now.mono, most, &mut self.chance, request);
+                .send(self.weather.now.mono, most, &mut self.chance, request);
         }
         Ok(())
     }
@@ -123,36 +123,32 @@ impl World {
         let client = &mut self.clients[at];
         let mut out = SubscriberOutput::default();
         let mut sent = 0;
-        while let Some(reply) = client.link.answered(self.now.mono) {
+        while let Some(reply) = client.link.answered(self.weather.now.mono) {
             if let Reply::Delivery { body, .. } = &reply {
                 sent += body.len() as u64;
             }
             client.answered(&reply);
-            client.core.reply(self.now.mono, reply, &mut out);
+            client.core.reply(self.weather.now.mono, reply, &mut out);
         }
         if let (Some(session), Some(node), 1..) = (client.link.session, &mut self.node, sent) {
             let bytes = sent;
-            node.input(self.now, Input::Sent { session, bytes });
+            node.input(self.weather.now, Input::Sent { session, bytes });
         }
-        client.core.poll(self.now.mono, &mut out);
-        let disk = self.machine.disk();
-        client.told(
-            &mut out,
-            &mut self.ledger,
-            &disk,
-            &self.spaces,
-            &mut self.census,
-        )?;
+        client.core.poll(self.weather.now.mono, &mut out);
+        let disk = self.weather.machine.disk();
+        client.told(&mut out, &mut self.evidence, &disk, &self.spaces)?;
         drop(disk);
         for request in out.requests {
             let note = brief_request(&request);
-            self.trace
-                .note(format_args!("{} client {at} -> {note}", self.now.mono.0));
+            self.evidence.note(format_args!(
+                "{} client {at} -> {note}",
+                self.weather.now.mono.0
+            ));
             client.asks(&request)?;
-            let most = self.swarm.net_delay;
+            let most = self.weather.swarm.net_delay;
             client
                 .link
-                .send(self.now.mono, most, &mut self.chance, request);
+                .send(self.weather.now.mono, most, &mut self.chance, request);
         }
         Ok(())
     }
