@@ -3,7 +3,7 @@
 use super::figures::{Figure, Figures, shown};
 use super::versions::Version;
 use super::workloads::Workload;
-use crate::spread::Spread;
+use crate::quartiles::Quartiles;
 use serde::Serialize;
 use std::fmt::{self, Write as _};
 
@@ -62,10 +62,10 @@ impl fmt::Display for Verdict {
 #[derive(Clone, Debug, Serialize)]
 struct Row {
     figure: Figure,
-    base: Spread,
-    head: Spread,
+    base: Quartiles,
+    head: Quartiles,
     /// Head over base, each within its round.
-    ratio: Spread,
+    ratio: Quartiles,
 }
 
 /// A workload, measured.
@@ -214,9 +214,9 @@ fn row(figure: Figure, rounds: &[[Figures; 2]]) -> Option<Row> {
     let ratios = base.iter().zip(&head).map(|(base, head)| head / base);
     Some(Row {
         figure,
-        ratio: Spread::of(ratios.collect()),
-        base: Spread::of(base),
-        head: Spread::of(head),
+        ratio: Quartiles::of(ratios),
+        base: Quartiles::of(base),
+        head: Quartiles::of(head),
     })
 }
 

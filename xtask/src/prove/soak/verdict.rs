@@ -5,6 +5,7 @@
 //! are compared, of many samples, with room for what the machine itself may drift.
 
 use super::Sample;
+use crate::quartiles::Quartiles;
 use anyhow::ensure;
 use std::collections::BTreeMap;
 
@@ -104,11 +105,8 @@ fn by_minute(samples: &[Sample]) {
     }
 }
 
-/// The one in the middle; 0 of none.
 fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
+    Quartiles::of(values).median
 }
 
 #[cfg(test)]
