@@ -75,18 +75,16 @@ pub(crate) struct ClientsArgs {
 impl ClientsArgs {
     /// Clients of all steps, in order.
     fn steps(&self) -> Vec<u32> {
-        let (usual, many): (&[u32], u32) = match self.common.quick {
-            true => (&STEPS_QUICK, 0),
-            false => (&STEPS, 20_000),
-        };
-        let mut steps = match self.steps.is_empty() {
-            true => usual.to_vec(),
-            false => self.steps.clone(),
+        let (usual, many): (&[u32], u32) = if self.common.quick {
+            (&STEPS_QUICK, 0)
+        } else {
+            (&STEPS, 20_000)
         };
         // Who names steps has named all, unless this one too.
-        let many = match self.steps.is_empty() {
-            true => self.clients.unwrap_or(many),
-            false => self.clients.unwrap_or(0),
+        let (mut steps, many) = if self.steps.is_empty() {
+            (usual.to_vec(), self.clients.unwrap_or(many))
+        } else {
+            (self.steps.clone(), self.clients.unwrap_or(0))
         };
         steps.extend((many > 0).then_some(many));
         steps

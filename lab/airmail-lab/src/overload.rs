@@ -159,9 +159,10 @@ impl OverloadArgs {
             size: self.size as usize,
             duration_us: (self.seconds() * 1e6) as u64,
             warmup_us: (self.warmup() * 1e6) as u64,
-            patience: match self.common.quick {
-                true => PATIENCE_QUICK,
-                false => PATIENCE,
+            patience: if self.common.quick {
+                PATIENCE_QUICK
+            } else {
+                PATIENCE
             },
         }
     }

@@ -148,9 +148,12 @@ fn chosen(args: &RivalsArgs) -> anyhow::Result<Vec<&'static Workload>> {
         let wrong = format!("--only {unknown}: is none of {}", names.join(", "));
         return Err(UsageError(wrong).into());
     }
-    let wanted = |workload: &&Workload| match only.is_empty() {
-        true => workload.is_usual(args.common.quick),
-        false => only.iter().any(|wanted| wanted == workload.name),
+    let wanted = |workload: &&Workload| {
+        if only.is_empty() {
+            workload.is_usual(args.common.quick)
+        } else {
+            only.iter().any(|wanted| wanted == workload.name)
+        }
     };
     Ok(WORKLOADS.iter().filter(wanted).collect())
 }
@@ -193,16 +196,16 @@ impl Run<'_> {
                 measured.is_cut = true;
                 break;
             }
-            let why = match subject.needs_feature() && !cfg!(feature = "rivals") {
-                true => Some(
+            let why = if subject.needs_feature() && !cfg!(feature = "rivals") {
+                Some(
                     "this program has no client for it; build it with `cargo build --release -p \
                      airmail-lab --features rivals`"
                         .to_owned(),
-                ),
-                false => self
-                    .try_out(subject, measured)
+                )
+            } else {
+                self.try_out(subject, measured)
                     .err()
-                    .map(|e| format!("{e:#}")),
+                    .map(|e| format!("{e:#}"))
             };
             match why {
                 None => subjects.push(subject),
@@ -228,9 +231,10 @@ impl Run<'_> {
                 .versions
                 .insert(subject, server.version().to_owned());
         }
-        let duration_ms = match subject.is_kept() {
-            true => self.args.duration_ms().max(KEPT_WARM_UP_MS),
-            false => self.args.duration_ms(),
+        let duration_ms = if subject.is_kept() {
+            self.args.duration_ms().max(KEPT_WARM_UP_MS)
+        } else {
+            self.args.duration_ms()
         };
         self.load(subject, &running, WORKLOADS[0].settings(duration_ms))?;
         if subject.is_kept() {

@@ -231,9 +231,10 @@ impl Axis {
             return short(value);
         }
         let name = |at: usize| self.names.get(at.checked_sub(1)?).cloned();
-        match value.fract() == 0.0 {
-            true => name(value as usize).unwrap_or_default(),
-            false => String::new(),
+        if value.fract() == 0.0 {
+            name(value as usize).unwrap_or_default()
+        } else {
+            String::new()
         }
     }
 }

@@ -102,9 +102,10 @@ impl Interval {
     #[must_use]
     pub fn at(&self, x: f64) -> Point {
         let point = Point::new(x, self.mean);
-        match self.half_width.is_finite() {
-            true => point.with_bar(self.low(), self.high()),
-            false => point,
+        if self.half_width.is_finite() {
+            point.with_bar(self.low(), self.high())
+        } else {
+            point
         }
     }
 }
@@ -115,9 +116,10 @@ impl fmt::Display for Interval {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = f.precision().unwrap_or(0);
         write!(f, "{:.digits$} ", self.mean)?;
-        match self.half_width.is_finite() {
-            true => write!(f, "[{:.digits$}, {:.digits$}]", self.low(), self.high()),
-            false => f.write_str("[ , ]"),
+        if self.half_width.is_finite() {
+            write!(f, "[{:.digits$}, {:.digits$}]", self.low(), self.high())
+        } else {
+            f.write_str("[ , ]")
         }
     }
 }

@@ -78,12 +78,15 @@ impl Hold {
             period_us,
             memory_bytes,
         } = limits;
-        let cpu = hold.control(pid, "cpu", |unified| match unified {
-            true => vec![("cpu.max", format!("{quota_us} {period_us}"))],
-            false => vec![
-                ("cpu.cfs_period_us", period_us.to_string()),
-                ("cpu.cfs_quota_us", quota_us.to_string()),
-            ],
+        let cpu = hold.control(pid, "cpu", |unified| {
+            if unified {
+                vec![("cpu.max", format!("{quota_us} {period_us}"))]
+            } else {
+                vec![
+                    ("cpu.cfs_period_us", period_us.to_string()),
+                    ("cpu.cfs_quota_us", quota_us.to_string()),
+                ]
+            }
         });
         let share = quota_us as f64 / period_us as f64;
         let what = format!("{share} of a core, period {} ms", period_us / 1000);
@@ -92,9 +95,12 @@ impl Hold {
         let Some(memory_bytes) = memory_bytes else {
             return hold;
         };
-        let memory = hold.control(pid, "memory", |unified| match unified {
-            true => vec![("memory.max", memory_bytes.to_string())],
-            false => vec![("memory.limit_in_bytes", memory_bytes.to_string())],
+        let memory = hold.control(pid, "memory", |unified| {
+            if unified {
+                vec![("memory.max", memory_bytes.to_string())]
+            } else {
+                vec![("memory.limit_in_bytes", memory_bytes.to_string())]
+            }
         });
         let what = format!("{} MiB of memory", memory_bytes >> 20);
         hold.tell(&what, memory.as_ref().map(|(means, _)| means.as_str()));
@@ -111,9 +117,10 @@ impl Hold {
         let Some(group) = &self.cpu else {
             return false;
         };
-        let (file, value) = match group.join("cpu.max").exists() {
-            true => ("cpu.max", format!("{quota_us} {period_us}")),
-            false => ("cpu.cfs_quota_us", quota_us.to_string()),
+        let (file, value) = if group.join("cpu.max").exists() {
+            ("cpu.max", format!("{quota_us} {period_us}"))
+        } else {
+            ("cpu.cfs_quota_us", quota_us.to_string())
         };
         set(&group.join(file), &value).is_ok()
     }

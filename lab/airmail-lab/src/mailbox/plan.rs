@@ -244,9 +244,10 @@ fn workload(_: bool) -> Vec<Case> {
 }
 
 fn ping(quick: bool) -> Vec<Case> {
-    let clients: &[u32] = match quick {
-        false => &[1, 2, 4, 6, 8, 10, 16, 24, 32, 48, 64],
-        true => &[1, 2, 4, 8, 16, 32],
+    let clients: &[u32] = if quick {
+        &[1, 2, 4, 8, 16, 32]
+    } else {
+        &[1, 2, 4, 6, 8, 10, 16, 24, 32, 48, 64]
     };
     let of_nodes = |nodes| {
         let cases = clients.iter();
@@ -302,9 +303,10 @@ fn backlog(quick: bool) -> Vec<Case> {
 const OTHERS: u32 = 20;
 
 fn factors(quick: bool) -> Vec<Case> {
-    let (levels, nodes): (&[u32], &[u32]) = match quick {
-        false => (&[1, 2, 4, 8, 12, 16, 20, 24], &[1, 2, 4]),
-        true => (&[1, 4, 20], &[1, 2]),
+    let (levels, nodes): (&[u32], &[u32]) = if quick {
+        (&[1, 4, 20], &[1, 2])
+    } else {
+        (&[1, 2, 4, 8, 12, 16, 20, 24], &[1, 2, 4])
     };
     let mut cases = Vec::new();
     for nodes in nodes {
@@ -329,9 +331,10 @@ fn factors(quick: bool) -> Vec<Case> {
 }
 
 fn database(quick: bool) -> Vec<Case> {
-    let clients: &[u32] = match quick {
-        false => &[1, 2, 4, 6, 8, 10, 12, 16, 20, 30, 40],
-        true => &[1, 4, 10, 20],
+    let clients: &[u32] = if quick {
+        &[1, 4, 10, 20]
+    } else {
+        &[1, 2, 4, 6, 8, 10, 12, 16, 20, 30, 40]
     };
     let of = |clients: &u32| {
         [Subject::Statements, Subject::Functions]
@@ -341,9 +344,10 @@ fn database(quick: bool) -> Vec<Case> {
 }
 
 fn size(quick: bool) -> Vec<Case> {
-    let sizes: &[u32] = match quick {
-        false => &[100, 200, 500, 1000, 2000, 4000, 8000, 16_000, 64_000],
-        true => &[200, 2000, 8000, 64_000],
+    let sizes: &[u32] = if quick {
+        &[200, 2000, 8000, 64_000]
+    } else {
+        &[100, 200, 500, 1000, 2000, 4000, 8000, 16_000, 64_000]
     };
     let of = |size: &u32| Case {
         workers: 10,

@@ -59,9 +59,10 @@ impl Service {
         let crowds = (0..THREADS)
             .map(|thread| Crowd::connect(case, thread, &nodes))
             .collect::<anyhow::Result<Vec<Crowd>>>()?;
-        let world = match case.needs_database() {
-            true => crowds[0].make_world(case)?,
-            false => World::default(),
+        let world = if case.needs_database() {
+            crowds[0].make_world(case)?
+        } else {
+            World::default()
         };
         if let Some(url) = database
             && case.backlog > 0

@@ -202,9 +202,10 @@ fn function(detail: Detail) -> String {
         }
         Detail::Read { broadcast, removes } => {
             let receiver = if broadcast { "0" } else { ":me" };
-            let (name, lease) = match removes {
-                true => ("take_many", ", NULL::bigint"),
-                false => ("peek_many", ""),
+            let (name, lease) = if removes {
+                ("take_many", ", NULL::bigint")
+            } else {
+                ("peek_many", "")
             };
             format!(
                 "SELECT * FROM airmail.{name}(ARRAY[:queue::int], ARRAY[:me::int], \

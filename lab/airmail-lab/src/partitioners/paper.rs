@@ -64,10 +64,12 @@ pub(super) fn against_default(table: &Table, metric: Metric) -> Option<i32> {
     let ((_, low, high), (_, default_low, default_high)) =
         (table.cell(metric), default.cell(metric));
     let sign = if metric.is_more_better() { 1 } else { -1 };
-    Some(match () {
-        () if low > default_high => sign,
-        () if high < default_low => -sign,
-        () => 0,
+    Some(if low > default_high {
+        sign
+    } else if high < default_low {
+        -sign
+    } else {
+        0
     })
 }
 

@@ -77,14 +77,17 @@ impl Runs {
     /// Whether a policy is better than another, outside the interval of their ratio.
     pub(super) fn standing(&self, policy: Policy, to: Policy, metric: Metric) -> Option<Standing> {
         let ratio = self.ratio(policy, to, metric)?;
-        let (more, less) = match metric.is_more_better() {
-            true => (Standing::Ahead, Standing::Behind),
-            false => (Standing::Behind, Standing::Ahead),
+        let (more, less) = if metric.is_more_better() {
+            (Standing::Ahead, Standing::Behind)
+        } else {
+            (Standing::Behind, Standing::Ahead)
         };
-        Some(match () {
-            () if ratio.is_above(1.0) => more,
-            () if ratio.is_below(1.0) => less,
-            () => Standing::Level,
+        Some(if ratio.is_above(1.0) {
+            more
+        } else if ratio.is_below(1.0) {
+            less
+        } else {
+            Standing::Level
         })
     }
 

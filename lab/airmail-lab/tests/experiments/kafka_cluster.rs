@@ -43,9 +43,10 @@ fn execute(cluster: &LiveCluster, plan: &str, directory: &Path) {
     reassign("--execute").ok();
     until("the reassignment is completed", || {
         let said = reassign("--verify").ok();
-        match said.contains("in progress") {
-            true => Err(said),
-            false => Ok(()),
+        if said.contains("in progress") {
+            Err(said)
+        } else {
+            Ok(())
         }
     });
     // Where only the order of replicas has changed, the new leader is to be elected.

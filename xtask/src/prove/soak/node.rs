@@ -136,9 +136,10 @@ fn bytes_below(directory: &Path) -> anyhow::Result<u64> {
         let Ok(about) = entry.metadata() else {
             continue;
         };
-        bytes += match about.is_dir() {
-            true => bytes_below(&entry.path())?,
-            false => about.len(),
+        bytes += if about.is_dir() {
+            bytes_below(&entry.path())?
+        } else {
+            about.len()
         };
     }
     Ok(bytes)

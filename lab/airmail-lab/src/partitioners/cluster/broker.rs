@@ -207,9 +207,10 @@ impl Plan {
                 format!("{}:{}", seat.address, seat.port)
             })
         };
-        let (role, listener) = match id == self.controller {
-            true => ("controller", "CONTROLLER"),
-            false => ("broker", "PLAINTEXT"),
+        let (role, listener) = if id == self.controller {
+            ("controller", "CONTROLLER")
+        } else {
+            ("broker", "PLAINTEXT")
         };
         format!(
             "process.roles={role}\n\
