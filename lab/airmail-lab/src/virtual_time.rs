@@ -4,14 +4,19 @@
 mod dispatch;
 mod limiters;
 
+use crate::narration::print;
 use airmail_plot::Figure;
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::Value;
+use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+pub(crate) use limiters::colour as limiter_colour;
 
 /// How an experiment is run.
 #[derive(clap::Args, Debug)]
@@ -72,6 +77,15 @@ fn all<T: Sync, R: Send>(jobs: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
     results
         .filter_map(|result| result.into_inner().ok().flatten())
         .collect()
+}
+
+/// Prints a line of JSON for each row.
+fn print_json(rows: impl Iterator<Item = Value>) -> anyhow::Result<()> {
+    let mut out = String::new();
+    for row in rows {
+        writeln!(out, "{row}")?;
+    }
+    print(&out)
 }
 
 /// A bar on standard error, where that is a terminal.

@@ -9,6 +9,7 @@ use super::plan::Plan;
 use super::points::{over_bounds, over_in_flight, over_windows, thin_bars};
 use super::runs::{Measured, Measurement};
 use super::summary::Summary;
+use crate::virtual_time::limiter_colour;
 use airmail_bench::Spread;
 use airmail_experiments::flow::{Distribution, SweepPoint, Window};
 use airmail_experiments::results::Plotted as _;
@@ -110,7 +111,7 @@ impl Figures<'_> {
                 name: format!("{limiter}, each window"),
                 points: over_in_flight(rounds, of),
                 mark: Mark::Dots,
-                colour: colour(limiter),
+                colour: limiter_colour(limiter),
             }];
             series.extend(sweep.map(|sweep| Series {
                 name: "fixed bounds".to_owned(),
@@ -221,16 +222,6 @@ fn line(name: &str, mut points: Vec<Point>, colour: usize, place: (usize, usize)
         points,
         mark: Mark::Line,
         colour,
-    }
-}
-
-/// As in the laboratory's figures.
-fn colour(limiter: LimiterKind) -> usize {
-    match limiter {
-        LimiterKind::Fixed => 0,
-        LimiterKind::LastThreePoints => 1,
-        LimiterKind::Adaptive => 3,
-        LimiterKind::Gradient => 2,
     }
 }
 

@@ -37,13 +37,10 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<()> {
 }
 
 fn print_rows(rows: &[Row], args: &RunArgs) -> anyhow::Result<()> {
-    let mut out = String::new();
     if args.json {
-        for row in rows {
-            writeln!(out, "{}", json(row))?;
-        }
-        return print(&out);
+        return super::print_json(rows.iter().map(json));
     }
+    let mut out = String::new();
     writeln!(
         out,
         "{QUEUES} queues; waits in mean service times, ± the standard error over {} seeds.\n",

@@ -31,14 +31,11 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<()> {
 }
 
 fn print_rows(reports: &[Report], args: &RunArgs) -> anyhow::Result<()> {
-    let mut out = String::new();
     let rows = reports.iter().flat_map(|report| &report.rows);
     if args.json {
-        for row in rows {
-            writeln!(out, "{}", json(row))?;
-        }
-        return print(&out);
+        return super::print_json(rows.map(json));
     }
+    let mut out = String::new();
     writeln!(
         out,
         "Power is throughput over latency, as a share of that of the best fixed bound; {} seeds.\n\
@@ -111,7 +108,8 @@ fn json(row: &Row) -> serde_json::Value {
     })
 }
 
-fn colour(limiter: LimiterKind) -> usize {
+/// The colour of a limiter's curves, in every figure of the laboratory.
+pub(crate) fn colour(limiter: LimiterKind) -> usize {
     match limiter {
         LimiterKind::Fixed => 0,
         LimiterKind::LastThreePoints => 1,

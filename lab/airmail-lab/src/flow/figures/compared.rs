@@ -3,7 +3,8 @@
 use super::super::case::{Place, Storage, topics_text};
 use super::super::points::{over_bounds, over_seconds, over_windows, power_over_windows};
 use super::super::runs::{Measurement, SweepOf};
-use super::{COLOURS, Figures, QUANTITIES, Quantity, colour, latency_ms, line};
+use super::{COLOURS, Figures, QUANTITIES, Quantity, latency_ms, line};
+use crate::virtual_time::limiter_colour;
 use airmail_bench::Spread;
 use airmail_experiments::flow::{Distribution, PilotWindow, SweepPoint};
 use airmail_plot::{Axis, Figure, Mark, Panel, Point, Series};
@@ -148,7 +149,7 @@ fn beside_one_another(
     let series = cases.iter().enumerate().map(|(place, case)| {
         let limiter = case.case.limiter;
         let place = (place, cases.len());
-        line(limiter.name(), points(case), colour(limiter), place)
+        line(limiter.name(), points(case), limiter_colour(limiter), place)
     });
     Panel {
         title: title.to_owned(),
