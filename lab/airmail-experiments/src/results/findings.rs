@@ -13,6 +13,16 @@ use std::path::{Path, PathBuf};
 /// Named values of one case; an experiment's rows need not all have the same names.
 pub type Row = serde_json::Map<String, Value>;
 
+/// A [`Row`] of names and values, written as `serde_json::json!` has an object.
+#[macro_export]
+macro_rules! row {
+    ($($name:literal: $value:expr),+ $(,)?) => {{
+        let mut row = $crate::results::Row::new();
+        $(row.insert($name.to_owned(), ::serde_json::json!($value));)+
+        row
+    }};
+}
+
 /// What an experiment found.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
@@ -50,6 +60,20 @@ pub struct Table {
     pub head: Vec<String>,
     /// As many cells each as there are columns.
     pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with these columns.
+    #[must_use]
+    pub fn new<'a>(
+        head: impl IntoIterator<Item = &'a str>,
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) -> Table {
+        Table {
+            head: head.into_iter().map(str::to_owned).collect(),
+            rows: rows.into_iter().collect(),
+        }
+    }
 }
 
 /// What kept findings from being written.
@@ -177,11 +201,6 @@ fn quoted(cell: &str) -> String {
 mod tests {
     use super::*;
     use airmail_plot::{Axis, Panel, Point, Series};
-    use serde_json::json;
-
-    fn row(value: Value) -> Row {
-        value.as_object().cloned().unwrap_or_default()
-    }
 
     fn findings() -> Findings {
         let figure = Figure {
@@ -203,18 +222,15 @@ mod tests {
             about: vec!["On one machine.".into()],
             sections: vec![Section {
                 title: "Rate".into(),
-                table: Table {
-                    head: vec!["bytes".into()],
-                    rows: vec![vec!["16".into()]],
-                },
+                table: Table::new(["bytes"], [vec!["16".into()]]),
                 figures: vec![("rate".into(), figure)],
                 ..Section::default()
             }],
             rows: vec![
-                row(json!({"bytes": 16, "note": "a, \"b\""})),
-                row(json!({"per_s": 2.5, "bytes": 32})),
+                row! {"bytes": 16, "note": "a, \"b\""},
+                row! {"per_s": 2.5, "bytes": 32},
             ],
-            courses: [("course".to_owned(), vec![row(json!({"seconds": 1}))])].into(),
+            courses: [("course".to_owned(), vec![row! {"seconds": 1}])].into(),
         }
     }
 

@@ -7,8 +7,8 @@ use super::step::Step;
 use crate::hosts::Hosts;
 use airmail_bench::Spread;
 use airmail_experiments::results::{Findings, Row, Section, Table};
+use airmail_experiments::row;
 use airmail_plot::{Axis, Figure, Mark, Panel, Point, Series};
-use serde_json::json;
 
 /// What the paper says of a single machine: the average round, in milliseconds, and the time-out rate,
 /// up to this many clients.
@@ -83,7 +83,7 @@ fn about(args: &ClientsArgs, steps: &[Step], hosts: &Hosts) -> Vec<String> {
 
 fn row(step: &Step) -> Row {
     let (all, plan) = (step.all(), &step.plan);
-    let row = json!({
+    row! {
         "clients": plan.clients,
         "connections": plan.connections,
         "streams": plan.clients,
@@ -106,20 +106,18 @@ fn row(step: &Step) -> Row {
         "node_periods": step.throttled.map(|throttled| throttled.periods),
         "node_rss_bytes": step.rss_bytes,
         "clients_cpu_us": step.got.cpu_us,
-    });
-    row.as_object().cloned().unwrap_or_default()
+    }
 }
 
 fn round_rows(step: &Step) -> Vec<Row> {
     let row = |(round, number): (&Round, usize)| {
-        let row = json!({
+        row! {
             "clients": step.plan.clients,
             "round": number,
             "round_ms_mean": round.mean_ms(),
             "round_ms_p99": round.p99_ms(),
             "timeouts": round.late + round.incomplete,
-        });
-        row.as_object().cloned().unwrap_or_default()
+        }
     };
     step.got.rounds.iter().zip(1..).map(row).collect()
 }
@@ -189,10 +187,7 @@ fn section(steps: &[Step]) -> Section {
             PAPER_TIMEOUTS * 100.0,
             PAPER_TIMEOUTS_MANY * 100.0
         )],
-        table: Table {
-            head: head.map(str::to_owned).into(),
-            rows: steps.iter().map(line).collect(),
-        },
+        table: Table::new(head, steps.iter().map(line)),
         figures,
     }
 }

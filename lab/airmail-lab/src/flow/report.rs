@@ -12,10 +12,10 @@ use airmail_experiments::flow::{
     Distribution, NEARLY_ALL, REACHED_SHARE, REACHED_WINDOWS, SweepPoint,
 };
 use airmail_experiments::results::{Findings, Row, Section, Table};
+use airmail_experiments::row;
 use airmail_flow::LimiterKind;
 use airmail_plot::Figure;
 use serde::Serialize;
-use serde_json::json;
 use std::collections::BTreeMap;
 
 /// All of it.
@@ -94,10 +94,7 @@ fn results(summaries: &[Summary]) -> Section {
              fixed bound's, found by the sweep. The last column is how many windows passed until \
              {REACHED_WINDOWS} together had {percent:.0} % of it."
         )],
-        table: Table {
-            head: HEAD.map(str::to_owned).into(),
-            rows: summaries.iter().map(Summary::cells).collect(),
-        },
+        table: Table::new(HEAD, summaries.iter().map(Summary::cells)),
         figures: Vec::new(),
     }
 }
@@ -171,10 +168,7 @@ fn optimum(
              publishers together."
                 .to_owned(),
         ],
-        table: Table {
-            head: head.map(str::to_owned).into(),
-            rows: rows.collect(),
-        },
+        table: Table::new(head, rows),
         figures: vec![(format!("{storage}-optimum-{name}"), figure)],
     })
 }
@@ -304,14 +298,13 @@ fn courses(measured: &Measured) -> BTreeMap<String, Vec<Row>> {
 }
 
 fn names(case: &Case, round: usize, who: &str) -> Row {
-    let row = json!({
+    row! {
         "topics": case.topics,
         "distribution": case.distribution.name(),
         "limiter": case.limiter.name(),
         "round": round,
         "of": who,
-    });
-    row.as_object().cloned().unwrap_or_default()
+    }
 }
 
 fn rows<T: Serialize>(windows: &[T]) -> Vec<Row> {
@@ -324,7 +317,7 @@ fn rows<T: Serialize>(windows: &[T]) -> Vec<Row> {
 
 fn sweep_row(found: &SweepOf, point: &SweepPoint) -> Row {
     let median = |spread: Option<Spread>| spread.map(|spread| spread.median);
-    let row = json!({
+    row! {
         "storage": found.storage.name(),
         "where": found.place.name(),
         "topics": found.topics,
@@ -333,6 +326,5 @@ fn sweep_row(found: &SweepOf, point: &SweepPoint) -> Row {
         "rate_per_s": median(point.rate_per_s()),
         "latency_s": median(point.latency_s()),
         "power": median(point.power()),
-    });
-    row.as_object().cloned().unwrap_or_default()
+    }
 }

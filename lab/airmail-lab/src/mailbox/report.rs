@@ -139,10 +139,7 @@ fn cases(groups: &[Group<'_>]) -> Section {
     };
     Section {
         title: "Cases".to_owned(),
-        table: Table {
-            head: head.into_iter().map(str::to_owned).collect(),
-            rows: groups.iter().map(line).collect(),
-        },
+        table: Table::new(head, groups.iter().map(line)),
         ..Section::default()
     }
 }
@@ -187,10 +184,7 @@ fn kinds(groups: &[Group<'_>]) -> Option<Section> {
             "Of pgbench it is not known what found nothing; a script has the same chance in both."
                 .into(),
         ],
-        table: Table {
-            head: head.map(str::to_owned).into(),
-            rows,
-        },
+        table: Table::new(head, rows),
         ..Section::default()
     })
 }

@@ -8,7 +8,7 @@ use crate::flow_control::FlowControl;
 use crate::hosts::Hosts;
 use airmail_bench::Spread;
 use airmail_experiments::results::{Findings, Row, Section, Table};
-use serde_json::json;
+use airmail_experiments::row;
 
 /// The load that the latency of all others is held against.
 const CALM: f64 = 0.8;
@@ -94,7 +94,7 @@ fn row(publishes: &Publishes, (ratio, flow): (f64, FlowControl)) -> Row {
     let cases = publishes.of(ratio, flow);
     let known = cases.iter().all(|case| case.found.rss_bytes > 0);
     let total = |value: fn(&Case) -> u64| cases.iter().map(|case| value(case)).sum::<u64>();
-    let row = json!({
+    row! {
         "offered_ratio": ratio,
         "flow_control": flow.name(),
         "offered_per_s": median(|case| case.found.sums.offered_per_s),
@@ -111,13 +111,12 @@ fn row(publishes: &Publishes, (ratio, flow): (f64, FlowControl)) -> Row {
         "reordered": total(|case| case.found.wrong.reordered),
         "errors": total(Case::errors),
         "rounds": cases.len(),
-    });
-    row.as_object().cloned().unwrap_or_default()
+    }
 }
 
 fn round_row(case: &Case) -> Row {
     let (sums, wrong) = (&case.found.sums, &case.found.wrong);
-    let row = json!({
+    row! {
         "round": case.round,
         "offered_ratio": case.ratio,
         "flow_control": case.flow.name(),
@@ -129,8 +128,7 @@ fn round_row(case: &Case) -> Row {
         "lost": wrong.lost,
         "errors": case.errors(),
         "first_error": sums.errors.first().or(sums.strange.keys().next()),
-    });
-    row.as_object().cloned().unwrap_or_default()
+    }
 }
 
 fn publish_section(publishes: &Publishes) -> Section {
@@ -176,10 +174,7 @@ fn publish_section(publishes: &Publishes) -> Section {
     Section {
         title: "Publishes".to_owned(),
         text: verdict(publishes).into_iter().collect(),
-        table: Table {
-            head: head.map(str::to_owned).into(),
-            rows: publishes.pairs().iter().map(line).collect(),
-        },
+        table: Table::new(head, publishes.pairs().iter().map(line)),
         figures,
     }
 }

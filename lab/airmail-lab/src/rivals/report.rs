@@ -48,12 +48,10 @@ fn aims(verdicts: &[Verdict]) -> Section {
     };
     Section {
         title: "What Airmail is to reach".to_owned(),
-        table: Table {
-            head: ["aim", "value over bound", "reached"]
-                .map(String::from)
-                .to_vec(),
-            rows: verdicts.iter().map(line).collect(),
-        },
+        table: Table::new(
+            ["aim", "value over bound", "reached"],
+            verdicts.iter().map(line),
+        ),
         ..Section::default()
     }
 }
@@ -105,12 +103,10 @@ fn promises(measured: &Measured, quick: bool) -> Section {
     Section {
         title: "What an ack means".to_owned(),
         text,
-        table: Table {
-            head: ["system", "version", "acknowledged is"]
-                .map(String::from)
-                .to_vec(),
-            rows: Subject::all(quick).into_iter().map(line).collect(),
-        },
+        table: Table::new(
+            ["system", "version", "acknowledged is"],
+            Subject::all(quick).into_iter().map(line),
+        ),
         ..Section::default()
     }
 }

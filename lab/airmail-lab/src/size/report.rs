@@ -6,8 +6,8 @@ use airmail_bench::Report;
 use airmail_bench::Spread;
 use airmail_experiments::results::Plotted as _;
 use airmail_experiments::results::{Findings, Row, Section, Table};
+use airmail_experiments::row;
 use airmail_plot::{Axis, Figure, Mark, Panel, Series};
-use serde_json::json;
 use std::fmt;
 
 const MB: f64 = 1e6;
@@ -149,7 +149,7 @@ fn row(group: &Group<'_>) -> Row {
         let reports = group.cases.iter().flat_map(|case| [&case.fast, &case.calm]);
         reports.map(value).sum()
     };
-    let row = json!({
+    row! {
         "storage": group.storage.name(),
         "size_bytes": group.size,
         "messages_per_s": median(Case::per_s),
@@ -162,12 +162,11 @@ fn row(group: &Group<'_>) -> Row {
         "duplicates": total(|report| report.duplicates),
         "reordered": total(|report| report.reordered),
         "rounds": group.cases.len(),
-    });
-    row.as_object().cloned().unwrap_or_default()
+    }
 }
 
 fn round_row(case: &Case) -> Row {
-    let row = json!({
+    row! {
         "round": case.round,
         "storage": case.storage.name(),
         "size_bytes": case.size,
@@ -177,8 +176,7 @@ fn round_row(case: &Case) -> Row {
         "p99_us": case.calm.latency_us.p99,
         "sound": case.is_sound(),
         "first_error": case.fast.first_error.as_ref().or(case.calm.first_error.as_ref()),
-    });
-    row.as_object().cloned().unwrap_or_default()
+    }
 }
 
 fn section(groups: &[Group<'_>]) -> Section {
@@ -217,10 +215,7 @@ fn section(groups: &[Group<'_>]) -> Section {
     };
     Section {
         title: "Throughput and latency".to_owned(),
-        table: Table {
-            head: head.map(str::to_owned).into(),
-            rows: groups.iter().map(line).collect(),
-        },
+        table: Table::new(head, groups.iter().map(line)),
         figures: vec![
             ("throughput".to_owned(), throughput),
             ("latency".to_owned(), latency),

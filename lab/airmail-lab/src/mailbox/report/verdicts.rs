@@ -36,10 +36,10 @@ pub(super) fn section(
     Ok((!text.is_empty()).then(|| Section {
         title: "What comes out".to_owned(),
         // A table, for a terminal shows nothing else.
-        table: Table {
-            head: vec!["beside what is asked for".to_owned()],
-            rows: text.into_iter().map(|line| vec![line]).collect(),
-        },
+        table: Table::new(
+            ["beside what is asked for"],
+            text.into_iter().map(|line| vec![line]),
+        ),
         ..Section::default()
     }))
 }

@@ -5,11 +5,11 @@ use super::super::publishes::MIB;
 use super::{Deliveries, Phase, SLOWNESS};
 use airmail_bench::Spread;
 use airmail_experiments::results::{Row, Section, Table};
-use serde_json::json;
+use airmail_experiments::row;
 
 /// A phase, for programs.
 pub(crate) fn row(phase: &Phase) -> Row {
-    let row = json!({
+    row! {
         "round": phase.round,
         "slow_subscribers": phase.slow,
         "goodput_per_s": phase.goodput_per_s,
@@ -18,8 +18,7 @@ pub(crate) fn row(phase: &Phase) -> Row {
         "slow_per_s": phase.slow_per_s.round(),
         "rss_bytes": phase.rss_bytes,
         "sound": phase.sound,
-    });
-    row.as_object().cloned().unwrap_or_default()
+    }
 }
 
 /// All phases, for people.
@@ -64,10 +63,7 @@ pub(crate) fn section(args: &OverloadArgs, deliveries: &Deliveries<'_>) -> Secti
              in processes that give way to others. {node}",
             args.quick_subscribers, args.delivery_rate, args.slow_subscribers
         )],
-        table: Table {
-            head: head.map(str::to_owned).into(),
-            rows: vec![line(false), line(true)],
-        },
+        table: Table::new(head, [false, true].map(line)),
         figures: Vec::new(),
     }
 }

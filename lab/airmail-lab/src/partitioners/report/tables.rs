@@ -185,10 +185,7 @@ fn beside(table: &paper::Table, runs: &Runs) -> Option<Section> {
     Some(Section {
         title: format!("Table 7.{number}: {policy}, {scene}"),
         text,
-        table: Table {
-            head: ["", "the paper", "here"].map(String::from).to_vec(),
-            rows: Metric::ALL.map(line).to_vec(),
-        },
+        table: Table::new(["", "the paper", "here"], Metric::ALL.map(line)),
         ..Section::default()
     })
 }
@@ -235,10 +232,7 @@ fn verdicts(scenes: &Scenes) -> Section {
              requests below say what bounded the run."
                 .to_owned(),
         ],
-        table: Table {
-            head: ["", "scene", "metric", "ratio"].map(String::from).to_vec(),
-            rows,
-        },
+        table: Table::new(["", "scene", "metric", "ratio"], rows),
         ..Section::default()
     }
 }
@@ -274,12 +268,10 @@ fn lost() -> Section {
              acks=all, where the default's own interval is too wide to tell."
                 .to_owned(),
         ],
-        table: Table {
-            head: ["scene", "policy", "MB/s", "average latency, ms", "time to completion, s"]
-                .map(String::from)
-                .to_vec(),
-            rows: policies.map(line).collect(),
-        },
+        table: Table::new(
+            ["scene", "policy", "MB/s", "average latency, ms", "time to completion, s"],
+            policies.map(line),
+        ),
         ..Section::default()
     }
 }
@@ -309,8 +301,8 @@ fn impossible() -> Section {
              same one, and the percentiles are that node's."
                 .to_owned(),
         ],
-        table: Table {
-            head: [
+        table: Table::new(
+            [
                 "table",
                 "policy",
                 "scene",
@@ -318,11 +310,9 @@ fn impossible() -> Section {
                 "p99.9, ms",
                 "greatest, ms",
                 "the average is at most",
-            ]
-            .map(String::from)
-            .to_vec(),
-            rows: TABLES.iter().filter(|table| table.is_impossible()).map(line).collect(),
-        },
+            ],
+            TABLES.iter().filter(|table| table.is_impossible()).map(line),
+        ),
         ..Section::default()
     }
 }
