@@ -30,12 +30,14 @@ use airmail_bench::clock::now_us;
 use airmail_bench::family::Stop;
 use airmail_bench::settings::bytes;
 use airmail_experiments::results::{Findings, machine};
-use bench::Times;
+use bench::{Bench, Times};
 use cluster::Resource;
 pub(crate) use cluster::keep_brokers;
 use jars::Jars;
 use policy::Policy;
+use runs::Runs;
 use scene::{Acks, Topic};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -202,9 +204,10 @@ impl PartitionersArgs {
 }
 
 fn chosen<T: Clone>(named: &[T], all: &[T]) -> Vec<T> {
-    match named.is_empty() {
-        true => all.to_vec(),
-        false => named.to_vec(),
+    if named.is_empty() {
+        all.to_vec()
+    } else {
+        named.to_vec()
     }
 }
 
@@ -223,6 +226,11 @@ pub(super) fn run(args: &PartitionersArgs, stop: &Stop) -> anyhow::Result<ExitCo
         about: report::about(args, &jars, &machine()),
         ..Findings::default()
     };
+    let given = Given {
+        args,
+        jars: &jars,
+        times: &times,
+    };
     let mut sound = true;
     for (part, of) in [
         (Part::Tables, tables::run as PartOf),
@@ -233,7 +241,7 @@ pub(super) fn run(args: &PartitionersArgs, stop: &Stop) -> anyhow::Result<ExitCo
         if !args.has(part) || times.are_over() {
             continue;
         }
-        match of(args, &jars, &times, &mut findings) {
+        match of(given, &mut findings) {
             Ok(is_sound) => sound &= is_sound,
             Err(_) if stop.is_set() => break,
             Err(error) => return Err(error),
@@ -250,14 +258,41 @@ pub(super) fn run(args: &PartitionersArgs, stop: &Stop) -> anyhow::Result<ExitCo
     Ok(ExitCode::from(u8::from(!sound)))
 }
 
-/// Whether what was measured is as it must be: with so many records that were not acknowledged. Where the
-/// user ended it, what failed by that counts for nothing.
-fn judged(measured: anyhow::Result<()>, failed: u64, stop: &Stop) -> anyhow::Result<bool> {
-    match measured {
-        Err(error) if !stop.is_set() => Err(error),
-        _ => Ok(failed == 0),
-    }
+/// What every part is given.
+#[derive(Clone, Copy)]
+struct Given<'a> {
+    args: &'a PartitionersArgs,
+    jars: &'a Jars,
+    times: &'a Times,
 }
 
 /// Runs a part, and adds what it found; whether that is as it must be.
-type PartOf = fn(&PartitionersArgs, &Jars, &Times, &mut Findings) -> anyhow::Result<bool>;
+type PartOf = fn(Given<'_>, &mut Findings) -> anyhow::Result<bool>;
+
+/// A part that measures case by case.
+struct Cases<C> {
+    brokers: u32,
+    /// After how long a silent broker counts as dead, in milliseconds.
+    session_ms: u32,
+    measure: fn(Given<'_>, &mut Bench<'_>, &mut BTreeMap<C, Runs>) -> anyhow::Result<()>,
+    report: fn(&PartitionersArgs, &BTreeMap<C, Runs>, &mut Findings),
+}
+
+impl<C: Ord> Cases<C> {
+    /// Measures on brokers that are held as is asked for, and adds what there is, also where it ended early;
+    /// whether every record was acknowledged. Where the user ended it, what failed by that counts for
+    /// nothing.
+    fn run(&self, given: Given<'_>, findings: &mut Findings) -> anyhow::Result<bool> {
+        let held = (given.args.resource(), self.session_ms);
+        let mut bench = Bench::start(given, self.brokers, held)?;
+        bench.cluster.tell_means(findings);
+        let mut cases = BTreeMap::new();
+        let measured = (self.measure)(given, &mut bench, &mut cases);
+        let failed: u64 = cases.values().map(|runs| runs.failed(None)).sum();
+        (self.report)(given.args, &cases, findings);
+        match measured {
+            Err(error) if !given.times.stop.is_set() => Err(error),
+            _ => Ok(failed == 0),
+        }
+    }
+}

@@ -1,6 +1,5 @@
 //! A cluster to measure on, and one run on it.
 
-use super::PartitionersArgs;
 use super::cluster::{BrokerUsage, Cluster, Resource};
 use super::desk::Desk;
 use super::jars::Jars;
@@ -9,6 +8,7 @@ use super::metric::Metric;
 use super::outcome::Outcome;
 use super::policy::Policy;
 use super::scene::Acks;
+use super::{Given, PartitionersArgs};
 use airmail_bench::clock::now_us;
 use airmail_bench::family::Stop;
 use anyhow::Context as _;
@@ -40,6 +40,19 @@ impl Times {
     /// Whether no further run is to begin.
     pub(super) fn are_over(&self) -> bool {
         self.stop.is_set() || self.until_us.is_some_and(|until_us| now_us() > until_us)
+    }
+
+    /// Measures one way after the other until the time is over; what those gave that were measured.
+    ///
+    /// # Errors
+    /// The first that fails.
+    pub(super) fn each<W, F>(
+        &self,
+        ways: impl IntoIterator<Item = W>,
+        measure: impl FnMut(W) -> anyhow::Result<F>,
+    ) -> anyhow::Result<Vec<F>> {
+        let ways = ways.into_iter().take_while(|_| !self.are_over());
+        ways.map(measure).collect()
     }
 }
 
@@ -110,12 +123,12 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// It cannot be started.
     pub(super) fn start(
-        args: &PartitionersArgs,
-        jars: &'a Jars,
+        given: Given<'a>,
         brokers: u32,
         (resource, session_ms): (Resource, u32),
-        stop: &Stop,
     ) -> anyhow::Result<Bench<'a>> {
+        let Given { args, jars, times } = given;
+        let stop = &times.stop;
         let scratch = tempfile::tempdir()?;
         let directory = args.data.clone();
         let cluster = Cluster::start(jars, directory, brokers, (resource, session_ms), stop)?;

@@ -3,14 +3,14 @@
 //! The Java machine's flight recorder tells every wait for a monitor and every thread that is parked,
 //! however short, with the methods below which it was.
 
-use super::PartitionersArgs;
-use super::bench::{Bench, Times};
+use super::bench::Bench;
 use super::cluster::{LONG_SESSION_MS, Resource};
-use super::jars::Jars;
 use super::policy::Policy;
 use super::scene::Topic;
+use super::{Given, PartitionersArgs};
 use crate::narration::say;
 use airmail_experiments::results::{Findings, Row, Section, Table};
+use airmail_experiments::row;
 use anyhow::Context as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -50,20 +50,11 @@ impl Told {
     }
 }
 
-pub(super) fn run(
-    args: &PartitionersArgs,
-    jars: &Jars,
-    times: &Times,
-    findings: &mut Findings,
-) -> anyhow::Result<bool> {
-    let held = (Resource::Shared, LONG_SESSION_MS);
-    let mut bench = Bench::start(args, jars, 2, held, &times.stop)?;
-    let mut found = Vec::new();
-    for policy in args.policies() {
-        if times.are_over() {
-            break;
-        }
-        let told = watch(args, jars, times, &mut bench, policy)?;
+pub(super) fn run(given: Given<'_>, findings: &mut Findings) -> anyhow::Result<bool> {
+    let args = given.args;
+    let mut bench = Bench::start(given, 2, (Resource::Shared, LONG_SESSION_MS))?;
+    let found = given.times.each(args.policies(), |policy| {
+        let told = watch(given, &mut bench, policy)?;
         let (all, ms) = told.all();
         say(&format!(
             "{} threads, {}: {} waits of ours; {all} in all, {ms:.0} ms",
@@ -71,10 +62,10 @@ pub(super) fn run(
             policy.name(),
             told.ours
         ));
-        found.push((policy, told));
-    }
+        Ok((policy, told))
+    })?;
     let line = |(policy, told): &(Policy, Told)| -> Row {
-        let row = json!({
+        row! {
             "part": "contention",
             "policy": policy.name(),
             "threads": args.threads,
@@ -82,21 +73,15 @@ pub(super) fn run(
             "ours_ms": told.ours_ms,
             "waits": told.all().0,
             "waits_ms": told.all().1,
-        });
-        row.as_object().cloned().unwrap_or_default()
+        }
     };
     findings.rows.extend(found.iter().map(line));
     findings.sections.push(section(args, &found));
     Ok(found.iter().all(|(_, told)| told.ours == 0))
 }
 
-fn watch(
-    args: &PartitionersArgs,
-    jars: &Jars,
-    times: &Times,
-    bench: &mut Bench<'_>,
-    policy: Policy,
-) -> anyhow::Result<Told> {
+fn watch(given: Given<'_>, bench: &mut Bench<'_>, policy: Policy) -> anyhow::Result<Told> {
+    let Given { args, jars, times } = given;
     let topic = bench.new_topic();
     bench.desk.create(&topic, &Topic::U2.replicas())?;
     let mut properties: serde_json::Map<String, Value> = policy
@@ -148,12 +133,10 @@ fn section(args: &PartitionersArgs, found: &[(Policy, Told)]) -> Section {
              partitioner or its interceptor."
                 .to_owned(),
         ],
-        table: Table {
-            head: ["policy", "waits of ours", "waits in all", "most time"]
-                .map(String::from)
-                .to_vec(),
-            rows: found.iter().map(line).collect(),
-        },
+        table: Table::new(
+            ["policy", "waits of ours", "waits in all", "most time"],
+            found.iter().map(line),
+        ),
         ..Section::default()
     }
 }

@@ -1,15 +1,14 @@
 //! What the paper could not do: three brokers and several producers, on a topic that a fault has left
 //! uneven; a broker that has a quarter of what the others have; a broker that is killed and comes back.
 
-use super::bench::{Bench, Event, Order, Times};
+use super::bench::{Bench, Event, Order};
 use super::cluster::SESSION_MS;
-use super::jars::Jars;
 use super::policy::Policy;
 use super::report;
 use super::runs::Runs;
 use super::scene::Acks;
 use super::tables::run_one;
-use super::{PartitionersArgs, judged};
+use super::{Cases, Given, PartitionersArgs};
 use airmail_experiments::results::Findings;
 use std::collections::BTreeMap;
 
@@ -30,7 +29,7 @@ pub(super) enum Case {
 }
 
 /// What was measured, case by case.
-pub(super) type Cases = BTreeMap<Case, Runs>;
+pub(super) type Measured = BTreeMap<Case, Runs>;
 
 impl Case {
     const ALL: [Case; 3] = [Case::Uneven, Case::HeldBack, Case::Killed];
@@ -54,28 +53,18 @@ impl Case {
     }
 }
 
-pub(super) fn run(
-    args: &PartitionersArgs,
-    jars: &Jars,
-    times: &Times,
-    findings: &mut Findings,
-) -> anyhow::Result<bool> {
-    let held = (args.resource(), SESSION_MS);
-    let mut bench = Bench::start(args, jars, 3, held, &times.stop)?;
-    bench.cluster.tell_means(findings);
-    let mut cases = Cases::new();
-    let measured = measure(args, &mut bench, times, &mut cases);
-    let failed: u64 = cases.values().map(|runs| runs.failed(None)).sum();
-    report::faults(args, &cases, findings);
-    judged(measured, failed, &times.stop)
+pub(super) fn run(given: Given<'_>, findings: &mut Findings) -> anyhow::Result<bool> {
+    let faults = Cases {
+        brokers: 3,
+        session_ms: SESSION_MS,
+        measure,
+        report: report::faults,
+    };
+    faults.run(given, findings)
 }
 
-fn measure(
-    args: &PartitionersArgs,
-    bench: &mut Bench<'_>,
-    times: &Times,
-    cases: &mut Cases,
-) -> anyhow::Result<()> {
+fn measure(given: Given<'_>, bench: &mut Bench<'_>, cases: &mut Measured) -> anyhow::Result<()> {
+    let Given { args, times, .. } = given;
     bench.warm(&order(args, Case::HeldBack, Policy::BuiltIn))?;
     for round in 1..=args.rounds() {
         for case in Case::ALL {

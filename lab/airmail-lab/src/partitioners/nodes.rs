@@ -5,16 +5,15 @@
 //! shared SQF partitioner (figure 6.7), where they send in step. What nodes have got is read from the
 //! cluster.
 
-use super::PartitionersArgs;
-use super::bench::{Bench, Times};
+use super::Given;
+use super::bench::Bench;
 use super::cluster::{LONG_SESSION_MS, Resource};
-use super::jars::Jars;
 use super::load::Flow;
 use super::policy::Policy;
 use super::scene::Acks;
 use crate::narration::say;
 use airmail_experiments::results::{Findings, Row, Section, Table};
-use serde_json::json;
+use airmail_experiments::row;
 
 /// The leaders of A's partitions, and of B's.
 const LEADERS: [&[u32]; 2] = [&[1, 2, 2], &[2, 3]];
@@ -34,29 +33,22 @@ struct Sent {
     load: Load,
 }
 
-pub(super) fn run(
-    args: &PartitionersArgs,
-    jars: &Jars,
-    times: &Times,
-    findings: &mut Findings,
-) -> anyhow::Result<bool> {
-    let held = (Resource::Shared, LONG_SESSION_MS);
-    let mut bench = Bench::start(args, jars, 3, held, &times.stop)?;
-    let mut sent = Vec::new();
-    let mut ways: Vec<(Policy, bool)> = args.policies().into_iter().map(|p| (p, false)).collect();
-    if args.policies().contains(&Policy::Sqf) {
-        ways.push((Policy::Sqf, true));
-    }
-    for (policy, is_shared) in ways {
-        if times.are_over() {
-            break;
-        }
-        let one = send(&mut bench, policy, is_shared)?;
-        let [first, second, third] = one.load;
-        let name = one.name();
-        say(&format!("section 6.4, {name}: {first}, {second}, {third}"));
-        sent.push(one);
-    }
+pub(super) fn run(given: Given<'_>, findings: &mut Findings) -> anyhow::Result<bool> {
+    let policies = given.args.policies();
+    let mut bench = Bench::start(given, 3, (Resource::Shared, LONG_SESSION_MS))?;
+    let shared = policies
+        .contains(&Policy::Sqf)
+        .then_some((Policy::Sqf, true));
+    let ways = policies.into_iter().map(|policy| (policy, false));
+    let sent = given
+        .times
+        .each(ways.chain(shared), |(policy, is_shared)| {
+            let sent = send(&mut bench, policy, is_shared)?;
+            let [first, second, third] = sent.load;
+            let name = sent.name();
+            say(&format!("section 6.4, {name}: {first}, {second}, {third}"));
+            Ok(sent)
+        })?;
     findings.rows.extend(sent.iter().map(row));
     findings.sections.push(section(&sent));
     Ok(sent.iter().all(Sent::is_as_it_must_be))
@@ -87,9 +79,10 @@ fn send(bench: &mut Bench<'_>, policy: Policy, is_shared: bool) -> anyhow::Resul
             properties: private.into_iter().collect(),
         });
     }
-    let processes = match is_shared {
-        true => vec![flows.clone()],
-        false => flows.iter().map(|flow| vec![flow.clone()]).collect(),
+    let processes = if is_shared {
+        vec![flows.clone()]
+    } else {
+        flows.iter().map(|flow| vec![flow.clone()]).collect()
     };
     let mut loads = Vec::new();
     for flows in &processes {
@@ -121,9 +114,10 @@ fn send(bench: &mut Bench<'_>, policy: Policy, is_shared: bool) -> anyhow::Resul
 
 impl Sent {
     fn name(&self) -> String {
-        match self.is_shared {
-            true => format!("{}, shared", self.policy.title()),
-            false => self.policy.title().to_owned(),
+        if self.is_shared {
+            format!("{}, shared", self.policy.title())
+        } else {
+            self.policy.title().to_owned()
         }
     }
 
@@ -157,7 +151,7 @@ impl Sent {
 }
 
 fn row(sent: &Sent) -> Row {
-    let row = json!({
+    row! {
         "part": "nodes",
         "policy": sent.policy.name(),
         "shared": sent.is_shared,
@@ -168,8 +162,7 @@ fn row(sent: &Sent) -> Row {
         "deviation": sent.deviation(),
         "is_exact": sent.is_exact(),
         "is_as_it_must_be": sent.is_as_it_must_be(),
-    });
-    row.as_object().cloned().unwrap_or_default()
+    }
 }
 
 fn section(sent: &[Sent]) -> Section {
@@ -191,12 +184,10 @@ fn section(sent: &[Sent]) -> Section {
              can take at the moment.",
             TOLERANCE * 100.0
         )],
-        table: Table {
-            head: ["policy", "node 1", "node 2", "node 3", "farthest off"]
-                .map(String::from)
-                .to_vec(),
-            rows: sent.iter().map(line).collect(),
-        },
+        table: Table::new(
+            ["policy", "node 1", "node 2", "node 3", "farthest off"],
+            sent.iter().map(line),
+        ),
         ..Section::default()
     }
 }

@@ -1,15 +1,14 @@
 //! Tables 7.1 to 7.18: two brokers, four topics, both kinds of acks, every policy.
 
-use super::bench::{Bench, Order, Times};
+use super::bench::{Bench, Order};
 use super::cluster::LONG_SESSION_MS;
-use super::jars::Jars;
 use super::metric::Metric;
 use super::outcome::Outcome;
 use super::policy::Policy;
 use super::report;
 use super::runs::Runs;
 use super::scene::{Acks, Scene, Topic};
-use super::{PartitionersArgs, judged};
+use super::{Cases, Given, PartitionersArgs};
 use crate::narration::say;
 use airmail_experiments::results::Findings;
 use std::collections::BTreeMap;
@@ -18,28 +17,18 @@ use std::fmt::Display;
 /// What was measured, scene by scene.
 pub(super) type Scenes = BTreeMap<Scene, Runs>;
 
-pub(super) fn run(
-    args: &PartitionersArgs,
-    jars: &Jars,
-    times: &Times,
-    findings: &mut Findings,
-) -> anyhow::Result<bool> {
-    let held = (args.resource(), LONG_SESSION_MS);
-    let mut bench = Bench::start(args, jars, 2, held, &times.stop)?;
-    bench.cluster.tell_means(findings);
-    let mut scenes = Scenes::new();
-    let measured = measure(args, &mut bench, times, &mut scenes);
-    let failed: u64 = scenes.values().map(|runs| runs.failed(None)).sum();
-    report::tables(args, &scenes, findings);
-    judged(measured, failed, &times.stop)
+pub(super) fn run(given: Given<'_>, findings: &mut Findings) -> anyhow::Result<bool> {
+    let tables = Cases {
+        brokers: 2,
+        session_ms: LONG_SESSION_MS,
+        measure,
+        report: report::tables,
+    };
+    tables.run(given, findings)
 }
 
-fn measure(
-    args: &PartitionersArgs,
-    bench: &mut Bench<'_>,
-    times: &Times,
-    scenes: &mut Scenes,
-) -> anyhow::Result<()> {
+fn measure(given: Given<'_>, bench: &mut Bench<'_>, scenes: &mut Scenes) -> anyhow::Result<()> {
+    let Given { args, times, .. } = given;
     let warming = Scene::new(Topic::B2, Acks::All);
     bench.warm(&order(args, warming, Policy::BuiltIn))?;
     for round in 1..=args.rounds() {

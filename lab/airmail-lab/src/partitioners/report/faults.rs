@@ -1,12 +1,13 @@
 //! Three brokers, several producers, and what happens to a broker.
 
 use super::super::PartitionersArgs;
-use super::super::faults::{Case, Cases};
+use super::super::faults::{Case, Measured};
 use super::super::metric::Metric;
 use super::super::policy::Policy;
 use super::super::runs::Runs;
 use super::{cell, panel, ratio};
 use airmail_experiments::results::{Findings, Row, Section, Table};
+use airmail_experiments::row;
 use airmail_plot::{Axis, Figure, Mark, Panel, Point, Series};
 use serde_json::json;
 
@@ -22,7 +23,7 @@ const METRICS: [Metric; 6] = [
 ];
 
 /// Adds rows and sections.
-pub(crate) fn faults(args: &PartitionersArgs, cases: &Cases, findings: &mut Findings) {
+pub(crate) fn faults(args: &PartitionersArgs, cases: &Measured, findings: &mut Findings) {
     for (case, runs) in cases {
         for policy in runs.policies() {
             let mut row = Row::new();
@@ -143,14 +144,13 @@ fn course(runs: &Runs) -> Vec<Row> {
     for policy in runs.policies() {
         for (outcome, round) in runs.of(policy).zip(1..) {
             for ((records, max_us), place) in outcome.course.iter().zip(0_u32..) {
-                let row = json!({
+                rows.push(row! {
                     "policy": policy.name(),
                     "round": round,
                     "seconds": f64::from(place) * WINDOW_S,
                     "records_per_s": *records as f64 / WINDOW_S,
                     "max_ms": *max_us as f64 / 1e3,
                 });
-                rows.extend(row.as_object().cloned());
             }
         }
     }
