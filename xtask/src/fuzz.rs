@@ -18,7 +18,6 @@ use report::Report;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -149,22 +148,24 @@ fn run_all(
     directory: &Path,
 ) -> anyhow::Result<Vec<Report>> {
     let next = AtomicUsize::new(0);
-    let reports = Mutex::new(Vec::new());
-    let work = || -> anyhow::Result<()> {
+    let work = || -> anyhow::Result<Vec<Report>> {
+        let mut reports = Vec::new();
         while let Some(target) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
             let report = run_one(target, options, built, directory)?;
             println!("{}", report.line());
-            let mut reports = reports.lock().map_err(|_| anyhow::anyhow!("a job died"))?;
             reports.push(report);
         }
-        Ok(())
+        Ok(reports)
     };
-    thread::scope(|scope| {
+    let mut reports = Vec::new();
+    thread::scope(|scope| -> anyhow::Result<()> {
         let jobs: Vec<_> = (0..options.jobs).map(|_| scope.spawn(work)).collect();
-        jobs.into_iter()
-            .try_for_each(|job| job.join().map_err(|_| anyhow::anyhow!("a job died"))?)
+        for job in jobs {
+            let done = job.join().map_err(|_| anyhow::anyhow!("a job died"))?;
+            reports.extend(done?);
+        }
+        Ok(())
     })?;
-    let mut reports = reports.into_inner()?;
     let place = |report: &Report| targets.iter().position(|name| *name == report.target);
     reports.sort_by_key(place);
     Ok(reports)

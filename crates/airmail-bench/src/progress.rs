@@ -1,8 +1,8 @@
 //! How far a run is, for whoever watches it and for its course over time.
 
 use crate::latency::Latencies;
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Histograms that subscribers enter times in, so that they seldom wait for one another.
 const LANES: usize = 4;
@@ -36,7 +36,7 @@ impl Progress {
     /// Enters what arrived at once: times, each with its count, and how many messages they are.
     pub(crate) fn deliver(&self, lane: usize, times: &[(u64, u64)], messages: u64) {
         self.delivered.fetch_add(messages, Ordering::Relaxed);
-        let mut latencies = lock(&self.latencies[lane % LANES]);
+        let mut latencies = self.latencies[lane % LANES].lock();
         for (latency_us, count) in times {
             latencies.record_many(*latency_us, *count);
         }
@@ -46,14 +46,10 @@ impl Progress {
     pub fn take_latencies(&self) -> Latencies {
         let mut taken = Latencies::new();
         for lane in &self.latencies {
-            let mut latencies = lock(lane);
+            let mut latencies = lane.lock();
             taken.add(&latencies);
             latencies.clear();
         }
         taken
     }
-}
-
-fn lock(latencies: &Mutex<Latencies>) -> MutexGuard<'_, Latencies> {
-    latencies.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,8 +8,9 @@ use airmail_bench::run::{Account, Alone, Job, run};
 use airmail_bench::system::{Failure, Outcome, Publisher, Subscription, System};
 use airmail_bench::{Progress, Report, Settings};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use std::future::{Ready, ready};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// What goes wrong, once, in the middle of the run.
@@ -50,7 +51,7 @@ impl System for Faulty {
     fn publisher(&self, (): &(), _topics: &[String]) -> Result<FaultyPublisher, Failure> {
         Ok(FaultyPublisher {
             fault: self.fault,
-            subscribers: self.subscribers.lock().unwrap().clone(),
+            subscribers: self.subscribers.lock().clone(),
         })
     }
 
@@ -61,7 +62,7 @@ impl System for Faulty {
         _from_earliest: bool,
     ) -> Result<Received, Failure> {
         let (messages, received) = mpsc::channel(1000);
-        self.subscribers.lock().unwrap().push(messages);
+        self.subscribers.lock().push(messages);
         Ok(Received(received))
     }
 

@@ -14,9 +14,10 @@ use crate::topics::Topics;
 use airmail_model::random;
 use airmail_model::{Error, ErrorCode, Mono};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tonic::Status;
@@ -246,7 +247,7 @@ impl Client {
     /// Starts the task that publishes.
     pub(crate) fn start(&self, shutdown: Option<Shutdown>) {
         let (shared, desk) = (Arc::clone(&self.shared), Arc::clone(&self.desk));
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = self.tasks.lock();
         tasks.spawn(task::run(shared, desk, shutdown));
     }
 
@@ -353,7 +354,7 @@ impl Client {
     pub async fn close(self) -> Result<(), Error> {
         self.desk.close();
         let mut tasks = {
-            let mut held = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut held = self.tasks.lock();
             std::mem::take(&mut *held)
         };
         while let Some(ended) = tasks.join_next().await {

@@ -11,8 +11,9 @@ use airmail_proto::v1::airmail_client::AirmailClient;
 use airmail_proto::v1::mailbox_client::MailboxClient;
 use airmail_proto::v1::{self, admin_client::AdminClient};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tonic::Status;
 use tonic::body::Body;
@@ -130,7 +131,7 @@ impl Nodes {
 
     /// The node of the moment. Connects when used.
     pub(crate) fn node(&self) -> Result<Node, Error> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.lock();
         if let Some(node) = &*current {
             return Ok(node.clone());
         }
@@ -141,7 +142,7 @@ impl Nodes {
 
     /// An attempt on `node` failed: the next one goes to the next address.
     pub(crate) fn failed(&self, node: &Node) {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.lock();
         let same = current.as_ref().is_some_and(|now| now.index == node.index);
         if same && self.addresses.len() > 1 {
             *current = self.connect((node.index + 1) % self.addresses.len()).ok();

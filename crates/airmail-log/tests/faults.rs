@@ -27,7 +27,7 @@ fn fill<S: Subject>(d: &mut Driver<'_, S>) -> (u64, Refusal) {
 }
 
 fn set_room(files: &Kept, more_bytes: Option<u64>) {
-    let mut files = files.0.lock().unwrap();
+    let mut files = files.0.lock();
     let room = more_bytes.map(|more| files.used() + more);
     files.set_room(room);
 }

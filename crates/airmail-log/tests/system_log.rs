@@ -31,7 +31,7 @@ fn written(end: End) -> MemoryFiles {
     d.reopen(end);
     d.settle();
     drop(d);
-    files.0.lock().unwrap().clone()
+    files.0.lock().clone()
 }
 
 /// Every command, in order, from files of which one was changed.
@@ -39,7 +39,7 @@ fn assert_all(files: MemoryFiles, what: &str) {
     let mut subject = OnKept::new(tiny(JournalConfig::default()));
     let kept = subject.files.clone();
     let mut d = Driver::new(&mut subject);
-    *kept.0.lock().unwrap() = files;
+    *kept.0.lock() = files;
     d.reopen(End::Crash);
     d.open_with(LogId::SYSTEM, &spec(Durability::Fsync));
     let reader = d.read_all(LogId::SYSTEM, 1);

@@ -5,8 +5,9 @@
 //! a watch that is dropped with a ring in hand passes it on.
 
 use crate::message::Line;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
@@ -19,7 +20,7 @@ pub(crate) struct Bell {
 impl Bell {
     /// A watch on a line.
     pub(crate) fn watch(self: &Arc<Bell>, line: Line) -> Watch {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock();
         let notify = Arc::clone(lines.entry(line).or_default());
         Watch {
             bell: Arc::clone(self),
@@ -30,7 +31,7 @@ impl Bell {
 
     /// Wakes up to `count` watches of a line.
     pub(crate) fn ring(&self, line: Line, count: usize) {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.lines.lock();
         if let Some(notify) = lines.get(&line) {
             // The map holds one; each watch another. More rings than watches wake nobody else.
             for _ in 0..count.min(Arc::strong_count(notify) - 1) {
@@ -48,7 +49,7 @@ impl Bell {
 
     /// The lines that somebody watches.
     pub(crate) fn watched(&self) -> Vec<Line> {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.lines.lock();
         lines.keys().copied().collect()
     }
 }
@@ -76,11 +77,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        let mut lines = self
-            .bell
-            .lines
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.bell.lines.lock();
         // The map's and this one's: nobody else watches.
         if Arc::strong_count(&self.notify) == 2 {
             lines.remove(&self.line);

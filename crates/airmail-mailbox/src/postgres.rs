@@ -38,7 +38,8 @@ mod tender;
 mod tray;
 
 use airmail_model::{Error, ErrorCode};
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
@@ -200,8 +201,7 @@ impl PostgresStore {
     async fn end(&self) -> Result<(), Error> {
         self.tray.close();
         self.stop.send_replace(true);
-        let tasks = self.tasks.lock();
-        let mut tasks = std::mem::take(&mut *tasks.unwrap_or_else(PoisonError::into_inner));
+        let mut tasks = std::mem::take(&mut *self.tasks.lock());
         while tasks.join_next().await.is_some() {}
         Ok(())
     }

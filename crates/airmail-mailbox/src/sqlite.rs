@@ -17,9 +17,10 @@ use airmail_model::{Error, ErrorCode};
 use counts::Counts;
 use desk::{Desk, Work};
 use opening::Opening;
+use parking_lot::Mutex;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -96,7 +97,7 @@ impl SqliteStore {
     }
 
     fn put(&self, work: Work) -> Result<(), Error> {
-        let works = self.works.lock().unwrap_or_else(PoisonError::into_inner);
+        let works = self.works.lock();
         let Some(works) = works.as_ref() else {
             return Err(Error::new(ErrorCode::ShuttingDown));
         };
@@ -120,17 +121,8 @@ impl SqliteStore {
     async fn end(&self) {
         // All that was asked for before has then been answered.
         let _ = self.ask(|_| Ok(())).await;
-        drop(
-            self.works
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take(),
-        );
-        let thread = self
-            .thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        drop(self.works.lock().take());
+        let thread = self.thread.lock().take();
         if let Some(thread) = thread {
             let _ = thread.join();
         }

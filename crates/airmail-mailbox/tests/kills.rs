@@ -11,11 +11,12 @@ use airmail_mailbox::id::{LeaseId, MessageId};
 use airmail_mailbox::message::{Settle, Take};
 use airmail_mailbox::postgres::{Options, PostgresStore};
 use airmail_testkit::{postgres, waiting};
+use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -112,7 +113,7 @@ fn what_was_acknowledged_is_handed_out_and_never_to_two() {
         }
         scene.ledger
     });
-    let ledger = ledger.lock().unwrap();
+    let ledger = ledger.lock();
     let handed_out = |id: &MessageId| ledger.held.contains_key(id);
     let lost: Vec<_> = ledger
         .acknowledged
@@ -173,7 +174,7 @@ async fn write(scene: Scene, writer: u64) {
         let Ok(results) = world.mailboxes.send_all(messages).await else {
             continue;
         };
-        let mut ledger = scene.ledger.lock().unwrap();
+        let mut ledger = scene.ledger.lock();
         let stored = results.into_iter().filter_map(Result::ok);
         ledger.acknowledged.extend(stored);
     }
@@ -195,7 +196,7 @@ async fn read(scene: Scene, reader: usize) {
             continue;
         };
         for message in &found {
-            let mut ledger = scene.ledger.lock().unwrap();
+            let mut ledger = scene.ledger.lock();
             let held = Held {
                 lease: message.lease,
                 since: Instant::now(),
@@ -215,7 +216,7 @@ async fn read(scene: Scene, reader: usize) {
         let Ok(settled) = world.mailboxes.settle(receipts, Settle::Acknowledge).await else {
             continue;
         };
-        let mut ledger = scene.ledger.lock().unwrap();
+        let mut ledger = scene.ledger.lock();
         for (message, settled) in found.iter().zip(settled) {
             if settled.is_ok() {
                 ledger.done.insert(message.id);

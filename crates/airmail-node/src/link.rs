@@ -13,8 +13,9 @@ use airmail_model::clock::Clock;
 use airmail_model::frame::Request;
 use airmail_model::{Error, ErrorCode, Incarnation, Limits, LogId, Mono, Now};
 use airmail_proto::subscribe::namespace_not_found;
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -159,8 +160,7 @@ impl Link {
     }
 
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
-        let catalog = self.shared.catalog.lock();
-        catalog.unwrap_or_else(PoisonError::into_inner).clone()
+        Arc::clone(&self.shared.catalog.lock())
     }
 
     /// The namespace of a name; the empty name is `default`.
@@ -247,8 +247,7 @@ impl Link {
     /// Puts a session on the list of those that want attention, which the shard looks at in its next
     /// turn.
     pub(crate) fn list(&self, session: SessionId) {
-        let list = self.shared.attention.lock();
-        list.unwrap_or_else(PoisonError::into_inner).push(session);
+        self.shared.attention.lock().push(session);
     }
 
     /// Makes the shard take a turn soon. Can be called from any thread.
@@ -263,13 +262,11 @@ impl Link {
     }
 
     pub(crate) fn take_attention(&self, into: &mut Vec<SessionId>) {
-        let list = self.shared.attention.lock();
-        into.append(&mut list.unwrap_or_else(PoisonError::into_inner));
+        into.append(&mut self.shared.attention.lock());
     }
 
     pub(crate) fn publish_catalog(&self, catalog: &Arc<Catalog>, ready: bool) {
-        let held = self.shared.catalog.lock();
-        let mut held = held.unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.shared.catalog.lock();
         if !Arc::ptr_eq(&held, catalog) {
             *held = Arc::clone(catalog);
         }

@@ -14,9 +14,10 @@ use airmail_model::frame::{Refused, Reply, RequestId};
 use airmail_model::limits::CREDIT_BYTES_MAX;
 use airmail_model::{Error, ErrorCode};
 use airmail_proto::v1;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -131,7 +132,7 @@ impl Outbox {
 
     /// Adds several things, in order.
     pub(crate) fn push_all(&self, items: impl IntoIterator<Item = Outgoing>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         for item in items {
             if state.gone || state.end.is_some() {
                 // The others are still to be taken out of where they come from.
@@ -144,7 +145,7 @@ impl Outbox {
 
     /// Nothing more comes: the stream ends after what is queued.
     pub(crate) fn end(&self, how: Result<(), Error>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.end.is_none() {
             state.end = Some(how);
         }
@@ -160,7 +161,7 @@ impl Outbox {
         into: &mut VecDeque<Outgoing>,
         given: u64,
     ) -> Poll<Option<Result<(), Error>>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if given > 0 && self.link.counts_sent() {
             self.count_sent(&mut state, given);
         }
@@ -205,7 +206,7 @@ impl Outbox {
 
     /// For the shard: it gives the stream nothing until it has taken what it was given.
     pub(crate) fn watch(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         // It may have taken all of it meanwhile.
         state.watched = state.sent == 0 || !state.queue.is_empty();
         if !state.watched {
@@ -214,7 +215,7 @@ impl Outbox {
     }
 
     fn has_more(&self) -> bool {
-        !self.lock().queue.is_empty()
+        !self.state.lock().queue.is_empty()
     }
 
     /// Waits until the stream has taken enough for more requests to be read. At once if it is gone.
@@ -222,7 +223,7 @@ impl Outbox {
         loop {
             let changed = self.changed.notified();
             {
-                let state = self.lock();
+                let state = self.state.lock();
                 if state.queue.len() <= ROOM_ITEMS || state.gone || state.end.is_some() {
                     return;
                 }
@@ -236,7 +237,7 @@ impl Outbox {
         loop {
             let changed = self.changed.notified();
             {
-                let state = self.lock();
+                let state = self.state.lock();
                 if state.gone || state.end.is_some() {
                     return;
                 }
@@ -256,7 +257,7 @@ impl Outbox {
 
     /// The connection will take nothing more: the shard closes the session.
     pub(crate) fn leave(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.gone = true;
         state.queue.clear();
         state.bytes = 0;
@@ -266,14 +267,14 @@ impl Outbox {
 
     /// Gives credit back for what the connection has taken.
     pub(crate) fn return_credit(&self, bytes: u32) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.credit_back = state.credit_back.saturating_add(bytes);
         self.list(state);
     }
 
     /// For the shard: what has happened since it last asked.
     pub(crate) fn attend(&self) -> Attention {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.listed = false;
         Attention {
             credit: std::mem::take(&mut state.credit_back),
@@ -289,10 +290,6 @@ impl Outbox {
             self.link.list(self.session);
         }
         self.link.wake();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -9,8 +9,9 @@ use airmail_model::clock::SystemClock;
 use airmail_node::config::Config;
 use airmail_node::{NodeOptions, start};
 use airmail_testkit::waiting;
+use parking_lot::Mutex;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -26,7 +27,7 @@ struct Log;
 
 impl std::io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        LOGGED.lock().unwrap().extend_from_slice(bytes);
+        LOGGED.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -112,7 +113,7 @@ async fn a_node_that_has_met_a_bug_serves_on_counts_it_logs_it_once_and_is_not_r
     client.publish("t", "x").await.unwrap();
     client.close().await.unwrap();
     node.stop().await;
-    let logged = String::from_utf8(LOGGED.lock().unwrap().clone()).unwrap();
+    let logged = String::from_utf8(LOGGED.lock().clone()).unwrap();
     assert_eq!(logged.matches("of a commit is gone").count(), 1, "{logged}");
     assert!(logged.contains("ERROR"), "{logged}");
 }

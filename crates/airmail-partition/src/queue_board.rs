@@ -5,9 +5,10 @@
 //! comes, or comes back, does not begin at nought: it would get every record until it had caught up.
 
 use crate::cluster::NodeId;
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// The records that one node has had.
 pub(crate) type Queue = Arc<AtomicU64>;
@@ -34,7 +35,7 @@ impl QueueBoard {
         alive: &BTreeSet<NodeId>,
         topics: &[Vec<NodeId>],
     ) -> Vec<Vec<Queue>> {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = self.queues.lock();
         queues.retain(|node, _| alive.contains(node));
         let mut begins: BTreeMap<NodeId, u64> = BTreeMap::new();
         for nodes in topics {

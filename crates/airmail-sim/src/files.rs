@@ -24,8 +24,9 @@ pub use file::SimFile;
 
 use airmail_log::files::{FileDone, FileName, FileOp, FileToken, Files};
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// One process's view of the disk. After a crash it is dead: nothing it asks for happens.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ impl Machine {
 
     /// The disk.
     pub fn disk(&self) -> MutexGuard<'_, Disk> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Files for a process that starts now. Those of earlier processes are dead.

@@ -2,13 +2,14 @@
 
 use crate::scale;
 use crate::waiting::{self, Waiting, alive, waiting};
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -288,7 +289,7 @@ impl Said {
         let read = move || {
             for line in BufReader::new(output).lines() {
                 let Ok(line) = line else { break };
-                lines.lock().unwrap().push(line);
+                lines.lock().push(line);
             }
         };
         thread::Builder::new()
@@ -298,12 +299,12 @@ impl Said {
     }
 
     fn all(&self) -> String {
-        self.0.lock().unwrap().join("\n")
+        self.0.lock().join("\n")
     }
 
     /// The `HOST:PORT` of the first line that begins with `what`.
     fn address(&self, what: &str) -> Option<String> {
-        let lines = self.0.lock().unwrap();
+        let lines = self.0.lock();
         let mut named = lines
             .iter()
             .filter_map(|line| line.trim().strip_prefix(what));

@@ -6,12 +6,13 @@
 
 use crate::waiting::waiting;
 use airmail_mailbox::postgres::{Options, PostgresStore};
+use parking_lot::{Mutex, MutexGuard};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Runs as the unprivileged user. `$1`: programs. `$2`: data. `$3`: port. Each line that is read
 /// is a command; the end of the pipe ends the server.
@@ -207,10 +208,7 @@ pub const LOCK_ALL: &str = "LOCK TABLE airmail.account, airmail.queue, airmail.m
 /// The server that the tests of one process have in common.
 pub fn shared_server() -> MutexGuard<'static, Server> {
     static SERVER: OnceLock<Mutex<Server>> = OnceLock::new();
-    SERVER
-        .get_or_init(|| Mutex::new(Server::start()))
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
+    SERVER.get_or_init(|| Mutex::new(Server::start())).lock()
 }
 
 /// A store on a new database of the common server. Must be called within a runtime.

@@ -5,12 +5,12 @@
 //! machine that anyone would run tests on, hangs: then all that tests wait for is printed, past the harness, and
 //! the process is ended, with those it has started. So no test waits for ever, and whoever looks knows why.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io::Write as _;
 use std::panic::Location;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -79,7 +79,7 @@ pub fn until(what: &str, between: Duration, mut holds: impl FnMut() -> Result<()
 
 #[track_caller]
 fn begin(what: String, most: Option<Duration>) -> Waiting {
-    let mut waits = waits();
+    let mut waits = WAITS.lock();
     if waits.begun == 0 {
         let watch = thread::Builder::new().name("watchdog".into());
         watch.spawn(watch_over).unwrap();
@@ -100,7 +100,7 @@ fn begin(what: String, most: Option<Duration>) -> Waiting {
 impl Waiting {
     /// Something has come of what is waited for: from now on it may last as long again.
     pub fn renew(&self) {
-        if let Some(wait) = waits().lasting.get_mut(&self.0) {
+        if let Some(wait) = WAITS.lock().lasting.get_mut(&self.0) {
             wait.since = now();
         }
     }
@@ -108,12 +108,8 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        waits().lasting.remove(&self.0);
+        WAITS.lock().lasting.remove(&self.0);
     }
-}
-
-fn waits() -> MutexGuard<'static, Waits> {
-    WAITS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Until the process ends.
@@ -131,7 +127,7 @@ fn watch_over() {
 /// What to say if something will have lasted for too long by then: that, and all else that lasts.
 pub fn overdue(by: Duration) -> Option<String> {
     let at = now() + by;
-    let waits = waits();
+    let waits = WAITS.lock();
     let waited = |wait: &Wait| at.saturating_duration_since(wait.since);
     let hangs = |wait: &&Wait| wait.most.is_some_and(|most| waited(wait) > most);
     let first = waits.lasting.values().find(hangs)?;

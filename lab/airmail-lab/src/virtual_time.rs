@@ -8,12 +8,12 @@ use crate::narration::print;
 use airmail_plot::Figure;
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
+use parking_lot::Mutex;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub(crate) use limiters::colour as limiter_colour;
@@ -61,9 +61,7 @@ fn all<T: Sync, R: Send>(jobs: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
             jobs.get(index).zip(results.get(index))
         } {
             let done = each(job);
-            if let Ok(mut result) = result.lock() {
-                *result = Some(done);
-            }
+            *result.lock() = Some(done);
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -73,10 +71,7 @@ fn all<T: Sync, R: Send>(jobs: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
         }
         work();
     });
-    let results = results.into_iter();
-    results
-        .filter_map(|result| result.into_inner().ok().flatten())
-        .collect()
+    results.into_iter().filter_map(Mutex::into_inner).collect()
 }
 
 /// Prints a line of JSON for each row.

@@ -9,10 +9,10 @@ use super::error::{FamilyError, system};
 use super::member::Member;
 use super::place::{Place, Program};
 use crate::process::Usage;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Where data is that nobody said a place for. `/tmp` is often memory, and a sync there is none.
 const DISK: &str = "/var/tmp";
@@ -187,12 +187,8 @@ impl OwnNode {
         if self.left.is_some() {
             return Ok(Usage::of(self.pid));
         }
-        let mut member = self.member();
+        let mut member = self.member.lock();
         member.tell("usage")?;
         Ok(serde_json::from_str(&member.hear("usage")?)?)
-    }
-
-    fn member(&self) -> MutexGuard<'_, Member> {
-        self.member.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,9 +6,9 @@ use crate::pace::Pace;
 use crate::part::Published;
 use crate::progress::Progress;
 use crate::system::Outcome;
+use parking_lot::{Mutex, MutexGuard};
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Semaphore, mpsc};
 
 /// A chunk that was sent.
@@ -59,7 +59,7 @@ impl Sheet {
     }
 
     pub(super) fn lateness(&self) -> MutexGuard<'_, Latencies> {
-        self.lateness.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lateness.lock()
     }
 
     pub(super) fn sent(&self) -> u64 {

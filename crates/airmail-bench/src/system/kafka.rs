@@ -10,6 +10,7 @@ use crate::chunk::Chunk;
 use crate::run::Account;
 use crate::settings::Settings;
 use futures::FutureExt;
+use parking_lot::Mutex;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::{ClientContext, DefaultClientContext};
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
@@ -21,8 +22,8 @@ use rdkafka::{Offset, TopicPartitionList};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -233,7 +234,7 @@ impl Fate {
 
     fn fail(&self, error: &KafkaError) {
         self.failed.fetch_add(1, Ordering::Relaxed);
-        let mut first = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut first = self.error.lock();
         first.get_or_insert_with(|| Failure::new(error));
     }
 
@@ -250,7 +251,7 @@ impl Fate {
             self.decided.notified().await;
         }
         let failed = self.failed.load(Ordering::Relaxed);
-        let mut error = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut error = self.error.lock();
         Outcome {
             acknowledged: self.count - failed,
             failed,

@@ -29,8 +29,9 @@ use crate::client::Shared;
 use crate::core::{Backoff, Offer, Producer, ProducerOutput, PublishError, Taken, Ticket};
 use airmail_model::{Error, ErrorCode, Message, Mono, NamespaceId, Now, ProducerEpoch, ProducerId};
 use airmail_proto::namespace::DEFAULT_NAMESPACE;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::Waker;
 use tokio::sync::{Notify, oneshot};
 
@@ -111,14 +112,10 @@ impl Desk {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Does something with the lock held, and wakes after that whom it concerns.
     #[inline]
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let result = act(&mut state);
         if state.wakes_nobody() {
             return result;

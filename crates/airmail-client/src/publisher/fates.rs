@@ -13,8 +13,9 @@
 use super::{Published, Summary};
 use crate::core::{Settled, Ticket};
 use airmail_model::Error;
+use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::oneshot;
 
@@ -61,10 +62,6 @@ struct TallyState {
 #[derive(Debug, Default)]
 pub(super) struct Tally(Mutex<TallyState>);
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Line {
     /// The fate of one of these messages.
     fn fate_of(&self, number: u64) -> Result<Published, Error> {
@@ -86,7 +83,7 @@ impl Page {
         if let Some(whole) = self.whole.get() {
             return Poll::Ready(whole.fate_of(number));
         }
-        let mut page = locked(&self.state);
+        let mut page = self.state.lock();
         let told = |line: &&Line| (line.first..line.first + line.count).contains(&number);
         if let Some(line) = page.lines.iter().find(told) {
             return Poll::Ready(line.fate_of(number));
@@ -103,7 +100,7 @@ impl Page {
 
     /// Tells the fate of some messages, or of all that there are on the page.
     fn tell(&self, line: Line, all: bool, wakes: &mut Vec<Waker>) {
-        let mut page = locked(&self.state);
+        let mut page = self.state.lock();
         let numbers = line.first..line.first + line.count;
         let concerned = |(number, _): &mut (u64, Waker)| numbers.contains(number);
         wakes.extend(page.waiting.extract_if(.., concerned).map(|(_, w)| w));
@@ -118,7 +115,7 @@ impl Page {
 impl Tally {
     /// The sums, when every message is settled.
     pub(super) fn poll(&self, context: &Context<'_>) -> Poll<Result<Summary, Error>> {
-        let mut tally = locked(&self.0);
+        let mut tally = self.0.lock();
         if tally.done {
             return Poll::Ready(Ok(tally.summary.clone()));
         }
@@ -130,7 +127,7 @@ impl Tally {
     }
 
     fn tell(&self, count: u64, failure: Option<&Error>, last: bool, wakes: &mut Vec<Waker>) {
-        let mut tally = locked(&self.0);
+        let mut tally = self.0.lock();
         match failure {
             None => tally.summary.stored += count,
             Some(error) => {
@@ -325,12 +322,12 @@ impl Fates {
         for chapter in self.open.drain(..) {
             match &chapter.told {
                 Told::Each(page) => {
-                    let mut page = locked(&page.state);
+                    let mut page = page.state.lock();
                     page.abandoned = true;
                     self.wakes.extend(page.waiting.drain(..).map(|(_, w)| w));
                 }
                 Told::Together(tally) => {
-                    let mut tally = locked(&tally.0);
+                    let mut tally = tally.0.lock();
                     tally.abandoned = true;
                     self.wakes.extend(tally.waiting.take());
                 }

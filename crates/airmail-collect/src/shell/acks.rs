@@ -3,14 +3,15 @@
 use super::clients::log;
 use crate::collector::Ticket;
 use airmail_partition::{NodeId, PartitionId};
+use parking_lot::Mutex;
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::KafkaError;
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::ProducerContext;
 use std::mem;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// A record on its way.
@@ -40,7 +41,7 @@ pub(super) struct Acks {
 
 impl Acks {
     fn push(&self, ended: Ended) {
-        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ends = self.ends.lock();
         ends.push(ended);
         self.waiting.store(true, Ordering::Release);
     }
@@ -48,7 +49,7 @@ impl Acks {
     /// Exchanges what has come for an empty list.
     pub(super) fn take(&self, ends: &mut Vec<Ended>) {
         if self.waiting.load(Ordering::Acquire) {
-            let mut waiting = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut waiting = self.ends.lock();
             self.waiting.store(false, Ordering::Release);
             mem::swap(&mut *waiting, ends);
         }

@@ -10,9 +10,9 @@ use crate::source::Source;
 use airmail_client::{
     AttributeValue, Client, Error, Item, Position, Received, Start, SubscriptionRequest,
 };
+use parking_lot::Mutex;
 use rdkafka::message::{Header, OwnedHeaders};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::AbortHandle;
@@ -78,7 +78,7 @@ impl Feed {
             fed,
             next: committed.unwrap_or(0),
         };
-        let old = self.streams().insert(source, stream);
+        let old = self.streams.lock().insert(source, stream);
         if let Some(old) = old {
             old.task.abort();
         }
@@ -87,7 +87,7 @@ impl Feed {
 
     /// Ends a subscription.
     pub(super) fn stop(&self, source: Source) {
-        if let Some(stream) = self.streams().remove(&source) {
+        if let Some(stream) = self.streams.lock().remove(&source) {
             stream.task.abort();
         }
     }
@@ -100,7 +100,7 @@ impl Feed {
         &self,
         wanted: impl Fn(Source) -> bool,
     ) -> Result<Option<(Source, u64, Box<Received>)>, CollectError> {
-        let mut streams = self.streams();
+        let mut streams = self.streams.lock();
         for (source, stream) in streams.iter_mut().filter(|(source, _)| wanted(**source)) {
             match stream.fed.try_recv() {
                 Ok(Fed::Message(message)) => {
@@ -113,10 +113,6 @@ impl Feed {
             }
         }
         Ok(None)
-    }
-
-    fn streams(&self) -> std::sync::MutexGuard<'_, BTreeMap<Source, Stream>> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -12,6 +12,7 @@ use super::settings::{Begin, Origin};
 use super::work::Work;
 use crate::collector::Effect;
 use crate::source::Source;
+use parking_lot::{Mutex, MutexGuard};
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{
@@ -24,7 +25,6 @@ use rdkafka::types::RDKafkaRespErr;
 use rdkafka::{Offset, TopicPartitionList};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ impl Group {
 
     /// The work. Not held while the member is asked anything that calls back.
     pub(super) fn work(&self) -> MutexGuard<'_, Work> {
-        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+        self.work.lock()
     }
 
     pub(super) fn feed(&self) -> Option<&Feed> {
@@ -212,7 +212,7 @@ impl Group {
     /// How much of each source that is ours is stored and not collected, where that is known.
     pub(super) fn lags(&self) -> Vec<(String, i32, u64)> {
         let sources = self.work().sources();
-        let ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let ends = self.ends.lock();
         let lag = |(source, next): (Source, u64)| {
             let (topic, partition) = self.partition(source)?;
             let end = ends.get(&(topic.to_owned(), partition))?;
@@ -408,7 +408,7 @@ impl ClientContext for Group {
     }
 
     fn stats(&self, statistics: Statistics) {
-        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ends = self.ends.lock();
         for (name, topic) in statistics.topics {
             for (number, partition) in topic.partitions {
                 // Negative: not known yet.

@@ -4,12 +4,13 @@
 use super::clients::Sender;
 use super::error::CollectError;
 use airmail_partition::{Cluster, NodeId};
+use parking_lot::Mutex;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::metadata::Metadata;
 use rdkafka::producer::Producer as _;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -92,8 +93,7 @@ impl Watch {
 
     /// The cluster, if it has changed since this was last asked.
     pub(super) fn changed(&self) -> Option<Cluster> {
-        let mut changed = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
-        changed.take()
+        self.changed.lock().take()
     }
 }
 
@@ -109,7 +109,7 @@ fn watch(
             Ok(cluster) if cluster != known => {
                 tracing::info!(?cluster, "the main cluster has changed");
                 known.clone_from(&cluster);
-                *changed.lock().unwrap_or_else(PoisonError::into_inner) = Some(cluster);
+                *changed.lock() = Some(cluster);
             }
             Ok(_) => {}
             // Records go where they went; what cannot be sent waits in the producer.

@@ -2,6 +2,7 @@
 
 use crate::collector::Outstanding;
 use hdrhistogram::Histogram;
+use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -9,7 +10,6 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram as Buckets, exponential_buckets};
 use prometheus_client::registry::Registry;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Latencies that are told apart, in microseconds; three digits of each.
@@ -150,7 +150,7 @@ impl Metrics {
 
     /// What was measured since this was last asked.
     pub fn second(&self) -> Second {
-        let mut measured = self.second.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut measured = self.second.lock();
         let at = |quantile| Duration::from_micros(measured.latency_us.value_at_quantile(quantile));
         let second = Second {
             records: measured.records,
@@ -174,7 +174,7 @@ impl Metrics {
         if let Some(node) = node {
             self.nodes.get_or_create(&OfNode { node }).inc();
         }
-        let mut measured = self.second.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut measured = self.second.lock();
         measured.records += 1;
         measured.bytes += u64::from(bytes);
         let latency_us = u64::try_from(latency.as_micros()).unwrap_or(LATENCY_US_MAX);
@@ -200,7 +200,7 @@ impl Metrics {
             let lag = i64::try_from(lag).unwrap_or(i64::MAX);
             self.lag.get_or_create(&of).set(lag);
         }
-        let mut measured = self.second.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut measured = self.second.lock();
         measured.lag = all;
     }
 }

@@ -5,8 +5,9 @@ use airmail_log::disk::{DataDir, DiskOptions, DiskStorage, Identity};
 use airmail_log::journal::{JournalConfig, JournalStorage};
 use airmail_log::{Call, Completion, LogStorage, ReaderId, Scope, Tag};
 use airmail_model::{Batch, Checked, Durability, MapEpoch, Mono, Now, Sequence, Wall};
+use parking_lot::{Condvar, Mutex};
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 /// See the module's documentation.
@@ -37,7 +38,7 @@ impl Store {
         let woken: Arc<(Mutex<bool>, Condvar)> = Arc::default();
         let waker = Arc::clone(&woken);
         let wake = move || {
-            *waker.0.lock().unwrap() = true;
+            *waker.0.lock() = true;
             waker.1.notify_one();
         };
         let wall = Wall(1_790_000_000_000_000);
@@ -122,12 +123,10 @@ impl Store {
 
     /// Sleeps until the files have something, for so long at most.
     pub(crate) fn sleep(&self, time: Duration) {
-        let woken = self.woken.0.lock().unwrap();
-        let slept = self
-            .woken
-            .1
-            .wait_timeout_while(woken, time, |woken| !*woken);
-        *slept.unwrap().0 = false;
+        let mut woken = self.woken.0.lock();
+        let condition = &self.woken.1;
+        condition.wait_while_for(&mut woken, |woken| !*woken, time);
+        *woken = false;
     }
 
     /// Waits until no more than so many are under way.

@@ -2,18 +2,19 @@
 
 use super::folder::Folder;
 use super::handles::Handles;
-use super::queue::{Lane, Queue, failed, lock};
+use super::queue::{Lane, Queue, failed};
 use super::shard_mark::Begun;
 use super::worker::{Worker, read};
 use super::writer::Writer;
 use crate::contract::Waker;
 use crate::files::{FileDone, FileName, FileOp, FileToken, Files};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
 /// How [`DiskFiles`] works.
@@ -136,7 +137,7 @@ impl fmt::Debug for DiskFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DiskFiles")
             .field("path", &self.path)
-            .field("open", &lock(&self.handles).len())
+            .field("open", &self.handles.lock().len())
             .finish_non_exhaustive()
     }
 }

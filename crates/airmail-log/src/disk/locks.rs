@@ -9,12 +9,13 @@ use super::data_dir::{DataDirError, failed};
 use super::modes::FILE_MODE;
 use super::shard_mark::{MARK, begun_mark};
 use super::watch::{Seen, Sight, Thing};
+use parking_lot::Mutex;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -184,7 +185,7 @@ impl Shard {
     /// Whether its files were taken out of it. The mark goes with them; another one may have come
     /// with copies of them, which are not those that are open.
     fn files(&self) -> Sight {
-        let mut mark = self.mark.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mark = self.mark.lock();
         if mark.is_none() {
             *mark = begun_mark(&self.folder);
         }
@@ -240,12 +241,7 @@ impl Guard {
             things.push((Thing::Shard(number), sight(&shard.folder, there)));
             things.push((Thing::Files(number), shard.files()));
         }
-        let lock = self
-            .locks
-            .lock
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let lock = sight(&lock, inside(LOCK));
+        let lock = sight(&self.locks.lock.lock(), inside(LOCK));
         Seen { lock, things }
     }
 
@@ -264,12 +260,7 @@ impl Guard {
             Held::Unsupported(error) => return Err(NoLock::Failed(error)),
         }
         write_process(&file).map_err(NoLock::Failed)?;
-        let mut lock = self
-            .locks
-            .lock
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        *lock = file;
+        *self.locks.lock.lock() = file;
         Ok(())
     }
 }

@@ -11,9 +11,9 @@
 use crate::contract::Waker;
 use crate::files::{FileDone, FileName, FileOp, FileToken};
 use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// An operation and where its answer goes.
 pub(super) type Order = (FileToken, FileOp);
@@ -89,7 +89,7 @@ impl Queue {
 
     /// Hands an operation to the thread that does its kind.
     pub(super) fn submit(&self, token: FileToken, op: FileOp) {
-        let mut orders = lock(&self.orders);
+        let mut orders = self.orders.lock();
         let writes: usize = orders.writes.iter().map(|of| of.waiting.len()).sum();
         let waiting = writes + orders.reads.len() + orders.fills.len();
         if waiting >= Queue::BOUND {
@@ -126,13 +126,13 @@ impl Queue {
     /// Everything a lane has to write, into `out`; waits for some. False: there will be no more.
     pub(super) fn writes(&self, lane: Lane, out: &mut Vec<Order>) -> bool {
         let lane = lane as usize;
-        let mut orders = lock(&self.orders);
+        let mut orders = self.orders.lock();
         while orders.writes[lane].waiting.is_empty() {
             if orders.closed {
                 return false;
             }
             orders.writes[lane].asleep = true;
-            orders = wait(&self.to_write[lane], orders);
+            self.to_write[lane].wait(&mut orders);
         }
         out.extend(orders.writes[lane].waiting.drain(..));
         true
@@ -140,7 +140,7 @@ impl Queue {
 
     /// The next read or fill; waits for one. `None`: there will be no more.
     pub(super) fn work(&self) -> Option<Order> {
-        let mut orders = lock(&self.orders);
+        let mut orders = self.orders.lock();
         loop {
             if !orders.filling
                 && let Some(fill) = orders.fills.pop_front()
@@ -154,53 +154,47 @@ impl Queue {
             if orders.closed && orders.fills.is_empty() {
                 return None;
             }
-            orders = wait(&self.to_work, orders);
+            self.to_work.wait(&mut orders);
         }
     }
 
     /// The fill that [`Queue::work`] gave out has ended.
     pub(super) fn filled(&self) {
-        lock(&self.orders).filling = false;
+        self.orders.lock().filling = false;
         self.to_work.notify_all();
     }
 
     /// What was submitted is still done; then the threads end.
     pub(super) fn close(&self) {
-        lock(&self.orders).closed = true;
-        self.to_write.iter().for_each(Condvar::notify_all);
+        self.orders.lock().closed = true;
+        for writer in &self.to_write {
+            writer.notify_all();
+        }
         self.to_work.notify_all();
     }
 
     /// Answers operations, and wakes the shard.
     pub(super) fn finish(&self, results: impl IntoIterator<Item = (FileToken, io::Result<Bytes>)>) {
         let results = results.into_iter();
-        lock(&self.done).extend(results.map(|(token, result)| FileDone::new(token, result)));
+        self.done
+            .lock()
+            .extend(results.map(|(token, result)| FileDone::new(token, result)));
         (self.waker)();
     }
 
     /// Answers a read.
     pub(super) fn finish_read(&self, done: FileDone) {
-        lock(&self.done).push(done);
+        self.done.lock().push(done);
         (self.waker)();
     }
 
     /// Takes the answers that are there.
     pub(super) fn poll(&self, out: &mut Vec<FileDone>) {
-        out.append(&mut lock(&self.done));
+        out.append(&mut self.done.lock());
     }
 }
 
 /// The error of an operation on `name`, of the kind that the system gave.
 pub(super) fn failed(what: &str, name: &FileName, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{what} {name}: {error}"))
-}
-
-/// Poisoning says nothing here: no state is left half changed by a panic.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-    let guard = condition.wait(guard);
-    guard.unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,9 +6,10 @@ use super::handles::Handles;
 use super::worker::read;
 use crate::files::{FileDone, FileName, FileOp, FileToken, Files};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Files that are kept open.
 const HANDLES: usize = 16;

@@ -14,12 +14,12 @@
 use super::folder::Folder;
 use super::identity::Identity;
 use crate::journal::is_journals_own;
+use parking_lot::Mutex;
 use rustix::fs::{Mode, OFlags};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 /// The mark's file.
 pub(super) const MARK: &str = "shard";
@@ -234,7 +234,7 @@ impl Begun {
 
     /// There is a file in the shard's directory: marks it, unless that has been done.
     pub(super) fn tell(&self, folder: &Folder) -> io::Result<()> {
-        let mut untold = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut untold = self.0.lock();
         if let Some(mark) = &*untold {
             mark.write(folder)?;
             *untold = None;

@@ -7,16 +7,17 @@
 use super::direct::{PAGE_BYTES, is_refusal};
 use super::folder::Folder;
 use super::handles::Handles;
-use super::queue::{Queue, failed, lock};
+use super::queue::{Queue, failed};
 use super::writer::write_all;
 use crate::files::{FileDone, FileName, FileOp};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use rustix::buffer::spare_capacity;
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// A fill past the cache writes this much at a time; a commit waits for no more than one of these.
 /// With a quarter of it a fill costs the processor twice as much.
@@ -131,7 +132,7 @@ pub(super) fn read(
     length: u32,
 ) -> io::Result<Bytes> {
     // Opened under the lock, so that a rename cannot come between opening and keeping.
-    let file = lock(handles).get(name);
+    let file = handles.lock().get(name);
     let file = file.map_err(|error| failed("open", name, &error))?;
     read_at(&file, at, length).map_err(|error| failed("read", name, &error))
 }

@@ -13,15 +13,16 @@
 use super::direct::{Direct, Done};
 use super::folder::Folder;
 use super::handles::Handles;
-use super::queue::{Lane, Order, Queue, failed, lock};
+use super::queue::{Lane, Order, Queue, failed};
 use super::shard_mark::Begun;
 use crate::files::{FileName, FileOp, FileToken, Note};
 use crate::journal::is_segment;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, IoSlice};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Files that are kept open to be written.
 const HANDLES: usize = 32;
@@ -176,7 +177,7 @@ impl Writer {
         if self.unsyncable.contains(name) {
             return Err(io::Error::other("an earlier sync of the file has failed"));
         }
-        let mut syncs_left = lock(&self.syncs_left);
+        let mut syncs_left = self.syncs_left.lock();
         match &mut *syncs_left {
             Some(0) => {
                 *syncs_left = None;
@@ -255,7 +256,7 @@ impl Writer {
     fn forget(&mut self, name: &FileName) {
         self.direct.forget(name);
         self.handles.forget(name);
-        lock(&self.readers).forget(name);
+        self.readers.lock().forget(name);
     }
 }
 

@@ -124,7 +124,7 @@ impl Directory {
         // Leaves the journal's own files as a stop leaves them, and nothing open.
         d.reopen(stop);
         drop(d);
-        let files = subject.files.0.lock().unwrap().clone();
+        let files = subject.files.0.lock().clone();
         let mut directory = Directory {
             files,
             config,
@@ -295,7 +295,7 @@ impl Directory {
             kept: OnKept::new(self.config.clone()),
             damage: Vec::new(),
         };
-        *subject.kept.files.0.lock().unwrap() = files;
+        *subject.kept.files.0.lock() = files;
         let mut d = Driver::new(&mut subject);
         let mut served = BTreeSet::new();
         for index in 0..LOGS {

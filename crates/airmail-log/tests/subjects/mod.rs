@@ -10,9 +10,10 @@ use airmail_log::memory::MemoryFiles;
 use airmail_log::{LogStorage, Waker};
 use airmail_model::{Mono, Now};
 use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 /// Segments, blocks and bounds so small that everything that happens between them happens.
@@ -109,19 +110,19 @@ pub(crate) struct Kept(pub(crate) Arc<Mutex<MemoryFiles>>);
 
 impl Files for Kept {
     fn list(&mut self) -> io::Result<Vec<(FileName, u64)>> {
-        self.0.lock().unwrap().list()
+        self.0.lock().list()
     }
 
     fn load(&mut self, name: &FileName, at: u64, length: u32) -> io::Result<Bytes> {
-        self.0.lock().unwrap().load(name, at, length)
+        self.0.lock().load(name, at, length)
     }
 
     fn submit(&mut self, token: FileToken, op: FileOp) {
-        self.0.lock().unwrap().submit(token, op);
+        self.0.lock().submit(token, op);
     }
 
     fn poll(&mut self, out: &mut Vec<FileDone>) {
-        self.0.lock().unwrap().poll(out);
+        self.0.lock().poll(out);
     }
 }
 
@@ -154,7 +155,7 @@ impl Subject for OnKept {
     type Storage = JournalStorage<Watch<Kept>>;
 
     fn fresh(&mut self, now: Now) -> Self::Storage {
-        *self.files.0.lock().unwrap() = MemoryFiles::new();
+        *self.files.0.lock() = MemoryFiles::new();
         self.open(now)
     }
 
@@ -204,7 +205,7 @@ impl OnDisk {
     fn open(&mut self, now: Now) -> JournalStorage<Watch<DiskFiles>> {
         let woken = Arc::clone(&self.woken);
         let waker: Waker = Arc::new(move || {
-            *woken.0.lock().unwrap() = true;
+            *woken.0.lock() = true;
             woken.1.notify_all();
         });
         let files = DiskFiles::open(self.directory.path(), &self.options, waker).unwrap();
@@ -214,15 +215,12 @@ impl OnDisk {
 }
 
 /// Until a file thread has said something; a lost wake-up shows as a failure, not as a hang.
-fn wait(woken: &(Mutex<bool>, Condvar)) {
-    let guard = woken.0.lock().unwrap();
+fn wait((woken, condition): &(Mutex<bool>, Condvar)) {
+    let mut woken = woken.lock();
     let patience = Duration::from_secs(60);
-    let (mut guard, timeout) = woken
-        .1
-        .wait_timeout_while(guard, patience, |woken| !*woken)
-        .unwrap();
-    assert!(!timeout.timed_out(), "nothing came of what is under way");
-    *guard = false;
+    condition.wait_while_for(&mut woken, |woken| !*woken, patience);
+    assert!(*woken, "nothing came of what is under way");
+    *woken = false;
 }
 
 impl Subject for OnDisk {

@@ -7,8 +7,8 @@
 //! connection may mean another database, or an older state of this one: then all is forgotten.
 
 use crate::message::Line;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 /// Lines that are remembered at most: more, and those not asked for lately go.
 const LINES_MAX: usize = 100_000;
@@ -31,7 +31,7 @@ pub(super) struct Heads {
 impl Heads {
     /// Below this place, down to 0, the line has nothing.
     pub(super) fn low(&self, line: Line) -> i64 {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock();
         let full = lines.1.len() >= LINES_MAX;
         if full && !lines.1.contains_key(&line) {
             return 0;
@@ -44,7 +44,7 @@ impl Heads {
     /// The lines that were asked for since the last time, with what is known; and the generation
     /// to learn under.
     pub(super) fn asked(&self) -> (u64, Vec<(Line, i64)>) {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock();
         let mut asked = Vec::new();
         lines.1.retain(|line, head| {
             if head.idle == 0 {
@@ -58,7 +58,7 @@ impl Heads {
 
     /// Notes what was found, unless all was forgotten since.
     pub(super) fn learn(&self, generation: u64, found: impl Iterator<Item = (Line, i64)>) {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock();
         if lines.0 != generation {
             return;
         }
@@ -71,7 +71,7 @@ impl Heads {
 
     /// Forgets everything.
     pub(super) fn forget(&self) {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock();
         lines.0 += 1;
         lines.1.clear();
     }

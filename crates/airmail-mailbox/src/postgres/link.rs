@@ -3,9 +3,10 @@
 use super::fault::{Fault, away};
 use super::{Options, schema};
 use airmail_model::{Error, ErrorCode};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_postgres::types::ToSql;
@@ -139,18 +140,13 @@ impl Link {
 
     /// The statement, prepared. Takes no time but the first.
     pub(super) async fn prepare(&self, sql: &'static str) -> Result<Statement, Fault> {
-        let prepared = self.statements().get(sql).cloned();
+        let prepared = self.statements.lock().get(sql).cloned();
         if let Some(statement) = prepared {
             return Ok(statement);
         }
         let statement = self.client.prepare(sql).await?;
-        self.statements().insert(sql, statement.clone());
+        self.statements.lock().insert(sql, statement.clone());
         Ok(statement)
-    }
-
-    fn statements(&self) -> MutexGuard<'_, BTreeMap<&'static str, Statement>> {
-        let statements = self.statements.lock();
-        statements.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs what is run once.

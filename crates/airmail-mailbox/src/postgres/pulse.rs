@@ -7,8 +7,9 @@
 use super::Surroundings;
 use super::fault::away;
 use airmail_model::{Error, ErrorCode};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -58,7 +59,7 @@ impl Pulse {
 
     /// There is a connection.
     pub(super) fn recover(&self) {
-        *self.trouble() = None;
+        *self.trouble.lock() = None;
     }
 
     /// There is none. It is in the log once, and again if it lasts.
@@ -67,7 +68,7 @@ impl Pulse {
             ErrorCode::MailboxesAway | ErrorCode::MailboxesUnusable => error,
             _ => away(error),
         };
-        let mut trouble = self.trouble();
+        let mut trouble = self.trouble.lock();
         let known = trouble
             .as_ref()
             .is_some_and(|known| known.error == error && known.told.elapsed() < TELL_AGAIN);
@@ -80,7 +81,7 @@ impl Pulse {
 
     /// What is told to those whose patience is over.
     fn why(&self) -> Error {
-        let trouble = self.trouble();
+        let trouble = self.trouble.lock();
         let error = trouble.as_ref().map(|trouble| trouble.error.clone());
         error.unwrap_or_else(|| away("no answer"))
     }
@@ -88,10 +89,6 @@ impl Pulse {
     /// Whether waiting is of no use.
     fn is_hopeless(&self) -> bool {
         self.why().code() == ErrorCode::MailboxesUnusable
-    }
-
-    fn trouble(&self) -> MutexGuard<'_, Option<Trouble>> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -10,8 +10,8 @@
 
 use super::job::{Job, Kind};
 use airmail_model::{Error, ErrorCode};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -62,7 +62,7 @@ impl Taken<'_> {
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        self.tray.contents().at_work -= 1;
+        self.tray.contents.lock().at_work -= 1;
     }
 }
 
@@ -98,7 +98,7 @@ impl Tray {
 
     /// Adds a job, or says why not.
     pub(super) fn put(&self, job: Job) -> Result<(), Error> {
-        let contents = self.contents();
+        let contents = self.contents.lock();
         if contents.closed {
             return Err(Error::new(ErrorCode::ShuttingDown));
         }
@@ -116,7 +116,7 @@ impl Tray {
     /// Adds a job that was taken, and for which nothing was done. It is given back if nothing is
     /// tried again.
     pub(super) fn put_back(&self, job: Job) -> Result<(), Job> {
-        let contents = self.contents();
+        let contents = self.contents.lock();
         if contents.closed {
             return Err(job);
         }
@@ -143,7 +143,7 @@ impl Tray {
         loop {
             let filled = self.filled.notified();
             let watch = {
-                let mut contents = self.contents();
+                let mut contents = self.contents.lock();
                 if contents.is_for_another() || contents.is_late() {
                     let (kinds, waited) = contents.take();
                     if !kinds.is_empty() {
@@ -181,7 +181,7 @@ impl Tray {
 
     /// Takes out all that was asked for longer than `patience` ago.
     pub(super) fn take_overdue(&self, patience: Duration) -> Vec<Job> {
-        let mut contents = self.contents();
+        let mut contents = self.contents.lock();
         let mut overdue = Vec::new();
         for queue in contents.kinds.values_mut() {
             // Those that were put back are behind younger ones.
@@ -200,7 +200,7 @@ impl Tray {
 
     /// Takes no more jobs.
     pub(super) fn close(&self) {
-        self.contents().closed = true;
+        self.contents.lock().closed = true;
         self.filled.notify_one();
     }
 
@@ -210,15 +210,11 @@ impl Tray {
 
     /// How many jobs wait.
     pub(super) fn len(&self) -> usize {
-        self.contents().len
+        self.contents.lock().len
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.contents().closed
-    }
-
-    fn contents(&self) -> MutexGuard<'_, Contents> {
-        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+        self.contents.lock().closed
     }
 }
 
@@ -228,7 +224,7 @@ struct Watch<'a>(&'a Tray);
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
-        self.0.contents().is_watched = false;
+        self.0.contents.lock().is_watched = false;
     }
 }
 

@@ -2,9 +2,9 @@
 
 use airmail_model::clock::{Clock, SystemClock};
 use airmail_model::{Mono, Now, Wall};
+use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// How often the file is looked at.
@@ -51,7 +51,7 @@ impl WrongClock {
     }
 
     fn offset(&self, now: Mono) -> Offset {
-        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = self.found.lock();
         let due = found.1.is_none_or(|at| at.plus(LOOK) <= now);
         if let Some(file) = self.file.as_ref().filter(|_| due) {
             let text = std::fs::read_to_string(file).unwrap_or_default();

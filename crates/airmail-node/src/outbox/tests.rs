@@ -143,7 +143,7 @@ fn a_client_that_grants_what_it_has_not_taken_is_cut_off_at_a_bound_of_bytes() {
     let bytes = size_of_delivery(&mebibyte);
     let (outbox, _) = outbox();
     let mut pushed = 0;
-    while !outbox.lock().queue.is_empty() || pushed == 0 {
+    while !outbox.state.lock().queue.is_empty() || pushed == 0 {
         pushed += bytes;
         outbox.push(delivery(1 << 20));
     }

@@ -21,9 +21,10 @@ use airmail_proto::v1::subscribe_request::Kind;
 use airmail_proto::v1::subscribe_response::Kind as Answer;
 use bytes::BufMut as _;
 use futures::future::Either;
+use parking_lot::Mutex;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use tonic::Status;
 
@@ -33,13 +34,6 @@ struct Shared {
     /// Credit comes back by itself.
     automatic: AtomicBool,
     format: Mutex<Format>,
-}
-
-impl Shared {
-    fn with_format<T>(&self, look: impl FnOnce(&mut Format) -> T) -> T {
-        let format = self.format.lock();
-        look(&mut format.unwrap_or_else(PoisonError::into_inner))
-    }
 }
 
 /// Begins a subscribe stream: reads Hello first, for the session's credit is in it.
@@ -155,8 +149,7 @@ impl Reader {
         };
         match subscribe_from_proto(add, self.link.limits(), id_of) {
             Ok(subscribe) => {
-                self.shared
-                    .with_format(|format| format.add(add.batches, &subscribe));
+                self.shared.format.lock().add(add.batches, &subscribe);
                 self.ask(Request::Add(subscribe)).await
             }
             Err(error) => {
@@ -191,14 +184,14 @@ impl Deliveries {
             self.outbox.return_credit(cost_of(body));
         }
         let epoch_of = |id| epoch_of(&self.link, id);
-        let message = self.shared.with_format(|format| match (format, reply) {
+        let message = match (&mut *self.shared.format.lock(), reply) {
             (Format::Plain(plain), _) => plain.translate(reply, epoch_of),
             (_, Reply::Delivery { .. }) => {
                 put_shared(reply, out);
                 None
             }
             _ => reply_to_proto(reply, epoch_of),
-        });
+        };
         if let Some(message) = message {
             out.message(&message);
         }

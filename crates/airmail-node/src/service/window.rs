@@ -5,8 +5,8 @@
 
 use airmail_model::Mono;
 use airmail_model::frame::{Ack, Refused, RequestId};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 #[derive(Debug)]
@@ -119,7 +119,7 @@ impl Window {
         sizes: impl ExactSizeIterator<Item = usize>,
         now: Mono,
     ) -> RequestId {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let first = state.next();
         let asked = match sizes.len() {
             1 => Asked::Whole(client),
@@ -151,7 +151,7 @@ impl Window {
         number: RequestId,
         result: Result<Ack, Refused>,
     ) -> Option<Settled> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let waiting = state.take(number)?;
         let answer = state.settle(waiting.asked, result);
         let awaited = std::mem::take(&mut state.awaited);
@@ -177,13 +177,13 @@ impl Window {
 
     async fn wait_for(&self, enough: impl Fn(&State) -> bool) {
         // As good as always: nothing to wait for.
-        if enough(&self.lock()) {
+        if enough(&self.state.lock()) {
             return;
         }
         loop {
             let freed = self.freed.notified();
             {
-                let mut state = self.lock();
+                let mut state = self.state.lock();
                 if enough(&state) {
                     return;
                 }
@@ -191,10 +191,6 @@ impl Window {
             }
             freed.await;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -8,10 +8,11 @@ use airmail_log::Waker;
 use airmail_log::disk::watch::{Effect, Input, LOOK_EVERY, Watch};
 use airmail_log::disk::{Guard, NoLock};
 use airmail_model::clock::Clock;
+use parking_lot::{Condvar, Mutex};
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 /// Whether the directory is this node's, for whoever stores in it.
@@ -25,7 +26,7 @@ pub(crate) struct Standing {
 impl Standing {
     /// Why nothing may be stored, if so.
     pub(crate) fn withheld(&self) -> Option<String> {
-        lock(&self.withheld).clone()
+        self.withheld.lock().clone()
     }
 
     /// What has changed since the last time, if anything: why nothing may be stored from here on,
@@ -36,7 +37,7 @@ impl Standing {
     }
 
     fn set(&self, withheld: Option<String>) {
-        *lock(&self.withheld) = withheld;
+        *self.withheld.lock() = withheld;
         self.changed.store(true, Ordering::Release);
     }
 }
@@ -85,17 +86,14 @@ impl Lookout {
 
 /// Waits until the next look is due; whether there is to be none any more.
 fn ends((stop, woken): &(Mutex<bool>, Condvar)) -> bool {
-    let waited = woken.wait_timeout_while(lock(stop), LOOK_EVERY, |stop| !*stop);
-    *waited.unwrap_or_else(PoisonError::into_inner).0
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
+    let mut stop = stop.lock();
+    woken.wait_while_for(&mut stop, |stop| !*stop, LOOK_EVERY);
+    *stop
 }
 
 impl Drop for Lookout {
     fn drop(&mut self) {
-        *lock(&self.stop.0) = true;
+        *self.stop.0.lock() = true;
         self.stop.1.notify_all();
         if let Some(thread) = self.thread.take() {
             // A thread that panicked has said so; there is nothing to add here.

@@ -6,9 +6,10 @@ use airmail_proto::error::status_from_error;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::Status;
@@ -61,7 +62,7 @@ impl Porter {
         let router = axum::Router::new().fallback(move |request: Request| {
             let (state, channel) = (Arc::clone(&passing), channel.clone());
             async move {
-                let way = state.lock().unwrap().way(request.uri().path());
+                let way = state.lock().way(request.uri().path());
                 meet(way, request, channel).await
             }
         });
@@ -98,7 +99,7 @@ impl Porter {
     }
 
     fn plan(&self, plan: Plan) {
-        let mut state = self.state.lock().unwrap();
+        let mut state = self.state.lock();
         *state = State {
             plan,
             calls: BTreeMap::new(),
@@ -107,7 +108,7 @@ impl Porter {
 
     /// Calls of this name since the plan was made.
     pub(crate) fn calls(&self, name: &str) -> u32 {
-        let state = self.state.lock().unwrap();
+        let state = self.state.lock();
         let calls = state.calls.iter();
         let of_name = calls.filter(|(path, _)| path.rsplit('/').next() == Some(name));
         of_name.map(|(_, count)| count).sum()

@@ -14,10 +14,11 @@ use airmail_bench::system::airmail::outcome;
 use airmail_client::{Client, Receipt};
 use airmail_flow::Ticket;
 use airmail_model::{Limits, Mono, TopicName};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::future::ready;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::sync::{Notify, mpsc};
 
 /// Chunks whose acks are awaited; more wait for room. As many of the largest as the gate ever lets.
@@ -57,12 +58,6 @@ struct Shared {
     room: Notify,
 }
 
-impl Shared {
-    fn throttle(&self) -> MutexGuard<'_, Throttle> {
-        self.throttle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Publisher {
     /// Sends all, or until it is time or told to stop; ends when every ack is there.
     pub(super) async fn publish(self) -> Flight {
@@ -82,10 +77,7 @@ impl Publisher {
         if let Err(error) = self.client.close().await {
             flight.first_error.get_or_insert(error.to_string());
         }
-        let throttle = shared.throttle.into_inner();
-        flight.windows = throttle
-            .unwrap_or_else(PoisonError::into_inner)
-            .into_windows();
+        flight.windows = shared.throttle.into_inner().into_windows();
         flight
     }
 
@@ -118,7 +110,7 @@ impl Publisher {
             if now >= self.end {
                 break;
             }
-            let admitted = shared.throttle().admit(now, load.messages - *count);
+            let admitted = shared.throttle.lock().admit(now, load.messages - *count);
             let Some(ticket) = admitted else {
                 shared.room.notified().await;
                 continue;
@@ -158,10 +150,10 @@ impl Publisher {
             flight.acknowledged += outcome.acknowledged;
             self.progress.acknowledge(outcome.acknowledged);
             if let Some(error) = outcome.error {
-                shared.throttle().abandoned(now, ticket);
+                shared.throttle.lock().abandoned(now, ticket);
                 flight.first_error.get_or_insert(error.to_string());
             } else {
-                shared.throttle().acknowledged(now, ticket);
+                shared.throttle.lock().acknowledged(now, ticket);
             }
             shared.room.notify_one();
         }

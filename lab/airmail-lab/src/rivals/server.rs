@@ -10,9 +10,9 @@ use crate::hosts::Hosts;
 use airmail_bench::family::member::Member;
 use airmail_bench::process::Usage;
 use anyhow::Context as _;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
 pub(crate) use keeper::keep_server;
 
@@ -117,7 +117,7 @@ impl Server {
     /// # Errors
     /// Its keeper has ended.
     pub(super) fn usage(&self) -> anyhow::Result<Usage> {
-        let mut member = self.member.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut member = self.member.lock();
         member.tell("usage").context("the server's keeper")?;
         Ok(serde_json::from_str(&member.hear("usage")?)?)
     }

@@ -11,13 +11,14 @@ use airmail_client::{Client, Error, ErrorCode, Position, Start};
 use airmail_model::{Limits, Message, TopicName};
 use airmail_testkit::waiting::{Waiting, alive, waiting};
 use following::{Follower, Following, Seen};
+use parking_lot::Mutex;
 use publishing::Publishing;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
@@ -56,13 +57,13 @@ pub(crate) struct Tally {
 impl Tally {
     /// The first thing that went wrong is kept.
     fn complain(&self, what: String) {
-        self.wrong.lock().unwrap().get_or_insert(what);
+        self.wrong.lock().get_or_insert(what);
     }
 
     /// Fails if anything went wrong.
     #[track_caller]
     pub(crate) fn check(&self) {
-        let wrong = self.wrong.lock().unwrap().clone();
+        let wrong = self.wrong.lock().clone();
         assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
     }
 
@@ -72,7 +73,7 @@ impl Tally {
             Some(unknown) if error.is_some_and(|e| e.code() == ErrorCode::OutcomeUnknown) => {
                 let numbers = first.number..first.number + count;
                 let places = numbers.map(|number| (first.publisher, first.topic, number));
-                unknown.lock().unwrap().extend(places);
+                unknown.lock().extend(places);
             }
             _ => self.complain(format!("{first:?} and {count} in all: {error:?}")),
         }
@@ -83,13 +84,13 @@ impl Tally {
         let Some(unknown) = &self.unknown else {
             return numbers.is_empty();
         };
-        let unknown = unknown.lock().unwrap();
+        let unknown = unknown.lock();
         numbers.all(|number| unknown.contains(&(publisher, topic, number)))
     }
 
     /// How many messages of each publisher have been handed over for this topic.
     fn sent_to(&self, topic: u32) -> BTreeMap<u32, u64> {
-        let sent = self.sent.lock().unwrap();
+        let sent = self.sent.lock();
         let of_topic = sent.iter().filter(|((_, other), _)| *other == topic);
         of_topic
             .map(|((publisher, _), count)| (*publisher, *count))
@@ -98,7 +99,7 @@ impl Tally {
 
     /// The number that this message was acknowledged under, if it was sent singly.
     fn number_of(&self, stamp: Stamp) -> Option<u64> {
-        self.numbered.lock().unwrap().get(&stamp).copied()
+        self.numbered.lock().get(&stamp).copied()
     }
 }
 
@@ -226,7 +227,7 @@ impl Load {
         follower.stop.notify_one();
         let _waiting = waiting("the end of a subscriber that was stopped");
         let position = self.runtime.block_on(follower.task).unwrap()?;
-        let seen = follower.seen.lock().unwrap().clone();
+        let seen = follower.seen.lock().clone();
         let topic = follower.topic;
         Some(Saved {
             topic,
@@ -250,7 +251,7 @@ impl Load {
         airmail_testkit::node::wait_until("every subscriber to have everything", || {
             self.tally.check();
             self.followers.iter().all(|follower| {
-                let seen = follower.seen.lock().unwrap();
+                let seen = follower.seen.lock();
                 let sent = self.tally.sent_to(follower.topic.index);
                 let has_all = |(publisher, count): (&u32, &u64)| {
                     let next = seen.next.get(publisher).copied().unwrap_or(0);
@@ -261,7 +262,7 @@ impl Load {
             })
         });
         for follower in &self.followers {
-            let seen = follower.seen.lock().unwrap();
+            let seen = follower.seen.lock();
             for (publisher, skipped) in &seen.skipped {
                 let topic = follower.topic.index;
                 let unknown = self.tally.are_unknown(*publisher, topic, skipped.clone());

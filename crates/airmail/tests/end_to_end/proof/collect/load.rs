@@ -3,6 +3,7 @@
 
 use super::{FLOWS, Flow};
 use crate::brokers::KafkaCluster;
+use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rdkafka::client::ClientContext;
@@ -10,8 +11,8 @@ use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{BaseRecord, Producer as _, ProducerContext, ThreadedProducer};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ impl ProducerContext for Deliveries {
 
     fn delivery(&self, result: &DeliveryResult<'_>, number: Box<u64>) {
         if result.is_ok() {
-            self.0.acknowledged.lock().unwrap().insert(*number);
+            self.0.acknowledged.lock().insert(*number);
             self.0.count.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -93,7 +94,7 @@ impl Load {
     pub(super) fn stop(mut self) -> BTreeSet<u64> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().unwrap().join().unwrap();
-        std::mem::take(&mut self.acks.acknowledged.lock().unwrap())
+        std::mem::take(&mut self.acks.acknowledged.lock())
     }
 }
 

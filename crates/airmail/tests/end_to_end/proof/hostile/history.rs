@@ -5,8 +5,8 @@
 use crate::proof::stamp::Stamp;
 use airmail_client::{ErrorCode, GapReason};
 use airmail_model::LogId;
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
 
 /// One thing that happened. Its place in the list is its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,12 +106,12 @@ pub(crate) struct History(Mutex<Book>);
 impl History {
     /// How many things have happened so far.
     pub(crate) fn len(&self) -> usize {
-        self.0.lock().unwrap().events.len()
+        self.0.lock().events.len()
     }
 
     /// Adds what has just happened; gives its place.
     pub(crate) fn note(&self, event: Event) -> usize {
-        let mut book = self.0.lock().unwrap();
+        let mut book = self.0.lock();
         let place = book.events.len();
         match &event {
             Event::Invoked(_) => book.progress.open += 1,
@@ -139,13 +139,13 @@ impl History {
 
     /// Says of a removal that it was taken back before a node ran on it.
     pub(crate) fn take_back_removal(&self, place: usize) {
-        self.0.lock().unwrap().events[place] = Event::Removed(BTreeSet::new());
+        self.0.lock().events[place] = Event::Removed(BTreeSet::new());
     }
 
     /// How far everybody is. Fails if a reader met what must not be.
     #[track_caller]
     pub(crate) fn progress(&self) -> Progress {
-        let book = self.0.lock().unwrap();
+        let book = self.0.lock();
         let wrong = book.wrong.clone();
         let progress = book.progress.clone();
         drop(book);
@@ -155,6 +155,6 @@ impl History {
 
     /// All of it so far.
     pub(crate) fn events(&self) -> Vec<Event> {
-        self.0.lock().unwrap().events.clone()
+        self.0.lock().events.clone()
     }
 }

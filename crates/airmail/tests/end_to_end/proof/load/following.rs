@@ -3,10 +3,11 @@
 use super::{Tally, Topic};
 use crate::proof::stamp::Stamp;
 use airmail_client::{Client, Error, GapReason, Item, Position, Start};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
@@ -120,7 +121,7 @@ impl Following {
     fn take(&self, item: Result<Option<Item>, Error>) -> Result<(), String> {
         match item {
             Ok(Some(Item::Message(message))) => {
-                let mut seen = self.seen.lock().unwrap();
+                let mut seen = self.seen.lock();
                 seen.take(&self.topic, message.sequence.0, &message.payload)?;
                 self.tally.received.fetch_add(1, Ordering::Relaxed);
                 Ok(())
@@ -128,7 +129,7 @@ impl Following {
             // Under `os`, an unclean stop leaves numbers that nobody used or ever will: whether
             // messages are missing, their own numbers tell.
             Ok(Some(Item::Gap(gap))) if self.topic.reserves && gap.reason == GapReason::Loss => {
-                self.seen.lock().unwrap().last = gap.last.0;
+                self.seen.lock().last = gap.last.0;
                 Ok(())
             }
             other => Err(format!("{:?}: was told {other:?}", self.topic)),

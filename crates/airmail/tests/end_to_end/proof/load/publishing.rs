@@ -60,7 +60,7 @@ impl Publishing {
     }
 
     fn next(&mut self, topic: &Topic) -> Stamp {
-        let mut sent = self.tally.sent.lock().unwrap();
+        let mut sent = self.tally.sent.lock();
         let number = sent.entry((self.id, topic.index)).or_insert(0);
         *number += 1;
         let bytes = match self.random.random_range(0..200) {
@@ -98,7 +98,7 @@ impl Publishing {
                 Ok(published) => {
                     tally.acknowledged.fetch_add(1, Ordering::Relaxed);
                     let number = published.sequence.0;
-                    tally.numbered.lock().unwrap().insert(stamp, number);
+                    tally.numbered.lock().insert(stamp, number);
                 }
                 Err(error) => tally.failed(stamp, 1, Some(&error)),
             }

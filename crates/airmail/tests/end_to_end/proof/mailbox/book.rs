@@ -2,9 +2,9 @@
 
 use airmail_client::mailbox::{LeaseId, Message, MessageId, Receipt};
 use airmail_client::{Error, ErrorCode};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -130,12 +130,12 @@ impl Book {
     }
 
     pub(super) fn counts(&self) -> Counts {
-        self.pages.lock().unwrap().counts
+        self.pages.lock().counts
     }
 
     /// Messages are about to be sent.
     pub(super) fn begin(&self, stamps: &[Stamp]) {
-        let mut pages = self.pages.lock().unwrap();
+        let mut pages = self.pages.lock();
         pages.counts.sent += stamps.len() as u64;
         let new = stamps.iter().map(|stamp| (*stamp, Told::Nothing));
         pages.told.extend(new);
@@ -143,7 +143,7 @@ impl Book {
 
     /// What the writer was told of them.
     pub(super) fn told(&self, stamps: &[Stamp], results: &[Result<MessageId, Error>]) {
-        let mut pages = self.pages.lock().unwrap();
+        let mut pages = self.pages.lock();
         for (stamp, result) in stamps.iter().zip(results) {
             let told = match result {
                 Ok(id) => {
@@ -172,7 +172,7 @@ impl Book {
 
     /// A message came, to a question of this moment for this long.
     pub(super) fn handed_out(&self, message: &Message, asked: Instant, lease: Duration) {
-        let mut pages = self.pages.lock().unwrap();
+        let mut pages = self.pages.lock();
         let (id, now) = (message.id, Instant::now());
         let Some(stamp) = Stamp::of(message) else {
             pages.complain(|| format!("{message:?} is nobody's"));
@@ -226,7 +226,7 @@ impl Book {
 
     /// A message was acknowledged.
     pub(super) fn done(&self, receipt: Receipt) {
-        let mut pages = self.pages.lock().unwrap();
+        let mut pages = self.pages.lock();
         pages.counts.done += 1;
         match pages.held.get_mut(&receipt.message) {
             Some(held) if held.lease == Some(receipt.lease) && !held.done => held.done = true,
@@ -241,7 +241,7 @@ impl Book {
 
     /// Changes what is known, unless somebody else has the message by now.
     fn change(&self, receipt: Receipt, change: impl FnOnce(&mut Held)) {
-        let mut pages = self.pages.lock().unwrap();
+        let mut pages = self.pages.lock();
         let held = pages.held.get_mut(&receipt.message);
         if let Some(held) = held.filter(|held| held.lease == Some(receipt.lease)) {
             change(held);
@@ -251,7 +251,7 @@ impl Book {
     /// Fails if anything was wrong.
     #[track_caller]
     pub(super) fn check(&self) {
-        let wrong = self.pages.lock().unwrap().wrong.clone();
+        let wrong = self.pages.lock().wrong.clone();
         assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
     }
 
@@ -259,7 +259,7 @@ impl Book {
     /// refused did.
     #[track_caller]
     pub(super) fn check_all_were_handed_out(&self) {
-        let pages = self.pages.lock().unwrap();
+        let pages = self.pages.lock();
         let wrong = pages.told.iter().filter(|(stamp, told)| {
             let came = pages.came.get(stamp);
             match told {
