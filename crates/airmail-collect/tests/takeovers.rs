@@ -132,9 +132,10 @@ impl World {
                 "{source:?} goes back from {before:?} to {next}"
             );
         }
-        let answer = match refused {
-            true => Event::CommitFailed { source, next },
-            false => Event::Committed { source, next },
+        let answer = if refused {
+            Event::CommitFailed { source, next }
+        } else {
+            Event::Committed { source, next }
         };
         match self.random.random_range(0..10) {
             0 if !self.calm => {}

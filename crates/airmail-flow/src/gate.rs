@@ -133,9 +133,10 @@ impl<W> Gate<W> {
     /// How many messages may wait.
     fn room(&self, now: Mono) -> u64 {
         // Overload is where somebody waits still.
-        match self.semaphore.waiters() > 0 && now >= self.line.stands_from() {
-            true => self.standing_room(),
-            false => self.settings.waiting_messages_max,
+        if self.semaphore.waiters() > 0 && now >= self.line.stands_from() {
+            self.standing_room()
+        } else {
+            self.settings.waiting_messages_max
         }
     }
 
@@ -154,9 +155,10 @@ impl<W> Gate<W> {
         let waited = since.plus(self.wait_max());
         let too_many = self.semaphore.waiters() > 1
             && self.semaphore.waiting_messages() > self.standing_room();
-        Some(match too_many {
-            true => self.line.stands_from().min(waited),
-            false => waited,
+        Some(if too_many {
+            self.line.stands_from().min(waited)
+        } else {
+            waited
         })
     }
 

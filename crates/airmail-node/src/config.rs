@@ -206,9 +206,10 @@ impl Config {
         // Its parser takes no text at all for a level.
         let level = |text: &str| !text.is_empty() && text.parse::<LevelFilter>().is_ok();
         let sound = |part: &&str| level(part.split_once('=').map_or(part, |(_, level)| level));
-        let filter = match parts.iter().all(sound) {
-            true => parts.join(",").parse().ok(),
-            false => None,
+        let filter = if parts.iter().all(sound) {
+            parts.join(",").parse().ok()
+        } else {
+            None
         };
         filter.ok_or_else(|| {
             invalid("log.level")
@@ -360,9 +361,10 @@ impl Config {
                 let _ = write!(text, "\n[{section}]\n");
             }
             let value = (setting.get)(self);
-            let value = match setting.quoted {
-                true => toml::Value::String(value).to_string(),
-                false => value,
+            let value = if setting.quoted {
+                toml::Value::String(value).to_string()
+            } else {
+                value
             };
             let _ = writeln!(text, "# {}\n{} = {value}", setting.about, setting.key);
         }

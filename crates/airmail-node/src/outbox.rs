@@ -89,9 +89,10 @@ impl State {
             self.queue.push_back(item);
         }
         if self.queue.len() > ITEMS_MAX || self.bytes > BYTES_MAX {
-            let (value, limit) = match self.bytes > BYTES_MAX {
-                true => (format!("{} bytes not taken", self.bytes), BYTES_MAX),
-                false => (format!("{} answers not taken", self.queue.len()), ITEMS_MAX),
+            let (value, limit) = if self.bytes > BYTES_MAX {
+                (format!("{} bytes not taken", self.bytes), BYTES_MAX)
+            } else {
+                (format!("{} answers not taken", self.queue.len()), ITEMS_MAX)
             };
             let error = Error::new(ErrorCode::Overloaded);
             let error = error.field("stream").value(value).limit(limit);

@@ -112,9 +112,10 @@ pub(crate) fn welcome(
     let protocol = check_client_hello(hello)?;
     link.check_up()?;
     let default = [DEFAULT_NAMESPACE.to_owned()];
-    let wanted: &[String] = match hello.namespaces.is_empty() {
-        true => &default,
-        false => &hello.namespaces,
+    let wanted: &[String] = if hello.namespaces.is_empty() {
+        &default
+    } else {
+        &hello.namespaces
     };
     let mut namespaces = Vec::with_capacity(wanted.len());
     for name in wanted {

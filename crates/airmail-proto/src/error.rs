@@ -177,13 +177,15 @@ fn malformed(message: &str) -> Error {
         _ => ErrorCode::InvalidArgument,
     };
     path.reverse();
-    let field = match path.is_empty() {
-        true => "request".to_owned(),
-        false => path.join("."),
+    let field = if path.is_empty() {
+        "request".to_owned()
+    } else {
+        path.join(".")
     };
-    let limit = match is_text {
-        true => "UTF-8",
-        false => "a message as airmail.v1 has it",
+    let limit = if is_text {
+        "UTF-8"
+    } else {
+        "a message as airmail.v1 has it"
     };
     Error::new(code).field(field).value(what).limit(limit)
 }

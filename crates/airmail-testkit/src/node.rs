@@ -187,9 +187,10 @@ impl Node {
         waiting::until("the node's addresses", Duration::from_millis(2), || {
             addresses = said.address("gRPC").zip(said.address("HTTP"));
             let ended = addresses.is_none() && child.try_wait().unwrap().is_some();
-            match addresses.is_some() || ended {
-                true => Ok(()),
-                false => Err(said.all()),
+            if addresses.is_some() || ended {
+                Ok(())
+            } else {
+                Err(said.all())
             }
         });
         let Some((grpc, http)) = addresses else {

@@ -163,9 +163,10 @@ impl Cluster {
             let place = cluster.place("offline", node)?;
             cluster.offline.insert(place);
         }
-        let rate = match description.rates.is_empty() {
-            true => 1.0,
-            false => 0.0,
+        let rate = if description.rates.is_empty() {
+            1.0
+        } else {
+            0.0
         };
         let mut described = description.topics.0;
         described.sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -284,9 +285,10 @@ impl Cluster {
         let replicas = self.distinct(place, &told.replicas)?;
         let member = |field: &str, node: NodeId| {
             let place = format!("{place}.{field}");
-            match told.replicas.contains(&node) {
-                true => self.place(&place, node),
-                false => Err(ClusterError::NoReplica { place, node }),
+            if told.replicas.contains(&node) {
+                self.place(&place, node)
+            } else {
+                Err(ClusterError::NoReplica { place, node })
             }
         };
         let in_sync = match &told.in_sync {

@@ -136,9 +136,10 @@ impl Picture<'_> {
 
     fn partition(&self, out: &mut String, item: &Item, [x, y]: [usize; 2]) {
         let colour = self.group_of[item.topic].map_or(GREY, colour);
-        let (opacity, title) = match item.leads {
-            true => ("1", "leader"),
-            false => ("0.35", "follower"),
+        let (opacity, title) = if item.leads {
+            ("1", "leader")
+        } else {
+            ("0.35", "follower")
         };
         let topic = &self.cluster.topics()[item.topic].name;
         let (whole, short) = (escaped(topic), escaped(&shortened(topic, NAME_MAX)));
@@ -218,9 +219,10 @@ fn colour(group: usize) -> &'static str {
 }
 
 fn shortened(text: &str, letters_max: usize) -> String {
-    match text.chars().count() > letters_max {
-        true => text.chars().take(letters_max - 1).chain(['…']).collect(),
-        false => text.to_owned(),
+    if text.chars().count() > letters_max {
+        text.chars().take(letters_max - 1).chain(['…']).collect()
+    } else {
+        text.to_owned()
     }
 }
 

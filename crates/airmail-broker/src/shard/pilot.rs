@@ -78,9 +78,10 @@ impl Shard {
             request,
             batch: batch.clone(),
         };
-        let asked = match bytes <= room {
-            true => pilot.gate.enter(now, messages, waiting),
-            false => Admission::Refused(pilot.gate.refuse()),
+        let asked = if bytes <= room {
+            pilot.gate.enter(now, messages, waiting)
+        } else {
+            Admission::Refused(pilot.gate.refuse())
         };
         match asked {
             Admission::Go(ticket) => self.append(session, request, batch, Some(ticket), out),

@@ -247,9 +247,10 @@ impl DataDir {
             return Err(io::ErrorKind::ReadOnlyFilesystem.into());
         }
         let has_begun = self.begun.get(usize::from(shard)).copied();
-        let begun = match has_begun.unwrap_or(true) {
-            true => Begun::told(),
-            false => Begun::untold(ShardMark::new(&self.identity, shard, false)),
+        let begun = if has_begun.unwrap_or(true) {
+            Begun::told()
+        } else {
+            Begun::untold(ShardMark::new(&self.identity, shard, false))
         };
         DiskFiles::begin(&self.shard(shard), options, waker, begun)
     }

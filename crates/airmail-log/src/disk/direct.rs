@@ -153,9 +153,10 @@ impl Direct {
             }
         }
         if held > 0 {
-            match sync {
-                true => write_synced(&open.file, &buffer[..held], at)?,
-                false => open.file.write_all_at(&buffer[..held], at)?,
+            if sync {
+                write_synced(&open.file, &buffer[..held], at)?;
+            } else {
+                open.file.write_all_at(&buffer[..held], at)?;
             }
             open.last.copy_from_slice(&buffer[held - PAGE_BYTES..held]);
         }

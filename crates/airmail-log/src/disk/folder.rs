@@ -39,10 +39,7 @@ impl Folder {
 
     /// A file that is there, to be read; to be written too if `write`.
     pub(super) fn file(&self, name: &str, write: bool) -> io::Result<File> {
-        let how = match write {
-            true => OFlags::RDWR,
-            false => OFlags::RDONLY,
-        };
+        let how = if write { OFlags::RDWR } else { OFlags::RDONLY };
         self.with(name, how)
     }
 

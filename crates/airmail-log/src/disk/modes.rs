@@ -61,9 +61,10 @@ impl fmt::Display for Exposed {
 /// A path as a shell takes it for one word.
 fn shell_word(path: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+,:@=".contains(letter);
-    match path.chars().all(plain) {
-        true => path.to_owned(),
-        false => format!("'{}'", path.replace('\'', r"'\''")),
+    if path.chars().all(plain) {
+        path.to_owned()
+    } else {
+        format!("'{}'", path.replace('\'', r"'\''"))
     }
 }
 

@@ -136,9 +136,10 @@ impl Writer {
         let file = file.map_err(|error| failed("open", &run.name, &error))?;
         let wanted = run.sync || run.end - run.at >= DIRECT_BYTES;
         let direct = wanted && is_segment(&run.name) && self.direct.can(run.at, run.end);
-        let done = match direct {
-            true => self.write_directly(run, &file)?,
-            false => Done::Refused,
+        let done = if direct {
+            self.write_directly(run, &file)?
+        } else {
+            Done::Refused
         };
         if done == Done::Synced {
             return Ok(());
@@ -166,10 +167,13 @@ impl Writer {
             allowed.map_err(|error| self.sync_failed(&run.name, &error))?;
         }
         let done = (self.direct).write(&run.name, file, run.at, &run.parts, sync);
-        done.map_err(|error| match sync {
-            // Whether it was the write or the sync is not told.
-            true => self.sync_failed(&run.name, &error),
-            false => failed("write", &run.name, &error),
+        done.map_err(|error| {
+            if sync {
+                // Whether it was the write or the sync is not told.
+                self.sync_failed(&run.name, &error)
+            } else {
+                failed("write", &run.name, &error)
+            }
         })
     }
 
@@ -232,12 +236,13 @@ impl Writer {
             FileOp::Cut { name, length } => {
                 let file = self.handles.get(&name);
                 let file = file.map_err(|error| failed("open", &name, &error))?;
-                let cut = file
-                    .metadata()
-                    .and_then(|found| match found.len() > length {
-                        true => file.set_len(length),
-                        false => Ok(()),
-                    });
+                let cut = file.metadata().and_then(|found| {
+                    if found.len() > length {
+                        file.set_len(length)
+                    } else {
+                        Ok(())
+                    }
+                });
                 cut.map_err(|error| failed("shorten", &name, &error))
             }
             FileOp::Write { name, .. } | FileOp::Fill { name, .. } | FileOp::Read { name, .. } => {

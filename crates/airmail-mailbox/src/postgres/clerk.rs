@@ -68,8 +68,9 @@ async fn serve(with: &Surroundings, mut link: Link) {
 /// How long a round is waited for.
 fn bound(patience: Duration, taken: &Taken<'_>) -> Duration {
     let usual = patience.saturating_mul(ROUND_SHARE).max(ROUND_MIN);
-    match taken.takes_long() {
-        true => usual.max(LONG_ROUND_MAX),
-        false => usual,
+    if taken.takes_long() {
+        usual.max(LONG_ROUND_MAX)
+    } else {
+        usual
     }
 }

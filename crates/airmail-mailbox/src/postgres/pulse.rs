@@ -96,9 +96,10 @@ impl Surroundings {
     /// Answers those who have waited long enough for a connection; all of them if there will be no
     /// more tries, or none that could help.
     pub(super) fn give_up(&self) {
-        let patience = match self.tray.is_closed() || self.pulse.is_hopeless() {
-            true => Duration::ZERO,
-            false => self.options.patience(),
+        let patience = if self.tray.is_closed() || self.pulse.is_hopeless() {
+            Duration::ZERO
+        } else {
+            self.options.patience()
         };
         for job in self.tray.take_overdue(patience) {
             job.fail(self.pulse.why());

@@ -186,9 +186,10 @@ impl Tray {
         for queue in contents.kinds.values_mut() {
             // Those that were put back are behind younger ones.
             for waiting in std::mem::take(queue) {
-                match waiting.job.wait().is_over(patience) {
-                    true => overdue.push(waiting.job),
-                    false => queue.push_back(waiting),
+                if waiting.job.wait().is_over(patience) {
+                    overdue.push(waiting.job);
+                } else {
+                    queue.push_back(waiting);
                 }
             }
         }

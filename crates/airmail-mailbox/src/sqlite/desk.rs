@@ -327,9 +327,10 @@ fn fault(error: &rusqlite::Error) -> Error {
 
 fn of_table(error: &rusqlite::Error) -> Error {
     let full = error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull);
-    let code = match full {
-        true => ErrorCode::StorageFull,
-        false => ErrorCode::InternalError,
+    let code = if full {
+        ErrorCode::StorageFull
+    } else {
+        ErrorCode::InternalError
     };
     Error::new(code).field("sqlite").value(error)
 }

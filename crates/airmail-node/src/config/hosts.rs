@@ -62,9 +62,10 @@ impl FromStr for Host {
         if let Ok(address) = text.parse::<IpAddr>() {
             return Ok(Host::Address(address.to_canonical()));
         }
-        match text.len() <= NAME_BYTES_MAX && text.split('.').all(is_label) {
-            true => Ok(Host::Name(text.to_ascii_lowercase())),
-            false => Err(HOST_EXPECTED.to_owned()),
+        if text.len() <= NAME_BYTES_MAX && text.split('.').all(is_label) {
+            Ok(Host::Name(text.to_ascii_lowercase()))
+        } else {
+            Err(HOST_EXPECTED.to_owned())
         }
     }
 }

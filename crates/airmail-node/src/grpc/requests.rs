@@ -67,9 +67,10 @@ impl<M: Message + Default> Requests<M> {
     }
 
     fn end(&self) -> Result<Option<M>, Status> {
-        match self.frames.is_empty() {
-            true => Ok(None),
-            false => Err(Status::internal("Unexpected EOF decoding stream.")),
+        if self.frames.is_empty() {
+            Ok(None)
+        } else {
+            Err(Status::internal("Unexpected EOF decoding stream."))
         }
     }
 }

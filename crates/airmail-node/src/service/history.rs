@@ -175,9 +175,10 @@ impl History {
         })?;
         let last = if left == 0 { end } else { last };
         self.left = left;
-        let body = match cut.records() == whole.records() {
-            true => Delivered::Whole(whole),
-            false => Delivered::Slice(cut),
+        let body = if cut.records() == whole.records() {
+            Delivered::Whole(whole)
+        } else {
+            Delivered::Slice(cut)
         };
         Some(delivery_to_proto(
             channel,

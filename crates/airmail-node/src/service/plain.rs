@@ -31,9 +31,10 @@ impl Format {
     /// Takes note of an Add.
     pub(super) fn add(&mut self, batches: bool, subscribe: &Subscribe) {
         if matches!(self, Format::Unknown) {
-            *self = match batches {
-                true => Format::Batches,
-                false => Format::Plain(Plain::default()),
+            *self = if batches {
+                Format::Batches
+            } else {
+                Format::Plain(Plain::default())
             };
         }
         if let Format::Plain(plain) = self {

@@ -26,9 +26,10 @@ macro_rules! read {
                 assert!(next.unwrap().is_some());
                 given += 1;
             }
-            let patience = match given < $count {
-                true => PATIENCE,
-                false => Duration::from_millis(10),
+            let patience = if given < $count {
+                PATIENCE
+            } else {
+                Duration::from_millis(10)
             };
             match tokio::time::timeout(patience, $subscription.next()).await {
                 Ok(next) => {

@@ -222,10 +222,12 @@ async fn every_error_of_the_table_is_waited_for_or_told_as_the_table_says_by_eve
             let found = world.call(call, nth, refuse).await;
             // Whether a connection that broke had carried a change is not known.
             let unknown = code == ErrorCode::Disconnected && call.is_change();
-            let expected = match code.waited_for() {
-                true if unknown => (Some(ErrorCode::OutcomeUnknown), 1),
-                true => (None, TIMES + 1),
-                false => (Some(code), 1),
+            let expected = if !code.waited_for() {
+                (Some(code), 1)
+            } else if unknown {
+                (Some(ErrorCode::OutcomeUnknown), 1)
+            } else {
+                (None, TIMES + 1)
             };
             assert_eq!(found, expected, "{call:?} and {code:?}");
         }
@@ -242,9 +244,10 @@ async fn a_change_whose_answer_is_lost_is_not_made_again_and_what_changes_nothin
             continue;
         }
         let found = world.call(call, 0, |porter| porter.lose(1)).await;
-        let expected = match call.is_change() {
-            true => (Some(ErrorCode::OutcomeUnknown), 1),
-            false => (None, 2),
+        let expected = if call.is_change() {
+            (Some(ErrorCode::OutcomeUnknown), 1)
+        } else {
+            (None, 2)
         };
         assert_eq!(found, expected, "{call:?}");
     }
@@ -281,9 +284,10 @@ async fn a_call_that_is_never_answered_ends_in_its_time_and_says_for_what_it_wai
         world.porter.pass();
         let told = asked.unwrap_or_else(|_| panic!("{call:?} waits for ever"));
         let told = told.unwrap_err();
-        let expected = match call.is_change() {
-            true => ErrorCode::OutcomeUnknown,
-            false => ErrorCode::Disconnected,
+        let expected = if call.is_change() {
+            ErrorCode::OutcomeUnknown
+        } else {
+            ErrorCode::Disconnected
         };
         assert_eq!(told.code(), expected, "{call:?}: {told}");
         assert!(

@@ -55,15 +55,17 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         first.problems.splice(0..0, dir.problems());
     }
     let sound = shards.iter().all(CheckReport::is_sound);
-    let text = match args.json {
-        true => format!("{:#}\n", as_json(&shards, sound)),
-        false => as_table(&shards, sound),
+    let text = if args.json {
+        format!("{:#}\n", as_json(&shards, sound))
+    } else {
+        as_table(&shards, sound)
     };
     let written = std::io::stdout().write_all(text.as_bytes());
     printed(written.map_err(anyhow::Error::from))?;
-    Ok(match sound {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if sound {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }
 
@@ -81,9 +83,10 @@ fn repair(args: &CheckArgs) -> anyhow::Result<ExitCode> {
             None => "sound".to_owned(),
             Some(name) => format!("{name} was written again from the other"),
         };
-        let life = match asked_before {
-            false => "each log begins one at the next start",
-            true => "was asked for already; each log begins one at the next start",
+        let life = if asked_before {
+            "was asked for already; each log begins one at the next start"
+        } else {
+            "each log begins one at the next start"
         };
         format!("identity: {identity}\nnew life: {life}\n")
     };
@@ -139,9 +142,10 @@ fn as_table(shards: &[CheckReport], sound: bool) -> String {
         rows.push(format!("damage: {problem}"));
     }
     rows.push(String::new());
-    rows.push(match sound {
-        true => "sound".to_owned(),
-        false => format!("damaged: {} places", problems.len()),
+    rows.push(if sound {
+        "sound".to_owned()
+    } else {
+        format!("damaged: {} places", problems.len())
     });
     let lines = rows.iter().map(|line| line.trim_end());
     lines.collect::<Vec<_>>().join("\n") + "\n"

@@ -120,9 +120,12 @@ impl Book {
     /// # Errors
     /// Wrong usage, if there is none.
     pub fn get(&self, name: &str) -> anyhow::Result<Entry> {
-        let known = || match self.contexts.is_empty() {
-            true => "none".to_owned(),
-            false => self.contexts.keys().cloned().collect::<Vec<_>>().join(", "),
+        let known = || {
+            if self.contexts.is_empty() {
+                "none".to_owned()
+            } else {
+                self.contexts.keys().cloned().collect::<Vec<_>>().join(", ")
+            }
         };
         let entry = self.contexts.get(name).cloned();
         let unknown = || UsageError(format!("no context is named {name} (known: {})", known()));

@@ -65,9 +65,10 @@ impl Endings {
         Ok(Endings {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
-            hang_up: match is_ignored(hang_up) {
-                true => None,
-                false => Some(signal(hang_up)?),
+            hang_up: if is_ignored(hang_up) {
+                None
+            } else {
+                Some(signal(hang_up)?)
             },
         })
     }

@@ -27,9 +27,10 @@ fn refuse_others(flag: &str, address: &str, resolved: &[SocketAddr]) -> Result<(
     let open = resolved.iter().find(|one| !is_loopback(one.ip()));
     let Some(open) = open else { return Ok(()) };
     let ip = open.ip();
-    let beyond = match ip.is_unspecified() {
-        true => format!("{ip} is every address of this machine"),
-        false => format!("{ip} is no loopback address"),
+    let beyond = if ip.is_unspecified() {
+        format!("{ip} is every address of this machine")
+    } else {
+        format!("{ip} is no loopback address")
     };
     Err(UsageError(format!(
         "{flag} {address}: {beyond}, and whoever reaches it is not asked who they are: listen on \

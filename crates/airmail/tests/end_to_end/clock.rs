@@ -106,9 +106,10 @@ fn a_start_with_a_clock_that_is_a_day_ahead_takes_nothing_and_one_that_is_right_
         publish(&node, "hour", "ahead");
         retention_is_applied(&node);
         assert_eq!(history(&node, "hour")[..3], ["one", "two", "three"]);
-        match clean {
-            true => assert!(node.stop().success()),
-            false => node.kill(),
+        if clean {
+            assert!(node.stop().success());
+        } else {
+            node.kill();
         }
     }
     fs::write(&file, "0s").unwrap();

@@ -72,9 +72,10 @@ fn what_is_deleted_just_before_a_stop_goes_at_the_next_start() {
         node.run(&["namespace", "create", "gone"]).ok();
         publish(&node, "gone");
         node.run(&["namespace", "delete", "gone"]).ok();
-        match kill {
-            true => node.kill(),
-            false => assert!(node.stop().success()),
+        if kill {
+            node.kill();
+        } else {
+            assert!(node.stop().success());
         }
         let node = start(data);
         node::wait_until("the disk to be given back", || held(data) <= BESIDE);

@@ -16,9 +16,10 @@ impl Answers for Given {
             out.share(&part);
             return Poll::Ready(ControlFlow::Continue(()));
         }
-        match std::mem::replace(&mut self.waited, true) {
-            false => Poll::Pending,
-            true => Poll::Ready(ControlFlow::Break(self.end.clone())),
+        if std::mem::replace(&mut self.waited, true) {
+            Poll::Ready(ControlFlow::Break(self.end.clone()))
+        } else {
+            Poll::Pending
         }
     }
 }

@@ -120,18 +120,20 @@ fn look(args: &TopologyArgs, code: &mut ExitCode) -> anyhow::Result<()> {
 /// Whoever has had enough after some lines is told the verdict nevertheless: so the code comes first.
 fn tell(cluster: &Cluster, args: &TopologyArgs, code: &mut ExitCode) -> anyhow::Result<()> {
     let findings = Findings::of(cluster, args);
-    *code = match findings.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    *code = if findings.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     };
     if let Some(path) = &args.svg {
         let written = std::fs::write(path, drawing(cluster));
         written.with_context(|| format!("cannot write {}", path.display()))?;
     }
     let mut out = BufWriter::new(std::io::stdout().lock());
-    match args.json {
-        true => document::write(&mut out, &findings)?,
-        false => text::write(&mut out, &findings)?,
+    if args.json {
+        document::write(&mut out, &findings)?;
+    } else {
+        text::write(&mut out, &findings)?;
     }
     Ok(out.flush()?)
 }

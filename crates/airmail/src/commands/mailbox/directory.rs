@@ -269,9 +269,10 @@ async fn list_queues(json: bool, mailbox: &Mailbox) -> anyhow::Result<()> {
     loop {
         let page = mailbox.queues(after(id)).await?;
         let elsewhere = page.iter().filter_map(|queue| queue.settings.dead_letter);
-        let dead_letters = match json {
-            true => names(elsewhere.collect(), mailbox).await?,
-            false => BTreeMap::new(),
+        let dead_letters = if json {
+            names(elsewhere.collect(), mailbox).await?
+        } else {
+            BTreeMap::new()
         };
         for queue in &page {
             id = queue.id;

@@ -205,9 +205,10 @@ impl Topics {
     }
 
     fn of(&mut self, line: &[u8]) -> Result<TopicName, Error> {
-        let word = match self.pattern.contains("{}") {
-            true => first_word(line),
-            false => b"",
+        let word = if self.pattern.contains("{}") {
+            first_word(line)
+        } else {
+            b""
         };
         if let Some((last, topic)) = &self.last
             && last == word

@@ -220,9 +220,10 @@ fn section(
 ) -> io::Result<()> {
     let mut more = 0_u64;
     for (index, line) in lines.enumerate() {
-        match index < lines_max {
-            true => writeln!(out, "{line}")?,
-            false => more += 1,
+        if index < lines_max {
+            writeln!(out, "{line}")?;
+        } else {
+            more += 1;
         }
     }
     match more {

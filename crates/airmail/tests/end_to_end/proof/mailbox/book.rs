@@ -199,9 +199,10 @@ impl Book {
         };
         // Leases have rising numbers. An answer may be under way for longer than its lease, and be entered
         // when who has the next one has been here: then that one's lease must have begun after this one's.
-        let (first, second, is_late) = match before.lease > held.lease {
-            false => (before, held, false),
-            true => (held, before, true),
+        let (first, second, is_late) = if before.lease > held.lease {
+            (held, before, true)
+        } else {
+            (before, held, false)
         };
         if !is_late {
             pages.held.insert(id, held);
