@@ -56,15 +56,7 @@ pub async fn what_comes_back_goes_before_what_is_younger(mailboxes: Mailboxes) {
 pub async fn messages_of_a_key_are_handed_out_one_at_a_time(mailboxes: Mailboxes) {
     let world = World::new(mailboxes).await;
     for (content, key) in [("a1", "a"), ("a2", "a"), ("b1", "b"), ("b2", "b")] {
-        let key = Some(key.to_owned());
-        world
-            .mailboxes
-            .send(Outgoing {
-                key,
-                ..world.message(content)
-            })
-            .await
-            .unwrap();
+        world.send_with_key(content, key).await;
     }
     world.send("free").await;
     let leased = world
@@ -84,15 +76,7 @@ pub async fn messages_of_a_key_are_handed_out_one_at_a_time(mailboxes: Mailboxes
 pub async fn a_key_stays_in_order_through_releases(mailboxes: Mailboxes) {
     let world = World::new(mailboxes).await;
     for content in ["1", "2", "3"] {
-        let key = Some("k".to_owned());
-        world
-            .mailboxes
-            .send(Outgoing {
-                key,
-                ..world.message(content)
-            })
-            .await
-            .unwrap();
+        world.send_with_key(content, "k").await;
     }
     let mut got = Vec::new();
     for turn in 0..6 {

@@ -79,15 +79,7 @@ pub async fn a_waiting_reader_gets_what_is_released(mailboxes: Mailboxes) {
 pub async fn a_waiting_reader_gets_the_next_of_a_key(mailboxes: Mailboxes) {
     let world = World::new(mailboxes).await;
     for content in ["1", "2"] {
-        let key = Some("k".to_owned());
-        world
-            .mailboxes
-            .send(Outgoing {
-                key,
-                ..world.message(content)
-            })
-            .await
-            .unwrap();
+        world.send_with_key(content, "k").await;
     }
     let first = world
         .receive(world.for_bob().take(LASTING))

@@ -57,6 +57,15 @@ impl World {
         self.mailboxes.send(self.message(content)).await.unwrap()
     }
 
+    /// The same with a key.
+    pub async fn send_with_key(&self, content: &str, key: &str) -> MessageId {
+        let message = Outgoing {
+            key: Some(key.to_owned()),
+            ..self.message(content)
+        };
+        self.mailboxes.send(message).await.unwrap()
+    }
+
     /// Bob's request for one message of the queue, removed.
     #[must_use]
     pub fn for_bob(&self) -> Receive {

@@ -53,37 +53,41 @@ macro_rules! text {
     };
 }
 
-macro_rules! number {
-    ($section:literal, $key:literal, $($field:ident).+, $about:literal) => {
+/// A value that stands in the file as it is: how it is read from a text, and what that should have been.
+macro_rules! unquoted {
+    (
+        $section:literal, $key:literal, $($field:ident).+, $about:literal,
+        $text:ident => $read:expr, $expected:literal
+    ) => {
         Setting {
             section: $section,
             key: $key,
             about: $about,
             quoted: false,
             get: |config| config.$($field).+.to_string(),
-            set: |config, text| {
-                let whole = text.replace('_', "").parse();
-                config.$($field).+ = whole.map_err(|_| "a whole number".to_owned())?;
+            set: |config, $text| {
+                config.$($field).+ = $read.map_err(|_| $expected.to_owned())?;
                 Ok(())
             },
         }
     };
 }
 
+macro_rules! number {
+    ($section:literal, $key:literal, $($field:ident).+, $about:literal) => {
+        unquoted!(
+            $section, $key, $($field).+, $about,
+            text => text.replace('_', "").parse(), "a whole number"
+        )
+    };
+}
+
 macro_rules! switch {
     ($section:literal, $key:literal, $($field:ident).+, $about:literal) => {
-        Setting {
-            section: $section,
-            key: $key,
-            about: $about,
-            quoted: false,
-            get: |config| config.$($field).+.to_string(),
-            set: |config, text| {
-                let on = text.parse();
-                config.$($field).+ = on.map_err(|_| "true or false".to_owned())?;
-                Ok(())
-            },
-        }
+        unquoted!(
+            $section, $key, $($field).+, $about,
+            text => text.parse(), "true or false"
+        )
     };
 }
 

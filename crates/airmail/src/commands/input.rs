@@ -1,7 +1,7 @@
-//! Lines of standard input, in chunks of what is there at once.
+//! Standard input: as one message, or line by line, in chunks of what is there at once.
 //!
-//! Reading blocks, so it has a thread of its own, which the process does not wait for. Few chunks
-//! wait: when nobody takes them, nothing more is read.
+//! Reading lines blocks, so it has a thread of its own, which the process does not wait for. Few
+//! chunks wait: when nobody takes them, nothing more is read.
 
 use airmail_model::{Error, ErrorCode};
 use anyhow::Context as _;
@@ -16,11 +16,26 @@ const CHUNK_BYTES: usize = 256 << 10;
 /// Chunks that wait.
 const CHUNKS: usize = 4;
 /// No node takes a message of this size, so no more of one is held.
-pub const MESSAGE_BYTES_MAX: u64 = 64 << 20;
+const MESSAGE_BYTES_MAX: u64 = 64 << 20;
+
+/// All of standard input, as the content of one message.
+///
+/// # Errors
+/// It cannot be read, or holds more than one message can.
+pub fn whole() -> anyhow::Result<Vec<u8>> {
+    let mut all = Vec::new();
+    let mut input = io::stdin().lock().take(MESSAGE_BYTES_MAX + 1);
+    let read = input
+        .read_to_end(&mut all)
+        .context("reading standard input")?;
+    if read as u64 > MESSAGE_BYTES_MAX {
+        return Err(too_long().into());
+    }
+    Ok(all)
+}
 
 /// Standard input holds more than one message can.
-#[must_use]
-pub fn too_long() -> Error {
+fn too_long() -> Error {
     Error::new(ErrorCode::MessageTooLarge)
         .field("standard input")
         .value(format!("more than {MESSAGE_BYTES_MAX} bytes"))

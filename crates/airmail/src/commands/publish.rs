@@ -7,15 +7,13 @@
 mod attribute;
 mod lines;
 
-use super::input::{MESSAGE_BYTES_MAX, too_long};
+use super::input;
 use super::target::{Target, timeout};
 use crate::cli::ClientOptions;
 use airmail_client::{AttributeValue, Client, Error, Message};
 use airmail_model::{Limits, TopicName};
-use anyhow::Context as _;
 use attribute::attribute;
 use std::ffi::OsString;
-use std::io::Read as _;
 use std::os::unix::ffi::OsStringExt as _;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -72,17 +70,7 @@ pub async fn run(args: PublishArgs, options: &ClientOptions) -> anyhow::Result<E
 async fn publish_one(args: PublishArgs, client: &Client) -> anyhow::Result<()> {
     let payload = match args.payload {
         Some(payload) => payload.into_vec(),
-        None => {
-            let mut all = Vec::new();
-            let mut input = std::io::stdin().lock().take(MESSAGE_BYTES_MAX + 1);
-            let read = input
-                .read_to_end(&mut all)
-                .context("reading standard input")?;
-            if read as u64 > MESSAGE_BYTES_MAX {
-                return Err(too_long().into());
-            }
-            all
-        }
+        None => input::whole()?,
     };
     let mut message = Message::new(topic_name(&args.topic)?, payload);
     message.attributes = args.attributes;

@@ -3,14 +3,13 @@
 use super::audience;
 use super::shown::Printer;
 use super::typed::Typed;
-use crate::commands::input::{Input, MESSAGE_BYTES_MAX, too_long};
+use crate::commands::input::{self, Input};
 use airmail_client::Error;
 use airmail_client::mailbox::{Audience, Mailbox, MessageId, Outgoing};
 use airmail_model::quantity::Span;
 use anyhow::Context as _;
 use bytes::Bytes;
 use std::ffi::OsString;
-use std::io::Read as _;
 use std::os::unix::ffi::OsStringExt as _;
 
 /// Arguments of `airmail mailbox send`.
@@ -60,7 +59,7 @@ pub(super) async fn run(args: SendArgs, mailbox: &Mailbox) -> anyhow::Result<()>
     if !args.lines {
         let content = match text {
             Some(text) => text.into_vec().into(),
-            None => standard_input()?,
+            None => input::whole()?.into(),
         };
         let sent = mailbox.send(Outgoing { content, ..like }).await;
         return told(sent.map_err(|error| typed.name(error)), printer.as_mut());
@@ -110,16 +109,4 @@ fn told(sent: Result<MessageId, Error>, printer: Option<&mut Printer>) -> anyhow
         Some(printer) => Ok(printer.line(format!("{{\"id\":{id}}}").as_bytes())?),
         None => Ok(()),
     }
-}
-
-fn standard_input() -> anyhow::Result<Bytes> {
-    let mut all = Vec::new();
-    let mut input = std::io::stdin().lock().take(MESSAGE_BYTES_MAX + 1);
-    let read = input
-        .read_to_end(&mut all)
-        .context("reading standard input")?;
-    if read as u64 > MESSAGE_BYTES_MAX {
-        return Err(too_long().into());
-    }
-    Ok(all.into())
 }
