@@ -349,14 +349,11 @@ impl World {
                     "answered twice"
                 );
             }
-            Reply::Delivery {
-                channel,
-                log,
-                previous,
-                last,
-                ..
+            Reply::Delivery(delivery) => {
+                let range = (stream, detached(delivery.channel), delivery.log);
+                self.cover(range, delivery.previous, delivery.last.plus(1));
             }
-            | Reply::Gap {
+            Reply::Gap {
                 channel,
                 log,
                 previous,

@@ -11,7 +11,7 @@ use airmail_fuzz::fuzz_target;
 use airmail_fuzz::number::number;
 use airmail_model::batch::BatchTarget;
 use airmail_model::frame::{
-    Channel, Delivered, GapReason, Generation, Reply, Start, State, SubscriptionId, Until,
+    Channel, Delivered, Delivery, GapReason, Generation, Reply, Start, State, SubscriptionId, Until,
 };
 use airmail_model::{
     AppendTime, Batch, BatchEncoder, Checked, Error, ErrorCode, Incarnation, Lane, Limits, LogId,
@@ -183,8 +183,8 @@ impl World {
     }
 
     fn reply(&mut self, reply: Reply) {
-        if let Reply::Delivery { body, .. } = &reply {
-            self.owed += u64::from(airmail_proto::subscribe::cost_of(body));
+        if let Reply::Delivery(delivery) = &reply {
+            self.owed += u64::from(delivery.body.cost());
         }
         self.subscriber.reply(self.now, reply, &mut self.out);
     }
@@ -255,7 +255,7 @@ fn reply(step: Step) -> Reply {
             let body = BATCHES[usize::from(one)].clone();
             let (previous, last) = after(previous, more);
             let base = number(base);
-            Reply::Delivery {
+            Reply::Delivery(Delivery {
                 channel: channel(to),
                 log: LOG,
                 previous,
@@ -263,7 +263,7 @@ fn reply(step: Step) -> Reply {
                 base: Sequence(base),
                 appended: AppendTime(0),
                 body: Delivered::Whole(body),
-            }
+            })
         }
         Step::Gap {
             channel: to,

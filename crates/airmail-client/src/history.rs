@@ -7,7 +7,7 @@ use crate::core::Attempts;
 use crate::nodes::Node;
 use crate::publisher::topic_name;
 use crate::received::{Gap, Item, Named, Place, Received};
-use airmail_model::frame::{Reply, Start, Until};
+use airmail_model::frame::{Delivery, Reply, Start, Until};
 use airmail_model::{Error, ErrorCode, Incarnation, MapEpoch, Sequence};
 use airmail_proto::error::error_from_status;
 use airmail_proto::message::log_from_proto;
@@ -217,8 +217,8 @@ impl History {
                 Ok(())
             }
             Some(Kind::Delivery(delivery)) => {
-                let reply = delivery_from_proto(delivery)?;
-                self.delivered(reply)
+                let delivery = delivery_from_proto(delivery)?;
+                self.delivered(delivery)
             }
             Some(Kind::Gap(gap)) => {
                 if let Reply::Gap {
@@ -241,18 +241,15 @@ impl History {
         }
     }
 
-    fn delivered(&mut self, reply: Reply) -> Result<(), Error> {
-        let Reply::Delivery {
+    fn delivered(&mut self, delivery: Delivery) -> Result<(), Error> {
+        let Delivery {
+            previous,
             last,
             base,
             appended,
-            body: airmail_model::frame::Delivered::Whole(batch),
-            previous,
             ..
-        } = reply
-        else {
-            return Ok(());
-        };
+        } = delivery;
+        let batch = delivery.body.into_batch();
         let place = self.place.ok_or_else(|| {
             Error::new(ErrorCode::Internal)
                 .field("history")

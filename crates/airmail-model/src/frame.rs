@@ -8,13 +8,16 @@
 //! `(previous, last]`. `last < next`: a duplicate, dropped. `previous >= next`: a hole, dropped, and
 //! asked for again from `next`. Otherwise what is `>= next` is taken and `next` becomes `last + 1`.
 
-use crate::batch::{Batch, Checked, Slice};
+mod delivery;
+
+pub use delivery::{Channel, DELIVERY_OVERHEAD_BYTES, Delivered, Delivery};
+
+use crate::batch::{Batch, Checked};
 use crate::error::Error;
 use crate::id::{Durability, Extent, Incarnation, LogId, NamespaceId, Sequence, TopicHash};
 use crate::map::LogMap;
 use crate::position::Position;
 use crate::time::AppendTime;
-use bytes::Bytes;
 
 /// A publish, by the number its stream gave it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -126,53 +129,6 @@ pub struct Refused {
     pub map: Option<LogMap>,
 }
 
-/// Whose range a delivery or gap belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Channel {
-    /// All live subscriptions of the stream, on the log named beside it.
-    Live,
-    /// One detached subscription.
-    Detached(SubscriptionId, Generation),
-}
-
-/// A delivered batch: whole where every topic in it is wanted, else a slice.
-#[derive(Clone, Debug)]
-pub enum Delivered {
-    /// Shared with the storage and every other subscriber.
-    Whole(Checked<Batch>),
-    /// Made for this subscriber; its bodies are shared.
-    Slice(Slice),
-}
-
-impl Delivered {
-    /// Size in bytes, as counted against credit.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        match self {
-            Delivered::Whole(batch) => batch.bytes().len(),
-            Delivered::Slice(slice) => slice.len(),
-        }
-    }
-
-    /// Never: a delivery has at least one record.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The bytes to be sent; copies only a slice's bodies.
-    #[must_use]
-    pub fn to_bytes(&self) -> Bytes {
-        match self {
-            Delivered::Whole(batch) => batch.bytes().clone(),
-            Delivered::Slice(slice) => slice.to_batch().bytes().clone(),
-        }
-    }
-}
-
-/// What a delivery costs of the credit beyond its bytes.
-pub const DELIVERY_OVERHEAD_BYTES: u32 = 64;
-
 /// Why a subscriber will not get some numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GapReason {
@@ -234,23 +190,8 @@ pub enum Reply {
         /// What became of it.
         result: Result<Ack, Refused>,
     },
-    /// Messages. Covers `(previous, last]`.
-    Delivery {
-        /// Whose.
-        channel: Channel,
-        /// Of which log.
-        log: LogId,
-        /// The last number covered before.
-        previous: Sequence,
-        /// The last number covered now.
-        last: Sequence,
-        /// The number of a record with index 0: a record's own is `base` plus its index.
-        base: Sequence,
-        /// When the batch was appended.
-        appended: AppendTime,
-        /// The messages.
-        body: Delivered,
-    },
+    /// Messages.
+    Delivery(Delivery),
     /// Numbers that will not come. Covers `(previous, last]`.
     Gap {
         /// Whose.

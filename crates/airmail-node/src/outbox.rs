@@ -369,7 +369,7 @@ fn wake(mut state: MutexGuard<'_, State>) {
 
 fn size_of_delivery(item: &Outgoing) -> usize {
     match item {
-        Outgoing::Reply(Reply::Delivery { body, .. }) => body.len(),
+        Outgoing::Reply(Reply::Delivery(delivery)) => delivery.body.len(),
         _ => 0,
     }
 }

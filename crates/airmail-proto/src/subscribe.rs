@@ -10,20 +10,10 @@ pub use replies::{
 
 use crate::namespace::namespace_or_default;
 use crate::v1;
-use airmail_model::frame::{
-    DELIVERY_OVERHEAD_BYTES, Delivered, Generation, Start, Subscribe, SubscriptionId, Until,
-};
+use airmail_model::frame::{Generation, Start, Subscribe, SubscriptionId, Until};
 use airmail_model::{
     AppendTime, Error, ErrorCode, Limits, NamespaceId, Position, Sequence, TopicName,
 };
-
-/// What a delivery takes of the credit.
-#[must_use]
-pub fn cost_of(body: &Delivered) -> u32 {
-    u32::try_from(body.len())
-        .unwrap_or(u32::MAX)
-        .saturating_add(DELIVERY_OVERHEAD_BYTES)
-}
 
 /// A subscription as asked for, from a message; `id_of` knows the namespaces.
 ///

@@ -12,7 +12,7 @@ use crate::late::{Late, Stand};
 use crate::places::Places;
 use airmail_log::{Call, GapWhy, Stored};
 use airmail_model::bug;
-use airmail_model::frame::{Channel, Delivered, GapReason, Reply, State};
+use airmail_model::frame::{Channel, Delivered, Delivery, GapReason, Reply, State};
 use airmail_model::{Extent, LogId, Now, Sequence};
 use smallvec::SmallVec;
 
@@ -123,7 +123,7 @@ impl Shard {
         self.given(session, body.len());
         self.stats.delivered(&body);
         self.allowance.live(body.len());
-        let reply = Reply::Delivery {
+        let delivery = Delivery {
             channel: Channel::Live,
             log: fanout.id,
             previous,
@@ -132,6 +132,7 @@ impl Shard {
             appended: stored.appended,
             body,
         };
+        let reply = Reply::Delivery(delivery);
         out.replies.push((self.sessions[session].id, reply));
     }
 

@@ -7,7 +7,7 @@ use crate::input::Effects;
 use crate::keys::{CaravanKey, LateKey};
 use crate::places::Places;
 use airmail_log::{Call, GapWhy, ReaderId, Stored};
-use airmail_model::frame::{Channel, Delivered, GapReason, Reply};
+use airmail_model::frame::{Channel, Delivered, Delivery, GapReason, Reply};
 use airmail_model::{Extent, Now, Sequence};
 use smallvec::SmallVec;
 
@@ -93,7 +93,7 @@ impl Shard {
         self.given(session, body.len());
         let late = &mut self.late[key];
         let sub = &self.subs[late.sub];
-        let reply = Reply::Delivery {
+        let delivery = Delivery {
             channel: Channel::Detached(sub.id, sub.generation),
             log: self.logs[late.log].id,
             previous: late.told.before(),
@@ -102,6 +102,7 @@ impl Shard {
             appended: stored.appended,
             body,
         };
+        let reply = Reply::Delivery(delivery);
         out.replies.push((self.sessions[session].id, reply));
         (late.told, late.at, late.not_before) = (end, end, None);
     }

@@ -2,8 +2,8 @@
 //! the credit, and keeps what each subscription got.
 
 use airmail_model::frame::{
-    Ack, Channel, DELIVERY_OVERHEAD_BYTES, Delivered, GapReason, Generation, Refused, Reply, Start,
-    State, SubscriptionId,
+    Ack, Channel, DELIVERY_OVERHEAD_BYTES, Delivered, Delivery, GapReason, Generation, Refused,
+    Reply, Start, State, SubscriptionId,
 };
 use airmail_model::{Batch, Checked, Extent, Incarnation, LogId, Sequence, TopicHash};
 use std::collections::BTreeMap;
@@ -157,27 +157,20 @@ impl Client {
                     sub.gaps.push((Extent { first, last }, why));
                 }
             }
-            Reply::Delivery {
-                channel,
-                log,
-                previous,
-                last,
-                base,
-                body,
-                ..
-            } => self.delivery(channel, log, previous, last, base, &body),
+            Reply::Delivery(delivery) => self.delivery(delivery),
         }
     }
 
-    fn delivery(
-        &mut self,
-        channel: Channel,
-        log: LogId,
-        previous: Sequence,
-        last: Sequence,
-        base: Sequence,
-        body: &Delivered,
-    ) {
+    fn delivery(&mut self, delivery: Delivery) {
+        let Delivery {
+            channel,
+            log,
+            previous,
+            last,
+            base,
+            body,
+            ..
+        } = delivery;
         assert!(self.credit > 0, "a delivery without credit");
         let cost = u32::try_from(body.len()).expect("small") + DELIVERY_OVERHEAD_BYTES;
         self.credit -= i64::from(cost);

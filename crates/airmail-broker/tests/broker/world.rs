@@ -106,8 +106,8 @@ impl World {
         self.wake = self.node.turn(self.now, &mut out);
         let any = !out.replies.is_empty() || !out.outcomes.is_empty();
         for (session, reply) in out.replies {
-            if let Reply::Delivery { body, .. } = &reply {
-                *self.untaken.entry(session).or_default() += body.len() as u64;
+            if let Reply::Delivery(delivery) = &reply {
+                *self.untaken.entry(session).or_default() += delivery.body.len() as u64;
             }
             // What was said before a session ended may still be on its way.
             if let Some(client) = self.clients.get_mut(&session) {

@@ -1,7 +1,7 @@
 use super::*;
 use airmail_model::batch::BatchTarget;
 use airmail_model::clock::SystemClock;
-use airmail_model::frame::{Channel, Delivered, GapReason, RequestId};
+use airmail_model::frame::{Channel, Delivered, Delivery, GapReason, RequestId};
 use airmail_model::{
     AppendTime, BatchEncoder, Limits, LogId, MapEpoch, Message, Sequence, TopicName,
 };
@@ -47,7 +47,7 @@ fn delivery(bytes: usize) -> Outgoing {
         producer: None,
         producer_time: 0,
     });
-    Outgoing::Reply(Reply::Delivery {
+    Outgoing::Reply(Reply::Delivery(Delivery {
         channel: Channel::Live,
         log: LogId::SYSTEM,
         previous: Sequence(0),
@@ -55,7 +55,7 @@ fn delivery(bytes: usize) -> Outgoing {
         base: Sequence(1),
         appended: AppendTime(0),
         body: Delivered::Whole(batch),
-    })
+    }))
 }
 
 fn taker(outbox: &Arc<Outbox>) -> Taker {

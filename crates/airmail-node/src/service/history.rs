@@ -8,11 +8,12 @@ use super::{Answers, Call, Services, epoch_of, principal};
 use crate::link::Link;
 use crate::outbox::{Outgoing, Taker};
 use airmail_model::frame::{
-    Delivered, GapReason, Generation, Reply, Request, Start, State, Subscribe, SubscriptionId,
+    Delivered, Delivery, GapReason, Generation, Reply, Request, Start, State, Subscribe,
+    SubscriptionId,
 };
 use airmail_model::{Error, Incarnation, LogId, Sequence, TopicName};
 use airmail_proto::subscribe::{
-    cost_of, delivery_to_proto, gap_to_proto, place_to_proto, start_from_proto, until_from_proto,
+    delivery_to_proto, gap_to_proto, place_to_proto, start_from_proto, until_from_proto,
 };
 use airmail_proto::v1;
 use airmail_proto::v1::history_response::Kind;
@@ -84,9 +85,9 @@ enum Step {
 impl History {
     fn step(&mut self, reply: Reply) -> Step {
         match reply {
-            Reply::Delivery { ref body, .. } => {
-                self.outbox.return_credit(cost_of(body));
-                self.delivery(reply).map_or(Step::Skip, Step::Send)
+            Reply::Delivery(delivery) => {
+                self.outbox.return_credit(delivery.body.cost());
+                self.delivery(delivery).map_or(Step::Skip, Step::Send)
             }
             Reply::Gap {
                 channel,
@@ -128,10 +129,10 @@ impl History {
         Step::Send(Kind::Begin(place_to_proto(log, incarnation, next, epoch)))
     }
 
-    fn delivery(&mut self, reply: Reply) -> Option<Kind> {
+    fn delivery(&mut self, delivery: Delivery) -> Option<Kind> {
         let delivery = match &self.format {
             Format::Plain(plain) => {
-                let mut delivery = plain.delivery(&reply, |id| epoch_of(&self.link, id))?;
+                let mut delivery = plain.delivery(&delivery, |id| epoch_of(&self.link, id));
                 if let Some(v1::delivery::Body::Messages(stored)) = &mut delivery.body {
                     let most = usize::try_from(self.left).unwrap_or(usize::MAX);
                     stored.messages.truncate(most);
@@ -139,29 +140,20 @@ impl History {
                 }
                 delivery
             }
-            Format::Batches | Format::Unknown => self.batch(reply)?,
+            Format::Batches | Format::Unknown => self.batch(delivery)?,
         };
         Some(Kind::Delivery(delivery))
     }
 
     /// A delivery in the stored format, cut where the limit is.
-    fn batch(&mut self, reply: Reply) -> Option<v1::Delivery> {
-        let Reply::Delivery {
-            channel,
-            log,
+    fn batch(&mut self, delivery: Delivery) -> Option<v1::Delivery> {
+        let Delivery {
             previous,
             last,
             base,
-            appended,
-            body,
-        } = reply
-        else {
-            return None;
-        };
-        let whole = match body {
-            Delivered::Whole(batch) => batch,
-            Delivered::Slice(slice) => slice.to_batch(),
-        };
+            ..
+        } = delivery;
+        let whole = delivery.body.into_batch();
         let mut left = self.left;
         let mut end = last;
         let cut = whole.slice(|index, _| {
@@ -180,13 +172,11 @@ impl History {
         } else {
             Delivered::Slice(cut)
         };
-        Some(delivery_to_proto(
-            channel,
-            log,
-            (previous, last),
-            (base, appended),
-            &body,
-        ))
+        Some(delivery_to_proto(&Delivery {
+            last,
+            body,
+            ..delivery
+        }))
     }
 }
 

@@ -3,13 +3,11 @@
 //! Such a client keeps no ranges by itself, so the node remembers for it what an SDK would: which
 //! subscription wants which topic from which number on, and which life of a log it is in.
 
+use airmail_model::batch::TopicEntry;
 use airmail_model::frame::{
-    Channel, Delivered, Generation, Reply, State, Subscribe, SubscriptionId,
+    Channel, Delivery, Generation, Reply, State, Subscribe, SubscriptionId,
 };
-use airmail_model::{Batch, batch::TopicEntry};
-use airmail_model::{
-    Checked, Extent, Incarnation, LogId, MapEpoch, NamespaceId, Sequence, TopicHash,
-};
+use airmail_model::{Extent, Incarnation, LogId, MapEpoch, NamespaceId, Sequence, TopicHash};
 use airmail_proto::message::{Placed, stored_messages};
 use airmail_proto::subscribe::{delivery_to_proto, reply_to_proto};
 use airmail_proto::v1;
@@ -71,8 +69,8 @@ impl Plain {
         epoch_of: impl Fn(NamespaceId) -> MapEpoch,
     ) -> Option<v1::SubscribeResponse> {
         match reply {
-            Reply::Delivery { .. } => {
-                let delivery = self.delivery(reply, epoch_of)?;
+            Reply::Delivery(delivery) => {
+                let delivery = self.delivery(delivery, epoch_of);
                 let kind = v1::subscribe_response::Kind::Delivery(delivery);
                 return Some(v1::SubscribeResponse { kind: Some(kind) });
             }
@@ -89,40 +87,30 @@ impl Plain {
     /// A delivery of plain messages.
     pub(super) fn delivery(
         &self,
-        reply: &Reply,
+        delivery: &Delivery,
         epoch_of: impl Fn(NamespaceId) -> MapEpoch,
-    ) -> Option<v1::Delivery> {
-        let Reply::Delivery {
-            channel,
-            log,
-            previous,
-            last,
-            base,
-            appended,
-            body,
-        } = reply
-        else {
-            return None;
-        };
+    ) -> v1::Delivery {
+        let log = delivery.log;
         let placed = Placed {
-            log: *log,
-            incarnation: self.lives.get(log).copied().unwrap_or_default(),
+            log,
+            incarnation: self.lives.get(&log).copied().unwrap_or_default(),
             epoch: epoch_of(log.namespace),
-            base: *base,
-            appended: *appended,
+            base: delivery.base,
+            appended: delivery.appended,
         };
         let covers = Extent {
-            first: previous.plus(1),
-            last: *last,
+            first: delivery.previous.plus(1),
+            last: delivery.last,
         };
-        let messages = stored_messages(&whole(body), &placed, covers, |topic, number| {
-            self.wants(*channel, topic, number)
+        let batch = delivery.body.to_batch();
+        let messages = stored_messages(&batch, &placed, covers, |topic, number| {
+            self.wants(delivery.channel, topic, number)
         });
-        let mut delivery =
-            delivery_to_proto(*channel, *log, (*previous, *last), (*base, *appended), body);
         let messages = v1::StoredMessages { messages };
-        delivery.body = Some(v1::delivery::Body::Messages(messages));
-        Some(delivery)
+        v1::Delivery {
+            body: Some(v1::delivery::Body::Messages(messages)),
+            ..delivery_to_proto(delivery)
+        }
     }
 
     fn wants(&self, channel: Channel, topic: TopicEntry<'_>, number: Sequence) -> bool {
@@ -166,12 +154,5 @@ impl Plain {
                 self.live.remove(&topic);
             }
         }
-    }
-}
-
-fn whole(body: &Delivered) -> Checked<Batch> {
-    match body {
-        Delivered::Whole(batch) => batch.clone(),
-        Delivered::Slice(slice) => slice.to_batch(),
     }
 }

@@ -11,10 +11,12 @@ use crate::grpc::requests::Requests;
 use crate::link::{Link, stopping};
 use crate::outbox::{Outbox, Outgoing, Over, Taker};
 use crate::service::plain::Format;
-use airmail_model::frame::{Delivered, Generation, Reply, Request, State, SubscriptionId};
+use airmail_model::frame::{
+    Delivered, Delivery, Generation, Reply, Request, State, SubscriptionId,
+};
 use airmail_model::{Error, ErrorCode, MapEpoch};
 use airmail_proto::subscribe::{
-    DeliveryHead, cost_of, reply_to_proto, status_to_proto, subscribe_from_proto,
+    DeliveryHead, reply_to_proto, status_to_proto, subscribe_from_proto,
 };
 use airmail_proto::v1;
 use airmail_proto::v1::subscribe_request::Kind;
@@ -178,16 +180,16 @@ pub(super) struct Deliveries {
 
 impl Deliveries {
     fn put(&self, reply: &Reply, out: &mut Frames) {
-        if let Reply::Delivery { body, .. } = reply
+        if let Reply::Delivery(delivery) = reply
             && self.shared.automatic.load(Ordering::Relaxed)
         {
-            self.outbox.return_credit(cost_of(body));
+            self.outbox.return_credit(delivery.body.cost());
         }
         let epoch_of = |id| epoch_of(&self.link, id);
         let message = match (&mut *self.shared.format.lock(), reply) {
             (Format::Plain(plain), _) => plain.translate(reply, epoch_of),
-            (_, Reply::Delivery { .. }) => {
-                put_shared(reply, out);
+            (_, Reply::Delivery(delivery)) => {
+                put_shared(delivery, out);
                 None
             }
             _ => reply_to_proto(reply, epoch_of),
@@ -199,22 +201,10 @@ impl Deliveries {
 }
 
 /// A delivery as it is stored: a head of its own, and memory that all subscribers share.
-fn put_shared(reply: &Reply, out: &mut Frames) {
-    let Reply::Delivery {
-        channel,
-        log,
-        previous,
-        last,
-        base,
-        appended,
-        body,
-    } = reply
-    else {
-        return;
-    };
-    let head = DeliveryHead::new(*channel, *log, (*previous, *last), (*base, *appended), body);
+fn put_shared(delivery: &Delivery, out: &mut Frames) {
+    let head = DeliveryHead::new(delivery);
     out.begin(head.message_len(), |out| out.put_slice(head.bytes()));
-    match body {
+    match &delivery.body {
         Delivered::Whole(batch) => out.share(batch.bytes()),
         Delivered::Slice(slice) => slice.parts().for_each(|part| out.share(part)),
     }

@@ -1,13 +1,12 @@
 //! What a node says on a subscribe stream, both ways.
 
-use super::cost_of;
 use crate::error::{error_from_proto, error_to_proto};
 use crate::fields::Fields;
 use crate::hello::{Welcome, welcome_from_proto};
 use crate::message::{lane_to_proto, log_from_proto, log_to_proto, position_of};
 use crate::v1;
 use airmail_model::frame::{
-    Channel, Delivered, GapReason, Generation, Reply, State, SubscriptionId,
+    Channel, Delivered, Delivery, GapReason, Generation, Reply, State, SubscriptionId,
 };
 use airmail_model::{
     AppendTime, Batch, Checked, Error, ErrorCode, Incarnation, LogId, MapEpoch, NamespaceId,
@@ -22,22 +21,16 @@ const BATCH_FIELD: u8 = 7;
 
 /// A delivery as a message, in the stored format.
 #[must_use]
-pub fn delivery_to_proto(
-    channel: Channel,
-    log: LogId,
-    (previous, last): (Sequence, Sequence),
-    (base, appended): (Sequence, AppendTime),
-    body: &Delivered,
-) -> v1::Delivery {
+pub fn delivery_to_proto(delivery: &Delivery) -> v1::Delivery {
     v1::Delivery {
-        detached: channel_to_proto(channel),
-        log: Some(log_to_proto(log)),
-        previous: previous.0,
-        last: last.0,
-        base: base.0,
-        appended_at_us: appended.0,
-        cost: cost_of(body),
-        body: Some(v1::delivery::Body::Batch(body.to_bytes())),
+        detached: channel_to_proto(delivery.channel),
+        log: Some(log_to_proto(delivery.log)),
+        previous: delivery.previous.0,
+        last: delivery.last.0,
+        base: delivery.base.0,
+        appended_at_us: delivery.appended.0,
+        cost: delivery.body.cost(),
+        body: Some(v1::delivery::Body::Batch(delivery.body.to_bytes())),
     }
 }
 
@@ -50,37 +43,32 @@ pub struct DeliveryHead {
 }
 
 impl DeliveryHead {
-    /// The head of a delivery of `body`, which covers `(previous, last]`.
+    /// The head of a delivery.
     #[must_use]
-    pub fn new(
-        channel: Channel,
-        log: LogId,
-        (previous, last): (Sequence, Sequence),
-        (base, appended): (Sequence, AppendTime),
-        body: &Delivered,
-    ) -> DeliveryHead {
-        let batch_bytes = body.len();
-        let mut delivery = Fields::<128>::new();
-        if let Channel::Detached(subscription, generation) = channel {
+    pub fn new(delivery: &Delivery) -> DeliveryHead {
+        let batch_bytes = delivery.body.len();
+        let mut fields = Fields::<128>::new();
+        if let Channel::Detached(subscription, generation) = delivery.channel {
             let mut detached = Fields::<24>::new();
             detached.number(1, subscription.0.into());
             detached.number(2, generation.0.into());
-            delivery.message(1, detached.bytes());
+            fields.message(1, detached.bytes());
         }
         let mut within = Fields::<24>::new();
+        let log = delivery.log;
         within.number(1, log.namespace.0.into());
         within.number(2, i32::from(lane_to_proto(log.lane)) as u64);
         within.number(3, log.index.0.into());
-        delivery.message(2, within.bytes());
-        delivery.number(3, previous.0);
-        delivery.number(4, last.0);
-        delivery.number(5, base.0);
-        delivery.number(6, appended.0 as u64);
-        delivery.number(9, cost_of(body).into());
-        delivery.begin(BATCH_FIELD, batch_bytes);
+        fields.message(2, within.bytes());
+        fields.number(3, delivery.previous.0);
+        fields.number(4, delivery.last.0);
+        fields.number(5, delivery.base.0);
+        fields.number(6, delivery.appended.0 as u64);
+        fields.number(9, delivery.body.cost().into());
+        fields.begin(BATCH_FIELD, batch_bytes);
         let mut head = Fields::new();
-        head.begin(DELIVERY_FIELD, delivery.bytes().len() + batch_bytes);
-        head.extend(delivery.bytes());
+        head.begin(DELIVERY_FIELD, fields.bytes().len() + batch_bytes);
+        head.extend(fields.bytes());
         DeliveryHead { head, batch_bytes }
     }
 
@@ -192,21 +180,7 @@ pub fn reply_to_proto(
     use v1::subscribe_response::Kind;
     let kind = match reply {
         Reply::Acked { .. } => return None,
-        Reply::Delivery {
-            channel,
-            log,
-            previous,
-            last,
-            base,
-            appended,
-            body,
-        } => Kind::Delivery(delivery_to_proto(
-            *channel,
-            *log,
-            (*previous, *last),
-            (*base, *appended),
-            body,
-        )),
+        Reply::Delivery(delivery) => Kind::Delivery(delivery_to_proto(delivery)),
         Reply::Gap {
             channel,
             log,
@@ -257,7 +231,7 @@ pub fn reply_from_proto(response: v1::SubscribeResponse) -> Result<FromNode, Err
     let kind = response.kind.ok_or_else(|| absent("kind"))?;
     Ok(FromNode::Reply(match kind {
         Kind::Hello(hello) => return Ok(FromNode::Welcome(welcome_from_proto(&hello)?)),
-        Kind::Delivery(delivery) => delivery_from_proto(delivery)?,
+        Kind::Delivery(delivery) => Reply::Delivery(delivery_from_proto(delivery)?),
         Kind::Gap(gap) => gap_from_proto(&gap)?,
         Kind::Mark(mark) => Reply::Mark {
             log: log_from_proto(mark.log.as_ref())?,
@@ -276,11 +250,11 @@ pub fn reply_from_proto(response: v1::SubscribeResponse) -> Result<FromNode, Err
 ///
 /// # Errors
 /// As [`reply_from_proto`]; `INVALID_ARGUMENT` for a delivery of plain messages.
-pub fn delivery_from_proto(delivery: v1::Delivery) -> Result<Reply, Error> {
+pub fn delivery_from_proto(delivery: v1::Delivery) -> Result<Delivery, Error> {
     let Some(v1::delivery::Body::Batch(bytes)) = delivery.body else {
         return Err(absent("delivery.batch"));
     };
-    Ok(Reply::Delivery {
+    Ok(Delivery {
         channel: channel_from_proto(delivery.detached.as_ref()),
         log: log_from_proto(delivery.log.as_ref())?,
         previous: Sequence(delivery.previous),

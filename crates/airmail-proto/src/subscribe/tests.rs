@@ -1,7 +1,7 @@
 use super::*;
 use crate::message::position_of;
 use airmail_model::batch::BatchTarget;
-use airmail_model::frame::{Channel, GapReason, Reply, State};
+use airmail_model::frame::{Channel, Delivered, Delivery, GapReason, Reply, State};
 use airmail_model::{BatchEncoder, Incarnation, Lane, LogId, LogIndex, MapEpoch, Message};
 use prost::Message as _;
 
@@ -99,13 +99,20 @@ fn a_head_and_the_batch_behind_it_are_the_delivery() {
             producer_time: 0,
         }));
         for channel in channels {
-            let covers = (Sequence(3), Sequence(1 << 40));
-            let placed = (Sequence(4), AppendTime(1_700_000_000_000_000));
-            let head = DeliveryHead::new(channel, LOG, covers, placed, &body);
+            let delivery = Delivery {
+                channel,
+                log: LOG,
+                previous: Sequence(3),
+                last: Sequence(1 << 40),
+                base: Sequence(4),
+                appended: AppendTime(1_700_000_000_000_000),
+                body: body.clone(),
+            };
+            let head = DeliveryHead::new(&delivery);
             let mut bytes = head.bytes().to_vec();
             bytes.extend_from_slice(&body.to_bytes());
             assert_eq!(bytes.len(), head.message_len());
-            let delivery = delivery_to_proto(channel, LOG, covers, placed, &body);
+            let delivery = delivery_to_proto(&delivery);
             let kind = Some(v1::subscribe_response::Kind::Delivery(delivery));
             let found = v1::SubscribeResponse::decode(&bytes[..]).unwrap();
             assert_eq!(found, v1::SubscribeResponse { kind });

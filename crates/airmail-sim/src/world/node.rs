@@ -146,11 +146,11 @@ impl World {
             "{} {end:?} <- {note}",
             self.weather.now.mono.0
         ));
-        if let Reply::Delivery { last, body, .. } = &mut reply {
-            let bytes = body.len() as u64 + u64::from(DELIVERY_OVERHEAD_BYTES);
+        if let Reply::Delivery(delivery) = &mut reply {
+            let bytes = delivery.body.len() as u64 + u64::from(DELIVERY_OVERHEAD_BYTES);
             budget.spend(bytes, &format!("{end:?}"))?;
             if self.plant == Some(Plant::RangeOffByOne) {
-                *last = last.plus(1);
+                delivery.last = delivery.last.plus(1);
             }
         }
         let link = match *end {

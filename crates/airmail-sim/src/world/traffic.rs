@@ -124,8 +124,8 @@ impl World {
         let mut out = SubscriberOutput::default();
         let mut sent = 0;
         while let Some(reply) = client.link.answered(self.weather.now.mono) {
-            if let Reply::Delivery { body, .. } = &reply {
-                sent += body.len() as u64;
+            if let Reply::Delivery(delivery) = &reply {
+                sent += delivery.body.len() as u64;
             }
             client.answered(&reply);
             client.core.reply(self.weather.now.mono, reply, &mut out);
@@ -167,18 +167,14 @@ pub(super) fn brief(reply: &Reply) -> String {
     };
     match reply {
         Reply::Acked { request, result } => format!("acked {} {result:?}", request.0),
-        Reply::Delivery {
-            channel: whose,
-            log,
-            previous,
-            last,
-            base,
-            body,
-            ..
-        } => format!(
-            "delivery {} {log} ({previous}, {last}] base {base}, {} bytes",
-            channel(whose),
-            body.len()
+        Reply::Delivery(delivery) => format!(
+            "delivery {} {} ({}, {}] base {}, {} bytes",
+            channel(&delivery.channel),
+            delivery.log,
+            delivery.previous,
+            delivery.last,
+            delivery.base,
+            delivery.body.len()
         ),
         Reply::Gap {
             channel: whose,

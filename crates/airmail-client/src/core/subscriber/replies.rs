@@ -6,17 +6,17 @@ use super::slot::Mode;
 use super::{Arrived, Event, GapSeen, Subscriber, SubscriberOutput, SubscriptionKey, Todo};
 use airmail_model::bug;
 use airmail_model::frame::{
-    Channel, DELIVERY_OVERHEAD_BYTES, Delivered, GapReason, Generation, Reply, State,
-    SubscriptionId,
+    Channel, Delivery, GapReason, Generation, Reply, State, SubscriptionId,
 };
 use airmail_model::position::LogPosition;
 use airmail_model::{
     AppendTime, Batch, Checked, Error, Extent, Incarnation, LogId, Mono, Sequence,
 };
 
-/// A delivery, its channel and range apart.
-struct Delivery {
+/// A delivery with its batch made whole.
+struct Whole {
     log: LogId,
+    previous: Sequence,
     last: Sequence,
     base: Sequence,
     appended: AppendTime,
@@ -24,16 +24,24 @@ struct Delivery {
     cost: u32,
 }
 
-/// What a body takes of the credit.
-fn cost_of_body(body: &Delivered) -> u32 {
-    let bytes = u32::try_from(body.len()).unwrap_or(u32::MAX);
-    bytes.saturating_add(DELIVERY_OVERHEAD_BYTES)
+impl From<Delivery> for Whole {
+    fn from(delivery: Delivery) -> Whole {
+        Whole {
+            log: delivery.log,
+            previous: delivery.previous,
+            last: delivery.last,
+            base: delivery.base,
+            appended: delivery.appended,
+            cost: delivery.body.cost(),
+            batch: delivery.body.into_batch(),
+        }
+    }
 }
 
 /// What a reply takes of the credit.
 fn cost_of(reply: &Reply) -> u32 {
     match reply {
-        Reply::Delivery { body, .. } => cost_of_body(body),
+        Reply::Delivery(delivery) => delivery.body.cost(),
         _ => 0,
     }
 }
@@ -54,31 +62,14 @@ impl Subscriber {
     fn take_reply(&mut self, now: Mono, reply: Reply, out: &mut SubscriberOutput) {
         match reply {
             Reply::Acked { .. } => {}
-            Reply::Delivery {
-                channel,
-                log,
-                previous,
-                last,
-                base,
-                appended,
-                body,
-            } => {
-                let delivery = Delivery {
-                    log,
-                    last,
-                    base,
-                    appended,
-                    cost: cost_of_body(&body),
-                    batch: match body {
-                        Delivered::Whole(batch) => batch,
-                        Delivered::Slice(slice) => slice.to_batch(),
-                    },
-                };
+            Reply::Delivery(delivery) => {
+                let channel = delivery.channel;
+                let delivery = Whole::from(delivery);
                 let mut told = std::mem::take(&mut self.told);
                 match channel {
-                    Channel::Live => self.live_delivery(&delivery, previous, &mut told),
+                    Channel::Live => self.live_delivery(&delivery, &mut told),
                     Channel::Detached(id, generation) => {
-                        told.extend(self.detached_delivery((id, generation), &delivery, previous));
+                        told.extend(self.detached_delivery((id, generation), &delivery));
                     }
                 }
                 self.tell(delivery, &told, out);
@@ -125,8 +116,8 @@ impl Subscriber {
     }
 
     /// Advances a live range; adds who is concerned.
-    fn live_delivery(&mut self, delivery: &Delivery, previous: Sequence, told: &mut Vec<Told>) {
-        let last = delivery.last;
+    fn live_delivery(&mut self, delivery: &Whole, told: &mut Vec<Told>) {
+        let (previous, last) = (delivery.previous, delivery.last);
         let Some(range) = self.live.ranges.get_mut(&delivery.log) else {
             // Input: a node that has sent it before it heard that nobody is live there any more.
             return;
@@ -151,10 +142,9 @@ impl Subscriber {
     fn detached_delivery(
         &mut self,
         channel: (SubscriptionId, Generation),
-        delivery: &Delivery,
-        previous: Sequence,
+        delivery: &Whole,
     ) -> Option<Told> {
-        let (index, next) = self.detached_range(channel, previous, delivery.last)?;
+        let (index, next) = self.detached_range(channel, delivery.previous, delivery.last)?;
         let wanted = self.slots[index as usize].topic;
         let mut topics = (0u16..).zip(delivery.batch.topics());
         let (topic, _) = topics.find(|(_, entry)| entry.hash == wanted)?;
@@ -186,7 +176,7 @@ impl Subscriber {
     }
 
     /// Tells a delivery to those concerned, and shares its cost among them.
-    fn tell(&mut self, delivery: Delivery, told: &[Told], out: &mut SubscriberOutput) {
+    fn tell(&mut self, delivery: Whole, told: &[Told], out: &mut SubscriberOutput) {
         let before = out.events.len();
         let new = |(index, topic, from): &Told| {
             let early = self.slots[*index as usize].not_before;
@@ -230,7 +220,7 @@ impl Subscriber {
     }
 
     /// What of a delivery is in these shares; `None` if nothing.
-    fn arrived(&self, delivery: &Delivery, shares: Shares) -> Option<Event> {
+    fn arrived(&self, delivery: &Whole, shares: Shares) -> Option<Event> {
         let of = match &shares {
             Shares::One(_, share) => Some(share),
             Shares::Many(shares) => shares.iter().flatten().next(),

@@ -8,7 +8,7 @@ mod reconnects;
 
 use super::*;
 use airmail_model::batch::{BatchTarget, ProducerStamp};
-use airmail_model::frame::{Channel, DELIVERY_OVERHEAD_BYTES, Delivered, Reply};
+use airmail_model::frame::{Channel, DELIVERY_OVERHEAD_BYTES, Delivered, Delivery, Reply};
 use airmail_model::{
     AppendTime, Batch, BatchEncoder, Checked, Error, ErrorCode, Limits, Message, Sequence,
     TopicName,
@@ -156,7 +156,7 @@ impl Desk {
 }
 
 fn delivery(channel: Channel, previous: u64, last: u64, base: u64, topics: &[&str]) -> Reply {
-    Reply::Delivery {
+    Reply::Delivery(Delivery {
         channel,
         log: LOG,
         previous: Sequence(previous),
@@ -164,7 +164,7 @@ fn delivery(channel: Channel, previous: u64, last: u64, base: u64, topics: &[&st
         base: Sequence(base),
         appended: AppendTime(5),
         body: Delivered::Whole(batch(topics)),
-    }
+    })
 }
 
 fn gap(channel: Channel, previous: u64, last: u64, why: GapReason) -> Reply {

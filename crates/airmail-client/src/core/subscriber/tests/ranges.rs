@@ -252,7 +252,7 @@ fn a_slice_keeps_its_records_numbers() {
     let slice = whole
         .slice(|_, topic| whole.topic(topic).name == "a")
         .unwrap();
-    desk.reply(Reply::Delivery {
+    desk.reply(Reply::Delivery(Delivery {
         channel: Channel::Live,
         log: LOG,
         previous: Sequence(9),
@@ -260,7 +260,7 @@ fn a_slice_keeps_its_records_numbers() {
         base: Sequence(10),
         appended: AppendTime(5),
         body: Delivered::Slice(slice),
-    });
+    }));
     assert_eq!(desk.numbers(a), [11, 13]);
     assert_eq!(desk.next(a), Some(14));
 }

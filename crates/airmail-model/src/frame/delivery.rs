@@ -1,0 +1,101 @@
+//! Deliveries: messages of one log on their way to a subscriber, and the numbers that they cover.
+//!
+//! One struct from the shard to the subscriber: whoever passes a delivery on, counts it or translates
+//! it names what it needs of it, and has the same idea of its cost.
+
+use super::{Generation, SubscriptionId};
+use crate::batch::{Batch, Checked, Slice};
+use crate::id::{LogId, Sequence};
+use crate::time::AppendTime;
+use bytes::Bytes;
+
+/// What a delivery costs of the credit beyond its bytes.
+pub const DELIVERY_OVERHEAD_BYTES: u32 = 64;
+
+/// Messages. Covers `(previous, last]`.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// Whose.
+    pub channel: Channel,
+    /// Of which log.
+    pub log: LogId,
+    /// The last number covered before.
+    pub previous: Sequence,
+    /// The last number covered now.
+    pub last: Sequence,
+    /// The number of a record with index 0: a record's own is `base` plus its index.
+    pub base: Sequence,
+    /// When the batch was appended.
+    pub appended: AppendTime,
+    /// The messages.
+    pub body: Delivered,
+}
+
+/// Whose range a delivery or gap belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Channel {
+    /// All live subscriptions of the stream, on the log named beside it.
+    Live,
+    /// One detached subscription.
+    Detached(SubscriptionId, Generation),
+}
+
+/// A delivered batch: whole where every topic in it is wanted, else a slice.
+#[derive(Clone, Debug)]
+pub enum Delivered {
+    /// Shared with the storage and every other subscriber.
+    Whole(Checked<Batch>),
+    /// Made for this subscriber; its bodies are shared.
+    Slice(Slice),
+}
+
+impl Delivered {
+    /// Size in bytes, as counted against credit.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Delivered::Whole(batch) => batch.bytes().len(),
+            Delivered::Slice(slice) => slice.len(),
+        }
+    }
+
+    /// Never: a delivery has at least one record.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What its delivery takes of the credit, in bytes.
+    #[must_use]
+    pub fn cost(&self) -> u32 {
+        let bytes = u32::try_from(self.len()).unwrap_or(u32::MAX);
+        bytes.saturating_add(DELIVERY_OVERHEAD_BYTES)
+    }
+
+    /// The bytes to be sent; copies only a slice's bodies.
+    #[must_use]
+    pub fn to_bytes(&self) -> Bytes {
+        match self {
+            Delivered::Whole(batch) => batch.bytes().clone(),
+            Delivered::Slice(slice) => slice.to_batch().bytes().clone(),
+        }
+    }
+
+    /// A batch with these records alone; copies only a slice's bodies.
+    #[must_use]
+    pub fn to_batch(&self) -> Checked<Batch> {
+        match self {
+            Delivered::Whole(batch) => batch.clone(),
+            Delivered::Slice(slice) => slice.to_batch(),
+        }
+    }
+
+    /// The same, for whoever needs the body no more.
+    #[must_use]
+    pub fn into_batch(self) -> Checked<Batch> {
+        match self {
+            Delivered::Whole(batch) => batch,
+            Delivered::Slice(slice) => slice.to_batch(),
+        }
+    }
+}
