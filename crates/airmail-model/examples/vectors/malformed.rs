@@ -47,7 +47,17 @@ pub(crate) fn add(
     bytes: Vec<u8>,
     refusal: Value,
 ) {
-    let (edge, stored) = (refusal.clone(), refusal);
+    add_judged(cases, name, meaning, bytes, (refusal.clone(), refusal));
+}
+
+/// A case with what is said of it at the edge, and where it is stored.
+pub(crate) fn add_judged(
+    cases: &mut Cases,
+    name: &str,
+    meaning: &'static str,
+    bytes: Vec<u8>,
+    (edge, stored): (Value, Value),
+) {
     cases.push(Case {
         name: name.into(),
         meaning,

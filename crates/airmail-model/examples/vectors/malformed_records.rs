@@ -2,7 +2,7 @@
 
 use crate::batches::{Plan, many_topics, message};
 use crate::documents::{Case, refused};
-use crate::malformed::{Cases, RECORDS, add, patched, put, seal};
+use crate::malformed::{Cases, RECORDS, add, add_judged, patched, put, seal};
 use airmail_model::ErrorCode;
 use airmail_model::batch::AttributeValue;
 use serde_json::{Value, json};
@@ -28,14 +28,7 @@ fn damaged(
     (place, edge): (usize, Value),
 ) {
     let stored = json!({ "damaged": [place] });
-    cases.push(Case {
-        name: name.into(),
-        meaning,
-        bytes,
-        edge,
-        stored,
-        batch: Value::Null,
-    });
+    add_judged(cases, name, meaning, bytes, (edge, stored));
 }
 
 /// Puts the right checksum on the body of record 0, and then in the header.
@@ -125,15 +118,8 @@ fn sliced(cases: &mut Cases) {
         let mut bytes = sliced.encode();
         put(&mut bytes, second + 14, &index.to_le_bytes());
         seal(&mut bytes);
-        let (edge, stored) = (edge.clone(), refusal.clone());
-        cases.push(Case {
-            name: name.into(),
-            meaning,
-            bytes,
-            edge,
-            stored,
-            batch: Value::Null,
-        });
+        let judged = (edge.clone(), refusal.clone());
+        add_judged(cases, name, meaning, bytes, judged);
     }
 }
 
