@@ -53,7 +53,7 @@ impl CarryingOut<'_> {
             }
             Meta::Delete { slot } => {
                 for block in self.upkeep.take_deleted(slot) {
-                    self.upkeep.let_go(self.segments, block);
+                    self.segments.let_go(block);
                 }
                 if let Some(t) = t {
                     self.effects.tell(Completion::Done { t });
@@ -92,6 +92,8 @@ impl CarryingOut<'_> {
                 self.readers.wake_all(log.at_tail.drain(..));
             }
             Meta::Trim { first, .. } => {
+                // Also what is given up of a block leaves less of its segment.
+                self.segments.want_move();
                 log.numbers.first_durable = log.numbers.first_durable.max(first);
                 let durable = log.numbers.first_durable;
                 let gone = log.kept.take_left(durable);
@@ -103,7 +105,7 @@ impl CarryingOut<'_> {
                     _ => gone,
                 };
                 for place in gone {
-                    self.upkeep.let_go(self.segments, place.block);
+                    self.segments.let_go(place.block);
                 }
             }
             Meta::Copy { .. } | Meta::TakenBack { .. } => log.copies.apply(meta),

@@ -11,7 +11,7 @@
 use super::checkpoint::Checkpoint;
 use super::damage::{Problem, Reason, lost_numbers};
 use super::format::{DATA_START, HEADER_BYTES, SegmentHeader};
-use super::id::{BlockId, BlockIndex, FileOffset, SegmentId, Slot};
+use super::id::{BlockId, FileOffset, SegmentId, Slot};
 use super::index::{self, Layout};
 use super::known::Known;
 use super::log::LogState;
@@ -197,12 +197,8 @@ impl Checker {
             self.problem(name, 0, Reason::Header);
         }
         self.records(files, journal, known, segment)?;
-        for (number, block) in segment.blocks().iter().enumerate() {
+        for (id, block) in segment.named_blocks() {
             // Where nothing is kept, it may be gone before its segment is.
-            let id = BlockId {
-                segment: segment.id,
-                block: BlockIndex::at(number),
-            };
             let kept = |log: &LogState| log.keeps_of(id);
             if let Some(layout) = block.layout().filter(|_| journal.logs.iter().any(kept)) {
                 self.index(files, id, layout)?;

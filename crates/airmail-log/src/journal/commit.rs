@@ -5,9 +5,10 @@
 //! of a log's batches in a commit go to one segment, and a segment is left only when all that it holds
 //! is durable; so a log's numbers become durable in order (`Commits::check`, `Storing::take_in`).
 //!
-//! This is the conductor: it has almost everything done by handlers, one after the other. [`choosing`](super::choosing) says what is written,
-//! [`writing`](super::writing) writes it, [`storing`](super::storing) takes up what has gone well, and
-//! [`failure`](super::failure) what has not. None of the four calls another; what one returns, the next is given.
+//! This is the conductor: it has almost everything done by handlers, one after the other.
+//! [`choosing`](super::choosing) says what is written, [`writing`](super::writing) writes it,
+//! [`storing`](super::storing) takes up what has gone well, and [`failure`](super::failure) what has not.
+//! None of the four calls another; what one returns, the next is given.
 
 use super::Journal;
 use super::commits::{Commit, Part};
@@ -60,6 +61,9 @@ impl Journal {
         entries: Vec<Entry>,
         alone: bool,
     ) -> Option<Part> {
+        if self.is_checked() {
+            self.check_commands_first(&entries);
+        }
         let (gather, part) = self.writing().gather(segment, entries)?;
         // A write behind one that failed may go well, and would tell of an end that is none.
         let note = if alone && part.sync && self.commits.are_idle() {

@@ -16,7 +16,7 @@ use super::checkpoint::CopyPart;
 use super::commands::Commands;
 use super::commits::Commits;
 use super::entry::Recent;
-use super::format::{Envelope, Kind};
+use super::format::Envelope;
 use super::log::LogState;
 use super::logs::Logs;
 use super::meta::Meta;
@@ -155,16 +155,7 @@ pub(super) fn only_copied(logs: &Logs) -> Vec<(Envelope, Checked<Batch>)> {
     let alone = |log: &LogState| {
         let copies = log.copies.from(log.numbers.first);
         let copies = copies.filter(|copy| !log.has(copy.first, copy.next()));
-        let envelope = |copy: &Recent| Envelope {
-            kind: Kind::Batch,
-            length: copy.batch.bytes().len() as u32,
-            salt: 0,
-            first: copy.first.0,
-            numbers: copy.numbers,
-            slot: log.slot,
-            append_time: copy.time,
-        };
-        let copies = copies.map(|copy| (envelope(copy), copy.batch.clone()));
+        let copies = copies.map(|copy| (copy.envelope(log.slot), copy.batch.clone()));
         copies.collect::<Vec<_>>()
     };
     logs.iter().flat_map(alone).collect()

@@ -39,6 +39,12 @@ impl Entry {
         }
     }
 
+    /// Its envelope, but for the salt.
+    pub(super) fn envelope(&self) -> Envelope {
+        let length = self.batch.bytes().len() as u32;
+        Envelope::of_batch(self.slot, self.first, self.numbers, self.time, length)
+    }
+
     /// The number after its last.
     pub(super) fn next(&self) -> Sequence {
         self.first.plus(u64::from(self.numbers))
@@ -55,6 +61,12 @@ pub(super) struct Recent {
 }
 
 impl Recent {
+    /// Its envelope as a batch of a log, but for the salt.
+    pub(super) fn envelope(&self, slot: Slot) -> Envelope {
+        let length = self.batch.bytes().len() as u32;
+        Envelope::of_batch(slot, self.first, self.numbers, self.time, length)
+    }
+
     /// The number after its last.
     pub(super) fn next(&self) -> Sequence {
         self.first.plus(u64::from(self.numbers))

@@ -163,9 +163,10 @@ impl Failing<'_> {
 
     fn failure_reason(&self, error: &io::Error) -> Refusal {
         let retry_after = self.config.probe_interval;
-        match is_full(error) {
-            true => Refusal::Full { retry_after },
-            false => Refusal::Io(error.to_string()),
+        if is_full(error) {
+            Refusal::Full { retry_after }
+        } else {
+            Refusal::Io(error.to_string())
         }
     }
 

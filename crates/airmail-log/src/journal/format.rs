@@ -118,6 +118,25 @@ pub(super) const fn padded(length: u64) -> u64 {
 }
 
 impl Envelope {
+    /// The envelope of a batch of `length` bytes, but for the salt: that is of the segment it goes to.
+    pub(super) fn of_batch(
+        slot: Slot,
+        first: Sequence,
+        numbers: u32,
+        append_time: AppendTime,
+        length: u32,
+    ) -> Envelope {
+        Envelope {
+            kind: Kind::Batch,
+            length,
+            salt: 0,
+            first: first.0,
+            numbers,
+            slot,
+            append_time,
+        }
+    }
+
     /// Its bytes.
     #[must_use]
     pub fn encode(&self) -> [u8; ENVELOPE_BYTES] {

@@ -11,7 +11,9 @@
 //! - where more than one sealed segment of commands is left, checkpoints make them unnecessary.
 //!
 //! So with nothing going on, what is on the disk is at most what retention asks, and two segments
-//! for each class: the oldest, of which a part is wanted, and that which is written.
+//! for each class: one segment's worth of what nobody wants, and that which is written. Where more than
+//! half of each segment is wanted, moving would write more than it frees: then what nobody wants is at most
+//! as much as what is wanted (`Journal::check_settled`).
 
 use super::checkpointer::Checkpointer;
 use super::commands::Commands;

@@ -8,7 +8,8 @@
 use super::Journal;
 use super::effects::Purpose;
 use super::entry::Entry;
-use super::id::{BlockId, BlockIndex, SegmentId};
+use super::id::{BlockId, SegmentId};
+use super::meta::Meta;
 use super::segment::{Segment, State};
 use airmail_model::{LogId, bug};
 use std::collections::BTreeMap;
@@ -51,6 +52,7 @@ impl Journal {
                 log.numbers.check_opened(log.slot);
             }
             self.check_held_in_memory();
+            self.check_settled();
         }
     }
 
@@ -115,11 +117,7 @@ impl Journal {
         // Segments and their blocks come in the same order.
         let mut kept = kept.into_iter().peekable();
         for segment in self.segments.iter() {
-            for (n, block) in segment.blocks().iter().enumerate() {
-                let id = BlockId {
-                    segment: segment.id,
-                    block: BlockIndex::at(n),
-                };
+            for (id, block) in segment.named_blocks() {
                 let mut expected = 0;
                 while kept.next_if_eq(&id).is_some() {
                     expected += 1;
@@ -168,6 +166,25 @@ impl Journal {
         let waiting = self.commits.waiting().iter();
         for entry in unsynced.chain(written()).chain(waiting) {
             self.check_entry(entry);
+        }
+    }
+
+    /// Asserts, of batches that are to be written, that no command waits that they may rely on. What was
+    /// answered and lost its place goes before all else; and a segment that is full is sealed while batches
+    /// are gathered.
+    pub(super) fn check_commands_first(&self, entries: &[Entry]) {
+        if entries.iter().all(|entry| entry.copy) {
+            return;
+        }
+        for meta in self.commands.iter() {
+            let full = match meta {
+                Meta::SegmentSealed { segment, .. } => {
+                    let segment = self.segments.get(*segment);
+                    segment.is_some_and(|segment| !segment.has_failed())
+                }
+                _ => false,
+            };
+            assert!(full, "batches are written before {meta:?}");
         }
     }
 

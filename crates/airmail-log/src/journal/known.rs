@@ -224,7 +224,7 @@ impl Opening<'_> {
     pub(super) fn forget_log(&mut self, slot: Slot) {
         if let Some(log) = self.logs.forget(slot) {
             for place in log.kept.iter() {
-                self.upkeep.let_go(self.segments, place.block);
+                self.segments.let_go(place.block);
             }
         }
         self.producers.forget_log(slot);

@@ -97,9 +97,10 @@ impl Lookup {
                 let first = self.layout.topics_page();
                 let pages = u128::from(self.layout.pages() - first);
                 let guess = first + ((u128::from(*wanted) * pages) >> 64) as u32;
-                let guess = match (self.lo..self.hi).contains(&guess) {
-                    true => guess.saturating_sub(1),
-                    false => self.lo + (self.hi - self.lo) / 2,
+                let guess = if (self.lo..self.hi).contains(&guess) {
+                    guess.saturating_sub(1)
+                } else {
+                    self.lo + (self.hi - self.lo) / 2
                 };
                 let from = guess.clamp(self.lo, self.hi.saturating_sub(1));
                 (from, (from + TOPIC_PAGES).min(self.hi))

@@ -10,7 +10,8 @@
 //!   told to anyone is ever taken back.
 //! - What is under way to be committed is commands (in segments of their own) or batches, never both
 //!   (`Commits::check`). Commands go first, and alone; so whatever a batch relies on (its log, its
-//!   reservation, the end of a failed segment) is durable before the batch is written.
+//!   reservation, the end of a failed segment) is durable before the batch is written
+//!   (`Journal::check_commands_first`). The end of a segment that is full may wait: no batch relies on it.
 //! - Only what is durable is in a table; what is not is held in memory
 //!   (`Journal::check_held_in_memory`), so that a failed file can be left behind at its last durable end,
 //!   for ever: nothing is written to it again (`Segment::written_to`).

@@ -19,7 +19,7 @@ use super::effects::{Effects, Purpose};
 use super::entry::Entry;
 use super::faults::Faults;
 use super::format::{DATA_START, Envelope, Kind, META_CLASS};
-use super::id::{BlockId, BlockIndex, ClassId, FileOffset, SegmentId, Slot};
+use super::id::{BlockId, ClassId, FileOffset, SegmentId, Slot};
 use super::indexing::Indexer;
 use super::logs::Logs;
 use super::places::Place;
@@ -104,6 +104,73 @@ impl Journal {
     }
 }
 
+/// A sealed segment of which something is wanted.
+struct Contents<'s> {
+    segment: &'s Segment,
+    /// What logs keep in it, in bytes.
+    wanted: u64,
+    /// What else it has, in bytes.
+    waste: u64,
+}
+
+/// What the sealed segments of a class hold, in bytes.
+#[derive(Debug, Default)]
+struct Balance {
+    waste: u64,
+    /// Of those that can be moved.
+    movable_wanted: u64,
+    movable_waste: u64,
+}
+
+/// The sealed segments of batches of which something is wanted. Those of which nothing is go by themselves.
+fn contents<'s>(logs: &Logs, segments: &'s SegmentSet) -> Vec<Contents<'s>> {
+    let mut kept: BTreeMap<SegmentId, u64> = BTreeMap::new();
+    for place in logs.iter().flat_map(|log| log.kept.iter()) {
+        *kept.entry(place.block.segment).or_default() += place.bytes;
+    }
+    let sealed = segments.iter().filter(|segment| {
+        segment.is_sealed() && segment.header.class != META_CLASS && !segment.is_leaving()
+    });
+    let all = sealed.filter_map(|segment| {
+        let wanted = kept.get(&segment.id).copied().filter(|bytes| *bytes > 0)?;
+        let waste = segment.durable().since(DATA_START).saturating_sub(wanted);
+        Some(Contents {
+            segment,
+            wanted,
+            waste,
+        })
+    });
+    all.collect()
+}
+
+impl Journal {
+    /// Asserts that, while nothing is to be done and no move is worth it, the sealed segments of a class hold
+    /// at most one segment's worth of what nobody wants; or no more than is wanted of them, but for those that
+    /// cannot be moved.
+    pub(super) fn check_settled(&self) {
+        let idle = self.commits.are_done() && self.commands.is_empty();
+        if !idle || self.upkeep.moving().is_some() || self.segments.is_move_due() {
+            return;
+        }
+        let mut classes: BTreeMap<ClassId, Balance> = BTreeMap::new();
+        for of in contents(&self.logs, &self.segments) {
+            let class = classes.entry(of.segment.header.class).or_default();
+            class.waste += of.waste;
+            if of.segment.is_movable() {
+                class.movable_wanted += of.wanted;
+                class.movable_waste += of.waste;
+            }
+        }
+        for (class, balance) in classes {
+            let limit = self.config.segment_limit(class).0;
+            assert!(
+                balance.waste <= limit || balance.movable_waste <= balance.movable_wanted,
+                "{class:?} holds more bytes that nobody wants than a segment of {limit}: {balance:?}"
+            );
+        }
+    }
+}
+
 /// Whether a batch of a segment has been moved from there.
 pub(super) fn is_elsewhere(
     logs: &Logs,
@@ -121,10 +188,10 @@ impl Moving<'_> {
     fn begin(&mut self) {
         let idle =
             self.commits.are_done() && self.commands.is_empty() && self.faults.trouble().is_none();
-        if !idle || !self.upkeep.may_move() {
+        if !idle || self.upkeep.moving().is_some() || !self.segments.is_move_due() {
             return;
         }
-        self.upkeep.settle();
+        self.segments.settled();
         if let Some(segment) = self.sparse() {
             self.move_block(segment);
         }
@@ -132,27 +199,14 @@ impl Moving<'_> {
 
     /// The segment with the least that is wanted, of a class that holds too much that is not.
     fn sparse(&self) -> Option<SegmentId> {
-        let mut wanted: BTreeMap<SegmentId, u64> = BTreeMap::new();
-        for place in self.logs.iter().flat_map(|log| log.kept.iter()) {
-            *wanted.entry(place.block.segment).or_default() += place.bytes;
-        }
-        let movable = |segment: &&Segment| {
-            segment.is_sealed() && segment.header.class != META_CLASS && !segment.is_leaving()
-        };
         let mut waste: BTreeMap<ClassId, u64> = BTreeMap::new();
         let mut least: BTreeMap<ClassId, (u64, SegmentId)> = BTreeMap::new();
-        for segment in self.segments.iter().filter(movable) {
-            let class = segment.header.class;
-            let live = wanted.get(&segment.id).copied().unwrap_or(0);
-            let length = segment.durable().since(DATA_START);
-            if live == 0 {
-                // It goes by itself.
-                continue;
-            }
-            *waste.entry(class).or_default() += length.saturating_sub(live);
-            if live <= length / 2 && segment.is_movable() {
-                let found = least.entry(class).or_insert((live, segment.id));
-                *found = (live, segment.id).min(*found);
+        for of in contents(self.logs, self.segments) {
+            let class = of.segment.header.class;
+            *waste.entry(class).or_default() += of.waste;
+            if of.wanted <= of.waste && of.segment.is_movable() {
+                let found = least.entry(class).or_insert((of.wanted, of.segment.id));
+                *found = (of.wanted, of.segment.id).min(*found);
             }
         }
         let too_much =
@@ -166,19 +220,14 @@ impl Moving<'_> {
     fn move_block(&mut self, segment: SegmentId) {
         self.upkeep.move_ended();
         // Another may be worth it, then.
-        self.upkeep.unsettle();
+        self.segments.want_move();
         let Some(of) = self.segments.get(segment) else {
             // Input: a segment that went when its last batch was moved.
             return;
         };
-        let mut blocks = of.blocks().iter().enumerate();
-        let Some((n, place)) = blocks.find(|(_, block)| block.is_kept()) else {
+        let Some((block, place)) = of.named_blocks().find(|(_, block)| block.is_kept()) else {
             // Input: a segment of which all has been moved, or given up.
             return;
-        };
-        let block = BlockId {
-            segment,
-            block: BlockIndex::at(n),
         };
         let op = FileOp::Read {
             name: of.name.clone(),
@@ -257,19 +306,19 @@ impl Moving<'_> {
             return;
         }
         let block = self.segments.block(moving.block);
-        match block.is_some_and(Block::is_kept) {
-            true if !self.is_trimming(&moving) => self.give_move_up(),
-            true => {}
-            false => {
-                self.upkeep.move_ended();
-                if self.faults.may_try(now) && !self.calls.is_closing() {
-                    self.move_block(moving.block.segment);
-                }
-                if self.upkeep.moving().is_none() {
-                    self.complete_moved(moving.block.segment);
-                    self.begin();
-                }
+        if block.is_some_and(Block::is_kept) {
+            if !self.is_trimming(&moving) {
+                self.give_move_up();
             }
+            return;
+        }
+        self.upkeep.move_ended();
+        if self.faults.may_try(now) && !self.calls.is_closing() {
+            self.move_block(moving.block.segment);
+        }
+        if self.upkeep.moving().is_none() {
+            self.complete_moved(moving.block.segment);
+            self.begin();
         }
     }
 
@@ -306,6 +355,6 @@ impl Moving<'_> {
         if let Some(moving) = moving {
             self.complete_moved(moving.block.segment);
         }
-        self.upkeep.unsettle();
+        self.segments.want_move();
     }
 }

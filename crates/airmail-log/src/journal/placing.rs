@@ -9,7 +9,6 @@ use super::indexing::Indexer;
 use super::logs::Logs;
 use super::segment_set::SegmentSet;
 use super::table::Location;
-use super::upkeep::Upkeep;
 use airmail_model::{Batch, bug};
 
 /// What placing a batch may change, and what it sees.
@@ -20,7 +19,6 @@ pub(super) struct Placing<'j> {
     pub(super) logs: &'j mut Logs,
     pub(super) segments: &'j mut SegmentSet,
     pub(super) indexer: &'j mut Indexer,
-    pub(super) upkeep: &'j mut Upkeep,
 }
 
 impl Placing<'_> {
@@ -65,7 +63,7 @@ impl Placing<'_> {
             place.keep();
         }
         if let Some(left) = left {
-            self.upkeep.let_go(self.segments, left);
+            self.segments.let_go(left);
             // Not before a checkpoint knows the new place.
             if let Some(old) = self.segments.get_mut(left.segment) {
                 old.cover_by(self.checkpoint);

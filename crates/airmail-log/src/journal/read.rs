@@ -405,9 +405,10 @@ impl Reading<'_> {
                 None => true,
                 Some(places) => places.binary_search(&(at as u32)).is_ok(),
             };
-            reader.plan.push_back(match wanted {
-                true => Item::Read(place.block.segment, *location),
-                false => Item::Unused(location.last()),
+            reader.plan.push_back(if wanted {
+                Item::Read(place.block.segment, *location)
+            } else {
+                Item::Unused(location.last())
             });
         }
         if reader.plan.is_empty() {

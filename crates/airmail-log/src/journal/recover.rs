@@ -29,7 +29,6 @@ use super::scan::{Body, End, Seen, scan};
 use super::segment::Segment;
 use super::segment_set::SegmentSet;
 use super::segments::is_own_salt;
-use super::upkeep::Upkeep;
 use super::{Journal, JournalConfig};
 use crate::contract::LogSpec;
 use crate::files::{FileName, Files};
@@ -109,9 +108,10 @@ pub(super) fn open_and_know<F: Files>(
     opening.load_ends(files, &mut known)?;
     opening.take_checkpoint(&mut known);
     let metas = opening.load_metas(files, &lengths, &mut known)?;
-    let mut again = match opening.config.new_incarnations {
-        true => Vec::new(),
-        false => last_of_each(&metas),
+    let mut again = if opening.config.new_incarnations {
+        Vec::new()
+    } else {
+        last_of_each(&metas)
     };
     for meta in metas {
         opening.apply(meta, &mut known);
@@ -150,8 +150,6 @@ pub(super) struct Opening<'j> {
     pub(super) indexer: &'j mut Indexer,
     pub(super) checkpointer: &'j mut Checkpointer,
     pub(super) ends: &'j mut EndsFile,
-    /// A move may be worth it where a log is gone.
-    pub(super) upkeep: &'j mut Upkeep,
     /// What is found damaged.
     pub(super) faults: &'j mut Faults,
 }
@@ -168,7 +166,6 @@ impl Journal {
             indexer: &mut self.indexer,
             checkpointer: &mut self.checkpointer,
             ends: &mut self.ends,
-            upkeep: &mut self.upkeep,
             faults: &mut self.faults,
         }
     }

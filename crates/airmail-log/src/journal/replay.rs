@@ -122,7 +122,6 @@ impl Opening<'_> {
             logs: self.logs,
             segments: self.segments,
             indexer: self.indexer,
-            upkeep: self.upkeep,
         }
     }
 

@@ -255,7 +255,20 @@ impl Segment {
         &self.blocks
     }
 
-    /// All of them with their names, to be changed.
+    /// All of them with their names, in order.
+    pub(super) fn named_blocks(&self) -> impl Iterator<Item = (BlockId, &Block)> {
+        let segment = self.id;
+        let blocks = self.blocks.iter().enumerate();
+        blocks.map(move |(n, block)| {
+            let id = BlockId {
+                segment,
+                block: BlockIndex::at(n),
+            };
+            (id, block)
+        })
+    }
+
+    /// The same, to be changed.
     pub(super) fn blocks_mut(&mut self) -> impl Iterator<Item = (BlockId, &mut Block)> {
         let segment = self.id;
         let blocks = self.blocks.iter_mut().enumerate();
@@ -417,11 +430,7 @@ impl Segment {
 
     fn check_blocks(&self) {
         let id = self.id;
-        for (n, block) in self.blocks.iter().enumerate() {
-            let block_id = BlockId {
-                segment: id,
-                block: BlockIndex::at(n),
-            };
+        for (block_id, block) in self.named_blocks() {
             block.check(block_id, self.durable.max(self.written));
         }
         let mut pairs = self.blocks.iter().zip(self.blocks.iter().skip(1));

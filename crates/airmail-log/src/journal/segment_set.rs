@@ -42,6 +42,8 @@ pub(super) struct SegmentSet {
     recycling: BTreeSet<SegmentId>,
     /// A segment may have come to hold nothing that is kept.
     sweep_due: bool,
+    /// A sealed segment may have come to hold less that is kept: a move may be worth it.
+    move_due: bool,
 }
 
 impl SegmentSet {
@@ -55,6 +57,7 @@ impl SegmentSet {
             free: Vec::new(),
             recycling: BTreeSet::new(),
             sweep_due: true,
+            move_due: true,
         }
     }
 
@@ -261,6 +264,21 @@ impl SegmentSet {
         self.sweep_due = false;
     }
 
+    /// A sealed segment may have come to hold less that is kept.
+    pub(super) fn want_move(&mut self) {
+        self.move_due = true;
+    }
+
+    /// Whether one may have.
+    pub(super) fn is_move_due(&self) -> bool {
+        self.move_due
+    }
+
+    /// None is worth a move, until one holds less.
+    pub(super) fn settled(&mut self) {
+        self.move_due = false;
+    }
+
     /// A read of a segment, or of its index, has begun: it is not removed before that has ended.
     pub(super) fn read_begun(&mut self, id: SegmentId) {
         if let Some(segment) = self.all.get_mut(&id) {
@@ -276,11 +294,11 @@ impl SegmentSet {
     }
 
     /// A log keeps nothing more in a block.
-    pub(super) fn let_go(&mut self, block: BlockId) {
-        let id = block;
+    pub(super) fn let_go(&mut self, id: BlockId) {
         if let Some(block) = self.block_mut(id) {
             block.let_go(id);
             self.sweep_due = true;
+            self.move_due = true;
         }
     }
 

@@ -60,6 +60,7 @@ pub(super) fn seal(
     };
     let (end, last) = (segment.seal(), segment.last_block());
     segments.want_sweep();
+    segments.want_move();
     if let Some(last) = last {
         indexer.complete(last, segments);
     }

@@ -2,7 +2,7 @@
 
 use super::damage::{Problem, Reason, lost_numbers};
 use super::effects::Purpose;
-use super::format::{ENVELOPE_BYTES, Envelope, Kind};
+use super::format::{ENVELOPE_BYTES, Envelope};
 use super::id::{FileOffset, SegmentId};
 use super::names::segment_name;
 use super::read::{Item, Loaded, Reader, Reading};
@@ -69,14 +69,10 @@ impl Reading<'_> {
             return false;
         }
         let from = self.segments.get(segment);
+        let (first, numbers) = (location.first, location.numbers);
         let expected = Envelope {
-            kind: Kind::Batch,
-            length: location.length,
             salt: from.map_or(0, |segment| segment.header.salt),
-            first: location.first.0,
-            numbers: location.numbers,
-            slot: reader.slot,
-            append_time: location.time,
+            ..Envelope::of_batch(reader.slot, first, numbers, location.time, location.length)
         };
         let loaded = reader.loaded.as_mut();
         match loaded.and_then(|loaded| loaded.batch(segment, &location, &expected)) {

@@ -43,7 +43,6 @@ impl Journal {
                 logs: &mut self.logs,
                 segments: &mut self.segments,
                 indexer: &mut self.indexer,
-                upkeep: &mut self.upkeep,
             },
         }
     }

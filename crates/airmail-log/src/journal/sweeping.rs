@@ -9,7 +9,7 @@ use super::commits::Commits;
 use super::effects::{Effects, Purpose};
 use super::faults::Faults;
 use super::format::{DATA_START, META_CLASS};
-use super::id::{BlockId, BlockIndex, FileOffset, SegmentId};
+use super::id::{FileOffset, SegmentId};
 use super::known::Known;
 use super::names::{free_name, index_name, index_of};
 use super::segment::Segment;
@@ -107,14 +107,9 @@ impl Sweeping<'_> {
             segment.leave();
             let name = segment.name.clone();
             let recycled = room && !segment.has_failed() && segment.fill.end() > DATA_START;
-            let blocks = segment.blocks().iter().enumerate();
+            let blocks = segment.named_blocks();
             let indexed = blocks.filter(|(_, block)| block.layout().is_some());
-            let indexes: Vec<_> = indexed
-                .map(|(n, _)| {
-                    let block = BlockIndex::at(n);
-                    index_name(BlockId { segment: id, block })
-                })
-                .collect();
+            let indexes: Vec<_> = indexed.map(|(block, _)| index_name(block)).collect();
             for name in indexes {
                 self.effects.submit(Purpose::Minor, FileOp::Remove { name });
             }

@@ -5,7 +5,6 @@
 
 use super::id::{BlockId, Slot};
 use super::logs::Logs;
-use super::segment_set::SegmentSet;
 use airmail_model::Mono;
 
 /// A move under way.
@@ -23,8 +22,6 @@ pub(super) struct Upkeep {
     retain_at: Mono,
     /// Blocks that deleted logs had something in, until the deletion is durable.
     deleted: Vec<(BlockId, Slot)>,
-    /// No segment has come to hold less since none was worth a move.
-    settled: bool,
     moving: Option<Move>,
 }
 
@@ -34,7 +31,6 @@ impl Upkeep {
         Upkeep {
             retain_at,
             deleted: Vec::new(),
-            settled: false,
             moving: None,
         }
     }
@@ -68,27 +64,6 @@ impl Upkeep {
     /// The move under way.
     pub(super) fn moving(&self) -> Option<Move> {
         self.moving
-    }
-
-    /// Whether a move may begin: none is under way, and one may be worth it.
-    pub(super) fn may_move(&self) -> bool {
-        self.moving.is_none() && !self.settled
-    }
-
-    /// No move is worth it, until something is let go.
-    pub(super) fn settle(&mut self) {
-        self.settled = true;
-    }
-
-    /// A move may be worth it.
-    pub(super) fn unsettle(&mut self) {
-        self.settled = false;
-    }
-
-    /// A log keeps nothing more in a block: a move may be worth it.
-    pub(super) fn let_go(&mut self, segments: &mut SegmentSet, block: BlockId) {
-        segments.let_go(block);
-        self.unsettle();
     }
 
     /// A block that is to be moved is read.

@@ -8,7 +8,6 @@ use super::append::cost;
 use super::commits::{Commits, Part};
 use super::effects::Purpose;
 use super::entry::Entry;
-use super::format::{Envelope, Kind};
 use super::gather::Gather;
 use super::id::SegmentId;
 use super::logs::Logs;
@@ -57,7 +56,7 @@ impl Writing<'_> {
         let mut gather = Gather::new(open, lengths);
         for entry in &mut entries {
             entry.offset = gather.at;
-            gather.record(envelope_of(entry), entry.batch.bytes().clone());
+            gather.record(entry.envelope(), entry.batch.bytes().clone());
         }
         let sync = self.wants_sync(segment, &entries);
         Some((gather, Part::new(segment, sync, entries)))
@@ -98,18 +97,5 @@ impl Writing<'_> {
         self.making.effects.submit(Purpose::Commit(place), op);
         self.making.fill_ahead(part.segment);
         part
-    }
-}
-
-/// The envelope of a batch, but for the salt.
-fn envelope_of(entry: &Entry) -> Envelope {
-    Envelope {
-        kind: Kind::Batch,
-        length: entry.batch.bytes().len() as u32,
-        salt: 0,
-        first: entry.first.0,
-        numbers: entry.numbers,
-        slot: entry.slot,
-        append_time: entry.time,
     }
 }

@@ -1,6 +1,9 @@
 //! An invariant that is broken is found at the step that breaks it.
 
 use super::*;
+use crate::journal::entry::Entry;
+use crate::journal::format::Envelope;
+use crate::journal::meta::Meta;
 use crate::journal::segments::seal;
 
 /// A bench that has stored something, and a log's place in a block.
@@ -53,4 +56,51 @@ fn a_segment_that_is_not_there_is_a_bug_where_it_is_to_be_sealed() {
         &mut journal.commands,
         active,
     );
+}
+
+#[test]
+#[should_panic(expected = "bytes that nobody wants than a segment")]
+fn segments_that_nobody_looks_at_though_little_of_them_is_wanted_are_found_at_the_next_step() {
+    let mut bench = stored();
+    bench.ask_to_open(2, OTHER, LogSpec::default());
+    for n in 0..8 {
+        bench.send(100 + n, batch_to(OTHER, n, "kept"));
+        bench.poll();
+        bench.out.clear();
+        bench.append(3 + 100 * n, 100);
+    }
+    bench.storage.submit(Call::Trim {
+        t: Tag(3),
+        log: LOG,
+        before: Sequence(800),
+    });
+    for _ in 0..5 {
+        bench.poll();
+    }
+    let segments = &mut bench.storage.journal.segments;
+    assert!(
+        segments.is_move_due(),
+        "the trim has left a move to be made"
+    );
+    segments.settled();
+    bench.poll();
+}
+
+#[test]
+#[should_panic(expected = "batches are written before Reserve")]
+fn a_batch_that_is_written_before_a_command_that_it_relies_on_is_found_at_that_write() {
+    let mut bench = stored();
+    let journal = &mut bench.storage.journal;
+    let slot = journal.logs.slot_of(LOG).unwrap();
+    let class = journal.segments.classes().next().unwrap().0;
+    let active = journal.segments.class(class).active.unwrap();
+    let until = Sequence(1_000);
+    journal.commands.give(Meta::Reserve { slot, until }, None);
+    let batch = batch(3, "x");
+    let envelope = Envelope::of_batch(slot, Sequence(4), 1, AppendTime(0), 0);
+    let entry = Entry {
+        copy: false,
+        ..Entry::again(&envelope, batch)
+    };
+    journal.write_batches(active, vec![entry], true);
 }

@@ -20,9 +20,10 @@ fn check_tells_what_was_in_the_newest_segments_when_they_are_gone() {
     for clean in [true, false] {
         let mut bench = Bench::open(MemoryFiles::new(), 1);
         bench.append(0, 600);
-        let files = match clean {
-            true => bench.close(),
-            false => bench.storage.into_files(),
+        let files = if clean {
+            bench.close()
+        } else {
+            bench.storage.into_files()
         };
         let segments = files.clone().list().unwrap();
         let segments = segments.iter().filter(|(name, _)| name.starts_with("seg-"));

@@ -154,9 +154,10 @@ fn what_was_given_up_while_nothing_was_stored_is_no_loss() {
             }
             bench.out.clear();
         }
-        let mut files = match clean {
-            true => bench.close(),
-            false => bench.storage.into_files(),
+        let mut files = if clean {
+            bench.close()
+        } else {
+            bench.storage.into_files()
         };
         let names = files.list().unwrap();
         let there = names
