@@ -22,6 +22,7 @@ use crate::part::Part;
 use crate::run::{Job, LevelFile, Meeting, Share, start_us};
 use crate::system::Failure;
 use crate::{Progress, Target};
+use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -132,7 +133,9 @@ pub fn take_part() -> Result<ExitCode, FamilyError> {
     let target: Target = job.target.parse().map_err(Failure::new)?;
     let runtime = runtime(job.settings.rate.is_some())?;
     let progress = Arc::new(Progress::default());
-    let part = runtime.block_on(target.run(job, &mut leader, progress))?;
+    // As a trait object: `block_on` is compiled for each kind of runtime, with what it is given inside.
+    let run: Pin<Box<dyn Future<Output = _>>> = Box::pin(target.run(job, &mut leader, progress));
+    let part = runtime.block_on(run)?;
     say(&serde_json::to_string(&part)?)?;
     runtime.shutdown_background();
     Ok(ExitCode::SUCCESS)

@@ -24,6 +24,7 @@ use airmail_model::clock::Clock;
 use airmail_proto::server::admin_server::AdminServer;
 use airmail_proto::server::airmail_server::AirmailServer;
 use airmail_proto::server::mailbox_server::MailboxServer;
+use futures::FutureExt as _;
 use std::net::TcpListener;
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -60,7 +61,7 @@ impl ShardThread {
             .enable_all()
             .build();
         match runtime {
-            Ok(runtime) => runtime.block_on(self.live()),
+            Ok(runtime) => runtime.block_on(self.live().boxed_local()),
             Err(error) => tracing::error!(%error, "no runtime for the shard"),
         }
     }

@@ -9,6 +9,7 @@ use crate::commands::{
 };
 use airmail_node::environment::Environment;
 use clap::{Args, Parser, Subcommand};
+use futures::FutureExt as _;
 use std::future::Future;
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -241,12 +242,15 @@ fn ask<T: Args>(
 
 /// Runs a client command on a runtime of its own, and does not wait for what it leaves behind
 /// (a blocked read of standard input would keep the process for ever).
+///
+/// The command is waited for as a trait object: `block_on` is compiled for each kind of runtime and each
+/// future, and would hold the whole command three times.
 fn wait_for<T>(command: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()?;
-    let result = runtime.block_on(command);
+    let result = runtime.block_on(command.boxed_local());
     runtime.shutdown_background();
     result
 }

@@ -16,6 +16,7 @@ use airmail_bench::process::Usage;
 use airmail_bench::run::{Alone, Job};
 use airmail_bench::{Progress, Report, Settings, Target, csv, disk, html, settings};
 use anyhow::{Context as _, bail};
+use futures::FutureExt as _;
 use options::LoadArgs;
 use serde::Serialize;
 use std::fmt::Display;
@@ -103,7 +104,7 @@ pub fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
         _ => false,
     };
     let runtime = family::runtime(paced)?;
-    let result = runtime.block_on(choose(args));
+    let result = runtime.block_on(choose(args).boxed_local());
     runtime.shutdown_background();
     result
 }

@@ -15,6 +15,7 @@ use airmail_node::environment::Environment;
 use airmail_node::mailboxes::MailboxUrl;
 use airmail_node::storage::StorageUrl;
 use airmail_node::{Access, NodeOptions, Running};
+use futures::FutureExt as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -161,7 +162,7 @@ pub(super) fn run_and_tell(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(serve(config, args.clock(), ready))?;
+    runtime.block_on(serve(config, args.clock(), ready).boxed_local())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -9,6 +9,7 @@ use airmail_node::config::Config;
 use airmail_node::config::hosts::{Hosts, is_loopback};
 use airmail_node::same_origin::SameOrigin;
 use anyhow::Context as _;
+use futures::FutureExt as _;
 use std::io::IsTerminal as _;
 use std::net::TcpListener;
 use std::process::ExitCode;
@@ -42,7 +43,7 @@ pub(super) fn run(args: &CollectArgs) -> anyhow::Result<ExitCode> {
         .build()?;
     let page = args.metrics.as_deref();
     let page = page.map(|address| listen(METRICS, address, args.allow_anyone));
-    runtime.block_on(collect(settings, page.transpose()?))?;
+    runtime.block_on(collect(settings, page.transpose()?).boxed_local())?;
     Ok(ExitCode::SUCCESS)
 }
 
