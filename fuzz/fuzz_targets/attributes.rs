@@ -1,4 +1,4 @@
-//! Attributes: whatever bytes stand for them in a batch that is otherwise good.
+//! Attributes: any bytes in their place in a batch that is otherwise good.
 
 #![no_main]
 

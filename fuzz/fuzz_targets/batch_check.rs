@@ -1,4 +1,5 @@
-//! What a client sends: it is refused, or all of it can be read and it is good in storage too.
+//! Bytes from a client: they are refused, or all of the batch can be read and it is good in storage
+//! too.
 
 #![no_main]
 

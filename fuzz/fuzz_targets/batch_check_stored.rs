@@ -1,4 +1,4 @@
-//! What storage holds: it is refused, or what is not damaged can be served.
+//! Bytes from storage: they are refused, or the undamaged part of the batch can be served.
 
 #![no_main]
 

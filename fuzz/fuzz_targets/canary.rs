@@ -1,6 +1,5 @@
-//! Finds nothing of ours: it fails on four certain bytes and three more behind them, and so proves
-//! that what is compared and what is reached come back to the fuzzer. `cargo xtask fuzz` fails if
-//! this does not.
+//! A planted bug: it fails on four certain bytes and three more behind them, and so proves that
+//! comparisons and coverage come back to the fuzzer. `cargo xtask fuzz` fails if this does not.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The commands in log 0: a node starts with whatever they say, and each name is of one.
+//! The commands in log 0: a node starts with any of them, and each name belongs to one namespace.
 
 #![no_main]
 

@@ -1,5 +1,6 @@
-//! The batch encoder, which keeps its memory from batch to batch: whatever messages it is given, each
-//! batch is one that any node takes, holds them as they were, and still does when later ones are made.
+//! The batch encoder, which keeps its memory from batch to batch: from any messages it makes
+//! batches that any node takes, which hold the messages unchanged, and still do when later ones are
+//! made.
 
 #![no_main]
 

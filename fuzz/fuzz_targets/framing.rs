@@ -1,5 +1,5 @@
-//! gRPC's framing: however a stream is cut into HTTP/2 frames, the same messages come out of it and
-//! the same error ends it, and nothing is held for a message that was taken.
+//! gRPC's framing: however a stream is cut into HTTP/2 frames, it gives the same messages and the
+//! same error, and nothing is held for a message that was taken.
 
 #![no_main]
 
@@ -15,12 +15,12 @@ use tonic::Code;
 const STREAM_BYTES: usize = 8 << 10;
 /// The largest batch: more than what a deframer gathers.
 const BATCH_BYTES: u16 = 5000;
-/// What is left after so many frames comes in one.
+/// Number of frames that a stream is cut into at most; the rest comes in one.
 const FRAMES: usize = 256;
 
 #[derive(Arbitrary, Debug)]
 enum Part {
-    /// A publish of two batches of so many bytes.
+    /// A publish of two batches of these sizes.
     Batches([u16; 2]),
     /// A frame of gRPC with whatever in it.
     Framed(Vec<u8>),
@@ -38,7 +38,7 @@ struct Stream {
     cuts: Vec<u16>,
 }
 
-/// How a stream ended: with bytes of a message that has not come whole, or with an error.
+/// End of a stream: the bytes of a message that is not complete, or an error.
 type End = Result<usize, (Code, String)>;
 
 fn batches(lengths: [u16; 2]) -> Bytes {
@@ -80,7 +80,7 @@ fn bytes(parts: &[Part]) -> Vec<u8> {
     out
 }
 
-/// What the stream says, read in one piece.
+/// Messages of the stream, read in one piece.
 fn whole(mut stream: &[u8], message_bytes_max: usize) -> (Vec<v1::PublishRequest>, End) {
     let mut messages = Vec::new();
     loop {
@@ -108,7 +108,7 @@ fn whole(mut stream: &[u8], message_bytes_max: usize) -> (Vec<v1::PublishRequest
     }
 }
 
-/// What the stream says, cut into frames.
+/// Messages of the stream, read in pieces.
 fn cut(
     stream: &Bytes,
     cuts: &[u16],

@@ -1,4 +1,4 @@
-//! The text in a data directory that says whose it is.
+//! The identity file of a data directory.
 
 #![no_main]
 

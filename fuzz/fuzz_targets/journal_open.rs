@@ -115,7 +115,7 @@ fn log(index: u16) -> LogId {
     }
 }
 
-/// What a log was given in a round: two messages, of a producer of its own.
+/// A log's batch of a round: two messages, of a producer of its own.
 fn batch(log: LogId, round: u16) -> Checked<Batch> {
     let mut encoder = BatchEncoder::new(log.namespace);
     let first = format!("first of batch {round} in {log}");

@@ -1,4 +1,4 @@
-//! Positions: a text is refused, or it is exactly what the position it says would write.
+//! Positions: a text is refused, or it is exactly the encoding of the position that it gives.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! What a node sends: messages of the API, translated as the SDK does.
+//! Bytes from a node: messages of the API, translated like the SDK does.
 
 #![no_main]
 
@@ -46,7 +46,7 @@ fn welcome(hello: &v1::ServerHello) {
     }
 }
 
-/// What was understood is understood again.
+/// Translates a reply back and forth: a reply that was understood is understood again.
 fn delivered(response: v1::SubscribeResponse) {
     match reply_from_proto(response) {
         Ok(FromNode::Reply(reply)) => {

@@ -1,4 +1,4 @@
-//! What a client sends: messages of the API, translated as a node does.
+//! Bytes from a client: messages of the API, translated like a node does.
 
 #![no_main]
 
@@ -72,7 +72,7 @@ fn spec(spec: Option<&v1::NamespaceSpec>) {
     }
 }
 
-/// What is sent to a queue keeps its bounds or is refused, and is the same on its way back.
+/// Checks a send: each message keeps its bounds or is refused, and is the same on its way back.
 fn send(request: v1::SendRequest) {
     for message in request.messages {
         let message = outgoing_from_proto(message);

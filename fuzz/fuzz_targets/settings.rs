@@ -1,4 +1,4 @@
-//! What people type: a node's settings, sizes, lengths of time, places in a topic.
+//! Text that people type: a node's settings, sizes, lengths of time, places in a topic.
 
 #![no_main]
 

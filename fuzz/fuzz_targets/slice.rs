@@ -1,4 +1,4 @@
-//! Slices: whatever is kept of whatever batch, the result has exactly that.
+//! Slices: for any choice of records of any batch, the result has exactly those.
 
 #![no_main]
 

@@ -1,6 +1,6 @@
-//! The SDK's subscriber: whatever a node says, in whatever order, it does not panic, its invariants hold
-//! after each step ([`Subscriber::check`]), and it gives its user no number twice or out of order, tells nothing of a subscription that was removed, and gives back no
-//! more credit than was used.
+//! The SDK's subscriber: whatever a node says, in whatever order, it does not panic, its invariants
+//! hold after each step ([`Subscriber::check`]), it gives its user no number twice or out of order,
+//! reports nothing of a subscription that was removed, and gives back no more credit than was used.
 
 #![no_main]
 
@@ -125,7 +125,7 @@ struct World {
     out: SubscriberOutput,
     keys: Vec<SubscriptionKey>,
     removed: BTreeSet<SubscriptionKey>,
-    /// For each subscription: the life of the log, and the last number told.
+    /// Life of the log, and the last number told, for each subscription.
     told: BTreeMap<SubscriptionKey, (Incarnation, Sequence)>,
     owed: u64,
     now: Mono,

@@ -1,11 +1,11 @@
-//! Which inputs' comparisons libFuzzer is told of.
+//! Choice of the inputs whose comparisons libFuzzer sees.
 //!
-//! From the operands of comparisons it learns what an input should have had in some place, such as a
-//! magic number. Telling them takes half of the time of a target that has much to do, and one input's
-//! are nearly the last one's: so only those of some inputs are told. What each input reaches is told
-//! always. The gate that the compiler puts before each call is a variable of its own naming.
+//! From the operands of comparisons it learns what an input should have had in some place, such as
+//! a magic number. Reporting them takes half of the time of a busy target, and one input's are
+//! nearly the last one's: so only those of some inputs are reported. Coverage is reported for every
+//! input. The gate that the compiler puts before each call is a variable that it names itself.
 
-/// Of so many inputs, one's comparisons are told.
+/// Interval, in inputs, at which one's comparisons are reported.
 const EACH: u64 = 8;
 
 /// Called before each input.

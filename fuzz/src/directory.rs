@@ -1,5 +1,5 @@
-//! A directory in memory that costs next to nothing to begin with: what is read is shared, and a
-//! file is copied only when it is written while somebody else holds it.
+//! A directory in memory that costs next to nothing to begin with: reads share the bytes, and a
+//! file is copied only when it is written while another reference holds it.
 
 use airmail_log::files::{FileDone, FileName, FileOp, FileToken, Files};
 use bytes::{Bytes, BytesMut};

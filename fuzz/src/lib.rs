@@ -1,4 +1,4 @@
-//! What the fuzz targets share: their entry, and the things that several of them need.
+//! The fuzz targets' common entry, and the inputs that several of them need.
 
 mod comparisons;
 pub mod directory;

@@ -1,4 +1,4 @@
-//! Reads everything that a batch can be asked.
+//! Reading of everything that a batch's accessors give.
 
 use airmail_model::{Batch, Checked};
 

@@ -1,4 +1,4 @@
-//! Puts a batch's checksums right, so that a fuzzer gets past them.
+//! Repair of a batch's checksums, so that a fuzzer gets past them.
 
 /// Set in a byte that readers ignore, it leaves the hashes of topics as they are.
 const KEEP_HASHES: u8 = 0x80;

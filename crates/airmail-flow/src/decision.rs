@@ -1,4 +1,4 @@
-//! What a limiter decided, and why: data for metrics and for whoever watches.
+//! Decisions of a limiter and their reasons: data for metrics and for people who watch a run.
 
 use airmail_model::Mono;
 
@@ -17,7 +17,7 @@ pub struct Decision {
     pub latency_s: f64,
     /// λ in messages a second.
     pub rate_per_s: f64,
-    /// What fired.
+    /// The rule that fired.
     pub rule: Rule,
 }
 
@@ -58,7 +58,7 @@ pub enum LastThreePointsRule {
     Rising,
     /// 2(d): not collinear, a < b ≥ c.
     Peak,
-    /// Not in the paper: not collinear, a = b > c.
+    /// A case that is not in the paper: not collinear, a = b > c.
     LevelThenFalling,
 }
 
@@ -85,7 +85,7 @@ pub enum AdaptiveRule {
     Level,
 }
 
-/// What `gradient` did.
+/// Actions of the limiter `gradient`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GradientRule {
     /// Stays at the best bound known.

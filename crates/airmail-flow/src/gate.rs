@@ -1,17 +1,18 @@
-//! What a pilot, a copilot or a publisher passes its messages through: meter, limiter and
-//! semaphore.
+//! Admission of messages for a publish gate, a delivery gate or a publisher: a meter, a limiter and
+//! a semaphore put together.
 //!
-//! Whoever is not admitted waits, within a bound of messages and of time, or is refused with a
-//! reason and a delay. The delay is Little's law once more: what is ahead, divided by λ, is how
-//! long it takes.
+//! A request that is not admitted waits, within a bound of messages and of time, or is refused with
+//! a reason and a delay. The delay is Little's law once more: the messages ahead, divided by λ, are
+//! the time until there is room.
 //!
-//! A burst may wait; overload may not, for then a line makes everyone late and serves nobody more. The
-//! two are told apart by how long the line has stood: where it has used up `burst_ms`, which come back
-//! while it is empty, it may hold no more than is in flight or is done in `standing_ms`, whichever is more.
-//! So whoever is admitted has not waited for long, and a publisher with a window of its own is not refused
-//! for filling it.
+//! A burst may wait; overload may not, because then a queue makes every message late and serves
+//! none of them sooner. The time that the queue has been non-empty tells the two apart: once it has
+//! used up `burst_ms`, the queue is capped at max(in flight, λ·`standing_ms`). The burst's budget
+//! refills while the queue is empty. So an admitted message has not waited for long, and a
+//! publisher with a window of its own is not refused for filling it.
 //!
-//! Lanes and tenants' weights, when they come, order the line; nothing else here knows who waits.
+//! Lanes and tenants' weights, when they come, order the queue; nothing else here knows the
+//! identity of a waiter.
 
 use crate::decision::Decision;
 use crate::limiter::Limiter;
@@ -23,33 +24,33 @@ use crate::settings::GateSettings;
 use airmail_model::Mono;
 use std::time::Duration;
 
-/// Whoever waited, with the ticket that it has got now.
+/// A waiter, with the ticket that it has got now.
 pub type Admitted<W> = (W, Ticket);
 
-/// What asking gave.
+/// Answer to a request for admission.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Admission {
     /// Go ahead, and hand the ticket back.
     Go(Ticket),
     /// Wait; the waiter comes back admitted, or refused by [`Gate::expire`].
     Waits(Key),
-    /// Not now.
+    /// Refused for now.
     Refused(Refusal),
 }
 
 /// A refusal: nothing was kept of what asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Why.
+    /// Reason of the refusal.
     pub reason: RefusalReason,
-    /// When it is worth asking again; whoever obeys adds jitter.
+    /// Delay after which it is worth asking again; the caller adds jitter.
     pub retry_after: Duration,
 }
 
-/// Why something was refused.
+/// Reason for which a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RefusalReason {
-    /// As many messages wait as may.
+    /// The queue holds as many messages as may wait.
     LineFull,
     /// It has waited as long as it may.
     WaitedTooLong,
@@ -69,8 +70,8 @@ impl RefusalReason {
     }
 }
 
-/// A window in which somebody waited for this part of the time measures what the bound lets through, and
-/// not what was asked for.
+/// A window in which somebody waited for this part of the time measures the bound,
+/// not the demand.
 const HELD_BACK_SHARE: f64 = 0.8;
 
 /// Admission by one limiter.
@@ -86,7 +87,7 @@ pub struct Gate<W> {
 }
 
 impl<W> Gate<W> {
-    /// With the limiter's first bound.
+    /// Makes a gate with the limiter's first bound.
     #[must_use]
     pub fn new(settings: GateSettings) -> Gate<W> {
         let limiter = Limiter::new(settings.limiter);
@@ -119,7 +120,7 @@ impl<W> Gate<W> {
         self.semaphore.waiting_messages()
     }
 
-    /// How it stands, and what it has done, in messages.
+    /// The gate's state and counters, in messages.
     #[must_use]
     pub fn reading(&self) -> Reading {
         Reading {
@@ -130,7 +131,7 @@ impl<W> Gate<W> {
         }
     }
 
-    /// How many messages may wait.
+    /// Number of messages that may wait now.
     fn room(&self, now: Mono) -> u64 {
         // Overload is where somebody waits still.
         if self.semaphore.waiters() > 0 && now >= self.line.stands_from() {
@@ -140,7 +141,7 @@ impl<W> Gate<W> {
         }
     }
 
-    /// How many may where the line has stood for too long.
+    /// Number of messages that may wait once the queue has been non-empty for too long.
     fn standing_room(&self) -> u64 {
         let standing_s = self.settings.standing_ms as f64 / 1e3;
         let done = self.last.map_or(0.0, |last| last.rate_per_s() * standing_s);
@@ -193,13 +194,13 @@ impl<W> Gate<W> {
         self.line.pass(now, self.semaphore.waiters() > 0);
     }
 
-    /// The refusal for who asks where the line is full by another measure than messages.
+    /// The refusal of a request for which the queue is full by another measure than messages.
     #[must_use]
     pub fn refuse(&mut self) -> Refusal {
         self.refusal(RefusalReason::LineFull)
     }
 
-    /// Admits `messages` if nobody waits and there is room, for who would rather not wait here.
+    /// Admits `messages` if nobody waits and there is room, for a caller that does not wait here.
     pub fn try_enter(&mut self, now: Mono, messages: u64) -> Option<Ticket> {
         self.semaphore.try_enter(now, messages)
     }

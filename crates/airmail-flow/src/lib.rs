@@ -1,11 +1,12 @@
-//! Flow control by Little's law: how many messages may be in flight, and who waits.
+//! Flow control by Little's law: the number of messages that may be in flight, and the queue of
+//! those that wait.
 //!
 //! A [`Meter`] gathers every N acknowledged messages into a [`Sample`]: the mean time W that a
 //! message took, the rate λ, and by Little's law the number in flight, L = λW. A [`Limiter`]
 //! answers each sample with a [`Decision`]: the bound from now on, and the [`Rule`] that gave it. A
-//! [`Semaphore`] holds whoever asks to that bound. A [`Gate`] is the three together, which is what
-//! a pilot or a benchmark's publisher has. A copilot has [`Shares`]: the same bound, but nobody waits
-//! in line behind a receiver that takes nothing.
+//! [`Semaphore`] admits no more than that bound. A [`Gate`] is the three together: a node has one
+//! for publishes, and a publisher of an experiment one of its own. For deliveries a node has
+//! [`Shares`]: the same bound, but without a queue behind a receiver that takes nothing.
 //!
 //! ```text
 //!            enter                        leave, with the time it took
@@ -14,13 +15,13 @@
 //!                        └──────────────── the bound ──────────────┘
 //! ```
 //!
-//! Why a bound on what is in flight, and not on a rate: the bound stays right when the speed
+//! The bound is on messages in flight and not on a rate, because it stays right when the speed
 //! changes. A system that becomes slower acknowledges later, and so admits less, at once and with
 //! no decision.
 //!
-//! Nothing here has a clock, a lock or a runtime: time is an argument, and whoever waits is a value
-//! that is handed back when its turn comes. `docs/flow-control.md` tells what the limiters do, what
-//! the papers leave open and how it was decided, and what the laboratory measured.
+//! Nothing here has a clock, a lock or a runtime: time is an argument, and a waiter is a value that
+//! is handed back when its turn comes. `docs/flow-control.md` describes the limiters, the choices
+//! that the papers leave open, and the laboratory's measurements.
 
 #![forbid(unsafe_code)]
 

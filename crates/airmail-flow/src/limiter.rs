@@ -1,6 +1,6 @@
-//! A limiter answers each sample with a bound.
+//! Limiters: each answers a sample with a bound.
 //!
-//! What all of them share is here: the 80 % rule, and that the bound stays between its ends. Each
+//! This file has the parts common to all: the 80 % rule, and the least and greatest bound. Each
 //! algorithm is a file of its own, and sees only samples of a system that is held back by its
 //! bound.
 
@@ -15,7 +15,7 @@ use adaptive::Adaptive;
 use gradient::Gradient;
 use last_three_points::LastThreePoints;
 
-/// One limiter with what it remembers.
+/// One limiter with its state.
 #[derive(Clone, Debug)]
 pub struct Limiter {
     settings: LimiterSettings,
@@ -59,15 +59,15 @@ impl Limiter {
         self.bound
     }
 
-    /// Which limiter it is.
+    /// The kind of limiter.
     #[must_use]
     pub fn kind(&self) -> LimiterKind {
         self.settings.kind
     }
 
-    /// How many messages the next sample should hold, all of them admitted under the new bound,
-    /// after one that has changed; N is `window_messages`. `None` for the papers' limiters, which
-    /// take every N messages as they come.
+    /// Number of messages that the next sample should hold, all of them admitted under the new
+    /// bound, after one that has changed; N is `window_messages`. `None` for the papers' limiters,
+    /// which take every N messages as they come.
     #[must_use]
     pub fn settled_window(&self, window_messages: u64) -> Option<u64> {
         let Algorithm::Gradient(gradient) = &self.algorithm else {

@@ -1,10 +1,10 @@
-//! How long a line has stood: what tells a burst from overload, and a window that the bound limited from
-//! one that had little to do.
+//! Time that a queue has been non-empty: it tells a burst from overload, and a window that the
+//! bound limited from one with little to do.
 //!
-//! A burst is an allowance of time: it is spent while somebody waits and comes back, as fast, while nobody
-//! does. So a line that stands for more than half of the time is overload in the end; and one that is empty
-//! for a moment under overload, as when clients are slow to ask again, is allowed that moment and not a
-//! whole burst anew.
+//! A burst is an allowance of time: it is spent while somebody waits and refills, at the same pace,
+//! while nobody does. So a queue that is non-empty for more than half of the time is overload in
+//! the end; and one that is empty for a moment under overload, because clients are slow to ask
+//! again, gets that moment back and not a whole burst.
 
 use airmail_model::Mono;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
     burst: Duration,
-    /// What is spent of the burst.
+    /// The part of the burst that is spent.
     stood: Duration,
-    /// For how long somebody has waited since the window began.
+    /// Time for which somebody has waited since the window began.
     waited: Duration,
     window_began: Mono,
     looked: Mono,
@@ -51,7 +51,7 @@ impl Line {
         self.looked.plus(self.burst - self.stood)
     }
 
-    /// For which share of the window somebody has waited; a window begins anew.
+    /// Share of the window in which somebody has waited; a window begins anew.
     pub(crate) fn end_window(&mut self, now: Mono) -> f64 {
         let window_s = now.since(self.window_began).as_secs_f64();
         let share = self.waited.as_secs_f64() / window_s.max(f64::MIN_POSITIVE);

@@ -1,25 +1,25 @@
 //! Measuring W and λ over every N acknowledged messages.
 //!
 //! λ is taken from acknowledgements, not from arrivals: in a steady state both rates are the same,
-//! and while it is not steady what is wanted is what the system got done. A window begins where the
-//! one before ended, so that no time is left out; the very first begins with the first
-//! acknowledgement, because nobody knows how long the system had been idle before.
+//! and otherwise the completed work is what counts. A window begins where the one before ended, so
+//! that no time is left out; the very first begins with the first acknowledgement, because nobody
+//! knows how long the system had been idle before.
 
 use airmail_model::Mono;
 use std::time::Duration;
 
 const NANOS_PER_S: f64 = 1e9;
 
-/// What was measured over one window.
+/// Measurements over one window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     /// When the window ended.
     pub at: Mono,
     /// Messages acknowledged in it: N, or more where they are acknowledged in batches.
     pub messages: u64,
-    /// In how many acknowledgements.
+    /// Number of acknowledgements in which they came.
     pub batches: u64,
-    /// How long it lasted; never zero.
+    /// Length of the window; never zero.
     pub span: Duration,
     /// W: the mean time that one of these messages took, from admission to acknowledgement.
     pub latency: Duration,
@@ -44,14 +44,14 @@ impl Sample {
         self.rate_per_s() * self.latency_s()
     }
 
-    /// What is admitted and acknowledged together, in the mean: a bound has no finer effect. At least
-    /// 1.
+    /// Mean number of messages that are admitted and acknowledged together, at least 1: a bound has
+    /// no finer effect.
     #[must_use]
     pub fn batch(&self) -> u64 {
         (self.messages / self.batches.max(1)).max(1)
     }
 
-    /// Power, λ/W: what the knee of the curve has most of.
+    /// Power, λ/W, which is greatest at the knee of the curve.
     #[must_use]
     pub fn power(&self) -> f64 {
         self.rate_per_s() / self.latency_s()
@@ -86,7 +86,7 @@ impl Meter {
     }
 
     /// Forgets the present window, and begins one of `window_messages` after `unsettled` more
-    /// acknowledged messages. For when the bound was changed, and what is in flight was admitted
+    /// acknowledged messages. It is for a changed bound, when the messages in flight were admitted
     /// under the old one.
     pub fn settle(&mut self, unsettled: u64, window_messages: u64) {
         *self = Meter::new(window_messages);
@@ -94,8 +94,8 @@ impl Meter {
     }
 
     /// Notes that `messages` were acknowledged now, each after `latency`. If all of a window had
-    /// been acknowledged before, that gives its sample: what is acknowledged at one moment belongs
-    /// to one window, because a commit cut in two would count as a higher rate here and a lower one
+    /// been acknowledged before, that gives its sample: acknowledgements of one moment belong to
+    /// one window, because a commit cut in two would count as a higher rate here and a lower one
     /// there.
     pub fn acknowledged(&mut self, now: Mono, messages: u64, latency: Duration) -> Option<Sample> {
         if self.unsettled > 0 {

@@ -1,11 +1,11 @@
-//! What was decided and refused, for metrics and for whoever watches.
+//! Record of decisions and refusals, for metrics and for people who watch a run.
 
 use crate::decision::{Decision, Rule};
 use crate::gate::RefusalReason;
 use crate::settings::LimiterKind;
 use std::collections::VecDeque;
 
-/// Decisions that are kept for whoever watches.
+/// Decisions that are kept for people who watch.
 pub const RECENT_MAX: usize = 128;
 
 /// Counts and the last decisions of one gate.
@@ -66,24 +66,25 @@ impl Record {
     }
 }
 
-/// How a gate stands, and what it has done since it began. In messages, or in whatever its units are.
+/// A gate's state, and its counters since it began. In messages, or in whatever unit the gate
+/// counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
-    /// Which limiter decides.
+    /// The kind of limiter that decides.
     pub limiter: LimiterKind,
-    /// What may be in flight.
+    /// Messages that may be in flight.
     pub bound: u64,
-    /// What is.
+    /// Messages in flight.
     pub in_flight: u64,
-    /// What waits.
+    /// Messages that wait.
     pub waiting: u64,
-    /// How often somebody had to wait.
+    /// Number of requests that had to wait.
     pub waited: u64,
-    /// How often somebody was refused, in the order of [`RefusalReason::ALL`].
+    /// Number of refusals, in the order of [`RefusalReason::ALL`].
     pub refused: [u64; RefusalReason::ALL.len()],
     /// Decisions taken.
     pub decisions: u64,
-    /// Of these by each rule, in the order of [`Rule::ALL`].
+    /// Decisions by each rule, in the order of [`Rule::ALL`].
     pub by_rule: [u64; Rule::ALL.len()],
     /// The last [`RECENT_MAX`] of them, oldest first.
     pub recent: Vec<Decision>,

@@ -1,14 +1,14 @@
-//! One semaphore whose bound can be changed, and the line of those who wait for it.
+//! One semaphore whose bound can be changed, and the queue of its waiters.
 //!
 //! Invariants, which `tests/semaphore.rs` holds against a model:
 //!
-//! - Nothing is admitted that would bring what is in flight above the bound that holds *now*. There
-//!   is one count, so after a change there are never two bounds: a lower one is met by admitting
-//!   nobody until enough has left. (The paper replaces the semaphore and lets two count for a
-//!   while.)
-//! - What is larger than the bound goes alone, when nothing else is in flight; so it is neither
+//! - Nothing is admitted that would bring the messages in flight above the bound that holds *now*.
+//!   There is one count, so after a change there are never two bounds: a lower one is reached by
+//!   admitting nobody until enough have left. (The paper replaces the semaphore and lets two count
+//!   for a while.)
+//! - A request larger than the bound goes alone, when nothing else is in flight; so it is neither
 //!   refused for ever nor does it strand those behind it.
-//! - After every call the first in line does not fit. Each call that can make room is therefore
+//! - After every call the first waiter does not fit. Each call that can make room is therefore
 //!   given a place for those it admits; none can be forgotten.
 //! - Nobody overtakes.
 //!
@@ -17,7 +17,7 @@
 use airmail_model::Mono;
 use std::collections::VecDeque;
 
-/// Leave to have so many messages in flight, until it is handed back.
+/// Permission to have a number of messages in flight, until it is handed back.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "what is in flight is counted until its ticket is handed back"]
 pub struct Ticket {
@@ -26,7 +26,7 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// How many messages it is for.
+    /// Number of messages that it admits.
     #[must_use]
     pub fn messages(&self) -> u64 {
         self.messages
@@ -39,16 +39,16 @@ impl Ticket {
     }
 }
 
-/// Who waits, for as long as it does. Keys of one semaphore only grow.
+/// Identifies a waiter for as long as it waits. Keys of one semaphore only grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(u64);
 
-/// What asking gave.
+/// Answer to a request for entry.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Entry {
     /// Admitted.
     Go(Ticket),
-    /// In line; the waiter is handed back with its ticket when its turn comes.
+    /// Waits in line; the waiter is handed back with its ticket when its turn comes.
     Waits(Key),
 }
 
@@ -71,7 +71,7 @@ pub struct Semaphore<W> {
 }
 
 impl<W> Semaphore<W> {
-    /// With room for `bound` messages.
+    /// Makes a semaphore with room for `bound` messages.
     #[must_use]
     pub fn new(bound: u64) -> Semaphore<W> {
         Semaphore {
@@ -102,19 +102,19 @@ impl<W> Semaphore<W> {
         self.waiting
     }
 
-    /// How many wait.
+    /// Number of waiters.
     #[must_use]
     pub fn waiters(&self) -> usize {
         self.line.len()
     }
 
-    /// Who is first in line, and since when.
+    /// The first waiter in line, and the time since which it waits.
     #[must_use]
     pub fn first(&self) -> Option<(Key, Mono)> {
         self.line.front().map(|waiter| (waiter.key, waiter.since))
     }
 
-    /// Who is last in line.
+    /// The last waiter in line.
     #[must_use]
     pub fn last(&self) -> Option<Key> {
         self.line.back().map(|waiter| waiter.key)
@@ -143,20 +143,20 @@ impl<W> Semaphore<W> {
         Entry::Waits(key)
     }
 
-    /// Takes a ticket back, and admits who fits now.
+    /// Takes a ticket back, and admits the waiters that fit now.
     pub fn leave(&mut self, now: Mono, ticket: Ticket, admitted: &mut impl Extend<(W, Ticket)>) {
         // Tickets are made here alone, but there may be two semaphores.
         self.in_flight = self.in_flight.saturating_sub(ticket.messages);
         self.advance(now, admitted);
     }
 
-    /// Changes the bound, and admits who fits now.
+    /// Changes the bound, and admits the waiters that fit now.
     pub fn resize(&mut self, now: Mono, bound: u64, admitted: &mut impl Extend<(W, Ticket)>) {
         self.bound = bound;
         self.advance(now, admitted);
     }
 
-    /// Takes a waiter out of the line, and admits who was held up by it. `None` if it does not
+    /// Takes a waiter out of the line, and admits those that it held up. `None` if it does not
     /// wait.
     pub fn withdraw(
         &mut self,

@@ -1,4 +1,4 @@
-//! What can be set, with its default and its bounds, and what the papers leave open.
+//! Settings with their defaults and bounds, among them the values that the papers leave open.
 
 mod validate;
 
@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 pub use validate::SettingsError;
 
-/// Which limiter.
+/// Kinds of limiter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LimiterKind {
     /// One bound for ever.
@@ -71,10 +71,10 @@ impl FromStr for LimiterKind {
     }
 }
 
-/// How the bound is found.
+/// Settings of a limiter: how a bound is found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LimiterSettings {
-    /// Which limiter. Default: `gradient`.
+    /// The kind of limiter. Default: `gradient`.
     pub kind: LimiterKind,
     /// The bound to begin with, in messages. Default: 200, the paper's.
     pub bound_initial: u64,
@@ -87,11 +87,11 @@ pub struct LimiterSettings {
     pub delta: u64,
     /// Below this share of the bound L changes nothing. Default: 0.8, the paper's 80 %.
     pub busy_share: f64,
-    /// For `last-three-points`.
+    /// Parameters of `last-three-points`.
     pub last_three_points: LastThreePointsSettings,
-    /// For `adaptive`.
+    /// Parameters of `adaptive`.
     pub adaptive: AdaptiveSettings,
-    /// For `gradient`.
+    /// Parameters of `gradient`.
     pub gradient: GradientSettings,
 }
 
@@ -123,24 +123,24 @@ pub struct Change(pub i8);
 /// Where a slope belongs that is equal to a threshold, which the paper does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tie {
-    /// To the calmer of the two rules.
+    /// Takes the calmer of the two rules.
     Calm,
-    /// To the steeper of the two rules.
+    /// Takes the steeper of the two rules.
     Steep,
 }
 
-/// What section 4.2.1 leaves open.
+/// Parameters that section 4.2.1 leaves open.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LastThreePointsSettings {
     /// a, b and c are collinear if b is no farther from the middle of a and c than this share of
     /// the mean of the three. Rules 1(b) and 1(d) can't fire without a tolerance: points on one
     /// exact line have neither peak nor valley. Default: 0.01. 0 or more.
     pub collinear_tolerance: f64,
-    /// For how many measurements the bound is raised by delta before the rules apply; at least 2.
-    /// Default: 3, the paper's "for the first three measurements".
+    /// Number of measurements for which the bound is raised by delta before the rules apply; at
+    /// least 2. Default: 3, the paper's "for the first three measurements".
     pub warm_up_windows: u32,
-    /// What is done if a = b > c and not collinear, for which there is no rule. Default: +2, as
-    /// 2(a): a sudden decrease in latency.
+    /// Change of the bound if a = b > c and they are not collinear, for which the paper has no
+    /// rule. Default: +2, like rule 2(a): a sudden decrease in latency.
     pub level_then_falling: Change,
 }
 
@@ -159,9 +159,9 @@ impl Default for LastThreePointsSettings {
     }
 }
 
-/// What section 4.2.2 leaves open. Slopes are per window and relative to the mean of the five
-/// points: 0.02 is 2 % a window. The paper gives neither units nor values; relative ones mean the
-/// same for any system.
+/// Parameters that section 4.2.2 leaves open. Slopes are per window and relative to the mean of the
+/// five points: 0.02 is 2 % a window. The paper gives neither units nor values; relative ones mean
+/// the same for any system.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdaptiveSettings {
     /// `S_high`. Default: 0.04. More than `slope_medium`.
@@ -171,8 +171,8 @@ pub struct AdaptiveSettings {
     /// Where `S_latency` = `S_high` belongs while throughput rises: to 1(d), or to 1(e). Default:
     /// calm, because 1(d) is for an increase "not bigger than the upper threshold".
     pub latency_tie: Tie,
-    /// Where `S_throughput` = ±`S_high` belongs: to 3, or to 1 and 2. Default: calm, because 1 is
-    /// for what is larger than the threshold.
+    /// Rule for `S_throughput` = ±`S_high`: rule 3, or rules 1 and 2. Default: calm, because 1 is
+    /// for a slope above the threshold.
     pub throughput_tie: Tie,
 }
 
@@ -192,7 +192,7 @@ impl Default for AdaptiveSettings {
     }
 }
 
-/// How `gradient` climbs.
+/// Parameters of `gradient`'s climb.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GradientSettings {
     /// r in the power λ^r / W that is climbed. 1 is the knee; more gives throughput more weight:
@@ -207,19 +207,19 @@ pub struct GradientSettings {
     /// The step with which the search begins, at first and when the system has changed. Default:
     /// 0.5.
     pub step_initial: f64,
-    /// How long it rests at a bound that has more power than its neighbours before it tries one of
-    /// them again: so many windows for a try that doubles the bound, a tenth of it for one that
-    /// adds a tenth. Default: 30. At least 1.
+    /// Number of windows that it rests at a bound with more power than its neighbours, before it
+    /// tries one of them again: this many for a try that doubles the bound, a tenth of it for one
+    /// that adds a tenth. Default: 30. At least 1.
     pub rest_windows: u32,
     /// A window holds at least this many times the bound, so that it lasts several times as long as
     /// a message. Default: 4.
     pub window_round_trips: u64,
-    /// The system has changed if the power at one bound differs by this share from what it was.
-    /// Default: 0.25. More than 0.
+    /// Share by which the power at one bound must differ from before for the system to count as
+    /// changed. Default: 0.25. More than 0.
     pub changed_share: f64,
-    /// Latency below this is not worth any throughput: the bound is never below what is in flight at
-    /// this latency, λ times it. Where each commit has a fixed cost, the knee alone would give half
-    /// of the throughput away. Default: 0.
+    /// Latency below this is not worth any throughput: the bound is never below the messages in
+    /// flight at this latency, λ times it. Where each commit has a fixed cost, the knee alone would
+    /// give half of the throughput away. Default: 0.
     pub latency_floor_ms: u64,
 }
 
@@ -243,19 +243,19 @@ impl Default for GradientSettings {
     }
 }
 
-/// How a gate measures and lets wait.
+/// Settings of a gate: its measuring, its limiter and its queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GateSettings {
     /// N: a sample is made of this many acknowledged messages; at least 1. Default: 25,000, the
     /// paper's for its memory storage.
     pub window_messages: u64,
-    /// At most this many messages wait to be admitted; 0 refuses at once. Default: 100,000.
+    /// Most messages that wait to be admitted; 0 refuses at once. Default: 100,000.
     pub waiting_messages_max: u64,
     /// A line that has stood for so long is overload, and no burst; the time comes back while it is
     /// empty. Default: 500.
     pub burst_ms: u64,
-    /// In overload no more messages may wait than may be in flight, or than are done in this time.
-    /// Default: 10.
+    /// Length of the queue in overload, as a time: no more messages may wait than may be in flight,
+    /// or than are done in it, whichever is more. Default: 10.
     pub standing_ms: u64,
     /// Nobody waits longer than this. Default: 1,000.
     pub wait_ms_max: u64,
@@ -263,7 +263,7 @@ pub struct GateSettings {
     pub retry_ms_min: u64,
     /// The longest delay that a refusal asks for. Default: 5,000. At least `retry_ms_min`.
     pub retry_ms_max: u64,
-    /// How the bound is found.
+    /// The limiter that finds the bound.
     pub limiter: LimiterSettings,
 }
 

@@ -1,14 +1,16 @@
-//! What a copilot passes deliveries through: one bound for many receivers, each with a fair share.
+//! The gate for deliveries: one bound for many receivers, each with a fair share.
 //!
 //! A receiver that does not take what it was given must not keep the others from getting theirs. So
-//! there is no line here: a receiver is turned away alone, when the bound is reached *and* it has more
-//! in flight than its share, which is the bound divided by those who have something in flight. One
-//! that has nothing in flight always gets something. So n receivers that take nothing at all have no more
-//! than the bound times 1 + 1/2 + … + 1/n in flight, and what each was given last.
+//! there is no queue here: a receiver is turned away alone, when the bound is reached *and* it has
+//! more in flight than its share, which is the bound divided by the number of receivers with
+//! something in flight. A receiver with nothing in flight always gets something. So n receivers
+//! that take nothing at all have no more than the bound times 1 + 1/2 + … + 1/n in flight, and each
+//! one's last delivery.
 //!
-//! W comes from Little's law itself: L is measured as the mean over time of what is in flight, λ as what
-//! has left, and W = L/λ. So nothing is kept for each delivery, which at a fan-out of thousands is what
-//! counts. Units are whatever the caller counts; a copilot counts bytes.
+//! W comes from Little's law itself: L is measured as the mean over time of the units in flight, λ
+//! as the rate at which units leave, and W = L/λ. So nothing is kept for each delivery, which
+//! matters at a fan-out of thousands. Units are whatever the caller counts; the delivery gate
+//! counts bytes.
 
 use crate::decision::Decision;
 use crate::limiter::Limiter;
@@ -18,7 +20,7 @@ use crate::settings::LimiterSettings;
 use airmail_model::Mono;
 use std::time::Duration;
 
-/// What one receiver has in flight.
+/// One receiver's units in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share(u64);
 
@@ -30,12 +32,12 @@ impl Share {
     }
 }
 
-/// How the bound is found, and over how much it is measured.
+/// Settings of the gate for deliveries: the limiter, and the window over which it measures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SharesSettings {
     /// A sample is made of this many units that have left; at least 1. Default: 16 MiB.
     pub window: u64,
-    /// How the bound is found. Default: `gradient`, from 64 MiB up to 1 GiB.
+    /// The limiter that finds the bound. Default: `gradient`, from 64 MiB up to 1 GiB.
     pub limiter: LimiterSettings,
 }
 
@@ -87,7 +89,7 @@ pub struct Shares {
     record: Record,
 }
 
-/// One window: what has left, and what was in flight meanwhile.
+/// One window: the units that have left, and the mean in flight meanwhile.
 #[derive(Clone, Copy, Debug, Default)]
 struct Measured {
     /// When the window began, and when it was last looked at.
@@ -98,7 +100,7 @@ struct Measured {
 }
 
 impl Shares {
-    /// With the limiter's first bound.
+    /// Makes a gate with the limiter's first bound.
     #[must_use]
     pub fn new(settings: SharesSettings) -> Shares {
         Shares {
@@ -123,7 +125,7 @@ impl Shares {
         self.record.waited();
     }
 
-    /// A receiver was given so many units.
+    /// Notes that a receiver was given `units`.
     pub fn enter(&mut self, now: Mono, share: &mut Share, units: u64) {
         if units == 0 {
             return;
@@ -134,8 +136,8 @@ impl Shares {
         self.in_flight += units;
     }
 
-    /// So many units of a receiver's have left. Gives a decision for each window; its bound holds
-    /// already.
+    /// Takes `units` of a receiver out of flight. Gives a decision at the end of each window; its
+    /// bound holds already.
     pub fn leave(&mut self, now: Mono, share: &mut Share, units: u64) -> Option<Decision> {
         self.measured.pass(now, self.in_flight);
         let units = self.give_up(share, units);
@@ -146,13 +148,13 @@ impl Shares {
         Some(decision)
     }
 
-    /// A receiver is gone: what it had in flight counts for neither W nor λ.
+    /// Removes a receiver: its units in flight count for neither W nor λ.
     pub fn abandon(&mut self, now: Mono, share: &mut Share) {
         self.measured.pass(now, self.in_flight);
         self.give_up(share, u64::MAX);
     }
 
-    /// How it stands, and what it has done.
+    /// The gate's state, and its counters.
     #[must_use]
     pub fn reading(&self) -> Reading {
         Reading {
@@ -162,7 +164,7 @@ impl Shares {
         }
     }
 
-    /// At most what it has.
+    /// Takes units out of flight, at most as many as the receiver has.
     fn give_up(&mut self, share: &mut Share, units: u64) -> u64 {
         let units = units.min(share.0);
         if units > 0 {
@@ -181,7 +183,7 @@ impl Measured {
         self.moments = Some((opened, now.max(last)));
     }
 
-    /// Of a window that is full; the next begins.
+    /// Takes the sample of a window that is full; the next window begins.
     fn sample(&mut self, now: Mono, window: u64) -> Option<Sample> {
         let (opened, _) = self.moments?;
         let span = now.since(opened);

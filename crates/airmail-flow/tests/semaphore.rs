@@ -28,7 +28,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What is in flight and who waits, by name and size.
+/// A model of the semaphore: units in flight and waiters, by name and size.
 #[derive(Debug, Default)]
 struct Model {
     bound: u64,
@@ -45,7 +45,7 @@ impl Model {
         self.in_flight() == 0 || self.in_flight() + messages <= self.bound
     }
 
-    /// Who goes now, in order.
+    /// Lets the first waiters in as far as they fit, and gives those, in order.
     fn advance(&mut self) -> Vec<(usize, u64)> {
         let mut gone = Vec::new();
         while self

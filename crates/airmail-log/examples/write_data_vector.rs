@@ -20,8 +20,9 @@ use std::path::Path;
 use std::time::Duration;
 use vector::{Directory, WEAK, describe, durability};
 
-/// What it holds: a log with everything, a trimmed one, a sealed one, one that was deleted, a weaker
-/// one with a loss behind a crash, and the log of namespaces, which is held in checkpoints too.
+/// Writes the logs of the vector: one with everything, a trimmed one, a sealed one, one that was
+/// deleted, a weaker one with a loss behind a crash, and the log of namespaces, which is held in
+/// checkpoints too.
 fn write(d: &mut Driver<'_, Directory>) {
     for index in 0..5 {
         d.open_with(log(index), &spec(durability(index)));

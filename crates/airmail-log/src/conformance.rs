@@ -1,8 +1,8 @@
-//! The suite that every log storage must pass: what [`crate::contract`] promises, case by case.
+//! The suite that every log storage must pass: the promises of [`crate::contract`], case by case.
 //!
-//! A storage's tests make a [`Subject`] of it and say [`conformance!`](crate::conformance!) once:
-//! each case becomes a test of its own, named by its claim. What the storage's capabilities deny
-//! must be refused as `Unsupported`, and the cases hold it to that instead.
+//! A storage's tests make a [`Subject`] of it and write [`conformance!`](crate::conformance!) once:
+//! each case becomes a test of its own, named by its claim. A feature that the storage's
+//! capabilities deny must be refused as `Unsupported`, and the cases check that instead.
 //!
 //! The suite has no I/O, thread or clock of its own: time is a number that the [`Driver`] moves,
 //! and [`Subject::wait`] lets the storage's own threads work.
@@ -30,7 +30,7 @@ pub use watch::Watch;
 use crate::contract::LogStorage;
 use airmail_model::Now;
 
-/// A kind of storage under test, and where it keeps what it stores.
+/// A kind of storage under test, and the place where it stores.
 pub trait Subject {
     /// The storage.
     type Storage: LogStorage;
@@ -38,11 +38,11 @@ pub trait Subject {
     /// A new and empty one; what an earlier one stored is forgotten.
     fn fresh(&mut self, now: Now) -> Self::Storage;
 
-    /// Ends a storage and opens it again on what it had stored. One that does not outlive its
+    /// Ends a storage and opens it again on its stored data. One that does not outlive its
     /// process gives an empty one.
     fn reopen(&mut self, storage: Self::Storage, end: End, now: Now) -> Self::Storage;
 
-    /// Whether what is stored outlives the storage.
+    /// Whether stored data outlives the storage.
     fn outlives(&self) -> bool;
 
     /// Whether the storage's threads are at something that [`LogStorage::poll`] will tell.
@@ -52,12 +52,12 @@ pub trait Subject {
     fn wait(&mut self);
 }
 
-/// How a storage ends.
+/// Ways in which a storage ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// As it should: what is under way is finished first.
+    /// A clean stop: operations under way are finished first.
     Clean,
-    /// As a process that is killed.
+    /// A crash, like that of a process that is killed.
     Crash,
 }
 

@@ -1,18 +1,18 @@
-//! What every log storage promises: `memory`, `disk`, and later `tree`, `raft` and `kafka`.
+//! The contract of every log storage: `memory`, `disk`, and later `tree`, `raft` and `kafka`.
 //!
 //! A storage is owned by one shard and polled. Nothing blocks or awaits: a [`Call`] is submitted as a
 //! value, and answered by a [`Completion`] that [`LogStorage::poll`] gives, under its tag, once.
 //! Appends to one log are answered in call order. A reader sees the log's numbers tiled by batches
 //! and gaps, in order, without holes or overlaps, and only what has reached the log's durability.
-//! What a storage cannot do it says by its [`Capabilities`], and refuses as
+//! A storage lists what it can do in its [`Capabilities`], and refuses all else as
 //! [`Refusal::Unsupported`], never by surprise.
 //!
-//! Calls are one closed enum so that they are spelt once: whoever makes one, whatever hands it on and
-//! the storage that takes it apart all mean the same value. Completions have the same shape, and one
-//! without a tag or a reader is how a storage will tell what nobody asked.
+//! Calls are one closed enum so that they are spelt once: the caller, the wrappers that pass a call
+//! on and the storage that executes it all use the same value. Completions have the same shape, and
+//! one without a tag or a reader is how a storage will report events that no call asked for.
 //!
-//! - [`call`]: what is asked. [`completion`]: what is told. [`capabilities`]: what can be asked.
-//!   [`condition`]: how the storage is.
+//! - [`call`]: requests to a storage. [`completion`]: its answers. [`capabilities`]: the requests
+//!   that it supports. [`condition`]: its health.
 
 pub mod call;
 pub mod capabilities;
@@ -34,32 +34,32 @@ pub type Waker = Arc<dyn Fn() + Send + Sync>;
 
 /// Owned by one shard. See the module's documentation for what holds of every call.
 pub trait LogStorage: Send {
-    /// What this storage can do. Constant for its life.
+    /// Capabilities of this storage. Constant for its life.
     fn capabilities(&self) -> Capabilities;
 
     /// Takes a call, to be done and answered by [`LogStorage::poll`].
     fn submit(&mut self, call: Call);
 
-    /// Does what is ready, starts the next commit if none is under way, and tells what has become
-    /// of earlier calls. Returns when to poll again if nothing else happens before: no call is
-    /// submitted, and the [`Waker`] is not called.
+    /// Does the work that is ready, starts the next commit if none is under way, and gives the
+    /// completions of earlier calls. Returns when to poll again if nothing else happens before: no
+    /// call is submitted, and the [`Waker`] is not called.
     fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono>;
 
-    /// Takes note that every log of its owner is open: what was asked of this start is done.
+    /// Takes note that every log of its owner is open: the orders to this start are carried out.
     fn opened(&mut self);
 
-    /// Begins a clean stop: what was accepted is stored and answered, new appends are refused as
-    /// `Busy`. Poll until [`is_closed`](Self::is_closed). A storage that cannot store gives up what it
-    /// would have written last, and its next start is as after an unclean stop.
+    /// Begins a clean stop: accepted appends are stored and answered, new appends are refused as
+    /// `Busy`. Poll until [`is_closed`](Self::is_closed). A storage that cannot store gives up its
+    /// last writes, and its next start is as after an unclean stop.
     fn close(&mut self, now: Now);
 
     /// Whether a clean stop has come to its end; also where the storage keeps failing.
     fn is_closed(&self) -> bool;
 
-    /// Why nothing is stored at the moment, if so.
+    /// The fault for which nothing is stored at the moment, if there is one.
     fn trouble(&self) -> Option<Trouble>;
 
-    /// How many places have been found damaged since the storage was opened.
+    /// Number of places found damaged since the storage was opened.
     fn damage(&self) -> u64;
 
     /// Whether the wall clock is believed, and what retention by time goes by.

@@ -1,8 +1,8 @@
 //! Files on a disk: under the `disk` storage.
 //!
 //! - [`DataDir`]: a node's directory: its identity, its locks, and a directory for each shard.
-//! - [`Exposed`]: what others than the node's user may open.
-//! - [`watch`]: whether it is still this node's, decided; [`Guard`] looks.
+//! - [`Exposed`]: a path that other users than the node's may open.
+//! - [`watch`]: decides whether the directory is still this node's; [`Guard`] looks.
 //! - [`DiskFiles`]: one shard's files, with threads behind it; [`ReadOnlyFiles`] for `check`.
 
 mod data_dir;
@@ -36,23 +36,23 @@ use std::io;
 /// Logs on a disk: the journal over [`DiskFiles`].
 pub type DiskStorage = JournalStorage<DiskFiles>;
 
-/// Why a shard's logs cannot be opened.
+/// Reason for which a shard's logs cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskOpenError {
     /// The system refused its directory or a thread.
     #[error("files of shard {shard}: {error}")]
     Files {
-        /// Which.
+        /// The shard.
         shard: u16,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
     /// The journal in it.
     #[error("journal of shard {shard}: {error}")]
     Journal {
-        /// Which.
+        /// The shard.
         shard: u16,
-        /// What is wrong.
+        /// The error of the journal.
         error: OpenError,
     },
 }

@@ -1,4 +1,4 @@
-//! What the journal needs of a file system, in a form that can be simulated.
+//! The journal's view of a file system, in a form that can be simulated.
 //!
 //! One flat directory for each shard. While a journal opens, and for `airmail check`, files are
 //! read synchronously. Afterwards everything is submitted and polled: effects go out with a token,
@@ -6,9 +6,9 @@
 //! of submission, and so do notes, behind the sync that they are with; reads may complete in any
 //! order.
 //!
-//! What a crash may do to what was not synced: anything (lost, kept, torn at any byte, reordered).
-//! A failed sync says that everything since the last good one may or may not be there; the journal
-//! never syncs that file again.
+//! A crash may do anything to bytes that were not synced (lose them, keep them, tear them at any
+//! byte, reorder them). After a failed sync everything since the last good one may or may not be
+//! there; the journal never syncs that file again.
 
 use crate::journal::Sound;
 use bytes::Bytes;
@@ -21,7 +21,7 @@ pub type FileName = std::sync::Arc<str>;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileToken(pub u64);
 
-/// What the journal asks for.
+/// Operations of the journal on files.
 #[derive(Clone, Debug)]
 pub enum FileOp {
     /// Creates an empty file, durably (the directory is synced); an existing one is an error.
@@ -31,11 +31,11 @@ pub enum FileOp {
     },
     /// Writes `parts` one after the other from `at` on; then, if `sync`, fdatasync.
     Write {
-        /// Into which file.
+        /// The file to write.
         name: FileName,
-        /// From which byte.
+        /// The first byte to write.
         at: u64,
-        /// What.
+        /// The bytes, in parts.
         parts: Vec<Bytes>,
         /// Answered only when it is durable, together with all that was written before.
         sync: bool,
@@ -46,20 +46,20 @@ pub enum FileOp {
     /// May run beside writes to other ranges of the file. Fails as `StorageFull` only if the writing
     /// found no room: then no sync has failed.
     Fill {
-        /// Of which file.
+        /// The file to fill.
         name: FileName,
-        /// From which byte.
+        /// The first byte to fill.
         from: u64,
-        /// To which byte, exclusive.
+        /// The end of the bytes to fill, exclusive.
         to: u64,
     },
     /// Reads up to `length` bytes at `at`; fewer at the end of the file.
     Read {
-        /// From which file.
+        /// The file to read.
         name: FileName,
-        /// From which byte.
+        /// The first byte to read.
         at: u64,
-        /// How many.
+        /// Most bytes to read.
         length: u32,
         /// Where records of a segment begin in that, which are looked at where they are read: see
         /// [`FileDone::sound`].
@@ -67,53 +67,54 @@ pub enum FileOp {
     },
     /// Renames durably (the directory is synced), over an existing file if there is one.
     Rename {
-        /// From.
+        /// The present name.
         from: FileName,
-        /// To.
+        /// The new name.
         to: FileName,
     },
     /// Shortens a file to `length` bytes; one that is not longer stays as it is. Not synced: a crash
     /// may undo it.
     Cut {
-        /// Which.
+        /// The file to cut.
         name: FileName,
-        /// What stays, in bytes.
+        /// Length that stays, in bytes.
         length: u64,
     },
     /// Removes a file.
     Remove {
-        /// Which.
+        /// The file to remove.
         name: FileName,
     },
 }
 
-/// What is true once a sync has gone well, for another file. It is not synced, nobody is told what
-/// became of it, and the write that it is with may be answered before it is written.
+/// Bytes for another file that become true once a sync has gone well. A note is not synced, its
+/// result is reported to nobody, and the write that it is with may be answered before the note is
+/// written.
 #[derive(Clone, Debug)]
 pub struct Note {
-    /// Into which file, which is there.
+    /// The file to write, which is there.
     pub name: FileName,
-    /// From which byte.
+    /// The first byte to write.
     pub at: u64,
-    /// What.
+    /// The bytes.
     pub bytes: Bytes,
 }
 
-/// What became of an operation.
+/// Completion of an operation.
 #[derive(Debug)]
 pub struct FileDone {
     /// The token that it was submitted with.
     pub token: FileToken,
-    /// The bytes read, or empty; or what failed.
+    /// The bytes read, or empty; or the error.
     pub result: io::Result<Bytes>,
-    /// Of a read, what was sound of the records that were to be looked at. Checking them takes as
-    /// long as all else that a reader costs; so it is done by whoever reads, if that is another
-    /// thread. What is not here the journal checks itself.
+    /// Sound records of a read, among those that were to be looked at. Checking them takes as long
+    /// as all else that a reader costs; so the thread that reads does it, if that is another one.
+    /// Records that are not listed here the journal checks itself.
     pub sound: Vec<Sound>,
 }
 
 impl FileDone {
-    /// Of an operation after which nothing was looked at.
+    /// Completes an operation after which nothing was looked at.
     #[must_use]
     pub const fn new(token: FileToken, result: io::Result<Bytes>) -> FileDone {
         FileDone {
@@ -123,7 +124,7 @@ impl FileDone {
         }
     }
 
-    /// Of a read of these records of a segment.
+    /// Completes a read of these records of a segment.
     #[must_use]
     pub fn of_read(token: FileToken, result: io::Result<Bytes>, records: &[u32]) -> FileDone {
         let sound = result.as_ref().map(|bytes| Sound::among(bytes, records));
@@ -140,13 +141,13 @@ pub trait Files: Send {
     /// Every file's name and length. Blocks.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The error of the file system.
     fn list(&mut self) -> io::Result<Vec<(FileName, u64)>>;
 
-    /// Up to `length` bytes at `at`, now. Blocks; only while opening and checking.
+    /// Reads up to `length` bytes at `at`, now. Blocks; only while opening and checking.
     ///
     /// # Errors
-    /// What the file system says; a file that is not there is `NotFound`.
+    /// The file system's error; a file that is not there is `NotFound`.
     fn load(&mut self, name: &FileName, at: u64, length: u32) -> io::Result<Bytes>;
 
     /// Starts an operation. Its completion comes through [`Files::poll`], once.

@@ -1,8 +1,8 @@
 //! The log: the one storage contract, and the journal under `memory` and `disk`.
 //!
-//! - [`contract`]: [`LogStorage`], what every storage promises. [`mod@conformance`] holds each to
-//!   it.
-//! - [`files`]: what the journal needs of a file system; memory, disk and the simulator give it.
+//! - [`contract`]: [`LogStorage`], the promises of every storage. [`mod@conformance`] checks each
+//!   for them.
+//! - [`files`]: the journal's view of a file system; memory, disk and the simulator implement it.
 //! - [`journal`]: the state machine with file effects, and [`journal::JournalStorage`] around it.
 //! - [`memory`], [`disk`]: the storages of these names: that journal over files of theirs.
 

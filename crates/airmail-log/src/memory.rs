@@ -1,8 +1,8 @@
 //! Files in memory: under the `memory` storage, and under the journal's own tests.
 //!
 //! An operation takes effect when it is submitted, and its completion is there at the next poll, in
-//! order of submission. Nobody has to be woken: whoever submits polls again until nothing comes.
-//! All is gone with the process, so a sync is nothing, and the strongest durability is `memory`.
+//! order of submission. No thread has to be woken: the caller polls again until nothing comes. All
+//! is gone with the process, so a sync does nothing, and the strongest durability is `memory`.
 
 use crate::files::{FileDone, FileName, FileOp, FileToken, Files};
 use crate::journal::{JournalConfig, JournalStorage, OpenError};
@@ -22,10 +22,10 @@ pub fn open(seed: u64, now: Now) -> Result<MemoryStorage, OpenError> {
     JournalStorage::open(MemoryFiles::new(), JournalConfig::memory(seed), now)
 }
 
-/// Bytes of a page: what a file grows by, so that growing never copies what is there.
+/// Bytes of a page: a file grows by whole pages, so that growing never copies its contents.
 const PAGE_BYTES: usize = 64 * 1024;
 
-/// A directory in memory. A clone is a copy of the files as they are, without what was not polled.
+/// A directory in memory. A clone is a copy of the files as they are, without completions not polled.
 #[derive(Debug, Default)]
 pub struct MemoryFiles {
     files: BTreeMap<FileName, Pages>,
@@ -46,7 +46,7 @@ impl MemoryFiles {
         self.room_bytes = room_bytes;
     }
 
-    /// What all files hold together, in bytes.
+    /// Total size of the files, in bytes.
     #[must_use]
     pub fn used(&self) -> u64 {
         self.files.values().map(|file| file.length).sum()

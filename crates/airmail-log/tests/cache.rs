@@ -10,7 +10,7 @@ use airmail_log::journal::JournalConfig;
 use airmail_model::Durability;
 use subjects::{OnKept, tiny};
 
-/// What readers from several places see while more is appended.
+/// Collects the deliveries to readers from several places while more is appended.
 fn seen(cache_bytes: u64) -> Vec<Vec<(u64, String, Vec<u8>)>> {
     let config = JournalConfig {
         cache_bytes,

@@ -1,4 +1,4 @@
-//! A wall clock that jumps takes nothing that is to be kept by the true time.
+//! A wall clock that jumps: it removes nothing that the true time would keep.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
@@ -53,7 +53,7 @@ fn pass(d: &mut Bench<'_>, time: Duration) {
     }
 }
 
-/// What the journal says of its clock; believed first, if `accept`.
+/// The journal's clock state; believed first, if `accept`.
 fn clock(d: &mut Bench<'_>, accept: bool) -> ClockState {
     let now = d.now();
     if accept {

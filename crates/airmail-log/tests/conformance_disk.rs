@@ -1,5 +1,5 @@
-//! The conformance suite on the `disk` storage: as it is by default, and with everything tiny.
-//! And on the same journal over files in memory, where a failure is quicker to look into.
+//! The conformance suite on the `disk` storage: with its defaults, and with everything tiny. And on
+//! the same journal over files in memory, where a failure is quicker to look into.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 

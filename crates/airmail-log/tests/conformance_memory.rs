@@ -1,4 +1,4 @@
-//! The conformance suite on the `memory` storage: as it is by default, and with everything tiny.
+//! The conformance suite on the `memory` storage: with its defaults, and with everything tiny.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 

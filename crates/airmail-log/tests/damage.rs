@@ -1,6 +1,6 @@
-//! Every kind of file, hit by a flipped bit or cut short: the journal opens, serves all that was
-//! not hit, tells exactly what was, and never serves what nobody published; `check` finds what
-//! readers are told of, and changes nothing.
+//! Every kind of file, hit by a flipped bit or cut short: the journal opens, serves all undamaged
+//! records, reports exactly the damaged ones, and never serves a message that nobody published;
+//! `check` finds the losses that readers are told of, and changes nothing.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 

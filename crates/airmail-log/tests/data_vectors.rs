@@ -1,4 +1,5 @@
-//! Data directories that earlier versions wrote are opened, and hold what they held: for ever.
+//! Data directories that earlier versions wrote: they are opened, and hold the same records for
+//! ever.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 

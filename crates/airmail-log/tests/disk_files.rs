@@ -1,6 +1,6 @@
-//! The disk's files against bytes in memory: whatever writes, fills, reads, renames and restarts
-//! come in whatever order, a file holds what was written, past the page cache as well as through
-//! it; and who reads meanwhile sees what was there, in every byte that nobody was writing.
+//! The disk's files against bytes in memory: after writes, fills, reads, renames and restarts in
+//! any order, a file holds the bytes written, past the page cache as well as through it; and a
+//! reader sees them meanwhile, in every byte that is not being written.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -18,11 +18,11 @@ const PAGE: usize = 4096;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// As a commit: behind the last one, with zeros to the end of the page.
+    /// Writes behind the last commit, with zeros to the end of the page.
     Append(usize, bool),
     /// Anywhere, of any length.
     Overwrite(usize, usize, bool),
-    /// So many pages behind all that is written.
+    /// Fills this many pages behind everything that is written.
     Fill(usize),
     Read(usize, usize),
     /// All is done, and the whole file is compared.
@@ -64,9 +64,9 @@ struct Bench {
     tokens: u64,
     lives: u64,
     expected: Vec<u8>,
-    /// Behind the last append.
+    /// Place behind the last append.
     written: usize,
-    /// What is under way, and which bytes it changes.
+    /// Writes under way, and the bytes that they change.
     writes: Vec<(FileToken, Range<usize>)>,
     fills: Vec<(FileToken, Range<usize>)>,
 }

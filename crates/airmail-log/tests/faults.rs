@@ -1,5 +1,5 @@
-//! A disk that is full, and one whose sync fails: what is refused is not stored, what was stored
-//! is served, and the journal heals by itself.
+//! A disk that is full, and one whose sync fails: a refused batch is not stored, a stored one is
+//! served, and the journal heals by itself.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 

@@ -1,7 +1,7 @@
-//! What nobody wants is given back to the disk, also where nothing happens any more.
+//! Return of unneeded space to the disk, also where nothing happens any more.
 //!
-//! The bound: what retention asks, and two segments for each class. Beside it there are commands,
-//! checkpoints and indexes; these do not grow with what has gone.
+//! The bound: the data that retention asks for, and two segments for each class. Commands,
+//! checkpoints and indexes come beside it; these do not grow with the removed data.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
@@ -37,7 +37,7 @@ fn keeping(time: Option<Duration>, bytes: Option<u64>) -> LogSpec {
     }
 }
 
-/// Publishes so many bytes, about.
+/// Publishes about `bytes` bytes.
 fn publish<S: Subject>(d: &mut Driver<'_, S>, log: LogId, bytes: u64) {
     let payload = "x".repeat(1_000);
     for _ in 0..bytes / 1_000 {
@@ -57,7 +57,7 @@ fn delete<S: Subject>(d: &mut Driver<'_, S>, log: LogId) {
     assert!(matches!(answer, Completion::Done { .. }), "{answer:?}");
 }
 
-/// What segments take, with those that are kept for new ones.
+/// Total size of the segments, with the files kept for new ones.
 fn held(files: &Kept) -> u64 {
     let all = files.clone().list().unwrap();
     let segment = |name: &str| name.starts_with("seg-") || name.starts_with("free-");
@@ -65,7 +65,7 @@ fn held(files: &Kept) -> u64 {
     segments.map(|(_, length)| length).sum()
 }
 
-/// Beside the messages: commands, in at most three segments of their own.
+/// Space beside the messages: commands, in at most three segments of their own.
 const COMMANDS_BYTES: u64 = 3 * (4 << 10);
 
 #[test]

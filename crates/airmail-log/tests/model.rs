@@ -1,5 +1,5 @@
-//! Random calls, held against a `Vec`: what the log must hold is written down beside it, and every
-//! reader's every tile is compared with that.
+//! Random calls, checked against a `Vec`: the log's expected contents are written down beside it,
+//! and every tile of every reader is compared with them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 

@@ -1,4 +1,4 @@
-//! Log 0 is held twice: whatever one file loses, all of it is still read.
+//! Log 0 is held twice: whichever file is lost, all of it is still read.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
@@ -13,7 +13,8 @@ use subjects::{OnKept, tiny};
 
 const BATCHES: u64 = 30;
 
-/// What a node that ended so leaves: commands, with many batches of another log around them.
+/// The files that a node leaves when it ends in this way: commands, with many batches of another
+/// log around them.
 fn written(end: End) -> MemoryFiles {
     let mut subject = OnKept::new(tiny(JournalConfig::default()));
     let files = subject.files.clone();

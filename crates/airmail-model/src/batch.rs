@@ -1,6 +1,6 @@
 //! The batch: messages as they are sent, stored and delivered. Encoded once, never changed.
 //!
-//! A publisher's [`BatchEncoder`] writes it; whoever takes it in checks it once with
+//! A publisher's [`BatchEncoder`] writes it; the node that takes it in checks it once with
 //! [`Batch::check`] (or [`Batch::check_stored`]) and from then on holds a [`Checked<Batch>`], which
 //! is one reference to its bytes; a subscriber that wants or may have only a part is given a
 //! [`Slice`], which shares the bodies. `docs/batch-format.md` has every byte of it.

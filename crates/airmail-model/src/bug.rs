@@ -1,9 +1,10 @@
-//! What to do where the code itself must be wrong: the macro [`bug!`](crate::bug!).
+//! Programmer errors, states that no input and no fault can cause: the macro [`bug!`](crate::bug!).
 //!
 //! Three things can go wrong, and each has its own answer:
 //!
 //! - *Input*: a request, a file, a reply, a peer that is too fast. It gets an error with facts.
-//! - *The world*: a disk, a network, a clock. What it breaks is handled, and told to whom it concerns.
+//! - *The world*: a disk, a network, a clock. The failure is handled, and reported to those it
+//!   concerns.
 //! - *The program*: a state that no input and no fault can cause, such as a commit of a segment that is
 //!   not there. Nobody outside can cure that, and to go on as if nothing had happened hides it until
 //!   data are wrong. That is what `bug!` is for.
@@ -21,18 +22,19 @@
 //! # commit(&std::collections::BTreeMap::from([(1, 2)]), 1);
 //! ```
 //!
-//! While bugs panic (debug builds, the simulator, fuzz targets) the program ends there, with the facts.
-//! A release goes on: one wrong place may cost what it concerns, and must not cost every other client the
-//! node. So what follows `bug!` is the safest way on: it answers, or fails what it concerns, and never
-//! drops an answer in silence. The bug is counted ([`count`]); the first one is kept ([`first`]), and fails
-//! the readiness of a node; and the first at each place is told to a function that the process has named
-//! ([`on_first_at_each_place`]), so that it stands in the log once and does not fill it.
+//! While bugs panic (debug builds, the simulator, fuzz targets) the program ends there, with the
+//! facts. A release goes on: a bug may cost the request that met it, and must not cost every other
+//! client the node. So the code after `bug!` takes the safest way on: it answers or fails the
+//! request, and never drops an answer in silence. The bug is counted ([`count`]); the first one is
+//! kept ([`first`]), and fails the readiness of a node; and the first at each place is passed to a
+//! function that the process has named ([`on_first_at_each_place`]), so that it stands in the log
+//! once and does not fill it.
 //!
 //! A core that has a `check` asserts its invariants after each step while [`is_checking`] says so.
 //!
-//! Invariants: a bug is counted each time. It is told once for each place in the source. The facts are
-//! put into words only where somebody is told them, so a bug that is met a million times costs a million
-//! additions. Nothing here does I/O or takes a lock that another could hold for long.
+//! Invariants: every occurrence is counted, and each place in the source is reported once. The
+//! facts are formatted only for that report, so a bug that is met a million times costs a million
+//! additions. Nothing here does I/O or holds a lock for long.
 
 use std::fmt;
 use std::panic::Location;
@@ -42,7 +44,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// Reports a state that only a mistake in the program can cause, with the facts that lead to it.
 ///
 /// Takes what `format!` takes. It panics in debug builds, in the simulator and in fuzz targets; else it
-/// counts, tells, and returns `()`: the code behind it answers whoever waits.
+/// counts, tells, and returns `()`: the code behind it answers the waiting caller.
 /// [`bug`](mod@crate::bug) has the rule.
 #[macro_export]
 macro_rules! bug {
@@ -59,7 +61,7 @@ pub struct Met {
     pub file: &'static str,
     /// The line of the `bug!`.
     pub line: u32,
-    /// What was found there.
+    /// Facts found there, as text.
     pub facts: String,
 }
 
@@ -118,7 +120,7 @@ impl Book {
     }
 }
 
-/// What [`bug!`](crate::bug!) calls; `met` belongs to its place.
+/// Target of [`bug!`](crate::bug!)'s expansion; `met` belongs to the place in the source.
 ///
 /// # Panics
 /// While bugs panic.
@@ -129,7 +131,7 @@ pub fn meet(met: &'static AtomicBool, facts: fmt::Arguments<'_>) {
     BOOK.meet(met, facts);
 }
 
-/// How many bugs this process has met, each time that it met one.
+/// Number of times that this process has met a bug.
 #[must_use]
 pub fn count() -> u64 {
     BOOK.count.load(Ordering::Relaxed)

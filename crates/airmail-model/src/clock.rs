@@ -1,4 +1,4 @@
-//! The clock of a program: cores are told the time, and this is who tells them.
+//! Clock of a program. Cores get the time as an argument; the shell reads it here.
 //!
 //! The one place where the system's clocks are read.
 
@@ -8,7 +8,7 @@ use std::time::{Instant, SystemTime};
 
 /// Tells the time. Tests pass their own.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// Both times of this moment; `mono` must run as fast as the runtime's timers.
+    /// Reads both times of this moment; `mono` must run as fast as the runtime's timers.
     fn now(&self) -> Now;
 
     /// The monotone time alone, which may cost less.

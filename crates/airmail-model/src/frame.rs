@@ -1,12 +1,13 @@
-//! What a client and a node say to each other, before any wire encoding.
+//! The protocol between a client and a node, before any wire encoding.
 //!
-//! The shard takes and gives these; the SDK's core takes and gives these; gRPC only translates, and
-//! the simulator needs no translation at all.
+//! The shard and the SDK's core take and give these types; gRPC only translates them, and the
+//! simulator needs no translation at all.
 //!
 //! Ranges (G2): each side of a (stream, log), and each detached subscription, holds `next`, the
 //! first number not yet accounted for. A [`Reply::Delivery`] or [`Reply::Gap`] covers
 //! `(previous, last]`. `last < next`: a duplicate, dropped. `previous >= next`: a hole, dropped, and
-//! asked for again from `next`. Otherwise what is `>= next` is taken and `next` becomes `last + 1`.
+//! asked for again from `next`. Otherwise the numbers `>= next` are taken and `next` becomes `last
+//! + 1`.
 
 mod delivery;
 
@@ -27,30 +28,31 @@ pub struct RequestId(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubscriptionId(pub u32);
 
-/// Which use of a subscription's number, so that an old one's late message is told from a new one's.
+/// Distinguishes successive uses of a subscription's number, so that a late message for an old use
+/// is recognised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Generation(pub u32);
 
 /// Where a subscription, or a look into history, begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Start {
-    /// After what is stored now.
+    /// Begins after the newest record.
     #[default]
     Latest,
-    /// With the oldest record kept.
+    /// Begins with the oldest record kept.
     Earliest,
-    /// With this number. Beyond the end is legal: it waits there, detached, and goes live when the
-    /// log gets to it.
+    /// Begins with this number. Beyond the end is legal: the subscription waits there, detached,
+    /// and goes live when the log gets to it.
     Sequence(Sequence),
-    /// With the first record appended at this time or later.
+    /// Begins with the first record appended at this time or later.
     Time(AppendTime),
-    /// Where this position says. One from beyond the end of its own log's life shows that the node's
-    /// files are older than the position: the log begins a new life, and what the position's holder
-    /// may have missed is told as lost.
+    /// Begins at this position. A position from beyond the end of its own log's life shows that the
+    /// node's files are older than the position: the log begins a new life, and records that the
+    /// position's holder may have missed are told as lost.
     Position(Position),
 }
 
-/// What a client asks of a node on a stream.
+/// A client's requests to a node on a stream.
 #[derive(Clone, Debug)]
 pub enum Request {
     /// Store a batch. Answered once, by [`Reply::Acked`].
@@ -65,12 +67,12 @@ pub enum Request {
     /// End a subscription. Nothing of its generation is sent after the [`Reply::Status`] that
     /// answers it.
     Remove {
-        /// Which.
+        /// The subscription to drop.
         subscription: SubscriptionId,
     },
     /// The client has room for this many more bytes of deliveries.
     Credit {
-        /// Added to what is left.
+        /// Bytes that are added to the present credit.
         bytes: u32,
     },
 }
@@ -80,7 +82,7 @@ pub enum Request {
 pub struct Subscribe {
     /// Its number; not in use on this stream.
     pub subscription: SubscriptionId,
-    /// Which use of the number.
+    /// The present use of the subscription's number.
     pub generation: Generation,
     /// The namespace.
     pub namespace: NamespaceId,
@@ -95,15 +97,16 @@ pub struct Subscribe {
 /// Where a look into history ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// Before the log's next number as it was when asked.
+    /// Ends before the log's next number as it was when asked.
     Now,
-    /// Before this number, or at the end as it was when asked.
+    /// Ends before this number, or at the end as it was when asked.
     Sequence(Sequence),
-    /// Before the first record appended at this time or later, or at the end as it was when asked.
+    /// Ends before the first record appended at this time or later, or at the end as it was when
+    /// asked.
     Time(AppendTime),
 }
 
-/// What an ack says.
+/// Contents of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
     /// The numbers that the batch was given.
@@ -123,13 +126,13 @@ pub struct Ack {
 /// A refusal of a publish. `map` is there when the client's was stale.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Why.
+    /// Reason of the refusal.
     pub error: Error,
     /// The present map.
     pub map: Option<LogMap>,
 }
 
-/// Why a subscriber will not get some numbers.
+/// Reason for which a subscriber will not get some numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GapReason {
     /// Never used, not of the topic asked for, or not permitted: nothing is missing.
@@ -142,27 +145,27 @@ pub enum GapReason {
     Loss,
 }
 
-/// How a subscription stands now.
+/// State of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// At the tail: from `next` on it is served by the stream's live range of `log`.
+    /// Served at the tail: from `next` on by the stream's live range of `log`.
     Live {
         /// Its log.
         log: LogId,
         /// The log's life.
         incarnation: Incarnation,
-        /// The first number that the live range covers for it; what is before is accounted for.
-        /// The range itself may begin before: what it brings below `next` is not for this one.
+        /// The first number that the live range covers for it; numbers before it are accounted for.
+        /// The range itself may begin before: records below `next` are not for this subscription.
         next: Sequence,
     },
-    /// Behind: served on a channel of its own, from `next` on.
+    /// Served behind the tail: on a channel of its own, from `next` on.
     Detached {
         /// Its log.
         log: LogId,
         /// The log's life.
         incarnation: Incarnation,
-        /// The first number not yet sent. Of one that was live, the node knows no more than the
-        /// stream's range, so this may be below what the client has accounted for: never above.
+        /// The first number not yet sent. For a subscription that was live, the node knows no more
+        /// than the stream's range, so this may be below the client's own `next`: never above.
         next: Sequence,
         /// The log has begun a new life while the subscription was on it: it goes on in the new
         /// one where it was, and nothing is lost to it.
@@ -180,48 +183,48 @@ pub enum State {
     Failed(Error),
 }
 
-/// What a node says to a client on a stream.
+/// A node's messages to a client on a stream.
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// Answers a publish, in the order of the publishes to its log.
     Acked {
-        /// Which publish.
+        /// The publish that is answered.
         request: RequestId,
-        /// What became of it.
+        /// The acknowledgement, or the refusal.
         result: Result<Ack, Refused>,
     },
     /// Messages.
     Delivery(Delivery),
     /// Numbers that will not come. Covers `(previous, last]`.
     Gap {
-        /// Whose.
+        /// The range that it belongs to.
         channel: Channel,
-        /// Of which log.
+        /// The log that the numbers are of.
         log: LogId,
         /// The last number covered before.
         previous: Sequence,
         /// The last number covered now.
         last: Sequence,
-        /// Why.
+        /// Reason of the gap.
         why: GapReason,
     },
     /// Progress without messages: everything before `next` is accounted for. Live range only; a
     /// hole if the receiver's own `next` is less than `previous + 1`.
     Mark {
-        /// Of which log.
+        /// The log that the number is of.
         log: LogId,
         /// The last number covered before.
         previous: Sequence,
         /// The first number not yet accounted for.
         next: Sequence,
     },
-    /// How a subscription stands.
+    /// Reports the state of a subscription.
     Status {
-        /// Which.
+        /// The subscription.
         subscription: SubscriptionId,
-        /// Which use of its number.
+        /// The use of its number.
         generation: Generation,
-        /// How.
+        /// Its present state.
         state: State,
     },
 }

@@ -1,4 +1,4 @@
-//! Names for things that must not be mixed: logs, sequence numbers, producers, namespaces.
+//! Typed ids, which cannot be mixed up: logs, sequence numbers, producers, namespaces.
 //!
 //! Each is a newtype over an integer, in the width that the batch format gives it. Arithmetic is
 //! offered only where it has a meaning (a sequence number has a successor; a namespace id has not).
@@ -24,8 +24,8 @@ newtype!(
     NamespaceId(u32)
 );
 newtype!(
-    /// Which of a namespace and lane's logs. Never reused within a namespace: a new map epoch with
-    /// more logs takes new indices.
+    /// Index of a log within a namespace and lane. Never reused within a namespace: a new map epoch
+    /// with more logs takes new indices.
     LogIndex(u16)
 );
 newtype!(
@@ -96,7 +96,7 @@ impl Extent {
         }
     }
 
-    /// How many numbers it covers.
+    /// Number of sequence numbers that it covers.
     #[must_use]
     pub const fn numbers(self) -> u64 {
         self.last.0 - self.first.0 + 1
@@ -154,7 +154,7 @@ pub struct LogId {
     pub namespace: NamespaceId,
     /// The lane whose messages it carries.
     pub lane: Lane,
-    /// Which of that namespace and lane's logs.
+    /// Index among that namespace and lane's logs.
     pub index: LogIndex,
 }
 
@@ -173,15 +173,15 @@ impl fmt::Display for LogId {
     }
 }
 
-/// What an acknowledgement promises about the node that gave it.
+/// Promise that an acknowledgement makes about the node that gave it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Durability {
     /// Lost when the process ends.
     Memory = 0,
-    /// In the operating system's hands: survives the process, not a power cut.
+    /// Stored in the operating system's hands: survives the process, not a power cut.
     Os = 1,
-    /// On the disk: survives a power cut.
+    /// Stored on the disk: survives a power cut.
     #[default]
     Fsync = 2,
 }

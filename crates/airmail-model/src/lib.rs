@@ -1,9 +1,10 @@
-//! Airmail's vocabulary: what every part of the system says to every other part.
+//! Airmail's vocabulary: the types that every part of the system shares.
 //!
-//! No I/O, no async: everything here is a value, but for [`clock`], by which programs read the time. The
-//! stored and delivered format of messages is [`batch`]; what travels between a client and a node, before it is put on any wire,
-//! is [`frame`]; that of mailboxes is [`mailbox`]; every error a user can see comes from one table,
-//! [`error`]. What is nobody's error but the program's own is reported through [`mod@bug`].
+//! No I/O, no async: everything here is a value, but for [`clock`], by which programs read the
+//! time. The stored and delivered format of messages is [`batch`]; the protocol between a client
+//! and a node, before it is put on any wire, is [`frame`]; that of mailboxes is [`mailbox`]; every
+//! error a user can see comes from one table, [`error`]. Programmer errors are reported through
+//! [`mod@bug`].
 
 #![forbid(unsafe_code)]
 

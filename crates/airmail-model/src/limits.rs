@@ -1,10 +1,10 @@
 //! Every limit that a user can meet, with its default, in one place.
 
-/// What one stream can hold of credit, in bytes: what is granted beyond it does not count. So a
-/// client cannot make a node keep more than this, and one delivery, for its stream.
+/// Most credit that one stream can hold, in bytes; a grant beyond it does not count. So a client
+/// cannot make a node keep more than this, and one delivery, for its stream.
 pub const CREDIT_BYTES_MAX: u32 = 64 << 20;
 
-/// Bounds on what a client may send and a node will send. Shown by `airmail serve --print-config`,
+/// Bounds on a client's requests and a node's answers. Shown by `airmail serve --print-config`,
 /// told to clients in Hello.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -20,7 +20,7 @@ pub struct Limits {
     pub batch_records: u16,
     /// One request or one delivery on the wire, in bytes. Default 3 MiB.
     pub frame_bytes: u32,
-    /// What a node may send on a stream whose client has granted nothing, in bytes. Default 1 MiB.
+    /// Credit of a stream whose client has granted nothing yet, in bytes. Default 1 MiB.
     pub credit_bytes: u32,
     /// Publishes of one connection that wait for their ack, in bytes. Default 8 MiB.
     pub unacked_bytes: u32,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Slots in every map.
 pub const SLOTS: usize = 4096;
 
-/// Which log carries each topic of one namespace. Cheap to clone; a new epoch is a new value.
+/// Assigns the topics of one namespace to its logs. Cheap to clone; a new epoch is a new value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogMap {
     /// The namespace it belongs to.

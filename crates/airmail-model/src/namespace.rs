@@ -9,7 +9,7 @@ pub const NAME_BYTES_MAX: usize = 255;
 /// The most logs a namespace may have in one lane.
 pub const LOGS_MAX: u16 = 1024;
 
-/// How long a namespace's logs keep their records. `None` is for ever, or without bound.
+/// Bounds on what a namespace's logs keep. `None` is for ever, or without bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
     /// Records appended longer ago than this many milliseconds may go.
@@ -18,14 +18,14 @@ pub struct Retention {
     pub bytes: Option<u64>,
 }
 
-/// What a user chooses about a namespace.
+/// Settings of a namespace that its user chooses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamespaceSpec {
     /// Logs in the normal lane, 1 to [`LOGS_MAX`]. Default 1.
     pub logs: u16,
-    /// How long records are kept. Default: for ever.
+    /// Bounds on the records kept. Default: for ever.
     pub retention: Retention,
-    /// What an ack promises. Default: the strongest that the storage has.
+    /// Promise of an acknowledgement. Default: the strongest that the storage has.
     pub durability: Durability,
 }
 
@@ -46,7 +46,7 @@ pub struct Namespace {
     pub id: NamespaceId,
     /// Its name: 1 to [`NAME_BYTES_MAX`] of `a-z A-Z 0-9 . _ -`, not beginning with `_`.
     pub name: String,
-    /// What its user chose.
+    /// The settings that its user chose.
     pub spec: NamespaceSpec,
     /// Counts its changes, from 1; a change names the version it is based on.
     pub version: u64,

@@ -1,4 +1,4 @@
-//! Positions: where a subscription stands, as opaque text.
+//! Positions: a subscription's place, as opaque text.
 //!
 //! `pos1-` and then base64url of: namespace id u32, map epoch u32, entries u16, then for each log
 //! lane u8, index u16, incarnation u64, next u64; at the end crc32c u32 of all before. Little endian.
@@ -74,10 +74,10 @@ impl fmt::Display for Position {
 impl FromStr for Position {
     type Err = Error;
 
-    /// Reads what `Display` wrote.
+    /// Parses the output of `Display`.
     ///
     /// # Errors
-    /// `POSITION_INVALID` with what is wrong.
+    /// `POSITION_INVALID` with the fault.
     fn from_str(text: &str) -> Result<Position, Error> {
         read(text).map_err(|limit| {
             Error::new(ErrorCode::PositionInvalid)

@@ -10,7 +10,7 @@ pub struct ByteSize(pub u64);
 
 const UNITS: [(&str, u32); 5] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10), ("B", 0)];
 
-/// What a size should have looked like.
+/// Description of a valid size, for error messages.
 pub const SIZE_EXPECTED: &str = "a size such as 512, 64KiB, 1MiB or 2GiB";
 
 impl FromStr for ByteSize {

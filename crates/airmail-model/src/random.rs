@@ -1,7 +1,7 @@
 //! Numbers that look random, from a seed: splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom
 //! number generators", OOPSLA 2014). No dependency, so a seed means the same for ever.
 
-/// How far apart the states of neighbours are: odd, so that every state is visited.
+/// Distance between the states of neighbours: odd, so that every state is visited.
 pub const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The number of a state. Neighbouring states have numbers that are unlike.

@@ -1,4 +1,4 @@
-//! Time as an argument: cores never read a clock, they are told.
+//! Time as an argument: cores never read a clock, they are given the time.
 
 use std::fmt;
 use std::time::Duration;
@@ -20,7 +20,7 @@ impl Mono {
         )
     }
 
-    /// How long ago `earlier` was; zero if it is not earlier.
+    /// Time that has passed since `earlier`; zero if it is not earlier.
     #[must_use]
     pub fn since(self, earlier: Mono) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
@@ -41,11 +41,11 @@ impl fmt::Display for AppendTime {
     }
 }
 
-/// Both times of one moment, as a shell reads them once for each turn.
+/// The two times of one moment, as a shell reads them once for each turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
-    /// For intervals and deadlines.
+    /// Time for intervals and deadlines.
     pub mono: Mono,
-    /// For what users see.
+    /// Time for users.
     pub wall: Wall,
 }

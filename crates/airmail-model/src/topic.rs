@@ -15,7 +15,7 @@ impl TopicName {
     /// Checks and takes a name.
     ///
     /// # Errors
-    /// `TOPIC_INVALID` with the name (shortened) and what is wrong with it.
+    /// `TOPIC_INVALID` with the name (shortened) and its fault.
     pub fn new(name: &str, limits: &Limits) -> Result<TopicName, Error> {
         Self::check(name, limits)?;
         Ok(TopicName(name.into()))

@@ -1,5 +1,5 @@
-//! What holds for every batch: what is encoded is read again, what is damaged is found, and a
-//! slice has what was kept and nothing else.
+//! Properties of every batch: the encoded is read again unchanged, damage is found, and a slice has
+//! the records that were kept and nothing else.
 
 #![allow(
     clippy::unwrap_used,
@@ -126,7 +126,7 @@ fn read(record: &Record<'_>) -> Message {
     }
 }
 
-/// As the encoder orders it.
+/// Orders a message's parts like the encoder does.
 fn canonical(message: &Message) -> Message {
     let mut message = message.clone();
     message.attributes.sort_by(|(a, _), (b, _)| a.cmp(b));

@@ -1,4 +1,4 @@
-//! Batches case by case: at their bounds, and in what their encoder promises besides.
+//! Batches case by case: at their bounds, and against their encoder's further promises.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! The macro as a release has it, in a process of its own: whether bugs panic is the process's.
+//! The macro as a release has it. A process of its own, because whether bugs panic is a setting of
+//! the process.
 
 use airmail_model::bug;
 use parking_lot::Mutex;

@@ -1,4 +1,4 @@
-//! What may be a name, and how errors say what is wrong.
+//! Valid names, and the facts that the errors for others carry.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

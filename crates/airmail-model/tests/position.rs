@@ -1,4 +1,4 @@
-//! Positions and maps: what is written is read again, and every slot has an owner.
+//! Positions and maps: a written position is read again unchanged, and every slot has an owner.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! The golden vectors say what this crate does, and are as the program that writes them says.
+//! Golden vectors: this crate does what they say, and the program that writes them gives the same.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,6 @@
-//! Addresses that a node can have again after its end. Not such as the system chooses: those it gives to
-//! the next who asks, also to another test, and a client that keeps trying could be connected to itself.
+//! Addresses that a node can have again after its end. They are not from the system's own range: it
+//! gives those to the next caller, also in another test, and a client that keeps trying could be
+//! connected to itself.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};

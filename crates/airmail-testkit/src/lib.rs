@@ -1,13 +1,14 @@
-//! What tests of several crates share: processes of nodes and servers, waits that end, and addresses.
+//! Parts that tests of several crates use: processes of nodes and servers, waits that end, and
+//! addresses.
 //!
 //! - [`waiting`]: waits that end, and say what they waited for.
-//! - [`scale`]: how much the tests do, and which tools they have.
+//! - [`scale`]: the amount of testing, and the tools that there are.
 //! - [`node`]: a node in a process of its own, and commands that talk to it.
 //! - [`pages`]: pages of the documentation that are made from the code.
 //! - [`postgres`]: a database server.
 //! - [`lasting`]: addresses that a node can have again.
 //!
-//! For tests alone: no program depends on it, and what goes wrong in it panics.
+//! For tests alone: no program depends on it, and it panics at any failure.
 
 #![forbid(unsafe_code)]
 #![allow(

@@ -49,14 +49,14 @@ pub fn built(name: &str) -> PathBuf {
     path
 }
 
-/// What a command did.
+/// Result of a command.
 #[derive(Debug)]
 pub struct Done {
     /// Its exit code; absent: a signal ended it.
     pub code: Option<i32>,
-    /// What it said on standard output.
+    /// Its standard output.
     pub stdout: String,
-    /// What it said on standard error.
+    /// Its standard error.
     pub stderr: String,
 }
 
@@ -229,7 +229,7 @@ impl Node {
         self.child.id()
     }
 
-    /// What it has said so far.
+    /// Its output so far.
     pub fn said(&self) -> String {
         self.said.all()
     }
@@ -256,7 +256,7 @@ impl Node {
 /// A node that ended before it was one.
 #[derive(Debug)]
 pub struct Refused {
-    /// How it ended.
+    /// Its exit status.
     pub status: ExitStatus,
     /// All that it said.
     pub said: String,

@@ -43,7 +43,7 @@ impl Page {
     }
 }
 
-/// What a program of ours says to `--help`, for each of its commands.
+/// Output of `--help` of one of our programs, for each of its commands.
 pub fn command_line(program: &str) -> String {
     let mut text = String::new();
     let mut pending: Vec<Vec<String>> = vec![Vec::new()];

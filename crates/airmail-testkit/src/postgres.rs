@@ -93,7 +93,7 @@ impl Server {
         self.url(&name)
     }
 
-    /// What `psql` prints for a statement, without heads and blanks. It must succeed.
+    /// Output of `psql` for a statement, without heads and blanks. The statement must succeed.
     pub fn psql(&self, database: &str, sql: &str) -> String {
         psql(&self.url(database), sql)
     }
@@ -122,7 +122,7 @@ impl Drop for Server {
 }
 
 /// A port that a server can have again after its end. Not one that the system chooses: those it gives to the
-/// next who asks, and a node that keeps trying could be connected to itself.
+/// next caller, and a node that keeps trying could be connected to itself.
 fn lasting_port() -> u16 {
     static GIVEN: AtomicU32 = AtomicU32::new(0);
     loop {
@@ -135,7 +135,7 @@ fn lasting_port() -> u16 {
     }
 }
 
-/// What `psql` prints for a statement on a database.
+/// Output of `psql` for a statement on a database.
 pub fn psql(url: &str, sql: &str) -> String {
     let _waiting = waiting(format!("psql: {sql}"));
     let done = Command::new(programs().join("psql"))

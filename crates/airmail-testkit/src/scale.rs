@@ -1,4 +1,5 @@
-//! How much the tests do, and which tools they have: `cargo xtask test` says so by the environment.
+//! Amount of testing, and the tools that there are: `cargo xtask test` sets both through the
+//! environment.
 
 use std::io::Write;
 use std::path::PathBuf;

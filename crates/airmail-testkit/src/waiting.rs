@@ -1,9 +1,10 @@
 //! Waits that end, and say what they waited for.
 //!
-//! A test that waits for something says so by [`waiting`] for as long as it does; one that polls does it by
-//! [`until`]. The fixtures of a test hold [`alive`]. Whatever is held for longer than it may, on the slowest
-//! machine that anyone would run tests on, hangs: then all that tests wait for is printed, past the harness, and
-//! the process is ended, with those it has started. So no test waits for ever, and whoever looks knows why.
+//! A test names each wait by [`waiting`] for as long as it lasts; a poll goes through [`until`].
+//! The fixtures of a test hold [`alive`]. A wait that lasts longer than it could on the slowest
+//! machine that anyone would run tests on hangs: then all waits of the test are printed, past the
+//! harness, and the process is ended, with those it has started. So no test waits for ever, and its
+//! output says why.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -14,11 +15,11 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long something is polled for before the test fails.
+/// Longest time that something is polled for before the test fails.
 pub const PATIENCE: Duration = Duration::from_secs(5 * 60);
-/// How long a wait may last that cannot be given up but by ending the process.
+/// Longest time for a wait that only the end of the process could interrupt.
 const WAIT_MAX: Duration = Duration::from_secs(10 * 60);
-/// How long a fixture may live.
+/// Longest life of a fixture.
 const TEST_MAX: Duration = Duration::from_secs(20 * 60);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
@@ -46,14 +47,14 @@ static WAITS: Mutex<Waits> = Mutex::new(Waits {
     lasting: BTreeMap::new(),
 });
 
-/// From now on until the answer is dropped, this test waits for `what`.
+/// Notes that this test waits for `what`, from now on until the answer is dropped.
 #[track_caller]
 pub fn waiting(what: impl Display) -> Waiting {
     begin(what.to_string(), Some(WAIT_MAX))
 }
 
-/// From now on until the answer is dropped, this test has `what`, as a node; tests of a proof for as long as they
-/// were asked to go on.
+/// Notes that this test has `what`, such as a node, from now on until the answer is dropped; tests
+/// of a proof have it for as long as they were asked to go on.
 #[track_caller]
 pub fn alive(what: impl Display) -> Waiting {
     let proof = is_asked_for_more();
@@ -112,7 +113,7 @@ impl Drop for Waiting {
     }
 }
 
-/// Until the process ends.
+/// Watches over the waits until the process ends.
 fn watch_over() {
     loop {
         thread::sleep(BETWEEN_LOOKS);
@@ -124,7 +125,8 @@ fn watch_over() {
     }
 }
 
-/// What to say if something will have lasted for too long by then: that, and all else that lasts.
+/// Report for a wait that will have lasted for too long by then: that wait, and all others that
+/// last.
 pub fn overdue(by: Duration) -> Option<String> {
     let at = now() + by;
     let waits = WAITS.lock();

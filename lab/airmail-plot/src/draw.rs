@@ -42,7 +42,7 @@ pub enum PlotError {
     Draw {
         /// The figure's title.
         figure: String,
-        /// What the backend said.
+        /// The backend's error.
         reason: String,
     },
     /// The file could not be written.
@@ -50,7 +50,7 @@ pub enum PlotError {
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: std::io::Error,
     },
 }
@@ -225,7 +225,7 @@ impl Panel {
 }
 
 impl Axis {
-    /// What stands at a value; nothing between two things.
+    /// Label at a value; empty between two named values.
     fn written(&self, value: f64) -> String {
         if self.names.is_empty() {
             return short(value);
@@ -248,7 +248,7 @@ impl Series {
         self.colour().stroke_width(2)
     }
 
-    /// What can be shown on these axes.
+    /// Points that can be shown on these axes.
     fn within(&self, x: &Axis, y: &Axis) -> Vec<Point> {
         let fits = |axis: &Axis, value: f64| {
             value.is_finite() && (axis.scale == Scale::Linear || value > 0.0)

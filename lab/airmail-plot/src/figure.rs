@@ -1,11 +1,11 @@
-//! What a figure says, before it is drawn.
+//! Contents of a figure, before it is drawn.
 
 /// Panels one below another.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figure {
     /// Above all panels.
     pub title: String,
-    /// From top to bottom.
+    /// Panels from top to bottom.
     pub panels: Vec<Panel>,
 }
 
@@ -18,20 +18,20 @@ pub struct Panel {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// In the order of the legend.
+    /// Series in the order of the legend.
     pub series: Vec<Series>,
 }
 
 /// An axis with its quantity and unit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Axis {
-    /// What is shown, with its unit.
+    /// The quantity, with its unit.
     pub label: String,
-    /// How it is divided.
+    /// The axis's scale.
     pub scale: Scale,
     /// Where it ends; by default where the data does, a linear one beginning at 0.
     pub range: Option<(f64, f64)>,
-    /// What stands at 1, 2, 3 and so on instead of numbers, where these are things and no quantity.
+    /// Names at 1, 2, 3 and so on in place of numbers, where the values are things and no quantity.
     pub names: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ impl Axis {
     }
 }
 
-/// How an axis is divided.
+/// Scales of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
     /// Equal steps.
@@ -86,26 +86,26 @@ pub enum Scale {
     Log,
 }
 
-/// What belongs together.
+/// Points that belong together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
     /// Its name in the legend.
     pub name: String,
-    /// By x.
+    /// Points by x.
     pub points: Vec<Point>,
-    /// How it is drawn.
+    /// The mark that it is drawn with.
     pub mark: Mark,
-    /// Which of the colours; each has eight before they begin again.
+    /// Index of its colour; each mark has eight before they begin again.
     pub colour: usize,
 }
 
-/// How a series is drawn.
+/// Marks that a series is drawn with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mark {
     /// A line.
     #[default]
     Line,
-    /// A dashed line, for what is compared with.
+    /// A dashed line, for a reference.
     Dashes,
     /// A dot for each point.
     Dots,

@@ -1,6 +1,6 @@
-//! A limiter in front of a system that is always offered more than it can do: whatever the gate
-//! admits is there at once. That is what a bound on messages in flight is for, and where it shows
-//! what it is worth.
+//! A limiter in front of a system that is always offered more than its capacity: each message that
+//! the gate admits is there at once. A bound on messages in flight is made for this case, and shows
+//! its worth in it.
 
 use crate::machine::Machine;
 use crate::system::System;
@@ -12,7 +12,7 @@ use rand::rngs::SmallRng;
 /// A stretch of a run at one capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Phase {
-    /// How long, in windows of N acknowledged messages.
+    /// Time, in windows of N acknowledged messages.
     pub windows: usize,
     /// 1: the system as described; 0.5: half its capacity.
     pub capacity: f64,
@@ -21,9 +21,9 @@ pub struct Phase {
 /// N acknowledged messages, whatever the limiter makes of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Window {
-    /// How many messages.
+    /// Number of messages.
     pub messages: u64,
-    /// How long they took together, in nanoseconds.
+    /// Time that they took together, in nanoseconds.
     pub span_ns: u64,
     /// The sum of what each took, in nanoseconds.
     pub latency_ns: u64,

@@ -1,5 +1,5 @@
-//! Dispatch policies (Kafka thesis, chapter 5): which queue a job goes to, what it waits, and what
-//! the dispatchers and queues have to tell one another for it.
+//! Dispatch policies (Kafka thesis, chapter 5): the queue that a job goes to, its wait, and the
+//! messages that dispatchers and queues exchange for it.
 //!
 //! Queues are alike: exponential times with mean 1, first come first served. Jobs are a Poisson
 //! stream, each at a random dispatcher. So times are in mean service times, and the arrival rate of
@@ -13,10 +13,10 @@ pub mod theory;
 use cluster::Cluster;
 pub use policy::Policy;
 
-/// What is simulated.
+/// The system that is simulated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setting {
-    /// How a queue is chosen.
+    /// The policy that chooses a queue.
     pub policy: Policy,
     /// Queues, each with one server.
     pub queues: usize,
@@ -26,7 +26,7 @@ pub struct Setting {
     pub load: f64,
 }
 
-/// What one run or several gave.
+/// Waiting times of one run or several.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Waits {
     /// The mean time from a job's arrival at a dispatcher until it is being served.
@@ -40,17 +40,17 @@ pub struct Waits {
 /// A line of the table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
-    /// What was simulated.
+    /// The system that was simulated.
     pub setting: Setting,
     /// The means over the seeds.
     pub waits: Waits,
     /// The standard error of the mean wait; 0 for one seed.
     pub error: f64,
-    /// What theory gives, with its name.
+    /// The mean wait by theory, with the theory's name.
     pub theory: Option<(&'static str, f64)>,
 }
 
-/// How the table is made.
+/// Extent of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Runs of each setting. Default: 20.

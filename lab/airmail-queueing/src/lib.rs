@@ -1,4 +1,4 @@
-//! The queueing laboratory: what limiters and dispatch policies do to queues, in virtual time.
+//! The queueing laboratory: limiters and dispatch policies in front of queues, in virtual time.
 //!
 //! [`limiters`] runs the limiters of `airmail-flow` in front of systems of which everything is
 //! known, and compares them with the best fixed bound. [`dispatch`] compares ways to spread jobs
@@ -6,8 +6,7 @@
 //! seed gives one run, on any machine and in no time of its own. The code under test is the code in
 //! the node.
 //!
-//! `airmail-lab` prints and draws what is measured here; `docs/flow-control.md` tells what came
-//! out.
+//! `airmail-lab` prints and draws these measurements; `docs/flow-control.md` has the conclusions.
 
 #![forbid(unsafe_code)]
 

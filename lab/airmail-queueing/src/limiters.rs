@@ -1,9 +1,9 @@
-//! The limiters' table: how near to the best fixed bound each stays, and how soon it is there again
-//! when the capacity has changed.
+//! The limiters' table: each one's distance from the best fixed bound, and its recovery when the
+//! capacity has changed.
 //!
 //! One run is 200 windows: 100 at full capacity, of which the first 50 are for finding the knee,
-//! then 50 at half of it, then 50 at full capacity again. What a limiter is held against is the
-//! fixed bound with the most power for the capacity of the moment, found by trying them all.
+//! then 50 at half of it, then 50 at full capacity again. A limiter is compared with the fixed
+//! bound with the most power for the capacity of the moment, found by trying them all.
 
 use crate::closed_loop::{Phase, Window, run};
 use crate::system::System;
@@ -40,7 +40,7 @@ const SWEEP_BOUND_MAX: u64 = 2_000;
 /// Bounds tried between the neighbours of the best one.
 const SWEEP_FINE: u64 = 10;
 
-/// How the table is made.
+/// Extent of the table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
     /// Runs of each limiter on each system. Default: 20.
@@ -86,7 +86,7 @@ impl Point {
 /// Throughput and latency over the bound, at one capacity: the paper's figure 3.6.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// By bound.
+    /// Points by bound.
     pub points: Vec<Point>,
     /// The point with the most power.
     pub best: Point,
@@ -108,7 +108,7 @@ pub struct Row {
     /// The same at full capacity again, after 20 windows.
     pub power_ratio_doubled: f64,
     /// Windows until [`RECOVERED_RATIO`] of the best power, after the worse of halving and
-    /// doubling: the mean over the seeds. Who does not recover counts with the phase's 50.
+    /// doubling: the mean over the seeds. A run that does not recover counts with the phase's 50.
     pub recovery_windows: f64,
     /// The same for the worst seed.
     pub recovery_windows_max: usize,
@@ -125,9 +125,9 @@ pub struct Row {
 pub struct Trace {
     /// The limiter.
     pub limiter: LimiterKind,
-    /// For each window the mean over the seeds, and the tenth and ninetieth percentile.
+    /// Mean over the seeds for each window, and the tenth and ninetieth percentile.
     pub bounds: Vec<[f64; 3]>,
-    /// For each window the power as a share of the best fixed bound's: the mean over the seeds.
+    /// Power as a share of the best fixed bound's, for each window: the mean over the seeds.
     pub power_ratios: Vec<f64>,
 }
 
@@ -136,7 +136,7 @@ pub struct Trace {
 pub struct Report {
     /// The system.
     pub system: System,
-    /// At full capacity, and at half of it.
+    /// Curves at full capacity, and at half of it.
     pub curves: [Curve; 2],
     /// A line for each limiter.
     pub rows: Vec<Row>,
@@ -173,7 +173,7 @@ pub fn measure(system: System, plan: &Plan, progress: &dyn Fn()) -> Report {
     }
 }
 
-/// How many runs [`measure`] makes.
+/// Number of runs that [`measure`] makes.
 #[must_use]
 pub fn runs(plan: &Plan) -> u64 {
     plan.seeds.max(1) * LimiterKind::ALL.len() as u64
@@ -298,7 +298,7 @@ fn row(system: System, limiter: LimiterKind, best: [Point; 3], runs: &[Vec<Windo
     }
 }
 
-/// How many windows it takes until the next few together have enough power.
+/// Number of windows until the next few together have enough power.
 fn recovery_windows(windows: &[Window], best_power: f64) -> Option<usize> {
     windows
         .windows(RECOVERED_WINDOWS)

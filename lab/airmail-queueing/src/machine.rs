@@ -1,8 +1,8 @@
 //! A system at work in virtual time: messages go in with their tickets, and come out when they are
 //! acknowledged.
 //!
-//! Time is in nanoseconds from 0. Nothing is decided by the order in which equal times are met but
-//! by the order of arrival, so a seed gives one run.
+//! Time is in nanoseconds from 0. Ties between equal times are broken by the order of arrival
+//! alone, so a seed gives one run.
 
 use crate::service::Service;
 use crate::system::{Halving, Servers, System};
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 const NANOS_PER_US: f64 = 1_000.0;
 
-/// The system with what is in it.
+/// The system with the messages in it.
 #[derive(Debug)]
 pub(crate) struct Machine {
     system: System,
@@ -20,7 +20,7 @@ pub(crate) struct Machine {
     capacity: f64,
     random: SmallRng,
     waiting: VecDeque<Ticket>,
-    /// What is served, each until when; all of a commit until the same time.
+    /// Tickets that are being served, each with its end; all of a commit have the same.
     serving: Vec<(u64, Ticket)>,
     /// The earliest of these times.
     next_served: Option<u64>,
@@ -41,7 +41,7 @@ impl Machine {
         }
     }
 
-    /// Changes the capacity; what is being served ends as it was to.
+    /// Changes the capacity; messages being served end as planned.
     pub(crate) fn set_capacity(&mut self, capacity: f64) {
         self.capacity = capacity;
     }
@@ -51,7 +51,7 @@ impl Machine {
         self.waiting.push_back(ticket);
     }
 
-    /// Begins to serve what can be served now; to be called when all that arrives now has arrived.
+    /// Begins to serve the messages that can be served now; to be called when all that arrives now has arrived.
     pub(crate) fn serve(&mut self, now: u64) {
         let places = self.places();
         while !self.waiting.is_empty() && self.serving.len() < places {
@@ -76,7 +76,7 @@ impl Machine {
         }
     }
 
-    /// What comes out now, if anything does; lets servers become free up to now.
+    /// Takes the ticket that comes out now, if any does; lets servers become free up to now.
     pub(crate) fn depart(&mut self, now: u64) -> Option<Ticket> {
         if self.next_served.is_some_and(|next| next <= now) {
             let way = u64::from(self.system.round_trip_us) * 1_000;

@@ -1,4 +1,4 @@
-//! How long a message takes to serve: distributions with mean 1, drawn from a seeded generator.
+//! Service times of messages: distributions with mean 1, drawn from a seeded generator.
 
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -21,7 +21,7 @@ pub enum Service {
     Payloads {
         /// The share of large ones.
         large_share: f64,
-        /// How many times longer a large one takes.
+        /// Factor by which a large one takes longer.
         large: f64,
     },
 }

@@ -1,4 +1,4 @@
-//! The systems on which limiters are run: what serves, how fast, and how far away it is.
+//! The systems on which limiters are run: their servers, their speed, and their distance.
 
 use crate::service::Service;
 
@@ -7,38 +7,38 @@ use crate::service::Service;
 pub struct System {
     /// Its name in tables.
     pub name: &'static str,
-    /// What it stands for.
+    /// The kind of system that it models.
     pub stands_for: &'static str,
-    /// What serves.
+    /// The servers.
     pub servers: Servers,
-    /// How service times are distributed.
+    /// Distribution of the service times.
     pub service: Service,
-    /// What each message takes on the way, beside being served, in microseconds.
+    /// Time that each message takes on the way, beside being served, in microseconds.
     pub round_trip_us: u32,
-    /// What it is whose halving halves the capacity.
+    /// The way in which it loses half its capacity.
     pub halving: Halving,
 }
 
-/// What serves.
+/// Kinds of servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Servers {
     /// Servers with one queue, first come first served.
     Queue {
-        /// How many serve at once (the c of M/M/c).
+        /// Number of servers that work at once (the c of M/M/c).
         count: u32,
         /// The mean service time in microseconds.
         mean_us: u32,
     },
     /// All that waits is served at once, as by a write and a sync.
     Commits {
-        /// What each commit takes, in microseconds.
+        /// Time of each commit, in microseconds.
         commit_us: u32,
-        /// What each message adds to it, in nanoseconds.
+        /// Time that each message adds to it, in nanoseconds.
         message_ns: u32,
     },
 }
 
-/// How a system loses half its capacity.
+/// Ways in which a system loses half its capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Halving {
     /// Everything takes twice as long.

@@ -1,5 +1,5 @@
-//! The simulated systems against what theory says of them, so that limiters are measured on what
-//! they are said to be measured on.
+//! The simulated systems against theory: they have the properties on which the limiters'
+//! measurements rest.
 
 use airmail_flow::{GateSettings, LimiterKind, LimiterSettings};
 use airmail_queueing::closed_loop::{Phase, Window, run};

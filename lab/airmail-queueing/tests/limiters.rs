@@ -1,4 +1,4 @@
-//! What `docs/flow-control.md` claims of the limiters, with few seeds; `airmail-lab limiters` has
+//! Claims of `docs/flow-control.md` about the limiters, with few seeds; `airmail-lab limiters` has
 //! many.
 
 use airmail_flow::LimiterKind;

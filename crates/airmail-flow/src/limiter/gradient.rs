@@ -5,11 +5,12 @@
 //! threshold of the system's: it tries another bound for one window, keeps it if that had more
 //! power, and else goes back. Three habits make that quick, cheap and steady:
 //!
-//! - **What succeeds is repeated with twice the step**, what fails is tried the other way with half
-//!   of it. From anywhere the knee is near within a dozen windows, and the steps are small there.
+//! - **A step that succeeds is repeated at twice its size**; one that fails is tried the other way
+//!   at half of it. From anywhere the knee is near within a dozen windows, and the steps are small
+//!   there.
 //! - **A try costs about as much power as it is large**, so between neighbours that are known to
-//!   have less power it rests the longer the larger the next step is. At the knee most windows are
-//!   at the best bound known, and their mean is what the next try is compared with.
+//!   have less power it rests the longer the larger the next step is. At the knee most windows are at
+//!   the best bound known, and the next try is compared with their mean.
 //! - **If the power of the same bound has changed, the system has**, and the search begins anew at
 //!   once: downwards if power fell, upwards if it rose.
 //!
@@ -41,7 +42,7 @@ pub(super) struct Gradient {
     /// Whether the nearest bound below, and the one above, are known to have less power than
     /// `best`.
     fenced: [bool; 2],
-    /// What is admitted together: no step is smaller.
+    /// Messages that are admitted together: no step is smaller.
     batch: u64,
     /// Windows of this rest still to come.
     rest_left: u32,
@@ -62,12 +63,12 @@ impl Gradient {
         }
     }
 
-    /// How many messages a window has to hold under `bound`.
+    /// Fewest messages that a window has to hold under `bound`.
     pub(super) fn window_messages_min(&self, bound: u64) -> u64 {
         bound.saturating_mul(self.settings.window_round_trips)
     }
 
-    /// What is in flight at the latency below which none is worth throughput.
+    /// Messages in flight at the latency floor: below it, no latency is worth throughput.
     pub(super) fn bound_floor(&self, sample: &Sample) -> u64 {
         let floor_s = self.settings.latency_floor_ms as f64 / 1e3;
         (sample.rate_per_s() * floor_s).round() as u64
@@ -140,8 +141,8 @@ impl Gradient {
         (next, rule)
     }
 
-    /// How many windows to rest before the next try, so that tries cost about the same share of the
-    /// power whether a step is a tenth of the bound or, where the bound is 1, all of it.
+    /// Number of windows to rest before the next try, so that tries cost about the same share of
+    /// the power whether a step is a tenth of the bound or, where the bound is 1, all of it.
     fn long_rest(&self, ends: (u64, u64)) -> u32 {
         let next = self.towards(self.step, ends) as f64;
         let best = self.best as f64;
@@ -174,7 +175,7 @@ impl Gradient {
     }
 }
 
-/// A mean that gives what is old less and less weight.
+/// A mean that gives old values less and less weight.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mean {
     value: f64,
@@ -202,7 +203,7 @@ mod tests {
     use airmail_model::Mono;
     use std::time::Duration;
 
-    /// A pipe that holds `knee` messages at no cost: above, latency grows with what is in flight.
+    /// A pipe that holds `knee` messages at no cost: above, latency grows with the messages in flight.
     fn pipe(knee: f64) -> impl Fn(u64) -> Sample {
         move |bound| {
             let latency_s = 0.01 * (bound as f64 / knee).max(1.0);

@@ -105,7 +105,7 @@ mod tests {
         })
     }
 
-    /// What is decided after a, b, c, the warming up being over before.
+    /// The decision after the points a, b and c, with the warm-up behind them.
     fn decide_with(settings: LastThreePointsSettings, latencies_ms: [u64; 3]) -> Decision {
         let mut limiter = limiter(settings);
         limiter.observe(&sample(limiter.bound(), 1), false);

@@ -1,4 +1,4 @@
-//! Which settings can be used: each relation between them, and the error that names the one broken.
+//! Validation of settings: each relation between them, and the error that names the broken one.
 
 use super::{
     AdaptiveSettings, GateSettings, GradientSettings, LastThreePointsSettings, LimiterSettings,
@@ -12,7 +12,7 @@ pub struct SettingsError {
     pub field: &'static str,
     /// Its value.
     pub value: f64,
-    /// What it has to be.
+    /// The relation that has to hold.
     pub needed: &'static str,
 }
 
@@ -28,7 +28,7 @@ impl GateSettings {
     /// Whether these settings can be used.
     ///
     /// # Errors
-    /// The first field that cannot, with its value and what it has to be.
+    /// The first field that cannot, with its value and the relation that has to hold.
     pub fn validate(&self) -> Result<(), SettingsError> {
         let messages = self.window_messages as f64;
         holds(
@@ -52,7 +52,7 @@ impl LimiterSettings {
     /// Whether these settings can be used.
     ///
     /// # Errors
-    /// The first field that cannot, with its value and what it has to be.
+    /// The first field that cannot, with its value and the relation that has to hold.
     pub fn validate(&self) -> Result<(), SettingsError> {
         let (min, max) = (self.bound_min, self.bound_max);
         holds(min >= 1, "bound_min", min as f64, "must be at least 1")?;

@@ -1,4 +1,4 @@
-//! What a batch costs, whatever is in it: append, commit, and its way to a reader at the tail.
+//! Cost of a batch, whatever its size: append, commit, and its way to a reader at the tail.
 
 use crate::store::Store;
 use crate::topics::cpu_ms;

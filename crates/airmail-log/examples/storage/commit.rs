@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Of the file that is written before.
+/// Size of the file that is written for comparison, filled beforehand.
 const BARE_BYTES: u64 = 64 << 20;
 
 /// Alternates a second of each.
@@ -78,7 +78,7 @@ fn second(rate: u64, us: &mut Vec<u64>, mut store: impl FnMut(u64)) -> u64 {
     commits
 }
 
-/// How often the writer's thread has waited for something.
+/// Number of times that the writer's thread has waited for something.
 fn writer_switches() -> u64 {
     let mut sum = 0;
     for task in std::fs::read_dir("/proc/self/task").unwrap() {

@@ -1,4 +1,4 @@
-//! How long opening takes, by how much there is and how it was stopped.
+//! Time that opening takes, by the amount of data and the way of stopping.
 
 use crate::store::{Store, batch};
 use airmail_model::{Batch, Checked};
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How a storage came to its end.
+/// Ways in which a storage ends.
 #[derive(Clone, Copy)]
 enum Stop {
     Clean,
@@ -17,7 +17,7 @@ enum Stop {
     Killed,
 }
 
-/// Fills it up to so many MiB, and opens it after each kind of stop.
+/// Fills a storage up to `mib` MiB, and opens it after each kind of stop.
 pub(crate) fn run(dir: &Path, mib: u64) {
     let mut store = Store::open(dir);
     let batch = any();

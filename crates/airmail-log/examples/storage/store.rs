@@ -22,7 +22,7 @@ pub(crate) struct Store {
     pub(crate) out: Vec<Completion>,
     /// Batches that readers were given.
     pub(crate) given: u64,
-    /// How long the files were read.
+    /// Time that reading the files took.
     pub(crate) open_ms: f64,
 }
 
@@ -79,7 +79,7 @@ impl Store {
         self.storage.as_mut().unwrap()
     }
 
-    /// Appends when no more than so many are under way.
+    /// Appends when fewer than `window` appends are under way.
     pub(crate) fn append(&mut self, batch: &Checked<Batch>, window: usize) {
         self.settle(window.saturating_sub(1));
         self.send(batch);
@@ -129,7 +129,7 @@ impl Store {
         *woken = false;
     }
 
-    /// Waits until no more than so many are under way.
+    /// Waits until at most `left` appends are under way.
     pub(crate) fn settle(&mut self, left: usize) {
         while self.waiting > left {
             self.poll(false);

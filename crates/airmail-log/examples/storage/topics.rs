@@ -69,7 +69,7 @@ pub(crate) fn run(dir: &Path, millions: u64) {
     store.stop(true);
 }
 
-/// Of a line of a file of the system's, by its name.
+/// Reads the number on a line of one of the system's files, by the line's name.
 pub(crate) fn number(text: &str, name: &str) -> u64 {
     let line = text.lines().find(|line| line.starts_with(name)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
@@ -83,7 +83,7 @@ fn bytes_read() -> u64 {
     number(&fs::read_to_string("/proc/self/io").unwrap(), "rchar:")
 }
 
-/// Of each thread, by its name.
+/// Processor time of each thread, by its name.
 pub(crate) fn cpu_ms() -> Vec<(String, u64)> {
     let mut all: Vec<(String, u64)> = Vec::new();
     for entry in fs::read_dir("/proc/self/task").unwrap() {

@@ -1,4 +1,4 @@
-//! What an append is promised, and what refuses it.
+//! Promises of an append, and the refusals of one.
 
 use super::batches::{EPOCH, Maker, log, spec};
 use super::{Driver, Seen, Subject};
@@ -22,7 +22,7 @@ pub fn numbers_begin_at_one_and_follow_one_another<S: Subject>(d: &mut Driver<'_
     assert_eq!(d.bounds(log(0)).next, next);
 }
 
-/// Also where a refusal could be told at once and the append before it could not.
+/// Appends where a refusal could be told at once and the append before it could not.
 pub fn appends_are_answered_in_call_order_refused_ones_too<S: Subject>(d: &mut Driver<'_, S>) {
     d.open(log(0));
     let stale = Maker {
@@ -52,7 +52,7 @@ pub fn appends_are_answered_in_call_order_refused_ones_too<S: Subject>(d: &mut D
     }
 }
 
-/// For each durability that the storage has.
+/// Appends with each durability that the storage has.
 pub fn an_ack_says_at_least_what_the_log_asks<S: Subject>(d: &mut Driver<'_, S>) {
     let strongest = d.capabilities().strongest;
     for durability in [Durability::Memory, Durability::Os, Durability::Fsync] {
@@ -74,7 +74,7 @@ pub fn an_ack_says_at_least_what_the_log_asks<S: Subject>(d: &mut Driver<'_, S>)
     }
 }
 
-/// Whatever the wall clock does.
+/// Sets the wall clock back between appends.
 pub fn append_times_never_go_back<S: Subject>(d: &mut Driver<'_, S>) {
     d.open(log(0));
     let mut last = AppendTime(i64::MIN);
@@ -205,7 +205,8 @@ pub fn many_logs_do_not_see_each_other<S: Subject>(d: &mut Driver<'_, S>) {
     }
 }
 
-/// So that a namespace that asks for it cannot be made here (G1).
+/// Opens a log with more durability than the storage has: a namespace that asks for it cannot be
+/// made (G1).
 pub fn more_durability_than_it_has_is_refused<S: Subject>(d: &mut Driver<'_, S>) {
     let strongest = d.capabilities().strongest;
     for durability in [Durability::Os, Durability::Fsync] {
@@ -220,7 +221,7 @@ pub fn more_durability_than_it_has_is_refused<S: Subject>(d: &mut Driver<'_, S>)
     }
 }
 
-/// By every call there is.
+/// Makes every call on a log that is not open.
 pub fn a_log_that_is_not_open_is_told_so<S: Subject>(d: &mut Driver<'_, S>) {
     let no = log(3);
     assert_eq!(
@@ -265,7 +266,7 @@ pub fn a_log_that_is_not_open_is_told_so<S: Subject>(d: &mut Driver<'_, S>) {
     assert_eq!(d.seen(reader), [Seen::Ended(Some(Refusal::NoLog))]);
 }
 
-/// Of an empty log, and of one with something in it.
+/// Asks for the bounds of an empty log, and of one with something in it.
 pub fn bounds_say_what_is_there<S: Subject>(d: &mut Driver<'_, S>) {
     let empty = d.open(log(0));
     assert_eq!((empty.first_time, empty.bytes), (None, 0));
@@ -286,7 +287,7 @@ pub fn bounds_say_what_is_there<S: Subject>(d: &mut Driver<'_, S>) {
     assert_eq!(d.open(log(0)), bounds);
 }
 
-/// What the capabilities deny, and what no storage can do yet.
+/// Makes the calls that the capabilities deny, and those that no storage supports yet.
 pub fn what_it_cannot_do_is_refused<S: Subject>(d: &mut Driver<'_, S>) {
     d.open(log(0));
     let can = d.capabilities();

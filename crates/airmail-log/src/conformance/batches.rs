@@ -34,16 +34,16 @@ pub fn spec(durability: Durability) -> LogSpec {
 /// Makes batches of one log, and of one producer if there is one.
 #[derive(Clone, Copy, Debug)]
 pub struct Maker {
-    /// For which log.
+    /// The log that they are for.
     pub log: LogId,
-    /// By which map.
+    /// The map by which the log is chosen.
     pub epoch: MapEpoch,
-    /// By whom; the sequence is that of the next batch.
+    /// The producer's stamp; the sequence is that of the next batch.
     pub producer: Option<ProducerStamp>,
 }
 
 impl Maker {
-    /// Of no producer.
+    /// Makes batches without a producer.
     #[must_use]
     pub fn new(log: LogId) -> Maker {
         Maker {
@@ -53,7 +53,7 @@ impl Maker {
         }
     }
 
-    /// Of a producer, from sequence 0 on.
+    /// Makes batches of a producer, from sequence 0 on.
     #[must_use]
     pub fn of(log: LogId, producer: u64, epoch: u32) -> Maker {
         let producer = ProducerStamp {
@@ -80,7 +80,7 @@ impl Maker {
     /// A batch with a record for each (topic, payload).
     ///
     /// # Panics
-    /// If the records are none, too many or not as messages must be.
+    /// If there are no records, too many, or invalid ones.
     #[must_use]
     pub fn batch(&self, records: &[(&str, &str)]) -> Checked<Batch> {
         let records = records.iter();

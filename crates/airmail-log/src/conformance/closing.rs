@@ -1,4 +1,4 @@
-//! What a clean stop is promised, and how a storage says that it is well.
+//! Promises of a clean stop, and a storage's report that it is well.
 
 use super::batches::{Maker, log};
 use super::{Driver, Subject};
@@ -18,7 +18,7 @@ pub fn what_was_accepted_is_answered_before_it_is_closed<S: Subject>(d: &mut Dri
     }
 }
 
-/// Not stored, and not unanswered.
+/// Appends after a close: the batch is neither stored nor left unanswered.
 pub fn what_comes_after_a_close_is_refused_as_busy<S: Subject>(d: &mut Driver<'_, S>) {
     d.open(log(0));
     d.append(log(0), &[("a", "x")]);

@@ -1,8 +1,9 @@
-//! Calls a storage, polls it, and holds whatever comes to what holds always.
+//! The suite's driver: calls a storage, polls it, and checks each completion against the promises
+//! that always hold.
 //!
-//! Always, whatever the case is about: a call is answered once; appends to one log in call order;
-//! a reader's numbers are tiled without holes and overlaps; nothing reaches a reader before its
-//! append was answered; a reader that has ended is silent.
+//! These hold in every case: a call is answered once; appends to one log in call order; a reader's
+//! numbers are tiled without holes and overlaps; nothing reaches a reader before its append was
+//! answered; a reader that has ended is silent.
 
 use super::batches::{Maker, spec};
 use super::reader::{Reader, Seen};
@@ -25,7 +26,7 @@ pub struct Driver<'a, S: Subject> {
     pub(super) unanswered: BTreeSet<Tag>,
     pub(super) appends: BTreeMap<LogId, VecDeque<Tag>>,
     pub(super) opening: BTreeMap<Tag, LogId>,
-    /// What each log had come to when it was opened.
+    /// End of each log when it was opened.
     pub(super) found: BTreeMap<LogId, Sequence>,
     /// First numbers of the batches whose append was answered since.
     pub(super) acknowledged: BTreeMap<LogId, BTreeSet<Sequence>>,
@@ -61,13 +62,13 @@ impl<'a, S: Subject> Driver<'a, S> {
         self.now
     }
 
-    /// Whether what is stored outlives the storage.
+    /// Whether stored data outlives the storage.
     #[must_use]
     pub fn outlives(&self) -> bool {
         self.subject.outlives()
     }
 
-    /// What the storage says it can do.
+    /// The storage's capabilities.
     #[must_use]
     pub fn capabilities(&mut self) -> Capabilities {
         self.storage().capabilities()
@@ -121,7 +122,7 @@ impl<'a, S: Subject> Driver<'a, S> {
         self.answer(tag)
     }
 
-    /// What a log holds.
+    /// Bounds of a log.
     pub fn bounds(&mut self, log: LogId) -> Bounds {
         match self.ask(|t| Call::Bounds { t, log }) {
             Completion::Bounds { bounds, .. } => bounds,
@@ -149,7 +150,7 @@ impl<'a, S: Subject> Driver<'a, S> {
         self.answer(tag)
     }
 
-    /// Appends what must be stored, and says under which numbers.
+    /// Appends a batch that must be stored, and gives its numbers.
     pub fn store(&mut self, batch: &Checked<Batch>) -> Extent {
         match self.offer(batch) {
             Completion::Appended {
@@ -166,7 +167,7 @@ impl<'a, S: Subject> Driver<'a, S> {
         self.store(&Maker::new(log).batch(records))
     }
 
-    /// Appends what must be refused, and says why it was.
+    /// Appends a batch that must be refused, and gives the refusal.
     pub fn refused(&mut self, batch: &Checked<Batch>) -> Refusal {
         match self.offer(batch) {
             Completion::Refused { why, .. } => why,
@@ -174,7 +175,7 @@ impl<'a, S: Subject> Driver<'a, S> {
         }
     }
 
-    /// Appends what must be answered as a duplicate, and says of which numbers.
+    /// Appends a batch that must be answered as a duplicate, and gives its numbers.
     pub fn duplicate(&mut self, batch: &Checked<Batch>) -> Extent {
         match self.offer(batch) {
             Completion::Appended {
@@ -216,7 +217,7 @@ impl<'a, S: Subject> Driver<'a, S> {
         self.storage().submit(Call::Stop { r });
     }
 
-    /// Takes what a reader has come upon since last asked, when nothing more comes.
+    /// Takes a reader's deliveries since the last call, when nothing more comes.
     pub fn seen(&mut self, r: ReaderId) -> Vec<Seen> {
         self.settle();
         match self.readers.get_mut(&r) {
@@ -247,7 +248,7 @@ impl<'a, S: Subject> Driver<'a, S> {
         }
     }
 
-    /// Moves the clock on, and lets happen what happens then.
+    /// Moves the clock on, and polls.
     pub fn sleep(&mut self, time: Duration) {
         self.now.mono = self.now.mono.plus(time);
         self.now.wall.0 += i64::try_from(time.as_micros()).unwrap_or(i64::MAX / 4);
@@ -273,7 +274,7 @@ impl<'a, S: Subject> Driver<'a, S> {
         });
     }
 
-    /// Ends the storage and opens it again. Its readers are gone, and so is what was not answered.
+    /// Ends the storage and opens it again. Its readers are gone, and so are unanswered calls.
     pub fn reopen(&mut self, end: End) {
         if let Some(storage) = self.storage.take() {
             self.storage = Some(self.subject.reopen(storage, end, self.now));
@@ -286,7 +287,7 @@ impl<'a, S: Subject> Driver<'a, S> {
         self.acknowledged.clear();
     }
 
-    /// The storage itself, for what is no call.
+    /// The storage itself, for methods that are no call.
     pub fn storage(&mut self) -> &mut S::Storage {
         match &mut self.storage {
             Some(storage) => storage,

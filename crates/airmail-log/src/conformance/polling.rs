@@ -1,4 +1,4 @@
-//! The driver's other half: polling, and what holds of whatever comes.
+//! The driver's other half: polling, and the checks of each completion.
 
 use super::reader::Seen;
 use super::{Driver, Subject};

@@ -1,6 +1,6 @@
 //! G3, rule by rule: the producer's sequence is contiguous for each (producer, epoch, log).
 //!
-//! A storage that recognises retries only when read is not held to these.
+//! A storage that recognises retries only at reading is not checked for these.
 
 use super::batches::{Maker, log};
 use super::{Driver, Subject};
@@ -29,7 +29,7 @@ fn exact<S: Subject>(d: &mut Driver<'_, S>) -> bool {
     d.capabilities().dedup == Dedup::AtAppend
 }
 
-/// One after the other, also many at once.
+/// Numbers batches one after the other, also many at once.
 pub fn exactly_the_next_is_stored<S: Subject>(d: &mut Driver<'_, S>) {
     if !exact(d) {
         return;
@@ -84,7 +84,7 @@ pub fn a_retry_gets_the_first_ones_result<S: Subject>(d: &mut Driver<'_, S>) {
     assert_eq!(d.bounds(log(0)), before);
 }
 
-/// What a client without an answer sends again: this many batches, each with its first result.
+/// Batches that a client without an answer sends again, each to get its first result.
 const IN_FLIGHT: u64 = 64;
 
 /// However many are under way, and whatever others append between.
@@ -111,7 +111,7 @@ pub(super) fn in_flight<S: Subject>(d: &mut Driver<'_, S>) -> Vec<(Extent, Appen
     first
 }
 
-/// Sends the last of them again, and sees that each gets what it got.
+/// Sends the last of them again, and checks that each gets its first result.
 pub(super) fn sent_again<S: Subject>(d: &mut Driver<'_, S>, first: &[(Extent, AppendTime)]) {
     let before = d.bounds(log(0));
     for n in IN_FLIGHT..IN_FLIGHT * 2 {
@@ -129,7 +129,7 @@ pub(super) fn sent_again<S: Subject>(d: &mut Driver<'_, S>, first: &[(Extent, Ap
     assert_eq!(d.bounds(log(0)), before);
 }
 
-/// Not before it: the retry's ack promises what the first one's does.
+/// Answers the retry not before the first one: both acks make the same promise.
 pub fn a_retry_of_one_under_way_is_answered_with_it<S: Subject>(d: &mut Driver<'_, S>) {
     if !exact(d) {
         return;
@@ -158,7 +158,7 @@ pub fn a_retry_of_one_under_way_is_answered_with_it<S: Subject>(d: &mut Driver<'
     }
 }
 
-/// "Greater" is not "next": what is between would be lost.
+/// Sends a sequence that is greater, and not the next: the batches between would be lost.
 pub fn a_higher_sequence_is_refused_with_the_next<S: Subject>(d: &mut Driver<'_, S>) {
     if !exact(d) {
         return;
@@ -196,7 +196,7 @@ pub fn an_unknown_producer_is_refused<S: Subject>(d: &mut Driver<'_, S>) {
     d.store(&two(maker(), 0));
 }
 
-/// Whatever its sequence.
+/// Sends batches of an older epoch, with any sequence.
 pub fn an_older_epoch_is_fenced<S: Subject>(d: &mut Driver<'_, S>) {
     if !exact(d) {
         return;
@@ -211,7 +211,7 @@ pub fn an_older_epoch_is_fenced<S: Subject>(d: &mut Driver<'_, S>) {
     d.store(&two(newer, 2));
 }
 
-/// It knows nothing of what the older one had sent.
+/// Begins a newer epoch, which knows nothing of the older one's batches.
 pub fn a_newer_epoch_begins_at_zero<S: Subject>(d: &mut Driver<'_, S>) {
     if !exact(d) {
         return;

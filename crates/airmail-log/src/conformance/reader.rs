@@ -1,9 +1,9 @@
-//! One reader, and what holds of every reader: its numbers are tiled, and its end is the end.
+//! One reader, and the checks of every reader: its numbers are tiled, and its end is the end.
 
 use crate::contract::{GapWhy, ReaderId, Refusal, Stored};
 use airmail_model::{Extent, LogId, MapEpoch, Sequence};
 
-/// What a reader has come upon.
+/// Deliveries to a reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// A batch.
@@ -65,7 +65,7 @@ impl Reader {
         }
     }
 
-    /// Takes what comes, and holds it to what every reader is promised.
+    /// Takes a delivery, and checks it against the promises to every reader.
     pub(super) fn take(&mut self, r: ReaderId, seen: Seen) {
         assert!(!self.ended, "{r:?} has ended, and then came {seen:?}");
         let next = self.next;

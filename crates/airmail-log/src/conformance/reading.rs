@@ -1,4 +1,4 @@
-//! What a reader is given: everything from its place on, in order, as its credit allows.
+//! Promises to a reader: everything from its place on, in order, as its credit allows.
 
 use super::batches::{Maker, log};
 use super::{Driver, Seen, Subject};
@@ -37,7 +37,7 @@ fn until(number: u64) -> Scope {
     }
 }
 
-/// With a mark each time there is nothing more.
+/// Expects a mark each time that there is nothing more.
 pub fn a_reader_gets_what_was_there_and_what_comes<S: Subject>(d: &mut Driver<'_, S>) {
     d.open(log(0));
     let reader = d.read_all(log(0), 1);
@@ -162,7 +162,7 @@ pub fn a_reader_may_be_restarted_as_often_as_one_likes<S: Subject>(d: &mut Drive
     assert_records(&records, 1, 120);
 }
 
-/// Not even the smallest batch.
+/// Expects not even the smallest batch.
 pub fn a_reader_without_credit_gives_nothing<S: Subject>(d: &mut Driver<'_, S>) {
     d.open(log(0));
     fill(d, 0, 3);
@@ -174,7 +174,7 @@ pub fn a_reader_without_credit_gives_nothing<S: Subject>(d: &mut Driver<'_, S>) 
     assert_all(d, reader, 1, 12);
 }
 
-/// A batch may be larger than what is left; then it has to be paid for.
+/// Reads a batch that is larger than the credit left: it has to be paid for then.
 pub fn credit_is_overdrawn_by_one_batch_at_most<S: Subject>(d: &mut Driver<'_, S>) {
     d.open(log(0));
     let payload = "x".repeat(1000);
@@ -193,7 +193,7 @@ pub fn credit_is_overdrawn_by_one_batch_at_most<S: Subject>(d: &mut Driver<'_, S
     assert_eq!(d.tiles(reader).len(), 3);
 }
 
-/// In the middle, at the tail, and twice.
+/// Stops readers in the middle, at the tail, and twice.
 pub fn a_stopped_reader_ends_and_is_silent<S: Subject>(d: &mut Driver<'_, S>) {
     d.open(log(0));
     fill(d, 0, 30);
@@ -217,7 +217,7 @@ pub fn a_stopped_reader_ends_and_is_silent<S: Subject>(d: &mut Driver<'_, S>) {
     }
 }
 
-/// At the edge of a batch and inside one.
+/// Reads to a bound at the edge of a batch and inside one.
 pub fn a_reader_ends_at_its_bound<S: Subject>(d: &mut Driver<'_, S>) {
     d.open(log(0));
     fill(d, 0, 30);

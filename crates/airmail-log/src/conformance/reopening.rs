@@ -1,4 +1,5 @@
-//! What outlives a stop, a clean one and a crash; and what a log that does not may never do.
+//! Promises that outlive a stop, a clean one and a crash; and limits on a log that does not outlive
+//! it.
 
 use super::batches::{EPOCH, Maker, log, spec};
 use super::producers::{in_flight, maker, sent_again};
@@ -69,7 +70,7 @@ pub fn acknowledged_records_are_there_after_a_crash<S: Subject>(d: &mut Driver<'
     }
 }
 
-/// Whatever was lost with the crash, nothing else gets its number; and the loss is told.
+/// Loses unsynced batches in a crash: nothing else gets their numbers, and the loss is reported.
 pub fn numbers_are_never_used_again<S: Subject>(d: &mut Driver<'_, S>) {
     if !d.outlives() {
         return;
@@ -184,7 +185,7 @@ fn renew<S: Subject>(d: &mut Driver<'_, S>, index: u16) -> Bounds {
     }
 }
 
-/// So that a position of its former life is recognised.
+/// Loses a log: a position of its former life is recognised.
 pub fn a_log_that_is_lost_begins_a_new_incarnation<S: Subject>(d: &mut Driver<'_, S>) {
     if d.outlives() {
         return;
@@ -203,7 +204,7 @@ pub fn a_log_that_is_lost_begins_a_new_incarnation<S: Subject>(d: &mut Driver<'_
     }
 }
 
-/// With the first one's result; and what comes next is next.
+/// Expects the first one's result; and the next batch is next.
 pub fn retries_are_recognised_after_a_crash<S: Subject>(d: &mut Driver<'_, S>) {
     if !d.outlives() || d.capabilities().dedup != Dedup::AtAppend {
         return;
@@ -228,7 +229,7 @@ pub fn retries_are_recognised_after_a_crash<S: Subject>(d: &mut Driver<'_, S>) {
     }
 }
 
-/// What was under way when the node went is sent again, all of it.
+/// Sends again, after a crash, all batches that were in flight.
 pub fn every_batch_in_flight_is_recognised_after_a_crash<S: Subject>(d: &mut Driver<'_, S>) {
     if !d.outlives() || d.capabilities().dedup != Dedup::AtAppend {
         return;
@@ -242,7 +243,7 @@ pub fn every_batch_in_flight_is_recognised_after_a_crash<S: Subject>(d: &mut Dri
     }
 }
 
-/// Its records are not what it is known by.
+/// Trims all records of a producer: it is known by its results, not by its records.
 pub fn a_producer_is_known_though_its_records_are_trimmed<S: Subject>(d: &mut Driver<'_, S>) {
     if !d.outlives() || d.capabilities().dedup != Dedup::AtAppend {
         return;
@@ -298,7 +299,7 @@ pub fn an_older_epoch_is_still_fenced_after_a_crash<S: Subject>(d: &mut Driver<'
     d.store(&newer.at(1).batch(&[("a", "x")]));
 }
 
-/// Whatever a storage does differently for what it keeps longer, a log stays in order.
+/// Changes a log's retention, which may move it to other segments: the log stays in order.
 pub fn a_change_of_retention_keeps_what_is_there_after_a_crash<S: Subject>(d: &mut Driver<'_, S>) {
     if !d.outlives() {
         return;
@@ -322,7 +323,7 @@ pub fn a_change_of_retention_keeps_what_is_there_after_a_crash<S: Subject>(d: &m
     }
 }
 
-/// What was answered as gone stays gone.
+/// Crashes after a trim was answered: the trimmed records stay gone.
 pub fn a_trim_holds_after_a_crash<S: Subject>(d: &mut Driver<'_, S>) {
     if !d.outlives() {
         return;
@@ -426,7 +427,7 @@ pub fn append_times_go_on_after_a_crash<S: Subject>(d: &mut Driver<'_, S>) {
     }
 }
 
-/// As before.
+/// Finds topics and times after reopening like before.
 pub fn topics_and_times_are_found_after_reopening<S: Subject>(d: &mut Driver<'_, S>) {
     if !d.outlives() {
         return;
@@ -456,7 +457,7 @@ pub fn topics_and_times_are_found_after_reopening<S: Subject>(d: &mut Driver<'_,
     }
 }
 
-/// Neither what is there nor what it takes up.
+/// Checks that neither contents nor space change.
 pub fn reopening_many_times_changes_nothing<S: Subject>(d: &mut Driver<'_, S>) {
     if !d.outlives() {
         return;

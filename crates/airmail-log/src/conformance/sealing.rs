@@ -21,7 +21,7 @@ pub(super) fn seal<S: Subject>(d: &mut Driver<'_, S>, log: LogId) -> bool {
     }
 }
 
-/// Whoever appends is told of the map that names its successors.
+/// Appends to a sealed log: the refusal names the map that has its successors.
 pub fn a_sealed_log_takes_nothing_more<S: Subject>(d: &mut Driver<'_, S>) {
     d.open(log(0));
     fill(d, 0, 3);
@@ -53,7 +53,7 @@ pub fn a_sealed_log_still_answers_retries<S: Subject>(d: &mut Driver<'_, S>) {
     assert_eq!(why, Refusal::Sealed { next: NEXT });
 }
 
-/// After everything that there is.
+/// Expects the seal after every record.
 pub fn readers_are_told_of_the_seal_at_the_end<S: Subject>(d: &mut Driver<'_, S>) {
     d.open(log(0));
     fill(d, 0, 3);
@@ -70,7 +70,7 @@ pub fn readers_are_told_of_the_seal_at_the_end<S: Subject>(d: &mut Driver<'_, S>
     assert!(seen.contains(&Seen::Sealed(Sequence(6), NEXT)), "{seen:?}");
 }
 
-/// Also of an empty log.
+/// Seals an empty log too.
 pub fn a_reader_at_the_tail_is_told_of_the_seal<S: Subject>(d: &mut Driver<'_, S>) {
     for index in [0, 1] {
         d.open(log(index));

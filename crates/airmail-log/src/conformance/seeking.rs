@@ -37,7 +37,7 @@ pub(super) fn spread<S: Subject>(
     times
 }
 
-/// At each time, just before and just after.
+/// Seeks each time, just before and just after.
 pub fn a_time_is_found_never_too_late<S: Subject>(d: &mut Driver<'_, S>) {
     d.open(log(0));
     let times = spread(d, 20, 1);
@@ -85,7 +85,7 @@ pub fn a_time_in_a_long_log_is_found_near<S: Subject>(d: &mut Driver<'_, S>) {
     }
 }
 
-/// What is gone cannot be where to begin.
+/// Seeks a time before the first kept record: trimmed records cannot be where to begin.
 pub fn a_time_in_what_was_trimmed_is_the_first_kept<S: Subject>(d: &mut Driver<'_, S>) {
     d.open(log(0));
     let times = spread(d, 10, 1);

@@ -91,7 +91,7 @@ pub fn a_topic_that_was_never_used_is_all_unused<S: Subject>(d: &mut Driver<'_, 
     assert_eq!(d.next_of(reader), Sequence(21));
 }
 
-/// So that its position moves on though nothing comes.
+/// Appends to other topics only: the reader's position moves on though no batch comes.
 pub fn a_live_topic_reader_makes_progress_over_other_topics<S: Subject>(d: &mut Driver<'_, S>) {
     d.open(log(0));
     if !d.capabilities().topic_index {
@@ -168,7 +168,7 @@ pub fn a_topic_is_found_in_a_long_log<S: Subject>(d: &mut Driver<'_, S>) {
     assert_eq!(d.next_of(tenth), Sequence(601));
 }
 
-/// With a number at which each was seen.
+/// Expects a number at which each was seen.
 pub fn topics_are_listed_once_each_in_order<S: Subject>(d: &mut Driver<'_, S>) {
     d.open(log(0));
     assert_eq!(list(d, log(0), &page("", "", 10)), []);

@@ -1,4 +1,4 @@
-//! What goes: trim, retention, deletion; and that readers are told exactly what.
+//! Removal of records: trim, retention, deletion; and exact reports of it to readers.
 
 use super::batches::{Maker, log, spec};
 use super::reading::{assert_all, fill};
@@ -74,7 +74,7 @@ pub fn a_trim_inside_a_batch_keeps_that_batch<S: Subject>(d: &mut Driver<'_, S>)
     assert_eq!(tiles[0], retained(1, numbers[0] - 1));
 }
 
-/// Also if more is given up than there is.
+/// Trims more than there is, too.
 pub fn a_trim_of_everything_leaves_the_numbers_going_on<S: Subject>(d: &mut Driver<'_, S>) {
     six(d);
     for (before, next) in [(13, 13), (1000, 14)] {
@@ -110,7 +110,7 @@ pub fn a_trim_backwards_changes_nothing<S: Subject>(d: &mut Driver<'_, S>) {
     }
 }
 
-/// Not where the trim did, nor where the log did.
+/// Expects the gap to begin neither where the trim did, nor where the log did.
 pub fn a_gap_begins_where_the_reader_does<S: Subject>(d: &mut Driver<'_, S>) {
     six(d);
     trim(d, log(0), 8);
@@ -142,7 +142,7 @@ pub fn a_reader_in_the_middle_of_what_is_trimmed_is_told<S: Subject>(d: &mut Dri
     assert_all(d, tail, 13, 13);
 }
 
-/// What it is reading goes, physically too, again and again.
+/// Trims the data under a reader again and again, from the disk too.
 pub fn a_long_log_is_trimmed_under_a_slow_reader<S: Subject>(d: &mut Driver<'_, S>) {
     d.open(log(0));
     let reader = d.read(log(0), 1, Scope::default(), 0);
@@ -212,7 +212,8 @@ pub fn retention_by_time_takes_what_is_older<S: Subject>(d: &mut Driver<'_, S>) 
     assert_eq!(d.bounds(log(0)).first, Sequence(13));
 }
 
-/// Until the rest fits; what one index entry covers may stay or go together.
+/// Expects records to go until the rest fits; those that one index entry covers may stay or go
+/// together.
 pub fn retention_by_size_takes_the_oldest<S: Subject>(d: &mut Driver<'_, S>) {
     let retention = Retention {
         time_ms: None,
@@ -242,7 +243,7 @@ pub fn retention_by_size_takes_the_oldest<S: Subject>(d: &mut Driver<'_, S>) {
     assert_eq!(count, 201 - bounds.first.0);
 }
 
-/// Shorter: what is too old goes. Longer: what has gone stays gone.
+/// Opens with a shorter retention: old records go; with a longer one: removed records stay removed.
 pub fn retention_may_change_when_a_log_is_opened_again<S: Subject>(d: &mut Driver<'_, S>) {
     d.open(log(0));
     fill(d, 0, 3);
@@ -263,7 +264,7 @@ pub fn retention_may_change_when_a_log_is_opened_again<S: Subject>(d: &mut Drive
     assert_all(d, reader, 7, 12);
 }
 
-/// At the tail or in the middle; and nothing can be asked of it any more.
+/// Deletes a log with readers at the tail and in the middle; every later call is refused.
 pub fn a_deleted_log_ends_its_readers_and_is_gone<S: Subject>(d: &mut Driver<'_, S>) {
     six(d);
     d.open(log(1));

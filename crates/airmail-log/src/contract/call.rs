@@ -1,8 +1,8 @@
-//! What the owner of a storage asks of it.
+//! Calls: the requests of a storage's owner.
 //!
-//! One closed enum, so that a call is a value: the shard makes it, whatever lies between (a wrapper, a
-//! queue) hands it on as it is, and only the storage takes it apart. A call that has a [`Tag`] is
-//! answered under it, once; one that has a [`ReaderId`] is heard of through what its reader gives.
+//! One closed enum, so that a call is a value: the shard makes it, wrappers and queues pass it on
+//! unchanged, and only the storage takes it apart. A call that has a [`Tag`] is answered under it,
+//! once; one that has a [`ReaderId`] is answered by its reader's deliveries.
 
 use super::completion::Stored;
 use airmail_model::{
@@ -19,7 +19,7 @@ pub struct Tag(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReaderId(pub u64);
 
-/// A call. Every publish moves one through every queue on its way, so what is rare and large is boxed.
+/// A call. Every publish moves one through every queue on its way, so rare and large contents are boxed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     missing_docs,
@@ -39,10 +39,10 @@ pub enum Call {
         map: MapEpoch,
         batch: Checked<Batch>,
     },
-    /// Starts a reader at `from`, clamped to the first number kept (what is before is told as a
+    /// Starts a reader at `from`, clamped to the first number kept (numbers before it are told as a
     /// `Retention` gap from `from` on). It gives batches and gaps while it has credit, `Tail` each
-    /// time it has given everything, and `Ended` after `Stop` or when `scope.until` is reached.
-    /// A `from` beyond the end waits there.
+    /// time it has given everything, and `Ended` after `Stop` or when `scope.until` is reached. A
+    /// `from` beyond the end waits there.
     Read {
         r: ReaderId,
         log: LogId,
@@ -50,15 +50,15 @@ pub enum Call {
         scope: Box<Scope>,
         credit: u32,
     },
-    /// Lets a reader give `bytes` more. A batch may overdraw what is left by its own size; a reader
-    /// without credit gives nothing.
+    /// Lets a reader give `bytes` more. A batch may overdraw the credit left by its own size; a
+    /// reader without credit gives nothing.
     Credit { r: ReaderId, bytes: u32 },
     /// Ends a reader; the last that is heard of it is `Ended`.
     Stop { r: ReaderId },
     /// Asks where a reader has to begin to see every record appended at `at` or later: never later
     /// than the first of them, and at most one index entry earlier. Answer: `Found`.
     FindTime { t: Tag, log: LogId, at: AppendTime },
-    /// Asks what the log holds. Answer: `Bounds`.
+    /// Asks for the log's bounds. Answer: `Bounds`.
     Bounds { t: Tag, log: LogId },
     /// Lists topics seen in the log, a page at a time. Answer: `Topics`.
     Topics {
@@ -81,9 +81,9 @@ pub enum Call {
         log: LogId,
         copy: Box<Stored>,
     },
-    /// Begins a new life of the log: what it holds and its numbers stay, under an incarnation that
-    /// it never had. Answer: `Opened`, when no crash can take the new life back; nobody is told of
-    /// it before.
+    /// Begins a new life of the log: its records and numbers stay, under an incarnation that it
+    /// never had. Answer: `Opened`, when no crash can take the new life back; nobody is told of it
+    /// before.
     Renew { t: Tag, log: LogId },
     /// Removes the log and all it holds; its readers end. Answer: `Done`.
     Delete { t: Tag, log: LogId },
@@ -92,12 +92,12 @@ pub enum Call {
 // One cache line. An append alone needs 56 bytes.
 const _: () = assert!(size_of::<Call>() <= 64);
 
-/// What a namespace asks of each of its logs.
+/// Requirements of a namespace on each of its logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogSpec {
-    /// What must hold before an append is answered, and before a reader sees it.
+    /// Durability that an append has to reach before it is answered, and before a reader sees it.
     pub durability: Durability,
-    /// How long records are kept.
+    /// Bounds on the records that are kept.
     pub retention: Retention,
     /// The map that the log belongs to. An append made with another is [`Refusal::StaleMap`].
     ///
@@ -105,18 +105,18 @@ pub struct LogSpec {
     pub epoch: MapEpoch,
 }
 
-/// What a reader wants of a log.
+/// Selects the part of a log that a reader gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// Which records.
+    /// Filter of the records.
     pub filter: ScopeFilter,
     /// Ends before this number. `None`: never ends.
     pub until: Option<Sequence>,
-    /// Which way.
+    /// Direction of reading.
     pub direction: Direction,
 }
 
-/// Which records a reader wants.
+/// Selects the records that a reader gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ScopeFilter {
     /// All of them.
@@ -129,23 +129,23 @@ pub enum ScopeFilter {
     Topic(TopicHash),
 }
 
-/// Which way a reader goes.
+/// Directions of reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
-    /// From older to newer.
+    /// Reads from older to newer.
     #[default]
     Forward,
-    /// From newer to older. Reserved.
+    /// Reads from newer to older. Reserved.
     Backward,
 }
 
-/// Which topics to list.
+/// Selects the topics to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopicPage {
     /// Only names that begin so.
     pub prefix: String,
     /// Only names after this one in byte order; empty for the first page.
     pub after: String,
-    /// At most this many. Default of the command line: 1,000.
+    /// Most topics to list. Default of the command line: 1,000.
     pub limit: u32,
 }

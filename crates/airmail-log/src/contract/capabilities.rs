@@ -1,12 +1,12 @@
-//! What a storage can do, and what it cannot: read before it is asked, by whoever depends on it.
+//! Capabilities of a storage: its owner reads them before it makes a call.
 //!
 //! A shard refuses at its start what it cannot honour (`dedup`, `many_writers`), offers no durability
-//! above `strongest`, and reads by topic only with `topic_index`. It never reads from beyond an end,
-//! seals or heals; that a storage means what it says of these too, the conformance suite sees to.
+//! above `strongest`, and reads by topic only with `topic_index`. It never reads from beyond an
+//! end, seals or heals; the conformance suite checks that a storage's word on these holds too.
 
 use airmail_model::Durability;
 
-/// What a storage can do.
+/// Capabilities of a storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// When a producer's retry is recognised.

@@ -1,4 +1,4 @@
-//! What a storage tells its owner: answers to calls, and what readers come upon.
+//! Completions: a storage's answers to calls, and the deliveries of its readers.
 
 use super::call::{ReaderId, Tag};
 use airmail_model::{
@@ -70,7 +70,7 @@ pub struct Stored {
     pub batch: Checked<Batch>,
 }
 
-/// What a log holds.
+/// Bounds of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// The first number kept.
@@ -98,7 +98,7 @@ pub struct TopicSeen {
     pub last: Sequence,
 }
 
-/// Why a reader will not get some numbers.
+/// Reason for which a reader will not get some numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GapWhy {
     /// Never used, or not in the reader's scope: nothing is missing.
@@ -109,7 +109,7 @@ pub enum GapWhy {
     Loss,
 }
 
-/// Why a call was refused, with the facts.
+/// Reason for which a call was refused, with the facts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// No room on the disk. Nothing was stored.
@@ -134,9 +134,9 @@ pub enum Refusal {
     },
     /// The producer's sequence is higher than the next one.
     OutOfOrder {
-        /// What would have been stored.
+        /// The sequence that would have been stored.
         expected: ProducerSequence,
-        /// What came.
+        /// The sequence that came.
         found: ProducerSequence,
     },
     /// The producer is not known, so a retry cannot be told from a new message.

@@ -1,13 +1,13 @@
 //! A node's data directory: `identity`, `LOCK`, and a directory of files for each shard.
 //!
-//! The identity is there twice, so that damage to one does not keep the node from starting: the one
-//! that is sound is believed, and the other is written again when the directory is taken.
+//! The identity is there twice, so that damage to one does not keep the node from starting: the
+//! sound one is believed, and the other is written again when the directory is taken.
 //!
-//! Only one process at a time has it ([`locks`](super::locks)). A directory that has something in it
-//! and no identity is somebody else's, and is refused before anything is written. One with an
-//! identity whose shard is not what it was has lost a volume, and is refused too
-//! ([`shard_mark`](super::shard_mark)): what a node would begin in its place would have the numbers
-//! of what was lost.
+//! Only one process at a time has the directory ([`locks`](super::locks)). A directory that has
+//! other files and no identity is somebody else's, and is refused before anything is written. One
+//! with an identity and a changed shard has lost a volume, and is refused too
+//! ([`shard_mark`](super::shard_mark)): a node that began anew there would give the numbers of the
+//! lost records again.
 
 mod new_life;
 
@@ -32,11 +32,11 @@ const IDENTITY: &str = "identity";
 const IDENTITY_COPY: &str = "identity.copy";
 /// The identity while it is written.
 const IDENTITY_NEW: &str = "identity.new";
-/// What an empty directory may hold: what an attempt that was broken off leaves, and what the
-/// root of a file system has.
+/// Names that an empty directory may hold: leftovers of an attempt that was broken off, and the
+/// contents of a file system's root.
 const AS_GOOD_AS_EMPTY: [&str; 3] = [LOCK, IDENTITY_NEW, "lost+found"];
 
-/// What to do about a shard that was lost.
+/// Advice for a shard that was lost.
 const LOST_ADVICE: &str = "mount it, or restore the directory from a copy; only if what it held is \
      really gone, begin anew in another directory, or move this one away first";
 
@@ -47,14 +47,14 @@ pub struct DataDir {
     path: PathBuf,
     identity: Identity,
     locks: Option<Arc<Locks>>,
-    /// Which shards' journals have begun.
+    /// Shards whose journals have begun.
     begun: Vec<bool>,
     /// Damage that was found, and mended, when it was taken.
     mended: Vec<Problem>,
     made: bool,
 }
 
-/// Why a data directory cannot be used.
+/// Reason for which a data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
     /// Another process has it.
@@ -62,7 +62,7 @@ pub enum DataDirError {
     InUse {
         /// The directory.
         path: PathBuf,
-        /// What that process wrote into the lock file: its id, or `(unknown)`.
+        /// Contents of the lock file: the process's id, or `(unknown)`.
         process: String,
     },
     /// It holds something, and no identity.
@@ -79,14 +79,14 @@ pub enum DataDirError {
         /// Where it was looked for.
         path: PathBuf,
     },
-    /// A shard of it is not what it was.
+    /// One of its shards was lost or exchanged.
     #[error("{shard} of data directory {path} {loss}: {LOST_ADVICE}")]
     Shard {
         /// The directory.
         path: PathBuf,
         /// The shard's directory in it.
         shard: String,
-        /// What became of it.
+        /// State of the shard's directory.
         loss: ShardLoss,
     },
     /// Its file system has no locks.
@@ -95,9 +95,9 @@ pub enum DataDirError {
          (flock), so that no second node takes it"
     )]
     NoLocks {
-        /// What was to be locked.
+        /// The path to be locked.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
     /// Its identity cannot be used.
@@ -105,17 +105,17 @@ pub enum DataDirError {
     Identity {
         /// The directory.
         path: PathBuf,
-        /// What is wrong.
+        /// The error in the identity.
         why: IdentityError,
     },
     /// The system refused something.
     #[error("{what} {path}: {error}")]
     Io {
-        /// What was tried.
+        /// The operation that was tried.
         what: &'static str,
-        /// On what.
+        /// The path that it was tried on.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
 }
@@ -185,7 +185,7 @@ impl DataDir {
         })
     }
 
-    /// Who it belongs to.
+    /// Identity of the directory.
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.identity
@@ -197,9 +197,9 @@ impl DataDir {
         self.made
     }
 
-    /// Damage that was found in it, but for its shards' journals: to one of the two identities, or to
-    /// a shard's mark. One that is missing is none: older directories have not all of them. Of one
-    /// that was taken, what has been mended since.
+    /// Damage found in the directory, but for its shards' journals: to one of the two identities,
+    /// or to a shard's mark. A missing one is no damage: older directories do not have all of them.
+    /// For a directory that was taken, the damage mended since.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
         if self.locks.is_some() {
@@ -214,11 +214,12 @@ impl DataDir {
         identities.into_iter().chain(marks).collect()
     }
 
-    /// What others than its owner may open: the directory or, if that is closed to them, the first of
-    /// its shards, which may lie elsewhere. Inside of what is closed nobody else opens anything.
+    /// Finds the first path that other users may open: the directory or, if that is closed to them,
+    /// one of its shards, which may lie elsewhere. Nobody else can open anything inside a closed
+    /// directory.
     ///
     /// # Errors
-    /// What the system says of one of these.
+    /// The system's error about one of these.
     pub fn exposed(&self) -> io::Result<Option<Exposed>> {
         let shards = (0..self.identity.shards).map(|shard| self.shard(shard));
         let mut all = [self.path.clone()].into_iter().chain(shards);
@@ -241,7 +242,7 @@ impl DataDir {
     /// The files of a shard, with threads to work on them.
     ///
     /// # Errors
-    /// `ReadOnlyFilesystem` if this was opened read only, or what the system says.
+    /// `ReadOnlyFilesystem` if this was opened read only, or the system's error.
     pub fn files(&self, shard: u16, options: &DiskOptions, waker: Waker) -> io::Result<DiskFiles> {
         if self.locks.is_none() {
             return Err(io::ErrorKind::ReadOnlyFilesystem.into());
@@ -255,11 +256,11 @@ impl DataDir {
         DiskFiles::begin(&self.shard(shard), options, waker, begun)
     }
 
-    /// What looks whether the directory is still what its names mean. `None` if this was opened
-    /// read only.
+    /// Makes a guard, which looks whether the directory is still the one that its names mean.
+    /// `None` if this was opened read only.
     ///
     /// # Errors
-    /// What the system says of a shard's directory.
+    /// The system's error about a shard's directory.
     pub fn guard(&self) -> io::Result<Option<Guard>> {
         let shards: Vec<PathBuf> = (0..self.identity.shards).map(|n| self.shard(n)).collect();
         let locks = self.locks.as_ref();
@@ -296,7 +297,7 @@ fn make_shards(path: &Path, new: &Identity) -> Result<(), DataDirError> {
     sync_directory(path)
 }
 
-/// Looks at every shard, and writes its mark where that does not say what is so. Gives which have
+/// Looks at every shard, and writes its mark where that is out of date. Gives the shards that have
 /// begun, and the marks that were damaged.
 fn take_shards(
     path: &Path,
@@ -400,7 +401,7 @@ fn write_identity(path: &Path, name: &str, identity: &Identity) -> Result<(), Da
     sync_directory(path)
 }
 
-/// The first that is sound; if none is, what is wrong with the first.
+/// The first identity that is sound; if none is, the error of the first.
 fn read_identity(path: &Path) -> Result<Identity, DataDirError> {
     read_one(path, IDENTITY).or_else(|error| read_one(path, IDENTITY_COPY).map_err(|_| error))
 }

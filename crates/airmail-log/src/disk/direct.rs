@@ -1,19 +1,20 @@
-//! Writing whole pages past the page cache.
+//! Writes of whole pages past the page cache.
 //!
-//! A commit that goes through the cache has fresh pages taken for it and copied into, and then
-//! written out from there: several times the processor time of the write itself. What was just
-//! written is in the journal's own memory for those who read at the tail.
+//! For a commit that goes through the cache, the system takes fresh pages, copies into them, and
+//! then writes them out: several times the processor time of the write itself. Readers at the tail
+//! find recent batches in the journal's own memory and do not need the cache.
 //!
-//! Only whole pages can be written so. A commit ends with its page (the journal adds zeros), and
-//! begins inside the page with which the one before it ended: of that page the bytes are kept here,
-//! from one write that went well to the next, and for no longer than the name means that file and
-//! nobody else writes it. Otherwise they are read.
+//! Only whole pages can be written in this way. A commit ends with its page (the journal adds
+//! zeros), and begins inside the page with which the one before it ended: the bytes of that page
+//! are kept here, from one write that went well to the next, and only as long as the name means
+//! that file and no other thread writes it. Otherwise they are read.
+//!
 //! A write that is to be synced is one system call with its sync, if it fits in the buffer: between
 //! two calls the system may let others run first, and a whole commit waits for them.
 //!
-//! Whatever cannot be done so is done through the cache by the caller. The system keeps the two
-//! coherent: before such a write it writes out what the cache has changed of these pages, after it
-//! it drops them from the cache; where it cannot, the next sync of the file fails.
+//! All other writes the caller makes through the cache. The system keeps the two coherent: before a
+//! direct write it writes out the cache's changes to these pages, and after it drops them from the
+//! cache; where it cannot, the next sync of the file fails.
 
 use super::folder::Folder;
 use crate::files::FileName;
@@ -27,7 +28,7 @@ use std::sync::Arc;
 
 /// Where a write begins and ends, in the file and in memory.
 pub(super) const PAGE_BYTES: usize = 4096;
-/// What is written at once.
+/// Size of the buffer that one write takes its bytes from.
 const BUFFER_BYTES: usize = 512 * 1024;
 /// Files that are kept open.
 const FILES: usize = 8;
@@ -43,14 +44,14 @@ pub(super) struct Direct {
     buffer: Vec<u8>,
 }
 
-/// What has become of a write.
+/// Result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Done {
     /// The file system does not do it: all of it is to be written otherwise.
     Refused,
     /// It is written, and is to be synced if it should be.
     Written,
-    /// It is durable; what was written to the file before it, another way, may not be.
+    /// It is durable; earlier writes to the file through the cache may not be.
     Synced,
 }
 
@@ -64,7 +65,7 @@ struct Open {
 }
 
 impl Direct {
-    /// With `wanted` false, as if the file system had refused.
+    /// Begins without open files. With `wanted` false, it does as if the file system had refused.
     pub(super) fn new(folder: &Arc<Folder>, wanted: bool) -> Direct {
         Direct {
             folder: Arc::clone(folder),
@@ -85,11 +86,11 @@ impl Direct {
         end - (at - at % PAGE_BYTES as u64) < BUFFER_BYTES as u64
     }
 
-    /// Writes, and syncs what it writes if that is `sync` and [one call](Direct::is_one_call).
+    /// Writes, and syncs the write if it is `sync` and [one call](Direct::is_one_call).
     /// `cached` is the same file, open to be read through the cache.
     ///
     /// # Errors
-    /// What the system says of the write, or of the sync if there is one; then any part may have
+    /// The system's error about the write, or about the sync if there is one; then any part may have
     /// been written.
     pub(super) fn write(
         &mut self,

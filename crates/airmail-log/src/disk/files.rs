@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
-/// How [`DiskFiles`] works.
+/// Options of [`DiskFiles`].
 #[derive(Clone, Debug)]
 pub struct DiskOptions {
     /// Threads that read and fill. Default 2, at least 1; with 1 a fill delays reads.
@@ -27,7 +27,7 @@ pub struct DiskOptions {
     /// Segments are written and filled past the page cache, where the file system lets them.
     /// Default true.
     pub direct: bool,
-    /// For tests: the sync after this many fails, once. Default `None`: never.
+    /// Number of syncs after which one fails, once; for tests. Default `None`: never.
     pub fail_sync_after: Option<u64>,
 }
 
@@ -42,7 +42,7 @@ impl Default for DiskOptions {
     }
 }
 
-/// A directory of files. Dropping it does what was submitted, and joins its threads.
+/// A directory of files. Dropping it finishes the submitted operations, and joins its threads.
 pub struct DiskFiles {
     path: PathBuf,
     queue: Arc<Queue>,
@@ -54,7 +54,7 @@ impl DiskFiles {
     /// Opens the directory at `path`, which must exist, and starts its threads.
     ///
     /// # Errors
-    /// What the system says of the directory or of a thread.
+    /// The system's error about the directory or a thread.
     pub fn open(path: &Path, options: &DiskOptions, waker: Waker) -> io::Result<DiskFiles> {
         DiskFiles::begin(path, options, waker, Begun::told())
     }

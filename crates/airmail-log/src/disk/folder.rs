@@ -1,9 +1,9 @@
 //! A shard's directory, held open: files are made and found in the directory that was opened,
 //! whatever becomes of its path.
 //!
-//! By path, a node whose directory is moved away would find nothing any more, and tell readers of
-//! loss where nothing is lost; and where another directory comes in its place, it would go on in
-//! that one, which may be another node's.
+//! By path, a node whose directory is moved away would find nothing any more, and tell readers of a
+//! loss that there is not; and where another directory comes in its place, it would go on in that
+//! one, which may be another node's.
 
 use super::modes::FILE_MODE;
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// See the module's documentation.
 pub(super) struct Folder {
-    /// Why there is none, if it could not be opened.
+    /// The open directory, or the kind of error if it could not be opened.
     handle: Result<File, io::ErrorKind>,
 }
 
@@ -21,7 +21,7 @@ impl Folder {
     /// The directory at `path`.
     ///
     /// # Errors
-    /// What the system says of it.
+    /// The system's error about it.
     pub(super) fn open(path: &Path) -> io::Result<Folder> {
         let handle = Ok(File::open(path)?);
         Ok(Folder { handle })
@@ -74,7 +74,7 @@ impl Folder {
         )?)
     }
 
-    /// Makes what was made, renamed or removed outlast a power cut.
+    /// Makes creations, renames and removals outlast a power cut.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.handle()?.sync_all()
     }

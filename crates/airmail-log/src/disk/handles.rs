@@ -1,7 +1,7 @@
 //! Open files by name, a bounded number of them.
 //!
-//! Each user of a file has a handle of its own: the kernel tells a failed write-back once to each
-//! open file, so a handle that several threads sync could hide it from the one that must know.
+//! Each user of a file has a handle of its own: the kernel reports a failed write-back once to each
+//! open file, so if several threads synced one handle, the thread that must know could miss it.
 
 use super::folder::Folder;
 use crate::files::FileName;
@@ -18,7 +18,7 @@ pub(super) struct Handles {
 }
 
 impl Handles {
-    /// At most `bound` files of `folder`, opened to be written too if `write`.
+    /// Keeps at most `bound` files of `folder` open, to be written too if `write`.
     pub(super) fn new(folder: &Arc<Folder>, write: bool, bound: usize) -> Handles {
         Handles {
             folder: Arc::clone(folder),
@@ -53,7 +53,7 @@ impl Handles {
         self.open.retain(|(other, _)| other != name);
     }
 
-    /// How many are open.
+    /// Number of open files.
     pub(super) fn len(&self) -> usize {
         self.open.len()
     }

@@ -1,5 +1,5 @@
-//! What a data directory says of itself, in the file `identity`: a few lines of text that a human
-//! can read, and a checksum over them, so that a damaged one is never believed.
+//! Identity of a data directory, in the file `identity`: a few lines of text that a human can read,
+//! and a checksum over them, so that a damaged one is never believed.
 
 use airmail_model::Wall;
 use std::fmt;
@@ -7,31 +7,31 @@ use std::fmt;
 /// First line of the file.
 const TITLE: &str = "airmail data directory";
 
-/// Who a data directory belongs to. Written once, when it is made.
+/// The cluster and the node that a data directory belongs to. Written once, when it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The cluster, by a number chosen at random when it was made.
     pub cluster: u64,
     /// The node, by a number chosen at random when the directory was made.
     pub node: u64,
-    /// How many shards its logs are spread over. Not changed afterwards.
+    /// Number of shards that its logs are spread over. Not changed afterwards.
     pub shards: u16,
     /// When it was made.
     pub created: Wall,
 }
 
-/// Why an identity cannot be used.
+/// Reason for which an identity cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityError {
     /// A later version of Airmail has written it.
     #[error("format version {found}, and this program knows none after {known}: use a newer one")]
     Newer {
-        /// What it says.
+        /// The version that it gives.
         found: u32,
         /// [`Identity::VERSION`].
         known: u32,
     },
-    /// It is not what was written.
+    /// It is damaged, in this way.
     #[error("damaged: {0}")]
     Damaged(&'static str),
 }

@@ -1,9 +1,9 @@
-//! The locks that keep a second node out, and looking at what they are on.
+//! The locks that keep a second node out, and looking at the things that are locked.
 //!
-//! Three things are locked: the directory itself and its identity, which nobody can take away from
-//! under their names without the locks going along, and `LOCK`, which tells the process's id to
-//! whoever is refused, and keeps out versions of Airmail that know no other lock. The system lets
-//! all go with the process.
+//! Three things are locked. The directory itself and its identity cannot be taken away from under
+//! their names without the locks going along. `LOCK` gives the process's id to another one that is
+//! refused, and keeps out versions of Airmail that know no other lock. The system releases all
+//! locks with the process.
 
 use super::data_dir::{DataDirError, failed};
 use super::modes::FILE_MODE;
@@ -20,7 +20,8 @@ use std::thread;
 use std::time::Duration;
 
 pub(super) const LOCK: &str = "LOCK";
-/// How often a lock is tried that somebody has: a look whether there is a lock takes it for a moment.
+/// Attempts at a lock that another process has: a look whether there is a lock takes it for a
+/// moment.
 const ATTEMPTS: u32 = 5;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(20);
 
@@ -36,7 +37,7 @@ pub(super) struct Locks {
 /// Whether a lock could be had.
 enum Held {
     Yes,
-    /// By another process.
+    /// Another process has the lock.
     No,
     /// The file system does not lock this.
     Unsupported(io::Error),
@@ -194,15 +195,15 @@ impl Shard {
     }
 }
 
-/// Why no lock file could be made anew.
+/// Reason for which no lock file could be made anew.
 #[derive(Debug)]
 pub enum NoLock {
     /// Another process has the one that is there.
     Taken {
-        /// What it has written into it: its id, or `(unknown)`.
+        /// Contents of that file: the process's id, or `(unknown)`.
         process: String,
     },
-    /// What the system says.
+    /// The error of the system.
     Failed(io::Error),
 }
 
@@ -226,7 +227,7 @@ impl Guard {
         &self.locks.path
     }
 
-    /// What is at the names now.
+    /// Looks at the names now.
     #[must_use]
     pub fn look(&self) -> Seen {
         let directory = &self.locks.directory;

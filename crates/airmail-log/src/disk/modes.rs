@@ -1,9 +1,10 @@
-//! Who may open what a node has on its disk: its own user, and nobody else.
+//! Permissions of a node's files: its own user may open them, and nobody else.
 //!
-//! A mode is given where a file or directory is made, never afterwards: in between anybody could open it,
-//! and what is open stays open. The process's mask can only take from a mode, so what is made here is
-//! open to no others under any mask. What was made otherwise (by an older version, by an operator who
-//! shares it with a group) keeps its mode: it is told, with the command that closes it.
+//! A mode is given where a file or directory is made, never afterwards: in between anybody could
+//! open it, and an open file stays open. The process's mask can only take from a mode, so these
+//! files are open to no others under any mask. A file made otherwise (by an older version, or by an
+//! operator who shares it with a group) keeps its mode: it is reported, with the command that
+//! closes it.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub(super) const FILE_MODE: u32 = 0o600;
 /// The mode of a directory: its owner lists it, and makes and removes files in it.
 const DIRECTORY_MODE: u32 = 0o700;
-/// What a mode gives to a group and to everybody.
+/// Mode bits that give rights to a group and to everybody.
 const OTHERS: u32 = 0o077;
 /// The part of a mode that `chmod` sets.
 const PERMISSIONS: u32 = 0o7777;
@@ -29,10 +30,10 @@ pub struct Exposed {
 }
 
 impl Exposed {
-    /// Looks at a file, or at a directory without what is in it; `None` if its owner alone may open it.
+    /// Looks at a file, or at a directory without its contents; `None` if its owner alone may open it.
     ///
     /// # Errors
-    /// What the system says, also where there is nothing.
+    /// The system's error, also where there is nothing.
     pub fn look(path: &Path) -> io::Result<Option<Exposed>> {
         let about = fs::metadata(path)?;
         let mode = about.permissions().mode() & PERMISSIONS;
@@ -68,8 +69,8 @@ fn shell_word(path: &str) -> String {
     }
 }
 
-/// Makes a directory, if there is none. Those above it that are missing are no node's alone, and get
-/// what the process's mask says.
+/// Makes a directory, if there is none. Missing parents are no node's alone, and get the mode that
+/// the process's mask leaves.
 pub(super) fn create_directory(path: &Path) -> io::Result<()> {
     if let Some(above) = path.parent() {
         fs::create_dir_all(above)?;

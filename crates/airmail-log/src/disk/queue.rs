@@ -1,12 +1,12 @@
-//! What the shard's thread and a journal's file threads share: operations that wait, and
-//! completions that wait.
+//! The queues between the shard's thread and a journal's file threads: waiting operations, and
+//! waiting completions.
 //!
-//! What changes files goes to one of two writers by the file's [`Lane`], so everything about one
-//! file is done by one thread, in order of submission.
+//! Operations that change files go to one of two writers by the file's [`Lane`], so everything
+//! about one file is done by one thread, in order of submission.
 //!
-//! The shard's thread never waits here longer than for a lock that is held to move items.
-//! The journal bounds what it has under way; [`Queue::BOUND`] is the backstop behind it, and what
-//! exceeds it is answered at once as `ResourceBusy`, undone.
+//! The shard's thread never waits here longer than for a lock that is held to move items. The
+//! journal bounds its operations under way; [`Queue::BOUND`] is the backstop behind it: an
+//! operation beyond it is answered at once as `ResourceBusy`, undone.
 
 use crate::contract::Waker;
 use crate::files::{FileDone, FileName, FileOp, FileToken};
@@ -18,7 +18,7 @@ use std::io;
 /// An operation and where its answer goes.
 pub(super) type Order = (FileToken, FileOp);
 
-/// Which writer a file belongs to.
+/// The writer that a file belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
     /// Commits go here, and whatever is quick.
@@ -55,7 +55,7 @@ pub(super) struct Queue {
 
 #[derive(Default)]
 struct Orders {
-    /// By lane.
+    /// The writers' queues, by lane.
     writes: [Writes; 2],
     reads: VecDeque<Order>,
     fills: VecDeque<Order>,
@@ -64,12 +64,12 @@ struct Orders {
     closed: bool,
 }
 
-/// What waits for one writer.
+/// Operations that wait for one writer.
 #[derive(Default)]
 struct Writes {
     /// The writer sleeps. It is woken once, and takes all that is there by then.
     asleep: bool,
-    /// In order of submission: creates, writes, renames, removes.
+    /// Orders in the order of submission: creates, writes, renames, removes.
     waiting: VecDeque<Order>,
 }
 
@@ -164,7 +164,7 @@ impl Queue {
         self.to_work.notify_all();
     }
 
-    /// What was submitted is still done; then the threads end.
+    /// Finishes the submitted operations; then the threads end.
     pub(super) fn close(&self) {
         self.orders.lock().closed = true;
         for writer in &self.to_write {

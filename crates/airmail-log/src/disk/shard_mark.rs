@@ -1,15 +1,15 @@
-//! The mark in a shard's directory, in the file `shard`: whose it is, and whether the journal in it
-//! has begun.
+//! The mark in a shard's directory, in the file `shard`: it names the owner, and says whether the
+//! journal in it has begun.
 //!
 //! A volume that is not mounted looks like an empty directory. Without the mark a node could not
-//! tell it from one that it has just made, and would begin again at number 1. So a shard's directory
-//! is made, with its mark, before the directory's identity; where there is an identity, a shard
-//! without a mark and without files is one that was lost. That the journal has begun is marked when
-//! its first file is there, and before anyone is told of it: so a mark that says so, and no files,
-//! is a loss too.
+//! tell it from one that it has just made, and would begin again at number 1. So a shard's
+//! directory is made, with its mark, before the data directory's identity; where there is an
+//! identity, a shard without a mark and without files is a lost one. The mark says that the journal
+//! has begun once its first file is there, and before any call is answered: so a mark that says so,
+//! and no files, is a loss too.
 //!
-//! Directories made before there were marks have files of the journal in their shards, and get theirs
-//! when they are taken.
+//! Directories made before there were marks have files of the journal in their shards, and get
+//! their marks when they are taken.
 
 use super::folder::Folder;
 use super::identity::Identity;
@@ -25,7 +25,8 @@ use std::path::Path;
 pub(super) const MARK: &str = "shard";
 /// The mark while it is written.
 const MARK_NEW: &str = "shard.new";
-/// What a shard that has not begun may hold: its mark, and what the root of a file system has.
+/// Names that a shard that has not begun may hold: its mark, and the contents of a file system's
+/// root.
 const AS_GOOD_AS_EMPTY: [&str; 3] = [MARK, MARK_NEW, "lost+found"];
 /// First line of the file.
 const TITLE: &str = "airmail shard";
@@ -33,7 +34,7 @@ const VERSION: u32 = 1;
 /// More than there is in one.
 const MARK_BYTES_MAX: u64 = 4096;
 
-/// What a shard's directory says of itself.
+/// Contents of a shard's mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ShardMark {
     cluster: u64,
@@ -43,7 +44,7 @@ pub(super) struct ShardMark {
     pub(super) begun: bool,
 }
 
-/// Why a shard's directory cannot be gone on with.
+/// Reason for which a shard's directory cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShardLoss {
     /// There is none.
@@ -52,7 +53,7 @@ pub enum ShardLoss {
     /// There is something else of this name.
     #[error("is not a directory")]
     NotDirectory,
-    /// What was stored in it is not there.
+    /// The data stored in it is not there.
     #[error(
         "holds nothing of what was stored in it: the volume that it is on is probably not mounted, or \
          its files were removed"
@@ -73,7 +74,7 @@ pub enum ShardLoss {
     },
 }
 
-/// What was found in a shard's directory that can be gone on with.
+/// Findings in a usable shard's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     /// The journal has files here.
@@ -98,7 +99,7 @@ impl ShardMark {
         (self.cluster, self.node, self.shard) == (other.cluster, other.node, other.shard)
     }
 
-    /// From the file's text; `None` if it is damaged.
+    /// Parses the file's text; `None` if it is damaged.
     fn parse(text: &str) -> Option<ShardMark> {
         let mut lines = text.lines().skip(2);
         let mut field = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
@@ -156,7 +157,7 @@ pub(super) fn begun_mark(folder: &File) -> Option<File> {
 /// Looks at the directory of a shard that the identity says is there, and changes nothing.
 ///
 /// # Errors
-/// It cannot be looked at, or (the inner one) is not what it was.
+/// It cannot be looked at, or (the inner one) it was lost or exchanged.
 pub(super) fn look(path: &Path, wanted: &ShardMark) -> io::Result<Result<Found, ShardLoss>> {
     match fs::metadata(path) {
         Ok(about) if !about.is_dir() => return Ok(Err(ShardLoss::NotDirectory)),

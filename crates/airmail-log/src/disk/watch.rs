@@ -1,33 +1,34 @@
-//! Whether a data directory is still this node's: looked at again and again while the node runs.
+//! Watch over a data directory: whether it is still this node's, looked at again and again while
+//! the node runs.
 //!
-//! Locks are of files and directories, not of names: a lock file that is removed, or a directory that
-//! is moved away, leaves the node with a lock on what nobody will find, and the next one can begin
-//! where the first still acknowledges. So what is at each name is compared with what the node holds.
-//! A lock file that is gone is made anew: the directory and its identity are locked themselves, so
-//! nobody could come in between. Anything else means that what is stored may not be found again:
-//! nothing is stored or acknowledged from there on, until everything is as it was and it is known that
-//! nobody else has the lock. Where another process has it, that is for good: it may have written
-//! meanwhile.
+//! Locks are of files and directories, not of names: if a lock file is removed, or a directory
+//! moved away, the node has a lock that nobody will find, and another node can begin in the same
+//! place while the first still acknowledges. So the files at each name are compared with those that
+//! the node holds. A lock file that is gone is made anew: the directory and its identity are locked
+//! themselves, so nobody could come in between. Any other difference means that stored messages may
+//! not be found again: from there on nothing is stored or acknowledged, until everything is as it
+//! was and it is known that nobody else has the lock. If another process has it, that is for good:
+//! it may have written meanwhile.
 //!
-//! A state machine without I/O; [`Guard`](super::Guard) looks, and the node's shell does what comes
-//! of it.
+//! A state machine without I/O; [`Guard`](super::Guard) looks, and the node's shell acts on the
+//! effects.
 
 use airmail_model::Mono;
 use std::fmt;
 use std::time::Duration;
 
-/// How often it is to be looked: twice within the second in which a change is to be noticed, with
-/// time left for a machine that is busy.
+/// Interval between looks: two fall within the second in which a change is to be noticed, with time
+/// left for a machine that is busy.
 pub const LOOK_EVERY: Duration = Duration::from_millis(300);
-/// How long something may fail to be looked at before that counts as gone.
+/// Time for which a thing may fail to be looked at before that counts as gone.
 const UNCLEAR_FOR: Duration = Duration::from_millis(250);
-/// After an attempt to make a lock file that failed, the next comes so much later.
+/// Pause after a failed attempt to make a lock file.
 const LOCK_AGAIN: Duration = Duration::from_secs(10);
 
-/// What is at a name.
+/// Findings at a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sight {
-    /// What the node holds.
+    /// The thing that the node holds.
     Same,
     /// Nothing.
     Missing,
@@ -46,20 +47,20 @@ pub enum Thing {
     Identity,
     /// A shard's directory.
     Shard(u16),
-    /// What is in a shard's directory, by its mark.
+    /// The files in a shard's directory, by its mark.
     Files(u16),
 }
 
-/// What was seen in one look.
+/// Findings of one look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// At the lock file's name.
+    /// Findings at the lock file's name.
     pub lock: Sight,
-    /// At the names of the others.
+    /// Findings at the names of the others.
     pub things: Vec<(Thing, Sight)>,
 }
 
-/// What has happened.
+/// Events of the watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
     /// It was looked.
@@ -68,17 +69,17 @@ pub enum Input {
     LockMade,
     /// Another process has the lock file that is there.
     LockTaken {
-        /// What that process wrote into it: its id, or `(unknown)`.
+        /// Contents of that file: the process's id, or `(unknown)`.
         process: String,
     },
     /// No lock file could be made, for this reason.
     LockFailed(String),
 }
 
-/// What is to be done.
+/// Actions for the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Make a lock file anew and lock it; then say what came of it.
+    /// Make a lock file anew and lock it; then report the result.
     MakeLock,
     /// Say that the lock file was removed or replaced, and has been made anew.
     TellLockMade,
@@ -90,7 +91,7 @@ pub enum Effect {
     Release,
 }
 
-/// Why a directory is not this node's any more.
+/// Reason for which a directory is not this node's any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Estranged {
     /// Something is not where it was.
@@ -114,13 +115,13 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Why nothing is stored at the moment, if so.
+    /// Reason for which nothing is stored at the moment, if there is one.
     #[must_use]
     pub fn withheld(&self) -> Option<&Estranged> {
         self.withheld.as_ref()
     }
 
-    /// Takes up what has happened; gives what is to be done, in order.
+    /// Takes an event; gives the actions for the caller, in order.
     pub fn step(&mut self, now: Mono, input: Input) -> Vec<Effect> {
         match input {
             Input::Seen(seen) => self.seen(now, seen),

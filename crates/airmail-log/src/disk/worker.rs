@@ -22,8 +22,8 @@ use std::sync::Arc;
 /// A fill past the cache writes this much at a time; a commit waits for no more than one of these.
 /// With a quarter of it a fill costs the processor twice as much.
 const FILL_BYTES: u64 = 1024 * 1024;
-/// A fill through the cache writes, and syncs, this much at a time: a commit's sync of the same file
-/// waits for what is not written yet.
+/// Bytes that a fill through the cache writes and syncs at a time: a commit's sync of the same file
+/// waits for those not written yet.
 const CACHED_BYTES: u64 = 256 * 1024;
 #[repr(align(4096))]
 struct Aligned([u8; FILL_BYTES as usize]);
@@ -105,8 +105,8 @@ impl Worker {
     }
 }
 
-/// Whatever kind of failure the system calls it: a failed sync is not want of room, after which the
-/// file might be synced again.
+/// Syncs a file. Any failure becomes `Other`: it must not be taken for want of room, after which
+/// the file might be synced again.
 fn sync(file: &File) -> io::Result<()> {
     file.sync_data().map_err(io::Error::other)
 }
@@ -124,7 +124,7 @@ fn fill_cached(file: &File, from: u64, to: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Up to `length` bytes at `at`; fewer at the end of the file.
+/// Reads up to `length` bytes at `at`; fewer at the end of the file.
 pub(super) fn read(
     handles: &Mutex<Handles>,
     name: &FileName,

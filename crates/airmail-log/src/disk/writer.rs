@@ -1,14 +1,14 @@
-//! The threads that change a shard's files, each those of its lane, in order of submission: so an
-//! index or a checkpoint on its way is in no commit's.
+//! The threads that change a shard's files: each has the files of its lane, in order of submission,
+//! so an index or a checkpoint on its way delays no commit.
 //!
 //! Commits go past the page cache where they can ([`Direct`]).
 //!
 //! Writes that wait together and follow one another in a file are joined: one system call, one
-//! sync. One follows another also where it begins inside of it and goes on behind it, as a commit
-//! does that takes the place of the zeros which fill the last page of the one before.
+//! sync. A write also follows another if it begins inside of it and goes on behind it, like a
+//! commit that takes the place of the zeros which fill the last page of the one before.
 //!
-//! Creating, renaming and removing sync the directory; shortening does not. After a failed sync of a
-//! file there is never another: what it holds since the last good one is unknown.
+//! Creating, renaming and removing sync the directory; shortening does not. After a failed sync of
+//! a file there is never another: its contents since the last good one are unknown.
 
 use super::direct::{Direct, Done};
 use super::folder::Folder;
@@ -26,8 +26,8 @@ use std::sync::Arc;
 
 /// Files that are kept open to be written.
 const HANDLES: usize = 32;
-/// What is not synced goes past the page cache if it is this much: below, the disk takes longer to
-/// take it than the cache, and somebody may wait for that.
+/// Smallest unsynced write that goes past the page cache: below it, the disk takes longer than the
+/// cache, and somebody may wait for that.
 const DIRECT_BYTES: u64 = 64 * 1024;
 /// Parts that one system call may take (IOV_MAX).
 const PARTS_MAX: usize = 1024;
@@ -38,18 +38,18 @@ pub(super) struct Writer {
     begun: Arc<Begun>,
     handles: Handles,
     direct: Direct,
-    /// What readers have open, to be forgotten when a name changes its meaning.
+    /// Files that readers have open, to be forgotten when a name changes its meaning.
     readers: Arc<Mutex<Handles>>,
     unsyncable: BTreeSet<FileName>,
-    /// What was written to these has not been synced since.
+    /// Files that were written and have not been synced since.
     unsynced: BTreeSet<FileName>,
-    /// Not answered yet: the shard is not woken for each.
+    /// Results that are not given yet: the shard is not woken for each.
     done: Vec<(FileToken, io::Result<Bytes>)>,
     /// Syncs of all writers until the one that fails; for tests.
     syncs_left: SyncsLeft,
 }
 
-/// How many syncs go well before one fails. `None`: all.
+/// Number of syncs that go well before one fails. `None`: all.
 pub(super) type SyncsLeft = Arc<Mutex<Option<u64>>>;
 
 /// Writes that follow one another in one file.
@@ -103,8 +103,8 @@ impl Writer {
         }
     }
 
-    /// Writes a run and answers each of its operations; those of one that is not synced together
-    /// with what follows, which is why it is told whether something does.
+    /// Writes a run and answers each of its operations; the operations of an unsynced run are
+    /// answered together with those that follow, so it is told by `more` whether any do.
     fn end(&mut self, run: Option<Run>, more: bool, queue: &Queue) {
         let Some(run) = run else { return };
         let result = self.write(&run);
@@ -123,7 +123,7 @@ impl Writer {
         }
     }
 
-    /// Behind the answer, for which somebody waits.
+    /// Writes a note after the answer, for which somebody waits.
     fn note(&mut self, note: &Note) {
         if let Ok(file) = self.handles.get(&note.name) {
             // It is only ever a help: the next one tries again.
@@ -265,7 +265,7 @@ impl Writer {
     }
 }
 
-/// Adds a write to the run if it can follow there; gives back what cannot.
+/// Adds a write to the run if it can follow there; gives it back if it cannot.
 fn join(run: &mut Option<Run>, token: FileToken, op: FileOp) -> Option<Order> {
     let follows = |run: &Run| match &op {
         FileOp::Write {
@@ -305,7 +305,7 @@ fn join(run: &mut Option<Run>, token: FileToken, op: FileOp) -> Option<Order> {
 }
 
 impl Run {
-    /// Ends it at `at`: what it has behind that is written otherwise.
+    /// Ends it at `at`: its bytes behind that are written otherwise.
     fn cut(&mut self, at: u64) {
         while self.end > at
             && let Some(last) = self.parts.last_mut()

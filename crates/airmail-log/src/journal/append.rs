@@ -1,6 +1,7 @@
-//! Taking up batches: whether a batch may be stored, its numbers, and the answers of a log in their turn.
+//! Appends: whether a batch may be stored, its numbers, and the answers of a log in their order.
 //!
-//! It borrows only what a batch changes before it is written: no segment is among that.
+//! The handler borrows only the parts that a batch changes before it is written: no segment is
+//! among them.
 
 use super::cache::Cached;
 use super::calls::Calls;
@@ -24,12 +25,12 @@ use crate::sabotage::Bug;
 use airmail_model::{Batch, Checked, Durability, Extent, LogId, MapEpoch, bug};
 use std::collections::BTreeSet;
 
-/// What a batch takes in a segment, about: with envelope and padding.
+/// Approximate size of a batch in a segment, with envelope and padding.
 pub(super) fn cost(batch: &Batch) -> u64 {
     super::format::padded((super::format::ENVELOPE_BYTES + batch.bytes().len()) as u64)
 }
 
-/// Asks for a reservation of numbers, so many at least, where a log needs one.
+/// Asks for a reservation of at least `numbers` where a log needs one.
 pub(super) fn reserve(
     config: &JournalConfig,
     log: &mut LogState,
@@ -45,7 +46,7 @@ pub(super) fn reserve(
     }
 }
 
-/// What taking up a batch may change, and what it sees.
+/// The parts of the journal that taking up a batch reads or changes.
 pub(super) struct Appending<'j> {
     config: &'j JournalConfig,
     time: &'j Time,
@@ -85,7 +86,7 @@ impl Journal {
         self.appending().busy(t, id);
     }
 
-    /// Tells answers and readers of a log what has changed about it.
+    /// Gives the answers of a log that are due, and lets its readers go on.
     pub(super) fn log_moved(&mut self, slot: Slot) {
         self.appending().log_moved(slot);
     }
@@ -261,7 +262,7 @@ impl Appending<'_> {
         }
     }
 
-    /// Tells answers and readers of a log what has changed about it.
+    /// Gives the answers of a log that are due, and lets its readers go on.
     fn log_moved(&mut self, slot: Slot) {
         let backlog = self.commits.bytes() > self.config.pending_bytes / 2;
         let Some(log) = self.logs.get_mut(slot) else {

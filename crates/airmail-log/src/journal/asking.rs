@@ -1,6 +1,7 @@
-//! Answering what changes nothing: a log's bounds, where a time is in it, and its topics.
+//! Answers to calls that change nothing: a log's bounds, the place of a time in it, and its topics.
 //!
-//! What is asked borrows the logs and segments as they are. Listing topics begins a reader of its own.
+//! The handler borrows the logs and segments as they are. Listing topics begins a reader of its
+//! own.
 
 use super::Journal;
 use super::effects::Effects;
@@ -13,7 +14,7 @@ use super::topics::TopicsJob;
 use crate::contract::{Completion, Refusal, Scope, Tag, TopicPage};
 use airmail_model::{AppendTime, LogId, bug};
 
-/// What asking may change, and what it sees.
+/// The parts of the journal that answering a call reads or changes.
 struct Asking<'j> {
     logs: &'j Logs,
     segments: &'j SegmentSet,

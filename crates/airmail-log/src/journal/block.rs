@@ -1,7 +1,7 @@
 //! A block: a part of a segment, with a table of its own.
 //!
-//! The table is in memory while the block is written, and until its index is on disk; then it is let go,
-//! unless retention needs it exactly.
+//! The table is in memory while the block is written, and until its index is on disk; then it is
+//! dropped, unless retention needs it exactly.
 //!
 //! Invariant, held by [`Block::check`]: a block ends where it begins, or behind that.
 
@@ -15,15 +15,15 @@ use airmail_model::{Batch, bug};
 pub(super) struct Block {
     /// Its first byte in the segment.
     start: FileOffset,
-    /// Behind its last byte.
+    /// Place behind its last byte.
     end: FileOffset,
-    /// In memory while it is written, and until its index is on disk.
+    /// Its table: in memory while the block is written, and until its index is on disk.
     table: Option<Table>,
     /// The layout of its index file. `None` until that is on disk.
     layout: Option<Layout>,
     /// It takes nothing more, though it is not full: its index is made.
     closed: bool,
-    /// How many logs have something kept in it.
+    /// Number of logs that keep something in it.
     kept_by: u32,
 }
 
@@ -57,7 +57,7 @@ impl Block {
         self.start
     }
 
-    /// Behind its last byte.
+    /// Place behind its last byte.
     pub(super) fn end(&self) -> FileOffset {
         self.end
     }
@@ -77,7 +77,8 @@ impl Block {
         self.table.is_some() && self.layout.is_none()
     }
 
-    /// Whether it takes a batch of a log: it is not full, and what it has of the log ends right before that.
+    /// Whether it takes a batch of a log: it is not full, and its batches of the log end right
+    /// before that.
     pub(super) fn takes(&self, slot: Slot, batch: &Location, block_bytes: u64) -> bool {
         let follows = self.table.as_ref().is_some_and(|table| {
             let run = table.logs.get(&slot).and_then(|list| list.last());
@@ -146,7 +147,7 @@ impl Block {
         }
     }
 
-    /// How many logs have something kept in it.
+    /// Number of logs that keep something in it.
     pub(super) fn kept_by(&self) -> u32 {
         self.kept_by
     }

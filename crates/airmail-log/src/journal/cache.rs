@@ -1,9 +1,9 @@
-//! The newest batches in memory: which there are, from the oldest on, and what they take.
+//! The newest batches in memory: their order, from the oldest on, and their size.
 //!
-//! The batches themselves are with their logs ([`LogState::recent`](super::log::LogState)); this knows in
-//! which order they came, so that the oldest goes first.
+//! The batches themselves are with their logs ([`LogState::recent`](super::log::LogState)); this
+//! list has the order in which they came, so that the oldest is dropped first.
 //!
-//! Invariant, held by [`Cache::check`]: `bytes` is the sum of what its entries take.
+//! Invariant, held by [`Cache::check`]: `bytes` is the total size of its entries.
 
 use super::id::Slot;
 use airmail_model::Sequence;
@@ -16,7 +16,7 @@ pub(super) struct Cached {
     pub(super) slot: Slot,
     /// The first number that it owns.
     pub(super) first: Sequence,
-    /// What it takes, in bytes.
+    /// Size in the cache, in bytes.
     pub(super) bytes: u64,
 }
 

@@ -1,9 +1,9 @@
-//! What the owner has asked and the journal has not taken up, and whether it is to stop.
+//! Calls of the owner that the journal has not taken up yet, and whether it is to stop.
 //!
 //! Calls wait only until the next step, or until the journal has opened; the bytes of the batches in them
 //! are bounded all the same.
 //!
-//! Invariant, held by [`Calls::check`]: where no call waits, no bytes do.
+//! Invariant, held by [`Calls::check`]: while no call waits, `bytes` is 0.
 
 use crate::contract::{Call, Tag};
 use airmail_model::LogId;
@@ -24,7 +24,7 @@ pub(super) enum Waiting {
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     waiting: VecDeque<Waiting>,
-    /// What the batches in them take.
+    /// Total size of the batches in the waiting calls, in bytes.
     bytes: u64,
     closing: bool,
 }
@@ -45,8 +45,9 @@ impl Calls {
         self.waiting.is_empty()
     }
 
-    /// Whether a batch of so many bytes may wait, where `max` bytes may. What follows one that may not is
-    /// refused too, until all that waits was taken up: so a producer's retries keep their order.
+    /// Whether a batch of this size may wait, where `max` bytes may. Batches behind a refused one
+    /// are refused too, until all waiting calls were taken up: so a producer's retries keep their
+    /// order.
     pub(super) fn admit(&mut self, bytes: u64, max: u64) -> bool {
         if self.bytes > 0 && self.bytes + bytes > max {
             self.bytes = max.max(1);

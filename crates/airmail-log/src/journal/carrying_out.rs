@@ -1,7 +1,9 @@
-//! Carrying out the journal's own commands: when one is durable, what waited for it goes on.
+//! Execution of the journal's own commands: when one is durable, the work that waited for it goes
+//! on.
 //!
-//! Nobody is told what a command says before it is durable; so what it frees (the blocks of a trimmed or
-//! deleted log), shows (a seal) or allows (numbers) comes here.
+//! Nobody is told of a command before it is durable; so the space that it frees (the blocks of a
+//! trimmed or deleted log), the state that it shows (a seal) and the numbers that it allows are
+//! handled here.
 
 use super::Journal;
 #[cfg(feature = "sabotage")]
@@ -18,7 +20,7 @@ use crate::contract::{Completion, Tag};
 use crate::sabotage::Bug;
 use std::collections::BTreeSet;
 
-/// What a durable command may change.
+/// The parts of the journal that a durable command may change.
 pub(super) struct CarryingOut<'j> {
     #[cfg(feature = "sabotage")]
     config: &'j JournalConfig,

@@ -1,7 +1,7 @@
-//! Taking up calls that change a log otherwise than by a batch: open, renew, trim, seal, delete.
+//! Calls that change a log otherwise than by a batch: open, renew, trim, seal, delete.
 //!
-//! What these say goes into a command; whoever asked is answered when that is durable. Deleting alone
-//! touches what others have of the log, and has a handler of its own.
+//! The change goes into a command; the caller is answered when that is durable. Deleting alone
+//! touches what other parts have of the log, and has a handler of its own.
 
 use super::append::reserve;
 use super::commands::Commands;
@@ -22,7 +22,7 @@ use crate::contract::{Completion, LogSpec, Refusal, Tag};
 use airmail_model::random::nth;
 use airmail_model::{Incarnation, LogId, MapEpoch, Sequence, bug};
 
-/// Has a log's spec made durable, and whoever waits for that answered then.
+/// Has a log's spec made durable, and the waiting caller answered then.
 fn tell_spec(config: &JournalConfig, log: &mut LogState, commands: &mut Commands, t: Tag) {
     let open = Meta::Open {
         slot: log.slot,
@@ -34,7 +34,7 @@ fn tell_spec(config: &JournalConfig, log: &mut LogState, commands: &mut Commands
     reserve(config, log, commands, 0);
 }
 
-/// What changing a log may change, and what it sees.
+/// The parts of the journal that changing a log reads or changes.
 struct Changing<'j> {
     config: &'j JournalConfig,
     segments: &'j SegmentSet,
@@ -43,7 +43,7 @@ struct Changing<'j> {
     effects: &'j mut Effects,
 }
 
-/// What deleting a log may change.
+/// The parts of the journal that deleting a log changes.
 struct Deleting<'j> {
     logs: &'j mut Logs,
     producers: &'j mut Producers,
@@ -204,7 +204,7 @@ impl Changing<'_> {
 }
 
 impl Deleting<'_> {
-    /// The log is gone at once; what was on its way is not known to be stored.
+    /// Removes the log at once; it is not known whether its batches under way are stored.
     fn delete(&mut self, t: Tag, id: LogId) {
         let Some(slot) = self.logs.unname(id) else {
             // Input: an owner that names a log which is not open, or was deleted.

@@ -1,12 +1,12 @@
-//! Reading a whole journal without changing anything: what is there, and what is damaged.
+//! Check of a whole journal without changing anything: its contents, and the damage.
 //!
-//! The journal is opened as it would be for serving, which says what each log must hold, and in which
-//! files; then every segment is read from its beginning to its known end, and every checksum is
-//! verified, those of the indexes too. Memory is bounded by an index and the list of what is found.
+//! The journal is opened as it would be for serving, which says what each log must hold, and in
+//! which files; then every segment is read from its beginning to its known end, and every checksum
+//! is verified, those of the indexes too. Memory is bounded by an index and the list of findings.
 //!
-//! Numbers that nothing holds are lost if anything is damaged, and each is told with its file. If
-//! nothing is, an unclean stop has skipped them: a log weaker than `fsync` goes on above its
-//! reservation. So what is sound has lost nothing.
+//! Numbers that no file has are lost if anything is damaged, and each is reported with its file. If
+//! nothing is damaged, an unclean stop has skipped them: a log weaker than `fsync` goes on above
+//! its reservation. So sound files have lost nothing.
 
 use super::checkpoint::Checkpoint;
 use super::damage::{Problem, Reason, lost_numbers};
@@ -27,7 +27,7 @@ use crate::files::{FileName, Files};
 use airmail_model::{Extent, LogId, Now, Sequence, bug};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What was found in a journal.
+/// Findings about a journal's files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
     /// The segments' files, in order of name.
@@ -43,9 +43,9 @@ pub struct CheckReport {
 pub struct FileReport {
     /// Its name.
     pub name: String,
-    /// How long it is.
+    /// Length of the file, in bytes.
     pub bytes: u64,
-    /// Behind the last byte that is known to be data.
+    /// Place behind the last byte that is known to be data.
     pub end: u64,
     /// Sound batches.
     pub batches: u64,
@@ -171,7 +171,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Commands are gone only when a checkpoint has what they say.
+    /// Commands are gone only when a checkpoint includes them.
     fn commands(&mut self, known: &Known) {
         let first = known.counts.first().copied().unwrap_or(1);
         let told = known.checkpoint.meta_count.max(1);
@@ -338,7 +338,8 @@ impl Checker {
         }
     }
 
-    /// What may not be durable: it is served all the same, when the journal has opened.
+    /// Counts batches that may not be durable: they are served all the same, once the journal has
+    /// opened.
     fn pending(&mut self, journal: &Journal) {
         for entry in journal.commits.waiting() {
             let location = Location {
@@ -358,7 +359,7 @@ impl Checker {
         }
     }
 
-    /// What each log has, what it has lost, and with which file.
+    /// Reports for each log its records and its losses, with the file that had them.
     fn logs(&mut self, journal: &Journal, known: &Known) {
         let mut before = Vec::new();
         let mut behind = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! A checkpoint: all that a journal must know to open without reading what lies before it.
+//! A checkpoint: everything that a journal must know to open without reading the segments before
+//! it.
 //!
 //! `magic u32 | version u16 | 0 u16 | length u64 | crc u32 | body`, little endian; the crc covers
 //! the body. The last two are kept: if the newer is damaged, the older one and the commands and
@@ -19,15 +20,15 @@ use airmail_model::{
 use bytes::Bytes;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"AmCp");
-/// What is written. Version 1, where each result of a producer was whole and log 0 was not copied,
-/// is read.
+/// Version that is written. Version 1, where each result of a producer was whole and log 0 was not
+/// copied, is read.
 const VERSION: u16 = 2;
 /// No segment is longer, so an end beyond it is damage.
 const SEGMENT_END_MAX: FileOffset = FileOffset(1 << 62);
 /// Bytes before the checksum.
 const HEAD_BYTES: usize = 16;
 
-/// What a checkpoint says. See the module's documentation.
+/// Contents of a checkpoint. See the module's documentation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checkpoint {
     /// Commands with a lower count are in it.
@@ -56,7 +57,7 @@ pub(super) struct LogPart {
     pub(super) reserved: Sequence,
     pub(super) sealed: Option<MapEpoch>,
     pub(super) last_time: AppendTime,
-    /// In blocks that are indexed.
+    /// Places of the log's batches in indexed blocks.
     pub(super) places: Vec<Place>,
     /// The batches of log 0, once more.
     pub(super) copies: Vec<CopyPart>,
@@ -137,7 +138,7 @@ impl Checkpoint {
         all
     }
 
-    /// From a file's bytes; `None` if it is damaged, or of another version.
+    /// Decodes a file's bytes; `None` if they are damaged, or of another version.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Checkpoint> {
         let length = usize::try_from(u64_at(bytes, 8)).ok()?;
@@ -176,7 +177,7 @@ impl Checkpoint {
 }
 
 impl CopyPart {
-    /// The batch, if it is what was written.
+    /// The batch, if it is sound.
     pub(super) fn sound(self) -> Option<Recent> {
         let (batch, damaged) = Batch::check_stored(self.bytes).ok()?;
         let last = self.first.0.checked_add(self.numbers.into());

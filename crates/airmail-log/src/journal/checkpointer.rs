@@ -1,5 +1,5 @@
-//! The checkpoints of a journal: those that are there, the one that is being written, and what has
-//! happened since.
+//! The checkpoints of a journal: those that are there, the one that is being written, and the
+//! changes since then.
 //!
 //! Invariants, held by [`Checkpointer::check`]:
 //! - Checkpoints are in order of number, and never reach that of the next.
@@ -34,11 +34,11 @@ struct Kept {
     meta_count: u64,
 }
 
-/// What is known about checkpoints. See the module's documentation.
+/// State of the checkpoints. See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Checkpointer {
     next: CheckpointId,
-    /// From old to new.
+    /// Checkpoints on the disk, from old to new.
     kept: Vec<Kept>,
     under_way: Option<CheckpointFile>,
     /// Bytes appended since the last.
@@ -49,9 +49,9 @@ pub(super) struct Checkpointer {
     touched_before: BTreeSet<Slot>,
     /// One is wanted whatever was appended.
     wanted: bool,
-    /// After a failure, none is begun before this time.
+    /// Time before which no checkpoint is begun, after a failure.
     not_before: Mono,
-    /// How large the last one was.
+    /// Size of the last one, in bytes.
     bytes: u64,
     /// The last of a clean stop is written.
     closed: bool,
@@ -85,8 +85,8 @@ impl Checkpointer {
         self.kept.last().map(|kept| kept.number)
     }
 
-    /// The count of commands below which all checkpoints have what they say, if as many are there as are
-    /// kept.
+    /// Count below which all checkpoints include the commands, if as many checkpoints are there as
+    /// are kept.
     pub(super) fn covered(&self) -> Option<u64> {
         let oldest = self.kept.first().filter(|_| self.kept.len() >= KEPT);
         oldest.map(|kept| kept.meta_count)
@@ -104,7 +104,7 @@ impl Checkpointer {
         self.wanted = true;
     }
 
-    /// A batch of a log that takes so many bytes became durable.
+    /// Notes that a batch of a log, of this size, became durable.
     pub(super) fn appended(&mut self, slot: Slot, bytes: u64) {
         self.appended += bytes;
         self.touched.insert(slot);

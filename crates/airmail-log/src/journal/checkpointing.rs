@@ -1,6 +1,6 @@
-//! When and how checkpoints are written, and what goes when they are.
+//! Writing of checkpoints, and removal of the files that they make unnecessary.
 //!
-//! A checkpoint holds what is durable, as it is between two commits ([`snapshot`](super::snapshot)). The
+//! A checkpoint holds the durable state between two commits ([`snapshot`](super::snapshot)). The
 //! file is new, written once and synced.
 
 use super::calls::Calls;
@@ -37,8 +37,8 @@ pub(super) fn is_drained(
         && segments.iter().all(|segment| segment.unsynced().is_empty())
 }
 
-/// What writing checkpoints may change, and what it sees: of a segment it changes only whether that is
-/// leaving.
+/// The parts of the journal that writing checkpoints reads or changes: in a segment it changes only
+/// whether that is leaving.
 pub(super) struct Checkpointing<'j> {
     config: &'j JournalConfig,
     time: &'j Time,

@@ -1,7 +1,8 @@
-//! What the next commit takes: batches, by the segments that they go to, or commands.
+//! Choice of the next commit's contents: batches, by the segments that they go to, or commands.
 //!
-//! It takes what waits in order, as long as the segments of its classes have room; what would make room is
-//! begun on the way. A log goes to another class's segments only behind what is durable in the old one's.
+//! A commit takes waiting batches in order, as long as the segments of their classes have room; if
+//! there is none, making room begins on the way. After a log has changed its class, its batches go
+//! to the new class's segments only once all those in the old one's are durable.
 
 use super::Journal;
 use super::append::cost;
@@ -18,8 +19,9 @@ use airmail_model::{Durability, LogId, Retention, bug};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How often a command is written. What it says is nowhere else before the next checkpoint, so that
-/// damage to one of them would cost a log its life; reading goes by a command's count.
+/// Number of times that a command is written. Its facts are nowhere else before the next
+/// checkpoint, so damage to a single copy would cost a log its life; recovery applies a command
+/// once, by its count.
 const COPIES: u64 = 2;
 /// Commands in one commit, at most.
 const COMMANDS_MAX: usize = 1024;
@@ -35,7 +37,7 @@ pub(super) fn class_of(log: LogId, retention: Retention) -> ClassId {
     }
 }
 
-/// What choosing may change, and what it sees: also what making a segment changes.
+/// The parts of the journal that choosing reads or changes, those for making a segment among them.
 pub(super) struct Choosing<'j> {
     making: Making<'j>,
     logs: &'j mut Logs,
@@ -64,7 +66,8 @@ impl Journal {
 }
 
 impl Choosing<'_> {
-    /// What the next commit takes: by segment, in order. A segment without entries is to be synced.
+    /// Takes the next commit's batches: by segment, in order. A segment without entries is to be
+    /// synced.
     pub(super) fn batches(&mut self) -> BTreeMap<SegmentId, Vec<Entry>> {
         let mut parts: BTreeMap<SegmentId, Vec<Entry>> = BTreeMap::new();
         let mut ends: BTreeMap<SegmentId, FileOffset> = BTreeMap::new();
@@ -122,7 +125,7 @@ impl Choosing<'_> {
         parts
     }
 
-    /// The class's open segment, if it has room for so much more. If not, what would make room is
+    /// The class's open segment, if it has room for these bytes. If not, making room is
     /// begun.
     fn room(
         &mut self,

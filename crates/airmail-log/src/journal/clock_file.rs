@@ -1,10 +1,10 @@
 //! The file `clock`: the trusted time, as it was last known, for the next start.
 //!
-//! Append times cannot say it: those that were given while the clock was a day ahead are a day
-//! ahead. It is written and synced every now and then, and when a jump is noticed, believed or
-//! over. After a failure it is left alone until the next start: what it says then is older and as
-//! true, and makes that start more careful. Where there is none that is sound, the newest append
-//! time is taken for it.
+//! Append times cannot give it: those that were given while the clock was a day ahead are a day
+//! ahead. The file is written and synced every now and then, and when a jump is noticed, believed
+//! or over. After a failure it is left alone until the next start: an older time in it is as true,
+//! and makes that start more careful. Without a sound file, the newest append time is used in its
+//! place.
 //!
 //! Two places are written in turn: `length u32 | crc u32 | count u64 | trusted i64`, little endian,
 //! at byte 0 and at byte 4,096.
@@ -29,7 +29,7 @@ const PLACE_BYTES: u64 = 4096;
 /// none.
 const SAVES_IN_A_JUMP: u32 = 6;
 
-/// What has become of the file.
+/// State of the clock's file.
 #[derive(Debug, Default)]
 pub(super) struct ClockFile {
     made: bool,
@@ -70,7 +70,7 @@ fn newest(file: &[u8]) -> Option<(u64, Wall)> {
 }
 
 impl ClockFile {
-    /// Reads what was known of the time before, if the file is there and sound.
+    /// Reads the last trusted time, if the file is there and sound.
     pub(super) fn load<F: Files>(&mut self, files: &mut F) -> Result<Option<Wall>, OpenError> {
         let name: FileName = CLOCK_NAME.into();
         let found = match files.load(&name, 0, 2 * PLACE_BYTES as u32) {
@@ -134,7 +134,7 @@ impl ClockFile {
         self.made |= made;
     }
 
-    /// Asserts that what was written was made before.
+    /// Asserts that a file that was written was made before.
     pub(super) fn check(&self) {
         assert!(
             self.saved.is_none() || self.made,
@@ -144,7 +144,7 @@ impl ClockFile {
 }
 
 impl Journal {
-    /// Takes up what was known of the time before, when all else is loaded. Where no file says it, the
+    /// Takes up the last trusted time, when all else is loaded. Where no file says it, the
     /// newest append time does.
     pub(super) fn load_clock<F: Files>(&mut self, files: &mut F) -> Result<(), OpenError> {
         let told = self.time.file().load(files)?;

@@ -1,32 +1,33 @@
-//! Whether the wall clock is to be believed: retention by time deletes for good by what it says.
+//! Guard against a wrong wall clock: retention by time deletes for good by its reading.
 //!
 //! The monotone clock does not jump. From a moment at which both were believed it says what the
-//! wall clock has to show; a difference of `jump` or more is one jump, forward or back. While it is
-//! held, the time that retention goes by, the *trusted* time, goes on as if nothing had happened,
-//! or follows the wall clock where that is behind: so nothing goes too early, whichever of the two
-//! is right. The jump is believed when the wall clock has agreed with it for as long as it was, at
-//! most for [`HELD_MAX`], or when somebody says so; it is over when the wall clock comes back.
+//! wall clock should show; a difference of `jump` or more is a jump, forward or back. While a jump
+//! is held, the time that retention goes by, the *trusted* time, goes on as if nothing had
+//! happened, or follows the wall clock if that is behind: so nothing goes too early, whichever of
+//! the two is right. The jump is believed when the wall clock has agreed with it for as long as the
+//! jump was wide, at most for [`HELD_MAX`], or when the operator says so; it is over when the wall
+//! clock comes back.
 //!
-//! A start is a step like any other, from the time that was last known before the stop: how long a
-//! stop has been, nobody but the wall clock can say, so a long one is held as a jump forward.
+//! A start is a step like any other, from the time that was last known before the stop: only the
+//! wall clock can say how long a stop has been, so a long one is held as a jump forward.
 //!
 //! Invariants, held by [`ClockGuard::check`]:
 //! - The trusted time is never later than the wall clock, but for less than a jump.
-//! - No jump is held for longer than [`HELD_MAX`], and what is held is one.
+//! - No jump is held for longer than [`HELD_MAX`], and each held one is at least `jump` wide.
 
 use crate::contract::{ClockState, HeldJump};
 use airmail_model::{Mono, Now, Wall};
 use std::time::Duration;
 
-/// How long a jump is held at most, however far it was.
+/// Longest time that a jump is held, however far it was.
 pub const HELD_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// A jump that is not believed yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Held {
-    /// The wall clock less what it had to show, in microseconds.
+    /// The wall clock less the time that it should have shown, in microseconds.
     by_us: i64,
-    /// What it had to show when the jump was noticed.
+    /// Time that the wall clock should have shown when the jump was noticed.
     noticed: Wall,
     /// When it is believed.
     until: Mono,
@@ -63,7 +64,7 @@ impl ClockGuard {
         guard
     }
 
-    /// What the wall clock has to show.
+    /// Time that the wall clock should show now, in microseconds.
     fn expected(&self, now: Now) -> i64 {
         let passed = micros(now.mono.since(self.anchor.mono));
         self.anchor.wall.0.saturating_add(passed)
@@ -128,7 +129,7 @@ impl ClockGuard {
         }
     }
 
-    /// What is to be told of it.
+    /// Reports the state of the clock.
     pub(super) fn state(&self, now: Now) -> ClockState {
         let held = self.held.map(|held| HeldJump {
             by_us: held.by_us,
@@ -151,7 +152,7 @@ mod tests {
 
     const HOUR: i64 = 3_600_000_000;
 
-    /// Both clocks, so many hours on; the wall clock off by `off` hours.
+    /// Times of both clocks after `hours`; the wall clock is off by `off` hours.
     fn at(hours: f64, off: i64) -> Now {
         Now {
             mono: Mono(7 + (hours * 3.6e12) as u64),

@@ -113,7 +113,7 @@ impl Writer {
 pub(super) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// Over what a [`Writer`] wrote; `None` if the checksum does not hold.
+    /// Reads the output of a [`Writer`]; `None` if the checksum does not hold.
     pub(super) fn checked(bytes: &'a [u8]) -> Option<Reader<'a>> {
         let rest = bytes.get(4..)?;
         (u32_at(bytes, 0) == crc32c::crc32c(rest)).then_some(Reader(rest))
@@ -192,7 +192,7 @@ impl<'a> Reader<'a> {
         self.u64().map(Incarnation)
     }
 
-    /// A count of things that take at least `bytes` each; `None` if there cannot be so many.
+    /// Reads a count of things of at least `bytes` each; `None` if the input is too short for them.
     pub(super) fn count(&mut self, bytes: usize) -> Option<usize> {
         let count = usize::try_from(self.u32()?).ok()?;
         (count.checked_mul(bytes)? <= self.0.len()).then_some(count)

@@ -1,30 +1,31 @@
-//! The journal's own commands that wait to be written, and how many there have been.
+//! The journal's own commands: those that wait to be written, and the number of all so far.
 //!
-//! A command is given, waits here, is written before any batch that waits, and is done when it is
-//! durable ([`retention`](super::retention)). Each has a count of its own, in the order in which they are
-//! written, so that a checkpoint can say which it has.
+//! A command is given, waits here, is written before any waiting batch, and is done when it is
+//! durable ([`retention`](super::retention)). Each has a count of its own, in the order in which
+//! they are written, so that a checkpoint can say which commands it includes.
 //!
-//! When a journal opens after an unclean stop, the commands that tell what it found are held back until
-//! what may not be durable has been written once more; while these are not durable, no call is taken up.
+//! When a journal opens after an unclean stop, the commands that record its findings are held back
+//! until the batches that may not be durable have been written once more; while these are not
+//! durable, no call is taken up.
 //!
 //! Invariants, held by [`Commands::check`]:
 //! - Counts begin at 1.
-//! - Nothing is held back and settling at once.
+//! - Commands are never held back and settling at once.
 
 use super::meta::Meta;
 use crate::contract::Tag;
 use std::collections::VecDeque;
 
-/// A command, and who is to be answered when it is durable.
+/// A command, and the call to be answered when it is durable.
 pub(super) type Command = (Meta, Option<Tag>);
 
-/// What waits to be written of the journal's own commands. See the module's documentation.
+/// The journal's own commands that wait to be written. See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Commands {
     waiting: VecDeque<Command>,
     /// The count of the next that is written.
     count: u64,
-    /// To be given when what may not be durable has been written once more.
+    /// Commands to be given when the batches that may not be durable have been written once more.
     held_back: Option<Vec<Meta>>,
     /// They are given, and not yet durable.
     settling: bool,
@@ -47,7 +48,7 @@ impl Commands {
         self.waiting.push_back((meta, t));
     }
 
-    /// Has a command written before all that wait: what follows may rely on it.
+    /// Has a command written before all waiting batches, which may rely on it.
     pub(super) fn give_first(&mut self, command: Command) {
         self.waiting.push_front(command);
     }
@@ -77,7 +78,7 @@ impl Commands {
         self.waiting.retain(|(meta, _)| stays(meta));
     }
 
-    /// Those who wait for a command; from here on nobody does.
+    /// Takes the calls that wait for a command; from here on none does.
     pub(super) fn take_tags(&mut self) -> impl Iterator<Item = Tag> {
         self.waiting.iter_mut().filter_map(|(_, t)| t.take())
     }
@@ -92,17 +93,17 @@ impl Commands {
         self.count += 1;
     }
 
-    /// Goes on counting behind what was found.
+    /// Goes on counting behind the commands found.
     pub(super) fn go_on_at(&mut self, count: u64) {
         self.count = self.count.max(count);
     }
 
-    /// Holds commands back until what may not be durable has been written once more.
+    /// Holds commands back until the batches that may not be durable are written once more.
     pub(super) fn hold_back(&mut self, metas: Vec<Meta>) {
         self.held_back = Some(metas);
     }
 
-    /// Whether the journal still writes once more what may not be durable.
+    /// Whether batches that may not be durable are still being written once more.
     pub(super) fn are_held_back(&self) -> bool {
         self.held_back.is_some()
     }
@@ -120,7 +121,7 @@ impl Commands {
         self.settling = false;
     }
 
-    /// Whether what was given again when the journal opened is durable, so that calls are taken up.
+    /// Whether the commands given again at opening are durable, so that calls are taken up.
     pub(super) fn are_settled(&self) -> bool {
         self.held_back.is_none() && !self.settling
     }

@@ -1,14 +1,15 @@
-//! Group commit: what waits goes to the disk together, one write and one sync for each segment.
+//! Group commit: waiting batches go to the disk together, one write and one sync for each segment.
 //!
 //! The next commit starts when the last has ended, or, while commits are small, behind it
-//! ([`follow`](super::follow)). A commit holds commands or batches, not both; commands go first. All
-//! of a log's batches in a commit go to one segment, and a segment is left only when all that it holds
-//! is durable; so a log's numbers become durable in order (`Commits::check`, `Storing::take_in`).
+//! ([`follow`](super::follow)). A commit holds commands or batches, not both; commands go first.
+//! All of a log's batches in a commit go to one segment, and a log changes its segment only when
+//! all of its contents are durable; so a log's numbers become durable in order (`Commits::check`,
+//! `Storing::take_in`).
 //!
 //! This is the conductor: it has almost everything done by handlers, one after the other.
-//! [`choosing`](super::choosing) says what is written, [`writing`](super::writing) writes it,
-//! [`storing`](super::storing) takes up what has gone well, and [`failure`](super::failure) what has not.
-//! None of the four calls another; what one returns, the next is given.
+//! [`choosing`](super::choosing) chooses the contents, [`writing`](super::writing) writes them,
+//! [`storing`](super::storing) takes up the parts that went well, and [`failure`](super::failure)
+//! those that failed. None of the four calls another; one's result is the next one's argument.
 
 use super::Journal;
 use super::commits::{Commit, Part};
@@ -34,8 +35,8 @@ impl Journal {
         if !self.commits.are_idle() {
             return self.follow();
         }
-        // What was answered, and lost its place, is elsewhere before its old place is given up, if
-        // there is a place for it.
+        // Batches that were already acknowledged but whose segment failed are written again before
+        // that segment is sealed, if there is room.
         let copies = self.commits.waiting().front();
         let copies = copies.is_some_and(|entry| entry.copy);
         let commands = !self.commands.are_held_back() && !self.commands.is_empty();
@@ -89,7 +90,7 @@ impl Journal {
         self.take_up_ended();
     }
 
-    /// Until when what waits may gather, if nobody waits for it.
+    /// Time until which waiting batches may gather, if nobody waits for them.
     pub(super) fn gathers_until(&self) -> Option<Mono> {
         let hurry = self.calls.is_closing()
             || self.commands.are_held_back()
@@ -132,7 +133,7 @@ impl Journal {
         self.logs.trim_cache(self.config.cache_bytes);
     }
 
-    /// What was written is taken up, and the commands that are durable are carried out.
+    /// Takes up a part that was written, and carries out its commands, which are durable.
     fn stored(&mut self, part: Part, moved: &mut BTreeSet<Slot>) {
         match self.storing().stored(part, moved) {
             Ok(metas) => {
@@ -149,7 +150,7 @@ impl Journal {
         }
     }
 
-    /// What follows a failed commit goes the way of it: it is in the same segment.
+    /// Gives up the commits that followed a failed one: they are in the same segment.
     fn give_up_following(&mut self, moved: &mut BTreeSet<Slot>) -> Vec<Entry> {
         let mut entries = Vec::new();
         for part in self.commits.give_up() {

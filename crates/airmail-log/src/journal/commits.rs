@@ -1,15 +1,15 @@
-//! What waits to be stored, and the writes that are under way.
+//! Batches that wait to be stored, and the writes that are under way.
 //!
 //! A batch with its numbers waits here until a commit takes it. Commits end in the order in which they
 //! began; more than one is under way only where each follows the one before it to the same segment
 //! ([`follow`](super::follow)).
 //!
 //! Invariants, held by [`Commits::check`]:
-//! - `bytes` is the sum of what the batches that wait will take.
+//! - `bytes` is the total size of the waiting batches.
 //! - A commit is of commands or of batches, never both; commands go alone, and to one segment.
-//! - Where more than one commit is under way, all are of batches and go to one segment, in order.
+//! - While more than one commit is under way, all are of batches and go to one segment, in order.
 //! - All of a log's batches in a commit go to one segment.
-//! - A commit that waits for an end has a part that waits for it.
+//! - A commit that waits for a segment's end to be noted has a part that waits for it.
 
 use super::append::cost;
 use super::commands::Command;
@@ -36,13 +36,13 @@ impl Commit {
         self.parts.get_mut(at)
     }
 
-    /// What went to each segment, when all of it has ended.
+    /// Takes the parts, one for each segment, after all of them have ended.
     pub(super) fn into_parts(self) -> Vec<Part> {
         self.parts
     }
 }
 
-/// What goes to one segment.
+/// The part of a commit that goes to one segment.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) segment: SegmentId,
@@ -69,21 +69,21 @@ impl Part {
     }
 }
 
-/// Since when something waits for a commit, and whether somebody waits for that.
+/// Time since when something waits for a commit, and whether somebody waits for that.
 #[derive(Debug, Default)]
 struct Gathering {
     since: Option<Mono>,
     awaited: bool,
 }
 
-/// What is to be stored. See the module's documentation.
+/// Batches to be stored and commits under way. See the module's documentation.
 #[derive(Debug, Default)]
 pub(super) struct Commits {
     waiting: VecDeque<Entry>,
-    /// What those will take, in bytes.
+    /// Total size of the waiting batches in their segments, in bytes.
     bytes: u64,
     gathering: Gathering,
-    /// In the order in which they began.
+    /// Commits under way, in the order in which they began.
     under_way: VecDeque<Commit>,
     places: usize,
 }
@@ -123,7 +123,7 @@ impl Commits {
         std::mem::take(&mut self.waiting)
     }
 
-    /// What a deleted log has waiting is forgotten.
+    /// Forgets the waiting batches of a deleted log.
     pub(super) fn forget_log(&mut self, slot: Slot) {
         let gone = self.waiting.iter().filter(|entry| entry.slot == slot);
         self.bytes -= gone.map(|entry| cost(&entry.batch)).sum::<u64>();
@@ -135,12 +135,12 @@ impl Commits {
         &self.waiting
     }
 
-    /// What the batches that wait will take, in bytes.
+    /// Total size of the waiting batches in their segments, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Since when something waits that nobody waits for.
+    /// Time since when batches wait for which nobody waits.
     pub(super) fn gathers_since(&self) -> Option<Mono> {
         self.gathering.since.filter(|_| !self.gathering.awaited)
     }
@@ -155,12 +155,12 @@ impl Commits {
         self.waiting.is_empty() && self.under_way.is_empty()
     }
 
-    /// How many are under way.
+    /// Number of commits under way.
     pub(super) fn len(&self) -> usize {
         self.under_way.len()
     }
 
-    /// What the last commit that began writes, if that goes to one segment.
+    /// The one part of the last commit that began, if it goes to one segment.
     pub(super) fn last_part(&self) -> Option<&Part> {
         match &self.under_way.back()?.parts[..] {
             [part] => Some(part),
@@ -168,7 +168,7 @@ impl Commits {
         }
     }
 
-    /// What is being written, in order.
+    /// Parts of all commits under way, in order.
     pub(super) fn parts(&self) -> impl Iterator<Item = &Part> {
         self.under_way.iter().flat_map(|commit| &commit.parts)
     }
@@ -190,7 +190,8 @@ impl Commits {
         }
     }
 
-    /// Batches were taken for a commit: what waits yet has waited for it.
+    /// Notes that batches were taken for a commit: those that still wait have waited for it, and gather
+    /// no longer.
     pub(super) fn gathered(&mut self) {
         self.gathering = Gathering {
             since: None,
@@ -214,7 +215,7 @@ impl Commits {
         self.under_way.pop_front_if(|commit| commit.left == 0)
     }
 
-    /// What all that are under way write; none is any more.
+    /// Ends all commits under way without their results, and gives their parts.
     pub(super) fn give_up(&mut self) -> Vec<Part> {
         let parts = self.under_way.drain(..).flat_map(|commit| commit.parts);
         parts.collect()

@@ -1,4 +1,4 @@
-//! Everything about a journal that can be chosen, with its default.
+//! Settings of a journal, with their defaults.
 
 use super::format::{META_CLASS, SYSTEM_CLASS};
 use super::id::{ClassId, FileOffset, Slot};
@@ -6,7 +6,7 @@ use airmail_model::random::nth;
 use airmail_model::{Durability, Incarnation};
 use std::time::Duration;
 
-/// How a journal works. [`JournalConfig::default`] is for a disk; [`JournalConfig::memory`] for
+/// Settings of a journal. [`JournalConfig::default`] is for a disk; [`JournalConfig::memory`] for
 /// files that do not outlive the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalConfig {
@@ -23,40 +23,41 @@ pub struct JournalConfig {
     /// Each log gets a new incarnation when the journal opens, and no numbers are reserved.
     /// Default false.
     pub new_incarnations: bool,
-    /// Each log begins a new life when the journal opens, and keeps what it holds and its numbers:
-    /// the files are an older copy of themselves. Default false.
+    /// Whether each log begins a new life when the journal opens, and keeps its records and
+    /// numbers: the files are an older copy of themselves. Default false.
     pub renewed: bool,
     /// Size of a segment file, in bytes; one batch alone may be larger. Default 64 MiB.
     pub segment_bytes: u64,
     /// Size of a segment file for the journal's own commands, in bytes. Default 1 MiB.
     pub meta_segment_bytes: u64,
-    /// How far ahead of the writing end a segment is filled with zeros, in bytes; 0: not at all.
-    /// Default 4 MiB.
+    /// Distance ahead of the writing end to which a segment is filled with zeros, in bytes; 0: not
+    /// at all. Default 4 MiB.
     pub fill_bytes: u64,
     /// Emptied segments kept for new ones. Default 2.
     pub recycled_max: usize,
-    /// How long what is there for new segments (emptied ones, and those made ahead) stays when no
-    /// segment is made. Default 20 s.
+    /// Time for which files that are ready for new segments (emptied ones, and those made ahead)
+    /// stay when no segment is made. Default 20 s.
     pub spare_time: Duration,
     /// A segment is indexed in blocks of about this size, in bytes. Default 8 MiB.
     pub block_bytes: u64,
     /// A checkpoint is written when this much has been appended since the last, in bytes.
     /// Default 16 MiB.
     pub checkpoint_bytes: u64,
-    /// What one commit takes at most, in bytes (one batch alone may be more). Default 4 MiB.
+    /// Largest commit, in bytes (one batch alone may be larger). Default 4 MiB.
     pub commit_bytes: u64,
-    /// How long batches that nobody waits for (of logs of durability `memory`) gather before a
-    /// commit takes them, at most; with anything else to do in the last quarter of it they go then.
-    /// Default 20 ms.
+    /// Longest time that batches for which no publisher waits (of logs of durability `memory`)
+    /// gather before a commit takes them; if there is anything else to do in its last quarter, they
+    /// go then. Default 20 ms.
     pub gather_time: Duration,
-    /// How many of such there may be, in bytes. Default 256 KiB.
+    /// Total size of the batches that may gather in this way, in bytes. Default 256 KiB.
     pub gather_bytes: u64,
-    /// What may wait to be stored, in bytes; more is refused as `Busy`. Default 64 MiB.
+    /// Total size of the batches that may wait to be stored, in bytes; more is refused as `Busy`.
+    /// Default 64 MiB.
     pub pending_bytes: u64,
     /// Written but not synced bytes (logs of durability `os` or `memory`) that cause a sync.
     /// 0: every write is synced. Default 4 MiB.
     pub unsynced_bytes: u64,
-    /// How long written bytes stay unsynced. Default 1 s.
+    /// Longest time for which written bytes stay unsynced. Default 1 s.
     pub unsynced_time: Duration,
     /// The newest batches kept in memory for readers, in bytes. Default 16 MiB.
     pub cache_bytes: u64,
@@ -66,17 +67,18 @@ pub struct JournalConfig {
     pub reads_max: usize,
     /// Numbers reserved ahead for a log weaker than `fsync`. Default 1,048,576.
     pub reserve_numbers: u64,
-    /// How far the wall clock has to be from what the monotone clock and the time before the start
-    /// say, to have jumped: retention by time then waits. At least 1 ms. Default 1 h.
+    /// Difference between the wall clock and the time that the monotone clock and the last start
+    /// imply, from which the wall clock counts as having jumped: retention by time then waits. At
+    /// least 1 ms. Default 1 h.
     pub clock_jump: Duration,
-    /// How often retention is applied. Default 5 s.
+    /// Interval at which retention is applied. Default 5 s.
     pub retention_interval: Duration,
-    /// How long a full or failing disk is left alone between attempts, and what clients are told
-    /// to wait. Default 1 s.
+    /// Pause between attempts on a full or failing disk, and the delay that clients are told to
+    /// wait. Default 1 s.
     pub probe_interval: Duration,
     /// Producers known at most; the one not heard of for longest is forgotten. Default 100,000.
     pub producers_max: usize,
-    /// How long a producer that is not heard of stays known. Default 24 h.
+    /// Time for which a silent producer stays known. Default 24 h.
     pub producer_age: Duration,
     /// Results remembered for each producer and log, at least 1: a producer that has no more
     /// batches than that in flight to a log gets each one's first result however often it sends it
@@ -152,8 +154,8 @@ impl JournalConfig {
         })
     }
 
-    /// For files in memory: nothing is filled ahead or recycled, every write is "synced", and each
-    /// open begins new incarnations.
+    /// Settings for files in memory: nothing is filled ahead or recycled, every write is "synced",
+    /// and each open begins new incarnations.
     #[must_use]
     pub fn memory(seed: u64) -> JournalConfig {
         JournalConfig {

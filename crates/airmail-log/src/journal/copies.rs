@@ -1,16 +1,17 @@
-//! The batches of log 0 once more: in memory, in commands, and in each checkpoint.
+//! Copies of log 0's batches: in memory, in commands, and in each checkpoint.
 //!
 //! Log 0 holds the namespaces, as commands: few and small, and without them nothing else can be
-//! reached. So damage to the one place that a batch has in a segment must not lose them. A reader of
-//! log 0 gets what is here first; a checkpoint is written when log 0 was appended to.
+//! reached. So damage to the one place that a batch has in a segment must not lose them. A reader
+//! of log 0 gets the copies first; a checkpoint is written when log 0 was appended to.
 //!
-//! Until that is there, each batch is in a command of the journal, too. Commands go first: when the
-//! batch is written, its copy is durable in another file, and so it is when the append is answered. A
-//! batch of which only the copy is found when the journal opens is taken for one that may not be durable,
-//! and written once more. What is refused, and has been copied, is taken back by another command before
-//! anybody is told, like the end of a failed segment.
+//! Until that checkpoint is there, each batch is in a command of the journal, too. Commands go
+//! first: when the batch is written, its copy is durable in another file, and so it is when the
+//! append is answered. If only the copy of a batch is found when the journal opens, the batch is
+//! taken for one that may not be durable, and written once more. The copy of a refused batch is
+//! taken back by another command before the refusal is told, like the end of a failed segment.
 //!
-//! Invariant, held by [`Copies::check`]: copies never overlap, and are never more than `BYTES_MAX` bytes.
+//! Invariant, held by [`Copies::check`]: copies never overlap, and are never more than `BYTES_MAX`
+//! bytes.
 
 use super::checkpoint::CopyPart;
 use super::commands::Commands;
@@ -23,7 +24,7 @@ use super::meta::Meta;
 use airmail_model::{Batch, Checked, Sequence};
 use std::collections::BTreeMap;
 
-/// Copies held at most, in bytes; what is beyond has its segment alone, as every other log's, when the
+/// Most bytes of copies; a batch beyond it has its segment alone, like every other log's, when the
 /// checkpoint is there.
 const BYTES_MAX: u64 = 4 << 20;
 
@@ -32,7 +33,7 @@ const BYTES_MAX: u64 = 4 << 20;
 pub(super) struct Copies {
     batches: BTreeMap<Sequence, Recent>,
     bytes: u64,
-    /// Behind the last number that is in a durable command.
+    /// Number after the last one whose copy is in a durable command.
     told: Sequence,
 }
 
@@ -46,7 +47,7 @@ impl Copies {
         }
     }
 
-    /// Does what a durable command says.
+    /// Carries out a durable command.
     pub(super) fn apply(&mut self, meta: &Meta) {
         match meta {
             Meta::Copy {
@@ -95,7 +96,7 @@ impl Copies {
         self.retain(|batch| batch.first < from);
     }
 
-    /// Behind the last number whose copy is durable in a command.
+    /// Number after the last one whose copy is in a durable command.
     pub(super) fn told(&self) -> Sequence {
         self.told
     }

@@ -1,38 +1,38 @@
-//! Damage: what can be wrong with a journal's files, and what was found of it while the journal opens
-//! and is read. `check` reads all of it and finds the rest.
+//! Damage: the kinds of it in a journal's files, and the places found while the journal opens and
+//! is read. `check` reads all files and finds the rest.
 
 use airmail_model::{Batch, LogId, Sequence};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Finds that are told one by one, at most; more would fill the log of whoever tells them.
+/// Most problems reported one by one; more would fill the owner's log.
 const TOLD_MAX: usize = 1000;
 
 /// Something that is not as it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// In which file.
+    /// Name of the damaged file.
     pub file: String,
-    /// At which byte.
+    /// First damaged byte.
     pub at: u64,
     /// The log concerned, where that is known.
     pub log: Option<LogId>,
     /// The number concerned, where that is known.
     pub number: Option<Sequence>,
-    /// What is wrong.
+    /// Kind of damage.
     pub reason: Reason,
 }
 
-/// What can be wrong.
+/// Kinds of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// A segment's header. What is in the segment is read all the same.
+    /// A segment's header. Its records are read all the same.
     Header,
-    /// No sound record for so many bytes.
+    /// No sound record for this number of bytes.
     Record(u64),
     /// A record's body.
     Body,
-    /// The file ends before what is known to have been written.
+    /// The file ends before data that is known to have been written.
     Cut,
     /// The file is not there.
     Missing,
@@ -40,7 +40,7 @@ pub enum Reason {
     Block,
     /// It cannot be read, however often it is tried.
     Unreadable,
-    /// So many numbers of the log, from this one on, are lost with it.
+    /// Numbers of the log that are lost with it: this many, from the problem's number on.
     Lost(u64),
     /// A block's index; it is made again from its segment.
     Index,
@@ -48,7 +48,7 @@ pub enum Reason {
     IndexMissing,
     /// A checkpoint; an older one is used.
     Checkpoint,
-    /// So many of the journal's commands.
+    /// Number of the journal's commands that are damaged.
     Commands(u64),
     /// One of the directory's two identities, or a shard's mark; it is written again.
     Identity,
@@ -70,7 +70,7 @@ impl Reason {
         )
     }
 
-    /// What becomes of it, and what there is to do.
+    /// Consequence of the damage, and advice on what to do.
     #[must_use]
     pub const fn advice(self) -> &'static str {
         match self {
@@ -149,11 +149,11 @@ impl Problem {
     }
 }
 
-/// What was found in the life of a journal: each place once.
+/// Damage found in the life of a journal: each place once.
 #[derive(Debug, Default)]
 pub(super) struct Damage {
     told: BTreeSet<(String, u64, Option<Sequence>)>,
-    /// Not yet taken by the owner.
+    /// Problems that the owner has not taken yet.
     pub(super) news: Vec<Problem>,
     /// Some of it loses messages.
     pub(super) loses: bool,
@@ -168,12 +168,12 @@ impl Damage {
         }
     }
 
-    /// What the owner has not taken yet; it has, now.
+    /// Takes the problems that the owner has not seen yet.
     pub(super) fn take_news(&mut self) -> Vec<Problem> {
         std::mem::take(&mut self.news)
     }
 
-    /// How many places.
+    /// Number of damaged places.
     pub(super) fn count(&self) -> u64 {
         self.told.len() as u64
     }

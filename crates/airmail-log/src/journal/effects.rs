@@ -1,7 +1,8 @@
-//! Effects: what the journal asks of its files, and what it tells its owner.
+//! Effects: operations that the journal asks of its files, and completions that it gives to its
+//! owner.
 //!
-//! An operation gets a token when it is asked for, and its completion comes back with that token once.
-//! What it was for is kept until then, so a completion is never mistaken for another's.
+//! An operation gets a token when it is asked for, and its completion comes back with that token
+//! once. Its purpose is kept until then, so a completion is never mistaken for another's.
 //!
 //! Invariants, held by [`Effects::check`]:
 //! - Every operation that waits to be submitted has its purpose, and a token that was given.
@@ -12,7 +13,7 @@ use crate::contract::{Completion, ReaderId};
 use crate::files::{FileOp, FileToken};
 use std::collections::BTreeMap;
 
-/// What an operation on a file was for.
+/// Purpose of an operation on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// A commit's write, by its place in the commit.
@@ -43,15 +44,15 @@ pub(super) enum Purpose {
     Minor,
 }
 
-/// What the journal wants done and told. See the module's documentation.
+/// File operations to start and completions to report. See the module's documentation.
 #[derive(Debug, Default)]
 pub(super) struct Effects {
-    /// Not yet given to the files, in order.
+    /// Operations not yet given to the files, in order.
     waiting: Vec<(FileToken, FileOp)>,
-    /// By token, of all that have not ended.
+    /// Purposes of all operations that have not ended, by token.
     purposes: BTreeMap<FileToken, Purpose>,
     last_token: u64,
-    /// Not yet given to the owner, in order.
+    /// Completions not yet given to the owner, in order.
     completions: Vec<Completion>,
 }
 
@@ -64,7 +65,7 @@ impl Effects {
         self.waiting.push((token, op));
     }
 
-    /// What an operation that has ended was for.
+    /// Takes the purpose of an operation that has ended.
     pub(super) fn ended(&mut self, token: FileToken) -> Option<Purpose> {
         self.purposes.remove(&token)
     }
@@ -74,12 +75,12 @@ impl Effects {
         self.completions.push(completion);
     }
 
-    /// What the owner is to be told: to tell more, in order.
+    /// Completions for the owner, in order, to which a caller may add.
     pub(super) fn completions(&mut self) -> &mut Vec<Completion> {
         &mut self.completions
     }
 
-    /// How many operations wait to be given to the files.
+    /// Number of operations that wait to be given to the files.
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }
@@ -109,7 +110,7 @@ impl Effects {
         self.waiting.push((token, op));
     }
 
-    /// What the operations that have not ended are for.
+    /// Purposes of the operations that have not ended.
     pub(super) fn under_way(&self) -> impl Iterator<Item = Purpose> {
         self.purposes.values().copied()
     }

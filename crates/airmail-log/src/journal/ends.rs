@@ -1,12 +1,13 @@
-//! The file of durable ends: after each sync, where each open segment's durable data ends.
+//! The file of durable ends: after each sync, the place where each open segment's durable data
+//! ends.
 //!
-//! It is written without a sync, after the sync that it tells of, so what it says is true; but it
-//! may be behind, and tell of what was given up since. A commit to one segment
-//! brings them along as a note; else they are written when it has ended. When a journal opens, what is
-//! missing before such an end was there once: it is damage or a cut, and told. What lies behind it may
-//! be torn, and is nobody's loss. Where a power cut has lost what told of an end, and damage has hit what
-//! it told of, that is taken for torn as well, with all that follows it in its segment: the bytes do not
-//! tell the two apart.
+//! It is written without a sync, after the sync that it records, so its contents are true; but they
+//! may be old, and list batches that were given up since. A commit to one segment brings the ends
+//! along as a note; else they are written when it has ended. When a journal opens, data missing
+//! before such an end was there once: it is damage or a cut, and reported. Data behind it may be
+//! torn, and is nobody's loss. If a power cut has lost the record of an end, and damage has hit the
+//! data before that end, the data are taken for torn as well, with all that follows in the segment:
+//! the bytes do not tell the two apart.
 //!
 //! Two places are written in turn: `length u32 | crc u32 | count u64 | segments u32 x {segment u64,
 //! end u64} | logs u32 x {slot u32, next u64}`, little endian, at byte 0 and at byte 4,096.
@@ -24,14 +25,14 @@ pub(super) const LOGS_MAX: usize = 256;
 /// Segments in one, at most.
 const SEGMENTS_MAX: usize = 48;
 
-/// What the file says.
+/// Contents of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ends {
-    /// How many were written, with this one.
+    /// Number of times that the file was written, this time included.
     pub count: u64,
     /// Where the durable data of each segment ends.
     pub segments: BTreeMap<SegmentId, FileOffset>,
-    /// By slot, the number after the last durable one.
+    /// Number after the last durable one of each log, by slot.
     pub logs: BTreeMap<Slot, Sequence>,
 }
 
@@ -57,7 +58,7 @@ impl Ends {
         all
     }
 
-    /// From a place's bytes; `None` if it is damaged or was never written.
+    /// Decodes a place's bytes; `None` if they are damaged or were never written.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Ends> {
         let length = usize::try_from(u32_at(bytes, 0)).ok()?;

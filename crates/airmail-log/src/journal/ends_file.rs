@@ -1,4 +1,5 @@
-//! Keeping the file of durable ends ([`ends`](super::ends)): when it is written, and what it is to say.
+//! Keeping of the file of durable ends ([`ends`](super::ends)): the times at which it is written,
+//! and its next contents.
 //!
 //! A commit to one segment brings the ends along as a note; else they are written when it has ended, one
 //! write at a time.
@@ -22,17 +23,17 @@ use airmail_model::Sequence;
 use std::collections::BTreeMap;
 use std::io;
 
-/// The file, and whether what it says is what holds now.
+/// The file, and whether its contents are up to date.
 ///
 /// Invariant, held by [`EndsFile::check`]: nothing was written to a file that was not made.
 #[derive(Debug, Default)]
 pub(super) struct EndsFile {
-    /// What holds is not what it says.
+    /// The durable ends differ from those in the file.
     changed: bool,
     /// It is being made, or written apart from a commit.
     busy: bool,
     made: bool,
-    /// How often it was written.
+    /// Number of times that the file was written.
     count: u64,
 }
 
@@ -43,7 +44,7 @@ impl EndsFile {
         self.count = count;
     }
 
-    /// What holds is not what it says, if `changed`.
+    /// Notes that the durable ends differ from the file, if `changed`.
     pub(super) fn changed_if(&mut self, changed: bool) {
         self.changed |= changed;
     }
@@ -68,7 +69,7 @@ impl EndsFile {
     }
 }
 
-/// What telling the ends may change, and what it sees.
+/// The parts of the journal that noting the ends reads or changes.
 struct Telling<'j> {
     ends: &'j mut EndsFile,
     effects: &'j mut Effects,
@@ -162,7 +163,8 @@ impl Telling<'_> {
         Some(self.ends_now([(segment, end)].into(), logs))
     }
 
-    /// What the file is to say, but for what is known better of some segments and logs.
+    /// The next contents of the file; `segments` and `logs` are ends of which more is known than
+    /// here.
     fn ends_now(
         &mut self,
         mut segments: BTreeMap<SegmentId, FileOffset>,

@@ -16,8 +16,8 @@ pub(super) struct Entry {
     pub(super) batch: Checked<Batch>,
     /// Where it was written, in its segment.
     pub(super) offset: FileOffset,
-    /// How to take back what it has done to its producer. `None`: it has no producer, or it has
-    /// been answered.
+    /// Undoes the batch's effect on its producer. `None`: it has no producer, or it has been
+    /// answered.
     pub(super) undo: Option<(ProducerStamp, Undo)>,
     /// Found when the journal opened, or answered before its segment failed: written once more,
     /// and never refused.

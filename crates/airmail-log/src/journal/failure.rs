@@ -1,10 +1,10 @@
-//! When files fail: what was not answered is refused, what was answered is written elsewhere, and
-//! a full or failing disk is left alone for a while.
+//! Handling of failed files: unanswered batches are refused, answered ones are written elsewhere,
+//! and a full or failing disk is left alone for a while.
 //!
-//! A segment whose write or sync failed is sealed at its last durable end. Before anything refused
-//! is said to be so, and before its numbers are given again, that end is a durable command: so no
-//! crash can bring back what was refused. Where the command cannot be written either, the answer
-//! is [`Refusal::OutcomeUnknown`].
+//! A segment whose write or sync failed is sealed at its last durable end. That end is a durable
+//! command before any refusal is told, and before its numbers are given again: so no crash can
+//! bring back a refused batch. Where the command cannot be written either, the answer is
+//! [`Refusal::OutcomeUnknown`].
 
 use super::commands::{Command, Commands};
 use super::commits::Commits;
@@ -27,7 +27,7 @@ use airmail_model::{LogId, Sequence, bug};
 use std::collections::BTreeMap;
 use std::io;
 
-/// What a failure may change, and what it sees.
+/// The parts of the journal that handling a failure reads or changes.
 pub(super) struct Failing<'j> {
     pub(super) config: &'j JournalConfig,
     pub(super) time: &'j Time,
@@ -101,9 +101,9 @@ impl Failing<'_> {
         self.metas_failed();
     }
 
-    /// A fill of a segment failed: it is left, when no write of it is under way. If there was no
-    /// room for it, what was written is synced first: it was answered, perhaps, and there is no room
-    /// to write it elsewhere.
+    /// Leaves a segment whose fill failed, when no write of it is under way. If there was no room
+    /// for the fill, the written batches are synced first: they were answered, perhaps, and there
+    /// is no room to write them elsewhere.
     pub(super) fn abandon_unfilled(&mut self) {
         if !self.commits.are_idle() {
             return;
@@ -170,8 +170,8 @@ impl Failing<'_> {
         }
     }
 
-    /// What readers may see already is written once more; the rest, and all that follows it in its
-    /// log, is refused.
+    /// Queues batches that readers may have seen to be written once more; refuses the others, and
+    /// all that follow them in their log.
     fn take_back(&mut self, failed: Vec<Entry>) {
         let mut again = Vec::new();
         let mut lost: BTreeMap<Slot, Sequence> = BTreeMap::new();
@@ -242,7 +242,7 @@ impl Failing<'_> {
         self.take_back(waiting.into());
     }
 
-    /// The disk takes no commands: whoever waits for one is told, and it is tried again later.
+    /// Handles a disk that takes no commands: waiting calls are refused, and it is tried again later.
     pub(super) fn metas_failed(&mut self) {
         let Some(trouble) = self.faults.trouble() else {
             bug!("commands have failed without trouble");

@@ -1,13 +1,14 @@
-//! What is wrong with the files: whether they take anything at the moment, what has failed and is not yet
-//! answered, and what was found damaged.
+//! Faults of the files: whether they take anything at the moment, the failures that are not
+//! answered yet, and the damage found.
 //!
-//! One failure alone is met by leaving a segment behind. A full disk, or failures in a row, make
-//! *trouble*: nothing is stored until it is time to try again. Files that may not be this node's any more
-//! are *withheld*, which is trouble too, and lasts until somebody releases them.
+//! A single failure costs only the segment, which is left behind. A full disk, or failures in a
+//! row, make *trouble*: nothing is stored until it is time to try again. Files that may not be this
+//! node's any more are *withheld*, which is trouble too, and lasts until the node's watch releases
+//! them.
 //!
 //! Invariants, held by [`Faults::check`]:
 //! - While the files are withheld there is trouble, and it is not for want of room.
-//! - Where logs have failed batches, it is known what their refusals will say.
+//! - While any log has failed batches, the reason for their refusals is known.
 
 use super::damage::{Damage, Problem};
 use super::id::Slot;
@@ -26,7 +27,7 @@ pub(super) struct Trouble {
 }
 
 impl Trouble {
-    /// What appends are told.
+    /// Refusal that appends get.
     pub(super) fn refusal(&self, retry_after: Duration) -> Refusal {
         if self.full {
             Refusal::Full { retry_after }
@@ -44,7 +45,7 @@ pub(super) fn is_full(error: &io::Error) -> bool {
     )
 }
 
-/// What is wrong with the files. See the module's documentation.
+/// Faults of the files. See the module's documentation.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     trouble: Option<Trouble>,
@@ -54,7 +55,7 @@ pub(super) struct Faults {
     in_a_row: u32,
     /// Logs with batches that failed and are not yet refused.
     failed: BTreeSet<Slot>,
-    /// What refusals of their appends will say.
+    /// Reason that the refusals of their appends will give.
     reason: Option<Refusal>,
     damage: Damage,
 }
@@ -151,7 +152,7 @@ impl Faults {
         std::mem::take(&mut self.withheld)
     }
 
-    /// What a write counts as: one that ends while nothing is stored has failed.
+    /// Result that a write counts with: one that ends while nothing is stored has failed.
     pub(super) fn unless_withheld(&self, result: io::Result<()>) -> io::Result<()> {
         match &self.trouble {
             Some(trouble) if self.withheld => Err(io::Error::other(trouble.error.clone())),
@@ -164,7 +165,7 @@ impl Faults {
         self.failed.insert(slot);
     }
 
-    /// A log is gone, and what failed of it.
+    /// Forgets the failed batches of a log that is gone.
     pub(super) fn forget_log(&mut self, slot: Slot) {
         self.failed.remove(&slot);
     }
@@ -179,17 +180,17 @@ impl Faults {
         std::mem::take(&mut self.failed)
     }
 
-    /// What the refusals of failed appends will say.
+    /// Sets the reason that the refusals of failed appends will give.
     pub(super) fn will_say(&mut self, reason: Refusal) {
         self.reason = Some(reason);
     }
 
-    /// What the refusals of failed appends say.
+    /// The reason that the refusals of failed appends give.
     pub(super) fn reason(&self) -> Refusal {
         self.reason.clone().unwrap_or(Refusal::OutcomeUnknown)
     }
 
-    /// What was found damaged.
+    /// The damage found.
     pub(super) fn damage(&self) -> &Damage {
         &self.damage
     }
@@ -199,7 +200,7 @@ impl Faults {
         self.damage.found(problem);
     }
 
-    /// What was found damaged since the last time.
+    /// Takes the damage found since the last time.
     pub(super) fn take_damage(&mut self) -> Vec<Problem> {
         self.damage.take_news()
     }

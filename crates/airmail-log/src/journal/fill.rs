@@ -1,22 +1,22 @@
-//! How far a segment's file is written with zeros ahead of the writes.
+//! Zeros that are written to a segment's file ahead of the writes.
 //!
-//! A fill and a write of the same bytes must not overtake one another, so a write that would meet the fill
-//! under way waits. Where a fill failed, the segment is to be left.
+//! A fill and a write of the same bytes must not overtake one another, so a write that would meet
+//! the fill under way waits. After a failed fill, the segment is to be left.
 //!
-//! Invariant, held by [`Fill::check`]: what is being filled lies behind what is filled.
+//! Invariant, held by [`Fill::check`]: the bytes being filled lie behind those that are filled.
 
 use super::id::{FileOffset, SegmentId};
 use airmail_model::bug;
 use std::io;
 
-/// How far a segment is filled. See the module's documentation.
+/// Progress of filling a segment. See the module's documentation.
 #[derive(Debug, Default)]
 pub(super) struct Fill {
-    /// Behind the last byte that is.
+    /// Place behind the last filled byte.
     end: FileOffset,
     /// Where the fill under way ends.
     going_to: Option<FileOffset>,
-    /// Why a fill failed.
+    /// Error of a fill that failed.
     failed: Option<io::Error>,
 }
 
@@ -29,7 +29,7 @@ impl Fill {
         }
     }
 
-    /// Behind the last byte that is filled: the file is so long.
+    /// Place behind the last filled byte, which is the file's length.
     pub(super) fn end(&self) -> FileOffset {
         self.end
     }
@@ -79,7 +79,7 @@ impl Fill {
         self.failed.is_some()
     }
 
-    /// Why a fill failed; from here on none has.
+    /// Takes the error of a failed fill; from here on there is none.
     pub(super) fn take_failure(&mut self) -> Option<io::Error> {
         self.failed.take()
     }

@@ -1,11 +1,11 @@
 //! Commits that follow one another before the first has ended.
 //!
-//! While commits are small, most of one's time is not the disk's: its end has to wake the shard, which
-//! starts the next, which has to wake the writer. So what comes in meanwhile is handed to the writer
-//! at once, and lies there when the disk is ready; what lies there together is written together.
-//! Large commits gain nothing by it: they would only become more, and smaller.
+//! While commits are small, most of one's time is not the disk's: its end has to wake the shard,
+//! which starts the next, which has to wake the writer. So batches that come in meanwhile are
+//! handed to the writer at once, and lie ready when the disk is; those that lie there together are
+//! written together. Large commits gain nothing by it: they would only become more, and smaller.
 //!
-//! All that are under way go to one segment, in order, and their ends are taken up in order. If one
+//! All commits under way go to one segment, in order, and their ends are taken up in order. If one
 //! fails, those behind it are given up with it, whatever becomes of their writes: the segment is
 //! sealed before them.
 
@@ -24,10 +24,10 @@ use airmail_model::{Durability, bug};
 
 /// Commits under way at once, at most.
 pub(super) const COMMITS_MAX: usize = 4;
-/// With more bytes than this under way and waiting, the next commit waits for the end of the last.
+/// Bytes under way and waiting, above which the next commit waits for the end of the last.
 const FOLLOW_BYTES: u64 = 64 * 1024;
 
-/// What is looked at before a commit follows another; none of it is changed.
+/// The parts of the journal that are read before a commit follows another; none of them is changed.
 struct Following<'j> {
     config: &'j JournalConfig,
     time: &'j Time,

@@ -1,9 +1,9 @@
-//! What is in a segment file: its header, and the envelope before each batch or command.
+//! Format of a segment file: its header, and the envelope before each batch or command.
 //!
 //! Little endian. Records begin at multiples of 8 and do not cross segments. The envelope's
-//! checksum covers the envelope alone: what follows it has checksums of its own, so that damage is
-//! told as narrowly as it is. The salt is the segment file's: what a recycled file held in an
-//! earlier life can not be taken for data.
+//! checksum covers the envelope alone: the body has checksums of its own, so that damage is located
+//! as narrowly as it is. The salt is the segment file's: data of a recycled file's earlier life can
+//! not be taken for data of this one.
 //!
 //! ```text
 //! header:   magic u32 | crc u32 of 8..64 | version u16 | class u16 | incompatible u32
@@ -35,7 +35,7 @@ const HEADER_MAGIC: u32 = u32::from_le_bytes(*b"AmSg");
 const BATCH_MAGIC: u32 = u32::from_le_bytes(*b"AmBt");
 const META_MAGIC: u32 = u32::from_le_bytes(*b"AmMt");
 
-/// What an envelope announces.
+/// Kinds of record that an envelope announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A batch.
@@ -44,18 +44,18 @@ pub enum Kind {
     Meta,
 }
 
-/// What stands before each batch and each command.
+/// Header of each batch and each command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// What follows.
+    /// Kind of the body.
     pub kind: Kind,
-    /// How long that is, in bytes.
+    /// Length of the body, in bytes.
     pub length: u32,
     /// The segment's salt.
     pub salt: u32,
     /// The first number that the batch owns; of a command, its own count.
     pub first: u64,
-    /// How many numbers the batch owns; of a command, 0.
+    /// Number of sequence numbers that the batch owns; of a command, 0.
     pub numbers: u32,
     /// The log, by its slot; of a command, 0.
     pub slot: Slot,
@@ -80,7 +80,7 @@ pub struct SegmentHeader {
     pub node: u64,
     /// The segment, by its number.
     pub segment: SegmentId,
-    /// In each envelope of this segment.
+    /// The salt in each envelope of this segment.
     pub salt: u32,
 }
 
@@ -194,7 +194,7 @@ impl Envelope {
         self.sequence().plus(self.numbers as u64)
     }
 
-    /// What the record takes in the file: envelope, body and padding.
+    /// Size of the record in the file: envelope, body and padding.
     #[must_use]
     pub const fn stored_bytes(&self) -> u64 {
         padded(ENVELOPE_BYTES as u64 + self.length as u64)

@@ -5,9 +5,9 @@ use super::id::FileOffset;
 use super::segment::Segment;
 use bytes::{Bytes, BytesMut};
 
-/// What the system's page cache takes and gives at once.
+/// Size of the system's pages, the unit of its page cache.
 const PAGE_BYTES: u64 = 4096;
-/// A batch of so much is copied: that costs less than a part of its own.
+/// Largest batch that is copied: that costs less than a part of its own.
 const COPIED_BYTES: usize = 1024;
 static ZEROS: [u8; PAGE_BYTES as usize] = [0; PAGE_BYTES as usize];
 
@@ -22,7 +22,7 @@ pub(super) struct Gather {
 }
 
 impl Gather {
-    /// For records with bodies of these lengths.
+    /// Begins a write of records with bodies of these lengths.
     pub(super) fn new(segment: &Segment, lengths: impl Iterator<Item = usize>) -> Gather {
         let copied = lengths.map(|length| match length {
             0..=COPIED_BYTES => padded((ENVELOPE_BYTES + length) as u64) as usize,
@@ -61,8 +61,8 @@ impl Gather {
         self.head.extend_from_slice(&behind);
     }
 
-    /// Where the write begins, what is written, and where the records end. With `whole_pages`,
-    /// zeros follow up to the end of the page: of a file that was filled past the page cache, a
+    /// Gives the write's first place, its bytes, and the end of the records. With `whole_pages`,
+    /// zeros follow up to the end of the page: in a file that was filled past the page cache, a
     /// part of a page cannot be written before the rest is read from the disk.
     pub(super) fn finish(mut self, whole_pages: bool) -> (FileOffset, Vec<Bytes>, FileOffset) {
         if !self.head.is_empty() {

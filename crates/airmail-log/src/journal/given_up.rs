@@ -1,10 +1,11 @@
-//! What was durable, and was given up all the same: opening, it is told from a loss.
+//! Durable batches that were given up all the same: recovery distinguishes them from a loss.
 //!
-//! While the files may be another's, what is under way counts as failed, whatever becomes of it
-//! ([`withhold`](super::withhold)). Its sync may have gone well, though, and the file of durable ends,
-//! written with it, tell of it. Then that segment ends, by a command, before what the ends say; nobody
-//! was ever told of what lies between, and its numbers are given again. The ends are not synced: however
-//! often they were written since, a power cut may bring them back.
+//! While the files may be another node's, a write under way counts as failed, whatever becomes of
+//! it ([`withhold`](super::withhold)). Its sync may have gone well, though, and the file of durable
+//! ends, written with it, may list it. Then a command ends that segment before the place that the
+//! ends file says; no client was ever told of the batches between, and their numbers are given
+//! again. The ends are not synced: however often they were written since, a power cut may bring the
+//! old ones back.
 
 use super::format::{DATA_START, Kind};
 use super::id::{FileOffset, Slot};
@@ -17,9 +18,9 @@ use airmail_model::Sequence;
 use std::collections::BTreeMap;
 
 impl Known {
-    /// Leaves out what the file of durable ends says if it is older than the checkpoint: it names a
-    /// segment that the checkpoint knows to have gone, or to end before that. All of it that is so, the
-    /// checkpoint says too.
+    /// Leaves the file of durable ends out if it is older than the checkpoint: it names a segment
+    /// that the checkpoint knows to have gone, or to end before that. Its true facts are in the
+    /// checkpoint too.
     pub(super) fn drop_older_ends(&mut self) {
         let older = self.durable.iter().any(|(&id, &end)| {
             let mut segments = self.checkpoint.segments.iter();
@@ -34,8 +35,8 @@ impl Known {
         }
     }
 
-    /// A log that ends, by the file of durable ends, with what was given up of a segment, ends before
-    /// that.
+    /// Moves the end of a log: if the file of durable ends has it end with given-up batches of a
+    /// segment, it ends before those.
     pub(super) fn give_up<F: Files>(
         &mut self,
         files: &mut F,

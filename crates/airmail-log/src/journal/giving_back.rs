@@ -1,19 +1,20 @@
-//! What is kept on disk and not wanted is given back, also where nothing is published any more.
+//! Return of disk space that nothing needs any more, also where nothing is published any more.
 //!
 //! A segment goes when it is sealed and no log keeps anything in it. Without this module it would
-//! be sealed only when it is full: so the segment that a class writes to, and what is kept to make
-//! new segments quickly, would stay for as long as nobody publishes. Each time that retention is
-//! applied:
+//! be sealed only when it is full: so the segment that a class writes to, and the files kept to
+//! make new segments quickly, would stay for as long as nothing is published. Each time that
+//! retention is applied:
 //! - an open segment in which nothing is kept is sealed; when that is durable, it goes;
-//! - emptied segments and such as were made ahead go when none was made for `spare_time`;
-//! - what is wanted of sealed segments of which little is goes elsewhere ([`moving`](super::moving));
-//! - a sealed segment is cut behind its last batch: what it was filled with ahead goes;
+//! - files emptied or made ahead for new segments go when no segment was made for `spare_time`;
+//! - sealed segments of which little is still kept are emptied: the rest is written elsewhere
+//!   ([`moving`](super::moving));
+//! - a sealed segment is cut behind its last batch, which frees the zeros filled ahead;
 //! - where more than one sealed segment of commands is left, checkpoints make them unnecessary.
 //!
-//! So with nothing going on, what is on the disk is at most what retention asks, and two segments
-//! for each class: one segment's worth of what nobody wants, and that which is written. Where more than
-//! half of each segment is wanted, moving would write more than it frees: then what nobody wants is at most
-//! as much as what is wanted (`Journal::check_settled`).
+//! So with nothing going on, the disk holds at most the data that retention asks for and two
+//! segments for each class: one segment's worth of waste, and the one that is written to. Where
+//! more than half of each segment is kept, moving would write more than it frees: then the waste is
+//! at most as large as the data that is kept (`Journal::check_settled`).
 
 use super::checkpointer::Checkpointer;
 use super::commands::Commands;
@@ -32,7 +33,7 @@ use super::{Journal, JournalConfig};
 use crate::files::FileOp;
 use std::collections::BTreeSet;
 
-/// What giving back may change, and what it sees.
+/// The parts of the journal that giving back space reads or changes.
 struct GivingBack<'j> {
     config: &'j JournalConfig,
     time: &'j Time,
@@ -58,7 +59,7 @@ impl Journal {
         }
     }
 
-    /// Gives back what nobody wants. See the module's documentation.
+    /// Gives back space that nothing needs. See the module's documentation.
     pub(super) fn give_back(&mut self) {
         if self.commands.are_held_back() || self.calls.is_closing() || !self.may_try() {
             return;

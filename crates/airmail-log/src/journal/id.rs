@@ -1,5 +1,5 @@
-//! The names of a journal's parts: segments, their blocks and classes, places in a file, the slots of
-//! logs, checkpoints.
+//! Typed ids of a journal's parts: segments, their blocks and classes, places in a file, the slots
+//! of logs, checkpoints.
 //!
 //! Each is a newtype over the integer that the formats hold, so that none can be taken for another: a
 //! segment for a block, or a length for a place in a file. Numbers of records and times have the model's
@@ -99,7 +99,7 @@ impl FileOffset {
         FileOffset(self.0.next_multiple_of(bytes))
     }
 
-    /// How many bytes lie between `earlier` and this place; 0 if it is not earlier.
+    /// Number of bytes between `earlier` and this place; 0 if it is not earlier.
     #[must_use]
     pub const fn since(self, earlier: FileOffset) -> u64 {
         self.0.saturating_sub(earlier.0)

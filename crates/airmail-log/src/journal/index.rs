@@ -1,8 +1,8 @@
 //! A block's index file: where its batches are, by log and sequence, and by topic.
 //!
 //! Derived from the segment; written once, when the block is complete. Pages of 4,096 bytes, each
-//! `crc u32 | 4,092 bytes`: a reader takes the few pages that it needs and trusts none that is
-//! damaged. But for page 0, the crc is seeded with the page's number and all that page 0 says; so a
+//! `crc u32 | 4,092 bytes`: a reader takes the few pages that it needs and trusts no damaged one.
+//! Except for page 0, the crc is seeded with the page's number and the contents of page 0; so a
 //! file that was made anew, under a checkpoint that knows the earlier one, is not mistaken for it.
 //!
 //! ```text
@@ -59,7 +59,7 @@ impl Layout {
         1 + self.entries.div_ceil(ENTRIES_IN_PAGE)
     }
 
-    /// How many pages there are.
+    /// Number of pages.
     #[must_use]
     pub const fn pages(self) -> u32 {
         self.topics_page() + self.topics.div_ceil(TOPICS_IN_PAGE)
@@ -67,7 +67,7 @@ impl Layout {
 }
 
 impl Layout {
-    /// What page 0 says.
+    /// Encodes the head, the contents of page 0.
     fn head(self) -> Vec<u8> {
         let mut head = Vec::new();
         head.extend_from_slice(&MAGIC.to_le_bytes());
@@ -80,7 +80,7 @@ impl Layout {
         head
     }
 
-    /// What a page's checksum begins with.
+    /// Seed of a page's checksum.
     #[must_use]
     pub fn seed(self, page: u32) -> u32 {
         match page {
@@ -168,7 +168,7 @@ fn body(bytes: &[u8], at: usize, page: u32, layout: Layout) -> Option<&[u8]> {
         .then_some(&bytes[4..])
 }
 
-/// What page 0 says.
+/// Decodes the layout from page 0.
 #[must_use]
 pub fn layout(bytes: &[u8]) -> Option<Layout> {
     let head = body(bytes, 0, 0, Layout::default())?;

@@ -1,4 +1,4 @@
-//! Writing a complete block's index file.
+//! Writing of complete blocks' index files.
 //!
 //! One index file is written at a time, synced, and never again: after a failure the table stays in
 //! memory, and the file is removed and made anew later. An index that cannot be read is made again
@@ -21,7 +21,7 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
-/// How often a block that cannot be read is tried.
+/// Number of attempts at a block that cannot be read.
 const REBUILD_ATTEMPTS: u32 = 3;
 
 /// An index file on its way.
@@ -34,7 +34,7 @@ struct IndexFile {
     stage: Stage,
 }
 
-/// How far it is.
+/// Stage of making an index file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Making,
@@ -61,12 +61,12 @@ pub(super) struct Indexer {
     /// Blocks whose index is to be written, in order.
     waiting: VecDeque<BlockId>,
     under_way: Option<IndexFile>,
-    /// After a failure, none is begun before this time.
+    /// Time before which no index file is begun, after a failure.
     not_before: Mono,
     rebuilding: BTreeMap<BlockId, Rebuild>,
 }
 
-/// What writing an index file may change.
+/// The parts of the journal that writing an index file changes.
 struct Indexing<'j> {
     indexer: &'j mut Indexer,
     segments: &'j mut SegmentSet,
@@ -95,7 +95,7 @@ impl Indexer {
         rebuild.failures < REBUILD_ATTEMPTS
     }
 
-    /// A block's table is there, or will not be: who has waited for it.
+    /// Takes the readers that waited for a block's table, which is there or will not be.
     pub(super) fn made_again(&mut self, block: BlockId) -> Vec<ReaderId> {
         let made = self.rebuilding.remove(&block);
         made.map_or_else(Vec::new, |rebuild| rebuild.waiting)

@@ -1,9 +1,10 @@
-//! What holds at any time, asserted: the parts' own invariants, and those between them.
+//! Assertion of the journal's invariants: the parts' own, and those between them.
 //!
-//! Each sentence of a module's documentation that says *always* or *never*, or gives an inequality, is
-//! asserted by the `check` of the part that the module is about; what no part can see alone is asserted
-//! here. It is done after each step where bugs panic ([`airmail_model::bug`]): in debug builds, simulator and
-//! fuzz targets. Its cost grows with all that the journal has in memory, so a release does nothing of it.
+//! Each sentence of a module's documentation that says *always* or *never*, or gives an inequality,
+//! is asserted by the `check` of the part that the module is about; a relation between parts is
+//! asserted here. The check runs after each step where bugs panic ([`airmail_model::bug`]): in
+//! debug builds, simulator and fuzz targets. Its cost grows with everything that the journal has in
+//! memory, so a release runs none of it.
 
 use super::Journal;
 use super::effects::Purpose;
@@ -16,7 +17,7 @@ use std::collections::BTreeMap;
 
 impl Journal {
     /// Whether the invariants are to be asserted. Not where the simulator has planted a bug in the journal:
-    /// that is to be found by what it does to whoever relies on the journal.
+    /// that must be found by its effect on the journal's users.
     pub(super) fn is_checked(&self) -> bool {
         #[cfg(feature = "sabotage")]
         if self.config.bug.is_some() || self.config.greater_is_next {
@@ -56,7 +57,7 @@ impl Journal {
         }
     }
 
-    /// Asserts that what the parts wait for is under way, and that nothing else is.
+    /// Asserts that the operations that parts wait for are under way, and no others.
     fn check_operations(&self) {
         let mut reads: BTreeMap<SegmentId, u32> = BTreeMap::new();
         let mut of_readers = 0;
@@ -149,7 +150,7 @@ impl Journal {
         }
     }
 
-    /// Asserts that only what is durable is in a table, and that what is not is in memory.
+    /// Asserts that only durable batches are in a table, and that the others are in memory.
     fn check_held_in_memory(&self) {
         for log in self.logs.iter() {
             let last = log.kept.iter().next_back().map(|place| place.last);
@@ -169,9 +170,8 @@ impl Journal {
         }
     }
 
-    /// Asserts, of batches that are to be written, that no command waits that they may rely on. What was
-    /// answered and lost its place goes before all else; and a segment that is full is sealed while batches
-    /// are gathered.
+    /// Asserts that no command waits that the batches to be written may rely on. Acknowledged batches of a
+    /// failed segment go before all else; and a segment that is full is sealed while batches are gathered.
     pub(super) fn check_commands_first(&self, entries: &[Entry]) {
         if entries.iter().all(|entry| entry.copy) {
             return;

@@ -1,5 +1,5 @@
-//! What is known when a journal opens, before its segments are read: from the newest sound
-//! checkpoint and the file of durable ends.
+//! Facts known when a journal opens, before its segments are read: from the newest sound checkpoint
+//! and the file of durable ends.
 
 use super::block::Block;
 use super::checkpoint::{Checkpoint, CopyPart};
@@ -28,12 +28,12 @@ pub(super) struct Known {
     pub(super) sealed: BTreeMap<SegmentId, FileOffset>,
     /// Segments' ends that were durable.
     pub(super) durable: BTreeMap<SegmentId, FileOffset>,
-    /// By slot, the number after the last that is known to have been durable.
+    /// Number after the last one that is known to have been durable, by slot.
     pub(super) next: BTreeMap<Slot, Sequence>,
-    /// By slot, the same as the checkpoint says.
+    /// The same number by the checkpoint alone, by slot.
     pub(super) checkpoint_next: BTreeMap<Slot, Sequence>,
     pub(super) deleted: BTreeSet<Slot>,
-    /// By slot, what the checkpoint says of blocks that are not there.
+    /// Places that the checkpoint has in blocks that are not there, by slot.
     pub(super) missed_places: Vec<(Slot, Place)>,
     /// The counts of the commands that were found.
     pub(super) counts: BTreeSet<u64>,
@@ -131,7 +131,7 @@ impl Opening<'_> {
         Ok(known)
     }
 
-    /// What was durable, by the file of durable ends.
+    /// Reads the durable ends from their file.
     pub(super) fn load_ends<F: Files>(
         &mut self,
         files: &mut F,
@@ -154,7 +154,7 @@ impl Opening<'_> {
         }
     }
 
-    /// Takes over what the checkpoint says.
+    /// Takes over the checkpoint's contents.
     pub(super) fn take_checkpoint(&mut self, known: &mut Known) {
         let mut checkpoint = std::mem::take(&mut known.checkpoint);
         self.commands.go_on_at(checkpoint.meta_count);

@@ -1,5 +1,5 @@
-//! What a log is: what is asked of it, which life it is in, and whether it is sealed. What a command says is
-//! told to nobody before the command is durable.
+//! A log's settings, its incarnation, and whether it is sealed. The facts of a command are reported
+//! to nobody before the command is durable.
 //!
 //! Invariant, held by [`Life::check`]: a seal that is durable was made.
 
@@ -7,7 +7,7 @@ use super::id::Slot;
 use crate::contract::LogSpec;
 use airmail_model::{Incarnation, MapEpoch};
 
-/// What a log is. See the module's documentation.
+/// Settings and incarnation of a log. See the module's documentation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Life {
     pub(super) spec: LogSpec,
@@ -38,7 +38,7 @@ impl Life {
     }
 
     /// Whether anyone may be told that the log is sealed: no crash can take the seal back, or bring
-    /// anything behind what is there. Who was told so goes on elsewhere, with what is not here.
+    /// anything behind its end. A publisher that was told so goes on in another log.
     pub(super) const fn tells_seal(&self) -> bool {
         self.seal_told && !self.unsettled
     }

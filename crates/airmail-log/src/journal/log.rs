@@ -1,9 +1,9 @@
-//! One log of a journal: its bounds, its newest batches, its answers, and where the rest is.
+//! One log of a journal: its bounds, its newest batches, its answers, and the places of the rest.
 //!
 //! Invariants, held by [`LogState::check`]:
 //! - Batches in memory are in order of number, never overlap, and end before the next number.
-//! - What its parts say: [`numbers`](super::numbers), [`life`](super::life), [`places`](super::places),
-//!   [`copies`](super::copies).
+//! - The invariants of its parts: [`numbers`](super::numbers), [`life`](super::life),
+//!   [`places`](super::places), [`copies`](super::copies).
 
 use super::copies::Copies;
 use super::entry::Recent;
@@ -111,7 +111,7 @@ impl LogState {
         });
     }
 
-    /// Where a seal cannot be told, who was to be refused by it is told what is in the way.
+    /// Where a seal cannot be told yet, turns the refusals that wait for it into ones that say why.
     pub(super) fn seal_failed(&mut self, why: &Refusal) {
         if self.life.tells_seal() {
             return;
@@ -157,7 +157,7 @@ impl LogState {
     }
 
     /// Among the batches in memory, the place of that which holds `number`, or of the next after
-    /// it. Who reads at the tail asks for the last ones: it is looked for from there.
+    /// it. A reader at the tail asks for the last ones: the search begins there.
     fn recent_from(&self, number: Sequence) -> usize {
         let ends_before = |at: usize| self.recent[at].next() <= number;
         let (mut low, mut high, mut step) = (0, self.recent.len(), 1);
@@ -189,7 +189,7 @@ impl LogState {
             || recent.is_some_and(|recent| recent.first < next)
     }
 
-    /// Whether it keeps anything of what a block has.
+    /// Whether it keeps anything in a block.
     pub(super) fn keeps_of(&self, block: BlockId) -> bool {
         let mut places = self.kept.iter();
         let first = self.numbers.first;
@@ -221,7 +221,7 @@ impl LogState {
         );
     }
 
-    /// What is told of it.
+    /// Bounds of the log as a caller is told them.
     pub(super) fn bounds(&self) -> Bounds {
         let first = self.numbers.first.min(self.numbers.visible);
         let kept = self.kept.from(first).map(|place| place.time_min);

@@ -1,12 +1,12 @@
 //! All logs of a journal, by slot and by name, and the order of their batches in memory.
 //!
-//! A log has a slot from its beginning, and no other log gets that slot, not even when the log is gone. So
-//! what a segment holds is known by its slot alone.
+//! A log has a slot from its beginning, and no other log ever gets that slot, not even when the log
+//! is gone. So the slot alone identifies the log of each record in a segment.
 //!
 //! Invariants, held by [`Logs::check`]:
 //! - Each log is under its own slot, and that is below the next one.
 //! - Each name leads to the log of that name.
-//! - For each log, what [`LogState`] says of itself.
+//! - Each log keeps the invariants of [`LogState`].
 
 use super::cache::{Cache, Cached};
 use super::id::Slot;
@@ -83,7 +83,7 @@ impl Logs {
         self.next_slot
     }
 
-    /// Goes on with slots behind what was found.
+    /// Goes on with slots behind those found.
     pub(super) fn go_on_at(&mut self, next: Slot) {
         self.next_slot = self.next_slot.max(next);
     }

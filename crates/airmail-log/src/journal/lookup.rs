@@ -1,7 +1,7 @@
-//! Finding a reader's next batches in a block's index file, a few pages at a time.
+//! Search for a reader's next batches in a block's index file, a few pages at a time.
 //!
 //! A topic's batches are found by interpolation among the block's sorted fingerprints; a number's
-//! among its log's entries. A page that is damaged makes the block's table be made again.
+//! among its log's entries. If a page is damaged, the block's table is made again.
 
 use super::damage::{Problem, Reason};
 use super::effects::Purpose;
@@ -28,13 +28,13 @@ const ENTRY_PAGES: u32 = 16;
 pub(super) struct Lookup {
     place: Place,
     layout: Layout,
-    /// The bounds of what may hold what is searched: pages of topics, or entries of the log.
+    /// Bounds of the search: pages of topics, or entries of the log.
     lo: u32,
     hi: u32,
     phase: Phase,
     /// The first page of the read under way.
     page: u32,
-    /// How to choose the next page: by the number, by halves, or it is known.
+    /// Way of choosing the next page: by the number, by halves, or the page is known.
     choice: Choice,
 }
 
@@ -57,7 +57,7 @@ enum Phase {
     Matches(Vec<u32>, usize),
 }
 
-/// What a read of pages has led to.
+/// Result of a read of pages.
 enum Step {
     /// More pages are needed.
     Again,

@@ -1,4 +1,4 @@
-//! The journal's own commands: what changes about logs and segments, in the order of their count.
+//! The journal's own commands: changes to logs and segments, in the order of their count.
 //!
 //! Each is a record in a segment of the class [`META_CLASS`](super::format::META_CLASS): an
 //! envelope, then `crc u32 | kind u8 | fields`, little endian. The crc covers kind and fields.
@@ -18,7 +18,7 @@ pub enum Meta {
         slot: Slot,
         /// Its name.
         log: LogId,
-        /// What is asked of it.
+        /// The settings that the log is opened with.
         spec: LogSpec,
         /// Its life.
         incarnation: Incarnation,
@@ -49,7 +49,7 @@ pub enum Meta {
         /// The end of the reservation.
         until: Sequence,
     },
-    /// A segment takes nothing more, and what lies behind its end is not data.
+    /// A segment takes nothing more, and bytes behind its end are not data.
     SegmentSealed {
         /// Its number.
         segment: SegmentId,
@@ -62,7 +62,7 @@ pub enum Meta {
         slot: Slot,
         /// Its first number.
         first: Sequence,
-        /// How many it has.
+        /// Number of sequence numbers that the batch owns.
         numbers: u32,
         /// When it was appended.
         time: AppendTime,

@@ -1,10 +1,11 @@
-//! What is not there of what is known to have been: segments that are gone or end too early.
+//! Search for lost segments: those that are known to have been there, and are gone or end too
+//! early.
 //!
-//! What was durable is known from the newest checkpoint (its segments, and what the logs have in
-//! them), from the file of durable ends, and from the commands that tell a segment's end. A segment
-//! that is known and not there was let go if no log keeps anything in it; that is certain where the
-//! checkpoint says what it held. Where it held more than the checkpoint knows, numbers that no file
-//! has are what tells.
+//! The durable data is known from the newest checkpoint (its segments, and the data that logs have
+//! in them), from the file of durable ends, and from the commands that record a segment's end. A
+//! segment that is known and not there was let go if no log keeps anything in it; that is certain
+//! where the checkpoint lists its contents. Where the segment held more than the checkpoint knows,
+//! numbers that no file has reveal the loss.
 
 use super::Journal;
 use super::checkpoint::{Checkpoint, SegmentPart};
@@ -27,7 +28,7 @@ pub(super) struct Holes {
     pub(super) extents: Vec<Extent>,
 }
 
-/// What holes in the logs show.
+/// Evidence that holes in the logs give.
 #[derive(Clone, Copy, Debug)]
 struct Shown {
     /// There are some behind the checkpoint: an unclean stop may have skipped them.
@@ -57,7 +58,7 @@ pub(super) fn between(
     holes
 }
 
-/// What has to be there: it is looked at, and not changed.
+/// The parts of the journal that the search reads; none of them is changed.
 pub(super) struct Missing<'j> {
     logs: &'j Logs,
     segments: &'j SegmentSet,
@@ -71,7 +72,7 @@ impl Journal {
         }
     }
 
-    /// Takes note of what is not there of what is known to have been.
+    /// Notes the segments and data that are known to have been there, and are not.
     pub(super) fn find_missing(&mut self, known: &Known) {
         let missing = Missing {
             logs: &self.logs,
@@ -154,8 +155,8 @@ impl Missing<'_> {
         kept || (unknown && shown.sure) || (end > part.durable && behind)
     }
 
-    /// By log, the numbers that were durable and are in nothing that is there, as far as that is
-    /// known when the journal has opened: what indexed blocks hold is not read.
+    /// Numbers of each log that were durable and are nowhere now, as far as that is known when the
+    /// journal has opened: indexed blocks are not read.
     fn opening_holes(&self, known: &Known) -> Vec<Holes> {
         let hole = |log: &LogState| {
             let mut covered: Vec<(Sequence, Sequence)> = log
@@ -180,8 +181,8 @@ impl Missing<'_> {
         self.logs.iter().map(hole).collect()
     }
 
-    /// What is lost of the logs, each with the file that it was in, as far as that can be said:
-    /// `files` are those that have lost something, in order.
+    /// Losses of the logs, each with the file that it was in, as far as that can be known: `files`
+    /// are those that have lost something, in order.
     pub(super) fn lost(&self, known: &Known, files: &[Problem], holes: &[Holes]) -> Vec<Problem> {
         let mut problems = Vec::new();
         for Holes { slot, log, extents } in holes {
@@ -198,8 +199,8 @@ impl Missing<'_> {
         problems
     }
 
-    /// Segments are filled one after the other, so that a hole is in the first of them behind what
-    /// stands before it.
+    /// Finds the file of a hole: segments are filled one after the other, so it is in the first of
+    /// them behind the numbers before the hole.
     fn file_of(
         &self,
         known: &Known,
@@ -222,7 +223,7 @@ impl Missing<'_> {
         behind.or(files.last()).map(|problem| problem.file.clone())
     }
 
-    /// Takes note of what is not there of what is known to have been.
+    /// Notes the data that is known to have been there, and is not.
     fn find(&self, known: &Known, faults: &mut Faults) {
         for id in &known.headless {
             let segment = self.segments.get(*id).filter(|of| !of.is_leaving());
@@ -245,8 +246,9 @@ impl Missing<'_> {
     }
 }
 
-/// Whether a segment of commands took its last before the checkpoint, which has what they say. Found
-/// after a kill, their end may have been in the system's cache alone; they were given again elsewhere.
+/// Whether a segment of commands took its last before the checkpoint, which includes them. After a
+/// kill, the end of such a segment may have been in the system's cache alone; its commands were
+/// given again elsewhere.
 fn is_told_by(checkpoint: &Checkpoint, id: SegmentId) -> bool {
     part_of(checkpoint, id).is_some_and(|part| part.class == META_CLASS && part.sealed)
 }

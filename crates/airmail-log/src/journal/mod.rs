@@ -1,22 +1,23 @@
-//! The journal: all logs of one shard in common segments, one sync for all that waits.
+//! The journal: all logs of one shard in common segments, one sync for all waiting batches.
 //!
 //! A deterministic state machine over [`Files`](crate::files::Files): no clock, no thread, no
 //! randomness but a seed. [`JournalStorage`] owns it and the files, and is the
 //! [`LogStorage`](crate::contract::LogStorage) under `memory` and `disk`.
 //!
-//! What holds at any time, and what asserts it (`invariants.rs` has the rest):
-//! - A log's numbers: `first ≤ visible ≤ next` (`Numbers::check`, `check_opened`). Readers and answers
-//!   depend on `visible` alone, which never goes back (`Numbers::advance`, `Resuming::recovered`), so nothing
-//!   told to anyone is ever taken back.
-//! - What is under way to be committed is commands (in segments of their own) or batches, never both
-//!   (`Commits::check`). Commands go first, and alone; so whatever a batch relies on (its log, its
-//!   reservation, the end of a failed segment) is durable before the batch is written
-//!   (`Journal::check_commands_first`). The end of a segment that is full may wait: no batch relies on it.
-//! - Only what is durable is in a table; what is not is held in memory
-//!   (`Journal::check_held_in_memory`), so that a failed file can be left behind at its last durable end,
-//!   for ever: nothing is written to it again (`Segment::written_to`).
-//! - When the journal opens after an unclean stop, what may not be durable is written once more,
-//!   elsewhere, before anyone sees it (`Resuming::recovered`).
+//! Invariants, with the line that asserts each (`invariants.rs` has the rest):
+//! - A log's numbers: `first ≤ visible ≤ next` (`Numbers::check`, `check_opened`). Readers and
+//!   answers depend on `visible` alone, which never goes back (`Numbers::advance`,
+//!   `Resuming::recovered`), so nothing told to anyone is ever taken back.
+//! - Commits under way are of commands (in segments of their own) or of batches, never both
+//!   (`Commits::check`). Commands go first, and alone; so the facts that a batch relies on (its log,
+//!   its reservation, the end of a failed segment) are durable before the batch is written
+//!   (`Journal::check_commands_first`). The end of a segment that is full may wait: no batch relies
+//!   on it.
+//! - Only durable batches are in a table; the others are held in memory
+//!   (`Journal::check_held_in_memory`), so that a failed file can be left behind at its last durable
+//!   end, for ever: nothing is written to it again (`Segment::written_to`).
+//! - When the journal opens after an unclean stop, batches that may not be durable are written once
+//!   more, elsewhere, before anyone sees them (`Resuming::recovered`).
 
 mod append;
 mod asking;
@@ -120,15 +121,15 @@ use segment_set::SegmentSet;
 use time::Time;
 use upkeep::Upkeep;
 
-/// The state machine. See the module's documentation. Each part owns its state: what changes it are the
-/// part's own methods, so that what the part's documentation says can be checked in one place.
+/// The state machine. See the module's documentation. Each part owns its state: only its own
+/// methods change it, so that its documentation can be checked in one place.
 #[derive(Debug)]
 struct Journal {
     config: JournalConfig,
     time: Time,
-    /// What the owner has asked.
+    /// Calls of the owner.
     calls: Calls,
-    /// What the files are to do, and what the owner is to be told.
+    /// Operations for the files, and completions for the owner.
     effects: Effects,
     logs: Logs,
     producers: Producers,
@@ -143,9 +144,9 @@ struct Journal {
     checkpointer: Checkpointer,
     /// The file of durable ends.
     ends: EndsFile,
-    /// What is given up, and when.
+    /// Space to be given up, and the time for it.
     upkeep: Upkeep,
-    /// What is wrong with the files.
+    /// Faults of the files.
     faults: Faults,
 }
 
@@ -183,7 +184,7 @@ impl Journal {
         self.calls.is_closing() && (self.faults.trouble().is_some() || (self.is_drained() && kept))
     }
 
-    /// Takes up what has become of an operation.
+    /// Takes up the completion of an operation.
     fn complete(&mut self, done: crate::files::FileDone) {
         let Some(purpose) = self.effects.ended(done.token) else {
             bug!("{:?} has ended, and was not asked for", done.token);

@@ -1,15 +1,16 @@
-//! Segments of which little is wanted: that little is written once more, elsewhere, so that they go.
+//! Emptying of sealed segments of which little is still kept: the rest is written once more,
+//! elsewhere, so that they can go.
 //!
-//! Logs of a class share segments. A log that is rarely written to would keep every segment in which
-//! it has a batch, with all that others had there and do not want any more. So where the sealed
-//! segments of a class hold more than one segment's worth of what nobody wants, and nothing else is
-//! to be done, the batches that are wanted of the one that holds the least are appended again, as
-//! after an unclean stop: with the same numbers and times, in the class's open segment, synced. When
-//! that is durable a log's place moves there; the old segment goes when no log keeps anything in it
-//! and a checkpoint knows the new places.
+//! Logs of a class share segments. A log that is rarely written to would keep every segment in
+//! which it has a batch, with all the other logs' batches there that retention has given up. So
+//! where the sealed segments of a class hold more than one segment's worth of waste, and nothing
+//! else is to be done, the kept batches of the segment that holds the fewest are appended again,
+//! like after an unclean stop: with the same numbers and times, in the class's open segment,
+//! synced. When that is durable a log's place moves there; the old segment goes when no log keeps
+//! anything in it and a checkpoint knows the new places.
 //!
-//! A block of a segment is moved at a time. One that is not sound stays where it is, and so does its
-//! segment, until the next start: what is damaged is told, not copied.
+//! A block of a segment is moved at a time. A block that is not sound stays where it is, and so
+//! does its segment, until the next start: damage is reported, not copied.
 
 use super::block::Block;
 use super::calls::Calls;
@@ -57,7 +58,7 @@ fn records_of(bytes: Bytes, start: FileOffset, end: FileOffset, salt: u32) -> Op
     Some(all)
 }
 
-/// What moving may change, and what it sees.
+/// The parts of the journal that moving reads or changes.
 struct Moving<'j> {
     config: &'j JournalConfig,
     calls: &'j Calls,
@@ -87,7 +88,7 @@ impl Journal {
         }
     }
 
-    /// Begins to move what is wanted of a segment, if there is one that is worth it.
+    /// Begins to move the kept batches of a segment, if there is one that is worth it.
     pub(super) fn begin_move(&mut self) {
         self.moving().begin();
     }
@@ -107,17 +108,17 @@ impl Journal {
 /// A sealed segment of which something is wanted.
 struct Contents<'s> {
     segment: &'s Segment,
-    /// What logs keep in it, in bytes.
+    /// Size of the batches that logs keep in it, in bytes.
     wanted: u64,
-    /// What else it has, in bytes.
+    /// Size of all else in it, in bytes.
     waste: u64,
 }
 
-/// What the sealed segments of a class hold, in bytes.
+/// Total sizes of a class's sealed segments, in bytes: batches that logs keep, and waste.
 #[derive(Debug, Default)]
 struct Balance {
     waste: u64,
-    /// Of those that can be moved.
+    /// Size of the batches that logs keep in the segments that can be moved.
     movable_wanted: u64,
     movable_waste: u64,
 }
@@ -144,9 +145,9 @@ fn contents<'s>(logs: &Logs, segments: &'s SegmentSet) -> Vec<Contents<'s>> {
 }
 
 impl Journal {
-    /// Asserts that, while nothing is to be done and no move is worth it, the sealed segments of a class hold
-    /// at most one segment's worth of what nobody wants; or no more than is wanted of them, but for those that
-    /// cannot be moved.
+    /// Asserts that, while nothing is to be done and no move is worth it, the sealed segments of a
+    /// class hold at most one segment's worth of waste; or no more than the batches kept in them,
+    /// but for those that cannot be moved.
     pub(super) fn check_settled(&self) {
         let idle = self.commits.are_done() && self.commands.is_empty();
         if !idle || self.upkeep.moving().is_some() || self.segments.is_move_due() {
@@ -240,7 +241,7 @@ impl Moving<'_> {
         self.effects.submit(Purpose::Moved(block), op);
     }
 
-    /// A block was read: what is wanted of it waits to be written once more.
+    /// Takes a block that was read: its kept batches wait to be written once more.
     fn block_read(&mut self, block: BlockId, result: io::Result<Bytes>) {
         self.segments.read_ended(block.segment);
         let Some(of) = self.segments.get(block.segment) else {
@@ -267,7 +268,8 @@ impl Moving<'_> {
         }
     }
 
-    /// What logs keep of a block's batches, to be written once more; `None` if one is missing.
+    /// Takes the batches of a block that logs keep, to be written once more; `None` if one is
+    /// missing.
     fn wanted_of(&self, block: BlockId, records: Vec<Record>) -> Option<Vec<Entry>> {
         let mut next: BTreeMap<Slot, Sequence> = BTreeMap::new();
         let mut entries = Vec::new();
@@ -295,7 +297,8 @@ impl Moving<'_> {
         whole.then_some(entries)
     }
 
-    /// Goes on to the next block, or ends the move, when what was read is durable.
+    /// Goes on to the next block, or ends the move, when the block that was read is durable
+    /// elsewhere.
     fn go_on(&mut self, now: Mono) {
         let Some(moving) = self.upkeep.moving().filter(|moving| !moving.reading) else {
             // Input: a disk that has not read the block yet; or nothing is moved.
@@ -330,8 +333,8 @@ impl Moving<'_> {
         leaving || deleted.any(|block| block == moving.block)
     }
 
-    /// What was moved gets its index at once: behind a place without one, a checkpoint cannot name
-    /// any of its logs'.
+    /// Has the moved blocks indexed at once: behind a place without an index, a checkpoint can name
+    /// none of its log's places.
     fn complete_moved(&mut self, from: SegmentId) {
         let class = self.segments.get(from).map(|of| of.header.class);
         let active = class.and_then(|class| self.segments.class(class).active);

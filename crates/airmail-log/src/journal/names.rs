@@ -1,4 +1,4 @@
-//! The names of a journal's files, and what a name says of its file.
+//! Names of a journal's files, and the facts that a name gives.
 
 use super::id::{BlockId, BlockIndex, CheckpointId, SegmentId};
 use crate::files::FileName;
@@ -8,8 +8,8 @@ pub(super) fn segment_name(id: SegmentId) -> FileName {
     format!("seg-{id}").into()
 }
 
-/// Whether a file is a segment. What a segment was just written with is in memory for its readers;
-/// of other files it is not.
+/// Whether a file is a segment. The latest writes of a segment are in memory for its readers; those
+/// of other files are not.
 pub(crate) fn is_segment(name: &str) -> bool {
     number_of(name, "seg-").is_some()
 }

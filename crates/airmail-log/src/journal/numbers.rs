@@ -1,10 +1,10 @@
-//! The bounds of a log: how far it is given, written, durable, visible and reserved.
+//! Bounds of a log: the numbers up to which it is given, written, durable, visible and reserved.
 //!
-//! Each number is the first that is not included, but for `first`, the first that is kept.
+//! Each is the first number that is not included, but for `first`, the first that is kept.
 //!
 //! Invariants, held by [`Numbers::check`]:
-//! - `visible ≤ next`, and `visible` never goes back ([`Numbers::advance`] alone changes it once the journal
-//!   has opened).
+//! - `visible ≤ next`, and `visible` never goes back ([`Numbers::advance`] alone changes it once
+//!   the journal has opened).
 //! - `first ≤ next`, `first_durable ≤ first`, `reserved ≤ reserving`, `went_on_at ≤ next`.
 //! - When the journal has opened, `first ≤ visible` and `durable ≤ written ≤ next`.
 
@@ -20,17 +20,17 @@ pub(super) struct Numbers {
     pub(super) first_durable: Sequence,
     /// The number of the next append.
     pub(super) next: Sequence,
-    /// Behind what is in the operating system's hands.
+    /// Number after the last one in the operating system's hands.
     pub(super) written: Sequence,
-    /// Behind what is on the disk.
+    /// Number after the last one on the disk.
     pub(super) durable: Sequence,
-    /// Behind what readers may see. Never goes back.
+    /// Number after the last one that readers may see. Never goes back.
     pub(super) visible: Sequence,
     /// The end of the durable reservation.
     pub(super) reserved: Sequence,
     /// The end of the reservation asked for.
     pub(super) reserving: Sequence,
-    /// Behind the numbers of which the last checkpoint knew that they were reserved.
+    /// End of the reserved numbers that the last checkpoint knew of.
     pub(super) reserved_surely: Sequence,
     /// Where it went on when the journal opened, above every number that it may have used. Readers
     /// see that far when the reservation is durable.
@@ -56,7 +56,7 @@ impl Default for Numbers {
 
 impl Numbers {
     /// Moves `visible` as far as the log's durability allows; says whether it moved. With a
-    /// `backlog`, who asks for no durability waits for the disk too, so that no more comes than it
+    /// `backlog`, a log without durability waits for the disk too, so that no more comes than it
     /// can take.
     pub(super) fn advance(&mut self, durability: Durability, backlog: bool) -> bool {
         let reached = match durability {

@@ -1,15 +1,15 @@
-//! Where a log's batches are: which blocks hold them, and what they take there.
+//! Places of a log's batches: the blocks that hold them, and their sizes there.
 //!
 //! Invariants, held by [`Places::check`]:
 //! - Places are in order of number, and never overlap.
-//! - `bytes` is what they hold together.
+//! - `bytes` is their total size.
 
 use super::id::{BlockId, Slot};
 use super::table::Location;
 use airmail_model::{AppendTime, Extent, Sequence};
 use std::collections::VecDeque;
 
-/// What one block holds of a log.
+/// The records of one log in one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) first: Sequence,
@@ -19,7 +19,7 @@ pub(super) struct Place {
     pub(super) bytes: u64,
     pub(super) time_min: AppendTime,
     pub(super) time_max: AppendTime,
-    /// In the block's index: the first of the log's entries, and how many there are.
+    /// The first of the log's entries in the block's index, and their number.
     pub(super) entries_at: u32,
     pub(super) entries: u32,
 }
@@ -52,7 +52,7 @@ impl Place {
 /// Where all of a log's batches are. See the module's documentation.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    /// What is kept, in bytes.
+    /// Size of the kept places, in bytes.
     bytes: u64,
     list: VecDeque<Place>,
     /// Given up, but the command that says so is not yet durable.
@@ -60,7 +60,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// What is kept, in bytes.
+    /// Size of the kept places, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -93,8 +93,8 @@ impl Places {
         self.list.push_back(place);
     }
 
-    /// Gives up what is before `first`. Of a block that has numbers on both sides of it, `list` says what
-    /// stays, if that is in memory.
+    /// Gives up the batches before `first`. For a block that has numbers on both sides of it,
+    /// `list` gives the entries that stay, if they are in memory.
     pub(super) fn trim<'t>(&mut self, first: Sequence, list: impl Fn(BlockId) -> &'t [Location]) {
         while let Some(place) = self.list.front_mut() {
             if place.last < first {
@@ -118,7 +118,7 @@ impl Places {
         }
     }
 
-    /// What was given up before `first`, of which it is durable that it was.
+    /// Takes the places before `first` that were given up, now that this is durable.
     pub(super) fn take_left(&mut self, first: Sequence) -> Vec<Place> {
         let gone = self.leaving.extract_if(.., |place| place.last < first);
         gone.collect()
@@ -130,7 +130,8 @@ impl Places {
         self.list.pop_front()
     }
 
-    /// The index of a block is there: what it has of the log, of which `last` is the last number.
+    /// Notes that a block has its index, with the log's entries in it, of which `last` is the last
+    /// number.
     pub(super) fn indexed(&mut self, block: BlockId, last: Sequence, at: u32, entries: u32) {
         let behind = self.list.partition_point(|place| place.last < last);
         if let Some(place) = self.list.get_mut(behind)
@@ -147,7 +148,7 @@ impl Places {
             .get(self.list.partition_point(|place| place.last < number))
     }
 
-    /// What the log has in a block.
+    /// The log's place in a block.
     pub(super) fn within(&self, block: BlockId) -> Option<&Place> {
         self.list.iter().find(|place| place.block == block)
     }

@@ -1,7 +1,8 @@
-//! Where a durable batch is: in which block of its segment, and that its log has something there.
+//! Placing of durable batches: each gets into the table of its block, and its log has a place
+//! there.
 //!
-//! A batch comes here when its commit is synced, or when it is found as the journal opens. A block gets its
-//! index when the batch that follows begins another.
+//! A batch comes here when its commit is synced, or when it is found as the journal opens. A block
+//! gets its index when the batch that follows begins another.
 
 use super::JournalConfig;
 use super::id::{BlockId, CheckpointId, SegmentId, Slot};
@@ -11,7 +12,7 @@ use super::segment_set::SegmentSet;
 use super::table::Location;
 use airmail_model::{Batch, bug};
 
-/// What placing a batch may change, and what it sees.
+/// The parts of the journal that placing a batch reads or changes.
 pub(super) struct Placing<'j> {
     pub(super) config: &'j JournalConfig,
     /// The first checkpoint that will know of it.

@@ -1,12 +1,12 @@
-//! The producer table (G3): what each producer may append next to each log, and what became of its
-//! last batches, so that a retry gets the first one's result.
+//! The producer table (G3): the sequence that each producer may append next to each log, and the
+//! results of its last batches, so that a retry gets the first one's result.
 //!
-//! It changes when a batch is accepted, and is taken back, in reverse order, when the batch could
-//! not be stored. What is not heard of for longest is forgotten first.
+//! An entry changes when a batch is accepted, and is undone, in reverse order, when the batch could
+//! not be stored. The producer that has been silent for longest is forgotten first.
 //!
 //! Invariants, held by [`Producers::check`]:
-//! - Each producer is in the order of being heard of exactly once, and no tick is above the newest.
-//! - What is remembered of it ends where its next batch begins.
+//! - Each producer is in the order of its last batch exactly once, and no tick is above the newest.
+//! - Its remembered results end where its next batch begins.
 
 use super::config::JournalConfig;
 use super::id::Slot;
@@ -32,7 +32,7 @@ pub(super) struct Producer {
     tick: u64,
 }
 
-/// How to take back an acceptance.
+/// Ways to undo the acceptance of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Undo {
     /// It was not known before.
@@ -43,7 +43,7 @@ pub(super) enum Undo {
     Restore(Box<Producer>),
 }
 
-/// What is to be done with a batch.
+/// Verdict on a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It is the next one.
@@ -83,7 +83,7 @@ impl Producers {
         }
     }
 
-    /// What is to be done with a batch of `records` records.
+    /// Judges a batch of `records` records by its producer's last ones.
     pub(super) fn verdict(&self, slot: Slot, stamp: ProducerStamp, records: u32) -> Verdict {
         let found = stamp.sequence;
         let Some(producer) = self.known.get(&(stamp.id, slot)) else {
@@ -169,7 +169,7 @@ impl Producers {
         }
     }
 
-    /// Takes over what a stored batch says, when the journal opens.
+    /// Takes over the stamp of a stored batch, when the journal opens.
     pub(super) fn replay(&mut self, slot: Slot, stamp: ProducerStamp, outcome: Outcome) {
         let stale = self.known.get(&(stamp.id, slot)).is_some_and(|producer| {
             producer.epoch > stamp.epoch

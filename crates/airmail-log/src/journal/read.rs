@@ -1,8 +1,8 @@
 //! Readers: each goes through one log, from memory where it can, from the segments where it must.
 //!
-//! A reader accounts for every number from its start on, in order: batches, or gaps with a reason (`gap` and
-//! `give_piece` see to it that what is told next is what comes next).
-//! Its plan says what the next numbers are; what is to be read from a segment is read in runs.
+//! A reader accounts for every number from its start on, in order: batches, or gaps with a reason
+//! (`gap` and `give_piece` assert that each delivery begins where the one before ended). Its plan
+//! classifies the next numbers; batches that have to come from a segment are read in runs.
 
 use super::block::Block;
 use super::effects::Effects;
@@ -25,15 +25,15 @@ use airmail_model::{Extent, LogId, Sequence, bug};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
-/// What a reader gives before others have their turn, in bytes.
+/// Bytes that a reader gives before others have their turn.
 const TURN_BYTES: u64 = 1 << 20;
 
-/// What some numbers of a log are, for one reader.
+/// One reader's plan for a stretch of a log's numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Item {
     /// A batch in a segment.
     Read(SegmentId, Location),
-    /// Not in the reader's scope, up to this number.
+    /// Numbers up to this one that are not in the reader's scope.
     Unused(Sequence),
     /// Lost, up to this number.
     Lost(Sequence),
@@ -45,7 +45,7 @@ pub(super) struct Loaded {
     pub(super) segment: SegmentId,
     pub(super) at: FileOffset,
     pub(super) bytes: Bytes,
-    /// What was looked at already, in order.
+    /// Batches already found sound, in order.
     pub(super) sound: VecDeque<Sound>,
     /// Nothing of it was taken yet.
     pub(super) fresh: bool,
@@ -72,23 +72,24 @@ pub(super) struct Reader {
     /// Its search in a block's index.
     pub(super) lookup: Option<Lookup>,
     pub(super) loaded: Option<Loaded>,
-    /// What was read ahead of it.
+    /// A block that was read ahead of the reader.
     pub(super) ahead: Option<Loaded>,
-    /// What is given goes here, not to the storage's owner.
+    /// Receives what the reader gives, in place of the storage's owner.
     pub(super) job: Option<Box<TopicsJob>>,
 }
 
-/// What a reader was told of what is no batch.
+/// Record of what a reader was told beside its batches.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Told {
-    /// From here to the reader's next number nothing was in scope, which is not yet told.
+    /// First of the numbers, up to the reader's next, in which nothing was in scope and which are
+    /// not yet told.
     pub(super) unused_from: Option<Sequence>,
     /// The last `Tail` told.
     pub(super) tail: Option<Sequence>,
     pub(super) sealed: bool,
 }
 
-/// How a reader's turn ended.
+/// End of a reader's turn.
 enum Turn {
     /// It waits: for credit, a read, or the log.
     Waits,
@@ -125,8 +126,8 @@ impl Reader {
         }
     }
 
-    /// Asserts that what is skipped lies before what is next, and that what was read ahead is behind what
-    /// is there.
+    /// Asserts that skipped numbers lie before the next one, and that the block read ahead lies
+    /// behind the loaded one.
     pub(super) fn check(&self) {
         let (r, next) = (self.id, self.next);
         assert!(next >= Sequence::FIRST, "{r:?} is at {next}");
@@ -153,7 +154,7 @@ impl Reader {
     }
 }
 
-/// What the readers' turns may change, and no more.
+/// The parts of the journal that the readers' turns read or change, and no more.
 pub(super) struct Reading<'j> {
     pub(super) config: &'j JournalConfig,
     pub(super) logs: &'j mut Logs,
@@ -316,7 +317,7 @@ impl Reading<'_> {
         Turn::Waits
     }
 
-    /// Tells what was skipped as not in scope.
+    /// Tells the numbers that were skipped as not in scope.
     pub(super) fn flush_unused(&mut self, reader: &mut Reader) {
         if let Some(from) = reader.told.unused_from.take()
             && reader.job.is_none()
@@ -357,7 +358,7 @@ impl Reading<'_> {
         reader.next = last.plus(1);
     }
 
-    /// What the numbers from the reader's next on are. False: that has to be read first.
+    /// Plans the numbers from the reader's next on. False: a page or block has to be read first.
     pub(super) fn make_plan(&mut self, reader: &mut Reader) -> bool {
         let Some(log) = self.logs.get(reader.slot) else {
             bug!(

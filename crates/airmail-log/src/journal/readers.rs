@@ -1,11 +1,12 @@
-//! The readers of a journal: who they are, who can go on, and who reads from a file.
+//! The readers of a journal: those that can go on, and those that read from a file.
 //!
-//! Reads of segments are bounded: a reader that would be one too many waits in a queue for its turn. A
-//! reader that is gone may still be named as one that can go on, or that waits: what names it finds nobody.
+//! Reads of segments are bounded: a reader beyond the bound waits in a queue for its turn. A reader
+//! that is gone may still be in the list of those that can go on, or in the queue: its entry is
+//! skipped there.
 //!
 //! Invariants, held by [`Readers::check`]:
-//! - Never more reads are under way than may be.
-//! - Each reader is known by its own id, and has accounted for all before its next number.
+//! - Never more reads are under way than the bound.
+//! - Each reader is under its own id, and has accounted for all numbers before its next.
 
 use super::id::Slot;
 use super::read::Reader;

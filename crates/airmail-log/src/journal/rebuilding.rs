@@ -1,7 +1,8 @@
-//! Making the table of a block again: where its index cannot be read, or retention needs it exactly.
+//! Rebuilding of a block's table: where its index cannot be read, or retention needs it exactly.
 //!
-//! The block is read from its segment, a few times if that fails; what cannot be read then is told as lost,
-//! and tried again when the journal opens. Readers that need the table wait meanwhile.
+//! The block is read from its segment, a few times if that fails; the records that then cannot be
+//! read are reported as lost, and tried again when the journal opens. Readers that need the table
+//! wait meanwhile.
 
 use super::Journal;
 use super::damage::{Problem, Reason};
@@ -70,7 +71,7 @@ impl Reading<'_> {
         self.effects.submit(Purpose::Rebuild(block), op);
     }
 
-    /// A block's table is there, or will not be: whoever has waited for it can go on.
+    /// Lets readers go on that waited for a block's table, which is there or will not be.
     fn rebuilt(&mut self, block: BlockId) {
         for r in self.indexer.made_again(block) {
             if let Some(reader) = self.readers.get_mut(r) {

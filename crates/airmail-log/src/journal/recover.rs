@@ -1,10 +1,10 @@
-//! Opening: what the files hold, and what may not be durable of it.
+//! Recovery: reads the files when the journal opens, and finds the batches that may not be durable.
 //!
 //! Commands first, from the newest segment of commands to the oldest (a newer one says where an
-//! older one ends), applied in the order of their count; then the batches, segment by segment.
-//! Before a segment's known durable end, what cannot be read is damage: it is skipped, and readers
-//! are told. Behind it the first unsound byte is the end, and what is sound may not be durable: it
-//! is held in memory and written once more, into a new segment, before anyone sees it.
+//! older one ends), applied in the order of their numbers; then the batches, segment by segment.
+//! Before a segment's known durable end, unreadable bytes are damage: they are skipped, and readers
+//! are told. Behind it the first unsound byte is the end, and sound batches may not be durable:
+//! they are held in memory and written once more, into a new segment, before anyone sees them.
 //!
 //! No file is ever written again that an earlier run has written.
 
@@ -46,7 +46,7 @@ pub enum OpenError {
     Io {
         /// Its name.
         file: String,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// A file belongs to another cluster, node or shard.
@@ -92,7 +92,7 @@ pub(super) fn open<F: Files>(
     Ok(journal)
 }
 
-/// The same, with what is known of it, and before it is looked what is missing.
+/// Opens a journal like [`open`], and gives the facts known before the search for lost segments.
 pub(super) fn open_and_know<F: Files>(
     files: &mut F,
     config: JournalConfig,
@@ -134,15 +134,15 @@ fn last_of_each(metas: &[Meta]) -> Vec<Meta> {
     last
 }
 
-/// What opening may change: all parts that have something from the files. It leaves alone what only a running
-/// journal has: what was asked, who reads, what is to be done, and the time. As it comes before all else,
-/// nothing else can rely on what it changes.
+/// The parts that recovery may change: all that have something from the files. It leaves alone the
+/// parts that only a running journal uses: calls, readers, effects, and the time. As recovery comes
+/// before all else, nothing else can rely on what it changes.
 pub(super) struct Opening<'j> {
     pub(super) config: &'j JournalConfig,
     pub(super) logs: &'j mut Logs,
     pub(super) producers: &'j mut Producers,
     pub(super) segments: &'j mut SegmentSet,
-    /// What may not be durable waits here to be written once more.
+    /// Batches that may not be durable wait here to be written once more.
     pub(super) commits: &'j mut Commits,
     /// The commands that are given again are held back here.
     pub(super) commands: &'j mut Commands,
@@ -150,7 +150,7 @@ pub(super) struct Opening<'j> {
     pub(super) indexer: &'j mut Indexer,
     pub(super) checkpointer: &'j mut Checkpointer,
     pub(super) ends: &'j mut EndsFile,
-    /// What is found damaged.
+    /// The damage found.
     pub(super) faults: &'j mut Faults,
 }
 
@@ -309,7 +309,7 @@ impl Opening<'_> {
         Ok(all.into_values().collect())
     }
 
-    /// Does what a command says.
+    /// Carries out a command.
     fn apply(&mut self, meta: Meta, known: &mut Known) {
         match meta {
             Meta::Open {
@@ -368,7 +368,8 @@ impl Opening<'_> {
         self.logs.at(slot, id, make)
     }
 
-    /// Where each log goes on, and what is to be told when that is sure.
+    /// Sets where each log goes on, and gives the commands that record the findings when they are
+    /// sure.
     fn finish(&mut self, known: &mut Known, seals: Vec<Meta>) {
         let new_lives = self.config.new_incarnations;
         let last = self.segments.iter().filter(|of| !of.is_leaving());

@@ -1,6 +1,6 @@
-//! Opening, the batches: what is durable goes into the tables; what may not be is held in memory,
-//! to be written once more. A log's batches need not come in order of number: it may have gone from
-//! one class of segments to another, and come back.
+//! Recovery of the batches: durable ones go into the tables; others are held in memory, to be
+//! written once more. A log's batches need not come in order of number: it may have gone from one
+//! class of segments to another, and come back.
 
 use super::block::Block;
 use super::cache::Cached;

@@ -1,16 +1,16 @@
-//! What became of a producer's last batches in a log: the last one whole, and twelve bytes for each
+//! Results of a producer's last batches in a log: the last one whole, and twelve bytes for each
 //! before it, going back from there.
 //!
-//! A producer's sequence is contiguous, so a batch ends where the one after it begins; what is
-//! between their numbers and their times is the step from one to the other. Where that cannot be
-//! said (a hole in the sequence, which only damage makes; more than 2^32 numbers or 8 years
-//! between), what lies before is forgotten.
+//! A producer's sequence is contiguous, so a batch ends where the one after it begins; the
+//! difference between their numbers and their times is kept as a step from one to the other. Where
+//! a step cannot express it (a hole in the sequence, which only damage makes; more than 2^32
+//! numbers or 8 years between), the results before it are forgotten.
 
 use super::codec::{Reader, Writer};
 use airmail_model::{AppendTime, ProducerSequence, Sequence};
 use std::collections::VecDeque;
 
-/// What became of one batch.
+/// Result of one batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub(super) sequence: ProducerSequence,
@@ -19,14 +19,14 @@ pub(super) struct Outcome {
     pub(super) time: AppendTime,
 }
 
-/// From a batch to the one after it.
+/// The step from a batch to the one after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Step {
     /// Numbers of others between the two.
     between: u32,
     /// Records of the earlier one.
     records: u16,
-    /// By how much the later one is later, in microseconds: low, middle, high.
+    /// Time by which the later one is later, in microseconds: low, middle, high.
     later: [u16; 3],
 }
 
@@ -34,7 +34,7 @@ struct Step {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Results {
     last: Option<Outcome>,
-    /// From the oldest to the last.
+    /// Steps from the oldest batch to the last.
     steps: VecDeque<Step>,
 }
 
@@ -79,7 +79,7 @@ impl Step {
         })
     }
 
-    /// The batch before `after`. What a damaged file says cannot make it panic.
+    /// The batch before `after`. A damaged file cannot make it panic.
     fn back(&self, after: &Outcome) -> Outcome {
         let records = u64::from(self.records);
         let [low, middle, high] = self.later.map(i64::from);
@@ -123,14 +123,14 @@ impl Results {
         self.last.map(|last| last.end())
     }
 
-    /// From the last one back.
+    /// Results from the last one back.
     fn back(&self) -> impl Iterator<Item = Outcome> {
         let mut steps = self.steps.iter().rev();
         std::iter::successors(self.last, move |after| Some(steps.next()?.back(after)))
     }
 
-    /// The result of `records` records from `sequence` on, if what is remembered covers them with
-    /// numbers that follow one another.
+    /// The result of `records` records from `sequence` on, if the remembered results cover them
+    /// with numbers that follow one another.
     pub(super) fn of(&self, sequence: ProducerSequence, records: u32) -> Option<Outcome> {
         let end = ProducerSequence(sequence.0.checked_add(u64::from(records))?);
         let mut covered = None;
@@ -176,7 +176,7 @@ impl Results {
         }
     }
 
-    /// What [`encode`](Self::encode) gave.
+    /// Decodes the output of [`encode`](Self::encode).
     pub(super) fn decode(input: &mut Reader<'_>) -> Option<Results> {
         if input.u8()? == 0 {
             return Some(Results::default());

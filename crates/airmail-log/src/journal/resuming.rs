@@ -1,7 +1,7 @@
-//! Going on when the journal has opened: first what may not be durable is written once more, then what the
-//! files told is given as commands again, and only then calls are taken up.
+//! Start of normal work after recovery: first the batches that may not be durable are written once
+//! more, then the files' findings are given as commands again, and only then calls are taken up.
 //!
-//! A log's readers see nothing before the first of these has come to its end.
+//! A log's readers see nothing before the first of these steps is done.
 
 use super::Journal;
 use super::commands::Commands;
@@ -10,7 +10,7 @@ use super::faults::Faults;
 use super::logs::Logs;
 use airmail_model::bug;
 
-/// What going on may change, and what it sees.
+/// The parts of the journal that resuming reads or changes.
 struct Resuming<'j> {
     faults: &'j Faults,
     commits: &'j Commits,
@@ -28,16 +28,16 @@ impl Journal {
         }
     }
 
-    /// Has everything told, if what may not have been durable is now.
+    /// Has everything told, if the batches that may not have been durable are now.
     pub(super) fn resume(&mut self) {
         if self.commands.are_held_back() && self.commits.are_done() {
             self.resuming().recovered();
         }
     }
 
-    /// Whether calls are taken up: not before what was given again when the journal opened is
-    /// durable, unless there is no room for it. A full disk's logs are served all the same; readers
-    /// are told of nothing then that a power cut could take back.
+    /// Whether calls are taken up: not before the commands given again at opening are durable,
+    /// unless there is no room for them. A full disk's logs are served all the same; readers are
+    /// told of nothing then that a power cut could take back.
     pub(super) fn may_take_calls(&self) -> bool {
         self.commands.are_settled()
     }
@@ -50,7 +50,8 @@ impl Journal {
 }
 
 impl Resuming<'_> {
-    /// What may not have been durable is: everything can be told.
+    /// Ends recovery: all batches that may not have been durable are, and everything can be
+    /// reported.
     fn recovered(&mut self) {
         self.commands.give_held_back();
         for log in self.logs.iter_mut() {
@@ -64,7 +65,7 @@ impl Resuming<'_> {
         }
     }
 
-    /// Nothing waits any more for what was given again, if that is durable, or cannot be.
+    /// Ends the wait for the commands given again at opening, if they are durable, or cannot be.
     fn settle(&mut self) {
         let done = self.commands.is_empty() && self.commits.are_idle();
         if done || self.faults.trouble().is_some() {

@@ -1,12 +1,12 @@
-//! Giving up old records: by time, by size, by trim. At once for readers, later on disk.
+//! Giving up of old records: by time, by size, by trim. At once for readers, later on disk.
 //!
-//! A log's first number moves at once; that it has moved is a command; when that is durable the
-//! blocks are let go ([`carrying_out`](super::carrying_out)), and a segment in which no log keeps
-//! anything is removed or recycled.
-//! Retention goes by batch: the table of the block in which a log's first record is too old, or too
-//! much, is held in memory until that block is given up.
+//! A log's first number moves at once; a command records the move; when that is durable the blocks
+//! are dropped ([`carrying_out`](super::carrying_out)), and a segment in which no log keeps
+//! anything is removed or recycled. Retention goes by batch: the table of the block in which a
+//! log's first record is too old, or which takes the log beyond its size, is held in memory until
+//! that block is given up.
 //!
-//! What goes by time goes by the trusted time: see [`clock_guard`](super::clock_guard).
+//! Retention by time goes by the trusted time: see [`clock_guard`](super::clock_guard).
 
 use super::block::Block;
 use super::commands::Commands;
@@ -48,7 +48,7 @@ pub(super) fn trim(log: &mut LogState, segments: &SegmentSet, before: Sequence) 
     Some(Meta::Trim { slot, first })
 }
 
-/// What applying retention may change, and what it sees.
+/// The parts of the journal that applying retention reads or changes.
 struct Retaining<'j> {
     config: &'j JournalConfig,
     time: &'j Time,
@@ -84,7 +84,8 @@ impl Journal {
 }
 
 impl Retaining<'_> {
-    /// Applies each log's retention. The blocks whose tables say exactly what it keeps.
+    /// Applies each log's retention. Gives the blocks whose tables are needed to know exactly which
+    /// batches it keeps.
     fn retain(&mut self) -> BTreeSet<BlockId> {
         let now = self.time.trusted();
         #[cfg(feature = "sabotage")]

@@ -11,12 +11,12 @@ use airmail_model::{Batch, Checked};
 use bytes::Bytes;
 use std::io;
 
-/// What is read at once, in bytes.
+/// Size of one read, in bytes.
 const CHUNK_BYTES: u64 = 1 << 20;
 
 /// Where a scanner's bytes come from.
 pub(super) trait Load {
-    /// Up to `length` bytes at `at`.
+    /// Reads up to `length` bytes at `at`.
     fn load(&mut self, name: &FileName, at: FileOffset, length: u32) -> io::Result<Bytes>;
 }
 
@@ -52,7 +52,7 @@ pub(super) enum Body {
     Meta(Meta),
 }
 
-/// What is at one place of a segment.
+/// Findings at one place of a segment.
 #[derive(Debug)]
 pub(super) enum Found {
     /// A sound record, from `at` to `end`.
@@ -115,7 +115,7 @@ impl<'a, F: Load> Scanner<'a, F> {
         further
     }
 
-    /// What is here; goes on behind it if it is a record, and stays if not.
+    /// Reads the record at this place and goes on behind it; stays if there is none.
     pub(super) fn next(&mut self) -> io::Result<Found> {
         let at = self.at;
         let nothing = Found::Nothing { at, envelope: None };
@@ -194,7 +194,7 @@ pub(super) struct Seen {
     pub(super) certain: bool,
 }
 
-/// What is known about where a segment's data ends.
+/// Knowledge of where a segment's data ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// Nothing behind it is data.
@@ -205,7 +205,7 @@ pub(super) enum End {
     Somewhere,
 }
 
-/// Goes through the records of a segment from `from` on; gives the end of what is certain.
+/// Goes through the records of a segment from `from` on; gives the end of the certain data.
 pub(super) fn scan<F: Files>(
     files: &mut F,
     segment: &Segment,
@@ -280,7 +280,7 @@ pub(super) fn scan<F: Files>(
 
 /// The salt of a segment whose header and first record are damaged: that of the sound record which ends
 /// where the segment's data is known to have ended. Wherever else one is found, it may be a payload's,
-/// made by whoever published it.
+/// made by its publisher.
 pub(super) fn salt_by_end<F: Files>(
     files: &mut F,
     segment: &Segment,
@@ -307,7 +307,7 @@ pub(super) fn salt_by_end<F: Files>(
 /// A sound batch of a segment, as it was read.
 #[derive(Debug)]
 pub struct Sound {
-    /// Where its envelope begins in what was read.
+    /// Place of its envelope in the bytes that were read.
     pub(super) at: u32,
     pub(super) envelope: Envelope,
     pub(super) batch: Checked<Batch>,
@@ -343,7 +343,7 @@ impl Sound {
     }
 }
 
-/// What an envelope's body holds, if it is sound and is what the envelope says.
+/// Decodes an envelope's body, if it is sound and of the announced kind.
 pub(super) fn body_of(envelope: &Envelope, bytes: Bytes) -> Option<Body> {
     match envelope.kind {
         Kind::Meta => Meta::decode(&bytes).map(Body::Meta),

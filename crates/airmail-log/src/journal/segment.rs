@@ -1,14 +1,14 @@
 //! A segment: a file of one retention class, written from its beginning to its end, once.
 //!
 //! It is never written again after any failure: it is sealed at its last durable end, and a command
-//! says so before anything that could be mistaken for what it held is written elsewhere.
+//! says so before any batch that could be mistaken for its contents is written elsewhere.
 //!
 //! Invariants, held by [`Segment::check`]:
-//! - `durable ≤ written`; of a sealed segment they are the same, and nothing of it is unsynced.
-//! - Where something is unsynced it is known since when.
+//! - `durable ≤ written`; in a sealed segment they are the same, and nothing is unsynced.
+//! - While anything is unsynced, the time since when is known.
 //! - Only a sealed segment is leaving.
 //! - Blocks are in order, never overlap, and end before `written`.
-//! - What its parts say: [`fill`](super::fill), [`block`](super::block).
+//! - The invariants of its parts: [`fill`](super::fill), [`block`](super::block).
 
 use super::block::Block;
 use super::entry::Entry;
@@ -21,7 +21,7 @@ use crate::files::FileName;
 use airmail_model::{Mono, bug};
 use std::io;
 
-/// What can be done with a segment.
+/// States of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// Its file is being made.
@@ -32,20 +32,20 @@ pub(super) enum State {
     Sealed,
 }
 
-/// What is wrong with a segment.
+/// Flaws of a segment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flaws {
     /// A write or sync of it failed: its file is not recycled.
     failed: bool,
-    /// What is wanted of it cannot be written elsewhere.
+    /// The batches that logs keep in it cannot be written elsewhere.
     unmovable: bool,
 }
 
-/// What is written to a segment and not yet durable.
+/// Batches written to a segment and not durable yet.
 #[derive(Debug, Default)]
 struct Unsynced {
     entries: Vec<Entry>,
-    /// Since when there is something.
+    /// Time since when there is something.
     since: Option<Mono>,
 }
 
@@ -67,14 +67,14 @@ pub(super) struct Segment {
     state: State,
     /// The header is in the file, or at least on its way.
     header_written: bool,
-    /// Behind the last byte written.
+    /// Place behind the last byte written.
     written: FileOffset,
-    /// Behind the last byte that is durable.
+    /// Place behind the last durable byte.
     durable: FileOffset,
     pub(super) fill: Fill,
     flaws: Flaws,
     unsynced: Unsynced,
-    /// In order; the last is the one that is written.
+    /// Blocks in order; the last is the one that is written.
     blocks: Vec<Block>,
     covered: Covered,
     /// Reads under way: it is not removed before they have ended.
@@ -113,7 +113,7 @@ impl Segment {
         segment
     }
 
-    /// What can be done with it.
+    /// State of the segment.
     pub(super) fn state(&self) -> State {
         self.state
     }
@@ -147,7 +147,8 @@ impl Segment {
         opens
     }
 
-    /// It takes nothing more, and what lies behind its durable end is not data. That end.
+    /// Seals it: it takes nothing more, and bytes behind its durable end are not data. Gives that
+    /// end.
     pub(super) fn seal(&mut self) -> FileOffset {
         if !self.unsynced.entries.is_empty() {
             let batches = self.unsynced.entries.len();
@@ -162,14 +163,14 @@ impl Segment {
     }
 }
 
-/// What is written to it, and how far that is durable.
+/// Writing to it, and its durable end.
 impl Segment {
-    /// Behind the last byte written.
+    /// Place behind the last byte written.
     pub(super) fn written(&self) -> FileOffset {
         self.written
     }
 
-    /// Behind the last byte that is durable.
+    /// Place behind the last durable byte.
     pub(super) fn durable(&self) -> FileOffset {
         self.durable
     }
@@ -194,7 +195,7 @@ impl Segment {
         self.written = end;
     }
 
-    /// What it holds was found when the journal opened: it is durable up to here, and nothing is behind.
+    /// Sets the end that recovery found: the data is durable up to here, and nothing is behind.
     pub(super) fn found_to(&mut self, end: FileOffset) {
         self.durable = end;
         self.written = end;
@@ -205,7 +206,7 @@ impl Segment {
         self.unsynced.entries.extend(entries);
     }
 
-    /// What it holds waits for a sync from now on, if it does not already.
+    /// Makes its contents wait for a sync from now on, if they do not already.
     pub(super) fn wait_for_sync(&mut self, now: Mono) {
         self.unsynced.since.get_or_insert(now);
     }
@@ -225,12 +226,12 @@ impl Segment {
         std::mem::take(&mut self.unsynced.entries)
     }
 
-    /// What is written and not known to be durable.
+    /// Batches that are written and not known to be durable.
     pub(super) fn unsynced(&self) -> &[Entry] {
         &self.unsynced.entries
     }
 
-    /// Since when something waits for a sync.
+    /// Time since when something waits for a sync.
     pub(super) fn unsynced_since(&self) -> Option<Mono> {
         self.unsynced.since
     }
@@ -250,7 +251,7 @@ impl Segment {
 
 /// Its blocks.
 impl Segment {
-    /// In order; the last is the one that is written.
+    /// Blocks in order; the last is the one that is written.
     pub(super) fn blocks(&self) -> &[Block] {
         &self.blocks
     }
@@ -306,7 +307,7 @@ impl Segment {
     }
 
     /// The block that a batch falls in, made if need be: a new one where the last is full, or where
-    /// what it has of the log does not end before the batch. So a block has an unbroken run of each
+    /// its batches of the log do not end before this one. So a block has an unbroken run of each
     /// log, also of one that went to another class of segments and came back.
     pub(super) fn block_for(
         &mut self,
@@ -341,7 +342,7 @@ impl Segment {
         self.covered.by = checkpoint;
     }
 
-    /// Of a segment of commands, the count after its last.
+    /// Count after the last command of a segment of commands.
     pub(super) fn commands_end(&self) -> u64 {
         self.covered.meta_next
     }
@@ -351,12 +352,12 @@ impl Segment {
         self.covered.meta_next = count;
     }
 
-    /// Whether what is wanted of it can be written elsewhere, as far as is known.
+    /// Whether the batches kept in it can be written elsewhere, as far as is known.
     pub(super) fn is_movable(&self) -> bool {
         !self.flaws.unmovable
     }
 
-    /// What is wanted of it cannot be written elsewhere.
+    /// Notes that the batches kept in it cannot be written elsewhere.
     pub(super) fn stays(&mut self) {
         self.flaws.unmovable = true;
     }

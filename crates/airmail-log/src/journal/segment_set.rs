@@ -1,4 +1,4 @@
-//! All segments of a journal: which there are, which of each class takes batches, and what is kept for new
+//! All segments of a journal: the one of each class that takes batches, and the files kept for new
 //! ones.
 //!
 //! A class has at most one segment that takes batches, its *active* one, and at most one that was made
@@ -6,9 +6,9 @@
 //!
 //! Invariants, held by [`SegmentSet::check`]:
 //! - A segment is known by its own number, and that is below the next one's.
-//! - A class's active and prepared segments are there, of that class, not sealed and not leaving, and never
-//!   the same one.
-//! - What is free is no segment, and was one: its number is below the next one's.
+//! - A class's active and prepared segments are there, of that class, not sealed and not leaving,
+//!   and never the same one.
+//! - A free file is no segment, and was one: its number is below the next one's.
 //! - Only a segment that is leaving becomes a free one.
 
 use super::block::Block;
@@ -111,7 +111,7 @@ impl SegmentSet {
         self.next
     }
 
-    /// Goes on with numbers behind what was found.
+    /// Goes on with numbers behind those found.
     pub(super) fn go_on_at(&mut self, next: SegmentId) {
         self.next = self.next.max(next);
     }
@@ -129,7 +129,7 @@ impl SegmentSet {
         self.made_at.plus(time) <= now
     }
 
-    /// What a class writes to.
+    /// The segments that a class writes to.
     pub(super) fn class(&self, class: ClassId) -> Class {
         self.classes.get(&class).copied().unwrap_or_default()
     }
@@ -234,7 +234,7 @@ impl SegmentSet {
         std::mem::take(&mut self.free)
     }
 
-    /// How many files are there for new segments.
+    /// Number of files that are ready for new segments.
     pub(super) fn free_count(&self) -> usize {
         self.free.len()
     }

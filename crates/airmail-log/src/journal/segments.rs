@@ -20,14 +20,14 @@ use airmail_model::bug;
 use airmail_model::random::nth;
 use std::io;
 
-/// What is filled to see whether a full disk has room again, in bytes.
+/// Bytes that are filled to see whether a full disk has room again.
 const PROBE_BYTES: u64 = 64 << 10;
 /// Fills begin and end at multiples of this, as commits end: no page is ever filled while a commit
 /// writes another part of it, which could undo one of the two.
 pub(super) const FILL_ALIGNED_BYTES: u64 = 4096;
 
-/// The salt of a new segment. Half of it is the segment's own, so that what a recycled file held
-/// before is told from data even where the header is lost.
+/// The salt of a new segment. Half of it is the segment's own, so that a recycled file's earlier
+/// records are not taken for data even where the header is lost.
 fn salt_of(seed: u64, segment: SegmentId) -> u32 {
     (nth(seed, segment.0) as u32) << 16 | own_salt(segment)
 }
@@ -47,7 +47,7 @@ fn fill(name: FileName, from: FileOffset, to: FileOffset) -> FileOp {
     FileOp::Fill { name, from, to }
 }
 
-/// A segment takes nothing more; what lies behind its durable end is not data.
+/// Seals a segment: it takes nothing more, and bytes behind its durable end are not data.
 pub(super) fn seal(
     segments: &mut SegmentSet,
     indexer: &mut Indexer,
@@ -68,7 +68,7 @@ pub(super) fn seal(
     commands.give(sealed, None);
 }
 
-/// Which segment could not be filled.
+/// The segment that could not be filled.
 enum Unfilled {
     /// One that is being made, and why.
     New(io::Error),
@@ -76,7 +76,7 @@ enum Unfilled {
     Written,
 }
 
-/// What making and filling segments may change, and what it sees.
+/// The parts of the journal that making and filling segments reads or changes.
 pub(super) struct Making<'j> {
     pub(super) config: &'j JournalConfig,
     pub(super) time: &'j Time,
@@ -231,8 +231,8 @@ impl Making<'_> {
         None
     }
 
-    /// Fills on, if the writing end has come near to the end of what is filled; and has the next
-    /// segment made, if this one is nearly full.
+    /// Fills on, if the writing end has come near to the end of the fill; and has the next segment
+    /// made, if this one is nearly full.
     pub(super) fn fill_ahead(&mut self, id: SegmentId) {
         let step = self.config.fill_bytes;
         let Some(segment) = self.segments.get(id) else {

@@ -1,4 +1,4 @@
-//! Giving batches to readers: from a segment's bytes to what can be trusted of them.
+//! Deliveries to readers: from a segment's bytes to the batches that can be trusted.
 
 use super::damage::{Problem, Reason, lost_numbers};
 use super::effects::Purpose;
@@ -18,7 +18,7 @@ use std::ops::Range;
 
 /// Bytes between two batches that are read along, rather than left out by a read of its own.
 const SKIP_BYTES: u64 = 32 << 10;
-/// How often a failing read is tried.
+/// Number of attempts at a failing read.
 const READ_ATTEMPTS: u32 = 3;
 
 impl Reading<'_> {
@@ -133,7 +133,7 @@ impl Reading<'_> {
         true
     }
 
-    /// Has read what the plan wants behind what is there, if the reader can take so much.
+    /// Reads ahead, by the plan and behind the loaded part, if the reader's credit allows it.
     fn read_ahead(&mut self, reader: &mut Reader) {
         let Some(loaded) = &reader.loaded else {
             bug!("{:?} reads ahead of nothing", reader.id);
@@ -364,7 +364,7 @@ impl Loaded {
     }
 }
 
-/// A batch from its bytes, if it is what is expected; and which records are damaged.
+/// Decodes the expected batch from its bytes; and lists its damaged records.
 fn sound(bytes: &Bytes, expected: &Envelope) -> Option<(Checked<Batch>, Vec<u16>)> {
     let envelope = Envelope::decode(bytes)?;
     let end = ENVELOPE_BYTES + expected.length as usize;

@@ -1,9 +1,9 @@
-//! Settling what failed: a batch is refused when no crash can bring it back, and then it is known where its
-//! log ends.
+//! Settling of failed batches: a batch is refused when no crash can bring it back, and then it is
+//! known where its log ends.
 //!
-//! Until the end of the segment that failed, or that a copy is taken back, is a durable command, the refusal
-//! waits; where that command cannot be written either, the answer is that the outcome is not known
-//! ([`failure`](super::failure)).
+//! The refusal waits until a durable command says where the failed segment ends, or that a copy is
+//! taken back; where that command cannot be written either, the answer is that the outcome is not
+//! known ([`failure`](super::failure)).
 
 use super::Journal;
 use super::commands::Commands;
@@ -32,7 +32,7 @@ pub(super) fn sealing<'j>(
     })
 }
 
-/// Whether a crash could bring back what is to be refused.
+/// Whether a crash could bring back batches that are to be refused.
 pub(super) fn may_come_back(commands: &Commands, commits: &Commits) -> bool {
     let mut waiting = not_durable(commands, commits);
     waiting.any(|meta| matches!(meta, Meta::SegmentSealed { .. } | Meta::TakenBack { .. }))
@@ -49,7 +49,7 @@ pub(super) fn refuse_failed(faults: &Faults, logs: &mut Logs, effects: &mut Effe
     }
 }
 
-/// What settling may change, and what it sees.
+/// The parts of the journal that settling reads or changes.
 struct Settling<'j> {
     commits: &'j Commits,
     commands: &'j Commands,
@@ -71,14 +71,14 @@ impl Journal {
         }
     }
 
-    /// Refuses what failed, once no crash can bring it back.
+    /// Refuses failed batches, once no crash can bring them back.
     pub(super) fn settle(&mut self) {
         self.settling().settle();
     }
 }
 
 impl Settling<'_> {
-    /// Refuses what failed, once no crash can bring it back; where the logs end is known then.
+    /// Refuses failed batches, once no crash can bring them back; the logs' ends are known then.
     fn settle(&mut self) {
         if self.faults.failed().is_empty() || may_come_back(self.commands, self.commits) {
             return;

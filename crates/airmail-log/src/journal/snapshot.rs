@@ -1,7 +1,7 @@
-//! What a checkpoint says: everything that is durable, as it is between two commits.
+//! Contents of a checkpoint: everything that is durable, in the state between two commits.
 //!
-//! What is only accepted, or only written, is left out, and found behind the checkpoint. It is taken from
-//! parts that nothing changes meanwhile.
+//! Batches that are only accepted, or only written, are left out, and found behind the checkpoint.
+//! The snapshot is taken from parts that nothing changes meanwhile.
 
 use super::Journal;
 #[cfg(feature = "sabotage")]
@@ -17,7 +17,7 @@ use super::segment::Segment;
 use super::segment_set::SegmentSet;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a checkpoint is taken from; none of it is changed.
+/// The parts of the journal that a checkpoint is taken from; none of them is changed.
 pub(super) struct Snapshot<'j> {
     #[cfg(feature = "sabotage")]
     config: &'j JournalConfig,
@@ -43,7 +43,8 @@ impl Journal {
 }
 
 impl Snapshot<'_> {
-    /// What is durable now; `last` if nothing comes behind it, for the stop is clean.
+    /// Takes a checkpoint of what is durable now; `last` if nothing comes behind it, because the
+    /// stop is clean.
     pub(super) fn take(&self, last: bool) -> Checkpoint {
         let mut indexed = BTreeSet::new();
         let mut segments = Vec::new();
@@ -73,9 +74,9 @@ impl Snapshot<'_> {
         }
     }
 
-    /// How many of each segment's first blocks a checkpoint can name: those with an index, but none
-    /// behind a place of one of their logs that it cannot name. What is not named is read again
-    /// when the journal opens, and a log is carried on in order only.
+    /// Number of each segment's first blocks that a checkpoint can name: those with an index, but
+    /// none behind a place of one of their logs that it cannot name. The other blocks are read
+    /// again when the journal opens, and a log is continued in order only.
     fn known_blocks(&self) -> BTreeMap<SegmentId, usize> {
         let segments = self.segments.iter().filter(|segment| !segment.is_leaving());
         let indexed = |segment: &Segment| {
@@ -103,7 +104,7 @@ impl Snapshot<'_> {
         known
     }
 
-    /// The producers, without what is not yet durable.
+    /// The producers, without batches that are not yet durable.
     fn durable_producers(&self) -> Vec<(Key, Producer)> {
         #[cfg(feature = "sabotage")]
         if self

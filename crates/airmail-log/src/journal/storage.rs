@@ -6,7 +6,7 @@ use crate::contract::{Call, Capabilities, ClockState, Completion, Dedup, LogStor
 use crate::files::{FileDone, Files};
 use airmail_model::{Mono, Now};
 
-/// How often a poll goes to the files, at most, before it lets its caller do something else.
+/// Most rounds to the files in one poll, before the caller may do something else.
 const ROUNDS_MAX: usize = 64;
 
 /// Logs in the journal of one shard, over its directory of files.
@@ -23,7 +23,7 @@ impl<F: Files> JournalStorage<F> {
     ///
     /// # Errors
     /// [`OpenError`]: the files cannot be read, or are another's, or a later version's. Damage is
-    /// no error: what it hit is told to readers as a gap.
+    /// no error: readers get a gap in place of the damaged records.
     pub fn open(
         mut files: F,
         config: JournalConfig,
@@ -37,8 +37,8 @@ impl<F: Files> JournalStorage<F> {
         })
     }
 
-    /// Stores nothing from here on, and answers nothing as stored, also of what is under way: the
-    /// files may not be this node's any more. It is trouble until [`release`](Self::release).
+    /// Stores nothing from here on, and answers no write under way as stored: the files may not be
+    /// this node's any more. It is trouble until [`release`](Self::release).
     pub fn withhold(&mut self, why: &str) {
         self.journal.withhold(why);
     }
@@ -48,8 +48,8 @@ impl<F: Files> JournalStorage<F> {
         self.journal.release();
     }
 
-    /// What has been found damaged since the last time, when it opened and where it was read; each
-    /// place once in the journal's life, and a thousand of them at most.
+    /// Takes the damage found since the last time, at opening and at reading; each place once in
+    /// the journal's life, and a thousand of them at most.
     pub fn take_damage(&mut self) -> Vec<Problem> {
         self.journal.faults.take_damage()
     }
@@ -65,7 +65,7 @@ impl<F: Files> JournalStorage<F> {
         &mut self.files
     }
 
-    /// Gives the files back; what was not polled to its end is lost, as in a crash.
+    /// Gives the files back; unfinished operations are lost, as in a crash.
     #[must_use]
     pub fn into_files(self) -> F {
         self.files
@@ -127,7 +127,7 @@ impl<F: Files> LogStorage for JournalStorage<F> {
         Some(now.mono)
     }
 
-    /// What was asked of a start is done as each log is opened: nothing is left to do.
+    /// Does nothing: a start's work is done as each log is opened.
     fn opened(&mut self) {}
 
     fn close(&mut self, now: Now) {

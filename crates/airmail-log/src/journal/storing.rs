@@ -1,7 +1,8 @@
-//! Taking up what a commit has stored: how far its logs are written and durable, and where its batches are.
+//! Taking up of stored commits: the written and durable ends of its logs, and the places of its
+//! batches.
 //!
-//! What is written and not synced stays in memory with its segment until a sync of that ends; only then
-//! does it go into a table ([`placing`](super::placing)).
+//! Batches that are written and not synced stay in memory with their segment until a sync of that
+//! ends; only then do they go into a table ([`placing`](super::placing)).
 
 use super::Journal;
 use super::append::cost;
@@ -18,7 +19,8 @@ use super::time::Time;
 use airmail_model::bug;
 use std::collections::BTreeSet;
 
-/// What taking up a commit may change, and what it sees: also what placing a batch changes.
+/// The parts of the journal that taking up a commit reads or changes, those for placing a batch
+/// among them.
 pub(super) struct Storing<'j> {
     time: &'j Time,
     commands: &'j Commands,
@@ -49,8 +51,8 @@ impl Journal {
 }
 
 impl Storing<'_> {
-    /// What a part of a commit brought is in its segment: the commands, which are durable, to be carried
-    /// out.
+    /// Takes up a part of a commit that is written to its segment. Gives its commands, which are
+    /// durable, to be carried out.
     ///
     /// # Errors
     /// The part again, if its segment is gone.

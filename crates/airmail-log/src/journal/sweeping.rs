@@ -1,7 +1,8 @@
-//! Letting go of segments in which no log keeps anything: their files are removed, or kept for new ones.
+//! Removal of segments in which no log keeps anything: their files are removed, or kept for new
+//! ones.
 //!
-//! A segment goes when its end is known for ever and a checkpoint has what else it told. What keeps little
-//! where nothing happens is made to go by [`giving_back`](super::giving_back).
+//! A segment goes when its end is known for ever and a checkpoint has its other facts. Segments
+//! that keep little while nothing happens are emptied by [`giving_back`](super::giving_back).
 
 use super::checkpointer::Checkpointer;
 use super::commands::Commands;
@@ -21,7 +22,7 @@ use crate::files::{FileName, FileOp};
 use airmail_model::bug;
 use std::io;
 
-/// What letting go may change, and what it sees.
+/// The parts of the journal that letting segments go reads or changes.
 struct Sweeping<'j> {
     config: &'j JournalConfig,
     time: &'j Time,

@@ -1,4 +1,4 @@
-//! Where batches are: one table for each block of a segment, by log and sequence, and by topic.
+//! Tables of batches: one for each block of a segment, by log and sequence, and by topic.
 //!
 //! The table of the block being written is in memory; a complete block's is in the segment's index
 //! file ([`index`](super::index)) and is derived from the segment.
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub struct Location {
     /// The first number that it owns.
     pub first: Sequence,
-    /// How many it owns.
+    /// Number of sequence numbers that it owns.
     pub numbers: u32,
     /// Where its envelope begins in the segment.
     pub offset: FileOffset,
@@ -42,21 +42,21 @@ impl Location {
         self.first.0 > 0 && self.numbers > 0 && last.is_some()
     }
 
-    /// What it takes in the segment.
+    /// Size of the record in the segment.
     #[must_use]
     pub const fn stored_bytes(&self) -> u64 {
         super::format::padded(super::format::ENVELOPE_BYTES as u64 + self.length as u64)
     }
 
-    /// Where what follows it begins.
+    /// Place behind it.
     #[must_use]
     pub fn end(&self) -> FileOffset {
         self.offset + self.stored_bytes()
     }
 }
 
-/// What stands in a topic table for a topic of a log: half of the topic's hash, mixed with the
-/// log's slot. Two topics may share one; whoever looks up checks the batch itself.
+/// Fingerprint of a topic of a log in a topic table: half of the topic's hash, mixed with the log's
+/// slot. Two topics may share one; a lookup checks the batch itself.
 #[must_use]
 pub fn fingerprint(slot: Slot, topic: TopicHash) -> u64 {
     let half = (topic.0 >> 64) as u64;
@@ -66,7 +66,7 @@ pub fn fingerprint(slot: Slot, topic: TopicHash) -> u64 {
 /// A topic of a batch, as a table has it. In order of fingerprint, then of place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TopicEntry {
-    /// What stands for the topic ([`fingerprint`]).
+    /// The topic's [`fingerprint`].
     pub fingerprint: u64,
     /// The batch's place in its log's list.
     pub place: u32,
@@ -75,9 +75,9 @@ pub struct TopicEntry {
 /// The batches of one block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// By slot, then in order of number.
+    /// Places of batches, by slot, then in order of number.
     pub logs: BTreeMap<Slot, Vec<Location>>,
-    /// In order of arrival.
+    /// Topics in order of arrival.
     pub topics: Vec<TopicEntry>,
 }
 

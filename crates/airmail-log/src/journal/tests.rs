@@ -149,7 +149,7 @@ impl Bench {
         }
     }
 
-    /// How many batches a reader from the first number gets; nothing may be missing before one.
+    /// Number of batches that a reader from the first number gets; none may be missing before one.
     fn count(&mut self) -> u64 {
         self.read_all(9, LOG);
         for _ in 0..20 {
@@ -345,7 +345,7 @@ fn a_seal_refuses_nobody_before_it_is_durable() {
     );
 }
 
-/// The fill that finds no room takes no place from what was written before.
+/// Fills a full disk ahead: the fill takes no place from earlier writes.
 #[test]
 fn what_os_has_answered_survives_a_kill_while_the_disk_is_full() {
     let mut bench = Bench::open(MemoryFiles::new(), 1);
@@ -475,7 +475,7 @@ fn a_large_commit_is_followed_by_none_before_it_has_ended() {
     assert_eq!(bench.storage.journal.commits.len(), 1);
 }
 
-/// Whatever becomes of the writes behind it: here they go well, and are told first.
+/// Holds whatever becomes of the writes behind the failed one: here they go well, and end first.
 #[test]
 fn what_follows_a_commit_that_fails_is_given_up_with_it() {
     let mut bench = under_way(3);
@@ -506,7 +506,7 @@ fn what_follows_a_commit_that_fails_is_given_up_with_it() {
     assert_eq!(Bench::open(bench.storage.into_files(), 2).count(), 3);
 }
 
-/// What became of each call since the last time, by its tag.
+/// Answers to the calls since the last time, by tag.
 fn answers(bench: &mut Bench) -> Vec<(Tag, Option<Refusal>)> {
     let answer = |completion| match completion {
         Completion::Appended { t, .. } => Some((t, None)),

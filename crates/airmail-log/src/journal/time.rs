@@ -1,8 +1,8 @@
-//! Which time it is: what the journal was told last, how far that is believed, and the file that says so
-//! to the next start.
+//! The journal's time: as it was last told, how far it is believed, and the file that keeps it for
+//! the next start.
 //!
-//! The journal reads no clock. Time is what its owner says with each step, and what must not go too early
-//! goes by the trusted time ([`clock_guard`](super::clock_guard)).
+//! The journal reads no clock. Time is what its owner says with each step, and data that must not
+//! go too early goes by the trusted time ([`clock_guard`](super::clock_guard)).
 
 use super::clock_file::ClockFile;
 use super::clock_guard::ClockGuard;
@@ -33,12 +33,12 @@ impl Time {
         self.guard = ClockGuard::new(jump, known, self.now);
     }
 
-    /// What the monotone clock shows.
+    /// Reading of the monotone clock.
     pub(super) const fn mono(&self) -> Mono {
         self.now.mono
     }
 
-    /// What the wall clock shows: the time of what is appended now.
+    /// Reading of the wall clock: the time of batches appended now.
     pub(super) const fn wall(&self) -> AppendTime {
         AppendTime(self.now.wall.0)
     }
@@ -48,7 +48,7 @@ impl Time {
         AppendTime(self.guard.trusted(self.now).0)
     }
 
-    /// Takes over what the clocks show.
+    /// Takes over the clocks' readings.
     pub(super) fn set(&mut self, now: Now) {
         self.now = now;
     }
@@ -65,7 +65,7 @@ impl Time {
         self.guard.believe(now);
     }
 
-    /// What is to be told of the clock.
+    /// Reports the state of the clock.
     pub(super) fn state(&self) -> ClockState {
         self.guard.state(self.now)
     }

@@ -1,6 +1,7 @@
-//! Listing a log's topics: a reader of its own goes through what is kept, and keeps the page.
+//! Listing of a log's topics: a reader of its own goes through the kept records, and keeps the
+//! page.
 //!
-//! Memory is bounded by the page: names beyond its last one are let go as soon as it is full.
+//! Memory is bounded by the page: names beyond its last one are dropped as soon as it is full.
 
 use crate::contract::{Completion, Refusal, Tag, TopicPage, TopicSeen};
 use airmail_model::{Batch, Extent, Sequence};

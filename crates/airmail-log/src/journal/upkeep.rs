@@ -1,4 +1,4 @@
-//! What is given up, and when: the next time that retention is applied, what deleted logs had, and the
+//! Upkeep of the disk: the next time that retention is applied, the blocks of deleted logs, and the
 //! segment that is being moved.
 //!
 //! Invariant, held by [`Upkeep::check`]: a log that has something to be let go is deleted.
@@ -15,7 +15,7 @@ pub(super) struct Move {
     pub(super) reading: bool,
 }
 
-/// What is given up. See the module's documentation.
+/// Data to be given up. See the module's documentation.
 #[derive(Debug)]
 pub(super) struct Upkeep {
     /// When retention is applied next.
@@ -74,7 +74,7 @@ impl Upkeep {
         });
     }
 
-    /// The block was read; what is wanted of it is written.
+    /// Notes that the block was read, and its kept batches are written.
     pub(super) fn move_read(&mut self) {
         if let Some(moving) = &mut self.moving {
             moving.reading = false;

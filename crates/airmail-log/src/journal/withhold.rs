@@ -1,10 +1,11 @@
-//! Storing nothing while the files may not be this node's any more.
+//! Withholding: nothing is stored while the files may not be this node's any more.
 //!
-//! Whoever owns the journal says so from outside: its directory was moved away, or another process has
-//! it. From there on nothing is written, and nothing is answered as stored, whatever becomes of what
-//! is under way: if the directory is not found again, it is gone. It is trouble like any other: what
-//! was not answered is refused, reading goes on. What was under way is treated as written to a file
-//! that has failed, so that it is settled in a new segment when the files are this node's again.
+//! The journal's owner says so from outside: its directory was moved away, or another process has
+//! it. From there on nothing is written, and nothing is answered as stored, whatever becomes of the
+//! writes under way: if the directory is not found again, they are gone. It is trouble like any
+//! other: unanswered batches are refused, reading goes on. Writes under way are treated like writes
+//! to a failed file, so that they are settled in a new segment when the files are this node's
+//! again.
 
 use super::Journal;
 use super::effects::Effects;
@@ -14,7 +15,7 @@ use crate::contract::{Completion, Refusal};
 use crate::files::{FileDone, FileOp};
 use bytes::Bytes;
 
-/// What withholding changes of what a step asks for, and what it goes by.
+/// The parts of the journal that withholding reads or changes.
 pub(super) struct Withholding<'j> {
     faults: &'j Faults,
     effects: &'j mut Effects,
@@ -49,7 +50,7 @@ impl Failing<'_> {
         self.metas_failed();
     }
 
-    /// Whoever waits for a command meanwhile is refused, as often as a failing disk would be tried.
+    /// Refuses each call that waits for a command, as often as a failing disk would be tried.
     pub(super) fn refuse_withheld(&mut self) {
         let (now, again) = (self.time.mono(), self.config.probe_interval);
         if self.faults.is_due(now) == Some(true) {
@@ -60,8 +61,8 @@ impl Failing<'_> {
 }
 
 impl Withholding<'_> {
-    /// While nothing is stored, nothing is answered as stored either: not even what was, and had to
-    /// wait for the answer to what came before it.
+    /// Answers nothing as stored while nothing is stored: not even batches that were, and had to
+    /// wait for the answers before theirs.
     pub(super) fn answer(&mut self) {
         if !self.faults.is_withheld() {
             return;

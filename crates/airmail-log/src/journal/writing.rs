@@ -16,7 +16,7 @@ use crate::files::{FileOp, Note};
 use airmail_model::{Durability, bug};
 use std::io;
 
-/// What writing may change, and what it sees: also what filling ahead changes.
+/// The parts of the journal that writing reads or changes, those for filling ahead among them.
 pub(super) struct Writing<'j> {
     making: Making<'j>,
     logs: &'j Logs,
@@ -76,7 +76,7 @@ impl Writing<'_> {
         strong || entries.is_empty() || unsynced >= self.making.config.unsynced_bytes
     }
 
-    /// Has a part of a commit written, with what the file of durable ends is to say then.
+    /// Has a part of a commit written, with the next contents of the file of durable ends.
     pub(super) fn write(&mut self, gather: Gather, mut part: Part, note: Option<Note>) -> Part {
         let (at, parts, end) = gather.finish(self.making.config.fill_bytes > 0);
         (part.end, part.noted) = (end, note.is_some());

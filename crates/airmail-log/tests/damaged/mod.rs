@@ -1,4 +1,5 @@
-//! A small data directory, what was published into it, and where each record is in its files.
+//! A small data directory, the messages published into it, and the place of each record in its
+//! files.
 
 use super::subjects::{Kept, OnKept, tiny};
 use airmail_log::conformance::{Driver, End, Maker, Seen, Subject, Watch, log};
@@ -15,7 +16,7 @@ pub(crate) use airmail_log::conformance::End as Stop;
 const LOGS: u16 = 3;
 /// A topic that some batches have and some have not.
 const TOPIC: &str = "c";
-/// Before each batch in a segment.
+/// Size of the envelope before each batch in a segment.
 const ENVELOPE: usize = 40;
 
 type Record = (u16, u64);
@@ -54,7 +55,7 @@ struct Place {
 /// Opens what is there, instead of something new.
 struct Found {
     kept: OnKept,
-    /// What the journal has found damaged when it was opened.
+    /// Damage that the journal found when it was opened.
     damage: Vec<Problem>,
 }
 
@@ -88,7 +89,7 @@ impl Directory {
         Directory::with_commands(stop, 0)
     }
 
-    /// Writes one, with so many commands between each two batches.
+    /// Writes a journal, with `commands` commands between each two batches.
     pub(crate) fn with_commands(stop: Stop, commands: usize) -> Directory {
         let config = tiny(JournalConfig::default());
         let mut subject = OnKept::new(config.clone());
@@ -201,7 +202,7 @@ impl Directory {
         self.verify(files, &what, &may)
     }
 
-    /// What a change of this byte may take.
+    /// Records that a change of this byte may destroy.
     fn hit(&self, name: &str, byte: usize) -> Vec<Record> {
         let hit = |place: &&Place| {
             place.file == name && (place.bytes.start - ENVELOPE..place.bytes.end).contains(&byte)
@@ -216,7 +217,7 @@ impl Directory {
         }
     }
 
-    /// For each segment and log: flips that damage every page of the segment's indexes, and the
+    /// Damage for each segment and log: flips in every page of the segment's indexes, and in the
     /// envelopes of every `step`th batch of the log in it.
     pub(crate) fn index_and_data(&self, step: usize) -> Vec<Vec<(String, usize, usize)>> {
         let mut all = Vec::new();
@@ -411,7 +412,7 @@ impl Directory {
     }
 }
 
-/// What `check` says; it changes nothing.
+/// Report of `check`, which changes nothing.
 fn checked(files: &MemoryFiles) -> CheckReport {
     let mut read = files.clone();
     let report = check(&mut read).unwrap();
@@ -439,7 +440,7 @@ impl Place {
     }
 }
 
-/// How many records of a log there are.
+/// Number of records of a log.
 fn sent(published: &BTreeMap<Record, (String, Vec<u8>)>, index: u16) -> u64 {
     published.range((index, 0)..(index + 1, 0)).count() as u64
 }

@@ -144,7 +144,7 @@ impl OnKept {
         }
     }
 
-    /// What is on the files now.
+    /// Opens a storage on the files as they are now.
     pub(crate) fn open(&mut self, now: Now) -> JournalStorage<Watch<Kept>> {
         let files = Watch::new(self.files.clone(), &self.under_way);
         JournalStorage::open(files, seeded(&self.config, &mut self.opens), now).unwrap()
@@ -214,7 +214,7 @@ impl OnDisk {
     }
 }
 
-/// Until a file thread has said something; a lost wake-up shows as a failure, not as a hang.
+/// Waits until a file thread has said something; a lost wake-up shows as a failure, not as a hang.
 fn wait((woken, condition): &(Mutex<bool>, Condvar)) {
     let mut woken = woken.lock();
     let patience = Duration::from_secs(60);

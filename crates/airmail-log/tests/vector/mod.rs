@@ -1,4 +1,4 @@
-//! A data directory opened as a node opens it, and what is in it as text.
+//! A data directory, opened like a node opens it, and its contents as text.
 
 use airmail_log::conformance::{Driver, End, Seen, Subject, Watch, log, spec};
 use airmail_log::disk::{DataDir, DiskFiles, DiskOptions, Identity};
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-/// How long a disk may take for what is under way.
+/// Time that a disk may take for the operations under way.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A node's logs, over files that say whether anything is under way.
@@ -109,7 +109,7 @@ impl Subject for Directory {
 /// The weaker one of the logs.
 pub(crate) const WEAK: u16 = 4;
 
-/// What each log was opened with.
+/// Durability that each log was opened with.
 pub(crate) fn durability(index: u16) -> Durability {
     if index == WEAK {
         Durability::Os
@@ -118,10 +118,10 @@ pub(crate) fn durability(index: u16) -> Durability {
     }
 }
 
-/// What the log of namespaces is called. There is none in version 1.
+/// Title of the log of namespaces. There is none in version 1.
 pub(crate) const SYSTEM: &str = "log 0 of the system:";
 
-/// What a reader is given of each log, as text.
+/// Deliveries to a reader of each log, as text.
 pub(crate) fn describe(d: &mut Driver<'_, Directory>, system: bool) -> String {
     let mut text = String::new();
     let mut logs = Vec::new();

@@ -1,4 +1,4 @@
-//! What one log must hold.
+//! A model of one log.
 
 use airmail_log::conformance::{Maker, Seen};
 use airmail_log::{GapWhy, Tag};
@@ -53,7 +53,7 @@ impl Default for LogModel {
 }
 
 impl LogModel {
-    /// What makes the producer's next batch. 0 is none.
+    /// Makes the producer's next batch. Producer 0 is none.
     pub(crate) fn maker(&self, log: LogId, producer: u8) -> Maker {
         if producer == 0 {
             return Maker::new(log);
@@ -131,7 +131,8 @@ impl LogModel {
         self.first = first;
     }
 
-    /// What was found from the model's end on after a stop: of what nobody was told of, some.
+    /// Takes up the records found from the model's end on after a stop: some of those sent and
+    /// never acknowledged.
     pub(crate) fn recovered(
         &mut self,
         tiles: &[Seen],

@@ -1,4 +1,4 @@
-//! What two logs must hold after any calls: the model, and the calls.
+//! A model of two logs, and the calls that are made on them and on a storage.
 
 mod log;
 

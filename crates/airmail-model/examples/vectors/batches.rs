@@ -1,4 +1,4 @@
-//! Batches that are as they should be, with what a reader must find in them.
+//! Sound batches, with the contents that a reader must find in them.
 
 use crate::documents::{Case, hex, refused};
 use airmail_model::batch::{AttributeValue, BatchTarget, EXTENSION_TRACE_CONTEXT, ProducerStamp};
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 pub(crate) const TIME: i64 = 1_700_000_000_000_000;
 const NAMESPACE: NamespaceId = NamespaceId(7);
 
-/// What a batch is made of; its encoding and its description are derived from it separately.
+/// The contents of a batch; its encoding and its description are derived from it separately.
 pub(crate) struct Plan {
     pub(crate) messages: Vec<Message>,
     pub(crate) target: BatchTarget,
@@ -81,7 +81,7 @@ impl Plan {
         }
     }
 
-    /// What a reader must find.
+    /// Describes what a reader must find.
     fn describe(&self) -> Value {
         let target = &self.target;
         let records: Vec<Value> = (0_u16..)

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub(crate) struct Case {
     /// Lower case, with dashes.
     pub(crate) name: String,
-    /// What it is for.
+    /// The purpose of the vector.
     pub(crate) meaning: &'static str,
     /// The batch.
     pub(crate) bytes: Vec<u8>,
@@ -19,7 +19,7 @@ pub(crate) struct Case {
     pub(crate) edge: Value,
     /// `"accepted"`, the places of damaged records, or the error and its field.
     pub(crate) stored: Value,
-    /// What a reader finds in it, if any check takes it.
+    /// The contents that a reader finds in it, if any check accepts it.
     pub(crate) batch: Value,
 }
 

@@ -1,5 +1,4 @@
-//! Batches that are not as their format says,
-//! as far as the head goes; `malformed_records` has what comes after.
+//! Malformed batches, up to the end of the head; `malformed_records` has those behind it.
 //!
 //! Offsets are written as numbers here, as `docs/batch-format.md` gives them, so that a change of
 //! the layout by accident does not change these with it.
@@ -50,7 +49,7 @@ pub(crate) fn add(
     add_judged(cases, name, meaning, bytes, (refusal.clone(), refusal));
 }
 
-/// A case with what is said of it at the edge, and where it is stored.
+/// A case with the results of the check at the edge and of the check of stored bytes.
 pub(crate) fn add_judged(
     cases: &mut Cases,
     name: &str,

@@ -1,4 +1,4 @@
-//! Batches whose head can be read and whose records are not as the format says.
+//! Batches with a sound head and malformed records.
 
 use crate::batches::{Plan, many_topics, message};
 use crate::documents::{Case, refused};

@@ -71,7 +71,7 @@ impl From<AttributeRef<'_>> for AttributeValue {
 pub struct Attributes<'a>(&'a [u8]);
 
 impl<'a> Attributes<'a> {
-    /// Over encoded attributes; what cannot be read ends the iteration.
+    /// Iterates over encoded attributes; an unreadable one ends the iteration.
     #[inline]
     pub(crate) fn new(encoded: &'a [u8]) -> Attributes<'a> {
         Attributes(encoded)
@@ -96,7 +96,7 @@ impl<'a> Attributes<'a> {
         Some((name, value))
     }
 
-    /// How many attributes there are in `encoded`, if it is well formed; else what is wrong.
+    /// Counts the attributes in `encoded` if it is well formed; otherwise says what is wrong.
     #[inline]
     pub(crate) fn check(mut encoded: &[u8]) -> Result<usize, &'static str> {
         let mut count = 0;

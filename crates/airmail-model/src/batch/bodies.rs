@@ -1,19 +1,19 @@
-//! The bodies of the batch that is being made, with room before them for its head.
+//! Bodies of the batch that is being made, with free space before them for its head.
 //!
 //! A head (header and tables) can be written only when its batch is complete, and stands first. So
-//! room is left for it, as much as the head before took and a little more: in steady state the
-//! batch is finished where its bodies lie, and none is moved. Where the room is too small, or the
-//! buffer much larger than the batch, or the batch so small that moving it costs nothing, it is
+//! space is left for it, the size of the previous head and a little more: in steady state the batch
+//! is finished where its bodies lie, and none is moved. If the space is too small, or the buffer
+//! much larger than the batch, or the batch so small that moving it costs nothing, the batch is
 //! copied out, and the buffer stays for the next.
 //!
 //! Invariant: a batch never holds more than twice the memory that it fills.
 
 use bytes::{Buf, Bytes};
 
-/// Of the buffer, what is kept for the next batch, or made for it: one large message must not hold
-/// its memory for ever.
+/// Largest buffer that is kept, or allocated in advance, for the next batch: one large message must
+/// not hold its memory for ever.
 const KEPT_BYTES: usize = 128 << 10;
-/// What is smaller is copied out.
+/// Payloads below this size are copied out of the buffer.
 const SMALL_BYTES: usize = 4 << 10;
 /// The part of a batch's size by which the next may be larger and find room all the same.
 const SPARE_PART: usize = 8;
@@ -24,18 +24,18 @@ pub(super) struct Bodies {
     /// The room, then the bodies.
     buffer: Vec<u8>,
     room: usize,
-    /// What head and bodies of the batch before took.
+    /// Sizes of the head and the bodies of the previous batch, in bytes.
     before: (usize, usize),
 }
 
 impl Bodies {
-    /// What they take, in bytes.
+    /// Total size of the bodies, in bytes.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.buffer.len() - self.room
     }
 
-    /// Leaves room for a head, before the first body, of so many bytes, is written.
+    /// Leaves room for a head, before the first body, of `body_bytes`, is written.
     pub(super) fn begin(&mut self, body_bytes: usize) {
         let (head, bodies) = self.before;
         self.room = head + head / SPARE_PART;
@@ -53,14 +53,14 @@ impl Bodies {
         &mut self.buffer
     }
 
-    /// What has been written from `start` on, a length that these had.
+    /// Returns the bytes written since the length was `start`.
     #[inline]
     pub(super) fn since(&self, start: usize) -> &[u8] {
         &self.buffer[self.room + start..]
     }
 
-    /// The batch: a head of `head` bytes, written by `write` into what is all zeros, or what another
-    /// head left; and the bodies. There are none after that.
+    /// Finishes the batch: a head of `head` bytes, written by `write` over zeros, or over another
+    /// head; and the bodies. There are none after that.
     pub(super) fn finish(&mut self, head: usize, write: impl FnOnce(&mut [u8])) -> Bytes {
         let all = head + self.len();
         self.before = (head, self.len());

@@ -1,4 +1,5 @@
-//! A record's body: what the record's flags announce, then attributes, then payload.
+//! A record's body: the optional fields that the record's flags announce, then attributes, then
+//! payload.
 //!
 //! In this order: `ttl_ms` u32, `deliver_at` i64, version u64, key (u16 length, bytes), audience
 //! (u8 count, u32 ids, ascending), each only if its flag is set; then the attributes, whose length
@@ -12,7 +13,7 @@ use super::layout::{
 use super::record::Audience;
 use crate::error::Error;
 
-/// A body taken apart. What a flag does not announce is absent.
+/// A body taken apart. A field without its flag is absent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Body<'a> {
     pub(crate) ttl_ms: Option<u32>,
@@ -42,7 +43,7 @@ impl<'a> Body<'a> {
         Ok(read)
     }
 
-    /// As [`Body::read`]; what cannot be read is empty.
+    /// Reads a body like [`Body::read`], but gives an empty one where it cannot be read.
     #[inline]
     pub(crate) fn read_or_empty(body: &'a [u8], flags: u16, attributes_bytes: u16) -> Body<'a> {
         if flags & HAS_ANY == 0 {
@@ -59,7 +60,7 @@ impl<'a> Body<'a> {
         Body::read(body, flags, attributes_bytes).unwrap_or_default()
     }
 
-    /// Takes off what the flags announce.
+    /// Takes off the fields that the flags announce.
     #[cold]
     fn optional(&mut self, mut body: &'a [u8], flags: u16) -> Result<&'a [u8], &'static str> {
         let mut take = |bytes: usize, field: &'static str| {

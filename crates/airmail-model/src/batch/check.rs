@@ -1,10 +1,10 @@
 //! The one place where bytes become a batch.
 //!
-//! A check goes over the bytes once, in an order that never reads what has not been found to be
-//! there: sizes, the header's checksum, then what the header says, topics, records, bodies. The
-//! same walk serves both doors: [`Batch::check`] for what a client sends, which also holds the
-//! limits and refuses what is reserved, and [`Batch::check_stored`] for what a node once took,
-//! where a damaged body condemns its own record only.
+//! A check goes over the bytes once, in an order that never reads a place before its presence is
+//! known: sizes, the header's checksum, then the header's fields, topics, records, bodies. The same
+//! walk serves both entrances: [`Batch::check`] for bytes from a client, which also enforces the
+//! limits and refuses reserved features, and [`Batch::check_stored`] for bytes that a node once
+//! took, where a damaged body condemns its own record only.
 
 mod tables;
 
@@ -24,8 +24,8 @@ use bytes::Bytes;
 use std::fmt::Display;
 
 impl Batch {
-    /// Checks what a client sent: structure, every checksum, every hash, the limits; and refuses
-    /// what only the system may make (control, sliced) and what does not work yet.
+    /// Checks a client's batch: structure, every checksum, every hash, the limits; and refuses
+    /// features that only the system may use (control, sliced) or that do not work yet.
     ///
     /// # Errors
     /// `BATCH_MALFORMED`, `BATCH_TOO_LARGE`, `MESSAGE_TOO_LARGE`, `TOPIC_INVALID`,
@@ -66,7 +66,7 @@ fn malformed(field: impl Into<String>, value: impl Display, limit: impl Display)
         .limit(limit)
 }
 
-/// The bytes under check; `limits` only for what comes from a client.
+/// The bytes under check; `limits` only for bytes from a client.
 struct Walk<'a> {
     bytes: &'a [u8],
     layout: Layout,
@@ -124,7 +124,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// What the header says of the batch as a whole.
+    /// Checks the header: everything that concerns the batch as a whole.
     fn header(&self) -> Result<(), Error> {
         let bytes = self.bytes;
         self.flags()?;

@@ -1,11 +1,12 @@
-//! CRC-32C of what is mostly short.
+//! CRC-32C, fast for short inputs.
 //!
-//! Each record's body has a checksum, and most bodies are a few hundred bytes. The `crc32c` crate is
-//! made for long inputs: it goes byte by byte to the next aligned word, and ends so, which for 100
-//! bytes takes longer than all words between. Here short inputs are taken in words from their first
-//! byte on; a processor that computes the checksum reads them wherever they lie.
+//! Each record's body has a checksum, and most bodies are a few hundred bytes. The `crc32c` crate
+//! is made for long inputs: it goes byte by byte up to the next aligned word and after the last
+//! one, which for 100 bytes takes longer than all words between. Here short inputs are read in
+//! words from their first byte on; a processor that computes the checksum reads them wherever they
+//! lie.
 
-/// From this length on, the three strands of the `crc32c` crate pay.
+/// Length from which the three strands of the `crc32c` crate pay.
 #[cfg(target_arch = "x86_64")]
 const LONG_BYTES: usize = 640;
 
@@ -21,7 +22,7 @@ pub(super) fn crc32c(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
 }
 
-/// By the processor's own instruction, which the token says that it has.
+/// Computes it by the processor's own instruction, which the token says that it has.
 #[cfg(target_arch = "x86_64")]
 #[archmage::arcane]
 fn short(_able: archmage::X64V2Token, bytes: &[u8]) -> u32 {

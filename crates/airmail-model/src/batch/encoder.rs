@@ -24,21 +24,21 @@ use bytes::BufMut;
 use hashbrown::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// What a batch is made for.
+/// The log, map, producer and options that a batch is encoded for.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchTarget {
     /// The log that carries every topic of the batch.
     pub log: LogId,
     /// The map by which the log was chosen.
     pub epoch: MapEpoch,
-    /// Who publishes it; `None` does without de-duplication.
+    /// Stamp of the publishing producer; `None` does without de-duplication.
     pub producer: Option<ProducerStamp>,
     /// The producer's clock, in microseconds since 1970. The batch carries this or the earliest
     /// time of its messages, whichever is earlier.
     pub producer_time: i64,
 }
 
-/// Why a message was not added.
+/// Reason for which a message was not added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PushError {
     /// The batch is full: finish it and push again.
@@ -80,14 +80,14 @@ pub struct BatchEncoder {
     extensions: Vec<u8>,
     topics: Vec<(TopicHash, u32)>,
     places: HashMap<u128, u16, BuildHasherDefault<Unhashed>>,
-    /// The topic of the message before: what is published together is often of one topic.
+    /// The topic of the message before: neighbouring messages are often of one topic.
     last: Option<(TopicHash, u16)>,
     names: Vec<u8>,
     heads: Vec<Head>,
     bodies: Bodies,
 }
 
-/// What of a record table's entry is known before the end.
+/// The part of a record table's entry that is known before the batch is finished.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     body_end: u32,
@@ -98,7 +98,7 @@ struct Head {
     attributes_bytes: u16,
 }
 
-/// What is added to a batch, found good.
+/// A message that has passed the checks and is ready to be added.
 struct Piece<'a> {
     topic: &'a str,
     body_bytes: usize,
@@ -161,18 +161,19 @@ impl BatchEncoder {
     /// Adds a message made at `time` (microseconds since 1970, by the producer's clock).
     ///
     /// # Errors
-    /// [`PushError::Full`] if it does not fit beside what is there; [`PushError::Refused`] if it
-    /// is one that no batch can take, as [`Message::check`] says. Either way nothing has changed.
+    /// [`PushError::Full`] if it does not fit beside the messages there; [`PushError::Refused`] if
+    /// no batch can take it ([`Message::check`]). Either way nothing has changed.
     pub fn push(&mut self, message: &Message, time: i64, limits: &Limits) -> Result<(), PushError> {
         message.check(limits).map_err(PushError::Refused)?;
         let hash = message.topic.hash(self.namespace);
         self.add(&Piece::of(message), hash, time, limits)
     }
 
-    /// As [`BatchEncoder::push`], for whoever knows the topic's hash already.
+    /// Adds a message like [`BatchEncoder::push`], for a caller that knows the topic's hash
+    /// already.
     ///
     /// # Errors
-    /// As [`BatchEncoder::push`].
+    /// The same as [`BatchEncoder::push`].
     pub fn push_hashed(
         &mut self,
         message: &Message,
@@ -185,11 +186,11 @@ impl BatchEncoder {
         self.add(&Piece::of(message), hash, time, limits)
     }
 
-    /// As [`BatchEncoder::push_hashed`], for a message that is a payload and nothing else: no
-    /// [`Message`] has to be made for it.
+    /// Adds a message like [`BatchEncoder::push_hashed`] that has a payload and nothing else,
+    /// without a [`Message`] having to be made for it.
     ///
     /// # Errors
-    /// As [`BatchEncoder::push`].
+    /// The same as [`BatchEncoder::push`].
     pub fn push_payload(
         &mut self,
         topic: &TopicName,
@@ -208,11 +209,11 @@ impl BatchEncoder {
         self.add(&piece, hash, time, limits)
     }
 
-    /// As [`BatchEncoder::push`], but takes the reserved fields too, which every node refuses
-    /// today: for golden vectors, and for what the system itself makes.
+    /// Adds a message like [`BatchEncoder::push`], but accepts the reserved fields too, which every
+    /// node refuses today: for golden vectors, and for messages that the system itself makes.
     ///
     /// # Errors
-    /// As [`BatchEncoder::push`], without `UNIMPLEMENTED`.
+    /// The same as [`BatchEncoder::push`], without `UNIMPLEMENTED`.
     pub fn push_reserved(
         &mut self,
         message: &Message,
@@ -245,7 +246,7 @@ impl BatchEncoder {
         Ok(())
     }
 
-    /// How many messages it holds.
+    /// Number of messages added so far.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "at most RECORDS_MAX")]
     pub fn records(&self) -> u16 {

@@ -1,7 +1,7 @@
 //! The batch's layout: where each field lies and what each flag means, as one list of constants.
 //!
 //! Everything is little endian. The header has fixed offsets; the tables' places follow from four
-//! of its fields, so that every accessor finds what it wants without walking over the rest.
+//! of its fields, so that every accessor finds its field without walking over the rest.
 //! `docs/batch-format.md` is the same in prose, for implementers in other languages.
 
 /// The first four bytes of every batch: `AMBT`.

@@ -1,4 +1,4 @@
-//! A message as its publisher makes it, and what one may be.
+//! A message as its publisher makes it, and the bounds that it must keep.
 
 use super::attributes::{
     ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTES_BYTES_MAX, AttributeValue, encoded_bytes,
@@ -24,7 +24,7 @@ use bytes::Bytes;
 pub struct Message {
     /// Where it goes.
     pub topic: TopicName,
-    /// What it says; may be empty.
+    /// The message's content; may be empty.
     pub payload: Bytes,
     /// Facts about it, in any order, each name once.
     pub attributes: Vec<(String, AttributeValue)>,
@@ -89,7 +89,7 @@ impl Message {
         }
     }
 
-    /// What the format itself and the limits ask, reserved fields allowed.
+    /// Checks the bounds of the format and of the limits; reserved fields are allowed.
     pub(crate) fn check_size(&self, limits: &Limits) -> Result<(), Error> {
         check_topic_bytes(&self.topic, limits)?;
         let attributes_bytes = self.check_attributes(limits)?;
@@ -150,7 +150,7 @@ impl Message {
     }
 }
 
-/// What the limits ask of a message that is a payload and nothing else.
+/// Checks the limits for a message that has a payload and nothing else.
 pub(crate) fn check_bytes(topic: &TopicName, bytes: usize, limits: &Limits) -> Result<(), Error> {
     check_topic_bytes(topic, limits)?;
     check_message_bytes(bytes, limits)

@@ -30,7 +30,7 @@ pub struct Record<'a> {
     pub version: Option<u64>,
     /// The roles that may receive it; empty means all.
     pub audience: Audience<'a>,
-    /// What it says.
+    /// The record's content.
     pub payload: &'a [u8],
 }
 

@@ -1,8 +1,8 @@
-//! Going through a batch's records.
+//! Iteration over a batch's records.
 //!
-//! What is looked at first, a record's place in the tables, is read where it lies; the rest of a
-//! record is put together only for whoever wants it. Everything here is small enough to become a
-//! part of the loop that uses it, so what the loop does not look at costs nothing.
+//! The field that is looked at first, a record's place in the tables, is read where it lies; the
+//! rest of a record is put together only on demand. Everything here is small enough to be inlined
+//! into the loop that uses it, so fields that the loop does not look at cost nothing.
 
 use super::layout::{AT_PRODUCER_TIME, Layout, RECORD_INDEX, RECORD_TOPIC, i64_at, u16_at};
 use super::record::Record;
@@ -24,7 +24,7 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// From place `first` of the record table on.
+    /// Begins at place `first` of the record table.
     pub(super) fn new(batch: &'a Batch, first: u16) -> Records<'a> {
         let layout = batch.layout();
         let next = usize::from(first).min(layout.records);

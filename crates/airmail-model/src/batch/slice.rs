@@ -14,8 +14,8 @@ use super::layout::{
 use super::view::Batch;
 use bytes::Bytes;
 
-/// With so many times more topics in a batch than records kept, the few that are used are sorted;
-/// otherwise each topic is marked.
+/// Ratio of topics in a batch to records kept from which the few used topics are sorted; below it
+/// each topic is marked.
 const FEW: usize = 8;
 
 /// Some of a batch's records, as a batch: same format, tables rewritten, bodies by reference.
@@ -38,7 +38,7 @@ impl Slice {
         false
     }
 
-    /// How many records are in it, at least 1.
+    /// Number of records in it, at least 1.
     #[must_use]
     pub fn records(&self) -> u16 {
         u16_at(&self.head, AT_RECORDS)
@@ -49,7 +49,7 @@ impl Slice {
         std::iter::once(&self.head).chain(&self.bodies)
     }
 
-    /// As one checked batch; copies the bodies once.
+    /// Makes one checked batch of it; copies the bodies once.
     #[must_use]
     pub fn to_batch(&self) -> Checked<Batch> {
         let mut bytes = Vec::with_capacity(self.len());
@@ -186,14 +186,16 @@ impl Batch {
 
 /// The topics that a slice still has.
 struct Used {
-    /// By their places in the batch, ascending: a topic's place here is its place in the slice.
+    /// Used topics by their places in the batch, ascending: a topic's place here is its place in
+    /// the slice.
     topics: Vec<u16>,
-    /// For each topic of the batch its place in the slice; empty if that is searched for.
+    /// Place in the slice of each topic of the batch; empty if places are searched for.
     places: Vec<u16>,
 }
 
 impl Used {
-    /// Of few records among many topics: takes no time for those that are not used.
+    /// Finds the topics of a few records among many topics: takes no time for topics that are not
+    /// used.
     fn sorted(batch: &Batch, layout: &Layout, kept: &[u16]) -> Used {
         let topics = kept.iter().map(|place| batch.topic_of(layout, *place));
         let mut topics: Vec<u16> = topics.collect();
@@ -205,7 +207,7 @@ impl Used {
         }
     }
 
-    /// Of many records: looks once at each topic, and finds a place at once.
+    /// Finds the topics of many records: looks once at each topic, and finds a place at once.
     fn marked(batch: &Batch, layout: &Layout, kept: &[u16]) -> Used {
         const UNUSED: u16 = u16::MAX;
         let mut places = vec![UNUSED; layout.topics];

@@ -20,12 +20,12 @@ use crate::id::{
 };
 use bytes::Bytes;
 
-/// Who published a batch and where it stands in their sequence.
+/// The producer that published a batch, and the batch's place in its sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProducerStamp {
-    /// Who. Never 0.
+    /// The producer's id; never 0.
     pub id: ProducerId,
-    /// Which life of theirs.
+    /// The producer's epoch.
     pub epoch: ProducerEpoch,
     /// Their count, in this log, of the record with index 0.
     pub sequence: ProducerSequence,
@@ -53,7 +53,7 @@ impl Batch {
         &self.bytes
     }
 
-    /// How many records are in it: 1 to 4,096.
+    /// Number of records in it: 1 to 4,096.
     #[must_use]
     pub fn records(&self) -> u16 {
         u16_at(&self.bytes, AT_RECORDS)
@@ -181,7 +181,7 @@ impl Batch {
         MapEpoch(u32_at(&self.bytes, AT_MAP_EPOCH))
     }
 
-    /// Who published it; `None` if they do not ask for de-duplication.
+    /// Stamp of its producer; `None` if it does not ask for de-duplication.
     #[must_use]
     pub fn producer(&self) -> Option<ProducerStamp> {
         let id = u64_at(&self.bytes, AT_PRODUCER_ID);

@@ -1,7 +1,8 @@
 //! Deliveries: messages of one log on their way to a subscriber, and the numbers that they cover.
 //!
-//! One struct from the shard to the subscriber: whoever passes a delivery on, counts it or translates
-//! it names what it needs of it, and has the same idea of its cost.
+//! One struct from the shard to the subscriber: every part of the program that passes a delivery
+//! on, counts it or translates it takes the fields that it needs, and has the same idea of its
+//! cost.
 
 use super::{Generation, SubscriptionId};
 use crate::batch::{Batch, Checked, Slice};
@@ -9,15 +10,15 @@ use crate::id::{LogId, Sequence};
 use crate::time::AppendTime;
 use bytes::Bytes;
 
-/// What a delivery costs of the credit beyond its bytes.
+/// Credit that a delivery costs beyond its bytes.
 pub const DELIVERY_OVERHEAD_BYTES: u32 = 64;
 
 /// Messages. Covers `(previous, last]`.
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    /// Whose.
+    /// The range that it belongs to.
     pub channel: Channel,
-    /// Of which log.
+    /// The log that the numbers are of.
     pub log: LogId,
     /// The last number covered before.
     pub previous: Sequence,
@@ -31,7 +32,7 @@ pub struct Delivery {
     pub body: Delivered,
 }
 
-/// Whose range a delivery or gap belongs to.
+/// Identifies the range that a delivery or gap belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Channel {
     /// All live subscriptions of the stream, on the log named beside it.
@@ -65,7 +66,7 @@ impl Delivered {
         self.len() == 0
     }
 
-    /// What its delivery takes of the credit, in bytes.
+    /// Credit that its delivery takes, in bytes.
     #[must_use]
     pub fn cost(&self) -> u32 {
         let bytes = u32::try_from(self.len()).unwrap_or(u32::MAX);
@@ -90,7 +91,7 @@ impl Delivered {
         }
     }
 
-    /// The same, for whoever needs the body no more.
+    /// Makes the same batch, and uses up the delivered one.
     #[must_use]
     pub fn into_batch(self) -> Checked<Batch> {
         match self {

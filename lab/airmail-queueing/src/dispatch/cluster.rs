@@ -248,7 +248,7 @@ impl Cluster {
     }
 }
 
-/// Before the first job every queue is idle, and has said so.
+/// Makes every queue idle before the first job, and has it say so.
 fn idle_at_first(
     policy: Policy,
     dispatcher: usize,

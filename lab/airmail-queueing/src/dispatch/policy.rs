@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// How a dispatcher chooses a queue.
+/// Policies by which a dispatcher chooses a queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
     /// The next one in turn; each dispatcher has a turn of its own.
@@ -13,12 +13,12 @@ pub enum Policy {
     ShortestQueue,
     /// Join shortest queue by what all of them answered when last asked, and the own jobs since.
     ShortestQueueStale {
-        /// How often each dispatcher asks, in mean service times.
+        /// Interval at which each dispatcher asks, in mean service times.
         update_period: f64,
     },
     /// JSQ(d): the shortest of `d` random ones, asked for each job.
     ShortestOf {
-        /// How many are asked.
+        /// Number of queues that are asked.
         d: usize,
     },
     /// Join idle queue, as the paper has it: a queue that becomes idle tells every dispatcher, and
@@ -30,7 +30,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// What is compared.
+    /// The policies that are compared.
     #[must_use]
     pub fn table() -> Vec<Policy> {
         let stale = [0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0];
@@ -56,7 +56,7 @@ impl Policy {
         }
     }
 
-    /// How often its dispatchers ask, in mean service times, if they do so by the clock.
+    /// Interval at which its dispatchers ask, in mean service times, if they do so by the clock.
     #[must_use]
     pub fn update_period(self) -> Option<f64> {
         match self {

@@ -1,4 +1,4 @@
-//! What theory gives for the mean wait, with a mean service time of 1.
+//! Mean waits by theory, with a mean service time of 1.
 
 use super::{Policy, Setting};
 

@@ -1,8 +1,10 @@
-//! A directory that was set back to an older copy of itself: what its operator asks of the next start.
+//! New lives for the logs of a directory that was set back to an older copy: its operator's order
+//! to the next start.
 //!
-//! The file `new-life` says that each log is to begin a new life when the node starts, so that every
-//! position from before is told from those that come. It is there until all of them have, so a start
-//! that is broken off is done again: one new life too many is only told, one too few is not.
+//! The file `new-life` says that each log is to begin a new life when the node starts, so that
+//! every position from before is told apart from those that come. The file stays until all of them
+//! have, so a start that is broken off is done again: a new life too many is only reported to
+//! readers, while one too few would go unnoticed.
 
 use super::{
     DataDir, DataDirError, IDENTITY, IDENTITY_COPY, failed, has_identity, read_identity, read_one,
@@ -13,23 +15,23 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// The wish for a new life. What is in it is for humans: that it is there counts.
+/// Name of the file that orders a new life. Its contents are for humans: its presence counts.
 const NEW_LIFE: &str = "new-life";
 const WORDS: &str = "At the next start each log of this directory begins a new life.\n";
 
-/// What [`DataDir::repair`] has done.
+/// Result of [`DataDir::repair`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repair {
     /// The file that was missing or damaged and has been written again from the other.
     pub mended: Option<&'static str>,
-    /// That new lives were asked for before, and no node has begun them yet.
+    /// New lives were asked for before, and no node has begun them yet.
     pub asked_before: bool,
 }
 
 impl DataDir {
-    /// After the directory at `path` was set back to an older copy: mends its two identities from each
-    /// other, and has each log begin a new life at the next start. Once done, doing it again changes
-    /// nothing until a node has started.
+    /// Repairs the directory at `path` after it was set back to an older copy: mends its two
+    /// identities from each other, and has each log begin a new life at the next start. Once done,
+    /// doing it again changes nothing until a node has started.
     ///
     /// # Errors
     /// It is not there, a node has it, both identities are damaged, or the system refuses something.

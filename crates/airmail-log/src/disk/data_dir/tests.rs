@@ -55,7 +55,7 @@ fn an_attempt_that_was_broken_off_is_taken_up() {
     assert_eq!(DataDir::open(temp.path(), &NEW).unwrap().identity(), &NEW);
 }
 
-/// What `check` would say of it now.
+/// The problems that `check` would report now.
 fn beside(path: &Path) -> Vec<Problem> {
     DataDir::open_read_only(path).unwrap().problems()
 }
@@ -130,7 +130,7 @@ fn begin(dir: &DataDir, shard: u16) {
     files.unwrap().submit(FileToken(1), FileOp::Create { name });
 }
 
-/// Why a directory is refused for a shard.
+/// Reason for which a directory is refused for a shard.
 fn loss(path: &Path) -> (String, ShardLoss) {
     // `check` is not more confident than a node.
     let checked = DataDir::open_read_only(path).unwrap_err();

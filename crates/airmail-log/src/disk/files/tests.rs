@@ -93,7 +93,7 @@ fn writes_take_effect_in_order_of_submission() {
     assert_eq!(bench.contents("a"), expected);
 }
 
-/// As commits do, each of which takes the place of the zeros that the one before ends with.
+/// Overwrites like commits do: each takes the place of the zeros that end the one before.
 #[test]
 fn writes_that_begin_inside_of_the_one_before_are_joined_as_if_done_in_turn() {
     let mut bench = Bench::new(&DiskOptions::default());

@@ -10,7 +10,7 @@ const NEW: Identity = Identity {
     created: Wall(33),
 };
 
-/// What was seen that is not as it was.
+/// The things that a look found changed.
 fn odd(guard: &Guard) -> Vec<(Thing, Sight)> {
     let things = guard.look().things.into_iter();
     things.filter(|(_, sight)| *sight != Sight::Same).collect()

@@ -6,7 +6,7 @@ fn at(ms: u64) -> Mono {
     START.plus(Duration::from_millis(ms))
 }
 
-/// A look that finds everything as it was, but for what is given.
+/// A look that finds everything unchanged, but for the things given.
 fn seen(lock: Sight, odd: &[(Thing, Sight)]) -> Input {
     let mut things = vec![
         (Thing::Directory, Sight::Same),

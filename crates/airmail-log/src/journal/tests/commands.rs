@@ -1,11 +1,11 @@
-//! Segments of commands: when they go, and that nothing is lost with them.
+//! Segments of commands: the time at which they go, and that nothing is lost with them.
 
 use super::*;
 use crate::files::{FileOp, FileToken};
 use crate::journal::format::META_CLASS;
 use crate::journal::settling::sealing;
 
-/// Has done of what waits what checkpoints ask for, and removals; the rest goes on waiting.
+/// Carries out the waiting operations of checkpoints, and removals; the rest goes on waiting.
 fn checkpoint_alone(bench: &mut Bench, waiting: &mut Vec<(FileToken, FileOp)>) {
     let journal = &mut bench.storage.journal;
     waiting.extend(journal.effects.take());

@@ -1,4 +1,4 @@
-//! Log 0 is held in two files from before it is answered, and what was refused in none.
+//! Copies of log 0: an answered batch is in two files, and a refused one in none.
 
 use super::super::calls::Waiting;
 use super::*;
@@ -69,7 +69,7 @@ fn found(files: MemoryFiles) -> Vec<Bytes> {
     found
 }
 
-/// The file that takes what is appended to log 0.
+/// The file to which batches of log 0 are written.
 fn open_file(bench: &Bench) -> String {
     let journal = &bench.storage.journal;
     let class = journal.segments.class(super::super::format::SYSTEM_CLASS);

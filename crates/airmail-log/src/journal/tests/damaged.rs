@@ -1,9 +1,9 @@
-//! Files that are missing or damaged: what check says, and what is told where it is met.
+//! Missing and damaged files: the findings of `check`, and the reports of readers that meet them.
 
 use super::*;
 use crate::journal::format::{Envelope, Kind, SegmentHeader};
 
-/// Without the segments from this one on that hold batches.
+/// Copies the files without the segments from this one on that hold batches.
 fn without_newest(files: &MemoryFiles, from: u64) -> MemoryFiles {
     let (mut files, mut out) = (files.clone(), MemoryFiles::new());
     for (name, _) in files.list().unwrap() {
@@ -162,7 +162,7 @@ fn damage_to_what_is_only_a_help_is_told_and_loses_nothing() {
     }
 }
 
-/// A payload may hold what looks like a record: whoever publishes can know half of the salt.
+/// A payload may look like a record: a publisher can know half of the salt.
 #[test]
 fn a_segment_whose_beginning_is_gone_is_read_from_the_first_sound_batch_on() {
     const SEGMENT: &str = "seg-0000000000000002";

@@ -1,4 +1,4 @@
-//! Where a log goes on after a kill.
+//! The number from which a log goes on after a kill.
 
 use super::*;
 

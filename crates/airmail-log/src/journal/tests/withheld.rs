@@ -236,7 +236,7 @@ fn is_seal(completion: &Completion) -> bool {
     matches!(completion, Completion::Sealed { last, .. } if *last == Sequence(3))
 }
 
-/// Takes up what has ended, and has done what follows.
+/// Takes up the ended operations, and starts those that follow.
 fn turn(bench: &mut Bench) {
     let mut ended = Vec::new();
     bench.storage.files_mut().poll(&mut ended);

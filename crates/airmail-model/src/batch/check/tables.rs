@@ -1,4 +1,4 @@
-//! The tables and the bodies of a batch whose header has been found good.
+//! The tables and the bodies of a batch whose header is sound.
 
 use super::{Walk, hex, malformed};
 use crate::batch::attributes::Attributes;
@@ -13,7 +13,7 @@ use crate::id::{NamespaceId, TopicHash};
 use crate::limits::Limits;
 use crate::topic::TopicName;
 
-/// What the format alone bounds.
+/// Limits that leave only the bounds of the format itself.
 const UNLIMITED: Limits = Limits {
     topic_bytes: u32::MAX,
     ..Limits::DEFAULT
@@ -93,7 +93,7 @@ impl Walk<'_> {
             })
     }
 
-    /// The record table, and each body; `bad` decides what a bad body means.
+    /// Checks the record table, and each body; `bad` handles a bad body.
     pub(super) fn records(
         &self,
         mut bad: impl FnMut(u16, Error) -> Result<(), Error>,
