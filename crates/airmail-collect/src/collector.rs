@@ -1,11 +1,13 @@
-//! The core: which records are under way, how far each source is committed, and who must wait.
+//! The core: it keeps the records under way and each source's committed place, and decides which
+//! source must wait.
 //!
 //! `step(now, event)` gives effects. Invariants:
-//! - A source is committed up to its watermark, never beyond: [`Ledger`] says which.
-//! - What is not confirmed as committed is committed again, also when nothing more comes: [`Commits`] says when.
+//! - A source is committed up to its watermark, never beyond ([`Ledger`] keeps it).
+//! - A place that is not confirmed as committed is committed again, also when nothing more comes
+//!   ([`Commits`] keeps the time).
 //! - A ticket of a source's earlier life (revoked, and perhaps assigned again) changes nothing.
-//! - Each of n sources has 1/n of the bound, is paused when it has reached that, and resumed at half of it:
-//!   pausing throws away what was fetched ahead, so it must not flutter.
+//! - Each of n sources has 1/n of the bound, is paused when it has reached that, and resumed at
+//!   half of it: pausing throws away the records fetched ahead, so it must not flutter.
 
 use crate::commits::Commits;
 use crate::ledger::Ledger;
@@ -14,7 +16,7 @@ use crate::stamp::Range;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How much may be taken and not acknowledged, over all sources.
+/// Bounds on the records that are taken and not acknowledged, over all sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Records.
@@ -39,48 +41,48 @@ impl Ticket {
     }
 }
 
-/// What happens.
+/// Events of the collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A source is ours from now on, and goes on where it was committed; `None` if it never was.
     Assigned {
-        /// Which.
+        /// The source.
         source: Source,
         /// The first number that is not collected yet.
         committed: Option<u64>,
     },
     /// A record has come.
     Took {
-        /// Of which source.
+        /// The source.
         source: Source,
         /// Its number there.
         number: u64,
-        /// Of key and value.
+        /// Size of key and value.
         bytes: u32,
     },
     /// The main cluster has a record.
     Acknowledged(Ticket),
     /// The group has committed that everything of this source below `next` is collected.
     Committed {
-        /// Which.
+        /// The source.
         source: Source,
-        /// As it was given to be committed.
+        /// The number from [`Effect::Commit`].
         next: u64,
     },
     /// A commit has failed; it is tried again after a while. One whose answer never comes is, too.
     CommitFailed {
-        /// Which.
+        /// The source.
         source: Source,
-        /// As it was given to be committed.
+        /// The number from [`Effect::Commit`].
         next: u64,
     },
-    /// A source is not ours any more. What it has under way is forgotten.
+    /// A source is not ours any more. Its records under way are forgotten.
     Revoked(Source),
     /// Time has passed.
     Tick,
 }
 
-/// What is to be done, in this order.
+/// Actions for the shell, to be done in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Send the record that was taken.
@@ -91,14 +93,14 @@ pub enum Effect {
     Resume(Source),
     /// Commit that everything of this source below `next` is collected.
     Commit {
-        /// Which.
+        /// The source.
         source: Source,
         /// The first number that is not collected.
         next: u64,
     },
 }
 
-/// What is under way.
+/// Records that are taken and not acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outstanding {
     /// Records.
@@ -176,7 +178,7 @@ impl Collector {
         }
     }
 
-    /// What is under way, over all sources.
+    /// Records that are taken and not acknowledged, over all sources.
     #[must_use]
     pub fn outstanding(&self) -> Outstanding {
         let mut outstanding = Outstanding::default();
@@ -264,7 +266,7 @@ impl Collector {
         }
     }
 
-    /// What each source may have under way.
+    /// Each source's part of the bounds.
     fn part(&self) -> Bounds {
         let sources = self.accounts.len().max(1);
         Bounds {
@@ -286,7 +288,7 @@ fn hold(source: Source, account: &mut Account, part: Bounds, effects: &mut Vec<E
     }
 }
 
-/// What is not known to be committed, if it is time.
+/// Asks for a commit of everything that is not known to be committed, if it is time.
 fn commit(source: Source, account: &mut Account, now: Duration) -> Option<Effect> {
     let next = account.ledger.watermark();
     let due = account.commits.ask(next, now);
@@ -374,7 +376,7 @@ mod tests {
     const FAILED: Event = Event::CommitFailed { source: A, next: 1 };
     const COMMITTED: Event = Event::Committed { source: A, next: 1 };
 
-    /// Ticks once a second for so long; what came of it.
+    /// Ticks once a second for `seconds`, and gives the effects.
     fn ticks(collector: &mut Collector, from: Duration, seconds: u32) -> Vec<Effect> {
         let ticks = (1..=seconds).map(|second| from + second * S);
         ticks

@@ -1,17 +1,17 @@
-//! How far one source is committed, as far as that is known.
+//! Committed place of one source, as far as it is known.
 //!
 //! A commit is asked for, and then confirmed, refused, or never answered: a rebalance refuses it, and a
-//! broker that dies takes the answer with it. Only what was confirmed counts as committed; whatever else
-//! was asked for is asked for again, also when nothing more is collected. Invariants:
+//! broker that dies takes the answer with it. Only a confirmed commit counts; a place that was
+//! asked for and not confirmed is asked for again, also when nothing more is collected. Invariants:
 //! - At most one commit waits for its answer, so that none overtakes another; one that waits for longer
 //!   than [`ANSWER_MAX`] is taken for lost.
 //! - After a refusal the next one waits, twice as long each time, up to [`BACKOFF_MAX`].
-//! - An answer that comes late is believed for what it says and no more: a refusal of another commit than
-//!   the one that waits changes nothing, and a confirmation is what the group has, whoever asked for it.
+//! - A late answer counts for its own commit only: a refusal of another commit than the waiting one
+//!   changes nothing, and a confirmation is the group's state, whichever instance asked for it.
 
 use std::time::Duration;
 
-/// How long a commit may wait for its answer. Longer than the client itself tries.
+/// Longest time that a commit waits for its answer. Longer than the client itself tries.
 pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(60);
 /// The longest time between a refusal and the next commit.
 pub(crate) const BACKOFF_MAX: Duration = Duration::from_secs(10);
@@ -22,10 +22,10 @@ struct Asked {
     at: Duration,
 }
 
-/// Of one source.
+/// Commits of one source.
 #[derive(Clone, Debug)]
 pub(crate) struct Commits {
-    /// What the group is known to have; none if nothing was ever committed.
+    /// The place that the group is known to have; `None` if nothing was ever committed.
     confirmed: Option<u64>,
     asked: Option<Asked>,
     /// Refusals since the last confirmation.
@@ -34,7 +34,7 @@ pub(crate) struct Commits {
 }
 
 impl Commits {
-    /// Of a source that the group has committed up to here.
+    /// Begins for a source that the group has committed up to here.
     pub(crate) fn new(confirmed: Option<u64>) -> Commits {
         Commits {
             confirmed,
@@ -44,7 +44,7 @@ impl Commits {
         }
     }
 
-    /// Asks for a commit of what is below `next`, if it is not confirmed yet and it is time.
+    /// Asks for a commit up to `next`, if it is not confirmed yet and it is time.
     pub(crate) fn ask(&mut self, next: u64, now: Duration) -> bool {
         let waits = self.asked.is_some_and(|asked| now < asked.at + ANSWER_MAX);
         if !self.is_open(next) || waits || now < self.not_before {
@@ -54,7 +54,7 @@ impl Commits {
         true
     }
 
-    /// Whether the group may not have what is below `next`.
+    /// Whether the group may lack a commit up to `next`.
     pub(crate) fn is_open(&self, next: u64) -> bool {
         // Nothing was ever taken, and nothing committed: where to begin is still open.
         self.confirmed.unwrap_or(0) != next

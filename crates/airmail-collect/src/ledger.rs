@@ -1,7 +1,7 @@
-//! One source's account: what was taken and not yet acknowledged, and how far all is.
+//! One source's ledger: its records that are taken and not yet acknowledged, and its watermark.
 //!
-//! Invariants: entries are in the order of their numbers; `watermark` is the number up to which every record
-//! that was taken is acknowledged; what was acknowledged beyond it waits in its place.
+//! Invariants: entries are in the order of their numbers; `watermark` is the number up to which
+//! every record that was taken is acknowledged; a record acknowledged beyond it waits in its place.
 
 use crate::stamp::Range;
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ struct Entry {
 #[derive(Debug)]
 pub(crate) struct Ledger {
     entries: VecDeque<Entry>,
-    /// How many entries were ever taken out: the index of the first one that is left.
+    /// Number of entries that were ever taken out: the index of the first one that is left.
     gone: u64,
     /// The first number that no record has accounted for.
     next: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Of a source that is taken from `next` on.
+    /// Begins for a source that is taken from `next` on.
     pub(crate) fn new(next: u64) -> Ledger {
         Ledger {
             entries: VecDeque::new(),
@@ -37,7 +37,7 @@ impl Ledger {
         }
     }
 
-    /// Enters a record: its index among all, and what it accounts for. None if it was entered before.
+    /// Enters a record; gives its index and range. `None` if it was entered before.
     pub(crate) fn take(&mut self, number: u64, bytes: u32) -> Option<(u64, Range)> {
         if number < self.next {
             return None;

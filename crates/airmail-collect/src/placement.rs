@@ -1,4 +1,4 @@
-//! Which partition of the main cluster a record goes to.
+//! Choice of the main cluster's partition for a record.
 
 use crate::source::Source;
 use airmail_partition::{Cluster, Outcome, PartitionId, Partitioner, Place, TopicId, TopicUnknown};
@@ -6,14 +6,14 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What order is kept.
+/// Orders that can be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// The policy chooses for each record. Records of one key stay in order, as Kafka places them; a source's
     /// order can be restored from the stamps.
     Spread,
     /// Every record of a source goes to one partition: the source's number modulo the topic's partitions.
-    /// It does not depend on leaders nor on who collects, so that a takeover finds the same one.
+    /// It depends neither on leaders nor on the collecting instance, so that a takeover finds the same one.
     Pinned,
 }
 

@@ -1,9 +1,9 @@
-//! What a reader of the main cluster does to have each source's records in order and once, wherever the
-//! policy put them and whatever was sent again after a takeover.
+//! Restoring of order by a reader of the main cluster: it gets each source's records in order and
+//! once, wherever the policy put them and however often a takeover sent them again.
 //!
-//! It is the rule of Airmail's own ranges: a record below what is accounted for is a repeat; one whose range
-//! begins above it waits for what is missing; any other is next. Nothing has to be known of partitions, so
-//! records may be given in any order between them.
+//! The rule is that of Airmail's own ranges: a record below the accounted number is a repeat; one
+//! whose range begins above it waits for the missing ones; any other is next. Partitions do not
+//! matter, so records of several may be given in any order between them.
 
 use crate::stamp::{Range, Stamp};
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ struct Waiting<T> {
 #[derive(Debug)]
 struct Sequence<T> {
     next: u64,
-    /// By number.
+    /// Records that wait for earlier ones, by number.
     waiting: BTreeMap<u64, Waiting<T>>,
 }
 
@@ -73,7 +73,7 @@ impl<T> Restorer<T> {
         }
     }
 
-    /// Takes a record; adds to `restored` what is next by it.
+    /// Takes a record; adds to `restored` the records that are next by it.
     pub fn take(&mut self, stamp: &Stamp, record: T, restored: &mut Vec<T>) {
         let sequence = match self.sequences.get_mut(&stamp.source) {
             Some(sequence) => sequence,
@@ -108,7 +108,7 @@ impl<T> Restorer<T> {
         sequences.map(|(source, sequence)| (&**source, sequence.next))
     }
 
-    /// How many records wait for earlier ones.
+    /// Number of records that wait for earlier ones.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.sequences

@@ -1,14 +1,15 @@
-//! The collector's shell: threads and clients around what decides.
+//! The collector's shell: threads and clients around the core.
 //!
-//! One thread runs it all ([`run`]): it takes a record, steps the core, and does what comes out. The clients
-//! of librdkafka have threads of their own, which fetch ahead and send in batches; a further thread asks the
-//! main cluster every second who leads what. Membership in the group is always Kafka's: of the small cluster
-//! itself, or, for topics of Airmail, of a topic made for it in the main cluster, whose partition *i* stands
-//! for topic *i* and keeps its position as the committed offset's metadata. Either way a commit by an
-//! instance that is no member any more is refused, so whoever was thought dead takes nothing back.
+//! One thread runs it all ([`run`]): it takes a record, steps the core, and carries out the
+//! effects. The clients of librdkafka have threads of their own, which fetch ahead and send in
+//! batches; a further thread asks the main cluster every second for its leaders. Membership in the
+//! group is always Kafka's: of the small cluster itself, or, for topics of Airmail, of a topic made
+//! for it in the main cluster, whose partition *i* stands for topic *i* and keeps its position as
+//! the committed offset's metadata. Either way a commit by an instance that is no member any more
+//! is refused, so an instance that was thought dead takes nothing back.
 //!
-//! What fails for other reasons than a record's own is begun anew from what was committed, with fresh
-//! clients: there is no second way to recover beside the one that a takeover takes.
+//! After a failure that is not a record's own, work begins anew from the committed places, with
+//! fresh clients: recovery is the same as after a takeover.
 
 mod acks;
 mod clients;

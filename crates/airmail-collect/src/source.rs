@@ -1,4 +1,4 @@
-//! What is collected in one order.
+//! Sources: streams of records that are collected in one order.
 
 /// A source: a partition of a topic of the small cluster, or a topic of Airmail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,9 +1,10 @@
-//! What the collector adds to each record: where it comes from, in two headers of text.
+//! Stamp that the collector adds to each record: its source, in two headers of text.
 //!
 //! `airmail-source: CLUSTER/TOPIC/PARTITION` and `airmail-range: FROM-NUMBER`. The number is the record's own
 //! in its source; the range accounts for everything up to it, so a number that the source never gives out
-//! (compacted away, or a transaction's marker) is no hole. A record that is collected twice gets the same
-//! stamp but perhaps for a wider range. Where collectors follow one another, the last of each name counts.
+//! (compacted away, or a transaction's marker) is no hole. A record that is collected twice gets
+//! the same stamp but perhaps with a wider range. Where collectors follow one another, the last of
+//! each name counts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,12 +23,12 @@ pub struct Range {
     pub number: u64,
 }
 
-/// Both headers of a record.
+/// The two headers of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// Cluster, topic and partition.
     pub source: String,
-    /// What the record accounts for.
+    /// The numbers that the record accounts for.
     pub range: Range,
 }
 
@@ -58,7 +59,7 @@ impl FromStr for Range {
 
 impl Stamp {
     /// Reads the headers of a record, given as name and value in their order; none where either is missing
-    /// or is not what a collector writes.
+    /// or is not in a collector's form.
     pub fn read<'a>(headers: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Option<Stamp> {
         let (mut source, mut range) = (None, None);
         for (name, value) in headers {

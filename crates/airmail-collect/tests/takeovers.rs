@@ -20,7 +20,7 @@ const PARTITIONS: usize = 4;
 const INSTANCES: usize = 3;
 const KEYS: u64 = 5;
 
-/// Which offsets a source has: every fifth is a marker that nobody sees.
+/// True for offsets with a record: every fifth is a marker that no reader sees.
 fn is_record(offset: u64) -> bool {
     offset % 5 != 3
 }
@@ -75,9 +75,9 @@ struct World {
     committed: BTreeMap<Source, u64>,
     /// The main cluster's partitions.
     partitions: Vec<Vec<Sent>>,
-    /// What senders that are gone had on their way: it may still come.
+    /// Records that senders now gone had on their way: they may still come.
     ghosts: Vec<VecDeque<Sent>>,
-    /// Of commits, on their way to whom.
+    /// Answers to commits on their way, with the instance that gets them.
     answers: Vec<(usize, Event)>,
     /// No more trouble is made.
     calm: bool,

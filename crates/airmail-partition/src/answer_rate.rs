@@ -1,19 +1,19 @@
-//! How many bytes a node acknowledges in a second, over about the last one.
+//! Bytes that a node acknowledges in a second, over about the last one.
 //!
-//! Found when somebody chooses, not kept up by every acknowledgement: their sum is read at most ten times a
-//! second.
+//! The rate is computed when a partition is chosen, and not updated by every acknowledgement: their
+//! sum is read at most ten times a second.
 
 use std::time::Duration;
 
 /// The shortest time between two readings.
 const READ: Duration = Duration::from_millis(100);
-/// In this time what was seen before counts for 1/e.
+/// Time in which an older observation loses weight to 1/e.
 const MEMORY_S: f64 = 1.0;
 
 /// One node's.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AnswerRate {
-    /// When it was read last, and what was acknowledged until then.
+    /// Time of the last reading, and bytes acknowledged until then.
     last: Option<(Duration, u64)>,
     bytes_per_s: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! What a producer knows of a cluster: who is there, and who leads what.
+//! A producer's view of a cluster: its nodes, and the leaders of its partitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,6 +15,6 @@ pub struct PartitionId(pub i32);
 pub struct Cluster {
     /// The nodes that are alive.
     pub nodes: BTreeSet<NodeId>,
-    /// For each topic the leader of each of its partitions, from partition 0 on; `None` while it has none.
+    /// Leaders of each topic's partitions, from partition 0 on; `None` while a partition has none.
     pub topics: BTreeMap<String, Vec<Option<NodeId>>>,
 }

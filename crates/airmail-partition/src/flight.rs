@@ -1,7 +1,8 @@
-//! What is in flight to one partition: records that were given to the producer and are not acknowledged.
+//! Records in flight to one partition: given to the producer and not acknowledged.
 //!
-//! Every so often one record is a *probe*: it is timed until as many have ended as were sent with it, which
-//! within a partition are the same ones. A probe that stays out shows a node that answers nothing.
+//! One record in a while is a *probe*: it is timed until as many records have ended as were sent
+//! with it, which within a partition are the same ones. A probe that stays out reveals a node that
+//! answers nothing.
 
 use crate::cluster::NodeId;
 use std::time::Duration;
@@ -20,7 +21,7 @@ pub(crate) struct PartitionFlight {
     ended: u64,
     bytes: u64,
     probe: Option<Probe>,
-    /// Who leads it, or led it last.
+    /// The node that leads it, or led it last.
     pub(crate) leader: Option<NodeId>,
 }
 
@@ -46,7 +47,7 @@ impl PartitionFlight {
         self.bytes
     }
 
-    /// How long the probe has been out.
+    /// Time for which the probe has been out.
     pub(crate) fn probe_age(&self, now: Duration) -> Duration {
         self.probe
             .map_or(Duration::ZERO, |probe| now.saturating_sub(probe.since))

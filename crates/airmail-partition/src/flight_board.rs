@@ -1,4 +1,4 @@
-//! What one producer has in flight, by partition and by node, and what it costs to give a node more.
+//! One producer's records in flight, by partition and by node, and the cost of giving a node more.
 //!
 //! Bytes in flight to a node are summed over the partitions that it leads *now*, when they are asked for,
 //! once a batch: a batch whose leader moved is sent again to the new one, and no sum can drift.
@@ -13,12 +13,13 @@ use std::time::Duration;
 
 /// Shorter latencies are all the same: below this, differences are noise.
 const LATENCY_FLOOR_S: f64 = 0.001;
-/// With more work before it than this, in seconds, a node is busy.
+/// Work before a node, in seconds, above which it is busy.
 const BUSY_S: f64 = 0.25;
-/// Of two busy nodes one is better off if its work is so many times shorter.
+/// Factor by which the work of one busy node must be shorter for it to count as better off than
+/// another.
 const BUSY_TOLERANCE: f64 = 1.05;
 
-/// What became of a record.
+/// Result of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The cluster has it.
@@ -42,7 +43,7 @@ struct NodeFlight {
 #[derive(Clone, Debug)]
 pub(crate) struct FlightBoard {
     decay: Duration,
-    /// By topic, then by partition.
+    /// Records in flight by topic, then by partition.
     partitions: Vec<Vec<PartitionFlight>>,
     nodes: BTreeMap<NodeId, NodeFlight>,
 }
@@ -56,7 +57,7 @@ impl FlightBoard {
         }
     }
 
-    /// Forgets who leads what, to be told anew.
+    /// Forgets all leaders, to be told anew.
     pub(crate) fn begin_arranging(&mut self) {
         for node in self.nodes.values_mut() {
             node.led.clear();
@@ -140,8 +141,8 @@ impl FlightBoard {
         self.cost(node, bytes, now) > tolerance * self.cost(other, bytes, now)
     }
 
-    /// How long a node will take for what it has, by Little's law; 0 where its rate is not known, or it has
-    /// less than `bytes`: of a trickle nothing follows.
+    /// Time that a node will take for its bytes in flight, in seconds, by Little's law; 0 where its
+    /// rate is not known, or where it has less than `bytes`: a trickle says nothing about the rate.
     fn work_s(&mut self, node: NodeId, bytes: u32, now: Duration) -> f64 {
         let in_flight = self.bytes_in_flight(node);
         let node = self.nodes.get_mut(&node);
@@ -152,9 +153,9 @@ impl FlightBoard {
         }
     }
 
-    /// What it costs to give a node `bytes` more: the latency to expect, times the bytes that would then be
-    /// in flight. Latency alone would send all to the quickest; bytes alone would let a slow node hold as
-    /// much of the producer's buffers as a quick one.
+    /// Cost of giving a node `bytes` more: the latency to expect, times the bytes that would then
+    /// be in flight. Latency alone would send all records to the quickest node; bytes alone would
+    /// let a slow node hold as much of the producer's buffers as a quick one.
     fn cost(&self, node: NodeId, bytes: u32, now: Duration) -> f64 {
         let Some(flight) = self.nodes.get(&node) else {
             return 0.0;

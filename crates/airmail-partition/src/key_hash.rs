@@ -1,4 +1,4 @@
-//! The hash by which Kafka places a record with a key: murmur2, as its Java client has it.
+//! The hash by which Kafka places a record with a key: murmur2, like its Java client's.
 
 use crate::cluster::PartitionId;
 

@@ -1,4 +1,4 @@
-//! Where a topic's partitions are: what a policy chooses from.
+//! Layout of a topic: its partitions and nodes, from which a policy chooses.
 //!
 //! Partitions are in the order of their numbers and nodes in the order of their ids, so that equal clusters
 //! give equal choices.
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub(crate) struct TopicLayout {
     /// The leader of each partition.
     pub(crate) leaders: Vec<Option<NodeId>>,
-    /// What can be chosen from: the partitions with a leader, or all of them if none has one.
+    /// Partitions to choose from: those with a leader, or all of them if none has one.
     pub(crate) choices: Vec<PartitionId>,
     /// The partitions with a leader, by node.
     pub(crate) nodes: Vec<(NodeId, Vec<PartitionId>)>,

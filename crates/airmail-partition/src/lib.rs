@@ -1,8 +1,9 @@
-//! Which partition of a Kafka topic a record goes to: the policies of `kafka-partitioners/`, for producers
-//! of ours.
+//! Choice of the partition of a Kafka topic for each record: the policies of `kafka-partitioners/`,
+//! for our own producers.
 //!
-//! The Kafka thesis, chapter 6. Kafka's default balances partitions; what gets slow or full is a node. `node` and
-//! `sqf` give each of a topic's nodes its part, [`Policy::Adaptive`], ours, as much as it can take.
+//! They come from the Kafka thesis, chapter 6. Kafka's default balances partitions; but the thing
+//! that gets slow or full is a node. `node` and `sqf` give each of a topic's nodes an equal part;
+//! [`Policy::Adaptive`], ours, gives each as much as it can take.
 //!
 //! ```text
 //! Cluster ──arrange──▶ Partitioner ◀──arrived── (topic, partition, outcome)
@@ -10,10 +11,11 @@
 //! (topic, key, bytes) ──place──▶ Place
 //! ```
 //!
-//! What is chosen from is computed when the cluster's layout changes (section 6.3), so a record costs an
-//! index and a counter, and nothing is allocated for it. There is no clock and no entropy here: the time is
-//! an argument, a seed a setting. Java and Rust pass the same `vectors/partitioners.json`; what follows from
-//! Java's threads and from its client, which asks twice for a record, is only there.
+//! The choices are computed when the cluster's layout changes (section 6.3), so a record costs an
+//! index and a counter, and nothing is allocated for it. There is no clock and no entropy here: the
+//! time is an argument, a seed a setting. Java and Rust pass the same `vectors/partitioners.json`;
+//! the parts that only Java's threads and its client (which asks twice for a record) need are in
+//! Java alone.
 
 #![forbid(unsafe_code)]
 

@@ -23,7 +23,7 @@ pub struct TopicId(pub(crate) usize);
 pub struct Place {
     /// The partition.
     pub partition: PartitionId,
-    /// Who leads it, as far as is known; `None` while nobody does.
+    /// Its leader, as far as is known; `None` while it has none.
     pub leader: Option<NodeId>,
 }
 
@@ -54,7 +54,7 @@ impl Partitioner {
         Partitioner::sharing(settings, QueueBoard::new())
     }
 
-    /// One that shares SQF's counts with whoever has the same board (figure 6.7). Other policies do not look
+    /// Makes one that shares SQF's counts with others of one board (figure 6.7). Other policies do not look
     /// at it.
     #[must_use]
     pub fn sharing(settings: Settings, queues: QueueBoard) -> Partitioner {
@@ -81,7 +81,7 @@ impl Partitioner {
         id
     }
 
-    /// The cluster's metadata has changed: computes what is chosen from, for every topic that it has. Turns
+    /// The cluster's metadata has changed: computes the choices, for every topic that it has. Turns
     /// go on where they were.
     pub fn arrange(&mut self, cluster: &Cluster) {
         let none = Vec::new();
@@ -197,7 +197,7 @@ impl Partitioner {
         self.flights.bytes_in_flight(node)
     }
 
-    /// How many partitions a topic has; none while the cluster does not have it.
+    /// Number of a topic's partitions; `None` while the cluster does not have the topic.
     #[must_use]
     pub fn partitions(&self, topic: TopicId) -> Option<u32> {
         let layout = self.topics[topic.0].layout()?;

@@ -1,5 +1,5 @@
-//! The latency of a node as one should expect it: at once as high as the worst that was just seen, and
-//! forgotten exponentially (peak EWMA).
+//! Latency to expect of a node: it rises at once to the worst just seen, and is forgotten
+//! exponentially (peak EWMA).
 //!
 //! A node that gets worse is avoided after one sample. Forgetting goes on without samples, so that a node
 //! that gets nothing is tried again; samples are bounded, so that this takes under a second after any outage.
@@ -37,7 +37,7 @@ impl PeakLatency {
         self.seen_at = now;
     }
 
-    /// What to expect, in seconds.
+    /// The latency to expect, in seconds.
     pub(crate) fn seconds(&self, now: Duration) -> f64 {
         self.peak_s * self.weight(now)
     }

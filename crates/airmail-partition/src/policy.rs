@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// How a partition is chosen for records without a key.
+/// Ways to choose a partition for records without a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Policy {
@@ -12,7 +12,7 @@ pub enum Policy {
     Default,
     /// The same with a counter that does not overflow (section 6.2.1).
     Improved,
-    /// Round robin over the topic's nodes, and within a node over what it leads (section 6.2.2).
+    /// Round robin over the topic's nodes, and within a node over its partitions (section 6.2.2).
     Node,
     /// The topic's node that has had the fewest records of all topics (section 6.2.3).
     Sqf,
@@ -35,7 +35,7 @@ impl Policy {
         Policy::Adaptive,
     ];
 
-    /// As it is typed, and as the vectors have it.
+    /// The name that is typed, and that the vectors have.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

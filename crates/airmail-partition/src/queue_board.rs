@@ -1,8 +1,9 @@
-//! How many records went to each node: the queues of which SQF takes the shortest.
+//! Number of records that went to each node: the queues of which SQF takes the shortest.
 //!
-//! Producers that send to one cluster share a board (figure 6.7), so that topics whose nodes overlap in part
-//! are balanced together. Counts are compared by their difference, so that they may overflow. A node that
-//! comes, or comes back, does not begin at nought: it would get every record until it had caught up.
+//! Producers that send to one cluster share a board (figure 6.7), so that topics whose nodes
+//! overlap in part are balanced together. Counts are compared by their difference, so that they may
+//! overflow. The count of a node that comes, or comes back, does not begin at 0: it would get every
+//! record until it had caught up.
 
 use crate::cluster::NodeId;
 use parking_lot::Mutex;
@@ -72,11 +73,12 @@ fn is_less(one: u64, other: u64) -> bool {
     one.wrapping_sub(other).cast_signed() < 0
 }
 
-/// Adds a record to the shortest of `queues`, the first of equals, and says which that is; `queues` is not
-/// empty.
+/// Adds a record to the shortest of `queues`, the first of equals, and gives its index; `queues` is
+/// not empty.
 ///
-/// Whoever finds that his choice has grown meanwhile looks again. Queues only grow, so the one that he adds
-/// to was a shortest one at that moment: the policy is exact under any number of threads.
+/// A thread that finds that its choice has grown meanwhile looks again. Queues only grow, so the
+/// one that it adds to was a shortest one at that moment: the policy is exact under any number of
+/// threads.
 pub(crate) fn add(queues: &[Queue]) -> usize {
     loop {
         let (mut least, mut length) = (0, queues[0].load(Ordering::Relaxed));

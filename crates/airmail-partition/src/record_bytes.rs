@@ -1,6 +1,6 @@
-//! How many bytes a record takes in a batch of Kafka's, before compression.
+//! Size of a record in one of Kafka's batches, before compression.
 
-/// What a batch has before its first record.
+/// Size of a batch's head, before its first record.
 pub(crate) const BATCH_HEAD: u32 = 61;
 /// Attributes, distances in time and in offset, number of headers.
 const RECORD_HEAD: u64 = 1 + 2 + 2 + 1;

@@ -1,6 +1,6 @@
 //! Round robin over a list whose length may change: a counter, and its remainder.
 
-/// Whose turn it is.
+/// A round robin's counter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rotation {
     turn: u64,
@@ -25,7 +25,7 @@ impl Rotation {
         }
     }
 
-    /// Whose turn it is among `length`, which is not 0; the next one's turn comes after.
+    /// Takes the next turn among `length`, which is not 0.
     pub(crate) fn next(&mut self, length: usize) -> usize {
         let turn = self.turn;
         self.turn = turn.wrapping_add(1) & self.mask;

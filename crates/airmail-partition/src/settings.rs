@@ -1,4 +1,4 @@
-//! What a partitioner is set to.
+//! Settings of a partitioner.
 
 use crate::policy::Policy;
 use std::time::Duration;
@@ -11,23 +11,25 @@ const TOLERANCE_MAX: f64 = 100.0;
 /// A partitioner's settings; those behind `sticky_bytes` are of [`Policy::Adaptive`] alone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// How records without a key are placed.
+    /// The policy that places records without a key.
     pub policy: Policy,
     /// Whether keys are not looked at: the paper's way, in which Node and SQF ignore them. Default: records
     /// with a key go where Kafka puts them.
     pub ignore_keys: bool,
     /// Where turns begin, at most 2147483647. Producers that all begin at 0 go in step.
     pub start: u32,
-    /// What the choices of [`Policy::Adaptive`] that are left to chance follow from.
+    /// Seed of the random choices of [`Policy::Adaptive`].
     pub seed: u64,
     /// Bytes for a partition before the next choice. Default 16,384, a batch.
     pub sticky_bytes: u32,
     /// The longest time between two choices, from 1 ms to 60 s; not below the producer's linger time, which
     /// would cut a batch into several. Default 100 ms.
     pub sticky: Duration,
-    /// In this time a latency that is not seen again counts for 1/e, from 1 ms to 60 s. Default 150 ms.
+    /// Time in which a latency that is not seen again loses weight to 1/e, from 1 ms to 60 s.
+    /// Default 150 ms.
     pub decay: Duration,
-    /// How many times worse than another a node may be and still have its turn, from 1 to 100. Default 2.
+    /// Factor by which a node may be worse than another and still have its turn, from 1 to 100.
+    /// Default 2.
     pub tolerance: f64,
 }
 
@@ -35,11 +37,11 @@ pub struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {value}: {limit}")]
 pub struct SettingInvalid {
-    /// Which one.
+    /// The setting.
     pub field: &'static str,
-    /// What it is.
+    /// The value given.
     pub value: String,
-    /// What it may be.
+    /// The values allowed.
     pub limit: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! One topic under a policy: whose turn it is. Computed when the layout changes; the counters live on.
+//! Turns of one topic under a policy. Computed when the layout changes; the counters live on.
 
 use crate::cluster::{NodeId, PartitionId};
 use crate::flight_board::FlightBoard;
@@ -13,7 +13,7 @@ use rand::rngs::SmallRng;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A node of the topic, with what it leads of it and whose turn it is there.
+/// A node of the topic, with the partitions that it leads and their turns.
 #[derive(Debug)]
 struct Stop {
     node: NodeId,
@@ -35,7 +35,7 @@ struct Sticky {
     since: Duration,
 }
 
-/// What a choice may look at beside the topic's own turns.
+/// The inputs of a choice beside the topic's own turns.
 pub(crate) struct Circumstances<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) board: &'a mut FlightBoard,
@@ -50,9 +50,9 @@ pub(crate) struct Stops {
     layout: Option<TopicLayout>,
     rotation: Rotation,
     stops: Vec<Stop>,
-    /// Of nodes that lead nothing of the topic now, and did.
+    /// Turns of nodes that led partitions of the topic before, and lead none now.
     resting: BTreeMap<NodeId, Rotation>,
-    /// Of the nodes of `stops`, under SQF.
+    /// Queues of the nodes in `stops`, under SQF.
     queues: Vec<Queue>,
     sticky: Option<Sticky>,
 }

@@ -1,5 +1,6 @@
-//! The adaptive policy, step by step, and with records that flow through simulated nodes, a millisecond at a
-//! time: each answers so many records in one, in order, and the producer's buffers hold so many.
+//! The adaptive policy, step by step, and with records that flow through simulated nodes, a
+//! millisecond at a time: each node answers a fixed number of records in one, in order, and the
+//! producer's buffers are bounded.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test panics where something is wrong")]
@@ -146,7 +147,7 @@ impl Flow {
         }
     }
 
-    /// Offers so many records each millisecond; what the buffers do not hold waits outside.
+    /// Offers a number of records each millisecond; those that the buffers do not hold wait outside.
     fn flow(&mut self, millis: usize, offered: usize) {
         self.given = [0; NODES];
         for _ in 0..millis {

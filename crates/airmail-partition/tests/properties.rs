@@ -1,4 +1,4 @@
-//! What holds of every policy on every cluster, whatever happens to it.
+//! Properties of every policy on every cluster, whatever happens to it.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! `vectors/partitioners.json`, which the policies of every language must give.
+//! Golden vectors `vectors/partitioners.json`, which the policies of every language must give.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test panics where something is wrong")]

@@ -1,5 +1,5 @@
-//! How long the large cases take: the paper's worst case on 16 nodes, and 10,000 topics at random on 1,000
-//! nodes.
+//! Time that the large cases take: the paper's worst case on 16 nodes, and 10,000 topics at random
+//! on 1,000 nodes.
 //!
 //! ```text
 //! cargo run --release -p airmail-topology --example large

@@ -1,17 +1,17 @@
-//! What to move so that a cluster is balanced. Kafka thesis, section 6.4 and figures 6.5 and 6.6: partial
-//! overlap is undone by no overlap or by complete overlap, with other assignments, more partitions or more
-//! nodes.
+//! Advice on the moves that balance a cluster. Kafka thesis, section 6.4 and figures 6.5 and 6.6:
+//! partial overlap is undone by no overlap or by complete overlap, with other assignments, more
+//! partitions or more nodes.
 //!
 //! Three goals, as none is best for everybody:
 //!
-//! - **no overlap** ([`separate`]): nodes are divided among groups of topics; the paper's choice where it can be
-//!   had. One group's burst is no other's trouble.
+//! - **no overlap** ([`separate`]): nodes are divided among groups of topics; the paper's choice
+//!   where it is possible. One group's burst is no other's trouble.
 //! - **complete overlap** ([`join`]): every topic on every node. It may need more partitions.
-//! - **within moves** ([`moves`]): what helps most among the first few moves, as data has to be copied.
+//! - **within moves** ([`moves`]): the best of a few moves, because data has to be copied.
 //!
-//! Every plan leads all topics evenly, so it is good for producers that spread over partitions as for those
-//! that spread over nodes. Whatever is proposed is applied to the model and measured; nothing is promised
-//! that was not computed. Racks are not known here, so replicas may end up in one rack.
+//! Every plan leads all topics evenly, so it is good for producers that spread over partitions and
+//! for those that spread over nodes. Each proposal is applied to the model and measured; nothing is
+//! promised that was not computed. Racks are not known here, so replicas may end up in one rack.
 
 mod join;
 mod moves;
@@ -22,14 +22,14 @@ use crate::cluster::Cluster;
 use crate::reassignment::Reassignment;
 use crate::summary::Summary;
 
-/// What a plan is to reach.
+/// Goals of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Goal {
     /// No two max groups share a node.
     NoOverlap,
     /// One max group on all nodes.
     CompleteOverlap,
-    /// As balanced as a few moves make it.
+    /// The best balance that a few moves make.
     WithinMoves,
 }
 
@@ -45,18 +45,18 @@ impl Goal {
     }
 }
 
-/// A reassignment, and what it gives.
+/// A reassignment, and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// What it is to reach.
+    /// The goal.
     pub goal: Goal,
-    /// What to change.
+    /// The change of replicas.
     pub reassignment: Reassignment,
-    /// How the cluster stands then.
+    /// The cluster's state after the change.
     pub after: Summary,
 }
 
-/// Why there is no plan for a goal.
+/// Reason for which there is no plan for a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotOffered {
@@ -66,9 +66,9 @@ pub enum NotOffered {
     /// Complete overlap would need too many new partitions.
     #[error("{needed} partitions would have to be added; at most {limit}, as many as there are")]
     TooManyPartitions {
-        /// How many.
+        /// Partitions that are needed.
         needed: usize,
-        /// How many may be.
+        /// Partitions that are allowed.
         limit: usize,
     },
     /// No move makes anything better.
@@ -76,19 +76,19 @@ pub enum NotOffered {
     NothingToGain,
 }
 
-/// What is proposed for a cluster.
+/// Proposals for a cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
-    /// How the cluster stands, with preferred leaders elected.
+    /// The cluster's present state, with preferred leaders elected.
     pub before: Summary,
-    /// In the order of goals.
+    /// Plans in the order of goals.
     pub plans: Vec<Plan>,
     /// Goals without a plan.
     pub not_offered: Vec<(Goal, NotOffered)>,
 }
 
 impl Advice {
-    /// For a cluster, with at most so many moves where moves are counted.
+    /// Makes proposals for a cluster, with at most `moves_max` moves where moves are counted.
     ///
     /// ```
     /// use airmail_topology::{Advice, Cluster};

@@ -1,4 +1,4 @@
-//! The cluster: nodes, topics, partitions, and who leads them.
+//! The cluster: nodes, topics, partitions, and their leaders.
 //!
 //! The Kafka thesis, section 3.2: C_T, C_N and C_P, with the replicas that its section 3.5.4 asks for. Nodes are
 //! known by their [`Place`] and topics by their index, both in order of ids and names, so that the same
@@ -11,7 +11,7 @@ use crate::description::{Description, NodeId, ToldPartition};
 use crate::node_set::{NodeSet, Place};
 use smallvec::SmallVec;
 
-/// Why a description is no cluster.
+/// Reason for which a description is no cluster.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClusterError {
@@ -20,35 +20,35 @@ pub enum ClusterError {
     NodeTwice {
         /// `nodes` or `offline`.
         field: &'static str,
-        /// Which.
+        /// The node.
         node: NodeId,
     },
     /// A topic stands there twice.
     #[error("topics: {topic:?} stands there twice")]
     TopicTwice {
-        /// Which.
+        /// The topic.
         topic: String,
     },
     /// A topic has no partitions.
     #[error("topics.{topic}: has 0 partitions; at least 1")]
     NoPartitions {
-        /// Which.
+        /// The topic.
         topic: String,
     },
     /// A partition has no replicas.
     #[error("topics.{topic}[{partition}]: has 0 replicas; at least 1")]
     NoReplicas {
-        /// Of which topic.
+        /// The topic.
         topic: String,
-        /// Which, from 0.
+        /// The partition, from 0.
         partition: usize,
     },
-    /// A node is named that is none.
+    /// The node is not in the list of nodes.
     #[error("{place}: node {node} is not in nodes")]
     UnknownNode {
         /// The field.
         place: String,
-        /// Which.
+        /// The node.
         node: NodeId,
     },
     /// A replica stands there twice.
@@ -56,7 +56,7 @@ pub enum ClusterError {
     ReplicaTwice {
         /// The field.
         place: String,
-        /// Which.
+        /// The node.
         node: NodeId,
     },
     /// A leader or a node in sync is no replica.
@@ -64,21 +64,21 @@ pub enum ClusterError {
     NoReplica {
         /// The field.
         place: String,
-        /// Which.
+        /// The node.
         node: NodeId,
     },
     /// A rate is for a topic that there is not.
     #[error("rates: {topic:?} is not in topics")]
     UnknownTopic {
-        /// Which.
+        /// The topic.
         topic: String,
     },
     /// A rate is no rate.
     #[error("rates.{topic}: {rate} is no rate; from 0 up, and finite")]
     Rate {
-        /// Of which topic.
+        /// The topic.
         topic: String,
-        /// What stands there.
+        /// The rate given.
         rate: f64,
     },
 }
@@ -88,9 +88,9 @@ pub enum ClusterError {
 pub struct Topic {
     /// Its name.
     pub name: String,
-    /// What producers send to it, in records/s or whatever unit the caller has.
+    /// Rate at which producers send to it, in records/s or whatever unit the caller has.
     pub rate: f64,
-    /// From partition 0.
+    /// Partitions, from 0.
     pub partitions: Vec<Partition>,
 }
 
@@ -100,17 +100,17 @@ pub type Places = SmallVec<[Place; 4]>;
 /// Where a partition is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
-    /// In the order in which they are elected: the preferred leader first.
+    /// Replicas in the order in which they are elected: the preferred leader first.
     pub replicas: Places,
-    /// Who leads; `None`: nobody can.
+    /// The leader; `None`: no node can lead it.
     pub leader: Option<Place>,
     /// The replicas that may be elected; `None`: all.
     pub in_sync: Option<Places>,
 }
 
 impl Partition {
-    /// Who leads once some nodes are down: the leader if it is not, else the first in the order of replicas
-    /// that is in sync and not down, as Kafka's controller elects.
+    /// The leader once some nodes are down: the present one if it is up, else the first in the
+    /// order of replicas that is in sync and not down, as Kafka's controller elects.
     #[must_use]
     pub fn leader_without(&self, down: &NodeSet) -> Option<Place> {
         let stays = self.leader.filter(|leader| !down.contains(*leader));
@@ -197,7 +197,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Says what is sent to one topic.
+    /// Sets the rate of one topic.
     ///
     /// # Errors
     /// There is no such topic, or the rate is negative or not finite.
@@ -214,7 +214,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Says what is sent to every topic, before [`Cluster::set_rate`] says otherwise. Not checked: a
+    /// Sets the rate of every topic, before [`Cluster::set_rate`] says otherwise. Not checked: a
     /// constant of the caller's.
     pub fn set_rates(&mut self, rate: f64) {
         for topic in &mut self.topics {

@@ -4,10 +4,11 @@
 //! {"nodes": [1, 2, 3], "topics": {"A": [[1, 2], [2, 3]]}}
 //! ```
 //!
-//! For each partition its replicas, preferred leader first. What a live cluster knows besides is
-//! optional: a partition may be `{"replicas": [1, 2], "leader": 2, "in_sync": [2]}`, `offline` names nodes
-//! that are down, and `rates` says what producers send to each topic. A field that is not known is an error,
-//! and so is a topic that stands there twice: a typing error must not pass for a balanced cluster.
+//! For each partition its replicas, preferred leader first. Further facts of a live cluster are
+//! optional: a partition may be `{"replicas": [1, 2], "leader": 2, "in_sync": [2]}`, `offline`
+//! names nodes that are down, and `rates` gives the rate at which producers send to each topic. An
+//! unknown field is an error, and so is a topic that is there twice: a typing error must not pass
+//! for a balanced cluster.
 
 use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap as _;
@@ -39,8 +40,8 @@ pub struct Description {
     pub offline: Vec<NodeId>,
     /// The partitions of each topic.
     pub topics: Topics,
-    /// What is sent to each topic, in records/s or any other unit. Default: 1 to each topic. If any is
-    /// given, a topic that is not mentioned gets nothing.
+    /// Rate of each topic, in records/s or any other unit. Default: 1 for each topic. If any is
+    /// given, a topic without one gets nothing.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rates: BTreeMap<String, f64>,
 }
@@ -55,7 +56,7 @@ pub struct Topics(pub Vec<(String, Vec<DescribedPartition>)>);
 pub enum DescribedPartition {
     /// Its replicas, all of them in sync; the first one leads.
     Replicas(Vec<NodeId>),
-    /// What a live cluster tells.
+    /// A partition as a live cluster describes it.
     Told(ToldPartition),
 }
 
@@ -65,10 +66,10 @@ pub enum DescribedPartition {
 pub struct ToldPartition {
     /// Its replicas, the preferred leader first.
     pub replicas: Vec<NodeId>,
-    /// Who leads. Default: the first replica that is in sync and not down.
+    /// The leader. Default: the first replica that is in sync and not down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leader: Option<NodeId>,
-    /// Which replicas are in sync. Default: all.
+    /// The replicas in sync. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_sync: Option<Vec<NodeId>>,
 }

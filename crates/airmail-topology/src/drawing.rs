@@ -19,10 +19,11 @@ const PARTITION_HEIGHT: usize = 24;
 const GAP: usize = 8;
 const TITLE: usize = 34;
 const LEGEND_LINE: usize = 22;
-/// In a row.
+/// Most nodes in a row.
 const NODES_MAX: usize = 8;
 const PARTITIONS_PER_ROW: usize = 2;
-/// In a node's box, leaders and followers together; the rest is told as a number.
+/// Most partitions in a node's box, leaders and followers together; the others are given as a
+/// number.
 const PARTITIONS_MAX: usize = 40;
 /// Max groups in the legend.
 const GROUPS_MAX: usize = 40;
@@ -35,7 +36,7 @@ const COLOURS: [&str; 7] = [
 ];
 const GREY: &str = "#dddddd";
 
-/// What stands in a node's box.
+/// One line in a node's box.
 struct Item {
     topic: usize,
     partition: usize,
@@ -162,7 +163,7 @@ fn group_of(cluster: &Cluster, groups: &MaxGroups) -> Vec<Option<usize>> {
     sets.map(|nodes| groups.find(&nodes)).collect()
 }
 
-/// For each node what it leads, then what it follows.
+/// Items of each node: the partitions that it leads, then those that it follows.
 fn items(cluster: &Cluster) -> Vec<Vec<Item>> {
     let mut items: Vec<Vec<Item>> = Vec::new();
     items.resize_with(cluster.nodes().len(), Vec::new);

@@ -1,13 +1,14 @@
-//! Which faults would unbalance what: early detection (Kafka thesis, section 3.5.4).
+//! Faults that would unbalance a cluster: early detection (Kafka thesis, section 3.5.4).
 //!
 //! A fault is the loss of one node, or of two. Each partition that is led there is led by the next of its
-//! replicas that is in sync and not down, as Kafka elects; and then the cluster is looked at again. So it is
-//! known before a node is lost which one of the others will be too much for it (figure 2.2).
+//! replicas that is in sync and not down, as Kafka elects; and then the cluster is looked at again.
+//! So it is known, before a node is lost, for which of the others that will be too much (figure
+//! 2.2).
 //!
-//! The paper fears that this is not feasible on large clusters. Three things make it so: a fault is computed
-//! from the topics that are led on what is lost, not from all; overlaps are counted and not listed; and
-//! of the pairs of nodes only those are looked at that can be among the worst, by a bound that costs
-//! no look at any topic ([`pairs`]).
+//! The paper fears that this is not feasible on large clusters. Three things make it so: a fault is
+//! computed from the topics that the lost nodes lead, not from all; overlaps are counted and not
+//! listed; and of the pairs of nodes only those are looked at that can be among the worst, by a
+//! bound that costs no look at any topic ([`pairs`]).
 
 mod pairs;
 mod survey;
@@ -16,12 +17,12 @@ use crate::cluster::Cluster;
 use crate::node_set::Place;
 use survey::{Harm, Survey};
 
-/// How far the search goes.
+/// Extent of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultSearch {
     /// Nodes that are lost at a time: 0, 1 or 2. More is taken for 2. Default: 1.
     pub losses_max: usize,
-    /// Of the losses of two nodes, so many are told, the worst; of one node all are. Default: 1,000.
+    /// Losses of two nodes that are reported, the worst ones; of one node all are. Default: 1,000.
     pub pairs_max: usize,
 }
 
@@ -53,7 +54,7 @@ pub struct Fault {
     pub imbalance: f64,
 }
 
-/// What a search found.
+/// Findings of a search.
 ///
 /// ```
 /// use airmail_topology::{Cluster, FaultSearch, Faults};
@@ -74,7 +75,7 @@ pub struct Faults {
     pub worst: Vec<Fault>,
     /// Faults that there are.
     pub possible: u64,
-    /// Of these, pairs that are not told, because others are worse.
+    /// Pairs among these that are not reported, because others are worse.
     pub passed_over: u64,
     /// Pairs of which every topic concerned was looked at; the bound was enough for the others.
     pub pairs_computed: u64,

@@ -1,11 +1,12 @@
 //! Max groups: topics that are led on the same nodes. The Kafka thesis, section 3.2, definitions 1 and 2, and
 //! section 3.5.1, algorithm 1.
 //!
-//! The paper compares each topic with each group found so far, O(#C_T · #M · #C_N); here a group is found by
-//! its node set's hash, O(#C_T · #C_N). What comes out is the same, also in order: a group stands where its
-//! first topic does.
+//! The paper compares each topic with each group found so far, O(#C_T · #M · #C_N); here a group is
+//! found by its node set's hash, O(#C_T · #C_N). The result is the same, also in order: a group
+//! stands where its first topic does.
 //!
-//! A topic that nobody leads is in no group: N(t) = ∅ is what the paper leaves out of its 2^n - 1.
+//! A topic without a leader is in no group: N(t) = ∅ is the set that the paper leaves out of its
+//! 2^n - 1.
 
 use crate::cluster::Cluster;
 use crate::leaders::Leaders;
@@ -15,9 +16,9 @@ use hashbrown::HashTable;
 /// T^M: all topics with one set of nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MaxGroup {
-    /// By index in the cluster, ascending.
+    /// Topics by index in the cluster, ascending.
     pub topics: Vec<usize>,
-    /// N(T^M): who leads a partition of any of them, and so of each.
+    /// N(T^M): the nodes that lead a partition of any of them, and so of each.
     pub nodes: NodeSet,
 }
 
@@ -40,7 +41,7 @@ pub struct MaxGroups {
 }
 
 impl MaxGroups {
-    /// Of a cluster as it is.
+    /// Finds the max groups of a cluster as it is.
     #[must_use]
     pub fn of(cluster: &Cluster) -> MaxGroups {
         let topics = cluster.topics().iter();

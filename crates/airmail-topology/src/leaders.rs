@@ -1,7 +1,7 @@
-//! On which nodes one topic is led, and how many of its partitions on each.
+//! Leaders of one topic: the nodes, and the number of its partitions on each.
 //!
-//! That is all that grouping, evenness and load ask of a topic, so a fault costs no more than the leaders
-//! of the topics that it touches.
+//! Grouping, evenness and load need nothing else of a topic, so a fault costs no more than the
+//! leaders of the topics that it touches.
 
 use crate::cluster::Topic;
 use crate::node_set::{NodeSet, Place};
@@ -53,8 +53,8 @@ impl Leaders {
         self.counts.iter().map(|(_, count)| *count).sum()
     }
 
-    /// By how many partitions the node with most differs from the node with fewest, of those that lead
-    /// any.
+    /// Difference in partitions between the node with most and the node with fewest, of those that
+    /// lead any.
     #[must_use]
     pub fn difference(&self) -> u32 {
         let counts = self.counts.iter().map(|(_, count)| *count);

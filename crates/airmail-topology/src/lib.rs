@@ -1,4 +1,5 @@
-//! Kafka clusters as sets: is a cluster balanced, what would unbalance it, and what to move.
+//! Kafka clusters as sets: whether a cluster is balanced, the faults that would unbalance it, and
+//! the moves that mend it.
 //!
 //! The Kafka thesis, chapter 3. A topic's records go to the nodes that lead its partitions, N(t). Topics with the
 //! same N(t) are a [max group](MaxGroups): among them a producer's rate does not matter, as each one's load is
@@ -12,8 +13,8 @@
 //!                    └──────▶ Advice ──▶ Reassignment    as it should be
 //! ```
 //!
-//! Nothing here does I/O or has a clock; one cluster gives one answer. `docs/kafka-balance.md` tells
-//! operators what to do with it.
+//! Nothing here does I/O or has a clock; one cluster gives one answer. `docs/kafka-balance.md` is
+//! the guide for operators.
 
 #![forbid(unsafe_code)]
 

@@ -1,26 +1,26 @@
-//! What each node is sent, by the rate of each topic and the way its producers spread records (Kafka
+//! Load of each node, by the rate of each topic and the way its producers spread records (Kafka
 //! thesis, section 6.4 and its table).
 //!
-//! Each producer spreads without knowing of the others, so what a node is sent is the sum of what its topics
-//! send it. Replication is not counted: it loads followers by the same factor everywhere that replicas are
-//! spread evenly.
+//! Each producer spreads without knowing of the others, so a node's load is the sum of the parts of
+//! its topics. Replication is not counted: it loads followers by the same factor everywhere that
+//! replicas are spread evenly.
 
 use crate::cluster::{Cluster, Topic};
 use crate::leaders::Leaders;
 use crate::node_set::{NodeSet, Place};
 
-/// How a topic's producers spread records without keys.
+/// Ways in which a topic's producers spread records without keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spread {
-    /// In equal parts over partitions that have a leader: the paper's default partitioner.
+    /// Spread in equal parts over partitions that have a leader: the paper's default partitioner.
     Partitions,
-    /// In equal parts over nodes that lead any: the paper's Node and SQF partitioners, each producer
-    /// with an instance of its own.
+    /// Spread in equal parts over nodes that lead any: the paper's Node and SQF partitioners, each
+    /// producer with an instance of its own.
     Nodes,
 }
 
 impl Spread {
-    /// What part of a topic's rate goes to a node that leads so many of its partitions.
+    /// Part of a topic's rate that goes to a node that leads `count` of its partitions.
     pub(crate) fn share(self, leaders: &Leaders, count: u32) -> f64 {
         match self {
             Spread::Partitions => f64::from(count) / f64::from(leaders.led()),
@@ -46,7 +46,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Of a cluster as it is.
+    /// Computes the load of a cluster as it is.
     #[must_use]
     pub fn of(cluster: &Cluster, spread: Spread) -> Load {
         let mut load = Load {
@@ -59,7 +59,7 @@ impl Load {
         load
     }
 
-    /// By place, in the unit of the rates.
+    /// Loads by place, in the unit of the rates.
     #[must_use]
     pub fn by_node(&self) -> &[f64] {
         &self.by_node

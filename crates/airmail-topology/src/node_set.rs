@@ -32,7 +32,7 @@ pub struct NodeSet {
 }
 
 impl NodeSet {
-    /// Without nodes.
+    /// Makes an empty set.
     #[must_use]
     pub fn new() -> NodeSet {
         NodeSet::default()
@@ -54,7 +54,7 @@ impl NodeSet {
         word.is_some_and(|word| word & (1 << (place % WORD_BITS)) != 0)
     }
 
-    /// How many nodes are in it.
+    /// Number of nodes in it.
     #[must_use]
     pub fn len(&self) -> usize {
         let ones = self.words.iter().map(|word| word.count_ones() as usize);

@@ -1,5 +1,5 @@
-//! Which max groups share nodes. The Kafka thesis, section 3.2, definition 3; section 3.5.2, algorithm 2; and
-//! section 3.5.3, algorithm 3.
+//! Max groups that share nodes. The Kafka thesis, section 3.2, definition 3; section 3.5.2, algorithm 2;
+//! and section 3.5.3, algorithm 3.
 //!
 //! R, which algorithm 3 builds (for each node the groups on it), is kept as a bit mask over groups. Then the
 //! groups that overlap with one are the union of R over its nodes: a few words for each node, in place of
@@ -39,7 +39,7 @@ pub struct Overlaps<'a> {
 }
 
 impl<'a> Overlaps<'a> {
-    /// Of these groups, in a cluster of so many nodes.
+    /// Finds the overlaps of these groups, in a cluster of `nodes` nodes.
     #[must_use]
     pub fn of(groups: &'a MaxGroups, nodes: usize) -> Overlaps<'a> {
         let groups = groups.iter().as_slice();
@@ -55,7 +55,7 @@ impl<'a> Overlaps<'a> {
         Overlaps { groups, on_node }
     }
 
-    /// How many pairs of groups overlap.
+    /// Number of pairs of groups that overlap.
     #[must_use]
     pub fn count(&self) -> u64 {
         let mut row = Row::default();
@@ -100,7 +100,7 @@ impl<'a> Overlaps<'a> {
 /// The groups behind one that overlap with it, as a bit mask.
 #[derive(Clone, Debug, Default)]
 struct Row {
-    /// Which word of the whole mask the first one is.
+    /// Index of the first word in the whole mask.
     first: usize,
     words: Vec<u64>,
 }

@@ -1,6 +1,7 @@
-//! Partitions that are to be kept by other nodes, as Kafka's own tool takes it.
+//! Changes of partitions' replicas, in the form that Kafka's own tool takes.
 //!
-//! Written as JSON a reassignment is what `kafka-reassign-partitions --reassignment-json-file` reads:
+//! Written as JSON a reassignment is the input of `kafka-reassign-partitions
+//! --reassignment-json-file`:
 //!
 //! ```json
 //! {"version":1,"partitions":[{"topic":"A","partition":0,"replicas":[3,2]}]}
@@ -18,7 +19,7 @@ use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 /// New replicas for one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reassigned {
-    /// Which.
+    /// The partition.
     pub partition: PartitionIndex,
     /// All its replicas from then on, the preferred leader first.
     pub replicas: Places,
@@ -31,13 +32,13 @@ pub struct Reassigned {
 pub struct AddedPartitions {
     /// The topic, as an index.
     pub topic: usize,
-    /// How many it has.
+    /// Number of partitions that it has.
     pub from: usize,
-    /// How many it needs.
+    /// Number of partitions that it needs.
     pub to: usize,
 }
 
-/// What is to change, in the order of topics and partitions.
+/// Changes of replicas, in the order of topics and partitions.
 ///
 /// ```
 /// use airmail_topology::{Advice, Cluster, Goal};
@@ -56,7 +57,7 @@ pub struct AddedPartitions {
 pub struct Reassignment {
     /// Each partition once.
     pub partitions: Vec<Reassigned>,
-    /// To be made before; `partitions` has them too, as Kafka places them as it likes.
+    /// Partitions to be added before; `partitions` has them too, as Kafka places them as it likes.
     pub added: Vec<AddedPartitions>,
 }
 
@@ -89,13 +90,13 @@ impl Reassignment {
         after
     }
 
-    /// How many partitions get other replicas, or the same ones in another order.
+    /// Number of partitions that get other replicas, or the same ones in another order.
     #[must_use]
     pub fn moves(&self) -> usize {
         self.partitions.len()
     }
 
-    /// As JSON for Kafka's tool.
+    /// The reassignment as JSON for Kafka's tool.
     #[must_use]
     pub fn for_kafka<'a>(&'a self, cluster: &'a Cluster) -> impl Serialize + 'a {
         ForKafka {

@@ -16,7 +16,7 @@ pub struct PartitionIndex {
     pub partition: usize,
 }
 
-/// What is amiss with a cluster's replicas.
+/// Faults in a cluster's replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplicaFindings {
     /// Led by another than the first replica; with the leader.
@@ -28,7 +28,7 @@ pub struct ReplicaFindings {
 }
 
 impl ReplicaFindings {
-    /// Of a cluster as it is.
+    /// Finds the faults in the replicas of a cluster as it is.
     #[must_use]
     pub fn of(cluster: &Cluster) -> ReplicaFindings {
         let mut findings = ReplicaFindings::default();

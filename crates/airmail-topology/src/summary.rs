@@ -1,4 +1,4 @@
-//! A cluster in a few numbers, to compare what is with what is proposed.
+//! A cluster in a few numbers, to compare its present state with a proposal.
 
 use crate::cluster::Cluster;
 use crate::groups::MaxGroups;
@@ -7,8 +7,8 @@ use crate::node_set::Place;
 use crate::overlaps::Overlaps;
 use crate::uneven::Uneven;
 
-/// How a cluster stands. Loads are those of producers that spread over partitions, the worst case for a
-/// node that leads many.
+/// Balance of a cluster in numbers. Loads are those of producers that spread over partitions, the
+/// worst case for a node that leads many.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// Max groups.
@@ -24,7 +24,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of a cluster as it is.
+    /// Sums up a cluster as it is.
     #[must_use]
     pub fn of(cluster: &Cluster) -> Summary {
         let groups = MaxGroups::of(cluster);

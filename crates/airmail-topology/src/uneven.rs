@@ -12,7 +12,7 @@ pub struct Uneven {
     pub group: usize,
     /// The topic, as an index.
     pub topic: usize,
-    /// Who leads how many of its partitions.
+    /// The leaders of its partitions, with their counts.
     pub leaders: Leaders,
 }
 

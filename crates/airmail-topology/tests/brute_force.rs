@@ -1,4 +1,4 @@
-//! On random clusters everything is as the paper's own loops over all pairs give it.
+//! Brute force: on random clusters the paper's own loops over all pairs give the same results.
 
 #![allow(clippy::unwrap_used, reason = "a test panics where something is wrong")]
 
@@ -14,7 +14,7 @@ fn clusters() -> impl Strategy<Value = Cluster> {
     clusters_of(2_u32..8)
 }
 
-/// Also such that a node set has more than one word.
+/// Generates clusters of any width, also with node sets of more than one word.
 fn clusters_of_any_width() -> impl Strategy<Value = Cluster> {
     clusters_of(prop_oneof![2_u32..8, Just(70), Just(200)])
 }

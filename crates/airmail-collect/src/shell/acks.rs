@@ -1,4 +1,5 @@
-//! What the main cluster has answered: from the thread of librdkafka's producer to the collector's.
+//! Answers of the main cluster, on their way from the thread of librdkafka's producer to the
+//! collector's.
 
 use super::clients::log;
 use crate::collector::Ticket;
@@ -46,7 +47,7 @@ impl Acks {
         self.waiting.store(true, Ordering::Release);
     }
 
-    /// Exchanges what has come for an empty list.
+    /// Takes the answers that have come.
     pub(super) fn take(&self, ends: &mut Vec<Ended>) {
         if self.waiting.load(Ordering::Acquire) {
             let mut waiting = self.ends.lock();
@@ -56,7 +57,7 @@ impl Acks {
     }
 }
 
-/// What the producer tells.
+/// Receiver of the producer's delivery reports.
 #[derive(Clone, Debug)]
 pub(super) struct Deliveries(pub(super) Arc<Acks>);
 

@@ -1,4 +1,4 @@
-//! How librdkafka's clients are set up, so that nothing is lost and nothing passes anything.
+//! Settings of librdkafka's clients, so that nothing is lost and no record overtakes another.
 
 use super::acks::{Acks, Deliveries};
 use super::error::CollectError;
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Sends to the main cluster.
 pub(super) type Sender = ThreadedProducer<Deliveries>;
 
-/// What librdkafka may fetch ahead, in KiB.
+/// Size of librdkafka's queue of records fetched ahead, in KiB.
 const AHEAD_KIB: &str = "16384";
 /// Records that librdkafka holds beyond what the core lets be under way: those that a pause came too late for.
 const QUEUE_SPARE: usize = 100_000;
@@ -22,18 +22,19 @@ const QUEUE_SPARE_KIB: u64 = 65_536;
 /// librdkafka's own limit on it.
 const QUEUE_KIB_MAX: u64 = 2_147_483_647;
 
-/// How records go out together.
+/// Ways to group records into batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Batches {
-    /// As many as the settings let.
+    /// Fills batches as far as the settings let it.
     Filled,
     /// Each by itself: a broker refuses a batch whole if that is larger than its topic takes, though every
     /// record of it may be small enough, and does not say which is not.
     Single,
 }
 
-/// The producer. Idempotent with all replicas' acks: what is sent again after a lost answer is stored once,
-/// and never behind what came after it. It never gives up: a record that it passed over would be lost.
+/// The producer. Idempotent with all replicas' acks: a record sent again after a lost answer is
+/// stored once, and never behind a later one. It never gives up: a record that it passed over would
+/// be lost.
 pub(super) fn sender(
     settings: &Settings,
     acks: Arc<Acks>,

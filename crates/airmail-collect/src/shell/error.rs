@@ -1,18 +1,18 @@
-//! Why the collector ends, or begins anew.
+//! Errors for which the collector ends, or begins anew.
 
 use airmail_partition::TopicUnknown;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
-/// What went wrong.
+/// Reason for which collecting ends.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CollectError {
     /// A client refuses its settings.
     #[error("{which} cluster: {error}")]
     Client {
-        /// Of which cluster.
+        /// The cluster of the client.
         which: &'static str,
-        /// What it says.
+        /// The client's error.
         error: KafkaError,
     },
     /// The main cluster does not have a topic that records are to go to.
@@ -28,10 +28,10 @@ pub enum CollectError {
         source_name: String,
         /// Its number there.
         number: u64,
-        /// Why.
+        /// The error of librdkafka.
         error: KafkaError,
     },
-    /// What was committed in this group is of another topic: the list of topics has changed.
+    /// The commits of this group are of another topic: the list of topics has changed.
     #[error("group {group} has collected topic {found} in place of {topic}: take another group")]
     OtherTopic {
         /// The group.

@@ -1,8 +1,9 @@
 //! Topics of Airmail: a subscription for each that is ours.
 //!
-//! A message's number is how many of its topic were collected before, by the group: sequence numbers skip, and
-//! begin anew where a namespace's logs change. It rests on what a subscription promises (guarantee G2: the
-//! same messages in the same order), so a message that comes again has the number that it had.
+//! A message's number is the number of its topic's messages that the group collected before it:
+//! sequence numbers skip, and begin anew where a namespace's logs change. It rests on a
+//! subscription's guarantee (G2: the same messages in the same order), so a message that comes
+//! again gets the same number.
 
 use super::error::CollectError;
 use super::settings::{Begin, Settings};
@@ -20,7 +21,7 @@ use tokio::task::AbortHandle;
 /// Messages of a topic that wait for the collector's thread.
 const AHEAD: usize = 1024;
 
-/// What a subscription has given.
+/// Deliveries of a subscription.
 enum Fed {
     Message(Box<Received>),
     Failed(Error),
@@ -95,7 +96,7 @@ impl Feed {
     /// The next message of a source that `wanted` allows, if one is there, with its number.
     ///
     /// # Errors
-    /// What has ended a subscription.
+    /// Error that ended a subscription.
     pub(super) fn next(
         &self,
         wanted: impl Fn(Source) -> bool,

@@ -1,8 +1,9 @@
-//! The member of the group: which sources are ours, and what is committed.
+//! The member of the group: the sources that are ours, and their commits.
 //!
-//! Sources come and go in callbacks, on the collector's own thread, while it polls. When one goes, what it has
-//! under way is waited for, for a while; then what was acknowledged is committed and the rest is left to
-//! whoever comes next. An instance that was thought dead commits nothing: it is no member any more.
+//! Sources come and go in callbacks, on the collector's own thread, while it polls. When one goes,
+//! its records under way are waited for, for a while; then the acknowledged ones are committed and
+//! the rest is left to the next owner. An instance that was thought dead commits nothing: it is no
+//! member any more.
 
 use super::clients::log;
 use super::error::CollectError;
@@ -28,11 +29,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// How long the group may take to answer.
+/// Longest time for the group to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two looks whether a source that goes has settled.
+/// Pause between two looks whether a source that goes has settled.
 const PAUSE: Duration = Duration::from_millis(2);
-/// How often a commit is tried that nobody makes up for, and the wait between.
+/// Attempts at a last commit, which nothing would make up for, and the wait between.
 const LAST_ATTEMPTS: u32 = 3;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(200);
 /// The metadata of a commit that says where to begin: nothing was collected yet.
@@ -41,7 +42,7 @@ const BEGINNING: &str = "beginning";
 /// The member, as librdkafka calls it back.
 pub(super) struct Group {
     work: Mutex<Work>,
-    /// How the origin is called in stamps.
+    /// Name of the origin in stamps.
     name: String,
     /// The group's topics, by name, each with its place in the list; for topics of Airmail the one topic that
     /// stands for them.
@@ -50,7 +51,7 @@ pub(super) struct Group {
     feed: Option<Feed>,
     /// Where each partition of the origin ends.
     ends: Mutex<BTreeMap<(String, i32), u64>>,
-    /// What is under way is not waited for any more.
+    /// Records under way are not waited for any more.
     abandoned: AtomicBool,
 }
 
@@ -65,7 +66,7 @@ struct Going {
 }
 
 impl Group {
-    /// `topics` are what the member subscribes to.
+    /// Makes the context of a member that subscribes to `topics`.
     pub(super) fn new(
         work: Work,
         name: String,
@@ -91,7 +92,7 @@ impl Group {
         self.feed.as_ref()
     }
 
-    /// What is under way will not be acknowledged.
+    /// Gives up waiting: the records under way will not be acknowledged.
     pub(super) fn abandon(&self) {
         self.abandoned.store(true, Ordering::Relaxed);
     }
@@ -118,7 +119,7 @@ impl Group {
         Some((topic, source.partition))
     }
 
-    /// Does what the core wants of the member.
+    /// Carries out the core's effects for the member.
     ///
     /// # Errors
     /// The client refuses.
@@ -145,8 +146,8 @@ impl Group {
         Ok(())
     }
 
-    /// Tells the core what has become of these commits: where all is well, each may still have an error of
-    /// its own.
+    /// Tells the core the results of these commits: if the request went well, each may still have
+    /// an error of its own.
     fn answered(&self, commits: &TopicPartitionList, well: bool) {
         for element in commits.elements() {
             let source = self.source(element.topic(), element.partition());
@@ -209,7 +210,8 @@ impl Group {
         Ok(())
     }
 
-    /// How much of each source that is ours is stored and not collected, where that is known.
+    /// Numbers of records that are stored and not collected, for each source that is ours, where
+    /// that is known.
     pub(super) fn lags(&self) -> Vec<(String, i32, u64)> {
         let sources = self.work().sources();
         let ends = self.ends.lock();
@@ -244,7 +246,7 @@ impl Group {
         Ok(member.resume(&assigned)?)
     }
 
-    /// Where a source goes on, by what was committed.
+    /// Place from which a source goes on, by its commits.
     fn going(
         &self,
         member: &Member,
@@ -280,7 +282,7 @@ impl Group {
         })
     }
 
-    /// Waits for what is under way, and commits.
+    /// Waits for the records under way, and commits.
     fn revoke(&self, member: &Member, given: &TopicPartitionList) -> Result<(), CollectError> {
         let lost = member.assignment_lost();
         let elements = given.elements();
@@ -357,7 +359,7 @@ impl Group {
     }
 }
 
-/// Whether the member is none any more, so that nothing it commits is taken.
+/// Whether it is no member any more, so that its commits are refused.
 fn is_for_good(error: &KafkaError) -> bool {
     use RDKafkaErrorCode as Code;
     matches!(
@@ -382,8 +384,8 @@ fn let_go(member: &Member, list: &TopicPartitionList) -> Result<(), CollectError
     Ok(gone?)
 }
 
-/// The end of a partition, committed at once: what comes until a first commit is not to be missed by whoever
-/// takes over.
+/// Commits the end of a partition at once: the next owner must not miss records that come before a
+/// first commit.
 fn begin_at_end(
     member: &Member,
     element: &TopicPartitionListElem<'_>,
@@ -448,7 +450,7 @@ impl ConsumerContext for Group {
     }
 }
 
-/// What the member of a group subscribes to.
+/// Topics that the member of a group subscribes to.
 pub(super) fn topics_of(origin: &Origin, group: &str, from: &[&str]) -> BTreeMap<String, usize> {
     match origin {
         Origin::Kafka { .. } => {

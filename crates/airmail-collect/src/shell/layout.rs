@@ -1,5 +1,5 @@
-//! Who leads what in the main cluster: asked every second by a thread of its own, since the answer may take
-//! as long as a node takes to fail.
+//! Layout of the main cluster, its partitions' leaders: asked for every second by a thread of its
+//! own, since the answer may take as long as a node takes to fail.
 
 use super::clients::Sender;
 use super::error::CollectError;
@@ -14,12 +14,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// How often is asked.
+/// Interval between questions.
 const EVERY: Duration = Duration::from_secs(1);
-/// How long an answer may take.
+/// Longest time for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Asks for what is known of these topics.
+/// Asks for the layout of these topics.
 ///
 /// # Errors
 /// No answer; or a topic is not there.

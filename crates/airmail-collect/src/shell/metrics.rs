@@ -1,4 +1,4 @@
-//! What the collector measures: as Prometheus text, and as a line for each second.
+//! Metrics of the collector: as Prometheus text, and as a line for each second.
 
 use crate::collector::Outstanding;
 use hdrhistogram::Histogram;
@@ -61,7 +61,7 @@ pub struct Second {
     pub records: u64,
     /// Bytes of their keys and values.
     pub bytes: u64,
-    /// From taking a record to its ack, the median.
+    /// Median time from taking a record to its ack.
     pub p50: Duration,
     /// And of the slowest hundredth the quickest.
     pub p99: Duration,
@@ -148,7 +148,7 @@ impl Metrics {
         text
     }
 
-    /// What was measured since this was last asked.
+    /// Takes the measurements since the last call.
     pub fn second(&self) -> Second {
         let mut measured = self.second.lock();
         let at = |quantile| Duration::from_micros(measured.latency_us.value_at_quantile(quantile));
@@ -181,7 +181,7 @@ impl Metrics {
         measured.latency_us.saturating_record(latency_us);
     }
 
-    /// What is under way, and in how many sources.
+    /// Sets the gauges of records under way and of sources.
     pub(super) fn standing(&self, outstanding: Outstanding, sources: usize) {
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         self.outstanding.set(number(outstanding.records));

@@ -1,13 +1,13 @@
-//! What is left to do when sources go and others stay.
+//! Last actions for sources that go while others stay.
 
 use crate::collector::Effect;
 use crate::source::Source;
 use std::collections::BTreeMap;
 
-/// What was to be told to the member, by whose it is.
+/// Effects for the member, divided into those of sources that go and all others.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Parting {
-    /// How far each source that goes is to be committed: as it was asked for last.
+    /// Last place asked to be committed for each source that goes.
     pub(super) last: BTreeMap<Source, u64>,
     /// All else, in its order. Commits of sources that stay are among it: the last commit of the others is
     /// refused more often than not, in the midst of a rebalance, and is not made again.

@@ -1,4 +1,4 @@
-//! Properties that are not the user's to set: what is promised rests on them.
+//! Properties that the user must not set: the collector's promises rest on them.
 
 use super::error::CollectError;
 use rdkafka::ClientConfig;

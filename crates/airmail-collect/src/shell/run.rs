@@ -21,25 +21,25 @@ use std::thread;
 use std::time::Duration;
 use tokio::runtime::Builder;
 
-/// How long to wait for a record before acks and the time are looked at again.
+/// Time to wait for a record before acks and the time are looked at again.
 const WAIT: Duration = Duration::from_millis(5);
 /// The same where messages come past the member's queue.
 const WAIT_BESIDE: Duration = Duration::from_millis(1);
 /// Records that are taken between two looks at the acks.
 const AT_ONCE: usize = 256;
-/// Between a failure and the next beginning.
+/// Pause between a failure and the next beginning.
 const BREATH: Duration = Duration::from_secs(1);
 /// Answers that must agree that a topic is not there.
 const ANSWERS: usize = 3;
-/// How long a cluster may take to answer at the beginning.
+/// Longest time for a cluster to answer at the beginning.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often what is under way is shown.
+/// Interval at which the records under way are shown.
 const SHOW_EVERY: Duration = Duration::from_secs(1);
 
-/// Collects until `stop` is set: then gives its sources up in order. What fails is begun anew.
+/// Collects until `stop` is set: then gives its sources up in order. After a failure it begins anew.
 ///
 /// # Errors
-/// What cannot be mended by beginning anew: see [`CollectError::is_final`].
+/// A failure that beginning anew cannot mend: see [`CollectError::is_final`].
 pub fn run(
     settings: Settings,
     metrics: &Arc<Metrics>,
@@ -92,8 +92,8 @@ fn collect(
     done
 }
 
-/// What the main cluster is. A topic is missing only if several answers say so: a broker that has just come
-/// back may not know yet.
+/// Asks the main cluster for its layout. A topic is missing only if several answers say so: a
+/// broker that has just come back may not know yet.
 fn ask_first(sender: &Sender, topics: &[String]) -> Result<Cluster, CollectError> {
     for _ in 1..ANSWERS {
         match layout::ask(sender, topics) {
@@ -136,7 +136,7 @@ fn join(settings: &Settings, work: Work) -> Result<Member, CollectError> {
     Ok(member)
 }
 
-/// How the origin calls itself.
+/// Cluster id of the origin.
 fn cluster_id(config: &rdkafka::ClientConfig) -> Result<String, CollectError> {
     let admin: AdminClient<DefaultClientContext> = config.create()?;
     let id = admin.inner().fetch_cluster_id(PATIENCE);
@@ -194,7 +194,7 @@ fn turns(
     Ok(())
 }
 
-/// Takes what the member's queue has, up to a bound; waits for the first.
+/// Takes records from the member's queue, up to a bound; waits for the first.
 fn take_records(member: &Member, group: &Group) -> Result<(), CollectError> {
     let mut wait = WAIT;
     for _ in 0..AT_ONCE {
@@ -208,7 +208,7 @@ fn take_records(member: &Member, group: &Group) -> Result<(), CollectError> {
     Ok(())
 }
 
-/// The client mends most by itself, and says so; what it does not is told.
+/// Handles an error of the client, which mends most by itself and says so; the others are reported.
 fn heed(error: KafkaError) -> Result<(), CollectError> {
     match error {
         KafkaError::MessageConsumptionFatal(_) => Err(error.into()),

@@ -1,4 +1,4 @@
-//! What the collector is told.
+//! Settings of the collector.
 
 use crate::collector::Bounds;
 use crate::placement::Order;
@@ -30,12 +30,12 @@ pub struct Route {
     pub to: String,
 }
 
-/// Where to begin with what was never collected by the group.
+/// Where to begin with a source that the group has never collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// With the oldest record.
+    /// Begins with the oldest record.
     Earliest,
-    /// After what is there now.
+    /// Begins after the newest record.
     Latest,
 }
 
@@ -46,27 +46,27 @@ pub struct Settings {
     pub origin: Origin,
     /// The main cluster's HOST:PORT, with commas between.
     pub target: String,
-    /// What is collected: at least one, each `from` once.
+    /// Routes to collect: at least one, each `from` once.
     pub routes: Vec<Route>,
-    /// How stamps call the origin; absent: by its cluster id, or `airmail.NAMESPACE`.
+    /// Name of the origin in stamps; absent: its cluster id, or `airmail.NAMESPACE`.
     pub name: Option<String>,
     /// The consumer group that instances share.
     pub group: String,
     /// Where a source begins that the group never collected.
     pub begin: Begin,
-    /// What order is kept.
+    /// The order to keep.
     pub order: Order,
     /// The policy, and all that belongs to it.
     pub partitioning: airmail_partition::Settings,
-    /// How much may be under way.
+    /// Bounds on the records under way.
     pub bounds: Bounds,
-    /// How often is committed what was acknowledged.
+    /// Interval at which acknowledged records are committed.
     pub commit_every: Duration,
-    /// How long an instance that gives a source up waits for what it has under way.
+    /// Time that an instance that gives a source up waits for its records under way.
     pub hand_over: Duration,
-    /// After how long a silent instance counts as dead.
+    /// Time after which a silent instance counts as dead.
     pub session: Duration,
-    /// How long a batch waits to fill.
+    /// Time that a batch waits to fill.
     pub linger: Duration,
     /// Bytes of a batch.
     pub batch_bytes: u32,

@@ -1,6 +1,6 @@
-//! The core with what it needs at hand: takes records, sends them, and counts what has come of them.
+//! The core with the things that it works on: takes records, sends them, and counts their outcomes.
 //!
-//! What is to be told to the member of the group (pauses, commits) is kept until the member is at hand.
+//! Effects for the member of the group (pauses, commits) are kept until the member is at hand.
 
 use super::acks::{Acks, Departed, Ended};
 use super::clients::Sender;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// How long to wait where librdkafka's queue is full, which our bound should not let happen.
+/// Pause while librdkafka's queue is full, which our bound should not let happen.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// A record of a source.
@@ -37,14 +37,14 @@ pub(super) struct Taken<'a> {
     pub(super) time_ms: Option<i64>,
 }
 
-/// What is known of a source that is ours, beside its account.
+/// Facts about a source that is ours, beside its account.
 #[derive(Debug, Default)]
 struct Standing {
-    /// As its stamps call it.
+    /// Name of the source in its stamps.
     name: String,
     /// Where reading began; until the first record has come.
     begun_at: Option<u64>,
-    /// Of a topic of Airmail: where to go on after each message that is not committed.
+    /// Positions to go on from after each message that is not committed, for a topic of Airmail.
     positions: VecDeque<(u64, Position)>,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// With clients that are connected; the main cluster is known to `placement`.
+    /// Begins with connected clients; the main cluster is known to `placement`.
     pub(super) fn new(
         settings: Arc<Settings>,
         metrics: Arc<Metrics>,
@@ -123,7 +123,7 @@ impl Work {
         self.step(Event::Revoked(source));
     }
 
-    /// What has become of a commit.
+    /// Takes the answer to a commit.
     pub(super) fn commit_answered(&mut self, source: Source, next: u64, done: bool) {
         let event = if done {
             Event::Committed { source, next }
@@ -245,7 +245,7 @@ impl Work {
         }
     }
 
-    /// Looks at what has come back, and at the time.
+    /// Takes the answers that have come, and looks at the time.
     ///
     /// # Errors
     /// A record was refused, or a client has failed.
@@ -298,12 +298,12 @@ impl Work {
         }
     }
 
-    /// What has failed elsewhere; [`settle`](Work::settle) tells it.
+    /// Notes a failure that happened elsewhere; [`settle`](Work::settle) returns it.
     pub(super) fn fail(&mut self, failure: CollectError) {
         self.failure.get_or_insert(failure);
     }
 
-    /// What is to be told to the member of the group, in its order.
+    /// Takes the effects for the member of the group, in order.
     pub(super) fn for_member(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.for_member)
     }
@@ -313,13 +313,13 @@ impl Work {
         self.for_member.splice(0..0, effects);
     }
 
-    /// Shows what is under way.
+    /// Shows the records under way.
     pub(super) fn show(&self) {
         let sources = self.collector.sources().count();
         self.metrics.standing(self.collector.outstanding(), sources);
     }
 
-    /// Steps the core; what is to be sent, if that is one of its effects.
+    /// Steps the core; gives the record to send, if that is one of its effects.
     fn step(&mut self, event: Event) -> Option<(Ticket, Range)> {
         let mut effects = std::mem::take(&mut self.effects);
         self.collector.step(self.now(), event, &mut effects);

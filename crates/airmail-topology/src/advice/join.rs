@@ -1,7 +1,8 @@
 //! Complete overlap: every topic is led on every node, in equal parts (Kafka thesis, figure 6.5).
 //!
-//! A topic needs a multiple of as many partitions as there are nodes; it gets the missing ones. New partitions
-//! change which partition a key belongs to, so not more are proposed than there are.
+//! A topic needs a multiple of the number of nodes as partitions; it gets the missing ones. New
+//! partitions change the partition that a key belongs to, so no more are proposed than the topic
+//! has.
 
 use super::NotOffered;
 use super::placement::spread;

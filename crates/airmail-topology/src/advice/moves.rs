@@ -1,4 +1,4 @@
-//! What helps most within a few moves.
+//! Search for the few moves that help most.
 //!
 //! A move gives the leadership of one partition to another node. Each step takes the move after which fewest
 //! groups overlap and topics' counts differ least, and of equals the one that brings the loads nearest to one
@@ -74,7 +74,7 @@ struct Step {
     to: Place,
 }
 
-/// How good a step is, the least being best: overlaps and differences, loads, whether data moves.
+/// Worth of a step, the least being best: overlaps and differences, loads, whether data moves.
 type Gain = (i64, i64, bool);
 
 struct Search {
@@ -180,7 +180,7 @@ impl Search {
         }
     }
 
-    /// One of a topic's partitions from one node to another, and what it gains.
+    /// Judges the move of one of a topic's partitions from one node to another.
     fn step(&self, topic: usize, from: Place, to: Place) -> Option<(Gain, Step)> {
         let partitions = self.cluster.topics()[topic].partitions.iter();
         let led = (0..).zip(partitions).filter(|(partition, kept)| {
@@ -205,7 +205,7 @@ impl Search {
         Some((gain, Step { partition, to }))
     }
 
-    /// How many more pairs overlap when one topic's nodes change.
+    /// Change in the number of overlapping pairs when one topic's nodes change.
     fn overlaps(&self, old: &NodeSet, new: &NodeSet) -> i64 {
         if old == new {
             return 0;
@@ -228,7 +228,7 @@ impl Search {
         self.load[place as usize]
     }
 
-    /// What each of a topic's partitions is sent.
+    /// Rate that each of a topic's partitions gets.
     fn share(&self, topic: usize) -> f64 {
         self.cluster.topics()[topic].rate / f64::from(self.leaders[topic].led().max(1))
     }

@@ -1,7 +1,8 @@
-//! Where one topic's partitions are led, in equal parts over given nodes, with as few moves as can be had.
+//! Placement of one topic's leaders, in equal parts over given nodes, with as few moves as
+//! possible.
 //!
-//! First whoever leads goes on leading; then a replica is made the leader, which moves no data; only
-//! what is left over goes to a node that has no copy.
+//! First the present leaders stay; then a replica is made the leader, which moves no data; only the
+//! remaining partitions go to a node that has no copy.
 
 use crate::cluster::{Partition, Topic};
 use crate::node_set::Place;

@@ -1,10 +1,11 @@
 //! No overlap: nodes are divided among blocks of topics (Kafka thesis, figure 6.6).
 //!
-//! A block is topics that share nodes, as many as divide each one's number of partitions; so every topic of it
-//! is led evenly. The search begins with a block for each number of partitions, each on one node, joins the
-//! lightest where there are more blocks than nodes, and then gives out the nodes that are left: the block
-//! whose nodes are sent most is widened, or divided. It ends when no node is left or none helps. This is a
-//! heuristic: the best division is a bin packing problem.
+//! A block is a set of topics that share nodes; their number divides each topic's number of
+//! partitions, so every topic of the block is led evenly. The search begins with a block for each
+//! number of partitions, each on one node, joins the lightest where there are more blocks than
+//! nodes, and then gives out the nodes that are left: the block with the highest load per node is
+//! widened, or divided. It ends when no node is left or none helps. This is a heuristic: the best
+//! division is a bin packing problem.
 
 use super::NotOffered;
 use super::placement::spread;
@@ -41,7 +42,7 @@ pub(super) fn plan(cluster: &Cluster) -> Result<Reassignment, NotOffered> {
     Ok(reassignment)
 }
 
-/// Blocks, the widest first, on at most so many nodes.
+/// Blocks, the widest first, on at most `nodes` nodes.
 fn divide(cluster: &Cluster, nodes: usize) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     for (index, topic) in cluster.topics().iter().enumerate() {
@@ -81,7 +82,7 @@ fn divide(cluster: &Cluster, nodes: usize) -> Vec<Block> {
 }
 
 impl Block {
-    /// Of topics, at least one, on one node.
+    /// Makes a block of at least one topic, on one node.
     fn of(cluster: &Cluster, topics: Vec<usize>) -> Block {
         let each = topics.iter().map(|topic| &cluster.topics()[*topic]);
         Block {
@@ -92,12 +93,12 @@ impl Block {
         }
     }
 
-    /// What each of its nodes is sent.
+    /// Rate that each of its nodes gets.
     fn density(&self) -> f64 {
         self.rate / self.width as f64
     }
 
-    /// The widest that it may be on so many nodes.
+    /// Greatest width on this number of nodes.
     fn width_within(&self, nodes: usize) -> usize {
         let widths = (1..=nodes.min(self.divisor)).rev();
         let mut fitting = widths.filter(|width| self.divisor.is_multiple_of(*width));

@@ -1,9 +1,10 @@
 //! The worst losses of two nodes, without looking at every one.
 //!
-//! On 1,000 nodes there are 499,500 pairs. How many partitions nobody could lead is known of each exactly,
-//! by counting once the partitions with one or two replicas that may lead. Of the highest load there is
-//! a bound: when *a* and *b* are lost, a third node has at most what it would have without *a*, and what *b*
-//! alone would hand to any one node, and what the two would have handed to each other:
+//! On 1,000 nodes there are 499,500 pairs. The number of partitions left without a leader is known
+//! exactly for each, by counting once the partitions with one or two replicas that may lead. For
+//! the highest load there is a bound: when *a* and *b* are lost, a third node has at most its load
+//! without *a*, and the most that *b* alone would hand to any one node, and the loads that the two
+//! would have handed to each other:
 //!
 //! ```text
 //! peak(a, b) ≤ min(peak(a) + most handed by b, peak(b) + most handed by a) + a→b + b→a
@@ -26,7 +27,7 @@ pub(super) struct WorstPairs {
     pub(super) computed: u64,
 }
 
-/// What nodes would hand to one another.
+/// Loads that nodes would hand to one another.
 #[derive(Debug, Default)]
 struct Heirs {
     /// The load that a loss hands from one node to another.
@@ -40,7 +41,7 @@ struct Heirs {
 /// Severity, ascending, and the pair: of equals the earlier one is kept.
 type Ranked = (u64, u64, Reverse<[Place; 2]>);
 
-/// Of `nodes` and what each one's loss does alone.
+/// Finds the worst pairs of `nodes`, given the harm of each one's loss alone.
 pub(super) fn worst(
     survey: &Survey<'_>,
     nodes: &[Place],

@@ -1,4 +1,4 @@
-//! The cluster as it is, kept so that a fault costs only what it touches.
+//! Survey of the cluster as it is, kept so that a fault costs only the parts that it touches.
 
 use super::Fault;
 use crate::cluster::Cluster;
@@ -8,10 +8,10 @@ use crate::load::{Load, Spread};
 use crate::node_set::{NodeSet, Place};
 use crate::overlaps::Overlaps;
 
-/// What is left of a difference between sums of the same numbers in another order.
+/// Difference between sums of the same numbers in another order that counts as none.
 const ROUNDING: f64 = 1e-9;
 
-/// How bad a fault is, as far as is told without looking at groups.
+/// Harm of a fault, as far as it is known without looking at groups.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Harm {
     /// Partitions that nobody could lead any more.
@@ -20,13 +20,13 @@ pub(super) struct Harm {
     pub(super) peak: f64,
 }
 
-/// What is known before any fault.
+/// Facts known before any fault.
 #[derive(Debug)]
 pub(super) struct Survey<'a> {
     pub(super) cluster: &'a Cluster,
     leaders: Vec<Leaders>,
     sets: Vec<NodeSet>,
-    /// For each node the topics that it leads some of, ascending.
+    /// Topics of which each node leads partitions, ascending.
     topics_on: Vec<Vec<usize>>,
     load: Load,
     overlaps: u64,
@@ -34,7 +34,7 @@ pub(super) struct Survey<'a> {
     imbalance: f64,
 }
 
-/// What a fault changes.
+/// Changes that a fault makes.
 struct Aftermath {
     down: NodeSet,
     /// Topics whose leaders have changed, ascending.
@@ -69,7 +69,7 @@ impl<'a> Survey<'a> {
         survey
     }
 
-    /// How bad it would be.
+    /// Harm of losing these nodes.
     pub(super) fn harm(&self, lost: &[Place]) -> Harm {
         let after = self.after(lost);
         let leaderless = after.changed.iter().map(|(topic, leaders)| {
@@ -151,7 +151,8 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// How many pairs overlap, and on which nodes, with some topics' leaders changed.
+    /// Number of pairs that overlap, and the nodes on which they do, with some topics' leaders
+    /// changed.
     fn overlapping(&self, changed: &[(usize, Leaders)]) -> (u64, NodeSet) {
         let mut changed = changed.iter().peekable();
         let sets = self.sets.iter().enumerate().map(|(topic, set)| {
