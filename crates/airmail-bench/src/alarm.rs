@@ -1,8 +1,9 @@
 //! A timer that wakes within microseconds.
 //!
-//! An async runtime's own timer wakes at whole milliseconds, which would be most of what is measured of
-//! a message that waited for it. This is a timer of the system, which the runtime waits for as for a
-//! socket: it spins on nothing, and has no thread that would have to hand each message over.
+//! An async runtime's own timer wakes at whole milliseconds, which would be most of the measured
+//! latency of a message that waited for it. This is a timer of the system, which the runtime waits
+//! for as for a socket: it spins on nothing, and has no thread that would have to hand each message
+//! over.
 
 use crate::clock::{now_us, system_us};
 use crate::system::Failure;

@@ -1,8 +1,8 @@
 //! A subscriber that others are measured beside: one that stops reading, is slow, or begins at the
 //! earliest message that is stored.
 //!
-//! It is in a process of its own, so that what it costs its own side is not taken from the others'. It
-//! keeps an account too: what it gets must be whole and in order, however slowly it takes it.
+//! It is in a process of its own, so that its cost to its own side is not taken from the others'.
+//! It keeps an account too: its messages must be whole and in order, however slowly it takes them.
 
 use crate::clock::now_us;
 use crate::process::Usage;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What a subscriber does that others are measured beside.
+/// Conduct of a subscriber beside which others are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Conduct {
@@ -29,7 +29,7 @@ impl Conduct {
     /// All.
     pub const ALL: [Conduct; 3] = [Conduct::Stopped, Conduct::Slow, Conduct::Earliest];
 
-    /// In reports.
+    /// Name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ impl Conduct {
     }
 }
 
-/// What such a subscriber is to do.
+/// Task of such a subscriber.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
     /// The node, as `airmail://HOST:PORT`.
@@ -49,25 +49,25 @@ pub struct Task {
     pub namespace: String,
     /// The topic that the others use.
     pub topic: String,
-    /// What it does.
+    /// Its conduct.
     pub conduct: Conduct,
     /// Messages a second that it takes at most. Absent: all.
     pub per_s: Option<u64>,
-    /// What may be on the way to it, in bytes; absent: what the SDK gives.
+    /// Credit, in bytes; absent: the SDK's default.
     #[serde(default)]
     pub credit_bytes: Option<u32>,
     /// Its process takes only what processor time nobody else wants.
     pub yields: bool,
 }
 
-/// What it got.
+/// Messages that it got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Taken {
     /// Messages.
     pub messages: u64,
     /// Bytes of their payloads.
     pub bytes: u64,
-    /// From when it began to read until it was stopped, in microseconds.
+    /// Time from when it began to read until it was stopped, in microseconds.
     pub time_us: u64,
     /// Messages of a publisher that were left out between others.
     pub missing: u64,
@@ -150,7 +150,8 @@ impl Bystander {
     }
 }
 
-/// What came, of however many runs: each publisher of each numbers its messages from 0.
+/// Account of the messages of any number of runs: each publisher of each run numbers its messages
+/// from 0.
 #[derive(Debug, Default)]
 struct Account {
     taken: Taken,

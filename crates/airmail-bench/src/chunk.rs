@@ -22,7 +22,7 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// How many messages.
+    /// Number of messages.
     #[must_use]
     pub fn count(&self) -> u64 {
         (self.payloads.len() / self.size) as u64
@@ -35,7 +35,7 @@ impl Chunk {
         payloads.map(move |bytes| (turn(), bytes))
     }
 
-    /// As [`Chunk::messages`], each payload as a part of the shared buffer.
+    /// The messages like [`Chunk::messages`], each payload as a part of the shared buffer.
     pub fn shared(&self) -> impl ExactSizeIterator<Item = (usize, Bytes)> {
         let mut turn = self.turns();
         let count = self.payloads.len() / self.size;
@@ -66,12 +66,12 @@ impl Chunk {
 pub struct Carver {
     size: usize,
     topics: u64,
-    /// As many payloads as a chunk has, without numbers and times.
+    /// A chunk's payloads, without numbers and times.
     blank: Vec<u8>,
 }
 
 impl Carver {
-    /// For the publisher with this number.
+    /// Carves chunks for the publisher with this number.
     #[must_use]
     pub fn new(run: u32, publisher: u32, settings: &Settings) -> Carver {
         let size = settings.size.max(Stamp::SHORT_BYTES);
@@ -90,8 +90,8 @@ impl Carver {
         }
     }
 
-    /// How many messages a chunk should have: one where each is to be sent by itself, and few enough
-    /// that several chunks fit into what may wait for acks.
+    /// Most messages of a chunk: one where each is to be sent by itself, and few enough that
+    /// several chunks fit into the bound on waiting acks.
     #[must_use]
     pub fn messages_max(settings: &Settings) -> u64 {
         if settings.unbatched {

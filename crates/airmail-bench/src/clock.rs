@@ -1,17 +1,17 @@
 //! The one clock of all measuring: the system's monotonic one, which processes of one machine share,
 //! so that a time that one of them wrote into a message can be subtracted by another.
 //!
-//! Machines do not share it. A process that takes part in a run of several shifts its clock once, by
-//! what it and the run's leader found out, before it measures anything; then all tell the leader's
-//! time, as exactly as they could find out.
+//! Machines do not share it. A process that takes part in a run of several shifts its clock once,
+//! by the offset that it and the run's leader measured, before it measures anything; then all give
+//! the leader's time, as exactly as they could measure it.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// What the clock of this process is ahead of the system's, in microseconds.
+/// Lead of this process's clock over the system's, in microseconds.
 static SHIFT_US: AtomicI64 = AtomicI64::new(0);
 
-/// Now, in microseconds since some moment that all processes of a run agree on.
+/// Present time, in microseconds since some moment that all processes of a run agree on.
 #[must_use]
 pub fn now_us() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
@@ -25,7 +25,7 @@ pub fn shift(by_us: i64) {
     SHIFT_US.fetch_add(by_us, Ordering::Relaxed);
 }
 
-/// What the system's own monotonic clock shows when this one shows `at_us`.
+/// Reading of the system's own monotonic clock when this one shows `at_us`.
 #[must_use]
 pub(crate) fn system_us(at_us: u64) -> u64 {
     let shift_us = SHIFT_US.load(Ordering::Relaxed);

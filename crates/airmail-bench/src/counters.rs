@@ -1,10 +1,10 @@
-//! What a node counts of itself, as it tells at `/metrics`.
+//! A node's own counters, read from `/metrics`.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// How long a node may take to tell.
+/// Longest time that a node may take to answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Counters since a node began, as far as they explain what subscribers have of it.
@@ -25,7 +25,7 @@ impl Counters {
         Ok(Counters::read(&metrics(address)?))
     }
 
-    /// Since an earlier look.
+    /// Increase since an earlier look.
     #[must_use]
     pub fn since(self, before: &Counters) -> Counters {
         Counters {
@@ -66,7 +66,7 @@ fn sum(text: &str, wanted: &str) -> f64 {
     text.lines().filter_map(value).sum()
 }
 
-/// What the node whose HTTP server is at `HOST:PORT` tells at `/metrics`, with its answer's head.
+/// Answer of `/metrics`, with its head, from the node whose HTTP server is at `HOST:PORT`.
 ///
 /// # Errors
 /// It cannot be reached, or does not answer.

@@ -1,4 +1,4 @@
-//! A run over time as a table, for whatever draws or reckons with it.
+//! A run over time as a table, for other programs.
 
 use crate::part::Sample;
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
 //! The disk's own pace: one write and fdatasync after the other, at a rate, into a file that was
-//! written before. What a durable ack takes at least.
+//! written before. A durable ack takes at least this long.
 
 use crate::clock::now_us;
 use crate::latency::{Latencies, Percentiles};
@@ -15,7 +15,7 @@ const BLOCK_BYTES: usize = 4096;
 /// Size of the file, which is written round and round.
 const FILE_BYTES: u64 = 64 << 20;
 
-/// What was measured.
+/// Measurements of a disk.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct DiskReport {
     /// Writes, each with its sync.
@@ -35,7 +35,7 @@ pub struct DiskReport {
 /// `path`, filled before, and removed.
 ///
 /// # Errors
-/// What the disk says.
+/// The error of the disk.
 pub fn measure(path: &Path, duration_ms: u64, rate: u64) -> io::Result<DiskReport> {
     fill(path)?;
     let measured = write_and_sync(path, duration_ms, rate);

@@ -1,7 +1,7 @@
 //! A run over several processes: one leads, the others each do a share.
 //!
-//! Leader and part talk by lines: the part is given its job as JSON on standard input, says `ready`,
-//! is told `start TIME`; says `published ACKS`, is told `total ACKS`; and ends with what it found as
+//! Leader and part talk by lines: the part gets its job as JSON on standard input, says `ready`, is
+//! told `start TIME`; says `published ACKS`, is told `total ACKS`; and ends with its findings as
 //! JSON. A part whose leader is gone ends.
 //!
 //! - [`place`]: machines, and programs on them.
@@ -34,8 +34,8 @@ use place::{Place, Program};
 pub use stop::Stop;
 use tokio::runtime::Runtime;
 
-/// From the moment that all are ready to the first message, in microseconds, where some of them are
-/// told so over a network.
+/// Time from the moment that all are ready to the first message, in microseconds, where some of
+/// them are told so over a network.
 const NOTICE_US: u64 = 500_000;
 
 /// Runs a job as several processes of this machine, each of which calls [`take_part`], and adds up what
@@ -141,8 +141,8 @@ pub fn take_part() -> Result<ExitCode, FamilyError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a run lives in. At a rate it has one worker: a second would be woken for each message, to find
-/// that there is nothing left.
+/// Makes the runtime for a run. At a rate it has one worker: a second one would be woken for each
+/// message, to find that there is nothing left.
 ///
 /// # Errors
 /// The system refuses a thread.

@@ -13,7 +13,7 @@ const STYLE: &str = "body{font:14px sans-serif;margin:2em;max-width:60em}\
 svg{width:100%;height:auto;margin:1em 0}pre{background:#f4f4f4;padding:1em;overflow:auto}\
 text{font:12px sans-serif}";
 const COLOURS: [&str; 4] = ["#1b6ca8", "#c8553d", "#588157", "#8a5a9e"];
-/// Beside whom others are measured, as plots name them.
+/// Kinds of subscribers beside which others are measured, as plots name them.
 const KINDS: [(&str, Option<Conduct>); 4] = [
     ("beside nobody", None),
     ("stopped", Some(Conduct::Stopped)),

@@ -1,8 +1,8 @@
-//! What a subscriber that stops, is slow, or catches up costs the others.
+//! Cost, to other subscribers, of one that stops, is slow, or catches up.
 //!
-//! One run has phases, in which the others do the same with and without such a subscriber beside them.
-//! What counts is the ratio of two phases of one round, for a machine has slow minutes: the median of
-//! the rounds, with the least and the most.
+//! One run has phases, in which the others do the same with and without such a subscriber beside
+//! them. The result is the ratio of two phases of one round, because a machine has slow minutes:
+//! the median of the rounds, with the least and the most.
 
 mod text;
 
@@ -13,14 +13,14 @@ use crate::report::Report;
 use crate::spread::Spread;
 use serde::Serialize;
 
-/// What the others did for a while, and beside whom.
+/// Figures of the others in one phase, and the subscriber beside them.
 #[derive(Clone, Debug, Serialize)]
 pub struct Phase {
-    /// From 1.
+    /// Number of the round, from 1.
     pub round: u32,
-    /// As fast as there is room; else at the run's rate.
+    /// True as fast as there is room; false at the run's rate.
     pub saturated: bool,
-    /// Who was beside them.
+    /// The subscriber beside them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<Conduct>,
     /// Messages delivered to them a second.
@@ -44,7 +44,7 @@ pub struct Phase {
     pub client_ns_each: f64,
     /// Processor time of the node for each message delivered to them, in nanoseconds.
     pub node_ns_each: f64,
-    /// Of this, the shard's thread.
+    /// Processor time of the shard's thread in this, in nanoseconds.
     pub shard_ns_each: f64,
     /// Part of the time that the shard's thread worked.
     pub shard_busy: f64,
@@ -52,26 +52,26 @@ pub struct Phase {
     pub detached: u64,
     /// Bytes that the node read for subscriptions that were behind.
     pub late_bytes: u64,
-    /// What the one beside them got.
+    /// Messages of the subscriber beside them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub taken: Option<Taken>,
     /// Nothing was missing, doubled or out of order, on either side.
     pub sound: bool,
 }
 
-/// What the node used during a phase.
+/// Resources that the node used during a phase.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NodeUse {
     /// All of it.
     pub node: Usage,
     /// The shard's thread.
     pub shard: Usage,
-    /// What it counted.
+    /// The node's own counters.
     pub counters: Counters,
 }
 
 impl NodeUse {
-    /// Since an earlier look.
+    /// Increase since an earlier look.
     #[must_use]
     pub fn since(self, before: &NodeUse) -> NodeUse {
         NodeUse {
@@ -83,7 +83,7 @@ impl NodeUse {
 }
 
 impl Phase {
-    /// From what the others' run found.
+    /// Computes the figures from the others' run.
     #[must_use]
     pub fn new(
         (round, saturated): (u32, bool),
@@ -122,9 +122,9 @@ impl Phase {
 /// Figures beside one, over those of the same round beside nobody.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Ratios {
-    /// Beside whom.
+    /// The subscriber beside them.
     pub beside: Conduct,
-    /// As fast as there is room; else at the run's rate.
+    /// True as fast as there is room; false at the run's rate.
     pub saturated: bool,
     /// Messages delivered a second.
     pub delivered: Spread,
@@ -142,7 +142,7 @@ pub struct Ratios {
 /// The result.
 #[derive(Clone, Debug, Serialize)]
 pub struct IsolationReport {
-    /// What was measured.
+    /// The measured system.
     pub system: &'static str,
     /// Bytes of payload that were stored before.
     pub backlog_bytes: u64,
@@ -156,7 +156,7 @@ pub struct IsolationReport {
     pub publishers: u32,
     /// Subscribers of the others.
     pub subscribers: u32,
-    /// Over the rounds.
+    /// Ratios over the rounds.
     pub ratios: Vec<Ratios>,
     /// All phases, in order.
     pub phases: Vec<Phase>,

@@ -71,7 +71,7 @@ impl Latencies {
         self.0.reset();
     }
 
-    /// How many.
+    /// Number of latencies.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.len()

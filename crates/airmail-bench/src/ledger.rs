@@ -1,17 +1,18 @@
-//! The account that one subscriber keeps of one topic: which messages came, how often, in which order.
+//! The ledger that one subscriber keeps of one topic: the messages that came, their number and
+//! their order.
 //!
 //! A publisher's messages on a topic are numbered, so what is missing, doubled or late is seen at
 //! once. Between publishers no order is known in advance, but all subscribers must see the same one:
 //! each account holds a hash of the order, and those of one topic must agree.
 //!
-//! A message that is the next one costs a comparison; only what comes out of turn is looked up, among
-//! the ranges that are missing so far.
+//! The next message in order costs a comparison; only one out of turn is looked up, among the
+//! ranges that are missing so far.
 
 use crate::stamp::Stamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What came of one topic to one subscriber.
+/// Ledger of one topic's messages to one subscriber.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     topics: u64,
@@ -29,16 +30,16 @@ pub struct Tally {
     pub duplicates: u64,
     /// Messages that came after a later one of their publisher and topic.
     pub reordered: u64,
-    /// Messages that are none of this run's.
+    /// Messages of other runs.
     pub strange: u64,
 }
 
-/// What came of one publisher.
+/// Messages that came from one publisher.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     /// One more than the highest index that came.
     next: u64,
-    /// What did not come below it: first index of each range, and the one behind its last.
+    /// Ranges below it that did not come: first index of each, and the one behind its last.
     missing: BTreeMap<u64, u64>,
 }
 
@@ -106,7 +107,7 @@ impl Ledger {
         ranges.map(|(first, end)| end - first).sum()
     }
 
-    /// Holds nothing that came before the first message against the sender: for who joins late.
+    /// Excuses everything before the first message: for a subscriber that joins late.
     pub fn forgive_the_past(&mut self) {
         for seen in &mut self.publishers {
             seen.missing.remove(&0);
@@ -131,7 +132,7 @@ impl Tally {
 }
 
 impl Seen {
-    /// Takes an index from what is missing; false if it is not.
+    /// Takes an index out of the missing ones; false if it is not missing.
     fn find(&mut self, index: u64) -> bool {
         let Some((&first, &end)) = self.missing.range(..=index).next_back() else {
             return false;

@@ -1,17 +1,20 @@
-//! Workloads against a running node or one of its rivals, and what they measured.
+//! Workloads against a running node or one of its rivals, and their measurements.
 //!
-//! A measurement that does not count what is lost measures nothing: every message says who sent it,
-//! which it is and when, and a [`ledger`] of each subscriber finds what is missing, doubled or out of
-//! order. The rate and the latencies of a run that lost something are not a result.
+//! A measurement that does not count lost messages measures nothing: every message names its
+//! sender, its number and its time, and a [`ledger`] of each subscriber finds messages that are
+//! missing, doubled or out of order. The rate and the latencies of a run that lost something are
+//! not a result.
 //!
 //! - [`run`]: publishers and subscribers, from publish to delivery.
-//! - [`system`], [`target`]: what is measured, through its own client, and how a URL names it.
-//! - [`settings`], [`progress`], [`part`], [`report`]: what was asked for, how far it is, what each
-//!   process found, what came out.
+//! - [`system`], [`target`]: the measured system, through its own client, and the URL that names
+//!   it.
+//! - [`settings`], [`progress`], [`part`], [`report`]: a run's settings, its progress, each
+//!   process's findings, the result.
 //! - [`stamp`], [`chunk`], [`ledger`], [`latency`], [`pace`], [`clock`], [`alarm`], [`process`],
 //!   [`counters`]: one message's identity, many messages in one buffer, the accounts, the times, the
-//!   timetable, the clock, its timer, what a process uses, and what a node counts.
-//! - [`bystander`], [`isolation`]: a subscriber that others are measured beside, and what it costs them.
+//!   timetable, the clock, its timer, a process's use of resources, and a node's own counters.
+//! - [`bystander`], [`isolation`]: a subscriber beside which others are measured, and its cost to
+//!   them.
 //! - [`family`]: a run over several processes, and a node of its own; [`raw_stream`]: a stream without
 //!   the SDK.
 //! - [`spread`]: a figure over several rounds.

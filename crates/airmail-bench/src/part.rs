@@ -1,20 +1,21 @@
-//! What a process found of a run. Parts of several processes add up; one tells the other as JSON.
+//! Findings of one process of a run. Parts of several processes add up; one passes them to the
+//! other as JSON.
 
 use crate::latency::Latencies;
 use crate::ledger::Tally;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a process found.
+/// Findings of one process.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Part {
     /// When publishing began.
     pub start_us: u64,
-    /// Of its publishers.
+    /// Findings of its publishers.
     pub published: Published,
-    /// Of its subscribers.
+    /// Findings of its subscribers.
     pub received: Received,
-    /// How it went.
+    /// Its course over time.
     pub course: Course,
     /// Processor time of the process, user and system, from the first message to the last.
     pub cpu_us: u64,
@@ -22,7 +23,7 @@ pub struct Part {
     pub rss_bytes: u64,
 }
 
-/// What publishers found.
+/// Findings of publishers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Published {
     /// Messages handed over, or that should have been.
@@ -31,9 +32,9 @@ pub struct Published {
     pub acknowledged: u64,
     /// Messages refused, or whose outcome is not known.
     pub failed: u64,
-    /// From when a message was sent, or due, to its ack.
+    /// Times from when a message was sent, or due, to its ack.
     pub latencies: Latencies,
-    /// How much later than due messages were handed over.
+    /// Delays between the times at which messages were due and were handed over.
     pub lateness: Latencies,
     /// When the last ack came.
     pub last_us: u64,
@@ -41,10 +42,10 @@ pub struct Published {
     pub first_error: Option<String>,
 }
 
-/// What subscribers found.
+/// Findings of subscribers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Received {
-    /// Of all accounts.
+    /// Tally of all accounts.
     pub tally: Tally,
     /// Messages that did not come though a later one of their publisher did.
     pub holes: u64,
@@ -60,12 +61,12 @@ pub struct Received {
     pub first_error: Option<String>,
 }
 
-/// How a run went over time.
+/// Course of a run over time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Course {
-    /// What was counted when the warm-up ended.
+    /// Counters at the end of the warm-up.
     pub warm: Counts,
-    /// From publish to delivery, without the warm-up.
+    /// Times from publish to delivery, without the warm-up.
     pub latencies: Latencies,
     /// One for each interval, in order.
     pub samples: Vec<Sample>,

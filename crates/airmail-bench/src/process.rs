@@ -1,10 +1,11 @@
-//! What a process uses, as Linux tells it in `/proc`, and how much it may.
+//! A process's use of resources, as Linux gives it in `/proc`, and its limits.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 use std::fs;
 
-/// What a clock tick of `/proc/PID/stat` is; Linux has no other on any machine of ours.
+/// Length of a clock tick of `/proc/PID/stat`, in microseconds; Linux has no other on any machine
+/// of ours.
 const TICK_US: u64 = 10_000;
 
 /// Use of the machine by a process; zeros where the system does not tell.
@@ -17,19 +18,20 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Of this process.
+    /// Use by this process.
     #[must_use]
     pub fn own() -> Usage {
         Usage::read("self")
     }
 
-    /// Of another one.
+    /// Use by another process.
     #[must_use]
     pub fn of(process: u32) -> Usage {
         Usage::read(&process.to_string())
     }
 
-    /// Of the threads of another process that have this name. Threads have no memory of their own.
+    /// Use by the threads of another process that have this name. Threads have no memory of their
+    /// own.
     #[must_use]
     pub fn of_threads(process: u32, name: &str) -> Usage {
         let threads = fs::read_dir(format!("/proc/{process}/task"));
@@ -84,7 +86,8 @@ fn rss_bytes(status: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// As many files and sockets as the system lets this process and those it starts have; how many.
+/// Raises the limit on open files and sockets of this process and its children as far as the system
+/// lets it; gives the new limit.
 pub fn raise_open_files() -> u64 {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let all = Rlimit {

@@ -1,4 +1,4 @@
-//! How far a run is, for whoever watches it and for its course over time.
+//! Progress of a run, for its display and for its course over time.
 
 use crate::latency::Latencies;
 use parking_lot::Mutex;
@@ -28,7 +28,7 @@ impl Progress {
         self.delivered.load(Ordering::Relaxed)
     }
 
-    /// Counts so many more acks.
+    /// Counts more acks.
     pub fn acknowledge(&self, count: u64) {
         self.acknowledged.fetch_add(count, Ordering::Relaxed);
     }

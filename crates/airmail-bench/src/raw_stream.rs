@@ -1,4 +1,4 @@
-//! What a stream without the SDK begins with: a connection of its own, and Hello.
+//! Beginning of a stream without the SDK: a connection of its own, and Hello.
 
 use crate::system::Failure;
 use airmail_proto::hello::{PROTOCOL_MAX, PROTOCOL_MIN};
@@ -19,7 +19,7 @@ pub async fn connect(url: &str) -> Result<AirmailClient<Channel>, Failure> {
     Ok(AirmailClient::new(channel))
 }
 
-/// The first word, with room for so many bytes of deliveries; 0: as much as the node gives.
+/// The first message, with credit for deliveries in bytes; 0: the node's default.
 #[must_use]
 pub fn hello(credit_bytes: u32) -> v1::ClientHello {
     v1::ClientHello {

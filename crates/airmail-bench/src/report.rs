@@ -1,4 +1,4 @@
-//! What a run found, as JSON and as text.
+//! Report of a run, as JSON and as text.
 
 use crate::latency::Percentiles;
 use crate::part::{Part, Published, Received, Sample};
@@ -10,7 +10,7 @@ use std::fmt;
 /// The result of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// What was measured, as `airmail`, `nats`, `jetstream` or `null`.
+    /// The measured system: `airmail`, `nats`, `jetstream` or `null`.
     pub system: String,
     /// Acknowledged messages a second, from the end of the warm-up to the last ack.
     pub published_per_s: f64,
@@ -35,17 +35,18 @@ pub struct Report {
     /// Messages that arrived after a later one of the same publisher and topic; and one more for each
     /// topic that two subscribers saw in different orders.
     pub reordered: u64,
-    /// Messages on this run's topics that are none of its own.
+    /// Messages of other runs on this run's topics.
     pub strange: u64,
     /// Gaps that subscribers were told.
     pub gaps: u64,
-    /// From publish to delivery, in microseconds.
+    /// Times from publish to delivery, in microseconds.
     pub latency_us: Percentiles,
-    /// From publish to ack, in microseconds; warm-up included.
+    /// Times from publish to ack, in microseconds; warm-up included.
     pub ack_latency_us: Percentiles,
-    /// How much later than due messages were handed over, in microseconds: the instrument's own part.
+    /// Delays between the times at which messages were due and were handed over, in microseconds:
+    /// the instrument's own part.
     pub late_us: Percentiles,
-    /// From the first publish to the last delivery, in seconds.
+    /// Time from the first publish to the last delivery, in seconds.
     pub seconds: f64,
     /// Processor time of the clients, in microseconds.
     pub client_cpu_us: u64,
@@ -57,7 +58,7 @@ pub struct Report {
     /// Memory of the node at the end, if its process is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_rss_bytes: Option<u64>,
-    /// What was asked for.
+    /// Settings of the run.
     pub settings: Settings,
     /// The first error that a publisher or a subscriber met.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,7 +70,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds up what a run found.
+    /// Adds up a run's findings.
     #[must_use]
     pub fn new(system: &str, settings: Settings, part: Part, node: Option<Usage>) -> Report {
         let Part {
@@ -134,8 +135,8 @@ impl Report {
     }
 }
 
-/// What did not arrive of what should have. A refused message leaves a hole that is none; one that
-/// was refused and came all the same must not make up for another.
+/// Number of messages that should have arrived and did not. A refused message leaves a hole that is
+/// no loss; one that was refused and came all the same must not make up for another.
 fn missing(settings: &Settings, published: &Published, received: &Received) -> u64 {
     if !settings.subscribes() {
         return 0;

@@ -4,10 +4,10 @@
 //! topic. First all subscriptions stand, then publishing begins; at the end the subscribers are
 //! given time for what is still under way, as long as anything comes.
 //!
-//! Measuring must not be what is measured: a chunk of messages has one reading of the clock, what
-//! arrived at once another; counts and times are entered once for each of these. Without a rate, a
-//! `window` lets publishers run only so far ahead of the slowest subscriber; with one, a
-//! `timetable` wakes more finely than an async runtime's timer.
+//! Measuring must not disturb the measured: a chunk of messages has one reading of the clock, and
+//! messages that arrived together another; counts and times are entered once for each of these.
+//! Without a rate, a `window` lets publishers run only so far ahead of the slowest subscriber; with
+//! one, a `timetable` wakes more finely than an async runtime's timer.
 //!
 //! A run may be a [`Share`] of one that several processes make; they meet where all must have come to
 //! the same point ([`Meeting`]).
@@ -40,25 +40,25 @@ use std::sync::Arc;
 use std::time::Duration;
 use window::Window;
 
-/// How long nothing may come before the rest counts as missing.
+/// Silence after which missing messages count as lost.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long subscribers listen after the last message, for what comes again.
+/// Time for which subscribers listen after the last message, for messages that come again.
 const AFTERMATH: Duration = Duration::from_millis(200);
 
-/// What is to be run.
+/// A run to be made.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Job {
     /// The system's URL, as [`crate::Target`] reads it.
     pub target: String,
     /// A namespace is made for the run, and deleted after it, rather than one used that is there.
     pub own_namespace: bool,
-    /// What to do.
+    /// Settings of the run.
     pub settings: Settings,
     /// Distinguishes this run's messages from others'.
     pub id: u32,
-    /// What the run's topics begin with.
+    /// Prefix of the run's topics.
     pub prefix: String,
-    /// Which part of it this process does.
+    /// The share of it that this process does.
     pub share: Share,
     /// Where the processes of the run tell one another how far they are: the path of a [`LevelFile`].
     pub levels: Option<PathBuf>,
@@ -78,7 +78,7 @@ impl Default for Job {
     }
 }
 
-/// What all tasks of a run share.
+/// State that all tasks of a run share.
 #[derive(Debug)]
 struct Running<S> {
     system: S,

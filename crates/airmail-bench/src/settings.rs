@@ -1,38 +1,39 @@
-//! What a run is asked to do.
+//! Settings of a run.
 
 use crate::stamp::Stamp;
 use airmail_model::quantity::{ByteSize, Span};
 use serde::{Deserialize, Serialize};
 
-/// What is measured.
+/// Workloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Workload {
     /// Publishing only, to the ack.
     Pub,
-    /// Receiving what others publish, or what is stored.
+    /// Receiving others' messages, or stored ones.
     Sub,
-    /// From publish to delivery, as fast as there is room.
+    /// Measures from publish to delivery, as fast as there is room.
     #[default]
     E2e,
-    /// From publish to delivery, at a rate.
+    /// Measures from publish to delivery, at a rate.
     Latency,
-    /// From one publisher to many subscribers.
+    /// Measures from one publisher to many subscribers.
     Fanout,
 }
 
 /// The settings of a run; a report repeats them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Which part of the way is measured. Default `e2e`.
+    /// The part of a message's way that is measured. Default `e2e`.
     pub workload: Workload,
     /// Messages to publish, by all publishers together. At least 1. Absent: as many as
     /// [`Settings::duration_ms`] has room for. Default 100,000.
     pub messages: Option<u64>,
-    /// How long to publish, in milliseconds, warm-up included. Absent: until all are published.
+    /// Time for which to publish, in milliseconds, warm-up included. Absent: until all are
+    /// published.
     pub duration_ms: Option<u64>,
-    /// What is not counted in rates and times at the beginning, in milliseconds; the messages count
-    /// all the same. Default 0.
+    /// Time at the beginning that is left out of rates and times, in milliseconds; its messages
+    /// count all the same. Default 0.
     pub warmup_ms: u64,
     /// Payload of each message, in bytes, at least [`Stamp::SHORT_BYTES`]. Default 100.
     pub size: usize,
@@ -52,13 +53,13 @@ pub struct Settings {
     /// Each message is handed over, and its ack awaited, by itself, in a batch of its own. Default
     /// false.
     pub unbatched: bool,
-    /// Subscribers begin with what is stored. Default false.
+    /// Whether subscribers begin with stored messages. Default false.
     pub from_earliest: bool,
     /// Processes that publishers and subscribers are spread over. At least 1. Default 1.
     pub processes: u32,
     /// Namespace of the topics. Default `default`.
     pub namespace: String,
-    /// What an ack promises: `fsync`, `os` or `memory`. Absent: whatever the namespace has.
+    /// Durability that an ack promises: `fsync`, `os` or `memory`. Absent: the namespace's own.
     pub durability: Option<String>,
 }
 
@@ -88,11 +89,11 @@ impl Default for Settings {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{setting}: {value} is too small; at least {least}")]
 pub struct SettingTooSmall {
-    /// Which one, by its name on the command line.
+    /// The setting, by its name on the command line.
     pub setting: &'static str,
-    /// What it is.
+    /// The value given.
     pub value: u64,
-    /// What it must be at least.
+    /// The least value allowed.
     pub least: u64,
 }
 
@@ -139,14 +140,14 @@ impl Settings {
         self.workload != Workload::Pub
     }
 
-    /// How often a message is to be delivered, at all subscribers together, if that is known.
+    /// Number of deliveries to all subscribers together, if that is known.
     #[must_use]
     pub fn deliveries(&self) -> Option<u64> {
         Some(self.messages? * u64::from(self.subscribers))
     }
 
-    /// How many of the messages `publisher` publishes: as even as can be; without a number, as many
-    /// as there are.
+    /// Number of messages that `publisher` publishes: an even part of all; `u64::MAX` if the run
+    /// has no number of messages.
     #[must_use]
     pub fn messages_of(&self, publisher: u32) -> u64 {
         let Some(messages) = self.messages else {
@@ -160,7 +161,7 @@ impl Settings {
 /// A time such as `10s`, in milliseconds, as options have it.
 ///
 /// # Errors
-/// What a time looks like.
+/// Description of a valid time, for error messages.
 pub fn milliseconds(text: &str) -> Result<u64, String> {
     let Span(time) = text.parse()?;
     u64::try_from(time.as_millis()).map_err(|error| error.to_string())
@@ -169,7 +170,7 @@ pub fn milliseconds(text: &str) -> Result<u64, String> {
 /// A size such as `5GiB`, in bytes, as options have it.
 ///
 /// # Errors
-/// What a size looks like.
+/// Description of a valid size, for error messages.
 pub fn bytes(text: &str) -> Result<u64, String> {
     text.parse().map(|ByteSize(bytes)| bytes)
 }

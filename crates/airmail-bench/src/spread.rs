@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::fmt;
 
-/// Its median, and between what it lay.
+/// The median, the least and the greatest value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Spread {
     /// The middle one; the mean of the two in the middle where their number is even.
@@ -15,7 +15,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of what was measured; `None` of nothing. What is not a number is left out.
+    /// Spread of measured values; `None` of no values. NaN is left out.
     #[must_use]
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
         let values = values.into_iter().filter(|value| !value.is_nan());

@@ -1,17 +1,17 @@
-//! The head of each payload: which run, who sent it, which it is, and when.
+//! The stamp at the head of each payload: its run, publisher, number and time.
 //!
-//! A payload with less than [`Stamp::BYTES`] bytes has a short stamp, which knows less of the run and of
-//! the publisher; its length says which of the two it has.
+//! A payload with less than [`Stamp::BYTES`] bytes has a short stamp, with fewer bits for the run
+//! and the publisher; the payload's length says which of the two it has.
 
-/// What a message says of itself. Little endian in the payload's first bytes: run (4), publisher (4),
+/// Identity of a message. Little endian in the payload's first bytes: run (4), publisher (4),
 /// number (8), sent (8); in a short one run (2), publisher (2), number (5), sent (7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// Which run; what another left behind is no part of this one.
+    /// The run; messages that another run left behind are no part of this one.
     pub run: u32,
-    /// Who sent it, from 0.
+    /// The publisher that sent it, from 0.
     pub publisher: u32,
-    /// Which of the publisher's messages it is, from 0.
+    /// Its number among the publisher's messages, from 0.
     pub number: u64,
     /// When it was, or should have been, published: microseconds of [`crate::clock`].
     pub sent_us: u64,
@@ -52,7 +52,7 @@ impl Stamp {
         payload
     }
 
-    /// As it stands at the head of a payload.
+    /// Bytes of the stamp at the head of a payload.
     #[must_use]
     pub fn bytes(&self) -> [u8; Stamp::BYTES] {
         let mut bytes = [0; Stamp::BYTES];

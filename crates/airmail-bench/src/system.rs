@@ -1,8 +1,8 @@
 //! The system under test, as the workloads see it: Airmail, or a rival by its own client.
 //!
-//! What is asked of a system is what its client is good at: to be handed many messages at once, to
-//! say later how many of them it has stored, and to give what has arrived in one go. So nothing here
-//! is called for each message but the account, and a client that gives single messages is drained
+//! A system's client is asked to do what it is good at: to take many messages at once, to say later
+//! how many of them it has stored, and to give all arrived messages in one go. So nothing here is
+//! called for each message but the account, and a client that gives single messages is drained
 //! until it has no more.
 
 pub mod airmail;
@@ -21,13 +21,13 @@ use crate::run::Account;
 use std::fmt::Display;
 use std::future::Future;
 
-/// What kept a run from being made, or a publisher or subscriber from going on.
+/// Failure of a run, of a publisher or of a subscriber.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Failure(String);
 
 impl Failure {
-    /// In the words of whatever failed.
+    /// Takes over the words of the failed operation.
     #[must_use]
     pub fn new(cause: impl Display) -> Failure {
         Failure(cause.to_string())
@@ -40,14 +40,14 @@ impl From<airmail_client::Error> for Failure {
     }
 }
 
-/// What became of some messages.
+/// Outcome of some messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Stored, or whatever an ack of the system means.
     pub acknowledged: u64,
     /// Refused, or not known.
     pub failed: u64,
-    /// Why, for the first of these.
+    /// Error of the first of these.
     pub error: Option<Failure>,
 }
 
@@ -82,13 +82,13 @@ pub trait System: Clone + Send + Sync + 'static {
     /// Receives topics on it.
     type Subscription: Subscription;
 
-    /// How many messages of a publisher should wait for their acks, where the client itself sets no
-    /// bound that makes it fast.
+    /// Number of a publisher's messages that should wait for their acks, where the client itself
+    /// sets no bound that makes it fast.
     fn in_flight(&self) -> Option<u32> {
         None
     }
 
-    /// What must be there before the first message of the topics that begin with `prefix`.
+    /// Makes what must be there before the first message of the topics that begin with `prefix`.
     fn prepare(&self, prefix: &str) -> impl Future<Output = Result<(), Failure>> + Send;
 
     /// Removes what [`System::prepare`] made.
@@ -120,7 +120,7 @@ pub trait System: Clone + Send + Sync + 'static {
 
 /// Sends messages.
 pub trait Publisher: Send + 'static {
-    /// What will have become of a chunk.
+    /// Resolves to the outcome of a chunk.
     type Acks: Future<Output = Outcome> + Send + 'static;
 
     /// Hands a chunk over, in order; waits for room only.

@@ -1,4 +1,4 @@
-//! Which system a URL names.
+//! Systems that a URL can name.
 
 use crate::part::Part;
 use crate::progress::Progress;
@@ -73,7 +73,7 @@ impl FromStr for Target {
 }
 
 impl Target {
-    /// What it is called in reports.
+    /// Name of the system in reports.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {

@@ -1,5 +1,5 @@
-//! A run through a system that loses, doubles or reorders a message, or fails to store one, is no
-//! result: the instrument itself, shown to find what it is there to find.
+//! A run through a system that loses, doubles or reorders a message, or fails to store one: it is
+//! no result. The tests show that the instrument finds these faults.
 
 #![allow(clippy::unwrap_used, reason = "a test panics where something is wrong")]
 
@@ -13,7 +13,7 @@ use std::future::{Ready, ready};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// What goes wrong, once, in the middle of the run.
+/// Faults, of which one happens in the middle of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,

@@ -1,4 +1,4 @@
-//! What can be typed, and which command runs.
+//! The command line: its grammar, and the choice of the command that runs.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 128 and a signal's number: ended by it. Errors go to
 //! standard error as `airmail: …`.
@@ -25,12 +25,12 @@ pub struct Cli {
     /// A saved context, for a command that asks a node: as after the command
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
-    /// Which command.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// Which node a command asks.
+/// Options for the node that a command asks.
 #[derive(Args, Clone, Debug, Default)]
 pub struct NodeArgs {
     /// The node: airmail://HOST:PORT[,HOST:PORT…], where a port left out is 7400 [env AIRMAIL_URL,
@@ -48,7 +48,7 @@ pub struct At<T: Args> {
     /// The command's own arguments.
     #[command(flatten)]
     pub what: T,
-    /// Whom it asks.
+    /// The node to ask.
     #[command(flatten)]
     pub node: NodeArgs,
 }
@@ -59,12 +59,12 @@ pub struct Asking<T: Args> {
     /// The command, and whom it asks.
     #[command(flatten)]
     pub at: At<T>,
-    /// How long to wait for a node's answer [default: 30s, and 5s for a node to be there]
+    /// Longest time to wait for a node's answer [default: 30s, and 5s for a node to be there]
     #[arg(long, global = true, value_name = "TIME", value_parser = target::timeout)]
     pub timeout: Option<Duration>,
 }
 
-/// What a client command is given beside its own arguments.
+/// Options of a client command beside its own arguments.
 #[derive(Clone, Debug, Default)]
 pub struct ClientOptions {
     /// `--url`, not yet completed from context and environment.
@@ -98,9 +98,9 @@ pub enum Command {
     Context(context::ContextArgs),
     /// Read a data directory, change nothing, and tell whether it is sound.
     Check(check::CheckArgs),
-    /// Show what a node lets be in flight, and each decision on it.
+    /// Show a node's bounds on messages in flight, and each decision on them.
     Flow(Asking<flow::FlowArgs>),
-    /// Show what a node makes of its wall clock, or have it believe it.
+    /// Show whether a node believes its wall clock, or have it believe it.
     Clock(Asking<clock::ClockArgs>),
     /// Measure a node.
     Bench(bench::BenchArgs),
@@ -131,7 +131,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Prints a help text or the version, or says what is wrong with what was typed.
+/// Prints a help text or the version, or an error about the command line.
 fn tell(told: &clap::Error) -> ExitCode {
     let code = u8::try_from(told.exit_code()).unwrap_or(2);
     if told.kind() == clap::error::ErrorKind::InvalidUtf8 {
@@ -161,7 +161,7 @@ fn tell(told: &clap::Error) -> ExitCode {
 /// Runs a command.
 ///
 /// # Errors
-/// Whatever kept the command from doing what it was asked.
+/// Error for which the command failed.
 pub fn run(cli: Cli, environment: Environment) -> anyhow::Result<ExitCode> {
     let given = NodeArgs {
         url: cli.url,
@@ -218,7 +218,7 @@ impl Command {
 }
 
 impl NodeArgs {
-    /// For a command to which they would mean nothing.
+    /// Refuses these options for a command to which they would mean nothing.
     fn refuse(&self) -> Result<(), UsageError> {
         let given = [("--url", &self.url), ("--context", &self.context)];
         match given.into_iter().find(|(_, value)| value.is_some()) {

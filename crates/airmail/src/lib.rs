@@ -1,6 +1,6 @@
-//! The command line: what can be typed, and what each command does.
+//! The command line: its grammar, and its commands.
 //!
-//! - [`cli`]: the parser, and which command runs.
+//! - [`cli`]: the parser, and the choice of the command.
 //! - [`commands`]: one module for each command.
 //!
 //! The node itself is [`airmail_node`]; a workload that measures one is [`airmail_bench`].

@@ -1,7 +1,7 @@
 //! The process of a subscriber that others are measured beside.
 //!
-//! It is given its task as JSON on standard input, says `ready` when its subscription stands, is told
-//! `stop`, and ends with what it got as JSON.
+//! It gets its task as JSON on standard input, says `ready` when its subscription stands, is told
+//! `stop`, and ends with its account as JSON.
 
 use super::error::{FamilyError, system};
 use super::leader::{AtEnd, Leader, say};
@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 /// With less, it would also stand behind whatever else the machine does.
 const GIVING_WAY: i32 = 10;
 
-/// The process, as whoever started it sees it.
+/// The process as seen by the one that started it.
 #[derive(Debug)]
 pub struct Bystander(Member);
 
@@ -38,7 +38,7 @@ impl Bystander {
         Ok(Bystander(member))
     }
 
-    /// Ends it; what it got.
+    /// Ends it, and gives the messages that it got.
     ///
     /// # Errors
     /// It fails.
@@ -48,7 +48,7 @@ impl Bystander {
     }
 }
 
-/// What the process does.
+/// Runs the process of a subscriber beside which others are measured.
 ///
 /// # Errors
 /// The node cannot be reached, or the subscription fails.

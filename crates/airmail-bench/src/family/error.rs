@@ -1,14 +1,14 @@
-//! Why a run over several processes was not made.
+//! Errors of a run over several processes.
 
 use crate::system::Failure;
 use std::fmt::Display;
 use std::io;
 use std::num::ParseIntError;
 
-/// What kept processes from doing a run together.
+/// Reason for which processes could not do a run together.
 #[derive(Debug, thiserror::Error)]
 pub enum FamilyError {
-    /// What was under way was told to stop.
+    /// The run was stopped.
     #[error("stopped")]
     Stopped,
     /// A process of the run failed, and said this.
@@ -17,7 +17,7 @@ pub enum FamilyError {
     /// A process said something else than was due.
     #[error("a part said {said:?}, not {due}")]
     OutOfTurn {
-        /// What it said.
+        /// The line that it said.
         said: String,
         /// The word that was due.
         due: String,
@@ -25,31 +25,31 @@ pub enum FamilyError {
     /// An option cannot be followed.
     #[error("{option}: {why}")]
     Option {
-        /// Which one.
+        /// The option.
         option: &'static str,
-        /// What is wrong with it.
+        /// The fault in it.
         why: String,
     },
     /// The system refused something.
     #[error("{what}: {error}")]
     System {
-        /// What was wanted of it.
+        /// The action that was tried.
         what: String,
-        /// What it says.
+        /// The error of the system.
         error: io::Error,
     },
     /// The run itself failed.
     #[error(transparent)]
     Run(#[from] Failure),
-    /// What a process said is not the JSON that was agreed.
+    /// A process's line is not the JSON that was agreed.
     #[error("not what was agreed between processes of one run: {0}")]
     Json(#[from] serde_json::Error),
-    /// What a process said is no number.
+    /// A process's line is no number.
     #[error("not what was agreed between processes of one run: {0}")]
     Number(#[from] ParseIntError),
 }
 
-/// Says what was wanted of the system.
+/// Names the action that the system refused.
 pub(super) fn system(what: impl Display) -> impl FnOnce(io::Error) -> FamilyError {
     let what = what.to_string();
     move |error| FamilyError::System { what, error }

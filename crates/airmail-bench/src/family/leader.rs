@@ -1,8 +1,8 @@
-//! Whoever started this process to do a part of the work, as this process sees it: what it tells by
-//! lines on standard input, and what it is answered.
+//! The leader as seen by a process that it started to do a part of the work: its lines on standard
+//! input, and this process's answers.
 //!
-//! When the input ends, the leader is gone, and nothing that this process could still do is of use to
-//! anybody; so it ends, at once or when it has put its things away.
+//! When the input ends, the leader is gone, and nothing that this process could still do is of use
+//! to anybody; so it ends, at once or when it has put its things away.
 
 use super::error::{FamilyError, system};
 use crate::clock::{self, now_us};
@@ -15,15 +15,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 
-/// The word by which a process is told to end what is under way, and to tell what it has.
+/// The word that tells a process to end its run, and to report its results.
 pub const HALT: &str = "halt";
-/// What stands before an error, which is JSON.
+/// Word before an error, which is JSON.
 pub const FAILED: &str = "failed ";
 
 /// Lines that may wait to be read.
 const LINES: usize = 16;
 
-/// What this process does when its leader is gone.
+/// Behaviour of this process when its leader is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtEnd {
     /// It ends, whatever is under way.
@@ -43,7 +43,7 @@ impl Leader {
     /// Listens; gives the task too, after questions for the time.
     ///
     /// # Errors
-    /// The task is none.
+    /// The task cannot be read.
     pub fn open<T: DeserializeOwned>(at_end: AtEnd) -> Result<(Leader, T), FamilyError> {
         let (tell, told) = mpsc::sync_channel(LINES);
         let halted = Arc::new(AtomicBool::new(false));
@@ -79,13 +79,13 @@ impl Leader {
         }
     }
 
-    /// Set when it has said that what is under way is to end.
+    /// Set when it has said that the run is to end.
     #[must_use]
     pub fn halted(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.halted)
     }
 
-    /// What it says next.
+    /// The leader's next line.
     ///
     /// # Errors
     /// It is gone.
@@ -106,7 +106,7 @@ impl Leader {
     }
 }
 
-/// Says a line to whoever started this process.
+/// Prints a line for the process that started this one.
 ///
 /// # Errors
 /// Standard output cannot be written.
@@ -117,7 +117,7 @@ pub fn say(line: &str) -> Result<(), Failure> {
         .map_err(Failure::new)
 }
 
-/// Tells the leader why this process failed, if it did; who is alone at a terminal sees it too.
+/// Tells the leader why this process failed, if it did; a user at a terminal sees it too.
 ///
 /// # Errors
 /// The leader cannot be told.

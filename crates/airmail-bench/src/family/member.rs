@@ -1,10 +1,10 @@
-//! Another process, of this program or a neighbour, that does a part of the work, here or on another machine, as the
-//! process sees it that started it.
+//! Another process, of this program or a neighbour, that does a part of the work, here or on
+//! another machine; seen from the process that started it.
 //!
-//! The two talk by lines: standard input has what is told, standard output what is answered. The
-//! other process is in a process group of its own, so that Ctrl-C at the terminal reaches only the
-//! one that leads; and it ends when its standard input does, so that it never outlives who started it,
-//! whether that is killed or its connection is lost.
+//! The two talk by lines: orders on standard input, answers on standard output. The other process
+//! is in a process group of its own, so that Ctrl-C at the terminal reaches only the leader; and it
+//! ends when its standard input does, so that it never outlives its leader, whether that is killed
+//! or its connection is lost.
 
 use super::Stop;
 use super::error::{FamilyError, system};
@@ -20,17 +20,18 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// How often somebody who waits for an answer looks whether to stop.
+/// Interval at which a wait for an answer looks whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a process may take to end when its input has, with gigabytes to put away perhaps, and how
-/// often that is looked at.
+/// Longest time for a process to end when its input has, with gigabytes to put away perhaps, and
+/// the interval at which that is looked at.
 const END_PATIENCE: Duration = Duration::from_secs(60);
 const END_LOOK: Duration = Duration::from_millis(5);
-/// How long a Ctrl-C may take to arrive here that has arrived there.
+/// Longest time between the arrivals of one Ctrl-C at two processes.
 const INTERRUPT_PATIENCE: Duration = Duration::from_secs(30);
 /// Lines that may wait to be heard.
 const LINES: usize = 256;
-/// How often the other machine's clock is asked for; the answer that came fastest counts.
+/// Number of times that the other machine's clock is asked for; the answer that came fastest
+/// counts.
 const CLOCK_QUESTIONS: u32 = 15;
 
 /// The process.
@@ -41,7 +42,7 @@ pub struct Member {
     input: Option<ChildStdin>,
     said: Receiver<String>,
     stop: Stop,
-    /// How long it may take to answer when it was told to halt; zero: it is not told, nor waited for.
+    /// Longest time to answer a halt; zero: it is not told to halt, and not waited for.
     grace: Duration,
     clock_error_us: u64,
 }
@@ -56,7 +57,7 @@ impl Member {
     }
 
     /// Starts a program at a place, brings its clock and this one together, and gives it
-    /// its task as JSON. Whoever waits for it ends waiting with [`FamilyError::Stopped`] when `stop` is set.
+    /// its task as JSON. A wait for it ends with [`FamilyError::Stopped`] when `stop` is set.
     ///
     /// # Errors
     /// It cannot be started, or does not answer.
@@ -108,19 +109,18 @@ impl Member {
         })
     }
 
-    /// By how much its clock may differ from this process's, in microseconds.
+    /// Largest difference between its clock and this process's, in microseconds.
     #[must_use]
     pub fn clock_error_us(&self) -> u64 {
         self.clock_error_us
     }
 
-    /// When what is under way is told to stop, it is told to halt, and waited for so long each time.
+    /// Has it told to halt when the run is told to stop, and waited for `grace` each time.
     pub fn give_grace(&mut self, grace: Duration) {
         self.grace = grace;
     }
 
-    /// From now on it is waited for also when what is under way is told to stop: what it has found is
-    /// wanted.
+    /// Has it waited for, from now on, also when the run is told to stop: its findings are wanted.
     pub fn outlast_stop(&mut self) {
         self.stop = Stop::default();
     }
@@ -142,7 +142,7 @@ impl Member {
         Ok(())
     }
 
-    /// What stands behind the word that is due.
+    /// Text behind the word that is due.
     ///
     /// # Errors
     /// It said something else, has failed, or has ended.
@@ -203,7 +203,7 @@ impl Member {
         by_signal == Some(Signal::INT.as_raw()) && self.stop.comes_within(INTERRUPT_PATIENCE)
     }
 
-    /// How it ended, if it does so soon.
+    /// Exit status of the process, if it ends within `patience`.
     fn ended_within(&mut self, patience: Duration) -> Option<ExitStatus> {
         let mut waited = Duration::ZERO;
         loop {

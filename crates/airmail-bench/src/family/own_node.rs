@@ -1,8 +1,8 @@
 //! A node in a process of its own, on free ports, with durable data in a directory that goes with it;
 //! here or on another machine.
 //!
-//! The process is `airmail bench node`: it is given a [`Task`], serves as `airmail serve` does, says
-//! where, and ends when its standard input does. So a node never outlives who measures it.
+//! The process is `airmail bench node`: it gets a [`Task`], serves like `airmail serve`, prints its
+//! addresses, and ends when its standard input does. So a node never outlives the run.
 
 use super::Stop;
 use super::error::{FamilyError, system};
@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Where data is that nobody said a place for. `/tmp` is often memory, and a sync there is none.
+/// Default directory for data. `/tmp` is often in memory, where a sync does nothing.
 const DISK: &str = "/var/tmp";
 
-/// What lets a node listen where other machines reach it.
+/// Setting that lets a node listen where other machines reach it.
 const ALLOW_ANYONE: (&str, &str) = ("AIRMAIL_LISTEN_ALLOW_ANYONE", "true");
 
-/// What the process is asked to do.
+/// Task of the process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Task {
     /// Where its directory is to be; absent: where there is a disk.
@@ -33,7 +33,7 @@ pub struct Task {
     pub environment: BTreeMap<String, String>,
 }
 
-/// What it says when it is ready, behind that word.
+/// The process's report when it is ready, behind that word.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Started {
     /// Where it answers gRPC.
@@ -87,7 +87,7 @@ pub fn directory(place: Option<&Path>) -> Result<tempfile::TempDir, FamilyError>
     )))
 }
 
-/// How it is started.
+/// Options of a node that is started for a run.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct OwnNodeArgs {
     /// Where the data of a node that is started for the run is meanwhile [default: /var/tmp]
@@ -114,7 +114,7 @@ impl OwnNode {
         OwnNode::start_at(here, args, option, environment, &Stop::default())
     }
 
-    /// As [`OwnNode::start`], at a place. Whoever waits for it ends waiting when `stop` is set.
+    /// Starts a node like [`OwnNode::start`], at a place. The wait for it ends when `stop` is set.
     ///
     /// # Errors
     /// The place cannot be reached, or the node cannot be started.
@@ -155,7 +155,7 @@ impl OwnNode {
         })
     }
 
-    /// As `airmail://HOST:PORT`.
+    /// URL of the node, as `airmail://HOST:PORT`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("airmail://{}", self.address)
@@ -179,7 +179,7 @@ impl OwnNode {
         &self.data
     }
 
-    /// What it has used of its machine.
+    /// Its use of its machine.
     ///
     /// # Errors
     /// It has ended.

@@ -1,4 +1,4 @@
-//! Where a process of a run is: on this machine, or on one that `ssh` reaches; and which program it is.
+//! Place of a run's process: this machine, or one that `ssh` reaches; and the program that it runs.
 
 use super::error::{FamilyError, system};
 use std::ffi::OsString;
@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What others reach a process of this machine at.
+/// Address at which others reach a process of this machine.
 const LOOPBACK: &str = "127.0.0.1";
 
 /// A program that takes part in a run, as it is found on each machine: this one, or another of ours in
@@ -65,9 +65,9 @@ pub enum Place {
 /// A machine that is reached by `ssh`, or by what takes its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remote {
-    /// As `user@host`.
+    /// Login on the machine, as `user@host`.
     pub target: String,
-    /// What the other machines of the run reach it at.
+    /// Address at which the other machines of the run reach it.
     pub address: String,
     /// The program, and what stands before the target. At least the program.
     pub ssh: Vec<String>,
@@ -106,7 +106,7 @@ impl Place {
         Ok(command)
     }
 
-    /// What the other machines of the run reach it at, without a port.
+    /// Address at which the other machines of the run reach it, without a port.
     #[must_use]
     pub fn address(&self) -> &str {
         match self {

@@ -1,4 +1,4 @@
-//! Ctrl-C during an experiment: what is under way ends, and the report tells what there is.
+//! Ctrl-C during an experiment: the run under way ends, and the report has the results so far.
 
 use super::error::{FamilyError, system};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// How often somebody who waits for it looks.
+/// Interval at which a wait looks for it.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Whether to stop; cheap to clone.

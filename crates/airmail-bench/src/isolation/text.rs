@@ -1,4 +1,4 @@
-//! What some subscribers cost the others, as text and as a table.
+//! Report on the cost of some subscribers to the others, as text and as a table.
 
 use super::{IsolationReport, Phase};
 use crate::bystander::Conduct;

@@ -1,4 +1,4 @@
-//! What a subscriber enters as it comes.
+//! A subscriber's account, in which it enters messages as they come.
 
 use crate::clock::now_us;
 use crate::ledger::Ledger;
@@ -27,7 +27,7 @@ pub struct Account {
     numbering: Numbering,
 }
 
-/// What the numbers in a publisher's stamps count.
+/// Ways in which a publisher numbers the messages in its stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Numbering {
     /// Its messages, which use the topics in turn.
@@ -57,7 +57,8 @@ impl Account {
         }
     }
 
-    /// Of a run with `topics` topics whose `publishers` number their messages on each of them.
+    /// Opens the account of a run with `topics` topics whose `publishers` number their messages on
+    /// each of them.
     #[must_use]
     pub fn by_topic(
         run: u32,
@@ -109,7 +110,7 @@ impl Account {
         }
     }
 
-    /// One of them, on a topic that is none of the run's.
+    /// Enters a message on a topic that is not of the run.
     pub fn take_strange(&mut self) {
         if let Some(ledger) = self.ledgers.first_mut() {
             ledger.enter_strange();
@@ -121,7 +122,7 @@ impl Account {
         self.gaps += 1;
     }
 
-    /// That was all that had arrived.
+    /// Ends a group of messages: no more have arrived.
     pub fn end(&mut self) {
         if self.fresh > 0 {
             self.last_us = self.now_us;
@@ -130,7 +131,7 @@ impl Account {
         }
     }
 
-    /// How many messages have come for the first time since this was last asked.
+    /// Number of messages that came for the first time since the last call.
     pub fn take_fresh(&mut self) -> u64 {
         std::mem::take(&mut self.fresh)
     }

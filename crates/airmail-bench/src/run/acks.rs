@@ -21,7 +21,7 @@ pub(super) struct Sent<A> {
     pub(super) sent_us: Option<u64>,
 }
 
-/// What one publisher has sent, and how much may wait for acks.
+/// One publisher's sent messages, and the bound on those that wait for acks.
 #[derive(Debug)]
 pub(super) struct Sheet {
     sent: AtomicU64,
@@ -53,7 +53,7 @@ impl Sheet {
         self.sent.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// `count` messages are handed over so much later than the first of them was due.
+    /// Notes the delay with which `count` messages are handed over, from when the first was due.
     pub(super) fn note_late(&self, late_us: u64, count: u64) {
         self.lateness().record_many(late_us, count);
     }

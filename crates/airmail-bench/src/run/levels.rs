@@ -1,8 +1,8 @@
-//! How far each process of a run is, where all of them can read it: what its publishers have sent,
-//! and what the slowest of its subscribers has had.
+//! Levels of all processes of a run, where each can read them: the messages that its publishers
+//! have sent, and those that the slowest of its subscribers has had.
 //!
 //! A file of memory, with a place for each process. Each writes its own place and reads the others'
-//! every millisecond, so what is known of them is that old, and nobody waits for anybody.
+//! every millisecond, so the levels are that old, and no process waits for another.
 
 use super::Share;
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// Bytes of a place: two numbers.
 const PLACE_BYTES: u64 = 16;
 
-/// How far a process is, or several.
+/// Level of one process, or of several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Level {
     /// Messages sent.
@@ -32,7 +32,7 @@ impl LevelFile {
     /// An empty one: nobody has sent or had anything.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn make() -> io::Result<LevelFile> {
         let file = memfd_create("airmail-bench", MemfdFlags::CLOEXEC)?;
         Ok(LevelFile(file.into()))

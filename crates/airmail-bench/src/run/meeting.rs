@@ -1,19 +1,20 @@
-//! Where the processes of a run wait for one another.
+//! Meeting points of a run, at which its processes wait for one another.
 
 use crate::clock::now_us;
 use crate::system::Failure;
 use serde::{Deserialize, Serialize};
 use std::future::Future;
 
-/// From the moment that all are ready to the first message, in microseconds: time to tell everybody.
+/// Time from the moment that all are ready to the first message, in microseconds: enough to tell
+/// everybody.
 const NOTICE_US: u64 = 20_000;
 
-/// Which publishers and subscribers a process has: every `parts`th, from `part`.
+/// Share of a process: every `parts`th publisher and subscriber, from `part`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
-    /// From 0.
+    /// Index of this process's part, from 0.
     pub part: u32,
-    /// At least 1.
+    /// Number of parts, at least 1.
     pub parts: u32,
 }
 
@@ -27,9 +28,9 @@ impl Share {
     }
 }
 
-/// What a process waits for in the others.
+/// Points at which a process waits for the others.
 pub trait Meeting: Send {
-    /// What the run needs is there; this process may have made it.
+    /// Waits until everything that the run needs is there; this process may have made it.
     ///
     /// # Errors
     /// The others are gone.
@@ -42,7 +43,7 @@ pub trait Meeting: Send {
     /// The others are gone.
     fn ready(&mut self) -> impl Future<Output = Result<u64, Failure>> + Send;
 
-    /// All is published; this process had so many acks. Gives how many there were in all.
+    /// Waits until all is published; gives the number of acks of all processes, this one's included.
     ///
     /// # Errors
     /// The others are gone.

@@ -26,11 +26,11 @@ pub(super) struct Sender<S: System> {
     pub(super) publisher: S::Publisher,
     pub(super) carver: Carver,
     pub(super) pace: Pace,
-    /// How many messages it has to send.
+    /// Number of messages that it has to send.
     pub(super) messages: u64,
     /// When it stops.
     pub(super) end_us: u64,
-    /// For whom acks are awaited.
+    /// The sheet on which acks are awaited.
     pub(super) sheet: Arc<Sheet>,
     pub(super) sent: mpsc::Sender<Sent<<S::Publisher as Publisher>::Acks>>,
 }

@@ -18,7 +18,7 @@ pub(super) struct Subscribers<S: System> {
     stop: watch::Sender<bool>,
 }
 
-/// What one task found.
+/// Result of one task.
 #[derive(Debug)]
 struct Kept {
     account: Account,
@@ -92,7 +92,7 @@ impl<S: System> Subscribers<S> {
         }
     }
 
-    /// Ends the tasks and adds up what they found.
+    /// Ends the tasks and adds up their findings.
     pub(super) async fn close(mut self, run: &Running<S>) -> Received {
         self.stop.send_replace(true);
         let mut total = Received::default();

@@ -28,7 +28,7 @@ pub(super) async fn send<S: System>(mut sender: Sender<S>) -> Result<(), Failure
     sender.publisher.flush().await
 }
 
-/// How many messages from `first` are due by now.
+/// Number of messages from `first` that are due by now.
 fn due_by<S: System>(sender: &Sender<S>, now_us: u64, first: u64, most: u64) -> u64 {
     let end = sender.messages.min(first.saturating_add(most));
     let due = |number: &u64| {

@@ -1,7 +1,8 @@
-//! How far publishers may run ahead of subscribers where no rate is set.
+//! Distance that publishers may run ahead of subscribers where no rate is set.
 //!
-//! Without a bound, a publisher that is faster than the subscribers fills every buffer on the way, and
-//! what is measured is who has the largest, or who drops. The same bound holds for every system.
+//! Without a bound, a publisher that is faster than the subscribers fills every buffer on the way,
+//! and the measurement shows which system has the largest buffers, or drops. The same bound holds
+//! for every system.
 
 use super::Job;
 use super::levels::{Level, Levels};
@@ -17,11 +18,12 @@ use tokio::task::JoinSet;
 const MESSAGES_MAX: u64 = 1 << 16;
 /// Bytes of payload that may be under way to a subscriber, and to all together.
 const BYTES_MAX: (u64, u64) = (16 << 20, 128 << 20);
-/// How long a publisher waits for room before it looks again, and how often processes tell one
-/// another how far they are.
+/// Time that a publisher waits for room before it looks again, and interval at which processes
+/// exchange their levels.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// What was sent, and what each subscriber has had: of this process, and of the others together.
+/// Messages sent, and messages that each subscriber has had: of this process, and of the others
+/// together.
 #[derive(Debug)]
 pub(super) struct Window {
     /// `u64::MAX`: there is no bound.

@@ -27,25 +27,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// What Kafka's own client waits for a batch to fill, in milliseconds.
+/// Time that Kafka's own client waits for a batch to fill, in milliseconds.
 const LINGER_MS: &str = "5";
-/// Bytes of a batch: eight times the default, as who wants throughput sets it.
+/// Bytes of a batch: eight times the default, as users set it who want throughput.
 const BATCH_BYTES: &str = "131072";
 /// Messages of a publisher that wait for their acks.
 const WINDOW: u32 = 1 << 16;
 /// Messages that are entered as having arrived at once, at most: a queue that is never empty would be
 /// one moment without end.
 const AT_ONCE: usize = 256;
-/// How long an answer of the broker may take.
+/// Longest time for an answer of the broker.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a publisher waits when the client's queue is full.
+/// Time that a publisher waits when the client's queue is full.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// A cluster.
 #[derive(Clone, Debug)]
 pub struct Kafka {
     brokers: String,
-    /// Of the run.
+    /// Topics of the run.
     topics: u32,
     linger_ms: &'static str,
 }
@@ -194,7 +194,7 @@ impl System for Kafka {
     }
 }
 
-/// Takes what the client says of each message.
+/// Takes the client's report on each message.
 #[derive(Clone, Copy, Debug)]
 struct Deliveries;
 
@@ -211,7 +211,7 @@ impl ProducerContext for Deliveries {
     }
 }
 
-/// What becomes of a chunk.
+/// Outcome of a chunk in the making.
 #[derive(Debug)]
 struct Fate {
     count: u64,
@@ -238,7 +238,7 @@ impl Fate {
         first.get_or_insert_with(|| Failure::new(error));
     }
 
-    /// What became of one more message is known.
+    /// Notes that the outcome of one more message is known.
     fn decide(&self) {
         if self.undecided.fetch_sub(1, Ordering::AcqRel) == 1 {
             // Kept for who asks later.

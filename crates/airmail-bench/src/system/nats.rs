@@ -1,8 +1,8 @@
 //! NATS core, through `async-nats`: nothing is stored, nothing is acknowledged.
 //!
-//! A published message counts as acknowledged when the client has taken it; whether it arrived, the
-//! subscribers' accounts tell. Subscriptions have room for all that a run lets be under way, so that
-//! none is a *slow consumer*.
+//! A published message counts as acknowledged when the client has taken it; the subscribers'
+//! accounts show whether it arrived. Subscriptions have room for all messages that a run lets be
+//! under way, so that none is a *slow consumer*.
 
 use super::{Failure, Outcome, System};
 use crate::chunk::Chunk;

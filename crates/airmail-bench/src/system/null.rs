@@ -1,5 +1,5 @@
-//! No system at all: chunks go from publisher to subscribers within the process. What a run through
-//! it costs and shows, its rates and times, is the instrument's own.
+//! No system at all: chunks go from publisher to subscribers within the process. The cost and the
+//! times of a run through it are the instrument's own.
 
 use super::{Failure, Outcome, System};
 use crate::chunk::Chunk;

@@ -39,7 +39,7 @@ impl Redis {
     /// The server at `redis://HOST:PORT`.
     ///
     /// # Errors
-    /// The URL is none.
+    /// The URL is malformed.
     pub fn new(url: &str, settings: &Settings) -> Result<Redis, Failure> {
         Ok(Redis {
             client: Client::open(url)?,

@@ -33,17 +33,17 @@ const BYSTANDER: Program = Program::own(&["bench", "bystander"]);
 /// Arguments of `airmail bench`.
 #[derive(clap::Args, Debug)]
 pub struct BenchArgs {
-    /// What to measure.
+    /// The workload to measure.
     #[command(subcommand)]
     pub workload: Workload,
 }
 
-/// What can be measured.
+/// Workloads that can be measured.
 #[derive(clap::Subcommand, Debug)]
 pub enum Workload {
     /// Publishing to the ack: rate and latency
     Pub(LoadArgs),
-    /// Receiving what others publish, or what is stored; ends with --messages, with --duration, or
+    /// Receiving others' messages, or stored ones; ends with --messages, with --duration, or
     /// when nothing has come for 10 s
     Sub(LoadArgs),
     /// From publish to delivery: rate and latency, with loss, duplicates and order counted
@@ -52,8 +52,8 @@ pub enum Workload {
     Latency(LoadArgs),
     /// From one publisher to many subscribers, each on a connection of its own
     Fanout(LoadArgs),
-    /// What a subscriber that stops reading, one at 1 % speed, and one that begins at the earliest
-    /// stored message cost the others
+    /// Cost, to other subscribers, of one that stops reading, one at 1 % speed, and one that begins
+    /// at the earliest stored message
     Isolation(isolation::IsolationArgs),
     /// Memory of a node: for each topic published to, each subscription, each producer
     Topics(memory::TopicsArgs),
@@ -75,7 +75,7 @@ pub enum Workload {
 /// Arguments of `airmail bench disk`.
 #[derive(clap::Args, Debug)]
 pub struct DiskArgs {
-    /// How long to write, as 10s
+    /// Time for which to write, as 10s
     #[arg(long, value_name = "TIME", value_parser = settings::milliseconds, default_value = "10s")]
     pub duration: u64,
     /// Writes a second at most; one that takes longer than its turn puts off the next
@@ -235,7 +235,7 @@ fn print<R: Serialize + Display>(report: &R, is_sound: bool, json: bool) -> anyh
     Ok(())
 }
 
-/// Shows what was delivered, if standard error is a terminal. Does not end by itself.
+/// Shows the deliveries, if standard error is a terminal. Does not end by itself.
 async fn show(settings: Settings, progress: Arc<Progress>) -> std::convert::Infallible {
     let mut line = StatusLine::begin();
     let of = settings.deliveries().map(|all| format!(" of {all}"));

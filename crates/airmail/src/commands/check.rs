@@ -3,8 +3,8 @@
 //! Exit code 0: sound. 1: damage was found, or the directory cannot be read, or a node would refuse
 //! it. 2: wrong usage.
 //!
-//! With `--repair-identity` it is what an operator runs on a directory that was set back to an older
-//! copy. Exit code 0: done. 1: a node has the directory, or it is not there, or cannot be repaired.
+//! `--repair-identity` is for an operator whose directory was set back to an older copy. Exit code
+//! 0: done. 1: a node has the directory, or it is not there, or cannot be repaired.
 
 use super::lines::printed;
 use airmail_log::disk::{DataDir, Repair};

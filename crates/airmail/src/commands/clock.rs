@@ -1,4 +1,4 @@
-//! `airmail clock`: what a node makes of its wall clock; `accept` has it believed.
+//! `airmail clock`: shows whether a node believes its wall clock; `accept` has it believed.
 
 use super::lines::{printed, time_text};
 use super::target::Target;
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Arguments of `airmail clock`.
 #[derive(clap::Args, Debug)]
 pub struct ClockArgs {
-    /// What to do; without it, the clock is shown
+    /// The action; without one, the clock is shown
     #[command(subcommand)]
     pub action: Option<Action>,
     /// Print it as JSON
@@ -21,7 +21,7 @@ pub struct ClockArgs {
     pub json: bool,
 }
 
-/// What can be done with the clock.
+/// Actions on the clock.
 #[derive(clap::Subcommand, Debug)]
 pub enum Action {
     /// Believe the wall clock as it is now: retention by time goes by it at once
@@ -45,7 +45,7 @@ pub async fn run(args: ClockArgs, options: &ClientOptions) -> anyhow::Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// As JSON.
+/// The clock's state as JSON.
 #[derive(Serialize)]
 struct Shown {
     wall: String,

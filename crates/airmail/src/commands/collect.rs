@@ -1,8 +1,8 @@
 //! `airmail collect`: the halfway collector, between producers and the main Kafka cluster.
 //!
-//! Standard error has the log; standard output, where it is a terminal, a line for each second. SIGINT and
-//! SIGTERM end it in order: what it has under way is waited for, and its sources go to others at once. A
-//! second signal ends it there and then, which loses nothing either.
+//! Standard error has the log; standard output, where it is a terminal, a line for each second.
+//! SIGINT and SIGTERM end it in order: its records under way are waited for, and its sources go to
+//! others at once. A second signal ends it immediately, which loses nothing either.
 
 #[cfg(feature = "kafka")]
 mod page;
@@ -32,7 +32,8 @@ pub struct CollectArgs {
     /// The namespace, of topics of Airmail
     #[arg(long, value_name = "NS", default_value = "default")]
     pub namespace: String,
-    /// How partitions are chosen for records without a key: default, improved, node, sqf or adaptive
+    /// Policy that chooses partitions for records without a key: default, improved, node, sqf or
+    /// adaptive
     #[arg(long, value_name = "POLICY", default_value = "adaptive")]
     pub policy: String,
     /// Do not look at keys, as the paper does: then a key's records are not in order
@@ -45,10 +46,10 @@ pub struct CollectArgs {
     /// Instances of one group share the work, and take over from each other
     #[arg(long, value_name = "NAME", default_value = "airmail-collect")]
     pub group: String,
-    /// How stamps call the source [default: its cluster id, or airmail.NAMESPACE]
+    /// Name of the source in stamps [default: its cluster id, or airmail.NAMESPACE]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Where to begin with what the group has never collected: earliest or latest
+    /// Where to begin with a source that the group has never collected: earliest or latest
     #[arg(long, value_name = "PLACE", default_value = "earliest")]
     pub from: String,
     /// Serve metrics as Prometheus text at http://HOST:PORT/metrics
@@ -63,16 +64,16 @@ pub struct CollectArgs {
     /// The same in bytes
     #[arg(long, value_name = "SIZE", default_value = "64MiB")]
     pub outstanding_bytes: ByteSize,
-    /// How long a batch waits to fill
+    /// Time that a batch waits to fill
     #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = humantime::parse_duration)]
     pub linger: Duration,
-    /// How often is committed what was acknowledged
+    /// Interval at which acknowledged records are committed
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = humantime::parse_duration)]
     pub commit_every: Duration,
-    /// How long an instance that gives a source up waits for what it has under way
+    /// Time that an instance that gives a source up waits for its records under way
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
     pub hand_over: Duration,
-    /// After how long a silent instance counts as dead
+    /// Time after which a silent instance counts as dead
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
     pub session: Duration,
     /// A property of librdkafka for the source's client, as security.protocol=ssl
@@ -81,7 +82,7 @@ pub struct CollectArgs {
     /// And for the target's
     #[arg(long, value_name = "NAME=VALUE")]
     pub target_property: Vec<String>,
-    /// What is logged: error, warn, info, debug, trace, or a filter
+    /// Log level: error, warn, info, debug, trace, or a filter
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: String,
 }

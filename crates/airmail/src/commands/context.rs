@@ -20,12 +20,12 @@ const DIRECTORY_MODE: u32 = 0o700;
 /// Arguments of `airmail context`.
 #[derive(clap::Args, Debug)]
 pub struct ContextArgs {
-    /// What to do.
+    /// The action.
     #[command(subcommand)]
     pub action: Action,
 }
 
-/// What can be done with contexts.
+/// Actions on contexts.
 #[derive(clap::Subcommand, Debug)]
 pub enum Action {
     /// Save a node's address under a name
@@ -70,7 +70,7 @@ pub struct Book {
     /// The one that commands use which name none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current: Option<String>,
-    /// By name.
+    /// Contexts by name.
     #[serde(default)]
     pub contexts: BTreeMap<String, Entry>,
 }
@@ -118,7 +118,7 @@ impl Book {
     /// The context of a name.
     ///
     /// # Errors
-    /// Wrong usage, if there is none.
+    /// Wrong usage, if there is no such context.
     pub fn get(&self, name: &str) -> anyhow::Result<Entry> {
         let known = || {
             if self.contexts.is_empty() {
@@ -140,7 +140,7 @@ fn path(environment: &Environment) -> Option<PathBuf> {
 /// Runs it.
 ///
 /// # Errors
-/// An address that is none, a context that is not there, a file that cannot be read or written.
+/// A malformed address, a context that is not there, a file that cannot be read or written.
 pub fn run(args: ContextArgs, environment: &Environment) -> anyhow::Result<ExitCode> {
     let mut book = Book::load(environment)?;
     match args.action {

@@ -1,8 +1,8 @@
-//! How a client command is ended from outside: by SIGINT (Ctrl-C), SIGTERM or SIGHUP.
+//! End of a client command by a signal from outside: SIGINT (Ctrl-C), SIGTERM or SIGHUP.
 //!
-//! What it has is printed or stored first, and its exit code is what a shell would have said had the
-//! signal killed it: 128 and the signal's number. A hang-up that the command was started to ignore, as
-//! by `nohup`, is ignored.
+//! The results so far are printed or stored first, and the exit code is the one a shell gives for a
+//! process that the signal killed: 128 and the signal's number. A hang-up that the command was
+//! started to ignore, for example by `nohup`, is ignored.
 
 use std::future::{Future, pending};
 use std::process::ExitCode;
@@ -11,11 +11,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// How long what has been collected may take to be printed, once a command is to end. Who reads it may
-/// have stopped reading.
+/// Longest time for printing collected results once a command is to end. The reader of its output
+/// may have stopped reading.
 const PRINTING: Duration = Duration::from_secs(5);
 
-/// What ended a command.
+/// Signals that end a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     /// SIGINT: Ctrl-C.
@@ -44,7 +44,7 @@ impl Ending {
         }
     }
 
-    /// How the command exits.
+    /// Exit code of the command.
     pub(super) fn code(self) -> ExitCode {
         ExitCode::from(self.number())
     }

@@ -1,7 +1,7 @@
-//! `airmail flow`: what a node lets be in flight, and each decision on it.
+//! `airmail flow`: a node's bounds on messages in flight, and each decision on them.
 //!
-//! `show` prints once how the gates stand; `watch` follows them: on a terminal as a view that is drawn
-//! anew, else as a line for each decision.
+//! `show` prints the state of the gates once; `watch` follows them: on a terminal as a view that is
+//! drawn anew, else as a line for each decision.
 
 mod lines;
 mod screen;
@@ -18,12 +18,12 @@ use std::time::Duration;
 /// Arguments of `airmail flow`.
 #[derive(clap::Args, Debug)]
 pub struct FlowArgs {
-    /// What to do
+    /// The action
     #[command(subcommand)]
     pub action: Action,
 }
 
-/// What can be done.
+/// Actions on flow control.
 #[derive(clap::Subcommand, Debug)]
 pub enum Action {
     /// Print how the gates stand: bound, in flight, waiting, and the last decision
@@ -49,10 +49,10 @@ pub struct WatchArgs {
     /// Print a line for each decision, also on a terminal
     #[arg(long)]
     pub lines: bool,
-    /// How often the node is asked, as 500ms
+    /// Interval at which the node is asked, as 500ms
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "500ms")]
     pub interval: Duration,
-    /// End after so many decisions [default: go on]
+    /// Number of decisions after which to end [default: go on]
     #[arg(long, value_name = "N")]
     pub count: Option<u64>,
 }

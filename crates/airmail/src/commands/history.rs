@@ -24,7 +24,7 @@ pub struct HistoryArgs {
     /// time such as 1h [default: latest]
     #[arg(long, value_name = "PLACE")]
     pub until: Option<Instant>,
-    /// At most this many messages, the oldest [default: all]
+    /// Most messages to print, the oldest [default: all]
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
     /// Print a line of JSON for each message

@@ -1,4 +1,4 @@
-//! Standard input: as one message, or line by line, in chunks of what is there at once.
+//! Standard input: as one message, or line by line, in chunks of the lines that are there at once.
 //!
 //! Reading lines blocks, so it has a thread of its own, which the process does not wait for. Few
 //! chunks wait: when nobody takes them, nothing more is read.
@@ -47,7 +47,7 @@ fn too_long() -> Error {
 pub struct Chunk {
     /// The number of the first, from 1.
     pub first: u64,
-    /// In order.
+    /// Lines in order.
     pub lines: Vec<Bytes>,
 }
 

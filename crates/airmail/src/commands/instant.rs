@@ -8,13 +8,13 @@ use std::time::Duration;
 /// A place in a topic. A length of time is that long ago.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Instant {
-    /// After what is stored now.
+    /// Begins after the newest message.
     Latest,
-    /// With the oldest message kept.
+    /// Begins with the oldest message kept.
     Earliest,
-    /// With this number.
+    /// Begins with this number.
     Sequence(u64),
-    /// At this time, in microseconds since 1970-01-01 UTC.
+    /// Begins at this time, in microseconds since 1970-01-01 UTC.
     Time(i64),
     /// This long ago.
     Ago(Duration),
@@ -22,7 +22,7 @@ pub enum Instant {
     Position(Position),
 }
 
-/// What a place should have looked like.
+/// Description of a valid place, for error messages.
 const EXPECTED: &str = "expected earliest, latest, a sequence number, a time such as \
      2026-11-21T10:00:00Z, a length of time such as 1h, or a position (pos1-…)";
 
@@ -74,7 +74,7 @@ impl Instant {
     /// Where a look into history ends, the place itself not included.
     ///
     /// # Errors
-    /// What cannot be an end, in words.
+    /// Description of places that cannot be an end.
     pub fn until(self) -> Result<Until, String> {
         match self {
             Instant::Latest => Ok(Until::Now),

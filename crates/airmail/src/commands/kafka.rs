@@ -10,12 +10,12 @@ use std::process::ExitCode;
 /// Arguments of `airmail kafka`.
 #[derive(clap::Args, Debug)]
 pub struct KafkaArgs {
-    /// What to do.
+    /// The action.
     #[command(subcommand)]
     pub action: Action,
 }
 
-/// What can be done.
+/// Actions on a Kafka cluster.
 #[derive(clap::Subcommand, Debug)]
 pub enum Action {
     /// Tell whether a cluster is balanced, what would unbalance it, and what to move

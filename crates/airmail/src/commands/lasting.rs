@@ -1,5 +1,5 @@
-//! What commands share that last until they are stopped: a log, signals, a seed, and words for who started
-//! them.
+//! Parts of commands that last until they are stopped: a log, signals, a seed, and messages for the
+//! user who started them.
 
 use crate::cli::UsageError;
 use airmail_node::config::Config;
@@ -10,7 +10,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 /// Sends the process's log to standard error, as `config` has it.
 ///
 /// # Errors
-/// Its level is none.
+/// The level is not valid.
 pub(super) fn start_logging(config: &Config) -> Result<(), UsageError> {
     let filter = config.log_filter();
     let filter = filter.map_err(|error| UsageError(error.to_string()))?;

@@ -80,7 +80,7 @@ pub fn time_text(time: AppendTime) -> String {
 }
 
 impl Lines {
-    /// On standard output.
+    /// Prints on standard output.
     #[must_use]
     pub fn new(json: bool) -> Lines {
         Lines {
@@ -102,7 +102,7 @@ impl Lines {
         self.out.write_all(b"\n")
     }
 
-    /// Writes what has been collected.
+    /// Writes the collected lines.
     ///
     /// # Errors
     /// Standard output cannot be written.
@@ -131,11 +131,11 @@ pub fn tell_gap(gap: &Gap) {
     }
 }
 
-/// How a command that prints ends: well if whoever read its output has had enough; if standard
-/// output cannot be written, the error says so.
+/// Result of a command that prints: success if the reader has closed its output; if standard output
+/// cannot be written, the error says so.
 ///
-/// A bare error of input and output is one of standard output. What fails to be read or written
-/// elsewhere comes with words that say what it was, and is told by them.
+/// A bare I/O error is one of standard output. Errors of other files come with words that name the
+/// file, and are reported by them.
 ///
 /// # Errors
 /// Any other than that the output was closed.

@@ -1,4 +1,4 @@
-//! Where a command listens: where this machine alone reaches it, unless anyone may come.
+//! Addresses on which a command listens: this machine alone reaches them, unless anyone may come.
 
 use crate::cli::UsageError;
 use airmail_node::config::hosts::is_loopback;

@@ -15,29 +15,29 @@ use shown::{Names, Printer};
 use std::process::ExitCode;
 use typed::Typed;
 
-/// Who asks without an account: what is for one account is not for him.
+/// The account of a caller without an account: messages for one account are not for it.
 const NOBODY: AccountId = AccountId(0);
 
 /// Arguments of `airmail mailbox`.
 #[derive(clap::Args, Debug)]
 pub struct MailboxArgs {
-    /// What to do.
+    /// The action.
     #[command(subcommand)]
     pub action: Action,
 }
 
-/// What can be done with mailboxes.
+/// Actions on mailboxes.
 #[derive(clap::Subcommand, Debug)]
 pub enum Action {
     /// Create, delete, look up and list accounts
     Account {
-        /// What to do.
+        /// The action.
         #[command(subcommand)]
         action: directory::AccountAction,
     },
     /// Create, delete, look up, list, count and purge queues
     Queue {
-        /// What to do.
+        /// The action.
         #[command(subcommand)]
         action: directory::QueueAction,
     },
@@ -80,13 +80,13 @@ pub enum Action {
         /// The account that asks; without one: those that hold a broadcast
         #[arg(long = "as", value_name = "ACCOUNT")]
         reader: Option<String>,
-        /// Those that hold a broadcast, whoever asks
+        /// Those that hold a broadcast, for any account
         #[arg(long)]
         broadcast: bool,
     },
     /// See whether a node answers; its database is not asked
     Ping {
-        /// What comes back
+        /// The text that comes back
         #[arg(default_value = "ping", hide_default_value = true)]
         text: String,
     },

@@ -15,19 +15,19 @@ use std::time::Duration;
 /// Arguments of `airmail namespace`.
 #[derive(clap::Args, Debug)]
 pub struct NamespaceArgs {
-    /// What to do.
+    /// The action.
     #[command(subcommand)]
     pub action: Action,
 }
 
-/// What can be done with namespaces.
+/// Actions on namespaces.
 #[derive(clap::Subcommand, Debug)]
 pub enum Action {
     /// Create a namespace
     Create {
         /// Its name: letters, digits, . _ -
         name: String,
-        /// What is set.
+        /// Settings of the new namespace.
         #[command(flatten)]
         settings: Settings,
         /// Print it as JSON
@@ -52,7 +52,7 @@ pub enum Action {
     Update {
         /// Its name
         name: String,
-        /// What is changed.
+        /// Settings to change.
         #[command(flatten)]
         settings: Settings,
         /// Print it as JSON
@@ -66,7 +66,7 @@ pub enum Action {
     },
 }
 
-/// What can be set about a namespace.
+/// Settings of a namespace.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Settings {
     /// Keep messages this long, such as 7d, or `forever`
@@ -75,10 +75,10 @@ pub struct Settings {
     /// Keep this much in each log, such as 1GiB, or `unbounded`
     #[arg(long, value_name = "SIZE")]
     pub retention_bytes: Option<Bound<ByteSize>>,
-    /// What an ack promises: fsync, os or memory
+    /// Durability that an ack promises: fsync, os or memory
     #[arg(long, value_name = "LEVEL", value_parser = durability)]
     pub durability: Option<Durability>,
-    /// How many logs the topics are spread over
+    /// Number of logs that the topics are spread over
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub logs: Option<u16>,
 }

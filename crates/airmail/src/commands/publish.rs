@@ -2,7 +2,8 @@
 //!
 //! With `--lines` the lines go out as they come, many at once where many are there; when the node
 //! is slow, reading waits. A lost connection is waited for (`--timeout`), and nothing is lost or
-//! published twice over it. Ended by a signal it stores what it has read, and says how much that was.
+//! published twice over it. Ended by a signal, it stores the messages that it has read, and says
+//! how many they were.
 
 mod attribute;
 mod lines;
@@ -18,7 +19,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How long a message may take to be stored where nothing is said: a node may be away for a while.
+/// Default time in which a message must be stored: a node may be away for a while.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Arguments of `airmail pub`.
@@ -37,7 +38,7 @@ pub struct PublishArgs {
     /// Publish each line of standard input as a message
     #[arg(long, conflicts_with = "payload")]
     pub lines: bool,
-    /// How long a message may take to be stored, and a node to be found, lost connections included
+    /// Longest time for a message to be stored, and a node to be found, lost connections included
     /// [default: 5m, and 5s for a node to be there at first]
     #[arg(long, value_name = "TIME", value_parser = timeout)]
     pub timeout: Option<Duration>,

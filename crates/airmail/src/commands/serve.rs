@@ -48,7 +48,7 @@ pub struct ServeArgs {
     /// the strongest that the storage has]
     #[arg(long, value_name = "DURABILITY")]
     pub durability: Option<String>,
-    /// Which parts of a node run here. Reserved: all
+    /// Parts of a node that run here. Reserved: all
     #[arg(long, value_name = "ROLES")]
     pub roles: Option<String>,
     /// Threads with connections and logs of their own. Reserved: 1
@@ -57,13 +57,13 @@ pub struct ServeArgs {
     /// A TOML file of settings
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// What is logged: error, warn, info, debug, trace, or a filter
+    /// Log level: error, warn, info, debug, trace, or a filter
     #[arg(long, value_name = "LEVEL")]
     pub log_level: Option<String>,
-    /// How it is logged: text or json
+    /// Log format: text or json
     #[arg(long, value_name = "FORMAT")]
     pub log_format: Option<String>,
-    /// How far the wall clock is off, such as +1d or -2h. For tests
+    /// Offset of the wall clock, such as +1d or -2h. For tests
     #[cfg(feature = "test-switches")]
     #[arg(long, value_name = "±TIME", hide = true, allow_hyphen_values = true)]
     pub clock_offset: Option<airmail_node::clock::Offset>,
@@ -113,7 +113,7 @@ impl ServeArgs {
         Ok(config)
     }
 
-    /// The system's clock, wrong by what is asked for.
+    /// The system's clock, with the offset that was asked for.
     #[cfg(feature = "test-switches")]
     fn clock(&self) -> Arc<dyn Clock> {
         use airmail_node::clock::WrongClock;
@@ -142,10 +142,10 @@ pub fn run(args: &ServeArgs, environment: &Environment) -> anyhow::Result<ExitCo
     run_and_tell(args, environment, announce)
 }
 
-/// As [`run`]; where the node is, `ready` is told and not standard output.
+/// Runs a node like [`run`], but calls `ready` in place of printing the node's addresses.
 ///
 /// # Errors
-/// As [`run`].
+/// The same as [`run`].
 pub(super) fn run_and_tell(
     args: &ServeArgs,
     environment: &Environment,

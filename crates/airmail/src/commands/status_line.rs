@@ -1,14 +1,15 @@
-//! How far a command is: one line of standard error that is written over, where that is a terminal.
+//! Progress of a command: one line of standard error that is written over, where that is a
+//! terminal.
 //!
-//! It is text and a carriage return: nothing draws on the terminal, and what is written elsewhere, to a
-//! file or a pipe, has none of it.
+//! It is text and a carriage return: nothing draws on the terminal, and nothing of it goes to a
+//! file or a pipe.
 
 use airmail_model::Mono;
 use airmail_model::clock::{Clock as _, SystemClock};
 use std::io::{IsTerminal as _, Write as _, stderr};
 use std::time::Duration;
 
-/// How seldom it is written over, at most.
+/// Shortest time between two writes of the line.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Goes back to the beginning of the line, and clears it.

@@ -1,4 +1,4 @@
-//! Which node and namespace a client command means.
+//! Choice of the node and namespace that a client command means.
 //!
 //! The nearest wins: `--url`, then `--context`, then `AIRMAIL_URL`, then `AIRMAIL_CONTEXT`, then
 //! the saved current context, then the default. `docs/command-line.md` says so too, and a test that it does.
@@ -8,9 +8,9 @@ use crate::cli::{ClientOptions, UsageError};
 use airmail_client::{Client, ClientBuilder, DEFAULT_URL};
 use std::time::Duration;
 
-/// How long a command looks for a node: somebody sits and waits.
+/// Time for which a command looks for a node: somebody sits and waits.
 const NODE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long it waits for an answer of one that is there.
+/// Time for which it waits for an answer of a node that is there.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The namespace where nothing names one.
@@ -23,14 +23,14 @@ pub struct Target {
     pub url: String,
     /// The namespace's name.
     pub namespace: String,
-    /// How long to wait for a node and for each of its answers, if not for as long as usual.
+    /// Time to wait for a node and for each of its answers, if not the usual one.
     pub timeout: Option<Duration>,
 }
 
 /// Reads a time-out.
 ///
 /// # Errors
-/// What it should have been.
+/// The form that it should have.
 pub fn timeout(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(Duration::ZERO) => Err("expected more than 0, such as 30s".into()),
@@ -39,10 +39,10 @@ pub fn timeout(text: &str) -> Result<Duration, String> {
 }
 
 impl Target {
-    /// Settles what was left open on the command line.
+    /// Completes the options that were left open on the command line.
     ///
     /// # Errors
-    /// A context that is not there, or a URL that is none: wrong usage.
+    /// A context that is not there, or a malformed URL: wrong usage.
     pub fn resolve(options: &ClientOptions, namespace: Option<&str>) -> anyhow::Result<Target> {
         let entry = entry(options)?;
         let named = namespace.map(str::to_owned).or(entry.namespace);

@@ -24,7 +24,7 @@ pub struct TopicsArgs {
     /// The namespace [default: the context's, or `default`]
     #[arg(long, value_name = "NS")]
     pub namespace: Option<String>,
-    /// At most this many [default: all]
+    /// Most topics to list [default: all]
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
     /// Print a line of JSON for each topic

@@ -36,7 +36,7 @@ struct Step {
     expected: Vec<String>,
 }
 
-/// What the `console` blocks of a page say.
+/// Commands in the `console` blocks of a page.
 fn commands(text: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut inside = false;

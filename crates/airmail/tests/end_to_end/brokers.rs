@@ -1,5 +1,5 @@
-//! Kafka, for tests: real brokers in processes of their own, which can be killed and begun again, and what
-//! tests do with a cluster.
+//! Kafka, for tests: real brokers in processes of their own, which can be killed and begun again,
+//! and the things that tests do with a cluster.
 
 use airmail_testkit::lasting::lasting_address;
 use airmail_testkit::scale;
@@ -54,7 +54,7 @@ pub(crate) struct KafkaCluster {
 }
 
 impl KafkaCluster {
-    /// Starts so many nodes, with 16 bytes as the cluster's id in base64; none where it was left out.
+    /// Starts `nodes` nodes, with 16 bytes as the cluster's id in base64; none where it was left out.
     pub(crate) fn start(directory: &Path, id: &str, nodes: usize) -> Option<KafkaCluster> {
         scale::program("java", "kafka")?;
         let jars = scale::tool(JARS)?;
@@ -150,7 +150,7 @@ impl KafkaCluster {
         });
     }
 
-    /// What every client of it has.
+    /// Configuration of every client of the brokers.
     pub(crate) fn client(&self) -> ClientConfig {
         let mut config = ClientConfig::new();
         config.set("bootstrap.servers", self.bootstrap());
@@ -172,7 +172,7 @@ impl KafkaCluster {
         ends
     }
 
-    /// How far a group has committed each partition of a topic.
+    /// Offsets that a group has committed for the partitions of a topic.
     pub(crate) fn committed(
         &self,
         group: &str,

@@ -1,4 +1,4 @@
-//! A wall clock that jumps is told, and takes nothing with it.
+//! A wall clock that jumps: the jump is reported, and removes no message.
 
 use airmail_testkit::node::{self, Node};
 use std::fs;

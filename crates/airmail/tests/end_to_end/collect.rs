@@ -1,4 +1,5 @@
-//! `airmail collect`, with real brokers: what it passes on, how far it commits, and what it says.
+//! `airmail collect`, with real brokers: the records that it passes on, its commits, and its
+//! output.
 
 use crate::brokers::{KafkaCluster, wait_patiently};
 use airmail_collect::Stamp;
@@ -15,7 +16,7 @@ use std::time::Duration;
 /// 16 bytes in base64.
 pub(crate) const SMALL: &str = "c21hbGwtY2x1c3Rlci0wMQ";
 pub(crate) const MAIN: &str = "bWFpbi1jbHVzdGVyLTAwMQ";
-/// How long a cluster may take to acknowledge what a test sends.
+/// Time that a cluster may take to acknowledge a test's records.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A collector in a process of its own. Killed when dropped.
@@ -79,7 +80,7 @@ impl Drop for Collector {
     }
 }
 
-/// What a record of the main cluster is, as far as tests look.
+/// The parts of a record of the main cluster that tests look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
     partition: i32,

@@ -1,4 +1,4 @@
-//! A node whose clients take all that it has: open files are kept for what it stores.
+//! A node whose clients use all of its connections: open files are kept for its storage.
 
 use airmail_testkit::node::{self, Node};
 use std::io::Write as _;

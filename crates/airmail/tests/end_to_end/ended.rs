@@ -1,4 +1,5 @@
-//! Commands that are ended from outside: what they had is printed or stored, and they say how they ended.
+//! Commands that are ended from outside: their results are printed or stored, and the exit code
+//! names the signal.
 
 use airmail_testkit::node::{self, Node, airmail, wait_until};
 use rustix::process::Signal;
@@ -10,7 +11,7 @@ fn numbered(lines: std::ops::Range<u32>) -> String {
     lines.map(|number| format!("{number}\n")).collect()
 }
 
-/// The same command, for which a hang-up is what it usually is: whoever runs the tests may ignore it, as
+/// The same command, with the usual effect of a hang-up: the user who runs the tests may ignore it, as
 /// `nohup` does, and commands go on ignoring it.
 fn minding_hang_ups(command: &Command) -> Command {
     let mut minding = Command::new("env");

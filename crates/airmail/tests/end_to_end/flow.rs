@@ -1,4 +1,4 @@
-//! `airmail flow`: what a node lets be in flight, as it is shown and measured.
+//! `airmail flow`: a node's bounds and messages in flight, as shown and as measured.
 
 use airmail_testkit::node::{self, Node, airmail};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Clients that are not ours: they know the API only by what the node tells of itself.
+//! Clients that are not ours: they know the API only from the node's own description of it.
 
 use airmail_testkit::node::{self, Node};
 use airmail_testkit::scale;

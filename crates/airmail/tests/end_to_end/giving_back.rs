@@ -1,4 +1,4 @@
-//! What is deleted and what retention takes goes from the disk, though nobody publishes any more.
+//! Return of disk space after deletion and retention, though nobody publishes any more.
 
 use airmail_testkit::node::{self, Node, airmail};
 use std::fs;
@@ -6,7 +6,8 @@ use std::path::Path;
 
 /// The smallest there is.
 const SEGMENT: u64 = 4 << 20;
-/// Beside a namespace's segments: commands, and log 0, two of 1 MiB each; checkpoints; indexes.
+/// Space beside a namespace's segments: commands, and log 0, two of 1 MiB each; checkpoints;
+/// indexes.
 const BESIDE: u64 = 5 << 20;
 /// Lines of 10 kB.
 const LINES: usize = 4_000;
@@ -19,7 +20,7 @@ fn start(data: &Path) -> Node {
     Node::spawn(command)
 }
 
-/// What the log has on the disk, in bytes.
+/// Size of the log on the disk, in bytes.
 fn held(data: &Path) -> u64 {
     let files = fs::read_dir(data.join("shard-0000")).unwrap();
     // A file may go while one looks.

@@ -1,4 +1,5 @@
-//! Waits that do not end are told. What tells them is in `waiting`, which other test programs have too.
+//! Waits that do not end are reported. The reporting is in `waiting`, which other test programs
+//! have too.
 
 use airmail_testkit::waiting::{alive, overdue, until, waiting};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A real log file, repeated as need be: what Debian's package manager did to this machine, or,
+//! A real log file, repeated as need be: the log of Debian's package manager on this machine, or,
 //! where there is none, lines of the same shape.
 
 use std::collections::BTreeMap;

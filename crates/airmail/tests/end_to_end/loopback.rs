@@ -1,10 +1,10 @@
-//! Who reaches a node: this machine alone, unless it is told that anyone may.
+//! Reach of a node: this machine alone, unless it is told that anyone may reach it.
 
 use airmail_testkit::node::{self, Node, airmail};
 use std::fs;
 use std::process::Command;
 
-/// What warns that a port is open.
+/// Text of the warning that a port is open.
 const WARNING: &str = "anyone who reaches this address";
 
 /// `airmail serve` with its data where there is nothing yet.

@@ -4,7 +4,7 @@ use airmail_testkit::node::{self, Done, Node};
 use std::path::Path;
 use std::process::Stdio;
 
-/// A node with a queue, one who sends and one who receives.
+/// A node with a queue, a sender and a receiver.
 fn world(data: &Path) -> Node {
     let node = Node::start(data);
     set_up(&node);

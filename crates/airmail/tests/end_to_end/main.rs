@@ -4,31 +4,32 @@
 //! - `lines`: the lines of a log file, published, subscribed to and read back.
 //! - `kill`: the same, with the node killed in the middle and everything else left running.
 //! - `directory`: one process for each data directory; a clean stop; `check`.
-//! - `giving_back`: what is deleted, and what retention takes, goes from the disk.
-//! - `clock`: a wall clock that jumps takes nothing with it.
+//! - `giving_back`: deleted messages, and those that retention removes, go from the disk.
+//! - `clock`: a wall clock that jumps removes nothing.
 //! - `disk_full`: publishes are refused, reads go on, and it heals.
-//! - `doors`: open files are kept for what is stored, whatever clients take.
-//! - `loopback`: who reaches a node: this machine alone, unless anyone may.
-//! - `modes`: what a node makes is open to its own user alone.
+//! - `doors`: open files are kept for the storage, however many clients come.
+//! - `loopback`: a node is reached by this machine alone, unless anyone may come.
+//! - `modes`: a node's files are open to its own user alone.
 //! - `slow`: a late subscriber, one that never reads, and a live one.
 //! - `sync_order`: a trace of system calls shows no ack before its fdatasync.
 //! - `generic_clients`: grpcurl, and Python without an SDK.
-//! - `usage`: exit codes, settings, and what errors look like from the command line.
-//! - `words`: what is said of what cannot be done, and that nothing else is done instead.
+//! - `usage`: exit codes, settings, and the form of errors on the command line.
+//! - `words`: features that are not there are refused by name, and nothing else is done instead.
 //! - `starting`: nodes that are not there yet, or never answer.
 //! - `ended`: commands that are ended by signals.
-//! - `flow`: what a node lets be in flight, as it is shown.
+//! - `flow`: a node's bounds and messages in flight, as shown.
 //! - `kafka_topology`: `airmail kafka topology`, of clusters in files.
 //! - `collect`: `airmail collect`, with real brokers.
 //! - `measure`: `airmail bench e2e`.
 //! - `mailbox`, `mailbox_postgres`: messages for one reader each, on either database.
 //! - `restore`: a directory that is copied, and one that is set back to an older copy.
-//! - `hanging`: a wait that does not end is told.
+//! - `hanging`: a wait that does not end is reported.
 //! - `proof`: kills, flipped bits, restored copies, full and failing disks, as often as one asks.
 //! - `book`: the commands in the README and in `docs/`.
 //! - `pages`: pages that are made from the code are fresh.
 //!
-//! What they share: `log_file`, `small_disk`, `brokers` (of Kafka); with tests of other crates, `airmail_testkit`.
+//! They share `log_file`, `small_disk`, `brokers` (of Kafka); with tests of other crates,
+//! `airmail_testkit`.
 
 #![forbid(unsafe_code)]
 #![allow(

@@ -1,5 +1,5 @@
-//! What a node and its commands make is open to their own user alone, whatever the process's mask says; and
-//! what is open to others is told.
+//! Permissions of the files that a node and its commands make: open to their own user alone,
+//! whatever the process's mask says; files that are open to others are reported.
 
 use airmail_testkit::node::{self, Node, after_shell, airmail};
 use std::collections::BTreeSet;

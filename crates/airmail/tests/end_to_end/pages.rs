@@ -52,7 +52,7 @@ fn status_name(code: ErrorCode) -> String {
     words
 }
 
-/// What whoever gets the error can do about it.
+/// Advice for the user who gets the error.
 fn advice(code: ErrorCode) -> &'static str {
     match code {
         ErrorCode::InvalidArgument => "correct the field that the error names",

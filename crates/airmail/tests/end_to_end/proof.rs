@@ -37,7 +37,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::thread;
 
-/// What a run is asked for.
+/// Settings of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     name: &'static str,
@@ -47,7 +47,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// As the environment says; otherwise `rounds` of them.
+    /// Takes the run's settings from the environment; otherwise there are `rounds` rounds.
     pub(crate) fn new(name: &'static str, rounds: u64) -> Plan {
         Plan {
             name,
@@ -75,7 +75,7 @@ impl Plan {
         }
     }
 
-    /// What to print and to keep if this round fails.
+    /// Watches a round: prints its settings and keeps its directory if it fails.
     pub(crate) fn watch<'a>(&self, round: u64, directory: &'a Path) -> Watch<'a> {
         Watch {
             plan: *self,

@@ -38,7 +38,7 @@ impl Bench {
         shell(self.temp.path(), "cp -a data copy");
     }
 
-    /// The directory becomes what the copy is.
+    /// Puts the copy in the directory's place.
     fn set_back(&self) {
         fs::remove_dir_all(self.at("data")).unwrap();
         shell(self.temp.path(), "cp -a copy data");
@@ -232,7 +232,8 @@ fn a_publisher_that_goes_on_over_a_restore_stores_what_it_publishes_once_and_in_
     assert_eq!(history(&node), all);
 }
 
-/// How docs/backup.md copies a running node's directory; a file that is gone meanwhile is no matter.
+/// Commands with which docs/backup.md copies a running node's directory; a file that is gone
+/// meanwhile is no matter.
 const COPY: &str = "mkdir -p copy/shard-0000
 cp -a data/identity data/identity.copy copy/
 cp -a data/shard-0000/checkpoint-* data/shard-0000/ends copy/shard-0000/

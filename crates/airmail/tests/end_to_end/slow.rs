@@ -116,7 +116,7 @@ impl Subscriber {
     }
 }
 
-/// What the node's metrics say of its subscriptions.
+/// Number of live subscriptions, by the node's metrics.
 fn subscriptions(node: &Node) -> usize {
     node::metric(&node.http, "airmail_live_subscriptions").unwrap_or(0.0) as usize
 }

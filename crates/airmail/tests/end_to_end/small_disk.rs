@@ -60,7 +60,7 @@ pub(crate) struct Ballast {
 }
 
 impl Ballast {
-    /// Takes what has become free since.
+    /// Takes the space that has become free since.
     pub(crate) fn grow(&self) {
         let file = File::options().append(true).open(&self.path);
         let mut file = file.unwrap();

@@ -1,5 +1,5 @@
-//! Nodes that are not there yet, or for a while, or never answer: commands wait for what comes, and give
-//! up in their time what does not.
+//! Nodes that are not there yet, or for a while, or never answer: commands wait for those that
+//! come, and give up in time on the others.
 
 use airmail_testkit::lasting::lasting_address;
 use airmail_testkit::node::{self, Node, airmail, wait_until};

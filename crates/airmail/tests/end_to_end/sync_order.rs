@@ -60,14 +60,14 @@ pub(crate) fn may_trace() -> bool {
 }
 
 /// One system call that has returned, in the order of returning; sends in the order of beginning.
-/// One that failed is none.
+/// One that failed is left out.
 #[derive(Debug)]
 pub(crate) struct Call {
     name: String,
-    /// What strace says stands behind the descriptor: a file may have several.
+    /// File behind the descriptor, by strace: a file may have several names.
     file: String,
     bytes: Vec<u8>,
-    /// What it writes is durable when it returns.
+    /// Its writes are durable when they return.
     synced: bool,
 }
 
@@ -214,7 +214,7 @@ fn find(bytes: &[u8], part: &[u8]) -> bool {
 }
 
 /// Whether what is sent has acks: an HTTP/2 frame of data, in it a gRPC message, in that a
-/// `PublishResponse` with `acks`. A greeting, a ping or a window's update is none.
+/// `PublishResponse` with `acks`. A greeting, a ping or a window's update has none.
 fn has_acks(mut bytes: &[u8]) -> bool {
     const HEAD: usize = 9;
     const PREFIX: usize = 5;

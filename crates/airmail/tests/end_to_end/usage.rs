@@ -1,4 +1,4 @@
-//! The command line's manners: exit codes, settings, and what an error says.
+//! Manners of the command line: exit codes, settings, and the words of errors.
 
 use airmail_testkit::node::{self, Node, airmail};
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! What the command line says of what it cannot do, and that it does not do something else instead.
+//! Words of the command line about features that it lacks: it refuses, and does nothing else
+//! instead.
 
 use airmail_testkit::node::{self, Node, airmail};
 use std::ffi::OsStr;

@@ -1,8 +1,9 @@
-//! `airmail bench isolation`: what a subscriber that stops, is slow, or catches up costs the others.
+//! `airmail bench isolation`: the cost to other subscribers of one that stops, is slow, or catches
+//! up.
 //!
-//! In each round the others, in a process of their own, do the same beside nobody and beside each
-//! such subscriber, in an order that turns: at half of what they reach, by timetable, and then as fast
-//! as there is room.
+//! In each round the others, in a process of their own, do the same alone and beside each such
+//! subscriber, in an order that turns: at half of the rate that they reach, by timetable, and then
+//! as fast as there is room.
 
 use super::options::ReportArgs;
 use super::{BYSTANDER, NODE, PART};
@@ -22,7 +23,7 @@ use std::process::ExitCode;
 
 /// The thread of a node that its first shard works on.
 const SHARD_THREAD: &str = "shard-0";
-/// A subscriber at 1 % speed gets one of so many messages.
+/// Factor by which a subscriber at 1 % speed gets fewer messages.
 const SLOWNESS: u64 = 100;
 
 /// Arguments of `airmail bench isolation`.
@@ -43,13 +44,13 @@ pub struct IsolationArgs {
     /// Rounds, in each of which the others run beside nobody and beside each
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub rounds: u32,
-    /// How long they run each time, as 5s: six times in a round
+    /// Length of each phase, as 5s: a round has six
     #[arg(long, value_name = "TIME", value_parser = settings::milliseconds, default_value = "5s")]
     pub duration: u64,
-    /// How much of the beginning of each time is left out of rates and times, as 500ms
+    /// Time at the beginning of each phase that is left out of rates and times, as 500ms
     #[arg(long, value_name = "TIME", value_parser = settings::milliseconds, default_value = "500ms")]
     pub warmup: u64,
-    /// Messages a second of half load [default: half of what is reached at the beginning]
+    /// Messages a second of half load [default: half of the rate reached at the beginning]
     #[arg(long, value_name = "N")]
     pub rate: Option<u64>,
     /// Payload of each message, in bytes, at least 16
@@ -77,7 +78,7 @@ pub struct IsolationArgs {
 /// Runs it: 0 if every message arrived once and in order, on both sides, else 1.
 ///
 /// # Errors
-/// The node cannot be started or reached, or what is to be stored cannot be.
+/// The node cannot be started or reached, or the backlog cannot be stored.
 pub(super) fn isolation(args: &IsolationArgs) -> anyhow::Result<ExitCode> {
     let own = match &args.target {
         Some(_) => None,
@@ -103,10 +104,10 @@ pub(super) fn isolation(args: &IsolationArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!report.is_sound())))
 }
 
-/// A node, and what has been done with it.
+/// A node, and the phases so far.
 struct Run<'a> {
     url: String,
-    /// Where it tells what it counts.
+    /// Address of its metrics.
     metrics: Option<String>,
     pid: u32,
     /// Runs so far: each has messages of its own.
@@ -155,7 +156,7 @@ impl Run<'_> {
         Ok(report)
     }
 
-    /// Stores what the one that begins at the earliest message has before it.
+    /// Stores the backlog for the subscriber that begins at the earliest message.
     fn fill(&mut self) -> anyhow::Result<()> {
         let messages = self.args.backlog / self.args.size as u64;
         if messages == 0 {
@@ -180,7 +181,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// What the others do for a while: at a rate, or as fast as there is room.
+    /// Settings of the other subscribers for a phase: at a rate, or as fast as there is room.
     fn settings(&self, rate: Option<u64>) -> Result<Settings, UsageError> {
         let args = self.args;
         let workload = if rate.is_some() {

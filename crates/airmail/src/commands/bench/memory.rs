@@ -1,5 +1,5 @@
-//! What a node's memory grows by: for each topic that is published to, each subscription, each
-//! producer, each connection, each stream on one.
+//! Growth of a node's memory: by each topic that is published to, each subscription, each producer,
+//! each connection, each stream on one.
 //!
 //! Always the memory that the process holds (`VmRSS`), before and after, when it has come to rest.
 //! Several things at once would hide one another, so each is added alone, and stays.
@@ -66,16 +66,16 @@ impl NodeArgs {
     }
 }
 
-/// What so many of something took.
+/// Growth of memory by a number of equal things.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Growth {
-    /// How many.
+    /// Number of things.
     count: u64,
     /// Memory of the node before.
     before_bytes: u64,
-    /// What it grew by.
+    /// Growth of the node's memory.
     grown_bytes: i64,
-    /// For each.
+    /// Growth for each of them.
     bytes_each: f64,
 }
 
@@ -85,7 +85,7 @@ impl Watched {
         Usage::of(self.pid).rss_bytes
     }
 
-    /// What the node has grown by since it had `before_bytes`.
+    /// Growth of the node's memory since it had `before_bytes`.
     async fn growth(&self, count: u64, before_bytes: u64) -> Growth {
         let grown_bytes = self.rss_bytes().await.cast_signed() - before_bytes.cast_signed();
         Growth {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Messages of a run that nobody said an end for, where it is not bounded by time.
 const MESSAGES: u64 = 100_000;
-/// How long a run takes that nobody said an end for, where it is bounded by time.
+/// Duration of a run without an end of its own, where it is bounded by time.
 const DURATION_MS: u64 = 10_000;
 /// Messages a second of a latency that nobody said a rate for.
 const RATE: u64 = 10_000;
@@ -18,18 +18,19 @@ const FAN_OUT: u32 = 100;
 /// Options of `airmail bench pub|sub|e2e|latency|fanout`.
 #[derive(clap::Args, Clone, Debug)]
 pub struct LoadArgs {
-    /// What to measure, as airmail://HOST:PORT, or null: for the bench itself; built with the feature
-    /// `rivals` also nats://, jetstream://, redis:// and kafka://HOST:PORT. Without one, a node is
-    /// started for the run
+    /// The system to measure, as airmail://HOST:PORT, or null: for the bench itself; built with the
+    /// feature `rivals` also nats://, jetstream://, redis:// and kafka://HOST:PORT. Without one, a
+    /// node is started for the run
     #[arg(long, alias = "url", value_name = "URL")]
     pub target: Option<String>,
     /// Messages to publish, by all publishers together [default: 100000 where no time is given]
     #[arg(long, value_name = "N")]
     pub messages: Option<u64>,
-    /// How long to publish, as 10s [default for latency and fanout, where no number is given: 10s]
+    /// Time for which to publish, as 10s [default for latency and fanout, where no number is given:
+    /// 10s]
     #[arg(long, value_name = "TIME", value_parser = milliseconds)]
     pub duration: Option<u64>,
-    /// How much of the beginning is left out of rates and times, as 1s
+    /// Time at the beginning that is left out of rates and times, as 1s
     #[arg(long, value_name = "TIME", value_parser = milliseconds, default_value = "0s")]
     pub warmup: u64,
     /// Payload of each message, in bytes, at least 16
@@ -61,10 +62,11 @@ pub struct LoadArgs {
     /// Beginning of the topics' names, for pub and sub that belong together; a new one for each run
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Subscribe from what is stored, not from now
+    /// Subscribe from the oldest stored message, not from now
     #[arg(long)]
     pub from_earliest: bool,
-    /// What an ack promises: the run has a namespace of its own then [default: as the node has it]
+    /// Durability that an ack promises: the run has a namespace of its own then [default: as the
+    /// node has it]
     #[arg(long, value_name = "DURABILITY", value_parser = ["fsync", "os", "memory"])]
     pub durability: Option<String>,
     /// The target's process, whose processor time and memory are reported
@@ -108,7 +110,7 @@ impl ReportArgs {
 }
 
 impl LoadArgs {
-    /// What the workload is to do.
+    /// Settings for the workload.
     pub(super) fn settings(&self, workload: Workload) -> Result<Settings, UsageError> {
         let timed = matches!(workload, Workload::Latency | Workload::Fanout);
         let unended = self.messages.is_none() && self.duration.is_none();

@@ -1,4 +1,4 @@
-//! What the process of a node does that was started for a run: `airmail bench node`.
+//! A node that is started for a run, in a process of its own: `airmail bench node`.
 
 use crate::cli::{Cli, Command, UsageError};
 use crate::commands::serve;
@@ -9,7 +9,7 @@ use airmail_node::environment::Environment;
 use clap::Parser as _;
 use std::process::ExitCode;
 
-/// What a node logs that nobody reads the log of.
+/// Log level of a node whose log nobody reads.
 const LOG_LEVEL: (&str, &str) = ("AIRMAIL_LOG_LEVEL", "error");
 
 /// Serves until the leader is gone, and leaves nothing behind.

@@ -1,5 +1,5 @@
-//! The collector's metrics over HTTP: `/metrics`, and `/healthz` for who only asks whether it is there.
-//! What a browser asks for somebody else's page is refused, as a node does.
+//! The collector's metrics over HTTP: `/metrics`, and `/healthz` for a check that it is there.
+//! Requests that a browser makes for another site's page are refused, like a node does.
 
 use airmail_collect::shell::Metrics;
 use airmail_node::same_origin::SameOrigin;

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The flag that says where its metrics are.
 const METRICS: &str = "--metrics";
-/// Between two lines.
+/// Time between two lines.
 const SECOND: Duration = Duration::from_secs(1);
 
 type Done = Result<(), CollectError>;
@@ -117,7 +117,7 @@ fn serve_page(
     Ok(Some(handle.spawn(serving)))
 }
 
-/// What a second has brought.
+/// Prints the figures of one second.
 fn line(second: &Second) {
     let mib_per_s = second.bytes as f64 / f64::from(1 << 20);
     print(&format!(

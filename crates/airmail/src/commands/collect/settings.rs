@@ -1,4 +1,4 @@
-//! From what was typed to what the collector is told.
+//! Translation of the command line's options into the collector's settings.
 
 use super::CollectArgs;
 use crate::cli::UsageError;

@@ -118,7 +118,7 @@ impl Printer {
         }
     }
 
-    /// Prints what is new; `false` when enough was printed.
+    /// Prints the new decisions; `false` when enough were printed.
     pub(super) fn print(&mut self, out: &mut impl Write, gates: &[FlowGate]) -> io::Result<bool> {
         for gate in gates {
             let printed = self.printed.entry(gate.name.clone()).or_default();

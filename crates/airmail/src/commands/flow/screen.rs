@@ -75,7 +75,7 @@ fn ends(event: &Event) -> bool {
     interrupted || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc)
 }
 
-/// What is typed, from a thread of its own: reading it blocks.
+/// Reads typed keys in a thread of its own: reading blocks.
 fn keys() -> anyhow::Result<mpsc::Receiver<Event>> {
     let (sender, receiver) = mpsc::channel(16);
     let read = move || {

@@ -1,5 +1,5 @@
-//! What the live view shows: for each gate where it stands, how bound and load have gone, and the last
-//! decisions. Drawn from what the node said, and from nothing else.
+//! The live view: each gate's state, the course of bound and load, and the last decisions. Drawn
+//! from the node's answers, and from nothing else.
 
 use super::lines::decision_text;
 use airmail_client::FlowGate;
@@ -10,14 +10,14 @@ use ratatui::symbols::Marker;
 use ratatui::text::Line;
 use ratatui::widgets::{Axis, Block, Chart, Dataset, Gauge, GraphType, Paragraph};
 
-/// What is shown.
+/// Contents of the live view.
 #[derive(Debug, Default)]
 pub(super) struct View {
     /// The node, as it is called.
     pub(super) node: String,
-    /// As last heard.
+    /// The gates, from the last answer.
     pub(super) gates: Vec<FlowGate>,
-    /// Why nothing newer was heard.
+    /// Reason for which no newer answer came.
     pub(super) trouble: Option<String>,
 }
 

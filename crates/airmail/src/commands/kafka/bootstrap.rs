@@ -1,6 +1,7 @@
-//! The cluster as one of its brokers tells it, over a plain connection: one request, one answer.
+//! The cluster as one of its brokers describes it, over a plain connection: one request, one
+//! answer.
 //!
-//! No TLS and no SASL: where a cluster asks for them, it is written down as a file instead.
+//! No TLS and no SASL: a cluster that asks for them is described by a file instead.
 
 use super::metadata;
 use airmail_topology::Description;
@@ -9,7 +10,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
-/// How long a broker may take to be reached, and to say anything.
+/// Longest time to reach a broker, and to wait for its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest answer: some hundred bytes for each of a million partitions.
 const ANSWER_BYTES_MAX: usize = 256 << 20;

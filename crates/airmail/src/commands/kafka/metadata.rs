@@ -1,7 +1,7 @@
-//! What a Kafka cluster says of itself: the bytes of one Metadata request and of its answer.
+//! Metadata of a Kafka cluster: the bytes of one Metadata request and of its answer.
 //!
-//! Version 5 of Metadata, which brokers from 1.0 to 4.x speak: the first that tells in-sync and offline
-//! replicas alike, and none of whose fields are compact or tagged. So a hundred lines do, in place of
+//! Version 5 of Metadata, which brokers from 1.0 to 4.x speak: the first that has in-sync and
+//! offline replicas, and without compact or tagged fields. So a hundred lines are enough, in place of
 //! a client for all of Kafka. Every length is checked before it is used: the answer comes from outside.
 
 use airmail_topology::{DescribedPartition, Description, NodeId, ToldPartition, Topics};
@@ -13,7 +13,7 @@ const VERSION: i16 = 5;
 const CORRELATION: i32 = 1;
 const CLIENT: &str = "airmail";
 
-/// Why an answer is none.
+/// Reason for which an answer cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub(super) enum MetadataError {
@@ -105,7 +105,7 @@ struct Bytes<'a> {
 }
 
 impl Bytes<'_> {
-    /// By number, whatever order they come in.
+    /// Reads partitions by number, whatever order they come in.
     fn partitions(&mut self) -> Result<Vec<ToldPartition>, MetadataError> {
         let mut partitions = Vec::new();
         for _ in 0..self.count("partitions")? {

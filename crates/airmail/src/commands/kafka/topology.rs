@@ -1,4 +1,5 @@
-//! `airmail kafka topology`: whether a cluster is balanced, what would unbalance it, and what to move.
+//! `airmail kafka topology`: whether a cluster is balanced, the faults that would unbalance it, and
+//! the moves that mend it.
 
 mod document;
 mod findings;
@@ -17,21 +18,21 @@ use std::time::Duration;
 /// Arguments of `airmail kafka topology`.
 #[derive(clap::Args, Debug)]
 pub struct TopologyArgs {
-    /// Which cluster.
+    /// The cluster to describe.
     #[command(flatten)]
     pub source: Source,
-    /// What producers send to a topic, in any unit; a topic without one gets nothing [default: all the
-    /// same]
+    /// Traffic that producers send to a topic, in any unit; a topic without one gets nothing
+    /// [default: all the same]
     #[arg(long = "rate", value_name = "TOPIC=RATE", value_parser = rate)]
     pub rates: Vec<(String, f64)>,
-    /// Lose each node in turn, or also each pair of nodes, and tell what it would unbalance
+    /// Lose each node in turn, or also each pair of nodes, and show the imbalance that each loss would cause
     #[arg(long, value_name = "0|1|2", default_value_t = 0)]
     #[arg(value_parser = clap::value_parser!(u8).range(0..=2))]
     pub faults: u8,
     /// Propose reassignments
     #[arg(long)]
     pub advise: bool,
-    /// How many partitions may be reassigned where moves are counted
+    /// Most partitions to reassign where moves are counted
     #[arg(long, value_name = "N", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub moves: u32,
@@ -50,7 +51,7 @@ pub struct TopologyArgs {
     /// Go on, and tell again whenever the cluster has changed
     #[arg(long)]
     pub watch: bool,
-    /// How often --watch looks, as 5s
+    /// Interval at which --watch looks, as 5s
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, default_value = "5s")]
     pub interval: Duration,
 }
@@ -68,14 +69,14 @@ pub struct Source {
     pub file: Option<PathBuf>,
 }
 
-/// What a plan is to reach.
+/// Goals of a plan.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub enum PlanGoal {
     /// No two max groups share a node
     NoOverlap,
     /// One max group on all nodes
     CompleteOverlap,
-    /// As balanced as --moves make it
+    /// The best balance that --moves can give
     WithinMoves,
 }
 
@@ -117,7 +118,8 @@ fn look(args: &TopologyArgs, code: &mut ExitCode) -> anyhow::Result<()> {
     }
 }
 
-/// Whoever has had enough after some lines is told the verdict nevertheless: so the code comes first.
+/// Prints the findings. Sets the exit code first: a reader that closes the output after some lines
+/// gets the verdict nevertheless.
 fn tell(cluster: &Cluster, args: &TopologyArgs, code: &mut ExitCode) -> anyhow::Result<()> {
     let findings = Findings::of(cluster, args);
     *code = if findings.is_empty() {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::num::NonZeroU32;
 
-/// What can be done with accounts.
+/// Actions on accounts.
 #[derive(clap::Subcommand, Debug)]
 pub enum AccountAction {
     /// Create an account
@@ -24,7 +24,7 @@ pub enum AccountAction {
     Delete {
         /// Its name
         name: String,
-        /// Also all messages to and from it
+        /// Delete all messages to and from it too
         #[arg(long)]
         force: bool,
     },
@@ -44,7 +44,7 @@ pub enum AccountAction {
     },
 }
 
-/// What can be done with queues.
+/// Actions on queues.
 #[derive(clap::Subcommand, Debug)]
 pub enum QueueAction {
     /// Create a queue
@@ -54,7 +54,7 @@ pub enum QueueAction {
         /// The queue for messages that expire, or that are handed out too often
         #[arg(long, value_name = "QUEUE")]
         dead_letters: Option<String>,
-        /// After so many leases without an acknowledgement a message is a dead letter
+        /// Number of leases without an acknowledgement after which a message is a dead letter
         #[arg(long, value_name = "N", requires = "dead_letters")]
         deliveries: Option<NonZeroU32>,
     },
@@ -62,7 +62,7 @@ pub enum QueueAction {
     Delete {
         /// Its name
         name: String,
-        /// Also its messages
+        /// Delete its messages too
         #[arg(long)]
         force: bool,
     },
@@ -113,7 +113,7 @@ struct QueueLine<'a> {
     deliveries: Option<NonZeroU32>,
 }
 
-/// What a queue holds, as JSON.
+/// Numbers of a queue's messages, as JSON.
 #[derive(Debug, Serialize)]
 struct CountLine {
     ready: u64,

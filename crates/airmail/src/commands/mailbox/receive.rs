@@ -16,7 +16,7 @@ pub struct ReceiveArgs {
     /// The account that asks
     #[arg(long = "as", value_name = "ACCOUNT")]
     pub reader: String,
-    /// Take broadcasts, rather than what is for the account
+    /// Take broadcasts, in place of messages for the account
     #[arg(long)]
     pub broadcast: bool,
     /// Show them, and leave them where they are
@@ -28,7 +28,7 @@ pub struct ReceiveArgs {
     /// Wait so long for all that are asked for
     #[arg(long, value_name = "TIME")]
     pub wait: Option<Span>,
-    /// So many, if there are [default: 1]
+    /// Most messages to take [default: 1]
     #[arg(
         long,
         value_name = "N",

@@ -1,4 +1,4 @@
-//! `airmail mailbox ack`, `extend` and `release`: what becomes of leased messages.
+//! `airmail mailbox ack`, `extend` and `release`: settling of leased messages.
 
 use super::shown::receipt_text;
 use airmail_client::mailbox::{BATCH_MAX, LeaseId, Mailbox, MessageId, Receipt, Settle};
@@ -7,7 +7,7 @@ use airmail_model::quantity::Span;
 /// Arguments of `airmail mailbox ack`.
 #[derive(clap::Args, Debug)]
 pub struct AckArgs {
-    /// What `receive --lease` has printed
+    /// Receipts that `receive --lease` has printed
     #[arg(required = true, value_name = "RECEIPT", value_parser = receipt)]
     pub receipts: Vec<Receipt>,
 }
@@ -15,10 +15,10 @@ pub struct AckArgs {
 /// Arguments of `airmail mailbox extend`.
 #[derive(clap::Args, Debug)]
 pub struct ExtendArgs {
-    /// What `receive --lease` has printed
+    /// Receipts that `receive --lease` has printed
     #[arg(required = true, value_name = "RECEIPT", value_parser = receipt)]
     pub receipts: Vec<Receipt>,
-    /// So long from now
+    /// Time from now for which to keep them
     #[arg(long, value_name = "TIME")]
     pub lease: Span,
 }
@@ -26,10 +26,10 @@ pub struct ExtendArgs {
 /// Arguments of `airmail mailbox release`.
 #[derive(clap::Args, Debug)]
 pub struct ReleaseArgs {
-    /// What `receive --lease` has printed
+    /// Receipts that `receive --lease` has printed
     #[arg(required = true, value_name = "RECEIPT", value_parser = receipt)]
     pub receipts: Vec<Receipt>,
-    /// Not before so long from now
+    /// Time from now before which they are not handed out again
     #[arg(long, value_name = "TIME")]
     pub delay: Option<Span>,
 }

@@ -76,7 +76,7 @@ struct Line<'a> {
     leased: Option<Leased>,
 }
 
-/// What is told of a message under a lease besides.
+/// Further fields of a message under a lease.
 #[derive(Debug, Serialize)]
 struct Leased {
     receipt: String,

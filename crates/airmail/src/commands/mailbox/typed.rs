@@ -1,5 +1,5 @@
-//! The names that were typed, for the numbers that a node knows accounts and queues by: what it says
-//! of a number is told of the name.
+//! Typed names of accounts and queues, and the numbers by which a node knows them: a node's error
+//! about a number is reported with the name.
 
 use airmail_client::Error;
 use airmail_client::mailbox::{AccountId, Mailbox, QueueId};

@@ -1,13 +1,13 @@
 //! Attributes as they are typed: `K=V` is text, `K:=V` a number, true or false.
 //!
-//! A number is taken as it stands or not at all: none becomes another, or of another kind, in silence.
+//! A number is taken exactly or refused: none is rounded or becomes another kind in silence.
 
 use airmail_client::AttributeValue;
 
 /// Reads one.
 ///
 /// # Errors
-/// What is wrong with the value, and what would be right.
+/// The fault in the value, and a correct form.
 pub(super) fn attribute(text: &str) -> Result<(String, AttributeValue), String> {
     let (name, value) = text.split_once('=').ok_or("expected K=V or K:=V")?;
     let Some(name) = name.strip_suffix(':') else {

@@ -1,7 +1,8 @@
 //! `airmail pub --lines`: each line of standard input is a message.
 //!
-//! However it ends, everything that was handed over is waited for, and what is told counts all of it: who
-//! was interrupted, or met a line that cannot be published, knows how many messages are stored.
+//! However it ends, every message that was handed over is waited for, and the summary counts all of
+//! them: after an interrupt, or a line that cannot be published, the user knows how many messages
+//! are stored.
 
 use super::super::ending::{Ending, Endings};
 use super::super::input::{Chunk, Input};
@@ -15,7 +16,7 @@ use std::process::ExitCode;
 /// Chunks of lines that wait for their acks.
 const CHUNKS_OUT: usize = 64;
 
-/// How the reading of lines has ended.
+/// Ends of the reading of lines.
 enum Read {
     /// All are handed over.
     All,
@@ -60,7 +61,7 @@ pub(super) async fn publish(args: &PublishArgs, client: Client) -> anyhow::Resul
     told
 }
 
-/// What is published, and how.
+/// The work of publishing lines: options, publisher and messages on their way.
 struct Work<'a> {
     args: &'a PublishArgs,
     publisher: Publisher,
@@ -110,12 +111,12 @@ impl Work<'_> {
     }
 }
 
-/// What has been handed over, and what became of it.
+/// Messages that were handed over, and their outcomes.
 struct Pending {
     receipts: VecDeque<SummaryReceipt>,
     stored: u64,
     failed: u64,
-    /// Of the first that failed.
+    /// Error of the first message that failed.
     error: Option<Error>,
     progress: StatusLine,
 }

@@ -1,10 +1,11 @@
 //! The halfway collector between two clusters: brokers and collectors killed, stopped and held at random, while
 //! producers send.
 //!
-//! What must hold: every record that was acknowledged to a producer is in the main cluster. Of each source its
-//! whole order can be restored from the stamps, each record once. Under `--order pinned` each source's records
-//! stand in order in one partition, and under `spread` those of each key do, the first of each counted. What
-//! the collector adds in latency is measured by both clusters' own append times.
+//! What must hold: every record that was acknowledged to a producer is in the main cluster. The
+//! whole order of each source can be restored from the stamps, each record once. Under `--order
+//! pinned` each source's records stand in order in one partition, and under `spread` those of each
+//! key do, the first of each counted. The collector's latency is measured by both clusters' own
+//! append times.
 
 mod dump;
 mod load;
@@ -18,7 +19,7 @@ use load::Load;
 use std::time::{Duration, Instant};
 use trouble::Trouble;
 
-/// What continuous integration runs.
+/// Duration of the run in continuous integration.
 const SAMPLE: Duration = Duration::from_secs(20);
 /// A part of the time, at the beginning, in which nobody is hurt: for the latency.
 const CALM_PARTS: u32 = 10;

@@ -1,4 +1,4 @@
-//! One damage to one file, and what it may cost.
+//! One damage to one file, and the messages that it may cost.
 
 use super::original::{Original, Span};
 use rand::Rng;
@@ -8,7 +8,7 @@ use std::fmt;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// What is done to a copy.
+/// Damage that is done to a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Damage {
     /// One bit is the other one.

@@ -1,10 +1,10 @@
 //! One bit flipped, or one file cut short, anywhere in a data directory; then a node is started on
 //! it and everything is read.
 //!
-//! What must hold: the node starts. What it serves is what was published, to the byte, under the
-//! same number. It serves everything but what the damage may cost (see `damage`). Whatever is missing
-//! is told as lost, and nothing else is. It takes new messages, and gives them new numbers. It is
-//! the same after another start, and `airmail check` sees the damage where it cost something.
+//! What must hold: the node starts. It serves the published messages, to the byte, under the same
+//! numbers, and all but those that the damage may cost (see `damage`). Missing messages, and no
+//! others, are reported as lost. It takes new messages, and gives them new numbers. It is the same
+//! after another start, and `airmail check` sees the damage where it cost something.
 
 use super::Plan;
 use super::damage::Damage;

@@ -1,10 +1,11 @@
 //! A disk that fills up under load, over and over, and has room again.
 //!
-//! What must hold: while it is full, publishes are refused with the reason, and what is stored is
+//! What must hold: while it is full, publishes are refused with the reason, and stored messages are
 //! read, by histories and by subscribers. When there is room the node goes on by itself, or after a
-//! `kill -9` and a start in the midst of it. In the end everything that was sent is there once, in
-//! order, and every subscriber has had it; what was refused was not stored. A message that was under way
-//! when there was no room even to give it up may be told as OUTCOME_UNKNOWN: it is there once or not.
+//! `kill -9` and a start in the midst of it. In the end every message that was sent is there once,
+//! in order, and every subscriber has had it; a refused message was not stored. A message that was
+//! under way when there was no room even to give it up may be reported as OUTCOME_UNKNOWN: it is
+//! there once or not at all.
 
 use super::Plan;
 use super::load::{self, Load, Topic};
@@ -25,7 +26,7 @@ const PUBLISHERS: u64 = 2;
 /// Messages a second of each publisher.
 const RATE: u64 = 1_000;
 const TOPICS: u32 = 4;
-/// How long a message of the prober is tried for.
+/// Time for which the prober tries a message.
 const PATIENCE: Duration = Duration::from_millis(1500);
 /// Messages that may still fit into what was taken before the disk was full.
 const PROBES: u64 = 400;
@@ -195,7 +196,7 @@ impl Prober {
         sent.map(|_| ())
     }
 
-    /// What was acknowledged is there, once; what was refused is not.
+    /// Checks that acknowledged messages are there, once, and refused ones are not.
     fn check(&self, load: &Load) {
         let read = load
             .runtime

@@ -1,11 +1,13 @@
-//! Unkindnesses in random combinations: backups gone wrong, other people's programs and
-//! tired operators do to a node, several to one directory, while publishers and readers are left running.
+//! Hostile acts in random combinations: the harm that failed backups, other people's programs and
+//! tired operators do to a node, several to one directory, while publishers and readers are left
+//! running.
 //!
-//! A round is one directory. Its acts ([`act::Act`]) are drawn by the seed, three to eight; each says itself
-//! what it expects at once. Everything that publishers and readers see is written down ([`history`]). In the
-//! end the node is stopped and started in order, everybody comes back and gets what there is, and the
-//! [`judge`] looks at the whole: nothing acknowledged is lost, doubled or reordered; whatever an act may
-//! cost is told to whoever misses it; and after it everything goes on.
+//! A round is one directory. Its acts ([`act::Act`]) are drawn by the seed, three to eight; each
+//! states the effects that it expects at once. Every request, answer and delivery is written down
+//! ([`history`]). In the end the node is stopped and started in order, all clients come back and
+//! catch up, and the [`judge`] looks at the whole: nothing acknowledged is lost, doubled or
+//! reordered; a loss that an act may cause is reported to each reader that misses it; and after it
+//! everything goes on.
 //!
 //! `AIRMAIL_PROVE_ACTS=kill,restore` draws from these acts alone; the names are in [`act`].
 
@@ -38,10 +40,11 @@ use std::time::Duration;
 const SAMPLE: u64 = 4;
 /// Failures after which nobody looks at more.
 const ENOUGH: usize = 10;
-/// How often it is looked whether readers have everything, and how many times: two minutes.
+/// Interval at which readers are looked at until they have everything, and the number of looks: two
+/// minutes.
 const LOOK: Duration = Duration::from_millis(50);
 const COMPLETE_LOOKS: u32 = 2_400;
-/// How long the whole of a topic may take to be read.
+/// Longest time for reading the whole of a topic.
 const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
 #[test]
@@ -117,7 +120,7 @@ fn round_of(root: &Path, acts: &[Act], choices: &mut SmallRng) -> usize {
     kept.values().map(|kept| kept.messages.len()).sum()
 }
 
-/// What the check of the directory finds is only what acts have left there.
+/// Checks that `airmail check` finds no damage but that which acts have done.
 fn check(stage: &Stage) {
     let done = node::run(airmail().arg("check").arg(&stage.victim.data), b"");
     assert!(matches!(done.code, Some(0 | 1)), "{done:#?}");
@@ -127,7 +130,7 @@ fn check(stage: &Stage) {
     assert_eq!(new.next(), None, "{done:#?}");
 }
 
-/// Waits until no reader lacks anything that it was not told; says who lacks what if that does not come
+/// Waits until no reader lacks anything that it was not told; lists what each still lacks if that does not come
 /// within minutes.
 fn everybody_has_everything(stage: &Stage, kept: &BTreeMap<u32, Kept>) {
     let mut lacks = Vec::new();
@@ -145,7 +148,7 @@ fn everybody_has_everything(stage: &Stage, kept: &BTreeMap<u32, Kept>) {
     );
 }
 
-/// What each topic holds, as its whole history gives it.
+/// Contents of each topic, by its whole history.
 fn read_all(stage: &Stage) -> BTreeMap<u32, Kept> {
     stage.run(async {
         let client = stage.victim.client().connect().await.unwrap();

@@ -153,7 +153,7 @@ fn kill(victim: &Victim, node: Node, choices: &mut SmallRng) -> &'static str {
     }
 }
 
-/// Until the node makes a file of that kind, or some time has passed without one.
+/// Waits until the node makes a file of that kind, or some time has passed without one.
 fn wait_for_a_new_file(victim: &Victim, kind: &str) {
     let of_kind = |name: &String| name.starts_with(kind);
     let before = victim.files();

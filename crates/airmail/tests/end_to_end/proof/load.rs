@@ -1,5 +1,5 @@
-//! Publishers and subscribers that run through everything that is done to the node. Each message is
-//! stamped; a subscriber that is given anything but the next one of its publisher and topic says so.
+//! Publishers and subscribers that run through all acts on the node. Each message is stamped; a
+//! subscriber that gets any but the next one of its publisher and topic reports it.
 
 mod following;
 mod publishing;
@@ -36,10 +36,10 @@ pub(crate) struct Topic {
     pub(crate) reserves: bool,
 }
 
-/// What all tasks of a load share.
+/// Record that all tasks of a load share.
 #[derive(Debug)]
 pub(crate) struct Tally {
-    /// By (publisher, topic): how many were handed to the SDK.
+    /// Number of messages handed to the SDK, by (publisher, topic).
     sent: Mutex<BTreeMap<(u32, u32), u64>>,
     /// Numbers that single messages were acknowledged under.
     numbered: Mutex<BTreeMap<Stamp, u64>>,
@@ -88,7 +88,7 @@ impl Tally {
         numbers.all(|number| unknown.contains(&(publisher, topic, number)))
     }
 
-    /// How many messages of each publisher have been handed over for this topic.
+    /// Number of messages that each publisher has handed over for this topic.
     fn sent_to(&self, topic: u32) -> BTreeMap<u32, u64> {
         let sent = self.sent.lock();
         let of_topic = sent.iter().filter(|((_, other), _)| *other == topic);
@@ -216,7 +216,7 @@ impl Load {
         });
     }
 
-    /// How many subscribers run.
+    /// Number of running subscribers.
     pub(crate) fn followers(&self) -> usize {
         self.followers.len()
     }

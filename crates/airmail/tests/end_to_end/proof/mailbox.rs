@@ -11,8 +11,8 @@
 //! - In the end nothing is left.
 //!
 //! A read that removes and loses its answer has taken the message with it, as its contract says. So
-//! readers here take leases, and acknowledge; some die with what they have, some give it back, some
-//! ask for more time.
+//! readers here take leases, and acknowledge; some die with their messages, some give them back,
+//! some ask for more time.
 
 mod book;
 mod reading;
@@ -41,7 +41,7 @@ use tokio::time::Instant;
 const NODES: usize = 2;
 const READERS: usize = 64;
 const WRITERS: usize = 16;
-/// How long something is left dead at most.
+/// Longest time that a killed process stays dead.
 const DEAD_MS_MAX: u64 = 500;
 
 #[test]

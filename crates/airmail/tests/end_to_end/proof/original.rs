@@ -1,5 +1,5 @@
-//! The data directory that is damaged, in a copy for each round: what it holds, and where in its
-//! files each message lies.
+//! The data directory that is damaged, in a copy for each round: its messages, and the place of
+//! each in its files.
 
 use super::load::{self, Load, Topic};
 use super::reading;
@@ -42,7 +42,7 @@ pub(crate) struct Span {
     pub(crate) messages: Vec<((u32, u64), Range<u64>)>,
 }
 
-/// How the last node on the directory ended.
+/// Ways in which the last node on the directory ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LastEnd {
     Stopped,
@@ -106,7 +106,7 @@ impl Original {
         }
     }
 
-    /// What a node that runs on a copy of it gives.
+    /// Reads everything from a node that runs on a copy of it.
     fn read(&mut self, load: &Load) {
         let copy = tempfile::tempdir().unwrap();
         self.copy(copy.path());

@@ -6,7 +6,7 @@ use airmail_client::{Client, GapReason, Item};
 use airmail_model::LogId;
 use std::ops::RangeInclusive;
 
-/// What a topic's history gives.
+/// Contents of a topic's history.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     /// Number and stamp of each message.

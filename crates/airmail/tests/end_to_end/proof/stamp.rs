@@ -1,5 +1,6 @@
-//! What the harnesses publish: payloads that say who published them as which, and are, to the last
-//! byte, a function of that. So a payload that was never published cannot be taken for one that was.
+//! Payloads that the harnesses publish: each names its publisher and its number, and is, to the
+//! last byte, a function of these. So a payload that was never published cannot be taken for one
+//! that was.
 
 use bytes::Bytes;
 
@@ -7,7 +8,7 @@ const MAGIC: &[u8; 8] = b"stamped:";
 /// Bytes of a stamp, without filling.
 pub(crate) const STAMP_BYTES: usize = 28;
 
-/// Who published a message, and as which of those to its topic.
+/// Publisher of a message, and its number among those to its topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Stamp {
     pub(crate) publisher: u32,
@@ -15,7 +16,7 @@ pub(crate) struct Stamp {
     pub(crate) topic: u32,
     /// 0, 1, 2, … of this publisher to this topic.
     pub(crate) number: u64,
-    /// How long the payload is.
+    /// Length of the payload.
     pub(crate) bytes: u32,
 }
 

@@ -2,9 +2,9 @@
 //! or from then on: strace gives the node an error in place of the call.
 //!
 //! What must hold: an acknowledged message was written to a file that was synced, with success,
-//! between that write and the ack. What is stored can be read meanwhile. Where only some calls fail
-//! the node stores again by itself. After a `kill -9` and a start, every acknowledged message is
-//! there once, and no other more than once.
+//! between that write and the ack. Stored messages can be read meanwhile. Where only some calls
+//! fail the node stores again by itself. After a `kill -9` and a start, every acknowledged message
+//! is there once, and no other more than once.
 
 use super::Plan;
 use super::victim::Victim;
@@ -25,9 +25,9 @@ const CALLS: &str = "trace=read,recvfrom,recvmsg,readv,write,writev,sendto,sendm
                      pwritev2,fdatasync";
 const TOPIC: &str = "synced";
 const MESSAGES: u32 = 40;
-/// It stores nothing any more, when so many were refused.
+/// Number of refusals after which the node counts as storing nothing any more.
 const REFUSED_MAX: u32 = 4;
-/// How long a message is tried for.
+/// Time for which a message is tried.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
 #[test]
@@ -51,7 +51,7 @@ fn an_fdatasync_that_fails_never_leads_to_an_ack() {
     }
 }
 
-/// Which of a thread's calls fail, in strace's words.
+/// A choice of a thread's calls that fail, in strace's words.
 #[derive(Debug)]
 struct Fault {
     when: String,
@@ -135,7 +135,7 @@ fn traced(victim: &Victim, fault: &Fault, trace: &Path) -> Command {
     strace
 }
 
-/// What the payload of a message is: no other one's is a part of it.
+/// Payload of a message, of which no other one's is a part.
 fn mark(number: u32) -> String {
     format!("<mark {number:08} of the traced message>")
 }

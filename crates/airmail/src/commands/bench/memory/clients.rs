@@ -1,5 +1,5 @@
-//! `airmail bench clients`: connections that do nothing, each with a subscription; further streams on
-//! them; and streams whose client takes nothing of what is delivered.
+//! `airmail bench clients`: connections that do nothing, each with a subscription; further streams
+//! on them; and streams whose client reads none of its deliveries.
 
 use super::NodeArgs;
 use super::stream::Stream;
@@ -10,9 +10,9 @@ use std::process::ExitCode;
 
 /// Connections that the node is to take beside those that are counted.
 const FURTHER_CONNECTIONS: u32 = 100;
-/// Credit of a stream that takes nothing: what the SDK gives.
+/// Credit of a stream that takes nothing: the SDK's default.
 const CREDIT_BYTES: u32 = 16 << 20;
-/// What is published for each stream that takes nothing: more than its credit.
+/// Bytes that are published for each stream that takes nothing: more than its credit.
 const STALLED_BYTES: usize = 20 << 20;
 /// Payload of each message.
 const PAYLOAD: [u8; 1000] = [b'.'; 1000];
@@ -26,7 +26,7 @@ pub struct ClientsArgs {
     /// Further subscriptions on each connection, each a stream of its own
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub streams: u32,
-    /// Clients that take nothing of what is delivered: each a connection, a topic, 20 MiB of messages
+    /// Clients that read none of their deliveries: each a connection, a topic, 20 MiB of messages
     /// to it, and credit for 16 MiB
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub stalled: u32,
@@ -96,7 +96,7 @@ async fn stall(url: &str, count: u32) -> anyhow::Result<Vec<Stream>> {
     Ok(stalled)
 }
 
-/// Publishes so much to the topic `prefix/NUMBER` for each number below `count` that none has credit
+/// Publishes to the topic `prefix/NUMBER`, for each number below `count`, until none has credit
 /// left.
 async fn publish(client: &Client, prefix: &str, count: u32) -> anyhow::Result<()> {
     let publisher = client.publisher();

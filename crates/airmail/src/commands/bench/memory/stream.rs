@@ -1,5 +1,5 @@
-//! One Subscribe stream, without the SDK, which has a stream for each subscription and reads what
-//! comes on it.
+//! One Subscribe stream, without the SDK, which would have a stream for each subscription and read
+//! its deliveries.
 
 use airmail_bench::raw_stream::{connect, hello};
 use airmail_proto::v1::{self, subscribe_request, subscribe_response};
@@ -18,7 +18,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Opens it on a connection of its own, with so much credit for all that is delivered on it.
+    /// Opens it on a connection of its own, with credit for all its deliveries.
     pub(super) async fn open(url: &str, credit_bytes: u32) -> anyhow::Result<Stream> {
         let mut client = connect(url).await?;
         let (requests, stream) = mpsc::channel(REQUESTS);

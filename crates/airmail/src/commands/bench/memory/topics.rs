@@ -1,4 +1,5 @@
-//! `airmail bench topics`: many topics: published to, subscribed to on one connection; and producers.
+//! `airmail bench topics`: many topics, published to and subscribed to on one connection; and many
+//! producers.
 
 use super::NodeArgs;
 use super::stream::Stream;

@@ -1,5 +1,5 @@
-//! The findings as one JSON object. Lists that may be long are written as they are found: none of them is in
-//! memory as text, and the overlapping pairs not at all.
+//! The findings as one JSON object. Lists that may be long are written while they are computed:
+//! none of them is in memory as text, and the overlapping pairs not at all.
 //!
 //! Scripts rely on these names. Nodes stand there by id, topics by name, max groups by index into
 //! `max_groups`.
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// On one line.
+/// Writes the document on one line.
 pub(super) fn write(out: &mut impl Write, findings: &Findings<'_>) -> io::Result<()> {
     serde_json::to_writer(&mut *out, &Document(findings))?;
     out.write_all(b"\n")
@@ -52,7 +52,7 @@ impl Serialize for Document<'_> {
 }
 
 impl Document<'_> {
-    /// What chapter 3 of the paper finds.
+    /// Writes the findings on sets, which are chapter 3 of the paper.
     fn sets<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         let findings = self.0;
         let cluster = findings.cluster;
@@ -81,7 +81,7 @@ impl Document<'_> {
         map.serialize_entry("overlapping_nodes", &nodes)
     }
 
-    /// What is found in single topics and nodes.
+    /// Writes the findings on single topics and nodes.
     fn partitions<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         let findings = self.0;
         let cluster = findings.cluster;

@@ -1,4 +1,4 @@
-//! All that one look at a cluster gives, before it is printed.
+//! All findings of one look at a cluster, before they are printed.
 
 use super::TopologyArgs;
 use airmail_topology::{
@@ -6,10 +6,10 @@ use airmail_topology::{
     Uneven,
 };
 
-/// A JSON object lists so many overlapping pairs at most, if it is not asked for all.
+/// Most overlapping pairs that a JSON object lists, if it is not asked for all.
 const PAIRS_MAX: u64 = 100_000;
 
-/// What was found.
+/// Findings about a cluster.
 pub(super) struct Findings<'a> {
     pub(super) cluster: &'a Cluster,
     pub(super) groups: MaxGroups,
@@ -21,7 +21,8 @@ pub(super) struct Findings<'a> {
     pub(super) lists_all: bool,
     pub(super) uneven: Vec<Uneven>,
     pub(super) replicas: ReplicaFindings,
-    /// By node, for producers that spread over partitions, and for such as spread over nodes.
+    /// Loads by node, for producers that spread over partitions, and for those that spread over
+    /// nodes.
     pub(super) loads: [Load; 2],
     pub(super) faults: Faults,
     pub(super) advice: Option<Advice>,

@@ -1,4 +1,5 @@
-//! The findings for people: what is wrong, at most so many lines of each kind, and how many more there are.
+//! The findings for people: at most a number of lines of each kind, and the number of those left
+//! out.
 
 use super::findings::Findings;
 use airmail_topology::{Advice, Cluster, Fault, NodeSet, PartitionIndex, Place, Plan, Summary};
@@ -212,7 +213,7 @@ fn of_summary(cluster: &Cluster, summary: &Summary) -> String {
     )
 }
 
-/// As many lines as may be, and how many there would be more.
+/// Prints at most `lines_max` lines, and the number of those left out.
 fn section(
     out: &mut impl Write,
     lines: impl Iterator<Item = String>,

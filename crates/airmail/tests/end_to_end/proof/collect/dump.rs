@@ -1,4 +1,4 @@
-//! What stands in both clusters in the end, and whether it is what was promised.
+//! The records of both clusters in the end, and the check that they are as promised.
 
 use super::Flow;
 use crate::brokers::KafkaCluster;
@@ -28,9 +28,9 @@ struct Copy {
 /// One flow, at both ends.
 #[derive(Debug)]
 pub(super) struct Dumped {
-    /// By source, then by offset.
+    /// Records of the small cluster by source, then by offset.
     originals: BTreeMap<String, BTreeMap<u64, Original>>,
-    /// In order for each partition.
+    /// Records of the main cluster, in order for each partition.
     copies: Vec<Copy>,
 }
 
@@ -159,7 +159,7 @@ impl Dumped {
         }
     }
 
-    /// What it was, and what collecting adds in latency, in all and in `calm`.
+    /// Reports the records, and the latency that collecting adds, in all and in `calm`.
     pub(super) fn report(&self, calm: &Range<i64>) -> String {
         let mut first: BTreeMap<(&str, u64), i64> = BTreeMap::new();
         for copy in &self.copies {

@@ -85,7 +85,7 @@ impl Load {
         }
     }
 
-    /// How many were acknowledged so far.
+    /// Number of records acknowledged so far.
     pub(super) fn count(&self) -> u64 {
         self.acks.count.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Who is hurt, and how: all by a seed.
+//! Faults that are done to brokers and collectors, all by a seed.
 
 use super::FLOWS;
 use crate::brokers::{KafkaCluster, wait_patiently};
@@ -14,13 +14,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Collectors of each flow.
 const INSTANCES: usize = 2;
 
-/// Everybody who can be hurt.
+/// Brokers and collectors that can be hurt.
 pub(super) struct Trouble {
     pub(super) small: KafkaCluster,
     pub(super) main: KafkaCluster,
     directory: PathBuf,
     random: SmallRng,
-    /// By flow, then by instance.
+    /// Collectors by flow, then by instance.
     collectors: Vec<Option<Collector>>,
     tally: BTreeMap<&'static str, u32>,
 }
@@ -68,7 +68,7 @@ impl Trouble {
         Collector::start(arguments.as_flattened(), &log)
     }
 
-    /// Until every flow has collected something.
+    /// Waits until every flow has collected something.
     pub(super) fn wait_until_collected(&self) {
         wait_patiently("every flow is collected", || {
             self.collectors.chunks(INSTANCES).all(|flow| {
@@ -112,7 +112,8 @@ impl Trouble {
         "a collector stopped in order"
     }
 
-    /// For longer than its session mostly: it comes back, and thinks that it is still a member.
+    /// Holds a collector, mostly for longer than its session: it comes back, and thinks that it is
+    /// still a member.
     fn hold_collector(&mut self) -> &'static str {
         let at = self.random.random_range(0..self.collectors.len());
         let send = |signal| {
@@ -179,7 +180,7 @@ impl Trouble {
         }
     }
 
-    /// Who was hurt, and how often.
+    /// Number of times that each was done.
     pub(super) fn tally(&self) -> String {
         let parts = self
             .tally
@@ -188,7 +189,7 @@ impl Trouble {
         parts.collect::<Vec<_>>().join(", ")
     }
 
-    /// As the clusters' append times have it.
+    /// Reads the system's clock: the clusters' append times go by it.
     #[expect(
         clippy::disallowed_methods,
         reason = "compared with what brokers have written"

@@ -1,5 +1,5 @@
-//! What is done to a node and its directory: each act a function with what it expects at once. What must
-//! hold in the end is the judge's.
+//! Acts on a node and its directory: each is a function with what it expects at once. The judge
+//! checks what must hold in the end.
 
 mod connections;
 mod copies;
@@ -72,7 +72,7 @@ impl Act {
         (Act::Clock, "clock"),
     ];
 
-    /// What it is called in `AIRMAIL_PROVE_ACTS`.
+    /// Name of the act in `AIRMAIL_PROVE_ACTS`.
     pub(super) fn name(self) -> &'static str {
         let named = Act::ALL.iter().find(|(act, _)| *act == self);
         named.map_or("", |(_, name)| name)

@@ -27,7 +27,7 @@ impl Clock {
         }
     }
 
-    /// What a node is told of it.
+    /// Adds the flags by which a node gets its clock.
     pub(super) fn flags(&self, command: &mut Command) {
         if let Some(file) = &self.file {
             command.arg("--clock-offset-file").arg(file);

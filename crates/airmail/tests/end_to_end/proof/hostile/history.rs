@@ -1,5 +1,5 @@
-//! What happened in a round, as one list in the order in which it was seen: what publishers asked and
-//! were answered, what readers were given and told, and what was done to the directory that may cost
+//! History of a round, as one list in the order in which it was seen: publishers' requests and
+//! their answers, readers' deliveries and gaps, and the acts on the directory that may cost
 //! messages. The judge reads it; nothing here judges.
 
 use crate::proof::stamp::Stamp;
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) enum Event {
     /// A publisher handed a message over.
     Invoked(Stamp),
-    /// What became of it.
+    /// An answer to a publisher.
     Answered(Stamp, Answer),
     /// A reader began. One that comes back to its position is the same reader, and begins but once.
     Began {
@@ -43,7 +43,7 @@ pub(crate) enum Event {
     Back,
 }
 
-/// What a publisher was answered.
+/// Answers to a publisher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// It is stored; where, if that was told.
@@ -56,7 +56,7 @@ pub(crate) enum Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Begin {
     Earliest,
-    /// After all that was published before the event.
+    /// Begins after all that was published before the event.
     Latest,
 }
 
@@ -81,12 +81,12 @@ impl Hole {
     }
 }
 
-/// How far everybody is: what waiting for progress compares.
+/// Progress of all publishers and readers, which waits compare.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Progress {
-    /// By (publisher, topic): messages stored, and the place of the last such answer.
+    /// Number of messages stored, and the place of the last such answer, by (publisher, topic).
     pub(crate) stored: BTreeMap<(u32, u32), (u64, usize)>,
-    /// By reader: messages given.
+    /// Number of messages given, by reader.
     pub(crate) given: BTreeMap<usize, u64>,
     /// Messages that are not answered.
     pub(crate) open: u64,
@@ -99,17 +99,17 @@ struct Book {
     wrong: Option<String>,
 }
 
-/// The list, shared by all who see something.
+/// The list, shared by all publishers and readers.
 #[derive(Debug, Default)]
 pub(crate) struct History(Mutex<Book>);
 
 impl History {
-    /// How many things have happened so far.
+    /// Number of events so far.
     pub(crate) fn len(&self) -> usize {
         self.0.lock().events.len()
     }
 
-    /// Adds what has just happened; gives its place.
+    /// Adds an event; gives its place.
     pub(crate) fn note(&self, event: Event) -> usize {
         let mut book = self.0.lock();
         let place = book.events.len();
@@ -142,7 +142,7 @@ impl History {
         self.0.lock().events[place] = Event::Removed(BTreeSet::new());
     }
 
-    /// How far everybody is. Fails if a reader met what must not be.
+    /// Progress of all publishers and readers. Fails if a reader met something that must not be.
     #[track_caller]
     pub(crate) fn progress(&self) -> Progress {
         let book = self.0.lock();

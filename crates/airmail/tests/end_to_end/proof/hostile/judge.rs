@@ -1,25 +1,26 @@
-//! Whether a round's history is one that Airmail promises: a function of the history and of what the
-//! node keeps in the end, without a node, a clock or a file, so that its own tests can show it a lost
-//! message, a doubled one, one out of order and a silent hole.
+//! Judge of a round: whether its history is one that Airmail promises. A function of the history
+//! and of the node's messages in the end, without a node, a clock or a file, so that its own tests
+//! can show it a lost message, a doubled one, one out of order and a silent hole.
 //!
-//! Two things may cost acknowledged messages, and only these: a restored copy (what was acknowledged
-//! after the copy was begun may be gone: it is *rolled back*), and removed files (what was in them
-//! may be gone, and every reader that has not had it is told so). Rules:
+//! Two things may cost acknowledged messages, and only these: a restored copy (messages
+//! acknowledged after the copy was begun may be gone: they are *rolled back*), and removed files
+//! (their messages may be gone, and every reader that has not had one is told so). Rules:
 //!
 //! - **Acknowledged** messages are kept, once, under the number of their ack, unless lost as above. No
 //!   number is acknowledged for two messages, unless the first one was rolled back before.
-//! - **Failures** happen only to messages that were under way when something was lost. What was refused
-//!   is not there; of `OUTCOME_UNKNOWN` and the like it is not known.
+//! - **Failures** happen only to messages that were under way when something was lost. A refused
+//!   message is not there; one of `OUTCOME_UNKNOWN` and the like may be.
 //! - **Kept** messages stand once each, in the order of their publisher, and were published.
-//! - **Readers** get numbers that grow within one life of the log, each message once, in the order of
-//!   its publisher, and no number for two messages. Where a restore has happened and a reader was told a
-//!   loss, it may be given again what it had before.
-//! - **Complete or told**: every kept message of a reader's range was given to it, or lies in a gap that
-//!   it was told and is older than what the gap tells of. What is published after a restore is excused
+//! - **Readers** get numbers that grow within one life of the log, each message once, in the order
+//!   of its publisher, and no number for two messages. After a restore, a reader that was told a loss
+//!   may get again the messages that it had before.
+//! - **Complete or told**: every kept message of a reader's range was given to it, or lies in a gap
+//!   that it was told and is older than the gap's end. A message published after a restore is excused
 //!   by no gap.
-//! - **No silence**: a reader that was given what was rolled back is told a loss before it is given
-//!   anything that was published after the restore.
-//! - **No false alarm**: no loss is told where nothing was lost; nothing is told as removed by retention.
+//! - **No silence**: a reader that had a message which was rolled back is told a loss before it
+//!   gets any message published after the restore.
+//! - **No false alarm**: no loss is told where nothing was lost; nothing is told as removed by
+//!   retention.
 
 mod published;
 mod read;
@@ -31,14 +32,14 @@ use crate::proof::stamp::Stamp;
 use airmail_model::LogId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a topic holds in the end, as a node gives it that was stopped and started in order.
+/// Contents of a topic in the end, as given by a node that was stopped and started in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kept {
     pub(crate) messages: Vec<(Place, Stamp)>,
     pub(crate) gaps: Vec<Hole>,
 }
 
-/// What is wrong with a round; nothing, if the list is empty.
+/// Judges a round: lists what is wrong with it.
 pub(crate) fn judge(events: &[Event], kept: &BTreeMap<u32, Kept>) -> Vec<String> {
     let case = Case::new(events, kept);
     let mut wrong = case.published();
@@ -47,7 +48,7 @@ pub(crate) fn judge(events: &[Event], kept: &BTreeMap<u32, Kept>) -> Vec<String>
     wrong
 }
 
-/// What readers still lack, and were not told to be gone.
+/// Messages that readers still lack, and were not told to be gone.
 pub(crate) fn incomplete(events: &[Event], kept: &BTreeMap<u32, Kept>) -> Vec<String> {
     Case::new(events, kept).incomplete()
 }
@@ -58,11 +59,11 @@ struct Case<'a> {
     kept: &'a BTreeMap<u32, Kept>,
     invoked: BTreeMap<Stamp, usize>,
     answers: BTreeMap<Stamp, (usize, &'a Answer)>,
-    /// Of each restore: where its copy was begun, and where it was put in place.
+    /// Places in the history at which each restore's copy was begun and was put in place.
     restores: Vec<(usize, usize)>,
-    /// Of each removal that may cost something: where, and what.
+    /// Place of each removal that may cost messages, and those messages.
     removals: Vec<(usize, &'a BTreeSet<Stamp>)>,
-    /// From when until when the directory was not the node's.
+    /// Stretches in which the directory was not the node's.
     taken: Vec<(usize, usize)>,
     /// Kept messages, with where they stand.
     places: BTreeMap<Stamp, Place>,

@@ -1,5 +1,5 @@
-//! One publisher of a round, through the SDK: it hands messages over to each topic in turn and notes
-//! what becomes of each, as soon as it is known.
+//! One publisher of a round, through the SDK: it hands messages over to each topic in turn and
+//! notes the outcome of each, as soon as it is known.
 
 use super::history::{Answer, Event, History};
 use super::stage::Order;
@@ -18,10 +18,10 @@ const AHEAD: usize = 512;
 /// Messages of one burst, at most.
 const BURST: u64 = 24;
 
-/// How often a publisher that pauses looks whether it may go on.
+/// Interval at which a pausing publisher looks whether it may go on.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How a publisher goes about it.
+/// Paces of a publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
     /// One message, its ack, the next.
@@ -89,7 +89,7 @@ impl Publishing {
     }
 }
 
-/// Hands a message over; gives what waits for its answer and notes it.
+/// Hands a message over; gives a future that waits for its answer and notes it.
 async fn send(
     history: &Arc<History>,
     publisher: &Publisher,

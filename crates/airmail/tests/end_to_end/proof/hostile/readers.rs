@@ -1,5 +1,5 @@
-//! The readers of a round: subscriptions of the SDK, and `airmail sub` in processes of their own. They
-//! come, go, and come back to where they were; whoever comes back is the same reader.
+//! The readers of a round: subscriptions of the SDK, and `airmail sub` in processes of their own.
+//! They come, go, and come back to their place; one that comes back is the same reader.
 
 mod following;
 mod printing;
@@ -27,12 +27,12 @@ struct Reader {
 }
 
 enum Kind {
-    /// Through the SDK.
+    /// Reads through the SDK.
     Following {
         stop: Arc<Notify>,
         task: JoinHandle<Option<Position>>,
     },
-    /// By the command line.
+    /// Reads by the command line.
     Printing(Printing),
 }
 

@@ -1,4 +1,4 @@
-//! One round's node and its directory, and what stays through everything that is done to them:
+//! One round's node and its directory, and the clients that stay through all acts on them:
 //! publishers, readers, and the history that all of them write.
 
 use super::clock::Clock;
@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 
 /// Connections that the node lets in at once: few, so that strangers fill them soon.
 pub(super) const CONNECTIONS: usize = 48;
-/// How long a connection may take to begin: short, so that strangers are soon sent away.
+/// Longest time for a connection to begin: short, so that strangers are soon sent away.
 const BEGIN: &str = "2s";
 /// Each namespace with its logs and how long it keeps messages.
 const NAMESPACES: [(&str, u16, Option<u64>); 2] = [("one", 1, None), ("hour", 2, Some(3_600_000))];
@@ -32,12 +32,12 @@ const NAMESPACES: [(&str, u16, Option<u64>); 2] = [("one", 1, None), ("hour", 2,
 const TOPICS: [(&str, &str); 3] = [("one", "first"), ("one", "second"), ("hour", "third")];
 /// One that waits for each ack, and two that do not.
 const PACES: [Pace; 3] = [Pace::Patient, Pace::Bursts, Pace::Bursts];
-/// How often it is looked whether everybody goes on; for two minutes at most, and for two seconds after
-/// what a node may need another start for.
+/// Interval at which progress is looked for; for two minutes at most, and for two seconds after an
+/// act that may need another start of the node.
 const LOOK: Duration = Duration::from_millis(25);
 const PROGRESS_LOOKS: u32 = 4_800;
 const HEALING_LOOKS: u32 = 80;
-/// How long a look is taken for what is on its way from a node that has ended.
+/// Time between looks for data still on its way from a node that has ended.
 const SETTLE: Duration = Duration::from_millis(5);
 const SETTLES: u32 = 10;
 
@@ -64,16 +64,17 @@ pub(super) struct Stage {
     pub(super) topics: Arc<[Topic]>,
     pub(super) readers: Readers,
     pub(super) copy: Option<Copied>,
-    /// What the names of files begin with in which `airmail check` may rightly find damage in the end.
+    /// Beginnings of the names of files in which `airmail check` may rightly find damage in the
+    /// end.
     pub(super) damaged: BTreeSet<&'static str>,
-    /// By topic: messages of the one who publishes by the command line.
+    /// Number of messages that the command line has published, by topic.
     visitors: BTreeMap<u32, u64>,
     publishers: Vec<JoinHandle<()>>,
     order: Arc<Order>,
     runtime: Arc<Runtime>,
 }
 
-/// What publishers are told.
+/// Orders to the publishers.
 #[derive(Debug, Default)]
 pub(super) struct Order {
     /// Hand over nothing more, and end when all is answered.
@@ -146,7 +147,7 @@ impl Stage {
         self.topics[choices.random_range(0..self.topics.len())].clone()
     }
 
-    /// The next message of the one who publishes by the command line.
+    /// The next message that is published by the command line.
     pub(super) fn visitors_stamp(&mut self, topic: &Topic) -> Stamp {
         let number = self.visitors.entry(topic.index).or_default();
         *number += 1;
@@ -234,7 +235,7 @@ impl Stage {
     }
 
     /// Waits until each publisher has another message stored in each topic, and each reader another one;
-    /// says who stands still if that does not come.
+    /// lists those that stand still if that does not come.
     #[track_caller]
     pub(super) fn progress(&self) {
         let before = self.history.progress();
@@ -249,7 +250,7 @@ impl Stage {
         panic!("no progress in minutes: {}", still.join(", "));
     }
 
-    /// Who has got no further.
+    /// Publishers and readers that have made no progress.
     fn stand_still(&self, before: &Progress) -> Vec<String> {
         let now = self.history.progress();
         let places = (0..PACES.len() as u32).flat_map(|id| {
@@ -344,7 +345,7 @@ impl Stage {
         }
     }
 
-    /// Notes what happens.
+    /// Notes an event.
     pub(super) fn note(&self, event: Event) -> usize {
         self.history.note(event)
     }

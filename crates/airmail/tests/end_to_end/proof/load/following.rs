@@ -1,4 +1,4 @@
-//! One subscriber of a load: it knows which message of each publisher must come next.
+//! One subscriber of a load: it knows the next message of each publisher.
 
 use super::{Tally, Topic};
 use crate::proof::stamp::Stamp;
@@ -20,15 +20,15 @@ pub(super) struct Follower {
     pub(super) topic: Topic,
 }
 
-/// What a subscriber has seen of its topic.
+/// A subscriber's view of its topic.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
-    /// By publisher, the number that must come next. `None`: it began at the end, and takes any.
+    /// Number that must come next, by publisher. `None`: it began at the end, and takes any.
     pub(super) next: BTreeMap<u32, u64>,
     pub(super) from_the_end: bool,
     /// Some may be missing whose outcome is not known.
     pub(super) may_skip: bool,
-    /// What did not come, by publisher.
+    /// Numbers that did not come, by publisher.
     pub(super) skipped: Vec<(u32, Range<u64>)>,
     pub(super) last: u64,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Saved {
 }
 
 impl Seen {
-    /// Takes a message; says what is wrong with it.
+    /// Takes a message; gives its fault, if it has one.
     fn take(&mut self, topic: &Topic, sequence: u64, payload: &[u8]) -> Result<Stamp, String> {
         let place = format!("{}/{} number {sequence}", topic.namespace, topic.name);
         let Some(stamp) = Stamp::read(payload) else {

@@ -1,4 +1,4 @@
-//! What is known of each message, by who sends and by who reads.
+//! The book of messages, kept by writers and readers.
 
 use airmail_client::mailbox::{LeaseId, Message, MessageId, Receipt};
 use airmail_client::{Error, ErrorCode};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A message as its writer knows it: who wrote it, and which of theirs it is.
+/// A message as its writer knows it: the writer, and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Stamp {
     pub(super) writer: usize,
@@ -17,7 +17,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// The message, so many bytes long if the stamp has room in them.
+    /// The message, of `bytes` bytes if the stamp has room in them.
     pub(super) fn content(self, bytes: usize) -> Vec<u8> {
         let Stamp { writer, number } = self;
         format!("{:<bytes$}", format!("{writer} {number}")).into_bytes()
@@ -33,7 +33,7 @@ impl Stamp {
     }
 }
 
-/// What a writer was told of a message.
+/// Last word that a writer got about a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     /// Nothing yet, or that the outcome is not known.
@@ -42,7 +42,7 @@ enum Told {
     Refused,
 }
 
-/// What readers know of a message.
+/// Readers' knowledge of a message.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     stamp: Stamp,
@@ -58,13 +58,13 @@ struct Held {
 struct Pages {
     told: BTreeMap<Stamp, Told>,
     held: BTreeMap<MessageId, Held>,
-    /// Under which number each came.
+    /// Number under which each came.
     came: BTreeMap<Stamp, MessageId>,
     counts: Counts,
     wrong: Option<String>,
 }
 
-/// How much has happened.
+/// Counters of events.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     sent: u64,
@@ -77,7 +77,8 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// How many wait for their first reader, about: those of unknown outcome may be among them.
+    /// Approximate number of messages that wait for their first reader: some of unknown outcome may
+    /// be among them.
     pub(super) fn backlog(&self) -> u64 {
         self.acknowledged.saturating_sub(self.came)
     }
@@ -141,7 +142,7 @@ impl Book {
         pages.told.extend(new);
     }
 
-    /// What the writer was told of them.
+    /// Enters the results that the writer got.
     pub(super) fn told(&self, stamps: &[Stamp], results: &[Result<MessageId, Error>]) {
         let mut pages = self.pages.lock();
         for (stamp, result) in stamps.iter().zip(results) {

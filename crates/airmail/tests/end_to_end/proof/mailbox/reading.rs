@@ -8,9 +8,9 @@ use tokio::time::Instant;
 
 const BATCH_MAX: usize = 30;
 const LEASE_MS: std::ops::Range<u64> = 500..3_000;
-/// Short, so that who reads last soon sees the end.
+/// Time that a read waits: short, so that the last reader soon sees the end.
 const WAIT: Duration = Duration::from_millis(300);
-/// Between two questions of which the first was answered with an error.
+/// Pause between two questions of which the first was answered with an error.
 const PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) async fn run(mut place: Place) {

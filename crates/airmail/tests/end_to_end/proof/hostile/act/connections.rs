@@ -1,6 +1,6 @@
-//! Connections that are no use to anybody: silent ones, such as say only how HTTP/2 begins, such as say
-//! it byte by byte, garbage, and a subscription that is never read. Others still get through, and who is
-//! turned away meanwhile hears it in words.
+//! Useless connections: silent ones, some that send only the preface of HTTP/2, some that send it
+//! byte by byte, garbage, and a subscription that is never read. Other clients still get through,
+//! and one that is turned away meanwhile gets an error that says so.
 
 use crate::proof::hostile::history::Event;
 use crate::proof::hostile::publishing::answer;
@@ -21,11 +21,11 @@ const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
 /// Kinds of strangers; from this one on they say nothing.
 const KINDS: u32 = 8;
 const SILENT: u32 = 4;
-/// How long the node may take to see what strangers said.
+/// Time that the node may take to see the strangers' bytes.
 const BREATH: Duration = Duration::from_millis(150);
-/// How long the impatient one looks for a node.
+/// Time for which the impatient client looks for a node.
 const IMPATIENT: Duration = Duration::from_millis(700);
-/// How long the patient one does: within this somebody has been let in.
+/// Time for which the patient client does: within this somebody has been let in.
 const PATIENT: Duration = Duration::from_secs(180);
 
 /// Fills the node's connections with strangers, then lets an impatient client and a patient one come.
@@ -125,7 +125,8 @@ fn trickle(strangers: &[Stranger], done: &AtomicBool) {
     }
 }
 
-/// Who looks for a node for a moment only finds it, or is told that it has too many connections.
+/// Lets a client look for a node for a moment only: it finds it, or learns that it has too many
+/// connections.
 fn turned_away_in_words(stage: &Stage) {
     let impatient = stage.victim.client().connect_timeout(IMPATIENT);
     let found = stage.run(impatient.connect());
@@ -138,7 +139,7 @@ fn turned_away_in_words(stage: &Stage) {
     }
 }
 
-/// Who is patient gets in, and publishes.
+/// Lets a patient client come: it gets in, and publishes.
 fn somebody_gets_in(stage: &mut Stage, choices: &mut SmallRng) {
     let topic = stage.a_topic(choices);
     let stamp = stage.visitors_stamp(&topic);

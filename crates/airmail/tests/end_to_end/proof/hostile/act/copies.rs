@@ -1,6 +1,6 @@
-//! A copy of the directory is made, and later put in its place: a backup, restored. What was
-//! acknowledged since the copy was begun may be gone; whoever has had it is told, and everything that is
-//! acknowledged afterwards reaches everybody. A copy may be restored more than once.
+//! A copy of the directory is made, and later put in its place: a backup, restored. Messages
+//! acknowledged since the copy was begun may be gone; readers that have had them are told, and
+//! messages acknowledged afterwards reach everybody. A copy may be restored more than once.
 
 use crate::proof::hostile::history::Event;
 use crate::proof::hostile::stage::{Copied, Stage};

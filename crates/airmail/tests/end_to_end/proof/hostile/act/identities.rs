@@ -1,4 +1,4 @@
-//! Whose directory it is: the lock, the identity and the directory itself, taken away or exchanged.
+//! Acts on the lock, the identity and the directory itself: taken away or exchanged.
 
 use crate::proof::hostile::history::Event;
 use crate::proof::hostile::stage::Stage;

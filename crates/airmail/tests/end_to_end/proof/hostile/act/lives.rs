@@ -38,7 +38,7 @@ pub(super) fn stop(stage: &mut Stage, choices: &mut SmallRng) {
     begin_again(stage, choices);
 }
 
-/// At once, or after a while.
+/// Starts the node again, at once or after a while.
 fn begin_again(stage: &mut Stage, choices: &mut SmallRng) {
     if choices.random() {
         thread::sleep(Duration::from_millis(choices.random_range(0..400)));

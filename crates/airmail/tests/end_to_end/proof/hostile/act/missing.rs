@@ -1,4 +1,4 @@
-//! Files are gone while no node runs: all of a shard, the newest segments, or what is made from others.
+//! Files are gone while no node runs: all of a shard, the newest segments, or derived files.
 
 use crate::proof::hostile::history::Event;
 use crate::proof::hostile::stage::Stage;

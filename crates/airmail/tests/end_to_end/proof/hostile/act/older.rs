@@ -1,6 +1,6 @@
-//! One file of the shard is replaced by what it was some time before, as by a restore that went wrong or a
-//! tool that synchronises directories. What was written to it since is missing, and told; of a file that
-//! is made from others nothing is.
+//! One file of the shard is replaced by an older version of itself, as by a restore that went wrong
+//! or a tool that synchronises directories. Records written to it since are missing, and reported;
+//! a derived file loses nothing.
 
 use super::missing::{stamps, start_on_damage};
 use crate::proof::hostile::stage::Stage;

@@ -1,5 +1,5 @@
-//! The publishers' side: what was acknowledged is kept, what was refused is not, and who was refused
-//! had cause to be.
+//! The publishers' side: acknowledged messages are kept, refused ones are not, and each refusal had
+//! a cause.
 
 use super::Case;
 use crate::proof::hostile::history::Answer;
@@ -8,11 +8,11 @@ use airmail_client::{ErrorCode, GapReason};
 use airmail_model::LogId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// After these it is not known whether the message is stored.
+/// Codes after which it is not known whether the message is stored.
 const UNKNOWN: [ErrorCode; 2] = [ErrorCode::OutcomeUnknown, ErrorCode::UnknownProducer];
 
 impl Case<'_> {
-    /// What is wrong with acks, refusals, and what is kept.
+    /// Faults in acks, refusals, and the kept messages.
     pub(super) fn published(&self) -> Vec<String> {
         let mut wrong = Vec::new();
         self.answers_are_owed(&mut wrong);

@@ -12,7 +12,7 @@ struct Walk {
     /// The last place given, since it last began anew.
     last: Option<Place>,
     seen: BTreeSet<Stamp>,
-    /// By publisher, the least number that may come.
+    /// Least number that may come, by publisher.
     next: BTreeMap<u32, u64>,
     /// It was told a loss, and has been given nothing since.
     told: bool,
@@ -30,7 +30,7 @@ struct Got {
 }
 
 impl Case<'_> {
-    /// What is wrong with what readers were given, in the order in which they were.
+    /// Faults in the readers' deliveries, in the order in which they came.
     pub(super) fn read(&self) -> Vec<String> {
         let mut wrong = Vec::new();
         let mut walks: BTreeMap<usize, Walk> = BTreeMap::new();
@@ -142,7 +142,7 @@ impl Case<'_> {
             .filter(|restored| !stays && at < *restored)
     }
 
-    /// What readers lack and were not told.
+    /// Messages that readers lack and were not told about.
     pub(super) fn incomplete(&self) -> Vec<String> {
         let mut all: BTreeMap<usize, Got> = BTreeMap::new();
         for (at, event) in self.events.iter().enumerate() {
@@ -172,7 +172,7 @@ impl Case<'_> {
         wrong
     }
 
-    /// Which numbers a reader that began then lacks.
+    /// Numbers that a reader lacks that began at this event.
     fn lacks(&self, began: usize, topic: u32, from: Begin, got: &Got) -> Vec<u64> {
         let in_range = |stamp: &Stamp| match from {
             Begin::Earliest => true,

@@ -1,4 +1,4 @@
-//! The judge finds what it is for. Each history here is short, and wrong in one way.
+//! Tests of the judge: it finds each fault. Each history here is short, and wrong in one way.
 
 use super::{Kept, judge};
 use crate::proof::hostile::history::{Answer, Begin, Event, Hole, Place};
@@ -85,7 +85,7 @@ impl Story {
         self.with(Event::Copied)
     }
 
-    /// What was copied last stands where the directory stood.
+    /// Puts the last copy in the directory's place.
     fn restored(self) -> Story {
         let copied = self.events.iter().position(|event| *event == Event::Copied);
         let copied = copied.unwrap();

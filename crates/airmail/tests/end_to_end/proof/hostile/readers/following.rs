@@ -1,4 +1,4 @@
-//! One subscription of the SDK, which notes all that it is given and told.
+//! One subscription of the SDK, which notes its deliveries and gaps.
 
 use crate::proof::hostile::history::{Begin, Event, History, Hole, Place};
 use crate::proof::load::Topic;
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 /// One subscription.
 pub(super) struct Following {
     pub(super) id: usize,
-    /// As what it begins; `None`: it has begun before.
+    /// The start with which it begins; `None`: it has begun before.
     pub(super) begins: Option<Begin>,
     pub(super) topic: Topic,
     pub(super) start: Start,

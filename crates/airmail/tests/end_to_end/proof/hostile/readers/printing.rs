@@ -1,7 +1,7 @@
 //! One `airmail sub --json` whose output goes to a file, and a thread that reads that file as it grows.
 //!
-//! What it prints must come without another message and without its end; SIGTERM ends it with whole
-//! lines.
+//! Each message must be printed without the next one or the command's end; SIGTERM ends it with
+//! whole lines.
 
 use crate::proof::hostile::history::{Event, History, Hole, Place};
 use crate::proof::load::Topic;
@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How often the files are looked at.
+/// Interval at which the files are looked at.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// A command that runs. Killed when dropped.
@@ -135,7 +135,7 @@ impl Tail {
     }
 }
 
-/// What reads the two files.
+/// The reader of the two files.
 struct Listening {
     id: usize,
     topic: u32,
@@ -161,8 +161,8 @@ impl Listening {
         printed[split..].iter().for_each(|line| self.message(line));
     }
 
-    /// Before which of these lines a gap belongs: the first that stands behind it, or does not follow
-    /// on the one before; else after all.
+    /// Finds the line before which a gap belongs: the first that stands behind it, or does not
+    /// follow on the one before; else after all.
     fn place_of(&self, gap: Hole, printed: &[String]) -> usize {
         let mut last = self.position.clone();
         let behind = printed.iter().position(|line| {
@@ -225,7 +225,7 @@ impl Listening {
         self.history.note(event);
     }
 
-    /// After its end: it printed whole lines.
+    /// Checks, after its end, that it printed whole lines.
     fn finish(self) -> Option<Position> {
         if !self.printed.rest.is_empty() {
             self.history.note(Event::Wrong {
