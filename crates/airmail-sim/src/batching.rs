@@ -7,9 +7,9 @@ use airmail_model::{Batch, BatchEncoder, Checked, Limits, LogId, MapEpoch, Messa
 /// A message of a batch to be.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// Which message.
+    /// The message.
     pub id: MessageId,
-    /// On which topic.
+    /// The message's topic.
     pub topic: TopicName,
     /// Bytes of its payload beyond the least.
     pub filler: u32,

@@ -1,4 +1,4 @@
-//! What happened in runs, by kind, counted: a kind that never happens is a hole in the simulation,
+//! Census of the events in runs, by kind: a kind that never happens is a hole in the simulation,
 //! whatever the invariants say.
 
 use airmail_broker::{Flow, Stats};
@@ -15,7 +15,7 @@ macro_rules! kinds {
             /// Every one of them.
             pub const ALL: &[Kind] = &[$(Kind::$name,)*];
 
-            /// In words.
+            /// Description in words.
             #[must_use]
             pub const fn text(self) -> &'static str {
                 match self { $(Kind::$name => $text,)* }
@@ -30,10 +30,10 @@ macro_rules! kinds {
     };
 }
 
-/// Which stages can meet a kind.
+/// Stages that can meet a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Both.
+    /// The two stages.
     Both,
     /// [`crate::Stage::Storage`] alone.
     Storage,
@@ -146,7 +146,7 @@ kinds! {
     #[World] ManySpaces = "5 namespaces or more",
 }
 
-/// How often each kind has happened.
+/// Number of times that each kind has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Census {
     counts: Vec<u64>,
@@ -173,7 +173,7 @@ impl Census {
         }
     }
 
-    /// How often it has happened.
+    /// Number of times that a kind has happened.
     #[must_use]
     pub fn get(&self, kind: Kind) -> u64 {
         self.counts.get(kind as usize).copied().unwrap_or(0)
@@ -186,7 +186,7 @@ impl Census {
         }
     }
 
-    /// Takes over what a shard has counted in its life.
+    /// Adds the counters of a shard's whole life.
     pub fn take_shard(&mut self, stats: &Stats, flow: &Flow) {
         self.add(Kind::Detached, stats.detached);
         self.add(Kind::Rejoined, stats.rejoined);

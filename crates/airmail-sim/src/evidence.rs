@@ -1,5 +1,5 @@
-//! The evidence of a run: the line-by-line trace, the ledger of every message, and the census of what
-//! happened. The invariants are held against it, and the report is made of it.
+//! The evidence of a run: the line-by-line trace, the ledger of every message, and the census of
+//! events. The invariants are checked against it, and the report is made of it.
 
 use crate::Report;
 use crate::census::{Census, Kind};
@@ -8,13 +8,13 @@ use crate::ledger::Ledger;
 use crate::trace::Trace;
 use std::fmt;
 
-/// What a run has shown so far.
+/// Evidence that a run has given so far.
 #[derive(Debug)]
 pub struct Evidence {
     trace: Trace,
-    /// Every message, and who was told what about it.
+    /// Every message, and the answers that were given about it.
     pub ledger: Ledger,
-    /// How often each kind of event happened.
+    /// Number of events of each kind.
     pub census: Census,
 }
 

@@ -1,10 +1,10 @@
 //! Simulated files: a page cache over a disk, with delays, faults and crashes.
 //!
-//! [`SimFiles`] is what a journal holds; [`Disk`] is the machine that outlives it. A file has a
-//! durable image and what was written since; a sync moves the second into the first. A crash of the
-//! power keeps, loses or tears each unsynced write on its own; a crash of the process keeps what
-//! was handed over. After a failed sync the unsynced writes are in one of two states, and no later
-//! sync changes that: on the disk, or only in the cache until the next crash of either kind.
+//! [`SimFiles`] is a journal's view; [`Disk`] is the machine that outlives it. A file has a durable
+//! image and the writes since; a sync moves the second into the first. A crash of the power keeps,
+//! loses or tears each unsynced write on its own; a crash of the process keeps the writes that it
+//! handed over. After a failed sync the unsynced writes are in one of two states, and no later sync
+//! changes that: on the disk, or only in the cache until the next crash of either kind.
 
 mod copy;
 mod corrupt;

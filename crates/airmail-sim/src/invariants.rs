@@ -1,5 +1,5 @@
-//! What must hold in every run. One invariant a file, named after the guarantee of the design that
-//! it stands for; each says what it takes for a violation, and nothing else does.
+//! Invariants of every run. One invariant a file, named after the guarantee of the design that it
+//! stands for; each defines its violation, and nothing else does.
 
 pub mod bounded;
 pub mod complete;
@@ -16,9 +16,9 @@ use std::fmt;
 /// A guarantee was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which invariant, beginning with its guarantee.
+    /// The invariant, beginning with its guarantee.
     pub invariant: &'static str,
-    /// What was seen.
+    /// Facts of the violation.
     pub detail: String,
 }
 
@@ -41,5 +41,5 @@ impl fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// Nothing, or what was broken.
+/// Nothing, or the violation.
 pub type Checked = Result<(), Violation>;

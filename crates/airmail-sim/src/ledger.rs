@@ -1,4 +1,5 @@
-//! The oracle: every message of the run, who was told what about it, and what a fault excuses.
+//! The oracle: every message of the run, the answers that publishers and readers got about it, and
+//! the losses that a fault excuses.
 
 use crate::invariants::Checked;
 use crate::invariants::numbers::Numbers;
@@ -6,18 +7,18 @@ use crate::message::MessageId;
 use airmail_model::{AppendTime, Durability, Incarnation, LogId, Sequence, TopicHash};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is known of one message.
+/// Facts known of one message.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Who published it.
+    /// Its publisher.
     pub publisher: u32,
     /// Its log. Topics keep to their log for a whole run.
     pub log: LogId,
     /// Its topic.
     pub topic: TopicHash,
-    /// What its ack said: its number, and when it was appended.
+    /// The number and append time of its ack.
     pub acked: Option<Acked>,
-    /// What its namespace asks.
+    /// Durability that its namespace asks for.
     pub durability: Durability,
     /// A fault has happened since its ack that the durability does not cover: it may be gone.
     pub excused: bool,
@@ -28,7 +29,7 @@ pub struct Entry {
     pub refused: bool,
 }
 
-/// What an ack said.
+/// Contents of an ack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acked {
     /// The number.
@@ -37,7 +38,7 @@ pub struct Acked {
     pub incarnation: Incarnation,
     /// When appended.
     pub appended: AppendTime,
-    /// What held.
+    /// The durability that held.
     pub held: Durability,
 }
 
@@ -46,7 +47,7 @@ pub struct Acked {
 pub struct Ledger {
     entries: BTreeMap<MessageId, Entry>,
     by_log: BTreeMap<(LogId, Sequence), MessageId>,
-    /// Whose number is whose.
+    /// Owners of the logs' numbers.
     pub numbers: Numbers,
     /// Messages whose stored bytes were changed.
     pub damaged: BTreeSet<MessageId>,
@@ -57,7 +58,7 @@ pub struct Ledger {
     last: u64,
 }
 
-/// What is known of messages at one moment.
+/// Facts known of all messages at one moment.
 #[derive(Debug)]
 pub struct Standing {
     /// Acknowledged, and may not be missing.
@@ -91,7 +92,7 @@ impl Ledger {
         id
     }
 
-    /// What is known of a message.
+    /// Facts known of a message.
     #[must_use]
     pub fn get(&self, id: MessageId) -> Option<&Entry> {
         self.entries.get(&id)
@@ -209,7 +210,7 @@ impl Ledger {
         self.numbers.forget_all(gone);
     }
 
-    /// What is known of the messages now.
+    /// Facts known of all messages now.
     #[must_use]
     pub fn standing(&self) -> Standing {
         let held = self.entries.iter().filter(|(id, entry)| {

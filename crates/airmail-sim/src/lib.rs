@@ -2,7 +2,7 @@
 //!
 //! Files, network, clock and chance are simulated; the journal, the shard and the client are the
 //! ones that users run, and there is no routing of its own here. A run goes through a phase of
-//! faults and a phase of healing; [`invariants`] are held against everything that anyone is told.
+//! faults and a phase of healing; [`invariants`] are checked against every answer and delivery.
 
 #![forbid(unsafe_code)]
 
@@ -28,7 +28,7 @@ pub use census::Census;
 pub use invariants::Violation;
 pub use plant::Plant;
 
-/// What is simulated.
+/// Parts of the system that are simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Stage {
     /// The journal alone.
@@ -37,21 +37,21 @@ pub enum Stage {
     World,
 }
 
-/// What a run that broke nothing leaves.
+/// Report of a run that broke nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Of the trace: two runs of one seed have the same.
+    /// Hash of the trace: two runs of one seed have the same.
     pub hash: u64,
-    /// What happened in it.
+    /// Census of its events.
     pub census: Census,
 }
 
 /// One run.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
-    /// What is simulated.
+    /// The simulated part.
     pub stage: Stage,
-    /// What everything in it follows from.
+    /// Seed of everything in the run.
     pub seed: u64,
     /// Steps with faults, before healing.
     pub steps: u64,

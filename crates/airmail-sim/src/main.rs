@@ -1,7 +1,7 @@
-//! `airmail-sim`: runs seeds until one breaks a guarantee, and says how to see it again.
+//! `airmail-sim`: runs seeds until one breaks a guarantee, and prints the command that repeats it.
 //!
-//! Seeds run side by side, one thread each; what is said is said in the order of seeds, so that a
-//! run's output does not depend on how many threads there were.
+//! Seeds run side by side, one thread each; output is in the order of seeds, so that it does not
+//! depend on the number of threads.
 
 #![forbid(unsafe_code)]
 
@@ -20,7 +20,7 @@ use std::thread;
 /// Drives Airmail's cores through simulated faults and holds them to their guarantees.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// How many seeds to run. Default: 200, or 1 if --seed says which.
+    /// Number of seeds to run. Default: 200, or 1 if --seed says which.
     #[arg(long)]
     seeds: Option<u64>,
     /// The first seed. Default: 0.
@@ -29,7 +29,7 @@ struct Arguments {
     /// Steps with faults in each run.
     #[arg(long, default_value_t = 1_500)]
     steps: u64,
-    /// What is simulated. Default: both, in turn.
+    /// The part to simulate. Default: both, in turn.
     #[arg(long)]
     stage: Option<Stage>,
     /// Plants a bug, which is then to be found.
@@ -74,7 +74,7 @@ impl Arguments {
 /// Outcomes that each thread may be ahead of what has been told.
 const OUTCOMES_AHEAD: usize = 16;
 
-/// What became of one seed, in each stage.
+/// Outcome of one seed, in each stage.
 struct Outcome {
     census: Census,
     failures: Vec<String>,

@@ -1,5 +1,5 @@
-//! Messages that prove themselves: a payload is a function of its number and length, so that
-//! whoever finds one, in a delivery or on the simulated disk, can tell whether it is whole.
+//! Messages that prove themselves: a payload is a function of its number and length, so that a
+//! delivery or the simulated disk shows whether it is whole.
 
 use crate::entropy::Entropy;
 use bytes::Bytes;

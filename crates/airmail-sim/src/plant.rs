@@ -69,8 +69,8 @@ impl Plant {
         }
     }
 
-    /// How what is found begins: a guarantee, or another invariant. One of a core's state is found by the
-    /// core itself, at the step that breaks it.
+    /// Beginnings of the violation that finds the plant: a guarantee, or another invariant. A
+    /// violation of a core's state is found by the core itself, at the step that breaks it.
     #[must_use]
     pub const fn breaks(self) -> &'static [&'static str] {
         match self {

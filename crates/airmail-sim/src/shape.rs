@@ -1,4 +1,4 @@
-//! How large a run is: each seed draws its own mix of namespaces, topics, producers, subscribers and
+//! Size of a run: each seed draws its own mix of namespaces, topics, producers, subscribers and
 //! sizes. Mostly small, because small runs meet more in the same time; now and then large, because
 //! some things happen in crowds alone. The work in all is bounded: the more there are, the fewer
 //! the steps.
@@ -36,7 +36,7 @@ impl Shape {
         }
     }
 
-    /// Of `steps`, how many this run takes.
+    /// Number of steps that this run takes, out of `steps`.
     #[must_use]
     pub const fn steps(&self, steps: u64) -> u64 {
         const USUAL: u64 = 20;

@@ -8,7 +8,7 @@ use crate::swarm::Swarm;
 use airmail_model::Mono;
 use std::time::Duration;
 
-/// Which spells the disk is under, and until when.
+/// Spells that the disk is under, and their ends.
 #[derive(Debug, Default)]
 pub struct Spells {
     full: Option<Mono>,
@@ -17,7 +17,7 @@ pub struct Spells {
 }
 
 impl Spells {
-    /// Lets what is over end, and what the seed has in store begin.
+    /// Ends the spells that are over, and begins those that the seed has in store.
     pub fn pass(
         &mut self,
         now: Mono,

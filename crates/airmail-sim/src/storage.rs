@@ -1,7 +1,7 @@
 //! The log alone: the journal, driven through its contract over the simulated disk.
 //!
 //! Producers append and try again, readers come and go, the disk and the process fail. Smaller than
-//! [`crate::world`] and so quicker to find what is wrong below the shard.
+//! [`crate::world`] and so quicker to find faults below the shard.
 
 mod answers;
 mod clock;
@@ -50,7 +50,7 @@ struct LogState {
     absent: bool,
     /// Its life may be over: it has been asked to be deleted, or does not outlive the process.
     may_be_new: bool,
-    /// Up to here a trim has been asked for.
+    /// Number up to which a trim has been asked for.
     trimmed: Sequence,
     /// A seal has been asked for, so it may be sealed; the call.
     seal: Option<Tag>,
@@ -125,7 +125,7 @@ pub struct StorageRun {
     volatile: bool,
     /// The highest that the wall clock has shown while it was right.
     wall_max: Wall,
-    /// The wall clock that the process sees is wrong by so many microseconds, until then.
+    /// Error of the wall clock that the process sees, in microseconds, and the time of its end.
     astray: (i64, Mono),
     /// When the first process was started.
     started: Mono,

@@ -1,5 +1,5 @@
-//! Which faults a seed has, and how often. Each seed enables some and leaves out others, because a
-//! run with every fault at once hides what one alone would show.
+//! Faults of a seed and their rates. Each seed enables some and leaves out others, because a run
+//! with every fault at once hides what one alone would show.
 
 use crate::entropy::Entropy;
 use std::time::Duration;
@@ -21,9 +21,9 @@ pub struct Swarm {
     pub read_fails: u32,
     /// The disk becomes full, for a while. For each step.
     pub fills_up: u32,
-    /// The process is killed; what it wrote is kept. For each step.
+    /// The process is killed; its writes are kept. For each step.
     pub killed: u32,
-    /// The power fails; what was not synced is at hazard. For each step.
+    /// The power fails; unsynced writes are at hazard. For each step.
     pub power_cut: u32,
     /// The process stops in good order and starts again. For each step.
     pub stopped: u32,
@@ -53,7 +53,7 @@ pub struct Swarm {
     pub leap: u32,
     /// A sync is done, and told to be so only after a while.
     pub confirms_late: u32,
-    /// What the node says to a client takes a while. For each reply.
+    /// A reply of the node takes a while. For each reply.
     pub answers_late: u32,
     /// A copy of all files is made while the process runs. For each step.
     pub copied: u32,

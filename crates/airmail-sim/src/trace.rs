@@ -1,4 +1,4 @@
-//! What happened in a run, line by line: hashed always, shown where asked for.
+//! Trace of a run, line by line: hashed always, shown where asked for.
 //!
 //! Two runs of one seed must have equal hashes; that is how a hidden source of chance is found.
 
@@ -42,13 +42,13 @@ impl Trace {
         }
     }
 
-    /// Of every line so far.
+    /// Hash of every line so far.
     #[must_use]
     pub const fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// How many lines so far.
+    /// Number of lines so far.
     #[must_use]
     pub const fn lines(&self) -> u64 {
         self.lines

@@ -2,8 +2,9 @@
 //! for them, until [`Weather::clear_up`] ends them.
 //!
 //! Both stages stand in one, so that a fault means the same in both. What a fault may cost is the stage's to
-//! say, which knows the logs and their durability; when it comes is drawn here, from the stage's own
-//! [`Entropy`], in one order: a seed means the same run whichever stage has it.
+//! Both stages run in one, so that a fault means the same in both. The cost that a fault may have
+//! is defined by the stage, which knows the logs and their durability; its time is drawn here, from
+//! the stage's own [`Entropy`], in one order: a seed means the same run whichever stage has it.
 //!
 //! A file is hit once in a run at most ([`Weather::corrupt`]), and the power never fails in a run in which one
 //! is hit ([`Weather::keeps_power`]).
@@ -18,35 +19,35 @@ use crate::swarm::Swarm;
 use airmail_model::{LogId, Mono, Now, Wall};
 use std::time::Duration;
 
-/// Both clocks when a run begins.
+/// Times of both clocks when a run begins.
 const START: Now = Now {
     mono: Mono(1_000_000_000),
     wall: Wall(1_800_000_000_000_000),
 };
-/// How often a step takes longer than is usual, in parts of a million.
+/// Rate of steps that take longer than usual, in parts of a million.
 const SLOW_STEPS: u32 = 20_000;
-/// How far the clocks leap ahead at most, in microseconds: an hour.
+/// Farthest that the clocks leap ahead, in microseconds: an hour.
 const LEAP_MICROS_MAX: u64 = 3_600_000_000;
-/// How far the wall clock is set back, in microseconds.
+/// Distance by which the wall clock is set back, in microseconds.
 const BACK_MICROS: i64 = 5_000_000;
 
-/// How long the steps of a stage take, at most.
+/// Longest durations of a stage's steps.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// Nearly always, in microseconds.
+    /// Longest duration nearly always, in microseconds.
     pub usual_micros: u64,
-    /// Now and then, in microseconds.
+    /// Longest duration now and then, in microseconds.
     pub slow_micros: u64,
 }
 
-/// How a process ends.
+/// Ways in which a process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// With its machine: what was not synced is at hazard.
+    /// Ends with its machine: unsynced writes are at hazard.
     PowerCut,
-    /// Without warning; what it handed over is kept.
+    /// Ends without warning; writes that it handed over are kept.
     Killed,
-    /// In good order.
+    /// Ends in good order.
     Stopped,
 }
 

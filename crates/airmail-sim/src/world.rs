@@ -51,7 +51,7 @@ struct Space {
     weak: bool,
     /// Its retention has taken records at some time, or may have.
     shrinks: bool,
-    /// What it is to become; asked for, perhaps not yet so.
+    /// Settings that are asked for, perhaps not yet in force.
     wanted: Option<(Retention, Durability)>,
     /// It is to be deleted.
     doomed: bool,
@@ -69,7 +69,7 @@ struct Plan {
     durability: Durability,
 }
 
-/// Who is at a stream's other end.
+/// The program at a stream's other end.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Publisher(usize),
@@ -105,7 +105,7 @@ pub struct World {
     last_session: u64,
     last_command: u64,
     boots: u64,
-    /// What the node has said, but for progress marks.
+    /// Number of the node's replies, but for progress marks.
     heard: u64,
     restore: Restore,
     plant: Option<Plant>,

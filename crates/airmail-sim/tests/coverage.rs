@@ -1,5 +1,5 @@
-//! Whatever can happen does happen within some seeds: a kind of event that is never met is a hole in
-//! the simulation.
+//! Coverage of the simulation: every kind of event happens within some seeds. A kind that is never
+//! met is a hole in the simulation.
 
 use airmail_sim::census::Place;
 use airmail_sim::{Census, Run, Stage};

@@ -1,4 +1,4 @@
-//! One seed is one run: whatever differs between two runs of it comes from a hidden source.
+//! One seed is one run: a difference between two runs of it comes from a hidden source.
 
 use airmail_sim::{Run, Stage};
 

@@ -1,6 +1,6 @@
-//! The simulator finds what it is there to find: each planted bug within some seeds, and as the
-//! guarantee that it breaks, or as the invariant of a core's state, which the core asserts at the end of
-//! the step that breaks it.
+//! Planted bugs: the simulator finds each within some seeds, and as the guarantee that it breaks,
+//! or as the invariant of a core's state, which the core asserts at the end of the step that breaks
+//! it.
 
 use airmail_sim::{Plant, Run, Stage};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,7 +28,7 @@ fn found(plant: Plant, stage: Stage) -> Option<String> {
     })
 }
 
-/// What an assertion says of itself, without how it says so.
+/// Message of an assertion, without its form.
 fn asserted(panicked: &str) -> String {
     let said = panicked.strip_prefix("assertion `left == right` failed: ");
     said.unwrap_or(panicked).to_owned()

@@ -80,8 +80,8 @@ fn an_end_that_is_cut_off_costs_what_was_there() {
     run_seeds(Stage::World, [20098], 1_500);
 }
 
-/// What was under way when the directory was moved away was on the disk, and given up; a power cut left
-/// of the durable ends those that were written with it, and readers were told of a loss.
+/// Gives up batches that were under way when the directory was moved away and were on the disk. A
+/// power cut left those durable ends that were written with them, and readers were told of a loss.
 #[test]
 fn what_was_given_up_while_the_directory_was_away_is_no_loss() {
     run_seeds(Stage::Storage, [8722], 1_500);

@@ -6,10 +6,11 @@
 //! is counted before its curves are believed. A process may have a share of the publishers, each with
 //! its own subscriber, and meet the others where all must have come to the same point.
 //!
-//! - [`Load`], [`run`], [`Flown`]: what a run is asked, the run, and what came out.
-//! - [`Distribution`]: which topic a message is on.
+//! - [`Load`], [`run`], [`Flown`]: a run's task, the run, and its results.
+//! - [`Distribution`]: distribution of messages over topics.
 //! - [`Throttling`], [`Throttle`], [`Window`]: the publisher's gate, and one point of its curves.
-//! - [`Sweep`], [`Mean`], [`reached`]: how good a fixed bound can be, how near a limiter came, and when.
+//! - [`Sweep`], [`Mean`], [`reached`]: the best fixed bound, a limiter's distance from it, and the
+//!   time that it took.
 //! - [`PilotWindow`]: the same curves of a node's own limiter.
 
 mod distribution;
@@ -50,29 +51,29 @@ use subscriber::Subscribers;
 /// Says whether a run is to end before its time.
 pub type Halt = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// What a run is asked to do.
+/// The load of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Load {
     /// The node, as `airmail://HOST:PORT`.
     pub url: String,
     /// Distinguishes this run's messages from others'.
     pub id: u32,
-    /// What the run's topics begin with.
+    /// Prefix of the run's topics.
     pub prefix: String,
     /// Topics; at least 1.
     pub topics: u32,
-    /// How messages are spread over them.
+    /// Distribution of messages over them.
     #[serde(with = "named")]
     pub distribution: Distribution,
     /// Publishers, each with a subscriber beside it; at least 1. The paper has 2.
     pub publishers: u32,
-    /// Which of the publishers this process has.
+    /// The publishers of this process.
     pub share: Share,
     /// Payload of each message, in bytes, at least [`airmail_bench::stamp::Stamp::BYTES`].
     pub size: usize,
     /// Messages of each publisher.
     pub messages: u64,
-    /// How long is published at most, in milliseconds; absent: until all are.
+    /// Longest time to publish, in milliseconds; absent: until all are published.
     pub duration_ms: Option<u64>,
     /// Bytes of messages that wait in a publisher's SDK; absent: as the SDK has it.
     pub publish_memory_bytes: Option<usize>,
@@ -82,18 +83,18 @@ pub struct Load {
     pub pilot: Option<String>,
 }
 
-/// What a run gave, or the part of it that a process had.
+/// Results of a run, or of the part of it that a process had.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Flown {
-    /// Of each publisher.
+    /// Results of each publisher.
     pub flights: Vec<Flight>,
-    /// Of all subscribers.
+    /// Results of all subscribers.
     pub received: Received,
-    /// From publish to delivery, at every subscriber.
+    /// Times from publish to delivery, at every subscriber.
     pub delivery: Latencies,
-    /// From the first publish to the last delivery, in seconds.
+    /// Time from the first publish to the last delivery, in seconds.
     pub seconds: f64,
-    /// What the node's pilot said meanwhile, if anybody looked.
+    /// Windows of the node's publish gate, if anybody looked.
     pub pilot: Vec<PilotWindow>,
 }
 
@@ -237,7 +238,7 @@ impl Flown {
     }
 }
 
-/// Now, by the clock that stamps messages.
+/// Present time, by the clock that stamps messages.
 fn now() -> Mono {
     Mono(now_us().saturating_mul(1000))
 }

@@ -1,4 +1,4 @@
-//! What experiments are made of: workloads that only they have, and what many runs together found.
+//! Parts of experiments: workloads that only they have, and the results of many runs together.
 //!
 //! - [`results`]: tables, figures and pages of many runs.
 //! - [`flow`]: runs whose publishers hold themselves to a limiter.

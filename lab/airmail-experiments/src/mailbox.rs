@@ -1,9 +1,9 @@
 //! Mailboxes under load: clients in closed loop, each with one request under way, with the
 //! probabilities of the paper; and a file that has every call.
 //!
-//! - [`mix`]: which requests, how probable.
+//! - [`mix`]: the requests, and their probabilities.
 //! - [`call`]: one call, as it is recorded.
-//! - [`client`]: who makes them.
+//! - [`client`]: the clients that make them.
 //! - [`record`]: the file, SQLite: written while a run is under way, read for the report.
 
 pub mod call;

@@ -1,4 +1,4 @@
-//! What can be typed, and which command runs.
+//! The command line: its grammar, and the choice of the command that runs.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage. Errors go to standard error as `airmail-lab: …`.
 
@@ -29,7 +29,7 @@ pub(crate) const NODE: Program = Program::beside("airmail", &["bench", "node"]);
 #[derive(Debug, Parser)]
 #[command(name = "airmail-lab", version, max_term_width = 100)]
 pub(crate) struct Cli {
-    /// Which command.
+    /// The command to run.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -37,10 +37,10 @@ pub(crate) struct Cli {
 /// Every command.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// How near to the best fixed bound each limiter stays, and how soon it is there again when the
-    /// capacity has been halved or doubled; in virtual time
+    /// Distance of each limiter from the best fixed bound, and its recovery when the capacity has
+    /// been halved or doubled; in virtual time
     Limiters(virtual_time::RunArgs),
-    /// What jobs wait under each way to spread them over queues, and the messages that it takes; in
+    /// Waits of jobs under each way to spread them over queues, and the messages that it takes; in
     /// virtual time
     Dispatch(virtual_time::RunArgs),
     #[command(flatten)]
@@ -71,13 +71,13 @@ pub(crate) enum Helper {
     /// Many clients of an experiment
     #[command(hide = true)]
     Crowd,
-    /// Who publishes rounds to them
+    /// The publisher of rounds to them
     #[command(hide = true)]
     Rounds,
     /// Kafka's brokers, each held to a part of the machine
     #[command(hide = true)]
     Brokers,
-    /// What holds a node to a part of its machine
+    /// The process that holds a node to a part of its machine
     #[command(hide = true)]
     Hold,
     /// Publishers that hold themselves to a limiter, each with its subscriber

@@ -1,9 +1,9 @@
-//! `airmail-lab clients`: how long a round of messages takes for many clients.
+//! `airmail-lab clients`: the time that a round of messages takes for many clients.
 //!
-//! As in the paper on a publisher/subscriber service: every client subscribes to what one publisher
-//! publishes, gets 20 messages a round, and should have them within a second; the node has half a core
-//! and 2 GiB. Each step has a node of its own. What the machine does not let one process have in sockets,
-//! clients have as further streams on connections that are there.
+//! The experiment is that of the paper on a publisher/subscriber service: every client subscribes
+//! to one publisher's topic, gets 20 messages a round, and should have them within a second; the
+//! node has half a core and 2 GiB. Each step has a node of its own. If the machine does not let one
+//! process have as many sockets, clients are further streams on connections that are there.
 
 mod crowd;
 pub(super) mod hold;
@@ -51,7 +51,7 @@ pub(crate) struct ClientsArgs {
     /// Rounds of 20 messages in each step [default: 20, with --quick 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) rounds: Option<u32>,
-    /// From the beginning of a round to that of the next, in milliseconds
+    /// Time from the beginning of a round to that of the next, in milliseconds
     #[arg(long, value_name = "N", default_value_t = 1500)]
     pub(crate) interval_ms: u64,
     /// A round that takes a client longer than this, in milliseconds, has timed out

@@ -1,4 +1,4 @@
-//! What all experiments with real nodes have in common: their options, and how they end.
+//! Common parts of all experiments with real nodes: their options, and their ends.
 
 use crate::hosts::HostsArgs;
 use crate::narration::print;
@@ -19,7 +19,7 @@ pub(crate) enum Experiment {
     Clients(clients::ClientsArgs),
     /// Payloads of 16 bytes to 1 MiB: throughput and latency
     Size(size::SizeArgs),
-    /// A tenth to ten times what the node can do: what gets done, what is refused, what it takes
+    /// A tenth to ten times the node's capacity: goodput, refusals, latency and memory
     Overload(overload::OverloadArgs),
     /// Partitioners for Kafka's producers: two brokers as in the paper's tables 7.1 to 7.18, then three,
     /// with faults
@@ -28,7 +28,7 @@ pub(crate) enum Experiment {
     Rivals(rivals::RivalsArgs),
 }
 
-/// What all experiments are asked.
+/// Options of all experiments.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct CommonArgs {
     /// A sample of the cases, in at most two minutes
@@ -44,7 +44,7 @@ pub(crate) struct CommonArgs {
     pub(crate) hosts: HostsArgs,
 }
 
-/// Runs it: 0 if all messages were accounted for, else 1. When `stop` is set, what is under way ends.
+/// Runs it: 0 if all messages were accounted for, else 1. When `stop` is set, the run under way ends.
 ///
 /// # Errors
 /// A node cannot be started or reached, or the files cannot be written.
@@ -63,7 +63,7 @@ pub(crate) fn finish(findings: &Findings, args: &CommonArgs) -> anyhow::Result<(
     tell(findings, &args.out, args.json)
 }
 
-/// Writes what was found, and prints its rows or its tables.
+/// Writes the findings, and prints their rows or tables.
 #[expect(clippy::print_stderr, reason = "standard output is for the rows")]
 pub(crate) fn tell(findings: &Findings, out: &Path, json: bool) -> anyhow::Result<()> {
     let page = findings.write(out)?;

@@ -1,8 +1,7 @@
-//! `airmail-lab flow`: the limiters on a real node, as chapter 5 of RocketSpeed's paper
-//! has them.
+//! `airmail-lab flow`: the limiters on a real node, after chapter 5 of RocketSpeed's paper.
 //!
-//! A plan gives cases; each runs on a node of its own, in rounds, so that what the machine does
-//! meanwhile meets all of them. What they gave becomes rows, curves and figures under the paper's
+//! A plan gives cases; each runs on a node of its own, in rounds, so that a slow minute of the
+//! machine meets all of them. Their results become rows, curves and figures under the paper's
 //! numbers.
 
 mod case;
@@ -40,7 +39,7 @@ pub(crate) struct FlowArgs {
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub(crate) topics: Vec<u32>,
-    /// How messages are spread over topics [default: uniform,normal,poisson]
+    /// Distributions of messages over topics [default: uniform,normal,poisson]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) distributions: Vec<Distribution>,
     /// Limiters [default: fixed,last-three-points,adaptive,gradient]
@@ -71,7 +70,7 @@ pub(crate) struct FlowArgs {
     /// Ends each run after this time, as 30s, if it is not done before
     #[arg(long, value_name = "TIME", value_parser = milliseconds)]
     pub(crate) duration: Option<u64>,
-    /// How long each fixed bound of the sweep is tried, as 1s; 0s leaves the sweep out
+    /// Time for which each fixed bound of the sweep is tried, as 1s; 0s leaves the sweep out
     #[arg(long, value_name = "TIME", value_parser = milliseconds)]
     pub(crate) sweep: Option<u64>,
     /// A running node to measure, as airmail://HOST:PORT, instead of one that is started for each run

@@ -1,5 +1,5 @@
-//! Flow control of the nodes that experiments measure: on or off, or as a running one has it. Nothing else here knows the node's
-//! settings for it.
+//! Flow control of the nodes that experiments measure: on, off, or as a running node has it.
+//! Nothing else here knows the node's settings for it.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ const LIMITERS: [&str; 2] = [
     "AIRMAIL_FLOW_DELIVERY_LIMITER",
 ];
 
-/// Whether a node bounds what is in flight.
+/// Kinds of flow control of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum FlowControl {
-    /// As a user gets it.
+    /// Flow control with the settings that a user gets.
     On,
     /// Nothing is bounded but what each stream may have unacknowledged.
     Off,
-    /// As a node has it that was there before.
+    /// Flow control of a node that was there before.
     AsItIs,
 }
 
@@ -27,7 +27,7 @@ impl FlowControl {
     pub(super) const ALL: [FlowControl; 3] =
         [FlowControl::On, FlowControl::Off, FlowControl::AsItIs];
 
-    /// In rows and tables.
+    /// Name in rows and tables.
     pub(super) fn name(self) -> &'static str {
         match self {
             FlowControl::On => "on",
@@ -36,7 +36,7 @@ impl FlowControl {
         }
     }
 
-    /// What is set in the environment of a node.
+    /// Settings in the environment of a node.
     pub(super) fn environment(self) -> Vec<(&'static str, String)> {
         let limiter = match self {
             FlowControl::On => "gradient",

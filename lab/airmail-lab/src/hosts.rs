@@ -1,10 +1,10 @@
 //! The machines of an experiment: where its node is, and where its load comes from.
 //!
-//! Without `--hosts` all of it is here. With it, a file has a line for each machine,
-//! `ROLE TARGET [ADDRESS]`; `ssh` starts `airmail` there, and everything that is started ends when its
+//! Without `--hosts` all of it is here. With it, a file has a line for each machine, `ROLE TARGET
+//! [ADDRESS]`; `ssh` starts `airmail` there, and everything that is started ends when its
 //! connection does. Machines share neither clock nor memory: clocks are brought together when a
-//! process starts, and publishers that have no subscriber beside them are held back by their acks
-//! alone, for how far a subscriber elsewhere is they cannot see.
+//! process starts, and publishers without a subscriber beside them are held back by their acks
+//! alone, because they cannot see the progress of a subscriber elsewhere.
 
 mod lines;
 
@@ -34,7 +34,7 @@ pub(crate) struct HostsArgs {
     )]
     #[arg(long, value_name = "FILE")]
     pub(crate) hosts: Option<PathBuf>,
-    /// What starts a command on another machine: TARGET and the command are put behind it
+    /// Command that starts another one on a machine: TARGET and that command are put behind it
     #[arg(
         long,
         value_name = "COMMAND",
@@ -52,11 +52,11 @@ pub(super) struct Hosts {
     node: Place,
     /// A node that is measured instead of one that is started, as `airmail://HOST:PORT`.
     target: Option<String>,
-    /// At least one.
+    /// Machines that load comes from, at least one.
     loads: Vec<Place>,
     stop: Stop,
     clock_error_us: AtomicU64,
-    /// Of the latest run.
+    /// Number of the latest run.
     run: AtomicU32,
 }
 
@@ -122,7 +122,7 @@ impl Hosts {
         &self.loads
     }
 
-    /// Whether what is under way is to end.
+    /// Whether the run under way is to end.
     pub(super) fn stop(&self) -> &Stop {
         &self.stop
     }
@@ -148,10 +148,10 @@ impl Hosts {
     }
 
     /// Runs a job from the machines that load comes from, in as many processes as its settings say,
-    /// and at least one on each, and adds up what they found.
+    /// and at least one on each, and adds up their findings.
     ///
     /// # Errors
-    /// A process fails, or what is under way is stopped
+    /// A process fails, or the run is stopped
     /// ([`FamilyError::Stopped`](airmail_bench::family::FamilyError::Stopped)).
     pub(super) fn run(&self, job: &Job) -> anyhow::Result<Part> {
         let (part, clock_error_us) = family::lead_at(PART, &self.loads, job, &self.stop)?;
@@ -161,7 +161,7 @@ impl Hosts {
     }
 
     /// Starts a helper on the machines that load comes from in turn, so many processes in
-    /// all, each with its task. Whoever waits for them ends waiting when `stop` is set.
+    /// all, each with its task. A wait for them ends when `stop` is set.
     ///
     /// # Errors
     /// A machine cannot be reached.
@@ -201,7 +201,7 @@ impl Hosts {
         Ok(family::meet(&self.loads, members)?)
     }
 
-    /// What a report says of them.
+    /// Paragraph about the machines for a report.
     pub(super) fn paragraph(&self) -> String {
         let elsewhere = self.loads().iter().any(|place| !place.is_here());
         let node = match &self.target {

@@ -2,7 +2,7 @@
 //! and ours, on nodes and a PostgreSQL that are started for them.
 //!
 //! One table has all experiments ([`plan`]): the cases of each, which differ by a few factors, and
-//! what is drawn of them. One runner runs any case ([`runner`]), one report shows any experiment
+//! its figures. One runner runs any case ([`runner`]), one report shows any experiment
 //! ([`report`]), drawn from a file that has every call.
 
 mod case;
@@ -32,7 +32,7 @@ pub(super) use database::keep;
 /// Arguments of `airmail-lab mailbox`.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct MailboxArgs {
-    /// Which one
+    /// The experiment
     #[command(subcommand)]
     pub(crate) experiment: Experiment,
 }
@@ -64,16 +64,16 @@ pub(crate) enum Experiment {
     Report(ReportArgs),
 }
 
-/// What every experiment is asked.
+/// Options of every experiment.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct RunArgs {
     /// A sample of the cases, in at most two minutes
     #[arg(long)]
     pub(crate) quick: bool,
-    /// How long each case is measured, as 30s or 60m, without warm-up and cool-down
+    /// Time for which each case is measured, as 30s or 60m, without warm-up and cool-down
     #[arg(long, value_name = "TIME", value_parser = milliseconds)]
     pub(crate) duration: Option<u64>,
-    /// How often everything is repeated
+    /// Number of repetitions of everything
     #[arg(long, value_name = "N")]
     pub(crate) rounds: Option<u32>,
     /// Connections of each node to the database, one case for each of several [default: as the experiment
@@ -115,14 +115,14 @@ pub(crate) struct ReportArgs {
     pub(crate) out: OutArgs,
 }
 
-/// What a record says of its experiment.
+/// Description of an experiment in its record.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Document {
     /// Its name in the table.
     experiment: String,
     /// Where it was measured.
     machine: String,
-    /// On which server.
+    /// The server that it was measured on.
     server: String,
     quick: bool,
     rounds: u32,

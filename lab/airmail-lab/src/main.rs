@@ -1,10 +1,11 @@
-//! `airmail-lab`: the papers' experiments, and ours. For whoever builds Airmail; users have `airmail bench`.
+//! `airmail-lab`: the papers' experiments, and ours. For developers of Airmail; users have `airmail
+//! bench`.
 //!
-//! Each experiment is one command that runs many cases, repeats them, and leaves tables, pictures and a
-//! page. The node that it measures is the program `airmail` beside this one; what else it needs, servers of
-//! others and clients, are processes that end when this one does.
+//! Each experiment is one command that runs many cases, repeats them, and leaves tables, pictures
+//! and a page. The node that it measures is the program `airmail` beside this one; other servers
+//! and the clients are processes that end when this one does.
 //!
-//! - [`cli`]: what can be typed.
+//! - [`cli`]: the command line.
 //! - [`virtual_time`]: limiters and dispatch policies, simulated; no node takes part.
 //! - [`flow`], [`clients`], [`size`], [`overload`], [`rivals`], [`partitioners`], [`mailbox`]: experiments
 //!   with real nodes, and [`scenario`], several of them after one another.

@@ -23,7 +23,7 @@ pub(super) enum MeasuredNode {
     Own(OwnNode),
     /// It was there before, and stays.
     Target {
-        /// As `airmail://HOST:PORT`.
+        /// URL of the node, as `airmail://HOST:PORT`.
         url: String,
         /// Its process, if that is known.
         pid: Option<u32>,
@@ -53,7 +53,7 @@ impl TargetArgs {
 }
 
 impl MeasuredNode {
-    /// As `airmail://HOST:PORT`.
+    /// URL of the node, as `airmail://HOST:PORT`.
     pub(super) fn url(&self) -> String {
         match self {
             MeasuredNode::Own(node) => node.url(),
@@ -61,7 +61,7 @@ impl MeasuredNode {
         }
     }
 
-    /// What it has used of its machine; zeros of a process that is not known.
+    /// Resources that it has used; zeros of a process that is not known.
     ///
     /// # Errors
     /// It has ended.

@@ -1,4 +1,5 @@
-//! What an experiment tells while it runs, on standard error; and its rows, on standard output.
+//! Output of an experiment while it runs: its progress on standard error, its rows on standard
+//! output.
 
 use anyhow::Context as _;
 use std::io::{ErrorKind, Write as _};
@@ -9,7 +10,7 @@ pub(crate) fn say(text: &str) {
     eprintln!("airmail-lab: {text}");
 }
 
-/// Prints rows. Whoever reads them may have had enough.
+/// Prints rows. Their reader may have closed the output.
 ///
 /// # Errors
 /// Standard output cannot be written.

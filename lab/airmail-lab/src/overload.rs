@@ -1,11 +1,11 @@
-//! `airmail-lab overload`: a tenth to ten times what a node can do, with flow control and
-//! without; and subscribers that take a tenth of what is delivered, beside others that take all.
+//! `airmail-lab overload`: a tenth to ten times a node's capacity, with flow control and without;
+//! and subscribers that take a tenth of their deliveries, beside others that take all.
 //!
 //! The node's capacity is held down by a storage that takes a fixed time for each batch, so that a
-//! generator on the same machine can offer many times that. It does not wait and does not retry: every
-//! latency counts from when a batch was due. Each case has a node of its own, and afterwards what it
-//! stored is read back and held against what it acknowledged. A node that is there already is measured
-//! as it is, with whatever its storage and its flow control are.
+//! generator on the same machine can offer many times that. It does not wait and does not retry:
+//! every latency counts from when a batch was due. Each case has a node of its own, and afterwards
+//! its stored messages are read back and compared with the acknowledged ones. A node that is there
+//! already is measured with its own storage and flow control.
 
 mod arrivals;
 mod case;
@@ -43,10 +43,10 @@ const RATIOS: [f64; 12] = [0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0, 1.5, 2.0, 4.0, 7.0
 const RATIOS_QUICK: [f64; 4] = [0.4, 0.8, 2.0, 10.0];
 /// Unanswered batches of each stream while capacity is measured: the storage never has to wait.
 const CLOSED_BATCHES: u32 = 32;
-/// How long answers are waited for after a load, in a sample and else.
+/// Longest wait for answers after a load, in a sample and else.
 const PATIENCE_QUICK: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often the capacity is measured until there is one.
+/// Attempts at measuring the capacity until there is one.
 const CAPACITY_ATTEMPTS: u32 = 20;
 
 /// Arguments of `airmail-lab overload`.
@@ -55,17 +55,17 @@ pub(crate) struct OverloadArgs {
     /// Offered loads, as shares of the capacity, as 0.5,1,10 [default: 0.1 to 10 in twelve steps]
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     pub(crate) ratios: Vec<f64>,
-    /// How long each load lasts, in seconds, warm-up included [default: 10, with --quick 4]
+    /// Duration of each load, in seconds, warm-up included [default: 10, with --quick 4]
     #[arg(long, value_name = "N")]
     pub(crate) seconds: Option<f64>,
-    /// How much of the beginning of each load does not count, in seconds [default: a quarter]
+    /// Time at the beginning of each load that does not count, in seconds [default: a quarter]
     #[arg(long, value_name = "N")]
     pub(crate) warmup: Option<f64>,
-    /// How often everything is repeated [default: 3, with --quick 1]
+    /// Number of repetitions of everything [default: 3, with --quick 1]
     #[arg(long, value_name = "N")]
     pub(crate) rounds: Option<u32>,
-    /// How long the node takes for each batch, in microseconds: its capacity is 1,000,000 batches a
-    /// second divided by this
+    /// Time that the node takes for each batch, in microseconds: its capacity is 1,000,000 batches
+    /// a second divided by this
     #[arg(long, value_name = "N", default_value_t = 1000, conflicts_with = "target", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) service_us: u32,
     /// Messages in a batch
@@ -77,7 +77,7 @@ pub(crate) struct OverloadArgs {
     /// Streams of the load, each with a connection of its own
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) streams: u32,
-    /// Of the random times at which batches are due
+    /// Seed of the random times at which batches are due
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Messages a second to subscribers of which some take a tenth; 0: leave that part out
@@ -135,7 +135,7 @@ impl OverloadArgs {
         Ok(())
     }
 
-    /// What is compared, in the order of a round's number.
+    /// Flow controls to compare, in the order of a round's number.
     fn in_turn(&self, round: u32) -> Vec<FlowControl> {
         if self.target.target.is_some() {
             return vec![FlowControl::AsItIs];
@@ -229,8 +229,8 @@ fn publish_and_deliver(
     Ok(())
 }
 
-/// What is acknowledged of as much as is taken. A machine that is busy with other things may not come to
-/// anything at first.
+/// Measures the capacity: the rate of acks when the load is as much as the node takes. A machine
+/// that is busy with other things may not come to anything at first.
 fn capacity(bench: &Bench<'_>, flow: FlowControl) -> anyhow::Result<f64> {
     let closed = Plan::Closed {
         batches: CLOSED_BATCHES,

@@ -1,10 +1,12 @@
-//! `airmail-lab partitioners`: who should choose the partitions of a Kafka topic.
+//! `airmail-lab partitioners`: comparison of the policies that choose the partitions of a Kafka
+//! topic.
 //!
-//! Chapter 7 of the paper on load balancing in Kafka clusters, on a Kafka of today, and what it could not
-//! do: three brokers, several producers, a broker that is held back, killed and comes back. Records come
-//! from Kafka's own performance tool with a producer under it that times every ack, so that percentiles
-//! are of all records; each broker has a part of the machine of its own; policies take turns in rounds, so
-//! that what the machine does to one it does to the next, and a ratio is taken within each round.
+//! Chapter 7 of the paper on load balancing in Kafka clusters, on a Kafka of today, and experiments
+//! that it could not make: three brokers, several producers, a broker that is held back, killed and
+//! comes back. Records come from Kafka's own performance tool with a producer under it that times
+//! every ack, so that percentiles are of all records; each broker has a part of the machine of its
+//! own; policies take turns in rounds, so that a slow minute of the machine meets all of them, and
+//! a ratio is taken within each round.
 
 mod bench;
 mod cluster;
@@ -53,11 +55,11 @@ pub(crate) enum Part {
     Nodes,
     /// Three brokers and several producers; a broker held back, killed and back
     Faults,
-    /// Many threads on one producer: what they wait for
+    /// Many threads on one producer, and their waits
     Contention,
 }
 
-/// What each broker has for itself.
+/// Limits on each broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Limit {
     /// Processor time, by a control group
@@ -91,7 +93,7 @@ pub(crate) struct PartitionersArgs {
     /// Only these acks in the tables [default: both, with --quick all]
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     pub(crate) acks: Vec<Acks>,
-    /// What each broker has for itself
+    /// The limit on each broker
     #[arg(long, value_name = "WHAT", default_value = "cpu")]
     pub(crate) limit: Limit,
     /// With --limit cpu: cores of each broker, at least 0.1
@@ -118,8 +120,8 @@ pub(crate) struct PartitionersArgs {
     /// Records a second, of all producers together, while a broker is killed
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(100..))]
     pub(crate) fault_rate: u64,
-    /// How long such a run lasts, in seconds: the broker is gone for its second quarter [default: 24,
-    /// with --quick 12]
+    /// Duration of a run with a fault, in seconds: the broker is gone for its second quarter
+    /// [default: 24, with --quick 12]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(8..=600))]
     pub(crate) fault_seconds: Option<u64>,
     /// Threads on one producer, whose waits are looked at
@@ -136,7 +138,7 @@ impl PartitionersArgs {
         chosen(&self.policies, &Policy::ALL)
     }
 
-    /// In a round: who is first changes from round to round.
+    /// Policies in a round: the first one changes from round to round.
     fn policies_in(&self, round: u32) -> Vec<Policy> {
         let mut policies = self.policies();
         let turn = round as usize % policies.len();
@@ -258,7 +260,7 @@ pub(super) fn run(args: &PartitionersArgs, stop: &Stop) -> anyhow::Result<ExitCo
     Ok(ExitCode::from(u8::from(!sound)))
 }
 
-/// What every part is given.
+/// Arguments of every part.
 #[derive(Clone, Copy)]
 struct Given<'a> {
     args: &'a PartitionersArgs,
@@ -266,13 +268,13 @@ struct Given<'a> {
     times: &'a Times,
 }
 
-/// Runs a part, and adds what it found; whether that is as it must be.
+/// Runs a part, and adds its findings; says whether they are as they must be.
 type PartOf = fn(Given<'_>, &mut Findings) -> anyhow::Result<bool>;
 
 /// A part that measures case by case.
 struct Cases<C> {
     brokers: u32,
-    /// After how long a silent broker counts as dead, in milliseconds.
+    /// Time after which a silent broker counts as dead, in milliseconds.
     session_ms: u32,
     measure: fn(Given<'_>, &mut Bench<'_>, &mut BTreeMap<C, Runs>) -> anyhow::Result<()>,
     report: fn(&PartitionersArgs, &BTreeMap<C, Runs>, &mut Findings),

@@ -1,11 +1,11 @@
 //! `airmail-lab rivals`: the common workloads through Airmail and through others, by one
 //! program in one run.
 //!
-//! Systems take turns in rounds, so that what the machine does to one it does to the next, and a ratio
-//! is taken within each round. A system is started for each of its runs, with fresh data, and is gone
-//! before the next one's. Kafka alone runs throughout, idle in the others' turns, because a Java
-//! machine that has just begun is not what its users have; so each system also has a first run that is
-//! thrown away. Whatever is started is ended by who started it, by its process.
+//! Systems take turns in rounds, so that a slow minute of the machine meets all of them, and a
+//! ratio is taken within each round. A system is started for each of its runs, with fresh data, and
+//! is gone before the next one's. Kafka alone runs throughout, idle in the others' turns, because
+//! its users do not have a Java machine that has just begun; so each system also has a first run
+//! that is thrown away. Each process is ended, by its id, by the one that started it.
 
 mod criteria;
 mod report;
@@ -44,7 +44,7 @@ const DURATION_MS: u64 = 5_000;
 const QUICK_ROUNDS: u32 = 2;
 const QUICK_DURATION_MS: u64 = 700;
 const QUICK_US: u64 = 100_000_000;
-/// How long, at least, a system runs warm that is not started anew each time.
+/// Least warm-up of a system that is not started anew each time.
 const KEPT_WARM_UP_MS: u64 = 3_000;
 /// Writes a second of the disk alone where the workload has no rate.
 const DISK_RATE: u64 = 10_000;
@@ -63,7 +63,7 @@ pub(crate) struct RivalsArgs {
     /// Rounds, in which each system has a run of each workload [default: 5, with --quick 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: Option<u32>,
-    /// How long each run publishes, as 5s [default: 5s, with --quick 700ms]
+    /// Time for which each run publishes, as 5s [default: 5s, with --quick 700ms]
     #[arg(long, value_name = "TIME", value_parser = milliseconds)]
     pub(crate) duration: Option<u64>,
     /// Only these workloads: e2e, fanout, latency, publish, unbatched, 1kib, 64kib, topics, each-ack
@@ -74,19 +74,19 @@ pub(crate) struct RivalsArgs {
     pub(crate) node: OwnNodeArgs,
 }
 
-/// What was measured: a report for each round.
+/// Measurements of a case: a report for each round.
 type Rounds = BTreeMap<u32, Report>;
 
-/// What was measured, and why the rest was not.
+/// All measurements, and the reasons for those that are missing.
 #[derive(Debug, Default)]
 struct Measured {
     reports: BTreeMap<(&'static str, Subject), Rounds>,
-    /// What kept a system from being measured at all.
+    /// Reason for which a system could not be measured at all.
     absent: BTreeMap<Subject, String>,
     /// Runs that failed, each in a line.
     failed: Vec<String>,
     versions: BTreeMap<Subject, String>,
-    /// Not all rounds were run.
+    /// Whether some rounds were not run.
     is_cut: bool,
 }
 
@@ -165,7 +165,7 @@ impl RivalsArgs {
             .unwrap_or(if quick { QUICK_ROUNDS } else { ROUNDS })
     }
 
-    /// How long each run publishes, warm-up included.
+    /// Time for which each run publishes, warm-up included.
     fn duration_ms(&self) -> u64 {
         let usual = if self.common.quick {
             QUICK_DURATION_MS
@@ -243,7 +243,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Measures one run, and enters what came of it.
+    /// Measures one run, and enters its report.
     fn enter(
         &mut self,
         workload: &Workload,
@@ -285,7 +285,7 @@ impl Run<'_> {
         }
     }
 
-    /// What the disk takes by itself for as many writes a second as the workload has messages.
+    /// Measures the disk alone, with as many writes a second as the workload has messages.
     fn measure_disk(&self, settings: Settings) -> anyhow::Result<Report> {
         let directory = directory(self.args.node.data.as_deref())?;
         let rate = settings.rate.unwrap_or(DISK_RATE);

@@ -1,5 +1,5 @@
-//! `airmail-lab scenario FILE`: several experiments, one after the other, with one directory for what
-//! they find.
+//! `airmail-lab scenario FILE`: several experiments, one after the other, with one directory for
+//! their findings.
 //!
 //! The file is TOML. Each `[[experiment]]` has a `name` and that experiment's options, by their long
 //! names without dashes (`quick = true`, `rounds = 3`); a list gives an option once for each of its

@@ -1,7 +1,7 @@
-//! The process of a server that is measured beside others, or that something measured needs.
+//! The process of a server that is measured beside others, or that a measured system needs.
 //!
-//! Nothing of it outlives this: it is killed at the end. What it writes goes to a file, of which an error has
-//! the lines that look like a reason.
+//! Nothing of it outlives this: it is killed at the end. Its output goes to a file, and an error
+//! quotes the lines of it that look like a reason.
 
 use anyhow::{Context as _, bail};
 use std::fs::{self, File};
@@ -12,7 +12,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// How often one is tried until it answers, and the wait between: five minutes, for a busy machine.
+/// Number of attempts until a server answers, and the wait between: five minutes, for a busy
+/// machine.
 const ATTEMPTS: u32 = 15_000;
 const BETWEEN: Duration = Duration::from_millis(20);
 /// Lines of what a program wrote that are told if it fails.
@@ -104,7 +105,8 @@ impl Drop for ServerProcess {
     }
 }
 
-/// Why a program failed, as far as it said; what it said last where no line looks like a reason.
+/// Reason for which a program failed, as far as it gave one; its last lines where none looks like a
+/// reason.
 pub(super) fn last_lines(log: &Path) -> String {
     let log = fs::read_to_string(log).unwrap_or_default();
     let is_reason = |line: &&str| {

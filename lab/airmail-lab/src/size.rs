@@ -1,8 +1,8 @@
 //! `airmail-lab size`: payloads of 16 bytes to 1 MiB against throughput and latency.
 //!
-//! Each storage, size and round has a node of its own, or the one that is there already: first as fast as there is room, then at half of
-//! that rate by timetable, each message from publish to delivery. What a run may publish is bounded, so
-//! that large payloads do not fill memory or disk.
+//! Each storage, size and round has a node of its own, or the one that is there already: first as fast as
+//! there is room, then at half of that rate by timetable, each message from publish to delivery. A run
+//! publishes a bounded number of bytes, so that large payloads do not fill memory or disk.
 
 mod report;
 
@@ -42,10 +42,10 @@ pub(crate) struct SizeArgs {
     /// Storages
     #[arg(long, value_name = "STORAGE,...", value_delimiter = ',', value_enum, default_values_t = [Storage::Memory, Storage::Disk], conflicts_with = "target")]
     pub(crate) storages: Vec<Storage>,
-    /// How long each run lasts, in milliseconds; less where it would publish more than 1 GiB
+    /// Duration of each run, in milliseconds; less where it would publish more than 1 GiB
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(100..=600_000))]
     pub(crate) run_ms: u64,
-    /// How often everything is repeated [default: 5, with --quick 1]
+    /// Number of repetitions of everything [default: 5, with --quick 1]
     #[arg(long, value_name = "N")]
     pub(crate) rounds: Option<u32>,
     #[command(flatten)]
@@ -69,7 +69,7 @@ pub(crate) enum Storage {
 }
 
 impl Storage {
-    /// In rows and tables.
+    /// Name in rows and tables.
     fn name(self) -> &'static str {
         match self {
             Storage::Memory => "memory",

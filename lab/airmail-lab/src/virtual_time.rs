@@ -1,4 +1,4 @@
-//! `airmail-lab`: what limiters and dispatch policies do to queues, simulated in virtual time. No
+//! `airmail-lab`: limiters and dispatch policies in front of queues, simulated in virtual time. No
 //! node takes part, and one seed gives one result on any machine.
 
 mod dispatch;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub(crate) use limiters::colour as limiter_colour;
 
-/// How an experiment is run.
+/// Options of an experiment in virtual time.
 #[derive(clap::Args, Debug)]
 pub(crate) struct RunArgs {
     /// Runs of each case, each with a seed of its own

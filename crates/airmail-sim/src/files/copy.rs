@@ -1,11 +1,11 @@
-//! Copies of a disk: what was durable of all its files at one moment, and setting it back to that.
+//! Copies of a disk: the durable part of all its files at one moment, and setting it back to that.
 
 use super::disk::Disk;
 use super::file::SimFile;
 use airmail_log::files::FileName;
 use std::collections::BTreeMap;
 
-/// What a power cut at one moment would have left at least.
+/// Least contents of the files after a power cut at one moment.
 #[derive(Clone, Debug)]
 pub struct DiskCopy(BTreeMap<FileName, Vec<u8>>);
 

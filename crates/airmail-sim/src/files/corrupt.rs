@@ -1,12 +1,13 @@
 //! Damage to any file at rest: one bit, or its end.
 //!
-//! What it may cost is worked out here, from the bytes: the messages of the batch that is hit, or
-//! of the batches that are cut off. Bits are flipped only where the node is bound to notice: below
-//! the end that the file of durable ends tells, or in a segment that takes nothing more. Behind
-//! that end it may take the damage for a torn write, which it has not acknowledged.
+//! The cost that it may have is computed here, from the bytes: the messages of the batch that is
+//! hit, or of the batches that are cut off. Bits are flipped only where the node is bound to
+//! notice: below the end in the file of durable ends, or in a segment that takes nothing more.
+//! Behind that end the node may take the damage for a torn write, which it has not acknowledged.
 //!
-//! An end is cut off only where that end is told, too, and all that is there is before it: what a killed
-//! process has stored and could not tell of any more would be gone as if it had never been.
+//! An end is cut off only if the file of durable ends has it, too, and all data are before it:
+//! batches that a killed process had stored and could not record any more would vanish as if they
+//! had never been.
 
 use super::damage::told_end;
 use super::disk::Disk;
@@ -22,14 +23,14 @@ const ENDS_PLACE_BYTES: usize = 4096;
 /// An envelope (40 bytes) and the most of a batch's header.
 const HEAD_BYTES: usize = 100;
 
-/// What was done to a file.
+/// Damage that was done to a file.
 #[derive(Clone, Debug)]
 pub struct Corruption {
-    /// Which.
+    /// The file.
     pub file: FileName,
-    /// From which byte on, or which.
+    /// The first damaged byte, or the only one.
     pub at: usize,
-    /// What that is.
+    /// Kind of the damage.
     pub kind: Kind,
     /// Messages that may be lost by it, and must be told as lost.
     pub hit: Vec<MessageId>,
@@ -94,7 +95,7 @@ impl Disk {
         })
     }
 
-    /// What the newer place of the file of durable ends says.
+    /// Contents of the newer place in the file of durable ends.
     fn known_ends(&self) -> Ends {
         let Some(file) = self.files.get("ends") else {
             return Ends::default();

@@ -1,4 +1,4 @@
-//! Crashes: what may become of what was asked of a file.
+//! Crashes: the possible fates of a file's unsynced operations.
 
 use super::disk::{Disk, name_of};
 use super::effect::joined;

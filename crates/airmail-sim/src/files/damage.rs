@@ -1,10 +1,10 @@
 //! Damage to stored messages: a bit of one's payload, wherever it is.
 //!
-//! It may hit what is behind the end that the file of durable ends tells. A process that starts there
-//! takes it for a torn write, which it has not acknowledged: in the bytes nothing tells the two apart.
-//! So what is hit there and all behind it in the segment would be gone, numbers and all. It takes two
-//! faults at once: a crash that loses what told of the end, and damage to just what it told of. That is
-//! the one case that is left out: such damage is undone before the start.
+//! It may hit bytes behind the end in the file of durable ends. A process that starts there takes
+//! the damage for a torn write, which it has not acknowledged: the bytes do not tell the two apart.
+//! So the bytes that are hit and all behind them in the segment would be gone, numbers and all. It
+//! takes two faults at once: a crash that loses the record of the end, and damage to just the data
+//! that it covered. That is the one case that is left out: such damage is undone before the start.
 
 use super::disk::Disk;
 use super::file::SimFile;
@@ -21,7 +21,7 @@ use std::ops::Range;
 pub(super) struct Hit {
     file: FileName,
     id: MessageId,
-    /// Of its payload.
+    /// Bytes of its payload.
     place: Range<usize>,
     at: usize,
     bit: u8,

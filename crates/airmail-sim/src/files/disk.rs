@@ -1,4 +1,4 @@
-//! The disk: its files, the operations under way, and what is known to have been stored.
+//! The disk: its files, the operations under way, and the record of stored data.
 
 use super::damage::Hit;
 use super::file::SimFile;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::Duration;
 
-/// What an operation of a slow disk takes longer.
+/// Time that an operation of a slow disk takes longer.
 const SLOW_NANOS: u64 = 20_000_000;
 
 /// An operation under way.
@@ -27,7 +27,7 @@ pub(super) struct Pending {
     number: u64,
 }
 
-/// What has become of an operation, on its way to whoever asked for it.
+/// Completion of an operation, on its way to the caller.
 #[derive(Debug)]
 pub(super) struct Done {
     done: FileDone,
@@ -56,9 +56,9 @@ pub struct Disk {
     slow: bool,
     pub(super) census: Census,
     failures: u64,
-    /// What has been damaged.
+    /// Damage that was done.
     pub(super) hits: Vec<Hit>,
-    /// How often in a row the read of a place has failed.
+    /// Number of failures in a row of the read of a place.
     pub(super) failed_reads: BTreeMap<(FileName, u64), u32>,
     now: Mono,
     life: u64,
@@ -98,7 +98,7 @@ impl Disk {
         }
     }
 
-    /// Which process's operations are taken.
+    /// The process whose operations are taken.
     #[must_use]
     pub const fn life(&self) -> u64 {
         self.life
@@ -123,12 +123,12 @@ impl Disk {
         self.capacity = bytes.map_or(u64::MAX, |bytes| self.used() + bytes);
     }
 
-    /// From here on every sync fails, or as many as the faults say.
+    /// Makes every sync fail from here on, or as many as the faults say.
     pub fn set_ailing(&mut self, ailing: bool) {
         self.ailing = ailing;
     }
 
-    /// From here on everything takes long, or as long as the faults say.
+    /// Makes everything take long from here on, or as long as the faults say.
     pub fn set_slow(&mut self, slow: bool) {
         self.slow = slow;
     }
@@ -141,7 +141,7 @@ impl Disk {
         self.done.clear();
     }
 
-    /// What has happened to it.
+    /// Census of its events.
     #[must_use]
     pub const fn census(&self) -> &Census {
         &self.census
@@ -171,7 +171,7 @@ impl Disk {
         self.written.contains(&id)
     }
 
-    /// What the journal did that it never may. Told once.
+    /// Takes the journal's violation of what it must never do. Returned once.
     pub fn take_violation(&mut self) -> Option<Violation> {
         self.violation.take()
     }
@@ -254,7 +254,7 @@ impl Disk {
         }
     }
 
-    /// Does what is due, in its order.
+    /// Carries out the operations that are due, in order.
     pub fn advance(&mut self, now: Mono) {
         self.now = now;
         loop {

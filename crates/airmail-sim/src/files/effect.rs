@@ -1,4 +1,4 @@
-//! What an operation does when its time has come, and how it may fail.
+//! Effects of operations when their time has come, and the ways in which they fail.
 
 use super::disk::Disk;
 use super::file::SimFile;

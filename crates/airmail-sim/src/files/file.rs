@@ -1,13 +1,13 @@
-//! One file: what is on the disk, what a reader of it sees, and the difference.
+//! One file: its contents on the disk, its contents for a reader, and the difference.
 
 use bytes::Bytes;
 
 /// A write that is not known to be on the disk.
 #[derive(Clone, Debug)]
 pub struct Unsynced {
-    /// From which byte.
+    /// The first byte.
     pub at: u64,
-    /// What.
+    /// The bytes.
     pub bytes: Bytes,
     /// A sync of it has failed, and it is not on the disk: later syncs leave it there.
     pub stranded: bool,
@@ -16,11 +16,11 @@ pub struct Unsynced {
 /// A file of the simulated disk.
 #[derive(Clone, Debug, Default)]
 pub struct SimFile {
-    /// What a crash of the power leaves, at least.
+    /// Least contents after a power cut.
     pub durable: Vec<u8>,
-    /// What a read gives.
+    /// Contents that a read gives.
     pub seen: Vec<u8>,
-    /// In order, what makes `seen` of `durable`.
+    /// Writes, in order, that make `seen` of `durable`.
     pub unsynced: Vec<Unsynced>,
     /// A sync of it has failed.
     pub failed: bool,
@@ -42,7 +42,7 @@ impl SimFile {
         });
     }
 
-    /// Puts on the disk what is only in the cache, and gives each write that arrived there.
+    /// Puts the unsynced writes on the disk, but for stranded ones, and gives each.
     pub fn sync(&mut self) -> Vec<Bytes> {
         let mut arrived = Vec::new();
         let durable = &mut self.durable;
@@ -63,13 +63,13 @@ impl SimFile {
         self.durable.truncate(length);
     }
 
-    /// Makes the cache what the disk has.
+    /// Sets the cache back to the disk's contents.
     pub fn forget(&mut self) {
         self.unsynced.clear();
         self.seen.clone_from(&self.durable);
     }
 
-    /// How long the file is, for a reader.
+    /// Length of the file for a reader.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.seen.len() as u64

@@ -1,4 +1,4 @@
-//! What the simulated disk promises and what it does not.
+//! Promises of the simulated disk, and the promises that it does not make.
 
 use super::*;
 use crate::swarm::Swarm;

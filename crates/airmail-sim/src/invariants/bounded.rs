@@ -9,7 +9,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget with what the session was opened with.
+    /// A budget with the credit that the session was opened with.
     #[must_use]
     pub fn new(bytes: u32) -> Budget {
         Budget { left: bytes.into() }

@@ -1,5 +1,5 @@
-//! G1, G2, G4: in the end everyone has everything: each acknowledged message of a reader's range was
-//! given to it, or was in a gap that it was told of.
+//! G1, G2, G4: in the end everyone has everything: each acknowledged message of a reader's range
+//! was given to it, or was in a gap that it was told.
 
 use super::{Checked, Violation};
 use crate::ledger::Ledger;
@@ -7,16 +7,16 @@ use crate::message::MessageId;
 use airmail_model::{AppendTime, Extent, LogId, Sequence, TopicHash};
 use std::collections::BTreeSet;
 
-/// What a reader has been given in its whole life.
+/// Deliveries to a reader in its whole life.
 #[derive(Clone, Debug, Default)]
 pub struct Given {
     /// Messages.
     pub messages: BTreeSet<MessageId>,
     /// Numbers that it was told will not come, because they are removed or lost.
     pub missing: Vec<Extent>,
-    /// What was appended earlier was not asked for. Time does not run backwards in a log, but where
-    /// damage, or a crash that a durability below `fsync` allows to cost something, took what told how
-    /// far it was.
+    /// Time before which appended messages were not asked for. Time does not run backwards in a
+    /// log, unless damage, or a crash that a durability below `fsync` allows to cost something,
+    /// destroyed the record of how far it was.
     pub not_before: Option<AppendTime>,
 }
 

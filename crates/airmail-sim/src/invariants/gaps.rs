@@ -1,11 +1,11 @@
-//! G2 and G7: a gap is told for a reason that is so.
+//! G2 and G7: the reason that a gap is told with is true.
 
 use super::{Checked, Violation};
 use crate::ledger::Ledger;
 use airmail_log::GapWhy;
 use airmail_model::{Extent, LogId, TopicHash};
 
-/// What a reader asked for and was told.
+/// A reader's request, and the gap that it was told.
 #[derive(Clone, Copy, Debug)]
 pub struct Told {
     /// The log.
@@ -14,13 +14,13 @@ pub struct Told {
     pub topic: Option<TopicHash>,
     /// The numbers that will not come.
     pub extent: Extent,
-    /// Why.
+    /// Reason of the gap.
     pub why: GapWhy,
     /// Retention or a trim may have taken records of this log.
     pub retained: bool,
 }
 
-/// Checks a gap against what was acknowledged.
+/// Checks a gap against the acknowledged messages.
 ///
 /// # Errors
 /// An acknowledged message is in it, and is neither damaged nor excused; or there was nothing that

@@ -1,22 +1,22 @@
-//! G2: what is told as gone by retention has had to go: a trim had been asked for, it was too old, or
-//! there was too much behind it.
+//! G2: numbers that are told as gone by retention had to go: a trim had been asked for, they were
+//! too old, or there was too much behind them.
 
 use super::{Checked, Violation};
 use crate::ledger::{Entry, Ledger};
 use airmail_model::{Extent, LogId, Retention, Sequence, Wall};
 
-/// What a stored message takes at most, with its part of batch, envelope and padding.
+/// Largest size of a stored message, with its part of batch, envelope and padding.
 const MESSAGE_BYTES_MAX: u64 = 1_500;
 
 /// Messages of one batch, at most.
 const BATCH_MESSAGES_MAX: u64 = 40;
 
-/// What a log has to keep.
+/// Contents that a log has to keep.
 #[derive(Clone, Copy, Debug)]
 pub struct Kept {
     /// The log.
     pub log: LogId,
-    /// What may go by itself.
+    /// Bounds by which records may go.
     pub retention: Retention,
     /// A trim has been asked for up to here.
     pub trimmed: Sequence,

@@ -6,7 +6,7 @@ use crate::message::MessageId;
 use airmail_model::{Sequence, TopicHash};
 use std::collections::BTreeMap;
 
-/// What one reader has seen of each publisher's messages.
+/// One reader's view of each publisher's messages.
 #[derive(Clone, Debug, Default)]
 pub struct Order {
     last: BTreeMap<(u32, TopicHash), MessageId>,

@@ -1,4 +1,4 @@
-//! What the storage says, held against what is known.
+//! Checks of the storage's answers against the ledger.
 
 use super::{Asked, StorageRun};
 use crate::census::Kind;
@@ -150,7 +150,7 @@ fn mismatch(tag: Tag, call: Option<Asked>) -> Checked {
     ))
 }
 
-/// Which call a completion answers.
+/// Tag of the call that a completion answers.
 const fn tag_of(answer: &Completion) -> Option<Tag> {
     match answer {
         Completion::Opened { t, .. }

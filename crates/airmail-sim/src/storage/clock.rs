@@ -1,24 +1,24 @@
 //! The wall clock that goes astray: for a while it is hours or days ahead, and then right again.
 //!
-//! A process that sees it must not give up by it what retention keeps by the true time, whether it
-//! goes on, stops or is killed meanwhile. Not where files fail: what was last known of the time is
-//! in one of them.
+//! A process that sees it must not give up records by it that retention keeps by the true time,
+//! whether it goes on, stops or is killed meanwhile. Runs with failing files have no such clock:
+//! the last trusted time is in one of the files.
 
 use super::StorageRun;
 use crate::census::Kind;
 use airmail_model::{Now, Wall};
 use std::time::Duration;
 
-/// How far it is ahead, at least: as far as two of the clock's leaps, and far more than a jump is.
+/// Least time that it is ahead: as far as two of the clock's leaps, and far more than a jump is.
 const HOURS_MIN: u64 = 3;
 const HOURS_MAX: u64 = 72;
-/// How long it is wrong at most, but for a leap of up to an hour.
+/// Longest time that it is wrong, but for a leap of up to an hour.
 const WRONG_MICROS_MAX: u64 = 1_000_000;
-/// What has to have passed before: what was known at the start is on the disk by then.
+/// Time that has to have passed before: the facts known at the start are on the disk by then.
 const SETTLED: Duration = Duration::from_millis(200);
 
 impl StorageRun {
-    /// What the process sees of both clocks.
+    /// Times of both clocks as the process sees them.
     pub(super) fn shown(&self) -> Now {
         let wall = Wall(self.weather.now.wall.0.saturating_add(self.astray.0));
         Now {

@@ -1,8 +1,8 @@
 //! The directory that the process stores in: its lock file is removed, it is moved away, another
 //! node begins on it; and [`Watch`], which has to see it.
 //!
-//! Time runs faster here than in a node, which looks a few times in a second: looks, and whoever
-//! moves things, keep the proportion.
+//! Time runs faster here than in a node, which looks a few times in a second: looks and moves keep
+//! the proportion.
 
 use super::StorageRun;
 use crate::census::Kind;
@@ -14,13 +14,13 @@ use airmail_model::Mono;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How often the process looks.
+/// Interval at which the process looks.
 const LOOK_EVERY: Duration = Duration::from_millis(3);
 /// The shortest time from a move to the start of another node on the same files: the second of the
 /// promise, in which the first has looked.
 const OTHER_AFTER_US: u64 = 10_000;
 
-/// What becomes of a directory that is not where it was.
+/// Fates of a directory that is not where it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     /// It is moved back.
@@ -40,13 +40,14 @@ pub(super) struct Directory {
     lock_taken: bool,
     /// The directory is not at its place.
     moved: bool,
-    /// What comes next, and when.
+    /// The next event, and its time.
     then: Option<(Then, Mono)>,
     /// Another node acknowledges on these files.
     other_began: bool,
     /// When this process is ended for it.
     end_at: Option<Mono>,
-    /// In this process's life something was withheld, and so written to files that count as failed.
+    /// Whether something was withheld in this process's life, and so written to files that count as
+    /// failed.
     pub(super) withheld_once: bool,
 }
 
@@ -66,7 +67,7 @@ impl Directory {
 }
 
 impl StorageRun {
-    /// Lets what the seed has in store happen to the directory, and the process look.
+    /// Lets the seed's events happen to the directory, and the process look.
     pub(super) fn watch_directory(&mut self) {
         if self.storage.is_none() || self.volatile {
             return;
@@ -155,7 +156,7 @@ impl StorageRun {
         }
     }
 
-    /// Does what is to be done; gives what came of it.
+    /// Carries out the watch's actions; gives their results as events.
     fn does(&mut self, effect: Effect) -> Option<Input> {
         match effect {
             Effect::MakeLock => {

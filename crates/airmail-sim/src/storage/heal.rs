@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 const TURNS_MAX: u32 = 20_000;
-/// What a turn waits for the journal's next time, at least and at most.
+/// Bounds on a turn's wait for the journal's next time.
 const WAIT_MIN: Duration = Duration::from_millis(1);
 const WAIT_MAX: Duration = Duration::from_millis(50);
 

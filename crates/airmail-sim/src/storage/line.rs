@@ -1,4 +1,5 @@
-//! One producer of one log: what it has appended, what waits for its answer, what it sends again.
+//! One producer of one log: the batches that it has appended, those that wait for an answer, and
+//! those that it sends again.
 
 use super::{Asked, StorageRun};
 use crate::batching::{Part, batch, topic_name};
@@ -76,7 +77,7 @@ impl Line {
         self.unknown = false;
     }
 
-    /// The producer begins anew and no longer knows what it has sent. Gives the calls whose answers
+    /// Begins the producer anew: it no longer knows the batches that it has sent. Gives the calls whose answers
     /// mean nothing any more.
     pub(super) fn restart(&mut self) -> Vec<Tag> {
         self.epoch += 1;
@@ -88,7 +89,7 @@ impl Line {
             .collect()
     }
 
-    /// What it was before it began anew would send now, if it has not sent it.
+    /// Takes the stamp that the line's former self would send now, if it has not sent it.
     pub(super) fn ghost(&mut self) -> Option<ProducerStamp> {
         let haunted = std::mem::take(&mut self.haunted);
         haunted.then(|| ProducerStamp {
@@ -97,7 +98,7 @@ impl Line {
         })
     }
 
-    /// Begins again at 0, with what is not acknowledged.
+    /// Begins again at 0, with the unacknowledged batches.
     fn new_epoch(&mut self) {
         self.epoch += 1;
         self.next = 0;
@@ -144,7 +145,7 @@ impl StorageRun {
         });
     }
 
-    /// Sends what may be sent.
+    /// Sends the batches that may be sent.
     pub(super) fn send(&mut self) {
         for index in 0..self.lines.len() {
             let log = self.lines[index].log;

@@ -10,11 +10,11 @@ use airmail_log::{Call, LogStorage};
 use airmail_model::{Durability, LogId};
 use std::time::Duration;
 
-/// One of so many starts is preceded by a check of all files.
+/// Number of starts of which one, on average, is preceded by a check of all files.
 const CHECKED_STARTS: u64 = 3;
 
 impl StorageRun {
-    /// Lets what the seed has in store happen.
+    /// Lets the seed's faults happen.
     pub(super) fn faults(&mut self) -> Checked {
         match self.weather.ending(&mut self.chance) {
             Some(Ending::Stopped) => self.stop()?,
@@ -72,7 +72,7 @@ impl StorageRun {
         self.down_until = self.weather.now.mono.plus(pause);
     }
 
-    /// Starts the process on what the disk has.
+    /// Starts the process on the disk's contents.
     pub(super) fn boot(&mut self) -> Checked {
         self.boots += 1;
         self.check_sound()?;

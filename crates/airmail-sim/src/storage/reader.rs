@@ -1,4 +1,4 @@
-//! One reader of one log, and what it has been given over all its lives.
+//! One reader of one log, and its deliveries over all its lives.
 
 use super::StorageRun;
 use super::upheaval::SEALED_FOR;
@@ -75,7 +75,7 @@ impl StorageRun {
         self.start_reader(reader);
     }
 
-    /// Asks the storage for what a reader still lacks.
+    /// Asks the storage for the numbers that a reader still lacks.
     pub(super) fn start_reader(&mut self, mut reader: Reader) {
         self.last_reader += 1;
         let id = ReaderId(self.last_reader);
@@ -278,7 +278,7 @@ impl StorageRun {
         Ok(())
     }
 
-    /// A reader is no more: what it had must have been complete.
+    /// Ends a reader: its deliveries must have been complete.
     pub(super) fn ended(&mut self, id: ReaderId, failed: bool) -> Checked {
         let Some(reader) = self.readers.remove(&id) else {
             return unknown(id);

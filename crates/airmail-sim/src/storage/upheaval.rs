@@ -1,5 +1,5 @@
-//! What happens to whole logs and producers: seals, deletions, other settings, new lives; a producer
-//! that begins anew while what it was is still about.
+//! Events of whole logs and producers: seals, deletions, other settings, new lives; a producer that
+//! begins anew while its former self is still about.
 
 use super::answers::contract;
 use super::{Asked, StorageRun, retention};
@@ -18,7 +18,7 @@ use airmail_model::{
 pub(super) const SEALED_FOR: MapEpoch = MapEpoch(2);
 
 impl StorageRun {
-    /// Lets what the seed has in store happen to a log or a producer.
+    /// Lets the seed's events happen to a log or a producer.
     pub(super) fn upheave(&mut self) {
         let log = self.chance.index(self.logs.len());
         let line = self.chance.index(self.lines.len());
@@ -60,7 +60,7 @@ impl StorageRun {
         }
     }
 
-    /// After a seal was answered, nothing that was asked for later is stored.
+    /// Checks that nothing that was asked for after an answered seal is stored.
     pub(super) fn check_seal(&self, line: usize, tag: Tag, duplicate: bool) -> Checked {
         let state = &self.logs[self.lines[line].log];
         let later = state.seal.is_some_and(|seal| tag > seal);
@@ -114,7 +114,7 @@ impl StorageRun {
         }
     }
 
-    /// Nothing is expected of what a log has held.
+    /// Excuses all records that a log has held.
     pub(super) fn forget(&mut self, log: usize) {
         let state = &mut self.logs[log];
         state.told = Sequence(1);
@@ -227,7 +227,7 @@ impl StorageRun {
         }
     }
 
-    /// What was to be refused was stored.
+    /// Reports a batch that was stored and should have been refused.
     pub(super) fn doomed_stored(&self, line: usize, extent: Extent) -> Checked {
         let log = self.logs[self.lines[line].log].log;
         let detail = format!(

@@ -1,4 +1,4 @@
-//! A client's subscriptions: the SDK's subscriber, and what each subscription has been given.
+//! A client's subscriptions: the SDK's subscriber, and the deliveries to each subscription.
 
 use super::Space;
 use super::link::Link;
@@ -37,7 +37,7 @@ pub(super) struct Client {
     pub(super) stuck: bool,
     /// Subscriptions that it has, at most.
     most: usize,
-    /// How often it deals with what has been delivered, of a million turns.
+    /// Rate of turns at which it consumes deliveries, in parts of a million.
     pace: u32,
     /// Subscriptions that it may still ask for without having met a hole.
     asks: u64,
@@ -241,14 +241,14 @@ impl Client {
         self.core.consumed(std::mem::take(&mut self.unconsumed));
     }
 
-    /// Deals with what has been delivered.
+    /// Consumes deliveries.
     pub(super) fn consume(&mut self, chance: &mut Entropy) {
         if !self.stuck && chance.chance(self.pace) {
             self.core.consumed(std::mem::take(&mut self.unconsumed));
         }
     }
 
-    /// Takes in what the subscriptions are told.
+    /// Takes the subscriptions' reports.
     pub(super) fn told(
         &mut self,
         out: &mut SubscriberOutput,
@@ -350,7 +350,7 @@ impl Client {
         next.map_or(Ok(()), |next| self.check_range(key, next, ledger))
     }
 
-    /// As [`Client::check_complete`], for each of them.
+    /// Checks each subscription like [`Client::check_complete`].
     pub(super) fn check_all(&self, ledger: &Ledger) -> Checked {
         let mut keys = self.watches.keys();
         keys.try_for_each(|key| self.check_complete(*key, ledger))

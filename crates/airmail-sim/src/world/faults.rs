@@ -1,4 +1,4 @@
-//! What goes wrong: crashes, stops, cut streams, damage, a full disk.
+//! Faults of the world: crashes, stops, cut streams, damage, a full disk.
 
 use super::publisher::Publisher;
 use super::{End, Space, World, durability, retention};
@@ -11,7 +11,7 @@ use airmail_model::{Lane, LogId};
 use std::time::Duration;
 
 impl World {
-    /// Lets what the seed has in store happen.
+    /// Lets the seed's faults happen.
     pub(super) fn faults(&mut self) -> Checked {
         match self.weather.ending(&mut self.chance) {
             Some(Ending::Stopped) => self.stop()?,

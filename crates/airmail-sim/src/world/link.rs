@@ -60,19 +60,19 @@ impl Link {
         }
     }
 
-    /// What the node sends takes a while, and so does all that follows it.
+    /// Delays the node's replies until then, and with them all that follow.
     pub(super) fn dawdle(&mut self, until: Mono) {
         self.late = until.max(self.late);
     }
 
-    /// What has reached the node.
+    /// Takes a request that has reached the node.
     pub(super) fn arrived(&mut self, now: Mono) -> Option<Request> {
         self.up
             .pop_front_if(|(due, _)| *due <= now)
             .map(|(_, what)| what)
     }
 
-    /// What has reached the client.
+    /// Takes a reply that has reached the client.
     pub(super) fn answered(&mut self, now: Mono) -> Option<Reply> {
         self.down
             .pop_front_if(|(due, _)| *due <= now)

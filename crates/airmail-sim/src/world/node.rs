@@ -14,7 +14,7 @@ use airmail_model::frame::{DELIVERY_OVERHEAD_BYTES, Reply};
 const ROUNDS_MAX: u32 = 2_000;
 
 impl World {
-    /// Starts the process on what the disk has.
+    /// Starts the process on the disk's contents.
     pub(super) fn boot(&mut self) -> Checked {
         self.boots += 1;
         let files = self.weather.machine.boot();

@@ -147,7 +147,7 @@ impl Publisher {
     }
 }
 
-/// How long a publisher waits for an ack: some give up before the node could have restarted.
+/// Time that a publisher waits for an ack: some give up before the node could have restarted.
 fn patience(chance: &mut Entropy) -> Duration {
     Duration::from_millis(if chance.chance(200_000) {
         chance.between(5, 300)

@@ -1,9 +1,9 @@
 //! The node's files are set back to a copy of themselves, made while it ran.
 //!
-//! Either its operator has said so, and each log begins a new life at the next start: then every
-//! stale position is recognised, whenever it comes. Or nobody has: then only a position beyond the end
-//! can be, so publishers are kept away until every subscriber has come back. One that had more than
-//! the copy lies beyond the end then, and has to be told.
+//! If its operator has said so, each log begins a new life at the next start: then every stale
+//! position is recognised, whenever it comes. If not, only a position beyond the end can be
+//! recognised, so publishers are kept away until every subscriber has come back. A subscriber that
+//! had more than the copy lies beyond the end then, and has to be told.
 
 use super::World;
 use crate::census::Kind;
@@ -13,7 +13,7 @@ use crate::weather::Ending;
 use airmail_model::{Lane, LogId, Mono};
 use std::time::Duration;
 
-/// How long publishers are kept away at most.
+/// Longest time that publishers are kept away.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A copy of the files, and what was true when it was made.
@@ -25,7 +25,7 @@ struct Copy {
     commands: u64,
 }
 
-/// What there is to set back to, and what a restore has left to be done.
+/// The copy to set back to, and the rest of a restore's work.
 #[derive(Debug, Default)]
 pub(super) struct Restore {
     copy: Option<Copy>,

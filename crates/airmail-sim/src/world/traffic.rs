@@ -1,4 +1,4 @@
-//! What goes over the streams, and what the clients do.
+//! Traffic of the streams, and the clients' actions.
 
 use super::{End, World};
 use crate::census::Kind;

@@ -1,4 +1,4 @@
-//! One subscription from outside: where it began, and what it has been given.
+//! One subscription from outside: its start, and its deliveries.
 
 use super::Space;
 use crate::invariants::complete::Given;

@@ -1,22 +1,22 @@
-//! Which topic the next message is on: the paper's three distributions.
+//! Distribution of messages over topics: the paper's three.
 //!
 //! The paper shows them as pictures (figures 5.1 to 5.3) and gives no numbers. Here the middle topic
 //! is the mean of the two that have one, and three standard deviations of the normal one end where
-//! the topics do. What would fall outside is not drawn. With one topic all three are the same.
+//! the topics do. A draw outside is drawn again. With one topic all three are the same.
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::fmt;
 use std::str::FromStr;
 
-/// How messages are spread over topics.
+/// Distributions of messages over topics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Distribution {
     /// Every topic has the same share.
     Uniform,
-    /// Around the middle topic, with a standard deviation of a sixth of the topics.
+    /// A normal distribution around the middle topic, with a standard deviation of a sixth of the topics.
     Normal,
-    /// With the middle topic as its mean: the more topics, the narrower.
+    /// A Poisson distribution with the middle topic as its mean: the more topics, the narrower.
     Poisson,
 }
 
@@ -89,7 +89,7 @@ pub struct Draw {
 }
 
 impl Draw {
-    /// Of so many topics, at least one.
+    /// Draws from at least one topic.
     #[must_use]
     pub fn new(distribution: Distribution, topics: u32, seed: u64) -> Draw {
         let mut below = 0.0;

@@ -1,7 +1,7 @@
-//! What the node's pilot says of itself while a run is under way: its gauges at `/metrics`.
+//! Gauges of the node's publish gate while a run is under way, read from `/metrics`.
 //!
-//! A node has a pilot for each shard. What adds up is added up; the latency is the mean of theirs, each
-//! by its rate.
+//! A node has one for each shard. Counts are added up; the latency is the mean of theirs, each by
+//! its rate.
 
 use airmail_bench::clock::now_us;
 use airmail_bench::counters::metrics;
@@ -39,7 +39,7 @@ impl PilotWindow {
         self.rate_per_s / self.latency_s
     }
 
-    /// From what a node tells; `None` if it has no pilot, or that has measured nothing yet.
+    /// Reads a node's metrics; `None` if it has no publish gate, or that has measured nothing yet.
     #[must_use]
     pub fn read(text: &str, seconds: f64) -> Option<PilotWindow> {
         let rates = gauges(text, "airmail_flow_rate_per_second");
@@ -77,8 +77,8 @@ pub(super) struct PilotWatch {
 }
 
 impl PilotWatch {
-    /// Of the node whose HTTP server is at `HOST:PORT`, in a run that began at `start_us`. A look that
-    /// fails is left out.
+    /// Watches the node whose HTTP server is at `HOST:PORT`, in a run that began at `start_us`. A
+    /// look that fails is left out.
     ///
     /// # Errors
     /// The system has no thread for it.

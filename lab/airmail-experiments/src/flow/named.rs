@@ -1,4 +1,4 @@
-//! What one process tells another by its name, where its own crate knows of no such telling.
+//! Serialization of values by their names, for types whose own crate has none.
 
 use serde::de::Error as _;
 use serde::{Deserialize as _, Deserializer, Serializer};

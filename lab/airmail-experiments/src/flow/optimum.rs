@@ -1,5 +1,5 @@
-//! How good it can get, and how near a limiter came: the sweep over fixed bounds, and what the
-//! windows of a run are worth beside it.
+//! The optimum, and a limiter's distance from it: the sweep over fixed bounds, and the power of a
+//! run's windows beside it.
 //!
 //! The best bound is the one with the most power, λ/W, of one publisher while all of them have the
 //! same. Windows of a run on one machine are noisy, so a limiter is near the best when several
@@ -13,14 +13,14 @@ use airmail_bench::Spread;
 pub const REACHED_WINDOWS: usize = 5;
 /// See [`REACHED_WINDOWS`].
 pub const REACHED_SHARE: f64 = 0.9;
-/// What counts as all of the throughput.
+/// Share of the throughput that counts as all of it.
 pub const NEARLY_ALL: f64 = 0.95;
 /// Bounds in a row that add next to nothing, after which latency only grows.
 const SPENT_BOUNDS: usize = 4;
-/// What is next to nothing: so much more throughput.
+/// Ratio of throughputs below which the difference counts as next to nothing.
 const SPENT_SHARE: f64 = 1.03;
 
-/// What many windows say together.
+/// Means over many windows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mean {
     /// The bound, in messages.
@@ -34,7 +34,7 @@ pub struct Mean {
 }
 
 impl Mean {
-    /// Of windows, each of which counts the same; `None` of nothing.
+    /// Means over windows, each of which counts the same; `None` of no windows.
     #[must_use]
     pub fn of(windows: &[Window]) -> Option<Mean> {
         if windows.is_empty() {
@@ -51,14 +51,14 @@ impl Mean {
         })
     }
 
-    /// Of the last third of a run's windows.
+    /// Means over the last third of a run's windows.
     #[must_use]
     pub fn of_end(windows: &[Window]) -> Option<Mean> {
         let from = windows.len() - windows.len().div_ceil(3);
         Mean::of(&windows[from..])
     }
 
-    /// Of looks at a pilot, each of which counts the same; `None` of nothing.
+    /// Means over looks at a publish gate, each of which counts the same; `None` of no looks.
     #[must_use]
     pub fn of_pilot(looks: &[PilotWindow]) -> Option<Mean> {
         let count = looks.len() as f64;
@@ -78,12 +78,12 @@ impl Mean {
     }
 }
 
-/// How long it took to come near the best.
+/// Time that it took to come near the best.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reached {
     /// Windows before those that were near it.
     pub windows: usize,
-    /// Until the first of those ended, in seconds.
+    /// Time until the first of those ended, in seconds.
     pub seconds: f64,
     /// Messages acknowledged until then.
     pub messages: u64,
@@ -126,12 +126,12 @@ pub fn reached_by_pilot(looks: &[PilotWindow], window: u64, power_best: f64) -> 
     })
 }
 
-/// What one fixed bound gave, each time that it was tried.
+/// Results of one fixed bound, each time that it was tried.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SweepPoint {
     /// Messages that each publisher had in flight at most.
     pub bound: u64,
-    /// Of each publisher in each round.
+    /// Means of each publisher in each round.
     pub means: Vec<Mean>,
 }
 
@@ -162,12 +162,12 @@ impl SweepPoint {
 /// All bounds that were tried, from the lowest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sweep {
-    /// By bound.
+    /// Points by bound.
     pub points: Vec<SweepPoint>,
 }
 
 impl Sweep {
-    /// Enters what a bound gave once more.
+    /// Enters one more result of a bound.
     pub fn enter(&mut self, bound: u64, means: impl IntoIterator<Item = Mean>) {
         let place = self.points.partition_point(|point| point.bound < bound);
         if self

@@ -24,7 +24,7 @@ use tokio::sync::{Notify, mpsc};
 /// Chunks whose acks are awaited; more wait for room. As many of the largest as the gate ever lets.
 const CHUNKS_MAX: usize = 4096;
 
-/// What became of a publisher's messages.
+/// Outcomes of a publisher's messages.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Flight {
     /// One point for every N acknowledged messages.
@@ -51,7 +51,7 @@ pub(super) struct Publisher {
 /// A chunk that was sent.
 type Sent = (Ticket, Vec<Receipt>);
 
-/// What sending and taking acks share.
+/// State that sending and taking acks share.
 struct Shared {
     throttle: Mutex<Throttle>,
     /// There may be room again.
@@ -81,7 +81,7 @@ impl Publisher {
         flight
     }
 
-    /// How many messages were handed over, and what kept others from being.
+    /// Number of messages handed over, and the failure that ended it.
     async fn send(&self, shared: &Shared, sent: mpsc::Sender<Sent>) -> (u64, Option<Failure>) {
         let mut count = 0;
         let failure = self.send_all(shared, sent, &mut count).await.err();
@@ -180,7 +180,8 @@ impl Publisher {
 struct Moment(Mono);
 
 impl Moment {
-    /// Of a chunk's ack: that of the one before, if it was there already when that had been seen.
+    /// Time of a chunk's ack: that of the one before, if the ack was there already when that had
+    /// been seen.
     fn of(&mut self, waited: bool, admitted: Mono, clock: impl FnOnce() -> Mono) -> Mono {
         if waited || admitted >= self.0 {
             self.0 = clock();

@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// How long nothing may come before the rest counts as missing.
+/// Silence after which missing messages count as lost.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The same, once the run was told to stop.
 const PATIENCE_HALTED: Duration = Duration::from_secs(2);
@@ -83,7 +83,7 @@ impl Subscribers {
         }
     }
 
-    /// Ends the tasks and adds up what they found.
+    /// Ends the tasks and adds up their findings.
     pub(super) async fn close(mut self) -> Received {
         self.stop.send_replace(true);
         let mut total = Received::default();

@@ -1,10 +1,12 @@
-//! A publisher's limiter: what may be sent now, and one point of the curves every N acks.
+//! A publisher's limiter: the messages that may be sent now, and one point of the curves every N
+//! acks.
 //!
 //! The gate is the node's own; here it decides how many messages go together. A chunk is admitted
 //! as a whole and comes back as a whole, so its first message waits for its last: chunks stay small
-//! against the bound. Nothing waits in the gate: who finds no room asks again after the next ack.
+//! against the bound. Nothing waits in the gate: a publisher that finds no room asks again after
+//! the next ack.
 //!
-//! Invariants: never more in flight than the bound of the moment, but for what was admitted before
+//! Invariants: never more in flight than the bound of the moment, but for messages admitted before
 //! the bound was lowered; never more than an eighth of the bound in a chunk, or one message.
 
 use super::named;
@@ -19,7 +21,7 @@ const CHUNKS: u64 = 8;
 /// Messages of a chunk at most.
 const CHUNK_MAX: u64 = 256;
 
-/// How a publisher is held back: what an experiment changes of a gate's settings.
+/// Settings of a gate that an experiment changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Throttling {
     /// The limiter.
@@ -87,7 +89,7 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// With the settings' first bound; times of windows count from `start`.
+    /// Begins with the settings' first bound; times of windows count from `start`.
     #[must_use]
     pub fn new(settings: GateSettings, start: Mono) -> Throttle {
         Throttle {

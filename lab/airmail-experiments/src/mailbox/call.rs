@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What was asked. The numbers stand in files: they are not reused.
+/// Kinds of requests. Their numbers stand in files: they are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -43,7 +43,7 @@ impl Kind {
         Kind::ALL.get(usize::from(number)).copied()
     }
 
-    /// What it is called in tables.
+    /// Name of the kind in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -57,10 +57,10 @@ impl Kind {
     }
 }
 
-/// What became of it.
+/// Outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It did what was asked.
+    /// The request was done.
     Done,
     /// There was nothing, which is no failure.
     Nothing,
@@ -89,15 +89,15 @@ impl Outcome {
 /// A call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Which client made it.
+    /// The client that made it.
     pub client: u32,
-    /// What it asked.
+    /// The kind of request.
     pub kind: Kind,
     /// When it was answered, by [`airmail_bench::clock`].
     pub ended_us: u64,
-    /// How long that took.
+    /// Time that it took.
     pub took_us: u64,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
     /// Messages sent or received.
     pub messages: u32,

@@ -14,7 +14,8 @@ use rand::{Rng, SeedableRng};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the reader of a batch waits for one: else it would ask an empty queue as fast as it can.
+/// Time that the reader of a batch waits for one: else it would ask an empty queue as fast as it
+/// can.
 const BATCH_WAIT: Duration = Duration::from_millis(100);
 
 /// The queues and accounts of a run.
@@ -57,13 +58,13 @@ pub struct Client {
     pub number: u32,
     /// Its connection.
     pub mailbox: Mailbox,
-    /// What there is; not looked at for pings.
+    /// The queues and accounts; not used for pings.
     pub world: Arc<World>,
-    /// What it asks.
+    /// The requests to make.
     pub mix: Mix,
     /// Bytes of messages, each as probable as the others.
     pub sizes: Vec<u32>,
-    /// What its choices follow from.
+    /// Seed of its choices.
     pub seed: u64,
     /// Where its calls are noted.
     pub sink: Sink,

@@ -1,4 +1,4 @@
-//! Which requests a client makes, and how probable each is.
+//! Mixes of requests that a client makes, with the probability of each.
 
 use super::call::Kind;
 use rand::Rng;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Queues that clients use (tables 2.6 and 6.2).
 pub const QUEUES: usize = 2;
-/// Of 100 reads, so many remove what they read (tables 2.6 and 6.2).
+/// Reads, out of 100, that remove the message (tables 2.6 and 6.2).
 pub const REMOVED_PERCENT: u32 = 90;
 
 /// A mix of requests.
@@ -19,7 +19,7 @@ pub enum Mix {
     Workload,
     /// Its workload of the database alone (table 2.6).
     Database,
-    /// Half of the clients send so many messages at once, the others take as many.
+    /// Half of the clients send this number of messages at once, the others take as many.
     Batch(u32),
 }
 
@@ -45,7 +45,7 @@ impl Mix {
         }
     }
 
-    /// Of 100 messages sent, so many are broadcasts.
+    /// Messages, out of 100 sent, that are broadcasts.
     #[must_use]
     pub fn broadcast_percent(self) -> u32 {
         match self {
@@ -64,7 +64,7 @@ impl Mix {
         }
     }
 
-    /// What a client does next.
+    /// Chooses a client's next request.
     #[must_use]
     pub fn next(self, client: u32, random: &mut impl Rng) -> Kind {
         if let Mix::Batch(_) = self {

@@ -1,8 +1,8 @@
 //! The file that has every call of an experiment, in SQLite; and everything else that its report
 //! needs, so that the report can be drawn again from it.
 //!
-//! One thread writes. Clients give it their calls a few hundred at a time by a bounded queue: a disk
-//! that does not keep up holds them up, which a report would show, rather than filling memory.
+//! One thread writes. Clients give it their calls a few hundred at a time by a bounded queue: a
+//! disk that does not keep up delays them, which a report would show, and does not fill memory.
 
 mod reading;
 mod schema;
@@ -23,21 +23,21 @@ const CALLS: usize = 256;
 /// Entries of a transaction.
 const TRANSACTION: usize = 256;
 
-/// What keeps a file from being written or read.
+/// Reason for which a file cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// SQLite says no.
     #[error("{path}: {error}")]
     Sqlite {
-        /// Which file.
+        /// The file.
         path: String,
-        /// What it says.
+        /// The error of SQLite.
         error: rusqlite::Error,
     },
-    /// What is in the file was not written by this version.
+    /// The file was not written by this version.
     #[error("the record has {what}, which is not understood")]
     Strange {
-        /// Which part.
+        /// The part that is strange.
         what: String,
     },
     /// The thread that writes could not be started, or has ended.
@@ -64,7 +64,7 @@ enum Entry {
         name: String,
         value: f64,
     },
-    /// Between these moments a run is measured.
+    /// Bounds of the time in which a run is measured.
     Window {
         run: u32,
         begin_us: u64,
@@ -148,7 +148,7 @@ impl Recorder {
         self.send(Entry::Note { text: text.into() })
     }
 
-    /// Writes what is left and closes the file. All sinks must be gone.
+    /// Writes the remaining calls and closes the file. All sinks must be gone.
     ///
     /// # Errors
     /// Something could not be written, now or before.
@@ -193,7 +193,7 @@ impl Sink {
         }
     }
 
-    /// Hands over what was noted.
+    /// Hands over the noted calls.
     pub fn flush(&mut self) {
         let calls = std::mem::take(&mut self.calls);
         let _ = self.entries.send(Entry::Calls {

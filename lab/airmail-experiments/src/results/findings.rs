@@ -1,4 +1,4 @@
-//! What an experiment found, and the files that it becomes.
+//! Findings of an experiment, and the files that they become.
 
 use super::page;
 use airmail_plot::{Figure, PlotError};
@@ -23,16 +23,16 @@ macro_rules! row {
     }};
 }
 
-/// What an experiment found.
+/// Findings of an experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// What its files begin with, as `size`.
+    /// Prefix of its files' names, as `size`.
     pub name: String,
-    /// What it is called, for people.
+    /// Title for people.
     pub title: String,
-    /// What was run, where, how often, and what cannot be told from it: a paragraph each.
+    /// Paragraphs about the runs: their kind, place and number, and the limits of what they show.
     pub about: Vec<String>,
-    /// From top to bottom.
+    /// Sections from top to bottom.
     pub sections: Vec<Section>,
     /// One for each case, for programs.
     pub rows: Vec<Row>,
@@ -58,7 +58,7 @@ pub struct Section {
 pub struct Table {
     /// Names of the columns, with their units.
     pub head: Vec<String>,
-    /// As many cells each as there are columns.
+    /// Rows, each with as many cells as there are columns.
     pub rows: Vec<Vec<String>>,
 }
 
@@ -76,7 +76,7 @@ impl Table {
     }
 }
 
-/// What kept findings from being written.
+/// Reason for which findings could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// A figure.
@@ -85,9 +85,9 @@ pub enum WriteError {
     /// A file.
     #[error("cannot write {}: {error}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
 }

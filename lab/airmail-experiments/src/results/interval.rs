@@ -1,12 +1,12 @@
-//! A mean, and between what it lies with what confidence, by Student's distribution.
+//! A mean with its confidence interval, by Student's distribution.
 //!
-//! Of independent runs, or of the equal parts of one (batch means): a slow second follows a slow one, so
-//! single measurements that follow one another closely would promise too much.
+//! For independent runs, or the equal parts of one (batch means): a slow second follows a slow one,
+//! so single measurements that follow one another closely would promise too much.
 
 use airmail_plot::Point;
 use std::fmt;
 
-/// How sure an interval is.
+/// Confidence of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confidence {
     /// 95 %.
@@ -40,7 +40,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Of what was measured; `None` of nothing. What is not finite is left out.
+    /// Interval of measured values; `None` of no values. Values that are not finite are left out.
     #[must_use]
     pub fn of(confidence: Confidence, values: impl IntoIterator<Item = f64>) -> Option<Interval> {
         let values = values.into_iter().filter(|value| value.is_finite());
@@ -98,7 +98,7 @@ impl Interval {
         self.high() < value
     }
 
-    /// As a point of a figure, with its error bar where there is one.
+    /// The mean as a point of a figure, with its error bar where there is one.
     #[must_use]
     pub fn at(&self, x: f64) -> Point {
         let point = Point::new(x, self.mean);

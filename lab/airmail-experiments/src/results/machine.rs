@@ -1,4 +1,4 @@
-//! Where figures were measured: without it they mean nothing.
+//! The machine on which figures were measured: without it they mean nothing.
 
 use std::fs;
 

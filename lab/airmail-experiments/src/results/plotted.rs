@@ -1,9 +1,9 @@
-//! What was measured several times, as a point of a figure.
+//! Measurements that were made several times, as points of a figure.
 
 use airmail_bench::Spread;
 use airmail_plot::Point;
 
-/// What becomes a point with an error bar.
+/// Measurements that become a point with an error bar.
 pub trait Plotted {
     /// The point at this place of the other axis.
     fn at(&self, x: f64) -> Point;

@@ -1,8 +1,8 @@
 //! Many clients in a process of their own, each with a subscription to the same topic.
 //!
-//! The process is given its task as JSON on standard input, says `ready` when all subscriptions stand,
-//! is told `stop ROUNDS`, waits until every client has so many rounds, or nothing comes any more, and
-//! ends with what they got as JSON.
+//! The process gets its task as JSON on standard input, says `ready` when all subscriptions stand,
+//! is told `stop ROUNDS`, waits until every client has that many rounds, or nothing comes any more,
+//! and ends with their results as JSON.
 
 use super::round_book::RoundBook;
 use airmail_bench::clock::now_us;
@@ -24,19 +24,19 @@ use tokio::time::sleep;
 
 /// Clients that connect at the same time.
 const CONNECTING: usize = 64;
-/// How long nothing may come before the rest counts as missing.
+/// Silence after which missing messages count as lost.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often it is looked whether all have everything.
+/// Interval at which it is looked whether all have everything.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a process of clients is to do.
+/// Task of a process of clients.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Task {
     /// The node, as `airmail://HOST:PORT`.
     pub(super) target: String,
-    /// What all subscribe to.
+    /// The topic that all subscribe to.
     pub(super) topic: String,
-    /// Which run's messages count.
+    /// The run whose messages count.
     pub(super) run: u32,
     /// Connections of their own.
     pub(super) connections: u32,
@@ -46,14 +46,14 @@ pub(super) struct Task {
     pub(super) timeout_us: u32,
 }
 
-/// What the clients of a process got.
+/// Messages that the clients of a process got.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Got {
-    /// Of each round, in order.
+    /// Results of each round, in order.
     pub(super) rounds: Vec<Round>,
     /// Batches of messages that came.
     pub(super) deliveries: u64,
-    /// What came that should not have, or not then.
+    /// Messages that should not have come, or not then.
     pub(super) wrong: u64,
     /// The first subscription's error.
     pub(super) error: Option<String>,
@@ -64,9 +64,9 @@ pub(super) struct Got {
 /// A round, for many clients.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Round {
-    /// Of those that completed it.
+    /// Times of the clients that completed it.
     pub(super) took: Latencies,
-    /// Of these the sum, in microseconds.
+    /// Sum of these, in microseconds.
     pub(super) sum_us: u64,
     /// Clients for which it took too long.
     pub(super) late: u64,
@@ -107,7 +107,7 @@ impl Got {
     }
 }
 
-/// The process, as whoever started it sees it.
+/// The process as seen by the one that started it.
 #[derive(Debug)]
 pub(super) struct Crowd(Member);
 
@@ -120,21 +120,21 @@ impl Crowd {
         Ok(Crowd(member))
     }
 
-    /// Says that there were so many rounds.
+    /// Tells the process the number of rounds.
     pub(super) fn stop(&mut self, rounds: u32) -> anyhow::Result<()> {
         Ok(self.0.tell(&format!("stop {rounds}"))?)
     }
 
-    /// What its clients got.
+    /// Ends the process; gives the messages that its clients got.
     pub(super) fn end(self) -> anyhow::Result<Got> {
         Ok(self.0.end()?)
     }
 }
 
-/// What the process does.
+/// Runs the process of clients.
 ///
 /// # Errors
-/// The node cannot be reached, or whoever leads is gone.
+/// The node cannot be reached, or the leader is gone.
 pub(crate) fn be_a_crowd() -> anyhow::Result<ExitCode> {
     let (leader, task): (Leader, Task) = Leader::open(AtEnd::Exit)?;
     raise_open_files();
@@ -236,7 +236,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Until it is told to stop, or the subscription ends; then with why.
+    /// Reads until it is told to stop, or the subscription ends; then gives the reason.
     async fn read(
         mut self,
         mut subscription: Subscription,

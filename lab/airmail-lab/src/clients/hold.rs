@@ -1,9 +1,9 @@
-//! Holding a process to a part of a core and to some memory, by control groups (v1 or v2), and telling
-//! what was done and whether it held.
+//! Limits on a process, to a part of a core and to some memory, by control groups (v1 or v2), with
+//! a report on whether they held.
 //!
-//! A group is made below this process's own, or, where that cannot have one, below one further up. It
-//! goes when the process in it has ended and this is dropped. What the system does not let be done is
-//! not an error: it is said.
+//! A group is made below this process's own, or, where that cannot have one, below one further up.
+//! It goes when the process in it has ended and this is dropped. A limit that the system does not
+//! let be set is not an error: it is reported.
 
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// The first part of the groups' names.
 const NAME: &str = "airmail-bench";
 
-/// What a process may have.
+/// Limits of a process.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Limits {
     /// Processor time in each period.
@@ -30,11 +30,11 @@ pub(crate) struct Hold {
     /// Groups that were made.
     groups: Vec<Group>,
     cpu: Option<PathBuf>,
-    /// What was done, and what could not be, for the report.
+    /// Limits that were set, and those that could not be, for the report.
     pub(crate) means: Vec<String>,
 }
 
-/// How often a process wanted more processor time than it may have.
+/// Counts of the times that a process wanted more processor time than its limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Throttled {
     /// Periods in which it ran.
@@ -125,7 +125,7 @@ impl Hold {
         set(&group.join(file), &value).is_ok()
     }
 
-    /// How often it was stopped so far; `None` where nothing stops it.
+    /// Number of times that it was stopped so far; `None` where nothing stops it.
     pub(crate) fn throttled(&self) -> Option<Throttled> {
         let text = fs::read_to_string(self.cpu.as_ref()?.join("cpu.stat")).ok()?;
         Some(Throttled::read(&text))
@@ -179,7 +179,7 @@ impl Hold {
 }
 
 impl Throttled {
-    /// From a group's `cpu.stat`.
+    /// Reads a group's `cpu.stat`.
     fn read(text: &str) -> Throttled {
         let number = |name: &str| {
             let of_name = |line: &str| line.strip_prefix(name)?.trim().parse().ok();
@@ -191,7 +191,7 @@ impl Throttled {
         }
     }
 
-    /// Since an earlier look.
+    /// Increase since an earlier look.
     pub(crate) fn since(self, before: Throttled) -> Throttled {
         Throttled {
             periods: self.periods.saturating_sub(before.periods),

@@ -1,8 +1,8 @@
 //! The process that holds a node to its limits, on the node's machine.
 //!
-//! It is given the node's process and the limits as JSON on standard input, says `held` with what it
-//! did, and answers `throttled` with how often the node was stopped. When its input ends it waits
-//! for the node's own end, for only then can what holds it go.
+//! It gets the node's process and the limits as JSON on standard input, says `held` with the limits
+//! that it set, and answers `throttled` with the number of times that the node was stopped. When
+//! its input ends it waits for the node's own end, because only then can the control group go.
 
 use super::hold::{Hold, Limits, Throttled};
 use crate::hosts::Hosts;
@@ -15,22 +15,22 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// How long the node's end is waited for, and how often it is looked for.
+/// Longest wait for the node's end, and the interval at which it is looked for.
 const PATIENCE: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What it is asked to do.
+/// Task of the process.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Task {
     pid: u32,
     limits: Limits,
 }
 
-/// The process, as whoever started it sees it.
+/// The process as seen by the one that started it.
 #[derive(Debug)]
 pub(super) struct Holder {
     member: Member,
-    /// What was done, and what could not be, for the report.
+    /// Limits that were set, and those that could not be, for the report.
     pub(super) means: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ impl Holder {
     /// Holds a process of the node's machine.
     ///
     /// # Errors
-    /// The machine cannot be reached. What its system does not let be done is none.
+    /// The machine cannot be reached. A limit that its system does not allow is no error.
     pub(super) fn start(hosts: &Hosts, pid: u32, limits: Limits) -> anyhow::Result<Holder> {
         let task = Task { pid, limits };
         let place = hosts.node();
@@ -49,7 +49,7 @@ impl Holder {
         Ok(Holder { member, means })
     }
 
-    /// How often it was stopped so far; `None` where nothing stops it.
+    /// Number of times that it was stopped so far; `None` where nothing stops it.
     ///
     /// # Errors
     /// The process has ended.
@@ -59,10 +59,10 @@ impl Holder {
     }
 }
 
-/// What the process does.
+/// Runs the process.
 ///
 /// # Errors
-/// The task is none.
+/// The task cannot be read.
 pub(crate) fn hold() -> anyhow::Result<ExitCode> {
     let (leader, Task { pid, limits }) = Leader::open(AtEnd::Tell)?;
     let hold = Hold::on(pid, limits);

@@ -1,7 +1,7 @@
 //! The process that publishes the rounds, on the first machine that load comes from.
 //!
-//! It is given its task as JSON on standard input, says `ready` when it is connected, is told
-//! `round NUMBER`, and says `done` when all of that round is acknowledged; it ends with its input.
+//! It gets its task as JSON on standard input, says `ready` when it is connected, is told `round
+//! NUMBER`, and says `done` when all of that round is acknowledged; it ends with its input.
 
 use super::round_book::MESSAGES;
 use crate::hosts::Hosts;
@@ -17,12 +17,12 @@ use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
 use tokio::sync::mpsc;
 
-/// What it is to publish.
+/// Task of the publisher.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Task {
     /// The node, as `airmail://HOST:PORT`.
     pub(super) target: String,
-    /// What all clients subscribe to.
+    /// The topic that all clients subscribe to.
     pub(super) topic: String,
     /// Distinguishes this run's messages from others'.
     pub(super) run: u32,
@@ -30,7 +30,7 @@ pub(super) struct Task {
     pub(super) size: usize,
 }
 
-/// The process, as whoever started it sees it.
+/// The process as seen by the one that started it.
 #[derive(Debug)]
 pub(super) struct RoundPublisher(Member);
 
@@ -57,7 +57,7 @@ impl RoundPublisher {
     }
 }
 
-/// What the process does.
+/// Runs the publisher's process.
 ///
 /// # Errors
 /// The node cannot be reached, or refuses a message.

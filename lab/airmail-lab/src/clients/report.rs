@@ -1,4 +1,4 @@
-//! What was found, as rows, a table, and figures like the paper's.
+//! Report of the findings: rows, a table, and figures like the paper's.
 
 use super::ClientsArgs;
 use super::crowd::Round;
@@ -10,8 +10,8 @@ use airmail_experiments::results::{Findings, Row, Section, Table};
 use airmail_experiments::row;
 use airmail_plot::{Axis, Figure, Mark, Panel, Point, Series};
 
-/// What the paper says of a single machine: the average round, in milliseconds, and the time-out rate,
-/// up to this many clients.
+/// The paper's results on a single machine: the average round, in milliseconds, and the time-out
+/// rate, up to this many clients.
 const PAPER_MS: f64 = 50.0;
 const PAPER_TIMEOUTS: f64 = 0.005;
 const PAPER_CLIENTS: u32 = 2000;
@@ -246,7 +246,7 @@ fn figure(title: &str, steps: &[&Step], [x, y]: [Axis; 2]) -> Figure {
     }
 }
 
-/// Over all rounds, and perhaps between what the rounds lay.
+/// Point over all rounds, with a bar between the least and the greatest if asked.
 fn point(step: &Step, value: fn(&Round) -> f64, bar: bool) -> Point {
     let point = Point::new(step.plan.clients.into(), value(&step.all()));
     match Spread::of(step.got.rounds.iter().map(value)) {

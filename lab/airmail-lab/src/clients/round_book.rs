@@ -1,16 +1,16 @@
-//! One client's account of the rounds: what is due next, and how long each round took.
+//! One client's account of the rounds: the next message, and each round's time.
 
 use airmail_bench::stamp::Stamp;
 
 /// Messages of a round.
 pub(crate) const MESSAGES: u64 = 20;
 
-/// What one client got.
+/// Book of one client's messages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RoundBook {
     /// The next message of the run.
     next: u64,
-    /// Of each round that is complete, in microseconds, in order.
+    /// Times of the rounds that are complete, in microseconds, in order.
     pub(super) took_us: Vec<u32>,
     /// Batches of messages that came.
     pub(super) deliveries: u64,

@@ -18,12 +18,12 @@ use std::time::Duration;
 
 /// Clients of one process at most.
 const CROWD: u32 = 10_000;
-/// What the topic begins with that everybody subscribes to.
+/// Beginning of the topic that all clients subscribe to.
 const TOPIC: &str = "bench/round";
 /// Connections that the node takes beside the clients'.
 const OTHER_CONNECTIONS: u32 = 50;
 
-/// What is to be done.
+/// Plan of a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     /// Clients, each with a subscription on a stream of its own.
@@ -32,24 +32,24 @@ pub(super) struct Plan {
     pub(super) connections: u32,
     /// Rounds of 20 messages.
     pub(super) rounds: u32,
-    /// From one round's beginning to the next one's.
+    /// Time from one round's beginning to the next one's.
     pub(super) interval_ms: u64,
-    /// What takes longer has timed out.
+    /// Longest round; a longer one has timed out.
     pub(super) timeout_ms: u32,
     /// Payload of a message, in bytes.
     pub(super) size: usize,
-    /// What the node is held to.
+    /// Limits of the node.
     pub(super) limits: Option<Limits>,
 }
 
-/// What was found.
+/// Findings of a step.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
-    /// What was to be done; with fewer rounds if it was stopped.
+    /// The plan; with fewer rounds if it was stopped.
     pub(super) plan: Plan,
     /// Processes that the clients were spread over.
     pub(super) processes: u32,
-    /// What clients got.
+    /// Messages that clients got.
     pub(super) got: Got,
     /// Processor time of the node in the rounds, in microseconds.
     pub(super) node_cpu_us: u64,
@@ -57,11 +57,11 @@ pub(super) struct Step {
     pub(super) node_cpu_share: f64,
     /// While clients connected and subscribed, when it never rests: shows whether it is held.
     pub(super) connecting_cpu_share: f64,
-    /// How often it was stopped in them for having had its share.
+    /// Number of times that it was stopped in them for having had its share.
     pub(super) throttled: Option<Throttled>,
     /// Memory of the node at the end.
     pub(super) rss_bytes: u64,
-    /// How it was held.
+    /// Limits that were set on the node.
     pub(super) means: Vec<String>,
 }
 
@@ -166,7 +166,7 @@ impl Round {
     }
 }
 
-/// For whoever waits for the end.
+/// Shows a step to a user who waits for the end.
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (all, Step { plan, got, .. }) = (self.all(), self);

@@ -1,4 +1,4 @@
-//! One case of the experiment: what is varied.
+//! One case of the experiment: a combination of the varied factors.
 
 use airmail_experiments::flow::Distribution;
 use airmail_flow::LimiterKind;
@@ -12,7 +12,7 @@ pub(crate) enum Storage {
     Memory,
     /// A disk: stands where the paper has Kafka.
     Disk,
-    /// Whatever the node has that was there before.
+    /// The storage of a node that was there before.
     Target,
 }
 
@@ -58,9 +58,9 @@ impl FromStr for Storage {
 /// Where the limiter is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
-    /// In each publisher, as in section 5.5 of the paper.
+    /// A limiter in each publisher, as in section 5.5 of the paper.
     Publisher,
-    /// In the node, for all publishers together.
+    /// A limiter in the node, for all publishers together.
     Pilot,
 }
 
@@ -73,7 +73,7 @@ impl Place {
     }
 }
 
-/// What is varied.
+/// A combination of the varied factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Case {
     pub(super) storage: Storage,

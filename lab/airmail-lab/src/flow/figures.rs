@@ -1,5 +1,5 @@
-//! The figures of one limiter: each quantity over the messages published, and against what is in
-//! flight.
+//! The figures of one limiter: each quantity over the messages published, and against the messages
+//! in flight.
 
 mod compared;
 
@@ -19,7 +19,7 @@ use airmail_plot::{Axis, Figure, Mark, Panel, Point, Series};
 /// Its name, its unit, and what it is of a window.
 type Quantity<T> = (&'static str, &'static str, fn(&T) -> f64);
 
-/// What the paper's curves show, with the unit that ours have.
+/// Quantities of the paper's curves, with the unit that ours have.
 const QUANTITIES: [Quantity<Window>; 3] = [
     ("messages in flight", "messages", |window| window.in_flight),
     ("latency to the ack", "ms", |window| window.latency_s * 1e3),

@@ -1,9 +1,9 @@
-//! The processes of a run: each has a share of the publishers, each with its subscriber beside it, on
-//! the machines that load comes from.
+//! The processes of a run: each has a share of the publishers, each with its subscriber beside it,
+//! on the machines that load comes from.
 //!
-//! A process is given its load as JSON on standard input, meets the others as the processes of any run
-//! do, and ends with what it found as JSON. Told to halt, it publishes no more, waits a while for what
-//! is under way, and tells that.
+//! A process gets its load as JSON on standard input, meets the others like the processes of any
+//! run, and ends with its results as JSON. Told to halt, it publishes no more, waits a while for
+//! the messages under way, and reports that.
 
 use crate::hosts::Hosts;
 use airmail_bench::family::leader::{AtEnd, Leader, say};
@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long a run that was told to stop may take to end.
+/// Longest time for a run to end that was told to stop.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Runs a load from the machines that load comes from, in a process on each as far as there are
-/// publishers, and adds up what they found.
+/// publishers, and adds up their results.
 ///
 /// # Errors
 /// A process fails, or takes too long to end when it is stopped.
@@ -39,10 +39,10 @@ pub(super) fn fly(hosts: &Hosts, load: &Load) -> anyhow::Result<Flown> {
     Ok(flown)
 }
 
-/// What the process does.
+/// Runs the process of publishers.
 ///
 /// # Errors
-/// The node cannot be reached, or whoever leads is gone.
+/// The node cannot be reached, or the leader is gone.
 pub(crate) fn take_flight() -> anyhow::Result<ExitCode> {
     let (mut leader, load): (Leader, Load) = Leader::open(AtEnd::Exit)?;
     let halted = leader.halted();

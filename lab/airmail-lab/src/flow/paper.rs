@@ -1,7 +1,7 @@
-//! Which figure of the paper shows what, so that its readers find theirs.
+//! The paper's numbers of figures, so that its readers find theirs.
 //!
 //! Section 5.7 and appendix A.1 are about memory, 5.8 and A.2 about Kafka, in whose place ours has
-//! the disk. What the paper has not, such as our own limiter, has no number.
+//! the disk. Figures that the paper has not, such as those of our own limiter, have no number.
 
 use super::case::Storage;
 use airmail_experiments::flow::Distribution;
@@ -10,9 +10,9 @@ use airmail_flow::LimiterKind;
 /// The paper's figures of one limiter on one storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Figures {
-    /// By distribution: messages in flight, latency, throughput.
+    /// Figures by distribution: messages in flight, latency, throughput.
     curves: [[&'static str; 3]; 3],
-    /// By distribution: throughput and latency against messages in flight.
+    /// Figures by distribution: throughput and latency against messages in flight.
     relations: [&'static str; 3],
     /// Delivery latency, 99th percentile.
     delivery: &'static str,
@@ -70,17 +70,17 @@ pub(super) fn figures(storage: Storage, limiter: LimiterKind) -> Option<Figures>
 }
 
 impl Figures {
-    /// Of messages in flight, latency and throughput over time.
+    /// Figures of messages in flight, latency and throughput over time.
     pub(super) fn curves(&self, distribution: Distribution) -> [&'static str; 3] {
         self.curves[place(distribution)]
     }
 
-    /// Of throughput and latency against messages in flight.
+    /// Figure of throughput and latency against messages in flight.
     pub(super) fn relation(&self, distribution: Distribution) -> &'static str {
         self.relations[place(distribution)]
     }
 
-    /// Of delivery latency.
+    /// Figure of delivery latency.
     pub(super) fn delivery(&self) -> &'static str {
         self.delivery
     }
@@ -94,7 +94,7 @@ fn place(distribution: Distribution) -> usize {
     }
 }
 
-/// What a heading begins with: the paper's figures, or in whose place ours stand.
+/// Beginning of a heading: the paper's figures, or those in whose place ours stand.
 pub(super) fn prefix(storage: Storage, numbers: &[&str]) -> String {
     let word = if numbers.len() > 1 {
         "Figures"

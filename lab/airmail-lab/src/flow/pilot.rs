@@ -1,9 +1,9 @@
-//! The node's own limiter, as its environment sets it.
+//! The node's own limiter, set through its environment.
 
 use super::case::Place;
 use airmail_flow::GateSettings;
 
-/// What a node is started with: where the limiter is its own, this one, or else none.
+/// Environment of a node: where the limiter is its own, this one, or else none.
 pub(super) fn environment(place: Place, gate: &GateSettings) -> Vec<(&'static str, String)> {
     let limiter = &gate.limiter;
     match place {

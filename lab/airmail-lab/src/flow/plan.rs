@@ -1,4 +1,4 @@
-//! What is to be run: a preset's parameters, and what the command line changes of them.
+//! Plan of the runs: a preset's parameters, and the command line's changes.
 
 use super::FlowArgs;
 use super::case::{Case, Place, Storage};
@@ -10,8 +10,8 @@ use airmail_flow::{LimiterKind, LimiterSettings};
 pub(super) const PUBLISHERS: u32 = 2;
 /// The bound of a publisher that leaves it to the node: it sends what its SDK has room for.
 const UNBOUNDED: u64 = 1_000_000;
-/// What that room is, in bytes: enough to offer always more than a node takes, and so little that what
-/// waits there does not become most of the delivery latency.
+/// Memory of an SDK without a bound, in bytes: enough to offer always more than a node takes, and
+/// so little that the wait in it does not become most of the delivery latency.
 const UNBOUNDED_MEMORY_BYTES: usize = 2 << 20;
 
 /// Parameters to begin with.
@@ -25,7 +25,7 @@ pub(crate) enum Preset {
     Kafka,
 }
 
-/// What is to be run.
+/// Plan of the runs.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) topics: Vec<u32>,
@@ -33,14 +33,14 @@ pub(super) struct Plan {
     pub(super) limiters: Vec<LimiterKind>,
     pub(super) storages: Vec<Storage>,
     pub(super) places: Vec<Place>,
-    /// Of each publisher.
+    /// Messages of each publisher.
     pub(super) messages: u64,
     /// N.
     pub(super) window: u64,
     pub(super) delta: u64,
     pub(super) initial: u64,
     pub(super) repeat: u32,
-    /// In bytes.
+    /// Size of a payload, in bytes.
     pub(super) size: usize,
     pub(super) duration_ms: Option<u64>,
     /// 0: there is none.
@@ -139,7 +139,7 @@ impl Plan {
         cases
     }
 
-    /// Of each publisher, with this limiter.
+    /// Settings of each publisher's gate, with this limiter.
     pub(super) fn throttling(&self, limiter: LimiterKind) -> Throttling {
         Throttling {
             limiter,
@@ -149,7 +149,7 @@ impl Plan {
         }
     }
 
-    /// What a case's publishers do.
+    /// Load of a case.
     pub(super) fn load(&self, case: &Case, url: &str, id: u32) -> Load {
         let load = Load {
             url: url.to_owned(),
@@ -182,7 +182,8 @@ impl Plan {
         fixed(bound, (bound * 2).max(20))
     }
 
-    /// What publishers do in the sweep: with this bound, or offering more than a pilot with it takes.
+    /// Load of the sweep: publishers with this bound, or offering more than a publish gate with it
+    /// takes.
     pub(super) fn sweep_load(&self, case: &Case, bound: u64, url: &str, id: u32) -> Load {
         let load = self.load(case, url, id);
         Load {
@@ -206,7 +207,7 @@ fn fixed(bound_initial: u64, window_messages: u64) -> Throttling {
     }
 }
 
-/// What was asked for, each once, if anything was.
+/// Replaces the preset's choice by the command line's, each value once, if it has any.
 fn choose<T: Copy + PartialEq>(chosen: &mut Vec<T>, asked: &[T]) {
     if !asked.is_empty() {
         chosen.clear();
@@ -229,7 +230,7 @@ pub(super) mod tests {
         args: FlowArgs,
     }
 
-    /// What this command line asks for.
+    /// Makes the plan for a command line.
     pub(crate) fn plan(line: &str) -> Plan {
         let words = std::iter::once("flow").chain(line.split_whitespace());
         Plan::new(&Line::try_parse_from(words).unwrap().args)

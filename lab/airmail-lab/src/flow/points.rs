@@ -31,7 +31,7 @@ pub(super) fn power_over_windows(rounds: &[Round], window: u64, best: f64) -> Ve
     })
 }
 
-/// What the windows up to each one give.
+/// Points over the published messages, from the windows up to each one.
 fn over_published(
     rounds: &[Round],
     window: u64,

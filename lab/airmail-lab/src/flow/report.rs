@@ -1,4 +1,4 @@
-//! What was found, in the order in which the paper tells it.
+//! Report of the findings, in the order in which the paper tells it.
 
 use super::case::{Case, Place, Storage, topics_text};
 use super::figures::Figures;
@@ -113,7 +113,7 @@ fn distributions(plan: &Plan, figures: &Figures<'_>) -> Option<Section> {
     })
 }
 
-/// What fixed bounds gave, in the publishers or in the pilot.
+/// Section on fixed bounds, in the publishers or in the node's publish gate.
 fn optimum(
     measured: &Measured,
     figures: &Figures<'_>,

@@ -1,7 +1,8 @@
 //! Runs a plan: each run on a node of its own, a sweep on one for all its bounds.
 //!
-//! Told to stop, the run under way ends, and what there is goes into the report. What a run then
-//! misses was not lost by the node, so a run that was stopped counts only if it is whole.
+//! Told to stop, the run under way ends, and its results go into the report. Messages that a
+//! stopped run misses were not lost by the node, so a run that was stopped counts only if it is
+//! whole.
 
 use super::case::{Case, Place, Storage, topics_text};
 use super::plan::Plan;
@@ -18,15 +19,15 @@ const SWEEP_BOUND_MAX: u64 = 1 << 15;
 /// Time between what a bar shows.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What all runs gave.
+/// Results of all runs.
 #[derive(Debug, Default)]
 pub(super) struct Measured {
     pub(super) sweeps: Vec<SweepOf>,
-    /// In the plan's order; cases without a round are left out.
+    /// Cases in the plan's order; those without a round are left out.
     pub(super) cases: Vec<Measurement>,
-    /// Why it ended before its time.
+    /// Reason for which it ended before its time.
     pub(super) ended: Option<String>,
-    /// What was wrong with the sweeps' runs.
+    /// Faults of the sweeps' runs.
     pub(super) sweep_faults: Vec<String>,
 }
 
@@ -50,7 +51,7 @@ pub(super) struct Measurement {
 #[derive(Debug, Default)]
 pub(super) struct Round {
     pub(super) flown: Flown,
-    /// What the node's limiter said meanwhile, where that was the one.
+    /// Windows of the node's own limiter, where that was the one.
     pub(super) pilot: Vec<PilotWindow>,
 }
 
@@ -81,7 +82,7 @@ impl Measured {
     }
 }
 
-/// What a report says that was stopped by its user.
+/// Sentence of a report that was stopped by its user.
 const STOPPED: &str = "It was stopped before all was measured.";
 
 /// Runs all.
@@ -137,7 +138,7 @@ struct Runner<'a> {
     args: &'a FlowArgs,
     hosts: &'a Hosts,
     bar: ProgressBar,
-    /// Of the latest run.
+    /// Number of the latest run.
     id: u32,
     measured: Measured,
 }
@@ -323,7 +324,7 @@ impl Runner<'_> {
     }
 }
 
-/// What a run with a fixed bound gave, without its first third, in which the system fills.
+/// Means of a run with a fixed bound, without its first third, in which the system fills.
 fn settled(place: Place, round: &Round) -> Vec<Mean> {
     match place {
         Place::Publisher => {

@@ -1,4 +1,4 @@
-//! A case in numbers: what its rounds gave together, as a row and as a line of a table.
+//! A case in numbers: the results of its rounds, as a row and as a line of a table.
 
 use super::case::{Case, Place};
 use super::runs::{Measured, Measurement, Round};
@@ -7,7 +7,7 @@ use airmail_experiments::flow::{Flown, Mean, Reached, reached, reached_by_pilot}
 use airmail_experiments::results::Row;
 use serde_json::{Value, json};
 
-/// What the columns of [`Summary::cells`] are.
+/// Heads of the columns of [`Summary::cells`].
 pub(super) const HEAD: [&str; 12] = [
     "storage",
     "topics",
@@ -28,16 +28,16 @@ pub(super) const HEAD: [&str; 12] = [
 pub(super) struct Summary {
     case: Case,
     rounds: usize,
-    /// Of each publisher, or of the pilot, in messages.
+    /// Bound of each publisher, or of the node's gate, in messages.
     bound: Option<Spread>,
     in_flight: Option<Spread>,
     latency_ms: Option<Spread>,
-    /// Of all publishers together.
+    /// Throughput of all publishers together.
     throughput_per_s: Option<Spread>,
     delivery_p50_ms: Option<Spread>,
     delivery_p99_ms: Option<Spread>,
     power_ratio: Option<Spread>,
-    /// Of the limiters' runs that came near the best.
+    /// Times of the limiters' runs that came near the best.
     reached: Vec<Reached>,
     /// Runs that could have.
     tried: usize,
@@ -58,7 +58,7 @@ struct Counts {
 }
 
 impl Summary {
-    /// Of a case, beside the sweep of its storage and topics; `window` is N.
+    /// Summary of a case, beside the sweep of its storage and topics; `window` is N.
     pub(super) fn of(measurement: &Measurement, measured: &Measured, window: u64) -> Summary {
         let Measurement { case, rounds } = measurement;
         let best = measured.power_best(case);
@@ -97,7 +97,7 @@ impl Summary {
         }
     }
 
-    /// Of delivery, in milliseconds, 99 of 100.
+    /// Delivery latency of 99 out of 100, in milliseconds.
     pub(super) fn delivery_p99_ms(&self) -> Option<Spread> {
         self.delivery_p99_ms
     }
@@ -115,7 +115,7 @@ impl Summary {
         Some([windows.median, seconds.median, messages.median])
     }
 
-    /// For programs.
+    /// Row for programs.
     pub(super) fn row(&self) -> Row {
         let Case {
             storage,
@@ -177,7 +177,7 @@ impl Summary {
         row
     }
 
-    /// For people, under [`HEAD`].
+    /// Cells for people, under [`HEAD`].
     pub(super) fn cells(&self) -> Vec<String> {
         let case = &self.case;
         let text = |spread: Option<Spread>, digits: usize| match spread {
@@ -247,7 +247,7 @@ fn end_of_publishers(round: &Round) -> Option<(usize, Mean)> {
     })
 }
 
-/// What the pilot had at the end of a round: one, for all publishers.
+/// Mean of the node's gate at the end of a round: one, for all publishers.
 fn end_of_pilot(round: &Round) -> Option<(usize, Mean)> {
     let looks = &round.pilot;
     let end = &looks[looks.len() - looks.len().div_ceil(3)..];

@@ -1,4 +1,4 @@
-//! The lines of a file of machines: `ROLE TARGET [ADDRESS]`, and what stands behind a `#` is a comment.
+//! The lines of a file of machines: `ROLE TARGET [ADDRESS]`; a `#` begins a comment.
 
 use airmail_bench::family::place::Place;
 

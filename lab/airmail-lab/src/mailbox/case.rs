@@ -4,7 +4,7 @@ use airmail_experiments::mailbox::Mix;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Who is measured.
+/// Systems that are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Subject {
@@ -48,11 +48,11 @@ pub(super) struct Case {
     pub(super) backlog: u64,
     /// Whether a transaction with a snapshot is held open beside it.
     pub(super) held: bool,
-    /// Which factor the case is there for, where an experiment goes over several.
+    /// The factor that the case is there for, where an experiment goes over several.
     pub(super) varied: Option<Factor>,
 }
 
-/// What is between 200 and 2,000 bytes in the paper is each of the two.
+/// Sizes that stand for the paper's range from 200 to 2,000 bytes.
 pub(super) const PAPER_SIZES: [u32; 2] = [200, 2000];
 
 impl Case {
@@ -78,7 +78,7 @@ impl Case {
     }
 }
 
-/// For whoever waits for the end.
+/// Shows a case to a user who waits for the end.
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {} clients", self.subject.name(), self.clients)?;
@@ -129,7 +129,7 @@ impl Factor {
         Factor::Batch,
     ];
 
-    /// In tables and on axes.
+    /// Name in tables and on axes.
     pub(super) fn name(self) -> &'static str {
         match self {
             Factor::Nodes => "nodes",

@@ -21,7 +21,7 @@ pub(crate) use keeper::keep;
 #[derive(Debug)]
 pub(super) struct Server {
     url: String,
-    /// What it says of its version.
+    /// Version of the server.
     pub(super) version: String,
     /// Its process, where it was started for this.
     pid: Option<u32>,
@@ -84,7 +84,7 @@ impl Server {
 pub(super) struct Processes(u32);
 
 impl Processes {
-    /// What they have used of their machine.
+    /// Resources that they have used.
     pub(super) fn usage(self) -> Usage {
         let Processes(pid) = self;
         // The processor time of those that have ended is their parent's, in fields that are not asked

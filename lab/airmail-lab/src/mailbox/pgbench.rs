@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// What its files begin with.
+/// Beginning of its files' names.
 const PREFIX: &str = "calls";
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -30,7 +30,7 @@ impl Drop for Running {
     }
 }
 
-/// Runs a case for so many seconds, and notes its calls.
+/// Runs a case for `seconds`, and notes its calls.
 pub(super) fn run(
     case: &Case,
     url: &str,
@@ -80,7 +80,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// What the wall clock is ahead of the bench's.
+/// Lead of the wall clock over the bench's, in microseconds.
 fn ahead_us() -> i64 {
     SystemClock::new().now().wall.0 - now_us().cast_signed()
 }

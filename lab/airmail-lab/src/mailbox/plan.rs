@@ -1,4 +1,4 @@
-//! The table of experiments: what each asks, its cases, and what is drawn of them.
+//! The table of experiments: the question of each, its cases, and its figures.
 
 use super::RunArgs;
 use super::case::{Case, Factor, Subject};
@@ -9,20 +9,21 @@ use airmail_experiments::mailbox::Mix;
 pub(super) struct Plan {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
-    /// What of the paper it repeats, and what it asks besides: a paragraph each.
+    /// Paragraphs on the parts of the paper that it repeats, and on its further questions.
     pub(super) about: &'static [&'static str],
     /// Its cases; those of a sample if asked for.
     cases: fn(quick: bool) -> Vec<Case>,
-    /// How long each case is measured, in milliseconds, and how often: in full, and in a sample.
+    /// Time for which each case is measured, in milliseconds, and number of repetitions: in full,
+    /// and in a sample.
     full: (u64, u32),
     quick: (u64, u32),
-    /// What is drawn over a factor, and by which name.
+    /// Factors over which curves are drawn, with their names.
     pub(super) curves: &'static [(Factor, &'static str)],
     /// Whether each run is drawn over time.
     pub(super) over_time: bool,
 }
 
-/// How much of an experiment is run.
+/// Extent of an experiment.
 #[derive(Debug)]
 pub(super) struct Scale {
     pub(super) quick: bool,
@@ -59,7 +60,7 @@ impl Scale {
         self.connections.iter().map(with).collect()
     }
 
-    /// What is left out before what is measured: a sixth of it, at most the paper's minute.
+    /// Time before the measurement that is left out: a sixth of it, at most the paper's minute.
     pub(super) fn warmup_ms(&self) -> u64 {
         (self.measured_ms / 6).clamp(1000, 60_000)
     }
@@ -76,7 +77,7 @@ impl Plan {
         (self.cases)(quick)
     }
 
-    /// The cases in a round: who is first changes from round to round.
+    /// The cases in a round: the first one changes from round to round.
     pub(super) fn cases(&self, scale: &Scale, round: u32) -> Vec<Case> {
         let cases = (self.cases)(scale.quick).into_iter();
         let mut cases: Vec<Case> = cases
@@ -299,7 +300,7 @@ fn backlog(quick: bool) -> Vec<Case> {
     powers.flat_map(of_power).collect()
 }
 
-/// What the other factors are while one varies (section 6.3).
+/// Level of the other factors while one varies (section 6.3).
 const OTHERS: u32 = 20;
 
 fn factors(quick: bool) -> Vec<Case> {

@@ -1,5 +1,5 @@
-//! The report of an experiment, drawn from its record: a table of its cases, curves over the factors
-//! that vary, runs over time, and what comes out of them.
+//! The report of an experiment, drawn from its record: a table of its cases, curves over the
+//! factors that vary, runs over time, and a verdict.
 
 mod course;
 mod curves;
@@ -15,7 +15,7 @@ use airmail_experiments::results::{Findings, Row, Section, Table};
 use groups::Group;
 use serde_json::{Value, json};
 
-/// How sure a mean is to be: the paper's 5 % about it, with a confidence of 95 %.
+/// Precision that a mean is to have: the paper's 5 % about it, with a confidence of 95 %.
 const SURE: f64 = 0.05;
 
 /// Everything.

@@ -1,4 +1,4 @@
-//! What a record says of each run.
+//! Results of each run, read from a record.
 
 use super::case::Case;
 use airmail_bench::latency::{Latencies, Percentiles};
@@ -26,7 +26,7 @@ pub(super) struct RunResult {
     pub(super) mean_ms: f64,
     /// All times.
     pub(super) times_us: Percentiles,
-    /// How sure the rate is, and the mean time.
+    /// Confidence intervals of the rate and of the mean time.
     pub(super) rate_interval: Option<Interval>,
     pub(super) time_interval: Option<Interval>,
     pub(super) kinds: BTreeMap<Kind, Share>,
@@ -77,7 +77,7 @@ impl Stretch {
 /// Processors in use, on the average of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Usage {
-    /// Of the whole machine, as a share of all it has.
+    /// Use of the whole machine, as a share of all its processors.
     pub(super) machine: Option<f64>,
     pub(super) nodes: Option<f64>,
     pub(super) database: Option<f64>,
@@ -144,7 +144,7 @@ fn stretches(run: &Run<Case>, count: usize) -> Vec<Stretch> {
     (0..count).map(stretch).collect()
 }
 
-/// In which of so many stretches a call ended.
+/// Index of the stretch, out of `count`, in which a call ended.
 fn place(run: &Run<Case>, call: &Call, count: usize) -> usize {
     let length_us = run.end_us.saturating_sub(run.begin_us).max(1);
     let since_us = call.ended_us.saturating_sub(run.begin_us);
@@ -163,7 +163,7 @@ fn usage(reader: &Reader, run: &Run<Case>) -> Result<Usage, RecordError> {
     })
 }
 
-/// How much a counter rose in a second, while the run was measured.
+/// Rise of a counter in a second, while the run was measured.
 fn rate(reader: &Reader, run: &Run<Case>, name: &str) -> Result<Option<f64>, RecordError> {
     let samples = reader.samples(run, name)?;
     let within = samples
@@ -176,7 +176,7 @@ fn rate(reader: &Reader, run: &Run<Case>, name: &str) -> Result<Option<f64>, Rec
     })
 }
 
-/// What a counter rose by in each second of a run, each with its time since the run's begin.
+/// Rise of a counter in each second of a run, each with its time since the run's begin.
 pub(super) fn slope(
     reader: &Reader,
     run: &Run<Case>,

@@ -17,7 +17,7 @@ use airmail_experiments::mailbox::record::{Recorder, Sink};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Between the making of a run's tables and its begin: what the database does behind.
+/// Pause between the making of a run's tables and its begin, for the database's own work.
 const BREATH: Duration = Duration::from_millis(200);
 
 /// The runner.
@@ -62,7 +62,7 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// What a report says of it.
+    /// Paragraph about the server for a report.
     pub(super) fn server(&self) -> &str {
         &self.about_server
     }

@@ -1,5 +1,5 @@
-//! What is looked at once a second while a run is under way: processors, PostgreSQL's own counters,
-//! what the nodes count.
+//! Samples that are taken once a second while a run is under way: processors, PostgreSQL's own
+//! counters, the nodes' counters.
 
 use super::database::{Connection, Processes, Server};
 use super::service::Service;
@@ -55,7 +55,7 @@ const CHECKPOINTS_17: &str =
 const CHECKPOINTS: &str =
     "SELECT (checkpoints_timed + checkpoints_req)::float8 AS checkpoints FROM pg_stat_bgwriter";
 
-/// Who is looked at.
+/// The processes that are sampled.
 struct Watched {
     server: Option<(Option<Processes>, Connection)>,
     nodes: Vec<(u32, String)>,

@@ -135,7 +135,7 @@ impl Service {
 }
 
 impl Crowd {
-    /// Every so many-th client, each with a connection, to the nodes in turn.
+    /// Connects the clients of one thread, each by itself, to the nodes in turn.
     fn connect(case: &Case, thread: usize, nodes: &[OwnNode]) -> anyhow::Result<Crowd> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

@@ -1,4 +1,4 @@
-//! What pgbench is given: the paper's tables and the bare statements on them, a table as pgmq has it,
+//! Scripts for pgbench: the paper's tables and the bare statements on them, a table in pgmq's form,
 //! and this store's functions.
 //!
 //! Accounts are numbered from 1, one for each client; queues are 1 and 2. A script's number is its
@@ -35,8 +35,8 @@ pub(super) struct Script {
     pub(super) text: String,
 }
 
-/// What makes the tables that a subject uses, if nodes do not: with an account for each client and one
-/// for the backlog, and with the backlog.
+/// Statements that make the tables that a subject uses, if nodes do not: with an account for each
+/// client and one for the backlog, and with the backlog.
 pub(super) fn tables(case: &Case) -> Option<String> {
     let (accounts, backlog) = (case.clients + 1, case.backlog);
     match case.subject {
@@ -56,7 +56,7 @@ pub(super) fn tables(case: &Case) -> Option<String> {
     }
 }
 
-/// What fills a store's queues with messages for an account that nobody reads as.
+/// Statement that fills a store's queues with messages for an account that nobody reads as.
 pub(super) fn backlog(queues: &[i32], sender: i32, receiver: i32, messages: u64) -> String {
     let queue = format!("(ARRAY{queues:?})[1 + n % {}]", queues.len());
     format!(

@@ -1,4 +1,4 @@
-//! When independent clients that know nothing of one another ask: a Poisson process, seeded.
+//! Arrivals of independent clients that know nothing of one another: a Poisson process, seeded.
 
 use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
@@ -12,7 +12,7 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// So many a second in the mean.
+    /// Draws `per_s` arrivals a second in the mean.
     pub(super) fn new(seed: u64, per_s: f64) -> Arrivals {
         Arrivals {
             random: SmallRng::seed_from_u64(seed),

@@ -1,4 +1,4 @@
-//! One load on one node: start it, offer, watch its memory, hear what came of it.
+//! One load on one node: start it, offer, watch its memory, take the results.
 
 use super::generator::{Load, Plan};
 use super::kept::Wrong;
@@ -13,19 +13,19 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// How often the node's memory is looked at.
+/// Interval at which the node's memory is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What stays the same from case to case.
+/// Settings that stay the same from case to case.
 #[derive(Clone, Debug)]
 pub(super) struct Bench<'a> {
     /// Where it runs.
     pub(super) hosts: &'a Hosts,
-    /// What is measured where no node is started.
+    /// The system to measure where no node is started.
     pub(super) target: &'a TargetArgs,
-    /// How nodes are started.
+    /// Options of the nodes that are started.
     pub(super) node: &'a OwnNodeArgs,
-    /// How long a node takes for a batch, in microseconds.
+    /// Time that a node takes for a batch, in microseconds.
     pub(super) service_us: u32,
     /// Streams of the load.
     pub(super) streams: u32,
@@ -33,20 +33,20 @@ pub(super) struct Bench<'a> {
     pub(super) batch: u32,
     /// Payload of a message, in bytes.
     pub(super) size: usize,
-    /// How long each load lasts, in microseconds.
+    /// Duration of each load, in microseconds.
     pub(super) duration_us: u64,
-    /// What of it does not count, in microseconds.
+    /// Time at its beginning that does not count, in microseconds.
     pub(super) warmup_us: u64,
-    /// How long answers are waited for after a load.
+    /// Longest wait for answers after a load.
     pub(super) patience: Duration,
 }
 
-/// What a case found.
+/// Findings of a case.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     /// Rates and times.
     pub(super) sums: Sums,
-    /// What is wrong with what is stored.
+    /// Faults in the stored messages.
     pub(super) wrong: Wrong,
     /// The most memory that the node held; 0: not known.
     pub(super) rss_bytes: u64,
@@ -66,7 +66,7 @@ impl Bench<'_> {
     /// Offers a load to a new node, or to the target.
     ///
     /// # Errors
-    /// The node or a process of the load fails, or what is under way is stopped.
+    /// The node or a process of the load fails, or the run is stopped.
     pub(super) fn run(&self, plan: Plan, flow: FlowControl) -> anyhow::Result<Found> {
         let log = format!("--log=memory:?service_us={}", self.service_us);
         let environment = flow.environment();

@@ -1,8 +1,8 @@
-//! Subscribers that take a tenth of what is delivered to them, beside others that take all.
+//! Subscribers that take a tenth of their deliveries, beside others that take all.
 //!
 //! In each round the same messages go to the same quick subscribers twice, on a new node each time:
-//! beside nobody, and beside slow ones. The slow ones have little credit, so that what they do not take
-//! waits in the node and not on their own side.
+//! alone, and beside slow ones. The slow ones have little credit, so that the messages that they do
+//! not take wait in the node and not on their own side.
 
 pub(super) mod report;
 
@@ -15,28 +15,28 @@ use airmail_bench::family::bystander::Bystander;
 use airmail_bench::run::Job;
 use airmail_bench::{Report, Settings, Workload};
 
-/// Of what is delivered, a slow subscriber takes one message of so many.
+/// Factor by which a slow subscriber takes fewer messages than are delivered.
 const SLOWNESS: u64 = 10;
 /// Credit of a slow subscriber, in bytes.
 const CREDIT_BYTES: u32 = 64 << 10;
-/// What the topics begin with.
+/// Beginning of the topics.
 const PREFIX: &str = "bench/deliveries";
 
-/// What was asked, and what has been found so far.
+/// Options of the experiment, and its findings so far.
 #[derive(Debug)]
 pub(super) struct Deliveries<'a> {
     args: &'a OverloadArgs,
     hosts: &'a Hosts,
-    /// In order.
+    /// Phases in order.
     pub(super) phases: Vec<Phase>,
 }
 
 /// The quick subscribers, once.
 #[derive(Clone, Debug)]
 pub(super) struct Phase {
-    /// From 1.
+    /// Number of the round, from 1.
     pub(super) round: u32,
-    /// How many slow ones were beside them.
+    /// Number of slow subscribers beside them.
     pub(super) slow: u32,
     /// Messages a second that each of the quick ones got.
     pub(super) goodput_per_s: f64,
@@ -156,7 +156,7 @@ fn taken_per_s(taken: &Taken) -> f64 {
     taken.messages as f64 / (taken.time_us.max(1) as f64 / 1e6)
 }
 
-/// What a slow one took it took whole and in order.
+/// True if a slow subscriber took its messages whole and in order.
 fn is_whole(taken: &Taken) -> bool {
     [taken.missing, taken.again, taken.strange, taken.gaps] == [0; 4]
 }

@@ -19,7 +19,7 @@ pub(super) struct Encoder {
 }
 
 impl Encoder {
-    /// Of one of a load's streams, by the node's map.
+    /// Encodes batches of one of a load's streams, by the node's map.
     pub(super) fn new(load: &Load, stream: u32, map: &LogMap) -> anyhow::Result<Encoder> {
         Ok(Encoder {
             stream,

@@ -27,10 +27,10 @@ use tonic::Streaming;
 
 /// Batches in one request at most.
 const BATCHES_MAX: usize = 64;
-/// How often it is looked whether to go on.
+/// Interval at which it is looked whether to go on.
 const LOOK_US: u64 = 200_000;
 
-/// What is offered.
+/// A load that is offered to a node.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Load {
     /// The node, as `airmail://HOST:PORT`.
@@ -39,7 +39,7 @@ pub(super) struct Load {
     pub(super) run: u32,
     /// Streams of all processes together, each with a connection and a topic of its own.
     pub(super) streams: u32,
-    /// Which of the streams this process has.
+    /// The streams of this process.
     pub(super) share: Share,
     /// Messages in a batch.
     pub(super) batch: u32,
@@ -47,20 +47,20 @@ pub(super) struct Load {
     pub(super) size: usize,
     /// When batches are sent.
     pub(super) plan: Plan,
-    /// How long, in microseconds.
+    /// Duration, in microseconds.
     pub(super) duration_us: u64,
-    /// How long answers are waited for after that.
+    /// Longest wait for answers after that.
     pub(super) patience: Duration,
 }
 
 /// When batches are sent.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) enum Plan {
-    /// At random, as so many batches a second from clients that do not know one another.
+    /// Sends batches at random, at a mean rate, like clients that do not know one another.
     Open {
-        /// By all streams together.
+        /// Mean rate of all streams together.
         batches_per_s: f64,
-        /// Of the random times.
+        /// Seed of the random times.
         seed: u64,
     },
     /// When others are answered.
@@ -70,7 +70,7 @@ pub(super) enum Plan {
     },
 }
 
-/// What came of it.
+/// Result of a load.
 #[derive(Debug)]
 pub(super) struct Offered {
     /// When it began, in microseconds of the bench's clock.
@@ -79,7 +79,7 @@ pub(super) struct Offered {
     pub(super) end_us: u64,
     /// When nothing was listened to any more.
     pub(super) heard_until_us: u64,
-    /// Of each stream.
+    /// Story of each stream.
     pub(super) streams: Vec<Story>,
 }
 

@@ -1,10 +1,10 @@
-//! Whether what was acknowledged is stored: once each, under its number, in order, and nothing that was
-//! refused.
+//! Check of the stored messages: each acknowledged one is there once, under its number, in order,
+//! and no refused one is.
 
 use super::stream::{Fate, Story};
 use serde::{Deserialize, Serialize};
 
-/// What is wrong, in messages.
+/// Numbers of messages that are not as they should be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Wrong {
     /// Acknowledged, and not there.
@@ -27,10 +27,10 @@ impl Wrong {
     }
 }
 
-/// What one stream may find of what it sent.
+/// Messages that one stream may find of those it sent.
 #[derive(Debug)]
 pub(super) struct Kept {
-    /// Of each batch. `None`: no answer, so it may be there or not.
+    /// Fate of each batch. `None`: no answer, so it may be there or not.
     fates: Vec<Option<Fate>>,
     /// Messages in a batch.
     batch: u64,
@@ -41,7 +41,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Of a stream with so many messages in each batch.
+    /// Begins for a stream with `batch` messages in each batch.
     pub(super) fn new(story: &Story, batch: u32) -> Kept {
         let mut fates = vec![None; story.dues_us.len()];
         for heard in &story.heard {

@@ -1,9 +1,10 @@
 //! Processes that offer a load, each its share of the streams, on the machines that load comes from.
 //!
-//! A process is given its share as JSON on standard input, says `ready` when its streams are open, is
-//! told `start TIME`, says `offered` when its load is over, is told `read` when all of them have said
-//! so, reads back what the node stored of its streams, and ends with what it found as JSON. Each times
-//! its own batches, from due to answered, so that no clock is held against another machine's.
+//! A process gets its share as JSON on standard input, says `ready` when its streams are open, is
+//! told `start TIME`, says `offered` when its load is over, is told `read` when all of them have
+//! said so, reads back the messages that the node stored of its streams, and ends with its findings
+//! as JSON. Each times its own batches, from due to answered, so that no clock is compared with
+//! another machine's.
 
 use super::generator::{Load, Offered};
 use super::kept::{Kept, Wrong};
@@ -16,21 +17,21 @@ use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
 
-/// What is to be offered, and from when on it counts.
+/// A load to offer, and the part of it that counts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Offering {
     /// The load.
     pub(super) load: Load,
-    /// What of it does not count, in microseconds.
+    /// Time at its beginning that does not count, in microseconds.
     pub(super) warmup_us: u64,
 }
 
-/// What came of it.
+/// Outcome of a load.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Outcome {
     /// Rates and times.
     pub(super) sums: Sums,
-    /// What is wrong with what is stored.
+    /// Faults in the stored messages.
     pub(super) wrong: Wrong,
 }
 
@@ -39,7 +40,7 @@ impl Offering {
     /// streams.
     ///
     /// # Errors
-    /// A process fails, or what is under way is stopped.
+    /// A process fails, or the run is stopped.
     pub(super) fn lead(&self, hosts: &Hosts) -> anyhow::Result<Outcome> {
         let processes = (hosts.loads().len() as u32).min(self.load.streams);
         let share = |share| {
@@ -86,10 +87,10 @@ impl Offering {
     }
 }
 
-/// What the process does.
+/// Runs the process that offers a load.
 ///
 /// # Errors
-/// The node cannot be reached, or whoever leads is gone.
+/// The node cannot be reached, or the leader is gone.
 pub(crate) fn offer() -> anyhow::Result<ExitCode> {
     let (leader, offering): (Leader, Offering) = Leader::open(AtEnd::Exit)?;
     let runtime = airmail_bench::family::runtime(true)?;
@@ -99,7 +100,7 @@ pub(crate) fn offer() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Holds what is stored of the streams against what was acknowledged.
+/// Compares the stored messages of the streams with the acknowledged ones.
 async fn read_back(load: &Load, offered: &Offered) -> anyhow::Result<Wrong> {
     let client = Client::connect(&load.url).await?;
     let mut wrong = Wrong::default();

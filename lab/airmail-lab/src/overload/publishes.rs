@@ -1,4 +1,4 @@
-//! What the loads found, case by case and over the rounds.
+//! Findings of the loads, case by case and over the rounds.
 
 use super::case::Found;
 use crate::flow_control::FlowControl;
@@ -13,11 +13,11 @@ pub(super) const MIB: f64 = 1_048_576.0;
 pub(super) struct Case {
     /// Offered, as a share of the capacity.
     pub(super) ratio: f64,
-    /// With or without, or as it is.
+    /// Flow control on, off, or as the node has it.
     pub(super) flow: FlowControl,
-    /// From 1.
+    /// Number of the round, from 1.
     pub(super) round: u32,
-    /// What came of it.
+    /// Findings of the case.
     pub(super) found: Found,
 }
 
@@ -52,14 +52,14 @@ impl Case {
         self.found.rss_bytes as f64 / MIB
     }
 
-    /// What should not have been, beside what was lost, doubled or out of order.
+    /// Number of errors, beside messages that were lost, doubled or out of order.
     pub(super) fn errors(&self) -> u64 {
         let Found { sums, wrong, .. } = &self.found;
         wrong.strange + sums.strange.values().sum::<u64>() + sums.errors.len() as u64
     }
 }
 
-/// For whoever waits for the end.
+/// Shows a case to a user who waits for the end.
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Found { sums, wrong, .. } = &self.found;
@@ -83,7 +83,7 @@ impl fmt::Display for Case {
 pub(super) struct Publishes {
     /// Messages a second, in a closed loop; 0: not measured.
     pub(super) capacity_per_s: f64,
-    /// In order.
+    /// Cases in order.
     pub(super) cases: Vec<Case>,
 }
 

@@ -1,4 +1,5 @@
-//! What a load's streams heard, reckoned up between the end of the warm-up and the end of the load.
+//! Reckoning of the answers that a load's streams got between the end of the warm-up and the end of
+//! the load.
 
 use super::generator::Offered;
 use super::stream::Fate;
@@ -20,14 +21,14 @@ pub(super) struct Sums {
     pub(super) unanswered_per_s: f64,
     /// Due, but not sent: the node did not read.
     pub(super) unsent_per_s: f64,
-    /// Of batches that were taken in, from when they were due to the ack. One without an answer counts
-    /// for as long as it was waited for.
+    /// Latencies of batches that were taken in, from when they were due to the ack. One without an
+    /// answer counts for as long as it was waited for.
     pub(super) admitted: Latencies,
-    /// Of batches that were refused, from when they were due to the refusal.
+    /// Latencies of batches that were refused, from when they were due to the refusal.
     pub(super) refused: Latencies,
     /// Refusals of any other kind, of the whole load, by the error's name.
     pub(super) strange: BTreeMap<String, u64>,
-    /// What broke streams.
+    /// Errors that broke streams.
     pub(super) errors: Vec<String>,
 }
 

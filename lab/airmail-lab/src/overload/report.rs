@@ -1,4 +1,4 @@
-//! What was found, as rows, tables and figures.
+//! Report of the findings, as rows, tables and figures.
 
 use super::OverloadArgs;
 use super::deliveries::{Deliveries, report as delivered};
@@ -179,7 +179,7 @@ fn publish_section(publishes: &Publishes) -> Section {
     }
 }
 
-/// How the greatest load compares with the best, and with a calm one.
+/// Compares the greatest load with the best, and with a calm one.
 fn verdict(publishes: &Publishes) -> Option<String> {
     let ratios = publishes.ratios();
     let most = *ratios.last()?;

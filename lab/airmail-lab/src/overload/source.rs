@@ -12,7 +12,7 @@ use tokio::time::timeout;
 /// Gives the times at which batches are due.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// Whatever becomes of others.
+    /// A timetable, whatever becomes of the batches before.
     Open(Box<Timetable>),
     /// When another is answered, which gives a permit back.
     Closed(Arc<Semaphore>),
@@ -27,7 +27,7 @@ pub(super) struct Timetable {
 }
 
 impl Timetable {
-    /// So many batches a second in the mean, from `start_us` on.
+    /// Begins at `start_us`, with `per_s` batches a second in the mean.
     pub(super) fn new(seed: u64, per_s: f64, start_us: u64) -> anyhow::Result<Timetable> {
         Ok(Timetable {
             arrivals: Arrivals::new(seed, per_s).peekable(),
@@ -72,7 +72,7 @@ impl Source {
         }
     }
 
-    /// How many are left that were due before `end_us`.
+    /// Number of batches left that were due before `end_us`.
     pub(super) fn left(self, end_us: u64) -> u64 {
         match self {
             Source::Open(timetable) => {

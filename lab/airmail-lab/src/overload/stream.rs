@@ -1,4 +1,4 @@
-//! One Publish stream, without the SDK, which would wait and retry; and what was heard on it.
+//! One Publish stream, without the SDK, which would wait and retry; and the node's answers on it.
 
 use airmail_bench::raw_stream::{connect, hello};
 use airmail_model::LogMap;
@@ -17,9 +17,9 @@ const REQUESTS: usize = 1;
 /// The stream, after Hello.
 #[derive(Debug)]
 pub(super) struct PublishStream {
-    /// What is put in is sent as far as the node reads.
+    /// Requests to send, as far as the node reads.
     pub(super) requests: mpsc::Sender<v1::PublishRequest>,
-    /// What the node answers.
+    /// Answers of the node.
     pub(super) answers: Streaming<v1::PublishResponse>,
     /// Where the default namespace's topics go.
     pub(super) map: LogMap,
@@ -51,7 +51,7 @@ pub(super) fn request(kind: Kind) -> v1::PublishRequest {
     v1::PublishRequest { kind: Some(kind) }
 }
 
-/// What became of a batch.
+/// Fate of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// Stored, its first message under this number.
@@ -59,7 +59,7 @@ pub(super) enum Fate {
         /// The number.
         first: u64,
     },
-    /// Not stored.
+    /// Refused: not stored.
     Refused {
         /// The error's number.
         code: u32,
@@ -71,11 +71,11 @@ pub(super) enum Fate {
 /// The answer to a batch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Heard {
-    /// Which batch of the stream, from 0.
+    /// Number of the batch in the stream, from 0.
     pub(super) batch: u64,
     /// When it came, in microseconds of the bench's clock.
     pub(super) at_us: u64,
-    /// What it says.
+    /// Fate of the batch.
     pub(super) fate: Fate,
 }
 
@@ -104,8 +104,8 @@ pub(super) struct Story {
     pub(super) dues_us: Vec<u64>,
     /// Batches that were due, and never sent: the node did not read.
     pub(super) unsent: u64,
-    /// In the order in which they came.
+    /// Answers in the order in which they came.
     pub(super) heard: Vec<Heard>,
-    /// What ended the stream before its time.
+    /// Error that ended the stream before its time.
     pub(super) error: Option<String>,
 }

@@ -17,10 +17,10 @@ use std::thread::sleep;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// How often it is looked at whether to stop while an event is waited for.
+/// Interval at which a wait for an event looks whether to stop.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What brokers are given while they warm up, as a multiple of what they have: so much as nothing.
+/// Share of brokers while they warm up, as a multiple of their usual one: in effect no limit.
 const UNHELD: f64 = 100.0;
 /// Records to warm up brokers with, at least.
 const WARM_UP_RECORDS: u64 = 300_000;
@@ -28,7 +28,7 @@ const WARM_UP_RECORDS: u64 = 300_000;
 const WARM_UPS_MAX: u32 = 8;
 const WARM_UP_GAIN: f64 = 1.1;
 
-/// How long there is.
+/// Time for the runs.
 #[derive(Clone, Debug)]
 pub(super) struct Times {
     pub(super) stop: Stop,
@@ -63,7 +63,7 @@ pub(super) enum Event {
     Start(u32),
 }
 
-/// What is to be run.
+/// A run to be made.
 #[derive(Clone, Debug)]
 pub(super) struct Order {
     /// The replicas of each partition, the leader first.
@@ -77,7 +77,7 @@ pub(super) struct Order {
     pub(super) warm_up: u64,
     /// Records a second at most, of all producers.
     pub(super) rate: Option<u64>,
-    /// By milliseconds from the beginning.
+    /// Events by milliseconds from the beginning.
     pub(super) events: Vec<(u64, Event)>,
 }
 
@@ -112,7 +112,7 @@ pub(super) struct Bench<'a> {
     brokers: u32,
     resource: Resource,
     stop: Stop,
-    /// What programs write beside their answers.
+    /// Directory for files that programs write beside their answers.
     scratch: TempDir,
     topics: u32,
 }
@@ -269,7 +269,8 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// What each broker had of a core, in a run that took so long. One that was killed meanwhile began anew.
+/// Share of a core that each broker used, in a run that took `took_us`. A broker that was killed
+/// meanwhile began anew.
 fn core_shares(before: &[BrokerUsage], after: &[BrokerUsage], took_us: u64) -> Vec<f64> {
     let pairs = before.iter().zip(after);
     let cpu_us = pairs.map(|(before, after)| match after.process.cpu_us {

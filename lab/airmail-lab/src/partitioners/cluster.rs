@@ -1,11 +1,11 @@
 //! A cluster of Kafka's brokers, each with a part of the machine of its own, and a controller beside them.
 //!
-//! On one machine brokers would share what the paper's two machines did not; so each one's processor time
-//! is held by a control group, or it lives in a network namespace whose line has a rate. The controller
-//! is not held: it does nothing but tell brokers who leads what.
+//! On one machine brokers would share resources that the paper's two machines did not; so each
+//! one's processor time is held by a control group, or it lives in a network namespace whose line
+//! has a rate. The controller is not held: it only tells brokers which of them lead.
 //!
 //! A process of this program keeps them, `airmail-lab brokers`, and ends them when its own standard
-//! input ends. So no broker outlives who measures it.
+//! input ends. So no broker outlives the experiment.
 
 mod broker;
 mod keeper;
@@ -24,23 +24,24 @@ use std::path::PathBuf;
 
 pub(crate) use keeper::keep_brokers;
 
-/// After how long a silent broker counts as dead, in milliseconds: where one is killed, and where none is,
-/// since there a machine that stands still for a while is not to take leaders from brokers.
+/// Time after which a silent broker counts as dead, in milliseconds: where one is killed, and where
+/// none is, since there a machine that stands still for a while is not to take leaders from
+/// brokers.
 pub(super) const SESSION_MS: u32 = 3_000;
 pub(super) const LONG_SESSION_MS: u32 = 60_000;
 
-/// What each broker has for itself.
+/// Resources that each broker has for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Resource {
     /// Nothing: all share all.
     Shared,
-    /// So much of a core.
+    /// A part of a core, or several cores.
     Cores(f64),
-    /// So many bytes a second to it, and as many from it.
+    /// Bytes a second to it, and as many from it.
     BytesPerSecond(u64),
 }
 
-/// What the keeper is asked for.
+/// Task of the keeper.
 #[derive(Debug, Serialize, Deserialize)]
 struct Task {
     jars: Jars,
@@ -49,22 +50,23 @@ struct Task {
     /// Ids are from 1.
     brokers: u32,
     resource: Resource,
-    /// After how long a silent broker counts as dead, in milliseconds.
+    /// Time after which a silent broker counts as dead, in milliseconds.
     session_ms: u32,
 }
 
-/// What the keeper says when all of them answer.
+/// The keeper's report when all brokers answer.
 #[derive(Debug, Serialize, Deserialize)]
 struct Started {
     bootstrap: String,
     means: Vec<String>,
 }
 
-/// What a broker has used so far.
+/// Resources that a broker has used so far.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct BrokerUsage {
     pub(super) process: Usage,
-    /// How often it was stopped for having had its share; `None` where its processor time is not held.
+    /// Number of times that it was stopped for having had its share; `None` where its processor
+    /// time is not held.
     pub(super) throttled: Option<Throttled>,
 }
 
@@ -74,12 +76,12 @@ pub(super) struct Cluster {
     member: Member,
     /// The brokers, as clients are told of them.
     pub(super) bootstrap: String,
-    /// How brokers are held, and what could not be, for the report.
+    /// Limits on brokers, and those that could not be set, for the report.
     means: Vec<String>,
 }
 
 impl Cluster {
-    /// Starts so many brokers with no topics.
+    /// Starts the brokers, with no topics.
     ///
     /// # Errors
     /// They cannot be started, or what they are to have cannot be given to them.
@@ -118,7 +120,7 @@ impl Cluster {
         }
     }
 
-    /// What each broker has used, by id from 1.
+    /// Resources that each broker has used, by id from 1.
     ///
     /// # Errors
     /// The keeper has ended.
@@ -142,7 +144,7 @@ impl Cluster {
         self.ask(&format!("start {broker}")).map(drop)
     }
 
-    /// Gives a broker a part, from 0 to 1, of what it had at first.
+    /// Gives a broker a part, from 0 to 1, of its first resources.
     ///
     /// # Errors
     /// The system does not let that be done.

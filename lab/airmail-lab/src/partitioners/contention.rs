@@ -1,7 +1,7 @@
-//! Many threads on one producer: what they wait for, and whether any of it is a lock of ours.
+//! Many threads on one producer: their waits, and whether any of them is for a lock of ours.
 //!
-//! The Java machine's flight recorder tells every wait for a monitor and every thread that is parked,
-//! however short, with the methods below which it was.
+//! The Java machine's flight recorder reports every wait for a monitor and every thread that is
+//! parked, however short, with the methods below which it was.
 
 use super::bench::Bench;
 use super::cluster::{LONG_SESSION_MS, Resource};
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 const RECORDS: u64 = 20_000;
 const RECORDS_QUICK: u64 = 5_000;
 
-/// What the program tells.
+/// The program's report.
 #[derive(Clone, Debug, Deserialize)]
 struct Told {
     /// Waits below a method of ours.

@@ -1,4 +1,4 @@
-//! Topics of a cluster: made with the leaders that are wanted, counted, removed.
+//! Topics of a cluster: they are made with given leaders, counted, removed.
 
 use super::jars::{Jars, Program};
 use airmail_bench::family::Stop;
@@ -20,7 +20,7 @@ struct Answer {
 }
 
 impl Desk {
-    /// For a cluster.
+    /// Starts the program for a cluster.
     ///
     /// # Errors
     /// There is no Java.

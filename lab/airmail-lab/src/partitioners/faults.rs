@@ -1,5 +1,6 @@
-//! What the paper could not do: three brokers and several producers, on a topic that a fault has left
-//! uneven; a broker that has a quarter of what the others have; a broker that is killed and comes back.
+//! Experiments that the paper could not make: three brokers and several producers, on a topic that
+//! a fault has left uneven; a broker that has a quarter of the others' resources; a broker that is
+//! killed and comes back.
 
 use super::bench::{Bench, Event, Order};
 use super::cluster::SESSION_MS;
@@ -14,10 +15,10 @@ use std::collections::BTreeMap;
 
 /// The broker to which something happens.
 const BROKER: u32 = 3;
-/// What it keeps when it is held back.
+/// Part of its resources that a broker keeps when it is held back.
 const PART: f64 = 0.25;
 
-/// What happens, in the order of the report.
+/// Cases, in the order of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Case {
     /// Nothing, on a topic whose nodes lead 3, 2 and 1 of its partitions.
@@ -28,13 +29,13 @@ pub(super) enum Case {
     Killed,
 }
 
-/// What was measured, case by case.
+/// Measurements, case by case.
 pub(super) type Measured = BTreeMap<Case, Runs>;
 
 impl Case {
     const ALL: [Case; 3] = [Case::Uneven, Case::HeldBack, Case::Killed];
 
-    /// In rows and names of figures.
+    /// Name in rows and names of figures.
     pub(super) fn name(self) -> &'static str {
         match self {
             Case::Uneven => "uneven",

@@ -1,5 +1,5 @@
-//! The Java programs that take part: Kafka's brokers and tools, the partitioners, and what drives Kafka
-//! with them.
+//! The Java programs that take part: Kafka's brokers and tools, the partitioners, and the program
+//! that drives Kafka with them.
 
 use crate::server_process::last_lines;
 use airmail_bench::family::Stop;
@@ -10,12 +10,12 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// How they are brought.
+/// Advice on how to bring them.
 const BRING: &str = "`cargo xtask servers` brings it into target/tools/servers, for --servers";
 /// Kafka's, and ours, below the directory of the servers.
 const KAFKA: &str = "kafka";
 const OURS: &str = "kafka-partitioners";
-/// Of a program that is no broker.
+/// Options of a Java program that is no broker.
 const HEAP: [&str; 2] = ["-Xmx512m", "-XX:+UseSerialGC"];
 
 /// Where the jars are.
@@ -52,7 +52,7 @@ impl Jars {
         Ok(Jars { servers, version })
     }
 
-    /// What stands behind `java` to find all classes.
+    /// Arguments of `java` with which it finds all classes.
     pub(super) fn class_path(&self) -> [String; 2] {
         let all = |directory: &str| self.servers.join(directory).join("*").display().to_string();
         ["-cp".to_owned(), format!("{}:{}", all(KAFKA), all(OURS))]
@@ -100,7 +100,7 @@ impl Program {
         told.with_context(|| self.complaint())
     }
 
-    /// What stands behind the word that is due.
+    /// Text behind the word that is due.
     ///
     /// # Errors
     /// It has ended, or was told to.
@@ -109,14 +109,14 @@ impl Program {
         heard.with_context(|| self.complaint())
     }
 
-    /// What it wrote that it was not asked for.
+    /// Last lines of its own log.
     fn complaint(&self) -> String {
         let name = self.log.file_stem().unwrap_or_default();
         format!("java …{}: {}", name.display(), last_lines(&self.log))
     }
 }
 
-/// What stands behind a name, without `.jar`.
+/// Part of a jar's name behind `name`, without `.jar`.
 fn jar(directory: &Path, name: &str) -> Option<String> {
     let files = fs::read_dir(directory).ok()?.filter_map(Result::ok);
     let mut names = files.map(|file| file.file_name().display().to_string());
@@ -127,7 +127,7 @@ fn jar(directory: &Path, name: &str) -> Option<String> {
     names.find_map(behind)
 }
 
-/// As `kafka_2.13-4.3.1.jar`: Scala's version, then its own.
+/// Version in a name such as `kafka_2.13-4.3.1.jar`: Scala's version, then its own.
 fn version(directory: &Path, name: &str) -> Option<String> {
     let behind = jar(directory, name)?;
     let (_, own) = behind.split_once('-')?;

@@ -8,7 +8,7 @@ use airmail_bench::family::Stop;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// What one producer sends.
+/// Records that one producer sends.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
     pub(super) topic: String,
@@ -73,7 +73,7 @@ impl Load {
     /// Waits until the fate of each record is known.
     ///
     /// # Errors
-    /// It has ended, or what is under way was stopped.
+    /// It has ended, or the run was stopped.
     pub(super) fn end(mut self) -> anyhow::Result<Told> {
         Ok(serde_json::from_str(&self.program.hear("sent")?)?)
     }

@@ -1,4 +1,4 @@
-//! What is told of a run: the nine lines of the paper's tables.
+//! Metrics of a run: the nine lines of the paper's tables.
 
 /// A line of a table, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -7,19 +7,19 @@ pub(super) enum Metric {
     Throughput,
     /// Mean latency.
     Mean,
-    /// Of 100 records 50 took at most this.
+    /// Latency of 50 records out of 100 at most.
     P50,
     /// 95.
     P95,
     /// 99.
     P99,
-    /// Of 1,000 records 999.
+    /// Latency of 999 records out of 1,000 at most.
     P999,
     /// All.
     Max,
     /// The producer's metric `io-time-ns-avg`: its network thread at work after each `select`.
     Io,
-    /// From the first record that counts to the last ack.
+    /// Time from the first record that counts to the last ack.
     Ttc,
 }
 
@@ -37,7 +37,7 @@ impl Metric {
         Metric::Ttc,
     ];
 
-    /// In rows.
+    /// Name in rows.
     pub(super) fn name(self) -> &'static str {
         match self {
             Metric::Throughput => "throughput_mb_per_s",
@@ -52,7 +52,7 @@ impl Metric {
         }
     }
 
-    /// In tables, as the paper has it.
+    /// Title in tables, as the paper has it.
     pub(super) fn title(self) -> &'static str {
         match self {
             Metric::Throughput => "Throughput, MB/s",
@@ -67,7 +67,7 @@ impl Metric {
         }
     }
 
-    /// Whether who has more of it is ahead.
+    /// Whether more of it is better.
     pub(super) fn is_more_better(self) -> bool {
         self == Metric::Throughput
     }

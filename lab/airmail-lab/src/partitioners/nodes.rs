@@ -19,14 +19,14 @@ use airmail_experiments::row;
 const LEADERS: [&[u32]; 2] = [&[1, 2, 2], &[2, 3]];
 /// Records of A and of B: α and β.
 const RECORDS: [u64; 2] = [60_000, 40_000];
-/// What a node may differ by from what it shall have.
+/// Largest difference between a node's share and the expected one.
 const TOLERANCE: f64 = 0.01;
 const NODES: usize = 3;
 
 /// Records of nodes 1, 2, 3.
 type Load = [f64; NODES];
 
-/// A way to send, and what it gave.
+/// A way to send, and its result.
 struct Sent {
     policy: Policy,
     is_shared: bool,
@@ -131,7 +131,7 @@ impl Sent {
         }
     }
 
-    /// How far the node is off that is farthest, as a part of what it shall have.
+    /// Deviation of the node that is farthest off, as a part of its expected share.
     fn deviation(&self) -> f64 {
         let pairs = self.load.iter().zip(self.expected());
         let off = pairs.map(|(is, shall)| (is - shall).abs() / shall);

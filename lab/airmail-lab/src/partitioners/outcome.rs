@@ -1,15 +1,15 @@
-//! What one run gave, over all of its producers.
+//! Outcome of one run, over all of its producers.
 
 use super::metric::Metric;
 use airmail_bench::latency::Latencies;
 use serde::Deserialize;
 
-/// What the paper's MB are, as Kafka's tool counts them.
+/// Size of the paper's MB, as Kafka's tool counts them.
 const MEGABYTE: f64 = 1_048_576.0;
 /// Quantiles that are also told as a stride gives them.
 pub(super) const STRIDED: [f64; 3] = [0.5, 0.99, 0.999];
 
-/// What one flow tells of itself; times in microseconds where not said otherwise.
+/// Report of one flow; times in microseconds where not said otherwise.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct FlowTold {
     /// Records that count, and were acknowledged.
@@ -17,14 +17,14 @@ pub(super) struct FlowTold {
     /// Records that were not.
     failed: u64,
     first_error: Option<String>,
-    /// From the first record that counts to the last ack.
+    /// Time from the first record that counts to the last ack.
     seconds: f64,
     sum_us: u64,
     max_us: u64,
     latencies: Latencies,
     /// Those of each 200th record in the order of sending.
     strided: Latencies,
-    /// For each quarter of a second, records acknowledged and the greatest latency.
+    /// Records acknowledged and the greatest latency, for each quarter of a second.
     course: Vec<(u64, u64)>,
     /// The producer's metrics.
     io_time_ns: Option<f64>,
@@ -32,11 +32,11 @@ pub(super) struct FlowTold {
     requests: Option<f64>,
 }
 
-/// What a process with some flows tells.
+/// Report of a process with some flows.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Told {
     pub(super) flows: Vec<FlowTold>,
-    /// What Kafka's tool says of the last flow.
+    /// Output of Kafka's tool on the last flow.
     pub(super) tool: String,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Outcome {
     /// Records that were not acknowledged.
     pub(super) failed: u64,
     pub(super) first_error: Option<String>,
-    /// In the order of [`Metric::ALL`].
+    /// Values in the order of [`Metric::ALL`].
     values: [f64; 9],
     /// [`STRIDED`] of each 200th record, in milliseconds.
     strided_ms: [f64; 3],
@@ -56,18 +56,18 @@ pub(super) struct Outcome {
     pub(super) batch_bytes: f64,
     /// Requests of all producers.
     pub(super) requests: f64,
-    /// For each quarter of a second, records acknowledged and the greatest latency in microseconds.
+    /// Records acknowledged and the greatest latency in microseconds, for each quarter of a second.
     pub(super) course: Vec<(u64, u64)>,
     /// Records of each partition, as the cluster tells them; warm-up included.
     pub(super) partitions: Vec<u64>,
-    /// What each broker had of a core, from the first record to the last ack.
+    /// Share of a core that each broker used, from the first record to the last ack.
     pub(super) core_shares: Vec<f64>,
-    /// What Kafka's tool said.
+    /// Output of Kafka's tool.
     pub(super) tool: String,
 }
 
 impl Outcome {
-    /// Of the processes of a run, with records of so many bytes.
+    /// Adds up the reports of a run's processes, with records of `size` bytes.
     pub(super) fn of(told: &[Told], size: u32, partitions: Vec<u64>) -> Outcome {
         let flows: Vec<&FlowTold> = told.iter().flat_map(|told| &told.flows).collect();
         let mut sum = Outcome {

@@ -1,5 +1,5 @@
-//! Tables 7.1 to 7.18 of the paper (D. Burato, *Load balancing and early fault detection in Apache Kafka
-//! clusters*, 2019), and what can be told from them alone.
+//! Tables 7.1 to 7.18 of the paper (D. Burato, *Load balancing and early fault detection in Apache
+//! Kafka clusters*, 2019), and the conclusions that follow from them alone.
 //!
 //! The caption of 7.4 says B2; it is in the place of U1, and has its values. B1 and U1 have no replicas,
 //! and one table each: which acks they were sent with is not said, and makes no difference there.
@@ -14,11 +14,11 @@ pub(super) type Cell = (f64, f64, f64);
 /// A table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Table {
-    /// Behind `7.`.
+    /// Number behind `7.`.
     pub(super) number: u32,
     pub(super) policy: Policy,
     pub(super) scene: Scene,
-    /// In the order of [`Metric::ALL`].
+    /// Values in the order of [`Metric::ALL`].
     values: [Cell; 9],
 }
 
@@ -57,7 +57,7 @@ pub(super) fn table(policy: Policy, scene: Scene) -> Option<&'static Table> {
     tables.find(|table| table.policy == policy && table.scene == scene)
 }
 
-/// How a policy's table stands against the default's of the same scene: 1 better, -1 worse, each outside
+/// Compares a policy's table with the default's of the same scene: 1 better, -1 worse, each outside
 /// the confidence intervals of both, 0 neither.
 pub(super) fn against_default(table: &Table, metric: Metric) -> Option<i32> {
     let default = self::table(Policy::Default, table.scene)?;

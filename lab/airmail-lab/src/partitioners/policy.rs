@@ -1,13 +1,13 @@
-//! Who chooses partitions: Kafka's built-in partitioner, the paper's default and its three policies, and
-//! ours.
+//! Policies that choose partitions: Kafka's built-in partitioner, the paper's default and its three
+//! policies, and ours.
 
-/// What stands before the names of our classes.
+/// Package of our classes.
 const PACKAGE: &str = "airmail.kafka.";
 
 /// A policy, in the order of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum Policy {
-    /// What a producer does that no partitioner is configured for
+    /// The producer's own choice when no partitioner is configured
     BuiltIn,
     /// Kafka's default until 2.3, the paper's baseline
     Default,
@@ -32,7 +32,7 @@ impl Policy {
         Policy::Adaptive,
     ];
 
-    /// In rows, and for `--policies`.
+    /// Name in rows, and for `--policies`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Policy::BuiltIn => "built-in",
@@ -44,7 +44,7 @@ impl Policy {
         }
     }
 
-    /// In tables and figures.
+    /// Title in tables and figures.
     pub(super) fn title(self) -> &'static str {
         match self {
             Policy::BuiltIn => "Kafka's built-in",
@@ -56,7 +56,7 @@ impl Policy {
         }
     }
 
-    /// What makes a stock producer follow it.
+    /// Properties that make a stock producer follow it.
     pub(super) fn properties(self) -> Vec<(String, String)> {
         let class = match self {
             Policy::BuiltIn => return Vec::new(),

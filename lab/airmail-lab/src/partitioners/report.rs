@@ -1,4 +1,4 @@
-//! What was measured, as rows, tables and figures, beside the paper's numbers.
+//! Report of the measurements, as rows, tables and figures, beside the paper's numbers.
 
 mod faults;
 mod tables;
@@ -15,7 +15,7 @@ use super::policy::Policy;
 use super::runs::Runs;
 use super::{Limit, PartitionersArgs};
 
-/// What was run, and how.
+/// Paragraphs on the runs.
 pub(super) fn about(args: &PartitionersArgs, jars: &Jars, machine: &str) -> Vec<String> {
     let (records, warm_up) = (args.records(), args.warm_up());
     let resource = match args.limit {

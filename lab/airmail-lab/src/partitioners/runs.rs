@@ -1,4 +1,4 @@
-//! What was measured of some cases, by policy and round, and what it says.
+//! Measurements of some cases, by policy and round, and their means.
 
 use super::metric::Metric;
 use super::outcome::Outcome;
@@ -14,7 +14,7 @@ pub(super) struct Runs {
     by_policy: BTreeMap<Policy, BTreeMap<u32, Outcome>>,
 }
 
-/// How one policy stands against another.
+/// Standing of one policy against another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     Ahead,
@@ -54,7 +54,7 @@ impl Runs {
             .flat_map(BTreeMap::values)
     }
 
-    /// What all runs of a policy give.
+    /// Interval over all runs of a policy.
     pub(super) fn interval(&self, policy: Policy, metric: Metric) -> Option<Interval> {
         self.mean(policy, |outcome| outcome.metric(metric))
     }
@@ -101,7 +101,7 @@ impl Runs {
         runs.map(|outcome| outcome.failed).sum()
     }
 
-    /// What rows have of a policy, whatever the case.
+    /// Row of a policy, whatever the case.
     pub(super) fn row(&self, policy: Policy) -> Row {
         let mut row = Row::new();
         let mut put = |name: String, value| row.insert(name, value);

@@ -1,4 +1,4 @@
-//! What is sent where: the topics of figure 7.3, and how many replicas an ack waits for.
+//! Scenes: the topics of figure 7.3, and the number of replicas that an ack waits for.
 //!
 //! The paper's text does not say which of the two nodes leads the second partition of U1 and U2; it is the
 //! second one here, as in figure 6.4.
@@ -19,7 +19,7 @@ pub(crate) enum Topic {
     U2,
 }
 
-/// How many replicas have a record when it is acknowledged.
+/// Replicas that have a record when it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum Acks {
     /// The leader
@@ -40,7 +40,7 @@ impl Topic {
     /// All of them.
     pub(super) const ALL: [Topic; 4] = [Topic::B1, Topic::B2, Topic::U1, Topic::U2];
 
-    /// As the paper calls it.
+    /// Name of the topic in the paper.
     pub(super) fn name(self) -> &'static str {
         match self {
             Topic::B1 => "B1",
@@ -62,10 +62,10 @@ impl Topic {
 }
 
 impl Acks {
-    /// Both.
+    /// The two kinds.
     pub(super) const ALL: [Acks; 2] = [Acks::One, Acks::All];
 
-    /// As the producer's property has it.
+    /// Value of the producer's property.
     pub(super) fn name(self) -> &'static str {
         match self {
             Acks::One => "1",

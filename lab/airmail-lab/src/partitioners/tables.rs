@@ -14,7 +14,7 @@ use airmail_experiments::results::Findings;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-/// What was measured, scene by scene.
+/// Measurements, scene by scene.
 pub(super) type Scenes = BTreeMap<Scene, Runs>;
 
 pub(super) fn run(given: Given<'_>, findings: &mut Findings) -> anyhow::Result<bool> {
@@ -55,7 +55,7 @@ fn order(args: &PartitionersArgs, scene: Scene, policy: Policy) -> Order {
     Order::of(args, scene.topic.replicas(), scene.acks, policy)
 }
 
-/// Runs it, and says what came of it.
+/// Runs it, and prints its result.
 pub(super) fn run_one(
     bench: &mut Bench<'_>,
     round: u32,

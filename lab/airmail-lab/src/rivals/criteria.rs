@@ -1,7 +1,7 @@
-//! What Airmail is to reach beside others, reckoned from what was measured.
+//! Criteria for Airmail beside other systems, computed from the measurements.
 //!
-//! A bound is made of the other systems' values of the same round, so each round has its own; what
-//! counts is the median of value over bound.
+//! A bound is made of the other systems' values of the same round, so each round has its own; the
+//! median of value over bound counts.
 
 use super::Rounds;
 use super::subject::Subject::{self, AirmailDisk, AirmailMemory, Disk, Nats};
@@ -9,14 +9,14 @@ use super::workload::Quantity;
 use airmail_bench::Spread;
 use std::collections::BTreeMap;
 
-/// What was measured: rounds by workload and system.
+/// Measurements: rounds by workload and system.
 type Reports = BTreeMap<(&'static str, Subject), Rounds>;
 
 /// One bound.
 #[derive(Debug)]
 struct Criterion {
     workload: &'static str,
-    /// Whose value.
+    /// The system whose value is judged.
     subject: Subject,
     quantity: Quantity,
     /// It is to be at least the bound, else at most.
@@ -70,10 +70,10 @@ const CRITERIA: &[Criterion] = &[
     },
 ];
 
-/// How a bound was kept.
+/// Verdict on one bound.
 #[derive(Clone, Debug)]
 pub(super) struct Verdict {
-    /// What is compared with what.
+    /// Sentence that says what is compared.
     pub(super) says: String,
     /// The value over the bound.
     pub(super) over_bound: Spread,

@@ -1,4 +1,4 @@
-//! What was measured, as rows, tables and figures.
+//! Report of the measurements, as rows, tables and figures.
 
 use super::criteria::{self, Verdict};
 use super::subject::Subject;
@@ -36,7 +36,7 @@ pub(super) fn findings(
     findings
 }
 
-/// What Airmail is to reach, and whether it did.
+/// Section on Airmail's aims, and whether it reached them.
 fn aims(verdicts: &[Verdict]) -> Section {
     let line = |verdict: &Verdict| {
         let reached = if verdict.is_reached { "yes" } else { "no" };
@@ -79,7 +79,7 @@ fn about(measured: &Measured, args: &RivalsArgs, circumstances: &[String]) -> Ve
     about
 }
 
-/// Who takes part, and what an ack of each means.
+/// Section on the systems, and the promise of an ack in each.
 fn promises(measured: &Measured, quick: bool) -> Section {
     let line = |subject: Subject| {
         let version = match measured.versions.get(&subject) {
@@ -111,7 +111,7 @@ fn promises(measured: &Measured, quick: bool) -> Section {
     }
 }
 
-/// Who was to be measured with a workload.
+/// Systems that were to be measured with a workload.
 fn partakers(workload: &Workload, args: &RivalsArgs) -> Vec<Subject> {
     let mut subjects = Subject::all(args.common.quick);
     subjects.retain(|subject| workload.has(*subject));

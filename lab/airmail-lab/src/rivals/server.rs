@@ -1,7 +1,7 @@
 //! A rival's server, started for a run with fresh data on a free port, here or on the node's machine.
 //!
 //! A process of this program keeps it, `airmail-lab server`: it finds the program, starts it, and
-//! ends it by its process when its own standard input ends. So no server outlives who measures it.
+//! ends it by its process when its own standard input ends. So no server outlives the experiment.
 
 mod keeper;
 mod program;
@@ -16,26 +16,26 @@ use std::path::PathBuf;
 
 pub(crate) use keeper::keep_server;
 
-/// Which server, and how it is set up.
+/// Kinds of servers, with their settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Kind {
     /// NATS without JetStream.
     Nats,
     /// NATS with JetStream on files: synced before each ack (`always`), or as it comes.
     JetStream {
-        /// Which of the two.
+        /// Whether each write is synced before its ack.
         always: bool,
     },
     /// Redis with the append-only file: synced before each reply (`always`), or every second.
     Redis {
-        /// Which of the two.
+        /// Whether each write is synced before its ack.
         always: bool,
     },
     /// Kafka: one process that is broker and controller.
     Kafka,
 }
 
-/// What the keeper is asked to do.
+/// Task of the keeper.
 #[derive(Debug, Serialize, Deserialize)]
 struct Task {
     kind: Kind,
@@ -47,7 +47,7 @@ struct Task {
     address: String,
 }
 
-/// What the keeper says when the server answers.
+/// The keeper's report when the server answers.
 #[derive(Debug, Serialize, Deserialize)]
 struct Started {
     port: u16,
@@ -63,7 +63,7 @@ pub(super) struct Server {
 }
 
 impl Kind {
-    /// What its URLs begin with.
+    /// Scheme of its URLs.
     fn scheme(self) -> &'static str {
         match self {
             Kind::Nats => "nats",
@@ -102,17 +102,17 @@ impl Server {
         })
     }
 
-    /// As [`airmail_bench::Target`] reads it.
+    /// URL of the server, for [`airmail_bench::Target`].
     pub(super) fn url(&self) -> &str {
         &self.url
     }
 
-    /// What it says of its version.
+    /// Version of the server.
     pub(super) fn version(&self) -> &str {
         &self.version
     }
 
-    /// What it has used of its machine.
+    /// Resources that it has used.
     ///
     /// # Errors
     /// Its keeper has ended.

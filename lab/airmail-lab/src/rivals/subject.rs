@@ -1,4 +1,4 @@
-//! Who takes part, and what each promises.
+//! Systems that take part, and the promise of an ack in each.
 
 use super::server::Kind;
 
@@ -45,7 +45,7 @@ impl Subject {
         chosen
     }
 
-    /// What the others are compared with.
+    /// The system that the others are compared with.
     pub(super) const BASELINE: Subject = Subject::AirmailDisk;
 
     /// Its name in tables and figures.
@@ -75,7 +75,7 @@ impl Subject {
         }
     }
 
-    /// What an ack promises, in rows.
+    /// Promise of an ack, in rows.
     pub(super) fn durability(self) -> &'static str {
         match self {
             Subject::AirmailDisk => "fsync",
@@ -90,7 +90,7 @@ impl Subject {
         }
     }
 
-    /// What an ack promises, in words.
+    /// Promise of an ack, in words.
     pub(super) fn promise(self) -> &'static str {
         match self {
             Subject::AirmailDisk => "on the disk before the ack and before delivery",

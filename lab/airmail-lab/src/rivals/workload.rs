@@ -1,4 +1,4 @@
-//! What is compared.
+//! Workloads by which the systems are compared.
 
 use super::WARMUP_PART;
 use super::subject::Subject::{
@@ -17,11 +17,11 @@ const TOPICS: u32 = 1_000;
 /// One comparison.
 #[derive(Debug)]
 pub(super) struct Workload {
-    /// As in rows and for `--only`.
+    /// Name in rows and for `--only`.
     pub(super) name: &'static str,
-    /// In words.
+    /// Title in words.
     pub(super) title: &'static str,
-    /// What counts, from left to right.
+    /// Quantities that count, from left to right.
     pub(super) quantities: &'static [Quantity],
     way: Way,
     size: usize,
@@ -43,13 +43,13 @@ pub(super) enum Quantity {
     Delivered,
     /// Messages acknowledged in a second: more is better.
     Published,
-    /// From when a message was due to its delivery, half of the messages: less is better.
+    /// Time from when a message was due to its delivery, half of the messages: less is better.
     Median,
     /// The same, 99 of 100.
     P99,
 }
 
-/// What most of them have in common.
+/// Settings that most of them have in common.
 const E2E: Workload = Workload {
     name: "e2e",
     title: "One publisher, one topic, one subscriber, 100 bytes",
@@ -178,7 +178,7 @@ impl Workload {
         }
     }
 
-    /// What a run gave, in a line.
+    /// Results of a run, in a line.
     pub(super) fn line(&self, report: &Report) -> String {
         let quantities = self.quantities.iter();
         let values = quantities.map(|quantity| {
@@ -223,7 +223,7 @@ impl Quantity {
         usize::from(self.scale() > 1.0)
     }
 
-    /// What a value is divided by in tables and figures.
+    /// Divisor of a value in tables and figures.
     pub(super) fn scale(self) -> f64 {
         match self {
             Quantity::Delivered | Quantity::Published => 1_000.0,
@@ -231,7 +231,7 @@ impl Quantity {
         }
     }
 
-    /// What a run gave.
+    /// The value of a run.
     pub(super) fn of(self, report: &Report) -> f64 {
         match self {
             Quantity::Delivered => report.delivered_per_s,

@@ -1,4 +1,4 @@
-//! What was found, as rows, a table and figures.
+//! Report of the findings, as rows, a table and figures.
 
 use super::{SizeArgs, Storage};
 use crate::hosts::Hosts;
@@ -15,15 +15,15 @@ const MB: f64 = 1e6;
 /// A storage and a size, once.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
-    /// From 1.
+    /// Number of the round, from 1.
     pub(super) round: u32,
     /// Where it was stored.
     pub(super) storage: Storage,
     /// Payload, in bytes.
     pub(super) size: u32,
-    /// As fast as there was room.
+    /// Report of the run as fast as there was room.
     pub(super) fast: Report,
-    /// At half of that.
+    /// Report of the run at half of that.
     pub(super) calm: Report,
     /// Memory of the node after both; 0: not known.
     pub(super) rss_bytes: u64,
@@ -52,7 +52,7 @@ impl Case {
     }
 }
 
-/// For whoever waits for the end.
+/// Shows a case to a user who waits for the end.
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (storage, size, round) = (self.storage.name(), self.size, self.round);

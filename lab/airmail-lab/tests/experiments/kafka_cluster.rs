@@ -1,5 +1,5 @@
-//! What needs a live cluster of Kafka's brokers: reassignments that are executed, producers of stock Kafka
-//! with our partitioners, and the evaluation of these, at tiny sizes.
+//! Tests that need a live cluster of Kafka's brokers: reassignments that are executed, producers of
+//! stock Kafka with our partitioners, and the evaluation of these, at tiny sizes.
 
 mod live;
 
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// Between two looks at something that a cluster does in its own time.
+/// Pause between two looks at something that a cluster does in its own time.
 const BETWEEN: Duration = Duration::from_millis(200);
 const POLICIES: [&str; 5] = [
     "PaperDefaultPartitioner",

@@ -1,5 +1,5 @@
-//! `airmail-lab overload|clients|size`, at tiny sizes: what they account for, and the files
-//! that they leave. Loads last for seconds, for whatever a machine may stand still meanwhile.
+//! `airmail-lab overload|clients|size`, at tiny sizes: their accounts of messages, and the files
+//! that they leave. Loads last for seconds, so that a machine may stand still meanwhile.
 
 use airmail_testkit::node::{self, Done, Node, airmail};
 use airmail_testkit::waiting::waiting;

@@ -18,18 +18,18 @@ pub struct Reader {
 pub struct Run<C> {
     /// Its number in the file.
     pub id: u32,
-    /// From 1.
+    /// Number of the round, from 1.
     pub round: u32,
-    /// What was run.
+    /// The case that was run.
     pub case: C,
-    /// When what is measured began.
+    /// Time at which the measurement began.
     pub begin_us: u64,
     /// When it ended.
     pub end_us: u64,
 }
 
 impl<C> Run<C> {
-    /// How long it was measured.
+    /// Duration of the measurement.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.end_us.saturating_sub(self.begin_us) as f64 / 1e6
@@ -58,10 +58,10 @@ impl Reader {
         })
     }
 
-    /// What was done.
+    /// Description of the experiment.
     ///
     /// # Errors
-    /// It is not what is expected.
+    /// It is not in the expected form.
     pub fn experiment<T: DeserializeOwned>(&self) -> Result<T, RecordError> {
         let document: String = self
             .connection
@@ -88,7 +88,7 @@ impl Reader {
     /// The runs that came to their end, in their order.
     ///
     /// # Errors
-    /// The file cannot be read, or a case is not what is expected.
+    /// The file cannot be read, or a case is not in the expected form.
     pub fn runs<C: DeserializeOwned>(&self) -> Result<Vec<Run<C>>, RecordError> {
         let read = || {
             let mut statement = self.connection.prepare(
@@ -149,7 +149,7 @@ impl Reader {
         read().map_err(|error| self.failed(error))
     }
 
-    /// What was looked at under a name, by time.
+    /// Samples under a name, by time.
     ///
     /// # Errors
     /// The file cannot be read.

@@ -23,7 +23,7 @@ pub(super) const CREATE: &str = "
         run INTEGER NOT NULL, at_us INTEGER NOT NULL, name TEXT NOT NULL, value REAL NOT NULL);
     CREATE TABLE note (text TEXT NOT NULL);";
 
-/// How it is read.
+/// Indexes for reading.
 pub(super) const INDEX: &str = "
     CREATE INDEX call_of_run ON call (run);
     CREATE INDEX sample_of_run ON sample (run, name);";

@@ -1,4 +1,4 @@
-//! The limiters beside one another, and fixed bounds, against which they are held.
+//! The limiters beside one another, and the fixed bounds with which they are compared.
 
 use super::super::case::{Place, Storage, topics_text};
 use super::super::points::{over_bounds, over_seconds, over_windows, power_over_windows};
@@ -19,7 +19,7 @@ const PILOT_QUANTITIES: [Quantity<PilotWindow>; 4] = [
 ];
 
 impl Figures<'_> {
-    /// What differs in nothing but the limiter.
+    /// Measurements that differ in nothing but the limiter.
     fn limiters_at(
         &self,
         place: Place,
@@ -108,7 +108,7 @@ impl Figures<'_> {
         })
     }
 
-    /// What the node's own limiter did, by limiter.
+    /// Windows of the node's own limiter, by limiter.
     pub(crate) fn pilot(
         &self,
         storage: Storage,

@@ -15,19 +15,19 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-/// For four nodes with 24 connections each, and what is beside.
+/// Connections for four nodes with 24 each, and for all else.
 const CONNECTIONS: &str = "max_connections=300";
-/// Who a server runs as that root starts.
+/// User as whom a server runs that root starts.
 const NOBODY: u32 = 65_534;
 
-/// What it is asked to do.
+/// Task of the keeper.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Task {
     /// Where its directory is to be; absent: where there is a disk.
     pub(super) directory: Option<PathBuf>,
 }
 
-/// What it says when it is ready.
+/// The keeper's report when it is ready.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Started {
     pub(super) url: String,

@@ -1,5 +1,5 @@
-//! A run over time: rates and times of each kind of request, and under them what database and machine
-//! did.
+//! A run over time: rates and times of each kind of request, and under them the load of database
+//! and machine.
 
 use super::object;
 use crate::mailbox::results::{RunResult, Share, Stretch, slope};

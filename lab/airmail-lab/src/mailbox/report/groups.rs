@@ -11,7 +11,7 @@ use airmail_experiments::results::Interval;
 pub(super) struct Group<'a> {
     pub(super) case: &'a Case,
     pub(super) results: Vec<&'a RunResult>,
-    /// What distinguishes it from the others of its experiment.
+    /// Words that distinguish it from the others of its experiment.
     label: String,
 }
 
@@ -84,7 +84,7 @@ pub(super) fn of<'a>(plan: &Plan, quick: bool, results: &'a [RunResult]) -> Vec<
     groups
 }
 
-/// What distinguishes a case from others, a factor left out perhaps.
+/// Words that distinguish a case from others, a factor left out perhaps.
 pub(super) fn label(case: &Case, others: &[&Case], without: Option<Factor>) -> String {
     let mut words = Vec::new();
     if others.iter().any(|other| other.subject != case.subject) {

@@ -1,4 +1,4 @@
-//! What comes out of an experiment: the few numbers that it was made for, beside what is asked for.
+//! Verdict on an experiment: the few numbers that it was made for, beside the demands on them.
 
 use super::groups::Group;
 use crate::mailbox::case::{Case, Subject};

@@ -1,4 +1,4 @@
-//! What was found of deliveries, as rows and a table.
+//! Report on deliveries, as rows and a table.
 
 use super::super::OverloadArgs;
 use super::super::publishes::MIB;

@@ -1,4 +1,4 @@
-//! One of Kafka's processes, broker or controller, and what it is told at its start.
+//! One of Kafka's processes, broker or controller, and its configuration.
 
 use super::super::jars::Jars;
 use super::network::Host;
@@ -18,13 +18,14 @@ const LOOPBACK: &str = "127.0.0.1";
 const PORT: u16 = 9092;
 /// Names the cluster in its directory, which lives no longer than it: 16 bytes in base64.
 const CLUSTER: &str = "MkU3OEVBNTcwNTJENDM2Qk";
-/// Of each process. A broker keeps its data in the system's page cache, not here.
+/// Options of each Java process. A broker keeps its data in the system's page cache, not here.
 const JAVA: [&str; 3] = ["-Xms256m", "-Xmx256m", "-XX:+UseSerialGC"];
-/// Of one that has only a part of a core: with both of Java's compilers it would go on becoming quicker for
-/// longer than an experiment takes, so that the last run would be compared to the first.
+/// Option of a process that has only a part of a core: with both of Java's compilers it would go on
+/// becoming quicker for longer than an experiment takes, so that the last run would be compared to
+/// the first.
 const FIRST_COMPILER: &str = "-XX:TieredStopAtLevel=1";
 
-/// What a process does.
+/// Roles of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Broker,
@@ -40,7 +41,7 @@ struct Seat {
     namespace: Option<String>,
 }
 
-/// Who is where.
+/// Addresses of the brokers and of the controller.
 #[derive(Debug)]
 pub(super) struct Plan {
     jars: Jars,
@@ -49,7 +50,7 @@ pub(super) struct Plan {
     /// More options of each Java machine.
     java: &'static [&'static str],
     session_ms: u32,
-    /// By id, the controller's too.
+    /// Addresses by id, the controller's too.
     seats: BTreeMap<u32, Seat>,
     /// Held until all ports are known, or two might be the same.
     free: Vec<TcpListener>,
@@ -65,7 +66,7 @@ pub(super) struct Broker {
 }
 
 impl Plan {
-    /// Of a controller alone, on the loopback address.
+    /// Plans a controller alone, on the loopback address.
     pub(super) fn new(task: &Task, data: &Path, controller: u32) -> anyhow::Result<Plan> {
         let mut plan = Plan {
             jars: task.jars.clone(),
@@ -121,7 +122,7 @@ impl Plan {
         Ok(port)
     }
 
-    /// What Java machines are told that others are not, for the report.
+    /// Options of these Java processes that others do not have, for the report.
     pub(super) fn means(&self) -> Option<String> {
         let options = self.java.join(" ");
         let said = || format!("brokers' Java machines run with {options}, so as to be warm soon");
@@ -264,7 +265,7 @@ impl Broker {
         self.process.kill();
     }
 
-    /// What it has used.
+    /// Resources that it has used.
     pub(super) fn usage(&self) -> BrokerUsage {
         BrokerUsage {
             process: Usage::of(self.process.child().id()),

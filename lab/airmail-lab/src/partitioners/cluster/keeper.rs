@@ -11,14 +11,14 @@ use airmail_bench::family::own_node::directory;
 use anyhow::{Context as _, bail};
 use std::process::ExitCode;
 
-/// What a broker is held to is spread over periods of this length.
+/// Length of the periods over which a broker's processor time is spread.
 const PERIOD_US: u64 = 10_000;
 /// The controller's id.
 const CONTROLLER: u32 = 100;
 
 /// The brokers; dropped before what they lived on.
 struct Kept {
-    /// By id from 1.
+    /// Brokers by id, from 1.
     brokers: Vec<Broker>,
     _controller: Broker,
     network: Option<Network>,

@@ -5,10 +5,10 @@
 use anyhow::Context as _;
 use std::process::{Command, Stdio};
 
-/// What a line may send at once, as a part of a second; and at least, for one that is slow.
+/// Burst of a line, as a part of a second; and at least, for one that is slow.
 const BURST_PARTS: u64 = 200;
 const BURST_BYTES_MIN: u64 = 128 << 10;
-/// How long bytes may wait for their turn before they are dropped, as a switch would.
+/// Longest wait of bytes before they are dropped, as a switch would.
 const QUEUE: &str = "100ms";
 
 /// A broker's host.
@@ -31,7 +31,7 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// With hosts 1 to `count`, each with a line of this rate.
+    /// Makes hosts 1 to `count`, each with a line of this rate.
     ///
     /// # Errors
     /// The system does not let this process do it.
@@ -114,7 +114,7 @@ impl Network {
         &self.address
     }
 
-    /// How brokers are held.
+    /// Limits on brokers, for the report.
     pub(super) fn means(&self) -> String {
         format!(
             "{:.1} MB/s to and as much from each broker: held by a network namespace for each, with a \

@@ -1,4 +1,4 @@
-//! Three brokers, several producers, and what happens to a broker.
+//! Three brokers, several producers, and the fates of a broker.
 
 use super::super::PartitionersArgs;
 use super::super::faults::{Case, Measured};

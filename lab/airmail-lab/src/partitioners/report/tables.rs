@@ -1,4 +1,4 @@
-//! Tables 7.1 to 7.18 beside what is measured here, and what either of them says.
+//! Tables 7.1 to 7.18 beside the measurements, and the conclusions from either of them.
 
 use super::super::PartitionersArgs;
 use super::super::metric::Metric;
@@ -190,7 +190,8 @@ fn beside(table: &paper::Table, runs: &Runs) -> Option<Section> {
     })
 }
 
-/// What was asked: do the node policies win where a fault has left a topic uneven, and ours everywhere?
+/// Section with the answers: do the node policies win where a fault has left a topic uneven, and
+/// ours everywhere?
 fn verdicts(scenes: &Scenes) -> Section {
     let mut rows = Vec::new();
     let u2 = Scene::new(Topic::U2, Acks::All);

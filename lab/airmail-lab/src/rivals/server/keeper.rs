@@ -49,8 +49,8 @@ fn free_ports(address: &str) -> anyhow::Result<[u16; 2]> {
     Ok(both.each_ref().map(|(address, _)| address.port()))
 }
 
-/// What starts it, with nothing but what it needs to be alone on its port and in its directory; all
-/// else is as it comes.
+/// Command that starts it, with only the options that it needs to be alone on its port and in its
+/// directory; all else has its defaults.
 fn command(
     kind: Kind,
     program: &Program,
@@ -106,7 +106,7 @@ fn command(
     Ok(command)
 }
 
-/// As Kafka's own start script has it.
+/// Options of Kafka's own start script.
 const HEAP: [&str; 6] = [
     "-Xms1G",
     "-Xmx1G",

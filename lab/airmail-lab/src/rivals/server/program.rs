@@ -1,4 +1,4 @@
-//! Where a rival's program is.
+//! Search for a rival's program.
 
 use super::Kind;
 use anyhow::{Context as _, bail};
@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// How all of them are brought.
+/// Advice on how to bring all of them.
 const BRING: &str = "`cargo xtask servers` brings it into target/tools/servers, for --servers";
 
 /// A program that can be started.
@@ -15,9 +15,9 @@ const BRING: &str = "`cargo xtask servers` brings it into target/tools/servers, 
 pub(super) struct Program {
     /// A path, or a name that is in PATH.
     pub(super) path: PathBuf,
-    /// What always stands behind it.
+    /// Arguments that always stand behind it.
     pub(super) arguments: Vec<String>,
-    /// What it says of itself.
+    /// Its version.
     pub(super) version: String,
 }
 
@@ -93,7 +93,7 @@ fn absolute(path: PathBuf) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }
 
-/// What a program says of itself; nothing if it is not there.
+/// Output of a program about itself; `None` if the program is not there.
 fn said(program: &Path, argument: &str) -> anyhow::Result<Option<String>> {
     let output = Command::new(program)
         .arg(argument)

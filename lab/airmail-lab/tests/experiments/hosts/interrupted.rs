@@ -1,4 +1,5 @@
-//! Experiments over several machines that are interrupted: what they report, and what is left.
+//! Experiments over several machines that are interrupted: their reports, and the processes that
+//! are left.
 
 use super::machines::{Machines, PROGRAM, THREE};
 use airmail_testkit::node;
@@ -13,9 +14,9 @@ use std::process::{Child, Stdio};
 struct Long {
     name: &'static str,
     options: &'static str,
-    /// What it says when it is well under way.
+    /// Its output when it is well under way.
     under_way: &'static str,
-    /// What its page says if it was interrupted.
+    /// Text of its page if it was interrupted.
     cut: &'static str,
 }
 

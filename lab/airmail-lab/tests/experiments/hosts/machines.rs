@@ -12,7 +12,7 @@ pub(super) const PROGRAM: &str = env!("CARGO_BIN_EXE_airmail-lab");
 /// One for the node, two for its load.
 pub(super) const THREE: &str = "node me@one 127.0.0.1\nload me@two\nload me@three # beside it\n";
 
-/// Between two looks at something that must come to be.
+/// Pause between two looks at something that must come to be.
 const BETWEEN: Duration = Duration::from_millis(10);
 
 /// A directory with a command that takes ssh's place, writes down whom it was to reach, and starts the
@@ -54,13 +54,14 @@ impl Machines {
         command
     }
 
-    /// Whom the command in ssh's place was to reach, with what it was to start there.
+    /// Machines that the command in ssh's place was to reach, with the commands that it was to
+    /// start there.
     pub(super) fn reached(&self) -> Vec<String> {
         let text = fs::read_to_string(self.path("reached")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
-    /// How often a word was started on a machine.
+    /// Number of times that a word was started on a machine.
     pub(super) fn started(&self, target: &str, word: &str) -> usize {
         let word = format!(" {word}");
         let reached = self.reached();

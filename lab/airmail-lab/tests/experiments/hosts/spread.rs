@@ -82,7 +82,7 @@ fn an_overload_comes_from_two_machines_and_loses_nothing_that_was_acknowledged()
     machines.wait_until_nothing_is_left();
 }
 
-/// What an overload has said of the node's capacity.
+/// The node's capacity, from the output of an overload.
 #[track_caller]
 fn capacity_per_s(said: &str) -> f64 {
     let rest = said.split("capacity: ").nth(1);
