@@ -1,4 +1,4 @@
-//! `cargo xtask fix`: what a machine can mend.
+//! `cargo xtask fix`: formats, and applies clippy's own suggestions.
 
 use crate::process::{self, cargo};
 

@@ -1,7 +1,8 @@
-//! `cargo xtask fuzz`: builds the fuzz targets, gives each a number of inputs, and tells what came of it.
+//! `cargo xtask fuzz`: builds the fuzz targets, runs each with a number of inputs, and prints the
+//! results.
 //!
-//! The targets are built by plain cargo on the stable compiler, with the flags by which LLVM tells
-//! libFuzzer what an input reached: neither cargo-fuzz nor a nightly compiler is needed, only a C++
+//! The targets are built by plain cargo on the stable compiler, with the flags by which LLVM
+//! reports coverage to libFuzzer: neither cargo-fuzz nor a nightly compiler is needed, only a C++
 //! compiler for libFuzzer itself. No address sanitizer: unsafe code is denied in the workspace, and
 //! without it a target takes many times as many inputs; overflows and debug assertions do panic.
 //!
@@ -34,7 +35,7 @@ const CANARY: &str = "canary";
 /// Inputs that the canary is given: it is found within some 50,000.
 const CANARY_INPUTS: u64 = 1_000_000;
 
-/// Which targets, and how much.
+/// The targets to run, and the number of inputs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Inputs for each target.

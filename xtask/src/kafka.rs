@@ -1,6 +1,7 @@
-//! Kafka and what we have for it, brought once into a directory of servers: `kafka/`, its jars with its
-//! tools, from Maven Central; `kafka-partitioners/`, our jars, built here; `kafka-3/`, the tools of the
-//! last Kafka before 4, whose clients a test runs the partitioners with. All of it needs Java to run.
+//! Kafka and our partitioners for it, brought once into a directory of servers: `kafka/`, its jars
+//! with its tools, from Maven Central; `kafka-partitioners/`, our jars, built here; `kafka-3/`, the
+//! tools of the last Kafka before 4, whose clients a test runs the partitioners with. All of it
+//! needs Java to run.
 
 use crate::{maven, process, workspace};
 use std::fs;

@@ -1,10 +1,10 @@
-//! Airmail's workshop: one entry for whoever builds it, and for continuous integration.
+//! Airmail's workshop: one entry for developers and for continuous integration.
 //!
 //! `verify` looks at everything and changes nothing; `fix` mends what a machine can mend; `test`
 //! brings the tools that the tests use and runs them all; `tidy` is the house rules alone; `prove`
 //! kills, fills and damages a real node as often as one asks; `rivals` measures it beside others,
-//! whose `servers` it can bring; `pairs` measures two versions of it in turn; `partitioners` measures ours on live brokers of Kafka; `fuzz` gives
-//! decoders and cores bytes that nobody meant.
+//! whose `servers` it can bring; `pairs` measures two versions of it in turn; `partitioners`
+//! measures ours on live brokers of Kafka; `fuzz` fuzzes every decoder and core with libFuzzer.
 
 #![forbid(unsafe_code)]
 #![allow(

@@ -1,5 +1,6 @@
-//! What is not Rust here: `kafka-partitioners/`, for Kafka's own producers, and in it `load/`, which drives
-//! Kafka with them. Maven builds both, and tests the first with each Kafka client that it names.
+//! Build and tests of the code that is not Rust: `kafka-partitioners/`, for Kafka's own producers,
+//! and in it `load/`, which drives Kafka with them. Maven builds both, and tests the first with
+//! each Kafka client that it names.
 
 use crate::process;
 use crate::workspace;

@@ -1,7 +1,7 @@
-//! `cargo test`, overseen: what it prints is passed on, each test binary's time is noted, and a binary that
-//! says nothing for long is ended, by name, with the tests that have not come to an end.
+//! `cargo test`, overseen: its output is passed on, each test binary's time is noted, and a binary
+//! that prints nothing for long is ended, by name, with the tests that have not come to an end.
 //!
-//! Tests bound their own waits, and say what they waited for; this is for the one that does not.
+//! Tests bound their own waits, and name them; this is for a test that does not.
 
 use crate::parts::{Parts, now};
 use crate::process::{self, show};
@@ -14,8 +14,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long nothing may be printed: longer than any test takes, also on a machine that is busy with other
-/// things, and than tests wait themselves.
+/// Longest silence: longer than any test takes, also on a machine that is busy with other things,
+/// and longer than the tests' own waits.
 const SILENCE: Duration = Duration::from_secs(30 * 60);
 /// Lines that may wait to be passed on.
 const LINES: usize = 256;

@@ -1,11 +1,11 @@
 //! `cargo xtask pairs`: two versions of Airmail beside one another, by ratios.
 //!
-//! Each version is measured by its own bench, with its own client and its own node, for what is asked is
-//! what a change costs whoever uses the whole. Both run in turn, and who begins changes from round to round;
-//! a ratio is taken within its round, so that slow minutes of the machine cancel out. What counts is the
-//! median of the ratios; a bound is a bound on that.
+//! Each version is measured by its own bench, with its own client and its own node, because the
+//! question is the cost of a change to users of the whole. Both run in turn, and the first of the
+//! two changes from round to round; a ratio is taken within its round, so that slow minutes of the
+//! machine cancel out. The median of the ratios counts; a bound is a bound on that.
 //!
-//! The base beside itself (`--base HEAD`) shows what the machine alone makes of a ratio.
+//! The base beside itself (`--base HEAD`) shows the ratio that the machine alone makes.
 
 mod comparison;
 mod figures;
@@ -24,8 +24,8 @@ use std::path::PathBuf;
 use versions::Version;
 use workloads::Workload;
 
-/// What to compare, how often, and what is still good. 15 rounds of `e2e` and `latency` take ten minutes,
-/// beside the builds.
+/// The versions to compare, the number of rounds, and the bounds to keep. 15 rounds of `e2e` and
+/// `latency` take ten minutes, beside the builds.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The version that the other is compared with: whatever git takes for a commit.
@@ -37,10 +37,10 @@ pub(crate) struct Options {
     /// Rounds of each workload, in which each version runs once.
     #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// What to measure.
+    /// The workloads to measure.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "e2e,latency")]
     workloads: Vec<Workload>,
-    /// Of each run, as 10s or 500ms; `memory` takes as long as it takes.
+    /// Duration of each run, as 10s or 500ms; `memory` takes as long as it takes.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = run::duration)]
     duration: std::time::Duration,
     /// Where the nodes' data is meanwhile [default: as the bench has it, /var/tmp].
@@ -62,7 +62,7 @@ struct Kept<'a> {
     comparisons: &'a [Comparison],
 }
 
-/// Builds both, measures them in turn, and prints what the ratios are. Fails if one is beyond its bound.
+/// Builds both, measures them in turn, and prints the ratios. Fails if one is beyond its bound.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let directory = workspace::target_directory()?.join("pairs");
     let programs = [&options.base, &options.head].map(|version| version.build(&directory));

@@ -1,10 +1,10 @@
-//! `cargo xtask partitioners`: brings Kafka, builds what is measured and what measures, and runs
-//! `airmail-lab partitioners`.
+//! `cargo xtask partitioners`: brings Kafka, builds the measured and the measuring programs, and
+//! runs `airmail-lab partitioners`.
 
 use crate::process::{self, cargo};
 use crate::{kafka, servers};
 
-/// What the experiment is told.
+/// Options of the experiment.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Options of `airmail-lab partitioners`, as --quick or --parts=nodes

@@ -1,7 +1,8 @@
-//! What a task is made of, and how long each part took: a table at its end, also if it fails.
+//! Parts of a task and the time of each: a table at the task's end, also if it fails.
 //!
-//! Continuous integration has a bound of time, and whoever adds to it must see where it goes. What `test`
-//! took is kept, so that `verify --without-tests`, which follows it there, ends with one table of both.
+//! Continuous integration has a bound of time, and whoever adds to it must see where it goes. The
+//! times of `test` are kept, so that `verify --without-tests`, which follows it there, ends with
+//! one table of both.
 
 use crate::workspace;
 use std::fmt::Write as _;
@@ -16,7 +17,7 @@ const SHORT: Duration = Duration::from_secs(6);
 #[derive(Debug)]
 pub(crate) struct Parts {
     task: &'static str,
-    /// Of a task before this one, as it was kept.
+    /// The kept table of the task before this one.
     before: String,
     took: Vec<(String, Duration)>,
 }
@@ -35,7 +36,7 @@ impl Parts {
         self.before = fs::read_to_string(kept(task)).unwrap_or_default();
     }
 
-    /// Does a part, and notes what it took.
+    /// Does a part, and notes its time.
     pub(crate) fn part<T>(&mut self, name: &str, work: impl FnOnce() -> T) -> T {
         let begun = now();
         let done = work();
@@ -80,7 +81,7 @@ impl Drop for Parts {
     }
 }
 
-/// The time, for measuring what was done.
+/// The time, for measuring parts.
 #[expect(
     clippy::disallowed_methods,
     reason = "what a task took is told, and decides nothing"

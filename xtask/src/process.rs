@@ -25,7 +25,7 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the command writes to standard output; fails unless it ends with 0.
+/// Standard output of the command; fails unless it ends with 0.
 pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
     let shown = show(command);
     let output = command

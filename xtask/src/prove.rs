@@ -12,7 +12,7 @@ use crate::test::TEST_SWITCHES;
 use crate::workspace;
 use std::process::Command;
 
-/// What to prove.
+/// The proof to run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     #[command(subcommand)]
@@ -30,7 +30,7 @@ enum What {
     Hostile(Rounds),
     /// Fill the disk under load: refused, served, healed [rounds: 10]. Mounts a small file system.
     Full(Rounds),
-    /// Let fdatasync fail: no ack of what was not synced [rounds: 20]. Needs strace.
+    /// Let fdatasync fail: no ack of an unsynced message [rounds: 20]. Needs strace.
     Sync(Rounds),
     /// Kill nodes and database under 64 readers and 16 writers of a queue: all that was acknowledged
     /// is handed out, none twice [seconds: 60]. Needs PostgreSQL.
@@ -43,10 +43,10 @@ enum What {
 
 #[derive(Debug, clap::Args)]
 struct Rounds {
-    /// How many rounds.
+    /// Number of rounds.
     #[arg(long)]
     rounds: Option<u64>,
-    /// What all choices follow from.
+    /// Seed of all choices.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// The first round's number: to repeat one that failed.
@@ -56,7 +56,7 @@ struct Rounds {
 
 #[derive(Debug, clap::Args)]
 struct Kills {
-    /// For how long, rather than how many rounds; the last one is finished.
+    /// Time in seconds, in place of a number of rounds; the last one is finished.
     #[arg(long, conflicts_with = "rounds")]
     seconds: Option<u64>,
     #[command(flatten)]
@@ -65,18 +65,18 @@ struct Kills {
 
 #[derive(Debug, clap::Args)]
 struct Minutes {
-    /// For how long.
+    /// Time in minutes.
     #[arg(long, default_value_t = 10)]
     minutes: u64,
-    /// What all choices follow from.
+    /// Seed of all choices.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
-/// For how long nodes and database are killed, if nobody says.
+/// Default time for which nodes and database are killed.
 const KILLS_SECONDS: u64 = 60;
 
-/// Runs it; fails if what was to be proven does not hold.
+/// Runs it; fails if the proof fails.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     match &options.what {
         What::Kill(rounds) => harness("kill", Extent::Rounds(200), rounds),
@@ -93,7 +93,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     }
 }
 
-/// How far a proof goes.
+/// Length of a proof.
 #[derive(Clone, Copy, Debug)]
 enum Extent {
     Rounds(u64),

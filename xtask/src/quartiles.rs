@@ -1,4 +1,4 @@
-//! A figure over several rounds: what lies in the middle, and how far the others are from it.
+//! A figure over several rounds: its median and quartiles.
 //!
 //! On machines that are shared a single figure says little, and a mean is carried off by one bad
 //! minute; so the median counts, and its quartiles are always printed with it.

@@ -1,11 +1,11 @@
-//! `cargo xtask rivals`: brings the servers, builds what is measured and what measures, and runs
-//! `airmail-lab rivals`.
+//! `cargo xtask rivals`: brings the servers, builds the measured and the measuring programs, and
+//! runs `airmail-lab rivals`.
 
 use crate::process::{self, cargo};
 use crate::{servers, workspace};
 use std::process::Command;
 
-/// What the experiment is told.
+/// Options of the experiment.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Options of `airmail-lab rivals`, as --quick or --only=e2e,fanout

@@ -31,7 +31,7 @@ here=$(dirname \"$(readlink -f \"$0\")\")\n\
 export LD_LIBRARY_PATH=\"$(echo \"$here\"/redis/usr/lib/*-linux-gnu)\"\n\
 exec \"$here/redis/usr/bin/redis-server\" \"$@\"\n";
 
-/// What to bring, and where to.
+/// The servers to bring, and the directory for them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Where they go. Default: target/tools/servers.

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: brings what the tests need, then runs all of them: cargo's, then Maven's.
+//! `cargo xtask test`: brings the tests' tools, then runs all tests: cargo's, then Maven's.
 //!
 //! The counts that a test runs at are small by default, for continuous integration; the options
 //! here ask for more. They reach the tests as `AIRMAIL_TEST_*`.
@@ -9,14 +9,14 @@ use crate::parts::Parts;
 use crate::process::{self, cargo};
 use crate::tools::{Tools, Without};
 
-/// Whatever builds `airmail` to test it builds it with the options that only tests want: the same
-/// everywhere, so that nothing is compiled a second time.
+/// Feature with which `airmail` is built for tests, for options that only tests want. It is the
+/// same everywhere, so that nothing is compiled a second time.
 pub(crate) const TEST_SWITCHES: &str = "--features=airmail/test-switches";
 
-/// How much to test.
+/// The amount of testing.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Options {
-    /// After the tests, run this many seeds of the simulator.
+    /// Number of seeds of the simulator to run after the tests.
     #[arg(long)]
     seeds: Option<u64>,
     /// Lines of a log file to publish, read back and compare.

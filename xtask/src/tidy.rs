@@ -9,6 +9,7 @@ mod checks;
 mod edges;
 mod fences;
 mod fields;
+mod glossary;
 mod imports;
 mod leftovers;
 mod length;
@@ -19,12 +20,13 @@ mod provenance;
 mod raw_ids;
 mod roots;
 mod runtime;
+mod sentences;
 mod silence;
 
 use crate::workspace;
 use anyhow::bail;
 
-/// What a rule found wrong, each with its place.
+/// Findings of a rule, each with its place.
 type Complaints = Vec<String>;
 
 /// Prints what is wrong, and fails if anything is.
@@ -53,6 +55,7 @@ fn all() -> anyhow::Result<Complaints> {
     complaints.extend(architecture::check(&packages, &markdown));
     complaints.extend(behaviours::check(&markdown, &rust));
     complaints.extend(checks::check(&rust));
+    complaints.extend(glossary::check(&markdown));
     complaints.extend(names::check_packages(&packages));
     for file in &rust {
         complaints.extend(names::check_path(&file.path));
@@ -61,6 +64,7 @@ fn all() -> anyhow::Result<Complaints> {
         complaints.extend(leftovers::check(file));
         complaints.extend(fields::check(file));
         complaints.extend(raw_ids::check(file));
+        complaints.extend(sentences::check(file));
         complaints.extend(silence::check(file));
     }
     for file in &java {

@@ -8,8 +8,9 @@
 //!   below, for the tests with a live cluster.
 //! - strace: shows that no ack is sent before its fdatasync. From the system's packages.
 //!
-//! What cannot be brought is a failure that says how to bring it. Whoever has no use for a tool leaves it
-//! out by name ([`Without`]); the tests that want it say so each time. Continuous integration leaves out none.
+//! A tool that cannot be brought is a failure that says how to bring it. A user who has no use for
+//! a tool leaves it out by name ([`Without`]); the tests that want it say so each time. Continuous
+//! integration leaves out none.
 
 use crate::kafka;
 use crate::maven;
@@ -25,7 +26,8 @@ const GRPCURL: &str = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3";
 const NATS_SERVER: &str = "github.com/nats-io/nats-server/v2@v2.15.2";
 const PYTHON_PACKAGES: [&str; 2] = ["grpcio>=1.60,<2", "grpcio-reflection>=1.60,<2"];
 
-/// What one may go without. PostgreSQL's server is not among it: half of what mailboxes claim rests on it.
+/// Tools that tests can go without. PostgreSQL's server is not one: half of the claims about
+/// mailboxes rest on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Without {
     /// The client in Python.
@@ -43,7 +45,7 @@ pub(crate) enum Without {
 }
 
 impl Without {
-    /// As tests are told of it.
+    /// The name that tests know it by.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Without::Python => "python",
@@ -56,7 +58,7 @@ impl Without {
     }
 }
 
-/// What brings a tool, or finds it.
+/// Brings a tool, or finds it.
 type Bring<'a> = &'a dyn Fn() -> anyhow::Result<()>;
 
 /// The directory that tests find their tools in: `python/bin/python`, `bin/grpcurl`.

@@ -1,14 +1,15 @@
-//! `cargo xtask verify`: all that must hold before a commit. Changes nothing but build output.
+//! `cargo xtask verify`: all checks that must pass before a commit. Changes nothing but build
+//! output.
 
 use crate::parts::Parts;
 use crate::process::{self, cargo};
 use crate::{test, tidy};
 use std::process::Command;
 
-/// Whatever a lint says is a failure.
+/// Arguments that make every lint's complaint a failure.
 const DENY_WARNINGS: [&str; 3] = ["--", "-D", "warnings"];
 
-/// What to leave out.
+/// Parts to leave out.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Leave out the tests, which `cargo xtask test` has run.

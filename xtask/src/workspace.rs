@@ -1,4 +1,4 @@
-//! Where the workspace is, and which of its files the house rules look at.
+//! The workspace: its root, and the files that the house rules look at.
 
 use crate::process::{self, cargo};
 use anyhow::Context;
@@ -12,7 +12,7 @@ pub(crate) fn root() -> &'static Path {
         .unwrap_or(Path::new("."))
 }
 
-/// Where cargo puts what it builds, by its own account.
+/// Directory of cargo's build output, by its own account.
 pub(crate) fn target_directory() -> anyhow::Result<PathBuf> {
     let ask = [
         "metadata",
@@ -29,7 +29,7 @@ pub(crate) fn target_directory() -> anyhow::Result<PathBuf> {
 /// A file of the workspace, by its path from the root, with `/` between.
 #[derive(Debug)]
 pub(crate) struct File {
-    /// Such as `crates/airmail-log/src/lib.rs`.
+    /// The path, such as `crates/airmail-log/src/lib.rs`.
     pub(crate) path: String,
     /// All of it.
     pub(crate) text: String,
@@ -59,11 +59,11 @@ impl File {
     }
 }
 
-/// Code that no hand writes: a test of its crate compares it with what it is made of.
+/// Generated code: a test of its crate compares it with its source.
 const GENERATED: &str = "crates/airmail-proto/generated";
 
 /// Every text file whose name ends in one of `endings`, in order of path. Build output, hidden
-/// directories, data and what is generated are left out.
+/// directories, data and generated code are left out.
 pub(crate) fn files(endings: &[&str]) -> anyhow::Result<Vec<File>> {
     let mut paths = Vec::new();
     walk(root(), &mut paths)?;

@@ -1,4 +1,4 @@
-//! What came of one fuzz target's run, read from what libFuzzer says, and the table of all.
+//! Result of one fuzz target's run, read from libFuzzer's output, and the table of all.
 
 /// One target's run.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub(crate) struct Report {
     must_fail: bool,
 }
 
-/// How a run ended.
+/// Ends of a run.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     /// It took all its inputs.

@@ -1,4 +1,4 @@
-//! What the rounds of a workload come to: ratios, their spread, and whether bounds are kept.
+//! Result of a workload's rounds: ratios, their spread, and whether bounds are kept.
 
 use super::figures::{Figure, Figures, shown};
 use super::versions::Version;
@@ -77,7 +77,8 @@ pub(super) struct Comparison {
 }
 
 impl Comparison {
-    /// Of rounds, each with base and head. A figure that one side does not tell in each is left out.
+    /// Compares rounds, each with base and head. A figure that is missing on one side of any round
+    /// is left out.
     pub(super) fn of(workload: Workload, rounds: Vec<[Figures; 2]>) -> Comparison {
         let first = rounds.first().map(|[_, head]| head.measured.keys());
         let figures = first.into_iter().flatten().copied();
@@ -89,7 +90,7 @@ impl Comparison {
         }
     }
 
-    /// For people.
+    /// Table for people.
     pub(super) fn table(&self, base: &Version, head: &Version) -> String {
         let (name, rounds) = (self.workload.name(), self.rounds.len());
         let arguments = self.workload.arguments().join(" ");

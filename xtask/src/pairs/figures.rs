@@ -1,4 +1,4 @@
-//! What is read of a run's report.
+//! Figures that are read from a run's report.
 
 use super::workloads::Workload;
 use anyhow::Context as _;
@@ -16,9 +16,9 @@ pub(super) enum Figure {
     P99Us,
     /// Processor time of the clients for each message.
     ClientsNs,
-    /// Of the node.
+    /// Processor time of the node.
     NodeNs,
-    /// Of all processes of the run, with their starts and ends.
+    /// Processor time of all processes of the run, with their starts and ends.
     AllNs,
     /// Cores that the clients took on the average of the run.
     ClientsCores,
@@ -46,12 +46,12 @@ impl Figure {
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Figures {
     pub(super) measured: BTreeMap<Figure, f64>,
-    /// What was wrong with it: messages that were lost, twice or out of order.
+    /// Faults of the run: messages that were lost, twice or out of order.
     pub(super) unsound: Option<String>,
 }
 
 impl Figures {
-    /// Reads the last line of what the bench printed.
+    /// Reads the last line of the bench's output.
     pub(super) fn read(
         workload: Workload,
         printed: &str,
@@ -97,7 +97,7 @@ impl Figures {
         Ok(figures)
     }
 
-    /// In one line.
+    /// Figures in one line.
     pub(super) fn line(&self) -> String {
         let mut out = String::new();
         for (figure, value) in &self.measured {
@@ -112,7 +112,7 @@ impl Figures {
     }
 }
 
-/// With as many decimals as say something.
+/// Shows a value with its significant decimals.
 pub(super) fn shown(value: f64) -> String {
     if value < 10.0 {
         format!("{value:.2}")

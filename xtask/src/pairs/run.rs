@@ -1,4 +1,4 @@
-//! One run of one version's bench, and what it and its node used meanwhile.
+//! One run of one version's bench, and the resources that it and its node used.
 
 use super::figures::Figures;
 use super::workloads::Workload;
@@ -9,14 +9,15 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How much longer than its duration a run may take: a node starts, clients connect, the last of a queue
-/// is delivered, data is removed. One that takes longer hangs.
+/// Time that a run may take beyond its duration: a node starts, clients connect, the last of a
+/// queue is delivered, data is removed. A run that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(600);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
-/// What a clock tick of `/proc/PID/stat` is; Linux has no other on any machine of ours.
+/// Length of a clock tick of `/proc/PID/stat`, in microseconds; Linux has no other on any machine
+/// of ours.
 const TICK_US: u64 = 10_000;
 
-/// How a run is made.
+/// Settings of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measurement<'a> {
     pub(super) workload: Workload,

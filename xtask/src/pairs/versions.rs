@@ -1,9 +1,9 @@
 //! Versions of Airmail and their programs: each is checked out into a worktree of its own, built, and
 //! its program is kept under its commit, so that it is built once.
 //!
-//! The builds share one target directory, and with it what they depend on, which is most of their time;
-//! the crates of different worktrees are different crates to cargo. A program is put in its place when it
-//! is whole: what is there was built to the end.
+//! The builds share one target directory, and with it their dependencies, which are most of their
+//! time; the crates of different worktrees are different crates to cargo. A program is put in its
+//! place when it is whole, so a program that is there was built to the end.
 
 use crate::process;
 use crate::workspace;

@@ -1,4 +1,4 @@
-//! What two versions are compared by.
+//! Workloads by which two versions are compared.
 
 use serde::Serialize;
 
@@ -29,8 +29,8 @@ impl Workload {
         }
     }
 
-    /// Of `airmail bench`, but for what every workload has. All figures depend on them, so nothing is
-    /// left to a version's own defaults.
+    /// Arguments of `airmail bench`, except those that every workload has. All figures depend on
+    /// them, so none is left to a version's own defaults.
     pub(super) fn arguments(self) -> &'static [&'static str] {
         match self {
             Workload::E2e => &["e2e", "--size", "100"],

@@ -1,8 +1,8 @@
 //! `cargo xtask prove soak`: a node at a part of its highest load, for as long as one likes, with its
 //! oldest messages going all the time.
 //!
-//! What must hold for it to pass is in `verdict`. Any message that is lost, repeated or reordered fails
-//! it too.
+//! The conditions for passing are in `verdict`. Any message that is lost, repeated or reordered
+//! fails it too.
 
 mod node;
 mod verdict;
@@ -20,15 +20,16 @@ use verdict::judge;
 
 /// Messages of the first run, which only finds out how many the others need.
 const FIRST_MESSAGES: u64 = 500_000;
-/// How long each of the runs takes that look for the highest load, in seconds.
+/// Duration of each run that looks for the highest load, in seconds.
 const SATURATION_SECONDS: f64 = 10.0;
-/// How many there are. The lowest counts: what the machine carries in each of its moods, for a load above
-/// that would measure the machine's bad minutes, as a queue that grows.
+/// Number of those runs. The lowest result counts: the load that the machine carries in each of its
+/// moods, since with a higher one the soak would measure the machine's bad minutes, as a queue that
+/// grows.
 const SATURATION_RUNS: usize = 5;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Options {
-    /// For how long.
+    /// Time in minutes.
     #[arg(long, default_value_t = 30.0)]
     minutes: f64,
     /// The part of the highest load that is offered.
@@ -37,10 +38,10 @@ pub(super) struct Options {
     /// Payload of each message, in bytes.
     #[arg(long, default_value_t = 100)]
     size: u32,
-    /// How much of its messages the node keeps.
+    /// Size of the messages that the node keeps.
     #[arg(long, default_value = "1GiB")]
     keep: String,
-    /// How long each sample takes, in seconds.
+    /// Duration of each sample, in seconds.
     #[arg(long, default_value_t = 10)]
     sample_seconds: u64,
     /// Where the samples are written.
@@ -51,7 +52,7 @@ pub(super) struct Options {
     data: PathBuf,
 }
 
-/// What one sample says.
+/// Measurements of one sample.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     seconds: f64,

@@ -1,4 +1,4 @@
-//! `docs/behaviours.md` names tests that there are.
+//! Tests that `docs/behaviours.md` names are there.
 
 use super::Complaints;
 use crate::workspace::File;
@@ -34,7 +34,7 @@ pub(crate) fn check(markdown: &[File], rust: &[File]) -> Complaints {
     complaints
 }
 
-/// What stands between back quotes.
+/// Texts between back quotes.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }

@@ -12,7 +12,7 @@ const FLOORS: [(&str, usize); 2] = [
     ("crates/airmail-log/src", 60),
 ];
 
-/// What a check begins with.
+/// Beginnings of a check.
 const KINDS: [&str; 7] = [
     "assert!(",
     "assert_eq!(",

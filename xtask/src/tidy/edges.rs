@@ -1,4 +1,4 @@
-//! Which crate may use which: arrows point down only, and a new arrow is a decision.
+//! Allowed dependencies between crates: arrows point down only, and a new arrow is a decision.
 //!
 //! Two wings have rules of their own. Nothing outside the laboratory (`lab/`) uses what is in it, so that no
 //! experiment reaches users. And the test kit is for tests: no program is built with it.
@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// The folder of the laboratory.
 const LABORATORY: &str = "lab";
-/// What only tests use.
+/// The crate that only tests use.
 const TEST_KIT: &str = "airmail-testkit";
 
 /// The arrows that are allowed.

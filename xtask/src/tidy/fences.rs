@@ -1,5 +1,5 @@
 //! Commands in the documentation are run by a test (`crates/airmail/tests/end_to_end/book.rs`) if they stand in
-//! a `console` block. Whoever writes another kind of shell block says above it why it is not run.
+//! a `console` block. Above another kind of shell block stands the reason why it is not run.
 
 use super::Complaints;
 use crate::workspace::File;

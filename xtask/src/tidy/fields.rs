@@ -8,11 +8,14 @@ use crate::workspace::File;
 const FIELDS_MAX: usize = 15;
 
 /// The cores, without the `.rs` of a file.
-const CORES: [&str; 4] = [
+const CORES: [&str; 7] = [
     "crates/airmail-broker/src",
     "crates/airmail-client/src/core",
     "crates/airmail-flow/src",
-    "crates/airmail-log/src/journal",
+    "crates/airmail-log/src",
+    "crates/airmail-model/src",
+    "crates/airmail-partition/src",
+    "crates/airmail-topology/src",
 ];
 
 /// The structs that may have more, with the reason.
@@ -116,6 +119,16 @@ mod tests {
             "{complaints:?}"
         );
         assert!(check(&file("crates/airmail-broker/src/a.rs", 14)).is_empty());
+    }
+
+    #[test]
+    fn both_sides_of_the_shard_and_the_catalog_are_held_to_it() {
+        for core in ["catalog", "gateway", "tower"] {
+            for path in [format!("{core}.rs"), format!("{core}/a.rs")] {
+                let path = format!("crates/airmail-broker/src/{path}");
+                assert_eq!(check(&file(&path, 15)).len(), 1, "{path}");
+            }
+        }
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub(crate) fn check(file: &File) -> Complaints {
     complaints
 }
 
-/// What stands before `use` on a line that begins an import.
+/// Text before `use` on a line that begins an import.
 fn visibility(line: &str) -> Option<String> {
     let (visibility, _) = line.trim_start().split_once("use ")?;
     let one = visibility.is_empty() || visibility == "pub " || visibility.starts_with("pub(");

@@ -3,7 +3,7 @@
 use super::Complaints;
 use crate::workspace::File;
 
-/// In two halves, so that this file does not find itself.
+/// Words in two halves, so that this file does not find itself.
 const BANNED: [(&str, &str); 7] = [
     ("TO", "DO"),
     ("FIX", "ME"),

@@ -22,7 +22,7 @@ pub(crate) fn check(file: &File, exists: &dyn Fn(&str) -> bool) -> Complaints {
         .collect()
 }
 
-/// What stands in `](…)`.
+/// Texts inside `](…)`.
 fn targets(text: &str) -> impl Iterator<Item = &str> {
     text.split("](").skip(1).filter_map(|rest| {
         let (target, _) = rest.split_once(')')?;

@@ -1,4 +1,5 @@
-//! Things are named by what they hold. A module for what fits nowhere grows without end.
+//! Names of crates and modules say what these hold. A module for what fits nowhere grows without
+//! end.
 
 use super::Complaints;
 use super::edges::Package;

@@ -1,8 +1,8 @@
-//! What we let into the tree, by `deny.toml`: where packages come from, under which licences, and that
-//! every dependency says which versions it means.
+//! Dependencies that `deny.toml` lets into the tree: their sources, their licences, and that each
+//! names its versions.
 //!
-//! `cargo deny` looks at the same lists, and at advisories too; it takes longer to build than all of
-//! continuous integration may take longer, so it is for releases, and this is for every commit.
+//! `cargo deny` looks at the same lists, and at advisories too; but building it takes longer than
+//! continuous integration as a whole may take, so it is for releases, and this is for every commit.
 
 use super::Complaints;
 use crate::process::{cargo, output};
@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 use std::fs;
 
-/// What `deny.toml` allows.
+/// Licences and registries that `deny.toml` allows.
 #[derive(Debug)]
 struct Allowed {
     licences: Vec<String>,

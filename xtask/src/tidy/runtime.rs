@@ -1,4 +1,4 @@
-//! No async runtime in what the cores are built from: they must run under the simulator as they are.
+//! No async runtime among the cores' dependencies: they must run under the simulator as they are.
 
 use super::Complaints;
 use crate::process::{cargo, output};

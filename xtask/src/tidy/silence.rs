@@ -1,4 +1,5 @@
-//! Giving up in silence is either for the sake of some input, which is named, or a programmer error.
+//! A core never gives up in silence: it names the input that leads there, or reports a programmer
+//! error.
 //!
 //! A `let … else` that leaves by `return` or `continue` looks the same in both cases, and only one of them
 //! can happen. So it says which: its body has a `bug!`, or a comment in it or right above the statement

@@ -1,4 +1,4 @@
-//! The node that a soak runs: a release build in a process of its own, and what it uses.
+//! The node that a soak runs: a release build in a process of its own, and its use of resources.
 
 use crate::process::{self, cargo};
 use anyhow::{Context as _, ensure};
@@ -20,14 +20,14 @@ pub(super) struct Node {
     address: String,
 }
 
-/// What a node uses.
+/// Resources that a node uses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Usage {
     /// Memory that is resident now.
     pub(super) resident_kib: u64,
     /// Time of all its threads.
     pub(super) cpu_s: f64,
-    /// What its files hold now.
+    /// Size of its files now.
     pub(super) disk_bytes: u64,
 }
 
@@ -100,7 +100,7 @@ impl Node {
         command
     }
 
-    /// What it uses now.
+    /// The resources that it uses now.
     pub(super) fn usage(&self) -> anyhow::Result<Usage> {
         let process = PathBuf::from(format!("/proc/{}", self.child.id()));
         let status = fs::read_to_string(process.join("status")).context("the node has ended")?;
@@ -128,7 +128,7 @@ impl Drop for Node {
     }
 }
 
-/// What the files below a directory hold. One that goes meanwhile counts nothing.
+/// Total size of the files below a directory. A file that goes meanwhile counts nothing.
 fn bytes_below(directory: &Path) -> anyhow::Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(directory)? {

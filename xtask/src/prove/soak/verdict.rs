@@ -1,8 +1,8 @@
-//! What a soak must show: the load was there, memory is flat, latency is flat.
+//! Verdict on a soak: the load was there, memory is flat, latency is flat.
 //!
-//! The first third of the samples is left out of the trend of memory: caches and allocators fill in it.
-//! Each sample's latency is of a few seconds, in which anything else on the machine shows; so medians
-//! are compared, of many samples, with room for what the machine itself may drift.
+//! The first third of the samples is left out of the trend of memory: caches and allocators fill in
+//! it. Each sample's latency is taken over a few seconds, in which anything else on the machine
+//! shows; so medians of many samples are compared, with room for the machine's own drift.
 
 use super::Sample;
 use crate::quartiles::Quartiles;
@@ -11,16 +11,16 @@ use std::collections::BTreeMap;
 
 /// Growth of memory that is no trend: what a loaded allocator keeps more or less of.
 const SLACK_KIB: f64 = 16.0 * 1024.0;
-/// And the part of all memory that is none.
+/// Growth as a part of all memory that is no trend.
 const SLACK_PART: f64 = 0.05;
-/// How much of the offered load must have been carried.
+/// Part of the offered load that must have been carried.
 const LOAD_PART: f64 = 0.95;
-/// How many times the latency of the first third that of the last may be, beside the slack.
+/// Largest ratio of the last third's latency to the first third's, beside the slack.
 const LATENCY_TIMES: f64 = 1.25;
 /// A difference in latency that is the machine's, in microseconds.
 const LATENCY_SLACK_US: f64 = 500.0;
 
-/// Says what the samples show; fails unless all of it holds. `rate` is the offered load.
+/// Prints the verdict on the samples; fails unless all conditions hold. `rate` is the offered load.
 pub(super) fn judge(samples: &[Sample], rate: f64) -> anyhow::Result<()> {
     let third = samples.len() / 3;
     let enough = third > 0;
@@ -76,7 +76,7 @@ fn latency(name: &str, (before, after): (f64, f64)) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the line of least squares through the points rises from the first to the last.
+/// Rise of the line of least squares through the points, from the first to the last.
 fn growth(points: &[(f64, f64)]) -> f64 {
     let count = points.len() as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
