@@ -1,6 +1,6 @@
 //! Namespaces: created, listed, changed and deleted; and how a node's flow control and clock stand.
 
-use crate::client::Shared;
+use crate::context::ClientContext;
 use crate::flow::FlowGate;
 use crate::node_clock::NodeClock;
 use crate::nodes::Node;
@@ -26,11 +26,11 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Admin {
-    shared: Arc<Shared>,
+    shared: Arc<ClientContext>,
 }
 
 impl Admin {
-    pub(crate) fn new(shared: Arc<Shared>) -> Admin {
+    pub(crate) fn new(shared: Arc<ClientContext>) -> Admin {
         Admin { shared }
     }
 

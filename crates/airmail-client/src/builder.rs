@@ -1,21 +1,20 @@
-//! A client's settings.
+//! A client's settings, and connecting with them.
 
 use crate::address::{DEFAULT_URL, parse_url};
-use crate::client::{Client, Shared};
+use crate::client::Client;
+use crate::context::ClientContext;
 use crate::core::{BackoffConfig, ProducerConfig, SubscriberConfig};
+use crate::mailbox::Mailbox;
 use crate::nodes::Nodes;
+use crate::publisher::task::Shutdown;
 use airmail_model::Error;
 use airmail_model::bug::{self, Met};
 use airmail_model::clock::{Clock, SystemClock};
 use airmail_model::limits::CREDIT_BYTES_MAX;
 use std::future::Future;
 use std::hash::{BuildHasher, Hasher};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What may be done when a client is told to shut down, by whoever built it.
-pub(crate) type Shutdown = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Settings of a [`Client`], each with a default.
 ///
@@ -217,7 +216,7 @@ impl ClientBuilder {
         let mut subscriber = self.subscriber;
         producer.seed = seed;
         subscriber.seed = seed;
-        let client = Client::new(Shared {
+        let client = Client::new(ClientContext {
             nodes: Nodes::new(addresses, self.name, clock),
             namespace: self.namespace.into(),
             producer,
@@ -229,6 +228,33 @@ impl ClientBuilder {
         client.reach().await?;
         client.start(self.shutdown);
         Ok(client)
+    }
+}
+
+impl Client {
+    /// Connects with the default settings.
+    ///
+    /// # Errors
+    /// Those of [`ClientBuilder::connect`].
+    pub async fn connect(url: &str) -> Result<Client, Error> {
+        Client::builder().url(url).connect().await
+    }
+
+    /// Begins with the default settings, to be changed before connecting.
+    #[must_use]
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::default()
+    }
+}
+
+impl Mailbox {
+    /// Connects with the default settings. With others: [`Client::builder`], then
+    /// [`Client::mailbox`].
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a malformed URL; `DISCONNECTED` if no node answers in time.
+    pub async fn connect(url: &str) -> Result<Mailbox, Error> {
+        Ok(Client::connect(url).await?.mailbox())
     }
 }
 

@@ -1,201 +1,25 @@
-//! The client: one connection, one task that publishes, and as many subscriptions as are opened.
+//! The client, as users hold it: the one place where publishing, subscribing, history, administration and
+//! mailboxes begin.
+//!
+//! A client has one connection, which all of these share, and one task, which publishes. Its settings are made
+//! by [`crate::ClientBuilder`].
 
 use crate::admin::Admin;
-use crate::builder::{ClientBuilder, Shutdown};
-use crate::core::{Attempts, Backoff, Patience, ProducerConfig, SubscriberConfig};
+use crate::context::ClientContext;
 use crate::history::HistoryRequest;
 use crate::mailbox::Mailbox;
-use crate::nodes::{Node, Nodes};
+use crate::nodes::Node;
 use crate::publisher::desk::Desk;
-use crate::publisher::{Publish, Publisher, task};
+use crate::publisher::task::{self, Shutdown};
+use crate::publisher::{Publish, Publisher};
 use crate::subscription::SubscriptionRequest;
 use crate::subscription::many::ManyRequest;
 use crate::topics::Topics;
-use airmail_model::random;
-use airmail_model::{Error, ErrorCode, Mono};
+use airmail_model::{Error, ErrorCode};
 use bytes::Bytes;
 use parking_lot::Mutex;
-use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 use tokio::task::JoinSet;
-use tonic::Status;
-
-/// What all parts of a client share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) nodes: Nodes,
-    pub(crate) namespace: Arc<str>,
-    pub(crate) producer: ProducerConfig,
-    pub(crate) subscriber: SubscriberConfig,
-    pub(crate) connect_timeout: Duration,
-    pub(crate) call_timeout: Duration,
-    /// Each part's randomness is the next of this series.
-    pub(crate) seeds: AtomicU64,
-}
-
-impl Shared {
-    pub(crate) fn mono(&self) -> Mono {
-        self.nodes.clock.mono()
-    }
-
-    pub(crate) fn seed(&self) -> u64 {
-        random::mixed(self.seeds.fetch_add(random::STEP, Ordering::Relaxed))
-    }
-
-    pub(crate) fn backoff(&self) -> Backoff {
-        Backoff::new(self.producer.backoff, self.seed())
-    }
-
-    /// Attempts at something that may take `all` in all.
-    pub(crate) fn attempts(&self, all: Duration) -> Attempts {
-        let node = self.connect_timeout;
-        Attempts::new(Patience { node, all }, self.backoff())
-    }
-
-    /// Sleeps until the clock says `until`.
-    pub(crate) async fn sleep_until(&self, until: Mono) {
-        tokio::time::sleep(until.since(self.mono())).await;
-    }
-
-    /// Waits for a node's first answer: one that takes connections and says nothing must not use up
-    /// the time of the other addresses.
-    pub(crate) async fn first_answer<T>(
-        &self,
-        answer: impl Future<Output = Result<T, Status>>,
-    ) -> Result<T, Status> {
-        let patience = self.connect_timeout / self.nodes.addresses();
-        within(patience, answer).await
-    }
-
-    /// Waits for the next thing that a node says: one that says nothing for a call's whole time is
-    /// taken for one that is not there.
-    pub(crate) async fn answer_in_time<T>(
-        &self,
-        answer: impl Future<Output = Result<T, Status>>,
-    ) -> Result<T, Status> {
-        within(self.call_timeout, answer).await
-    }
-
-    /// Makes a unary call within the client's `call_timeout`; as [`Shared::call_within`].
-    pub(crate) async fn call<T, F>(
-        &self,
-        repeatable: bool,
-        call: impl Fn(Node) -> F,
-    ) -> Result<T, Error>
-    where
-        F: Future<Output = Result<T, Status>>,
-    {
-        self.call_within(self.call_timeout, repeatable, call).await
-    }
-
-    /// Makes a unary call, on one node after the other: waits for what the table of errors says is
-    /// waited for, for `timeout` in all, and while no node can be reached for `connect_timeout`.
-    ///
-    /// `repeatable`: it may be made again although a node may have acted. Another is made again only if
-    /// nothing was done, and gives `OUTCOME_UNKNOWN` where that is not known.
-    pub(crate) async fn call_within<T, F>(
-        &self,
-        timeout: Duration,
-        repeatable: bool,
-        call: impl Fn(Node) -> F,
-    ) -> Result<T, Error>
-    where
-        F: Future<Output = Result<T, Status>>,
-    {
-        let begun = self.mono();
-        let until = begun.plus(timeout);
-        let mut attempts = self.attempts(timeout).from(begun);
-        // What a node said last, for who is cut off at the next attempt.
-        let mut said = None;
-        loop {
-            let node = self.nodes.node()?;
-            let now = self.mono();
-            attempts.begin(now);
-            let rest = until.since(now);
-            let status = match within(rest, call(node.clone())).await {
-                Ok(answer) => return Ok(answer),
-                Err(status) => status,
-            };
-            let error = airmail_proto::error::error_from_status(&status);
-            if !error.code().waited_for() {
-                return Err(error);
-            }
-            let error = self.explain(error, &node, &status);
-            self.nodes.failed(&node);
-            if !repeatable && !is_nothing_done(&status, &error) {
-                let unknown = Error::new(ErrorCode::OutcomeUnknown);
-                return Err(unknown.field(error.field_name()).value(error.found()));
-            }
-            let now = self.mono();
-            if now >= until
-                && let Some(said) = said
-            {
-                return Err(Error::waited(said, now.since(begun)));
-            }
-            if airmail_proto::error::is_told_by_a_node(&status) {
-                said = Some(error.clone());
-            }
-            let retry = attempts.failed(now, error)?;
-            self.sleep_until(retry).await;
-        }
-    }
-
-    /// Says which node could not be reached.
-    pub(crate) fn explain(&self, error: Error, node: &Node, status: &Status) -> Error {
-        if error.code() != ErrorCode::Disconnected {
-            return error;
-        }
-        let address = self.nodes.address(node);
-        let cause = cause_of(status);
-        Error::new(ErrorCode::Disconnected)
-            .field("url")
-            .value(format!("{address}: {cause}"))
-    }
-}
-
-/// Waits for an answer for so long.
-async fn within<T>(
-    time: Duration,
-    answer: impl Future<Output = Result<T, Status>>,
-) -> Result<T, Status> {
-    let silent = |_| {
-        let waited = time.as_millis();
-        Err(Status::cancelled(format!("no answer within {waited} ms")))
-    };
-    let answer = tokio::time::timeout(time, answer).await;
-    answer.unwrap_or_else(silent)
-}
-
-/// Whether a call that failed has done nothing for certain: the node says so, or could not know of it,
-/// as there was no connection. A connection that breaks later, whatever is said then, proves nothing.
-fn is_nothing_done(status: &Status, error: &Error) -> bool {
-    let told = airmail_proto::error::is_told_by_a_node(status);
-    (told && error.code() != ErrorCode::Disconnected) || is_unconnected(status)
-}
-
-fn is_unconnected(status: &Status) -> bool {
-    let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(status);
-    while let Some(inner) = cause {
-        if inner.is::<tonic::ConnectError>() {
-            return true;
-        }
-        cause = inner.source();
-    }
-    false
-}
-
-/// The innermost cause of a transport's error: what the system said.
-fn cause_of(status: &Status) -> String {
-    let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(status);
-    let mut text = status.message().to_owned();
-    while let Some(inner) = cause {
-        text = inner.to_string();
-        cause = inner.source();
-    }
-    text
-}
 
 /// A client of one or more nodes: publishes, subscribes, reads history. Cheap to clone; all clones
 /// share one connection and one order of publishing.
@@ -203,14 +27,14 @@ fn cause_of(status: &Status) -> String {
 /// Close it with [`Client::close`]: dropping the last clone abandons what is not acknowledged yet.
 #[derive(Clone, Debug)]
 pub struct Client {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<ClientContext>,
     desk: Arc<Desk>,
-    /// Every task of this client.
+    /// The publishing task, until the client is closed.
     tasks: Arc<Mutex<JoinSet<()>>>,
 }
 
 impl Client {
-    pub(crate) fn new(shared: Shared) -> Client {
+    pub(crate) fn new(shared: ClientContext) -> Client {
         let shared = Arc::new(shared);
         Client {
             desk: Arc::new(Desk::new(Arc::clone(&shared))),
@@ -219,21 +43,7 @@ impl Client {
         }
     }
 
-    /// Connects with the default settings.
-    ///
-    /// # Errors
-    /// As [`ClientBuilder::connect`].
-    pub async fn connect(url: &str) -> Result<Client, Error> {
-        Client::builder().url(url).connect().await
-    }
-
-    /// Settings to begin with.
-    #[must_use]
-    pub fn builder() -> ClientBuilder {
-        ClientBuilder::default()
-    }
-
-    /// Looks for a node that answers.
+    /// Makes one call, to find a node that answers.
     pub(crate) async fn reach(&self) -> Result<(), Error> {
         let request = airmail_proto::v1::ListNamespacesRequest {};
         let shared = &self.shared;

@@ -2,11 +2,11 @@
 //!
 //! A lost connection is gone on from where it broke, so that what comes is whole.
 
-use crate::client::Shared;
+use crate::context::ClientContext;
 use crate::core::Attempts;
+use crate::named_topic::{NamedTopic, topic_name};
 use crate::nodes::Node;
-use crate::publisher::topic_name;
-use crate::received::{Gap, Item, Named, Place, Received};
+use crate::received::{Gap, Item, Place, Received};
 use airmail_model::frame::{Delivery, Reply, Start, Until};
 use airmail_model::{Error, ErrorCode, Incarnation, MapEpoch, Sequence};
 use airmail_proto::error::error_from_status;
@@ -23,7 +23,7 @@ use tonic::Streaming;
 #[derive(Debug)]
 #[must_use = "nothing is read before it is opened"]
 pub struct HistoryRequest {
-    shared: Arc<Shared>,
+    shared: Arc<ClientContext>,
     namespace: Arc<str>,
     topic: Arc<str>,
     since: Start,
@@ -32,7 +32,7 @@ pub struct HistoryRequest {
 }
 
 impl HistoryRequest {
-    pub(crate) fn new(shared: Arc<Shared>, topic: &str) -> HistoryRequest {
+    pub(crate) fn new(shared: Arc<ClientContext>, topic: &str) -> HistoryRequest {
         HistoryRequest {
             namespace: Arc::clone(&shared.namespace),
             shared,
@@ -76,7 +76,7 @@ impl HistoryRequest {
         Ok(History {
             attempts: self.shared.attempts(self.shared.call_timeout),
             shared: self.shared,
-            named: Arc::new(Named {
+            named: Arc::new(NamedTopic {
                 namespace: self.namespace,
                 topic: self.topic,
             }),
@@ -108,8 +108,8 @@ impl HistoryRequest {
 /// ```
 #[derive(Debug)]
 pub struct History {
-    shared: Arc<Shared>,
-    named: Arc<Named>,
+    shared: Arc<ClientContext>,
+    named: Arc<NamedTopic>,
     since: Start,
     until: Until,
     /// Messages still wanted.

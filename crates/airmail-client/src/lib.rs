@@ -33,14 +33,21 @@ mod admin;
 #[cfg(feature = "grpc")]
 mod builder;
 #[cfg(feature = "grpc")]
+mod calls;
+#[cfg(feature = "grpc")]
 mod client;
 #[cfg(feature = "grpc")]
+mod context;
 #[cfg(feature = "grpc")]
 mod flow;
+#[cfg(feature = "grpc")]
+mod hello;
 #[cfg(feature = "grpc")]
 mod history;
 #[cfg(feature = "grpc")]
 pub mod mailbox;
+#[cfg(feature = "grpc")]
+mod named_topic;
 #[cfg(feature = "grpc")]
 mod node_clock;
 #[cfg(feature = "grpc")]

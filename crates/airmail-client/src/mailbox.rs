@@ -5,7 +5,7 @@
 
 mod messages;
 
-use crate::client::{Client, Shared};
+use crate::context::ClientContext;
 use crate::nodes::Node;
 use airmail_model::Error;
 use airmail_proto::mailbox as translate;
@@ -59,21 +59,12 @@ pub use airmail_model::mailbox::{
 /// ```
 #[derive(Clone, Debug)]
 pub struct Mailbox {
-    shared: Arc<Shared>,
+    shared: Arc<ClientContext>,
 }
 
 impl Mailbox {
-    pub(crate) fn new(shared: Arc<Shared>) -> Mailbox {
+    pub(crate) fn new(shared: Arc<ClientContext>) -> Mailbox {
         Mailbox { shared }
-    }
-
-    /// Connects with the default settings. With others: [`Client::builder`], then
-    /// [`Client::mailbox`].
-    ///
-    /// # Errors
-    /// `INVALID_ARGUMENT` for a URL that is none; `DISCONNECTED` if no node answers in time.
-    pub async fn connect(url: &str) -> Result<Mailbox, Error> {
-        Ok(Client::connect(url).await?.mailbox())
     }
 
     /// A request that changes nothing: made again if its answer is lost.

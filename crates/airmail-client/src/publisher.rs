@@ -11,12 +11,11 @@ mod outgoing;
 pub(crate) mod task;
 mod wire;
 
-pub(crate) use wire::hello;
-
 use crate::core::Offer;
+use crate::named_topic::topic_name;
 use airmail_model::batch::AttributeValue;
 use airmail_model::{
-    AppendTime, Durability, Error, ErrorCode, Limits, LogId, Message, Sequence, TopicName,
+    AppendTime, Durability, Error, ErrorCode, LogId, Message, Sequence, TopicName,
 };
 use bytes::Bytes;
 use desk::{Desk, Handing, Kept, Work};
@@ -244,13 +243,4 @@ impl IntoFuture for Publish {
             self.publisher.send(message).await?.await
         })
     }
-}
-
-/// A topic's name; its length is checked against the node's limits when it is encoded.
-pub(crate) fn topic_name(name: &str) -> Result<TopicName, Error> {
-    let unlimited = Limits {
-        topic_bytes: u32::MAX,
-        ..Limits::DEFAULT
-    };
-    TopicName::new(name, &unlimited)
 }

@@ -1,6 +1,7 @@
 //! What a subscription or a look into history gives.
 
 use crate::core::{Arrived, GapSeen, SubscriptionKey};
+use crate::named_topic::NamedTopic;
 use airmail_model::batch::{AttributeValue, Record};
 use airmail_model::frame::GapReason;
 use airmail_model::position::LogPosition;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 /// A message, with where it stands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Received {
-    topic: Arc<Named>,
+    topic: Arc<NamedTopic>,
     /// Its number in its log: more than every earlier one of its topic.
     pub sequence: Sequence,
     /// Its lane.
@@ -29,7 +30,7 @@ pub struct Received {
 
 impl Received {
     pub(crate) fn new(
-        topic: &Arc<Named>,
+        topic: &Arc<NamedTopic>,
         record: &Record<'_>,
         payload: Bytes,
         sequence: Sequence,
@@ -122,13 +123,6 @@ impl Place {
     }
 }
 
-/// A topic as its user named it. Its messages share it: each counts one reference, not two.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Named {
-    pub(crate) namespace: Arc<str>,
-    pub(crate) topic: Arc<str>,
-}
-
 /// An arrival that is being given, message by message: none is unpacked before it is asked for.
 #[derive(Debug)]
 pub(crate) struct Reading {
@@ -159,7 +153,7 @@ impl Reading {
     pub(crate) fn next<'a>(
         &mut self,
         epoch: MapEpoch,
-        named: impl Fn(SubscriptionKey) -> Option<&'a Arc<Named>>,
+        named: impl Fn(SubscriptionKey) -> Option<&'a Arc<NamedTopic>>,
     ) -> Option<Received> {
         let (sequence, record) = self.arrived.message(self.place?);
         let topic = named(self.arrived.owner(record.topic)?)?;

@@ -13,9 +13,9 @@ mod feed;
 mod link;
 pub(crate) mod many;
 
-use crate::client::Shared;
-use crate::publisher::topic_name;
-use crate::received::{Item, Items, Named};
+use crate::context::ClientContext;
+use crate::named_topic::{NamedTopic, topic_name};
+use crate::received::{Item, Items};
 use airmail_model::frame::Start;
 use airmail_model::{Error, Position};
 use feed::{Asked, Feed, Step};
@@ -25,14 +25,14 @@ use std::sync::Arc;
 #[derive(Debug)]
 #[must_use = "nothing is subscribed to before it is opened"]
 pub struct SubscriptionRequest {
-    shared: Arc<Shared>,
+    shared: Arc<ClientContext>,
     namespace: Arc<str>,
     topic: Arc<str>,
     start: Start,
 }
 
 impl SubscriptionRequest {
-    pub(crate) fn new(shared: Arc<Shared>, topic: &str) -> SubscriptionRequest {
+    pub(crate) fn new(shared: Arc<ClientContext>, topic: &str) -> SubscriptionRequest {
         SubscriptionRequest {
             namespace: Arc::clone(&shared.namespace),
             shared,
@@ -61,7 +61,7 @@ impl SubscriptionRequest {
     /// a node says it for all of the `call_timeout`.
     pub async fn open(self) -> Result<Subscription, Error> {
         topic_name(&self.topic)?;
-        let named = Arc::new(Named {
+        let named = Arc::new(NamedTopic {
             namespace: Arc::clone(&self.namespace),
             topic: self.topic,
         });

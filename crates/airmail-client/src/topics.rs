@@ -1,6 +1,6 @@
 //! Topics that hold messages, a page at a time.
 
-use crate::client::Shared;
+use crate::context::ClientContext;
 use airmail_model::{Error, Sequence};
 use airmail_proto::v1;
 use std::collections::VecDeque;
@@ -31,7 +31,7 @@ pub struct Topic {
 /// ```
 #[derive(Debug)]
 pub struct Topics {
-    shared: Arc<Shared>,
+    shared: Arc<ClientContext>,
     namespace: Arc<str>,
     prefix: String,
     after: String,
@@ -40,7 +40,7 @@ pub struct Topics {
 }
 
 impl Topics {
-    pub(crate) fn new(shared: Arc<Shared>) -> Topics {
+    pub(crate) fn new(shared: Arc<ClientContext>) -> Topics {
         Topics {
             namespace: Arc::clone(&shared.namespace),
             shared,

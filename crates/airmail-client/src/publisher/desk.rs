@@ -25,7 +25,7 @@ pub(super) use stream::{Pieces, Standing};
 
 use super::Receipt;
 use super::fates::Fates;
-use crate::client::Shared;
+use crate::context::ClientContext;
 use crate::core::{Backoff, Offer, Producer, ProducerOutput, PublishError, Taken, Ticket};
 use airmail_model::{Error, ErrorCode, Message, Mono, NamespaceId, Now, ProducerEpoch, ProducerId};
 use airmail_proto::namespace::DEFAULT_NAMESPACE;
@@ -78,14 +78,14 @@ struct State {
 /// The one place where a client's messages are handed over.
 #[derive(Debug)]
 pub(crate) struct Desk {
-    shared: Arc<Shared>,
+    shared: Arc<ClientContext>,
     state: Mutex<State>,
     /// Wakes the publishing task.
     task: Notify,
 }
 
 impl Desk {
-    pub(crate) fn new(shared: Arc<Shared>) -> Desk {
+    pub(crate) fn new(shared: Arc<ClientContext>) -> Desk {
         let mut config = shared.producer.clone();
         config.seed = shared.seed();
         let frame_bytes = config.limits.frame_bytes as usize;
@@ -214,7 +214,7 @@ impl State {
         Some(id)
     }
 
-    fn read_clock(&mut self, shared: &Shared) -> Now {
+    fn read_clock(&mut self, shared: &ClientContext) -> Now {
         self.now = shared.nodes.clock.now();
         self.unread = 0;
         self.now
@@ -228,7 +228,7 @@ impl State {
     /// Gives a message to the producer. Whether it is the first of its batch.
     fn take(
         &mut self,
-        shared: &Shared,
+        shared: &ClientContext,
         namespace: NamespaceId,
         offer: Offer<'_>,
         ticket: Ticket,
@@ -248,7 +248,7 @@ impl State {
 
     /// Gives what is stalled to the producer, as far as it takes it. Whether there is more to take
     /// at once.
-    fn go_on(&mut self, shared: &Shared) -> bool {
+    fn go_on(&mut self, shared: &ClientContext) -> bool {
         let Some(mut stalled) = self.stalled.take() else {
             return false;
         };

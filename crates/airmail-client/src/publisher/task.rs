@@ -3,11 +3,15 @@
 
 use super::desk::{Desk, Standing};
 use super::wire::{Happening, Wire};
-use crate::builder::Shutdown;
-use crate::client::Shared;
+use crate::context::ClientContext;
 use airmail_model::Mono;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// A future whose end asks a client to shut down; given by the client's user.
+pub(crate) type Shutdown = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// When the task ends, however it does, nobody waits in vain.
 struct Ending(Arc<Desk>);
@@ -19,7 +23,7 @@ impl Drop for Ending {
 }
 
 /// Runs until closed and settled.
-pub(crate) async fn run(shared: Arc<Shared>, desk: Arc<Desk>, shutdown: Option<Shutdown>) {
+pub(crate) async fn run(shared: Arc<ClientContext>, desk: Arc<Desk>, shutdown: Option<Shutdown>) {
     let ending = Ending(desk);
     let desk = &ending.0;
     let mut shutdown = shutdown.unwrap_or_else(|| Box::pin(std::future::pending()));

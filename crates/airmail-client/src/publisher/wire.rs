@@ -2,12 +2,13 @@
 
 use super::desk::Desk;
 use super::outgoing::Outgoing;
-use crate::client::Shared;
+use crate::context::ClientContext;
+use crate::hello::client_hello;
 use crate::nodes::Node;
 use crate::stream::Answers;
 use airmail_model::{Error, ErrorCode, Mono};
 use airmail_proto::framing::framed;
-use airmail_proto::hello::{PROTOCOL_MAX, PROTOCOL_MIN, Welcome, welcome_from_proto};
+use airmail_proto::hello::{Welcome, welcome_from_proto};
 use airmail_proto::v1;
 use std::future::Future;
 use std::pin::Pin;
@@ -44,13 +45,13 @@ pub(super) enum Happening {
 
 /// The publish stream in all its states.
 pub(super) struct Wire {
-    shared: Arc<Shared>,
+    shared: Arc<ClientContext>,
     desk: Arc<Desk>,
     state: State,
 }
 
 impl Wire {
-    pub(super) fn new(shared: Arc<Shared>, desk: Arc<Desk>) -> Wire {
+    pub(super) fn new(shared: Arc<ClientContext>, desk: Arc<Desk>) -> Wire {
         Wire {
             shared,
             desk,
@@ -116,23 +117,10 @@ impl Wire {
     }
 }
 
-/// What a client says first on any stream.
-pub(crate) fn hello(shared: &Shared, namespaces: Vec<String>, credit: u32) -> v1::ClientHello {
-    v1::ClientHello {
-        protocol_min: PROTOCOL_MIN,
-        protocol_max: PROTOCOL_MAX,
-        features: Vec::new(),
-        token: String::new(),
-        namespaces,
-        credit_bytes: credit,
-        client: shared.nodes.client.clone(),
-    }
-}
-
 /// Opens a stream and says Hello, with the namespaces that are known or waited for.
-async fn open(shared: Arc<Shared>, desk: Arc<Desk>) -> Result<(Link, Welcome), Error> {
+async fn open(shared: Arc<ClientContext>, desk: Arc<Desk>) -> Result<(Link, Welcome), Error> {
     let node = shared.nodes.node()?;
-    let hello = hello(&shared, desk.names(), 0);
+    let hello = client_hello(&shared, desk.names(), 0);
     let first = v1::PublishRequest {
         kind: Some(v1::publish_request::Kind::Hello(hello)),
     };

@@ -6,12 +6,12 @@
 
 use super::Standing;
 use super::link::{Happening, Link};
-use crate::client::Shared;
+use crate::context::ClientContext;
 use crate::core::{
     Attempts, Backoff, Event, Patience, Subscriber, SubscriberOutput, SubscriptionKey, Wanted,
 };
-use crate::publisher::topic_name;
-use crate::received::{Gap, MessageBatch, Named, Reading, Received};
+use crate::named_topic::{NamedTopic, topic_name};
+use crate::received::{Gap, MessageBatch, Reading, Received};
 use airmail_model::frame::{Reply, Start, State};
 use airmail_model::position::LogPosition;
 use airmail_model::{Error, ErrorCode, LogMap, MapEpoch, Mono, NamespaceId, Position};
@@ -25,7 +25,7 @@ const EVENTS_AT_ONCE: usize = 64;
 /// A topic that was asked for.
 #[derive(Debug)]
 pub(super) struct Asked {
-    pub(super) named: Arc<Named>,
+    pub(super) named: Arc<NamedTopic>,
     pub(super) start: Start,
 }
 
@@ -43,7 +43,7 @@ pub(super) enum Step {
 /// One stream's subscriptions, which one user reads. Topics are numbered as they were asked for.
 #[derive(Debug)]
 pub(super) struct Feed {
-    shared: Arc<Shared>,
+    shared: Arc<ClientContext>,
     namespace: Arc<str>,
     topics: Vec<Asked>,
     standings: Vec<Standing>,
@@ -70,7 +70,7 @@ pub(super) struct Feed {
 
 impl Feed {
     /// Topics of one namespace, each only once.
-    pub(super) fn new(shared: Arc<Shared>, namespace: Arc<str>, topics: Vec<Asked>) -> Feed {
+    pub(super) fn new(shared: Arc<ClientContext>, namespace: Arc<str>, topics: Vec<Asked>) -> Feed {
         let mut config = shared.subscriber;
         config.seed = shared.seed();
         Feed {

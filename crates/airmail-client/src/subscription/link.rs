@@ -1,9 +1,9 @@
 //! The subscribe stream: opened, and opened again.
 
-use crate::client::Shared;
+use crate::context::ClientContext;
+use crate::hello::client_hello;
+use crate::named_topic::NamedTopic;
 use crate::nodes::Node;
-use crate::publisher::hello;
-use crate::received::Named;
 use crate::stream::Answers;
 use airmail_model::frame::{Reply, Request};
 use airmail_model::{Error, ErrorCode, Mono};
@@ -87,7 +87,7 @@ impl Link {
     pub(super) fn send<'a>(
         &mut self,
         requests: &mut Vec<Request>,
-        named: impl Fn(u32) -> Option<&'a Named>,
+        named: impl Fn(u32) -> Option<&'a NamedTopic>,
     ) {
         let requests = requests.drain(..);
         let Link::Open(open) = self else { return };
@@ -102,7 +102,7 @@ impl Link {
     /// Nothing is lost when it is dropped.
     pub(super) async fn next(
         &mut self,
-        shared: &Arc<Shared>,
+        shared: &Arc<ClientContext>,
         namespace: &str,
         credit: u32,
     ) -> Happening {
@@ -143,7 +143,7 @@ impl Link {
     }
 
     /// What has happened and is here already.
-    pub(super) fn ready(&mut self, shared: &Shared) -> Option<Happening> {
+    pub(super) fn ready(&mut self, shared: &ClientContext) -> Option<Happening> {
         loop {
             let Link::Open(open) = self else { return None };
             let response = open.responses.ready().transpose()?;
@@ -156,7 +156,7 @@ impl Link {
     /// What a response means; `None` if nothing.
     fn responded(
         &mut self,
-        shared: &Shared,
+        shared: &ClientContext,
         response: Result<Option<v1::SubscribeResponse>, Status>,
     ) -> Option<Happening> {
         let Link::Open(open) = self else { return None };
@@ -186,11 +186,11 @@ impl Link {
 
 fn kind_of<'a>(
     request: &Request,
-    named: impl Fn(u32) -> Option<&'a Named>,
+    named: impl Fn(u32) -> Option<&'a NamedTopic>,
 ) -> Option<subscribe_request::Kind> {
     match request {
         Request::Add(add) => {
-            let Named { namespace, topic } = named(add.subscription.0)?;
+            let NamedTopic { namespace, topic } = named(add.subscription.0)?;
             let add = subscribe_to_proto(add, namespace, topic, true);
             Some(subscribe_request::Kind::Add(add))
         }
@@ -207,13 +207,13 @@ fn kind_of<'a>(
 
 /// Opens a stream and says Hello.
 async fn open(
-    shared: Arc<Shared>,
+    shared: Arc<ClientContext>,
     namespace: String,
     credit: u32,
 ) -> Result<(Open, Welcome), Error> {
     let node = shared.nodes.node()?;
     let (requests, stream) = mpsc::channel(REQUESTS);
-    let hello = hello(&shared, vec![namespace], credit);
+    let hello = client_hello(&shared, vec![namespace], credit);
     let failed = |status: Status| {
         shared.nodes.failed(&node);
         shared.explain(error_from_status(&status), &node, &status)

@@ -7,9 +7,9 @@
 
 use super::Standing;
 use super::feed::{Asked, Feed, Step};
-use crate::client::Shared;
-use crate::publisher::topic_name;
-use crate::received::{Gap, MessageBatch, Named, Received};
+use crate::context::ClientContext;
+use crate::named_topic::{NamedTopic, topic_name};
+use crate::received::{Gap, MessageBatch, Received};
 use airmail_model::frame::Start;
 use airmail_model::{Error, ErrorCode, Position};
 use std::collections::BTreeSet;
@@ -19,14 +19,14 @@ use std::sync::Arc;
 #[derive(Debug)]
 #[must_use = "nothing is subscribed to before it is opened"]
 pub struct ManyRequest {
-    shared: Arc<Shared>,
+    shared: Arc<ClientContext>,
     namespace: Arc<str>,
     topics: Vec<(Arc<str>, Option<Start>)>,
     start: Start,
 }
 
 impl ManyRequest {
-    pub(crate) fn new(shared: Arc<Shared>, topics: Vec<Arc<str>>) -> ManyRequest {
+    pub(crate) fn new(shared: Arc<ClientContext>, topics: Vec<Arc<str>>) -> ManyRequest {
         ManyRequest {
             namespace: Arc::clone(&shared.namespace),
             shared,
@@ -70,7 +70,7 @@ impl ManyRequest {
             return Err(invalid("none"));
         }
         let asked = self.topics.into_iter().map(|(topic, start)| Asked {
-            named: Arc::new(Named {
+            named: Arc::new(NamedTopic {
                 namespace: Arc::clone(&self.namespace),
                 topic,
             }),

@@ -52,7 +52,7 @@ impl Office {
     fn open() -> Office {
         let hands = Hands::default();
         let clock = Arc::new(hands.clone());
-        let desk = Desk::new(Arc::new(Shared {
+        let desk = Desk::new(Arc::new(ClientContext {
             nodes: Nodes::new(Vec::new(), "test".to_owned(), clock),
             namespace: "".into(),
             producer: ProducerConfig::default(),

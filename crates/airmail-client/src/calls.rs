@@ -1,0 +1,152 @@
+//! Unary calls: made on one node after the other, and made again while the error is one to wait for.
+//!
+//! A call whose answer was lost with its connection may have been done. Only a call that changes nothing is
+//! made again then; any other ends with `OUTCOME_UNKNOWN`.
+
+use crate::context::ClientContext;
+use crate::nodes::Node;
+use airmail_model::{Error, ErrorCode};
+use airmail_proto::error::{error_from_status, is_told_by_a_node};
+use std::future::Future;
+use std::time::Duration;
+use tonic::Status;
+
+impl ClientContext {
+    /// Waits for a node's first answer, for this node's part of `connect_timeout`: a node that accepts
+    /// connections and stays silent must not use up the time of the other addresses.
+    pub(crate) async fn first_answer<T>(
+        &self,
+        answer: impl Future<Output = Result<T, Status>>,
+    ) -> Result<T, Status> {
+        let patience = self.connect_timeout / self.nodes.addresses();
+        within(patience, answer).await
+    }
+
+    /// Waits for a node's next answer, for `call_timeout`: a node that is silent for so long is given up.
+    pub(crate) async fn answer_in_time<T>(
+        &self,
+        answer: impl Future<Output = Result<T, Status>>,
+    ) -> Result<T, Status> {
+        within(self.call_timeout, answer).await
+    }
+
+    /// Makes a unary call within the client's `call_timeout`; see [`ClientContext::call_within`].
+    pub(crate) async fn call<T, F>(
+        &self,
+        repeatable: bool,
+        call: impl Fn(Node) -> F,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Status>>,
+    {
+        self.call_within(self.call_timeout, repeatable, call).await
+    }
+
+    /// Makes a unary call on one node after the other, until one answers. Errors that the table of errors
+    /// says are waited for are retried: for `timeout` in all, and for `connect_timeout` while no node can be
+    /// reached.
+    ///
+    /// A `repeatable` call is made again even if a node may have done it. Any other is made again only after
+    /// it was certainly not done, and gives `OUTCOME_UNKNOWN` where that is not known.
+    pub(crate) async fn call_within<T, F>(
+        &self,
+        timeout: Duration,
+        repeatable: bool,
+        call: impl Fn(Node) -> F,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Status>>,
+    {
+        let begun = self.mono();
+        let until = begun.plus(timeout);
+        let mut attempts = self.attempts(timeout).from(begun);
+        // The last refusal by a node, which says more than the timeout that cuts the next attempt off.
+        let mut refusal = None;
+        loop {
+            let node = self.nodes.node()?;
+            let now = self.mono();
+            attempts.begin(now);
+            let rest = until.since(now);
+            let status = match within(rest, call(node.clone())).await {
+                Ok(answer) => return Ok(answer),
+                Err(status) => status,
+            };
+            let error = error_from_status(&status);
+            if !error.code().waited_for() {
+                return Err(error);
+            }
+            let error = self.explain(error, &node, &status);
+            self.nodes.failed(&node);
+            if !repeatable && !is_certainly_not_done(&status, &error) {
+                let unknown = Error::new(ErrorCode::OutcomeUnknown);
+                return Err(unknown.field(error.field_name()).value(error.found()));
+            }
+            let now = self.mono();
+            if now >= until
+                && let Some(refusal) = refusal
+            {
+                return Err(Error::waited(refusal, now.since(begun)));
+            }
+            if is_told_by_a_node(&status) {
+                refusal = Some(error.clone());
+            }
+            let retry = attempts.failed(now, error)?;
+            self.sleep_until(retry).await;
+        }
+    }
+
+    /// Adds to a lost connection's error which node it was, and what the system said.
+    pub(crate) fn explain(&self, error: Error, node: &Node, status: &Status) -> Error {
+        if error.code() != ErrorCode::Disconnected {
+            return error;
+        }
+        let address = self.nodes.address(node);
+        let cause = innermost_cause(status);
+        Error::new(ErrorCode::Disconnected)
+            .field("url")
+            .value(format!("{address}: {cause}"))
+    }
+}
+
+/// Waits for an answer for at most `time`.
+async fn within<T>(
+    time: Duration,
+    answer: impl Future<Output = Result<T, Status>>,
+) -> Result<T, Status> {
+    let silent = |_| {
+        let waited = time.as_millis();
+        Err(Status::cancelled(format!("no answer within {waited} ms")))
+    };
+    let answer = tokio::time::timeout(time, answer).await;
+    answer.unwrap_or_else(silent)
+}
+
+/// Tells whether a call that failed had no effect for certain: the node refused it, or no connection could be
+/// made. A connection that breaks later proves nothing, whatever its error says.
+fn is_certainly_not_done(status: &Status, error: &Error) -> bool {
+    let refused = is_told_by_a_node(status) && error.code() != ErrorCode::Disconnected;
+    refused || is_unconnected(status)
+}
+
+/// Tells whether no connection could be made.
+fn is_unconnected(status: &Status) -> bool {
+    let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(status);
+    while let Some(inner) = cause {
+        if inner.is::<tonic::ConnectError>() {
+            return true;
+        }
+        cause = inner.source();
+    }
+    false
+}
+
+/// Digs out the innermost cause of a transport's error: the words of the operating system.
+fn innermost_cause(status: &Status) -> String {
+    let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(status);
+    let mut text = status.message().to_owned();
+    while let Some(inner) = cause {
+        text = inner.to_string();
+        cause = inner.source();
+    }
+    text
+}
