@@ -6,7 +6,7 @@ use crate::context::ClientContext;
 use crate::core::{BackoffConfig, ProducerConfig, SubscriberConfig};
 use crate::mailbox::Mailbox;
 use crate::nodes::Nodes;
-use crate::publisher::task::Shutdown;
+use crate::publisher::publish_task::Shutdown;
 use airmail_model::Error;
 use airmail_model::bug::{self, Met};
 use airmail_model::clock::{Clock, SystemClock};

@@ -9,8 +9,8 @@ use crate::context::ClientContext;
 use crate::history::HistoryRequest;
 use crate::mailbox::Mailbox;
 use crate::nodes::Node;
-use crate::publisher::desk::Desk;
-use crate::publisher::task::{self, Shutdown};
+use crate::publisher::accumulator::Accumulator;
+use crate::publisher::publish_task::{self, Shutdown};
 use crate::publisher::{Publish, Publisher};
 use crate::subscription::SubscriptionRequest;
 use crate::subscription::many::ManyRequest;
@@ -28,7 +28,7 @@ use tokio::task::JoinSet;
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(crate) shared: Arc<ClientContext>,
-    desk: Arc<Desk>,
+    accumulator: Arc<Accumulator>,
     /// The publishing task, until the client is closed.
     tasks: Arc<Mutex<JoinSet<()>>>,
 }
@@ -37,7 +37,7 @@ impl Client {
     pub(crate) fn new(shared: ClientContext) -> Client {
         let shared = Arc::new(shared);
         Client {
-            desk: Arc::new(Desk::new(Arc::clone(&shared))),
+            accumulator: Arc::new(Accumulator::new(Arc::clone(&shared))),
             shared,
             tasks: Arc::new(Mutex::new(JoinSet::new())),
         }
@@ -56,9 +56,10 @@ impl Client {
 
     /// Starts the task that publishes.
     pub(crate) fn start(&self, shutdown: Option<Shutdown>) {
-        let (shared, desk) = (Arc::clone(&self.shared), Arc::clone(&self.desk));
+        let shared = Arc::clone(&self.shared);
+        let accumulator = Arc::clone(&self.accumulator);
         let mut tasks = self.tasks.lock();
-        tasks.spawn(task::run(shared, desk, shutdown));
+        tasks.spawn(publish_task::run(shared, accumulator, shutdown));
     }
 
     /// Publishes one message, and waits until it is stored. Many tasks that do this at once share
@@ -80,7 +81,7 @@ impl Client {
     #[must_use]
     pub fn publisher(&self) -> Publisher {
         let namespace = Arc::clone(&self.shared.namespace);
-        Publisher::new(Arc::clone(&self.desk), namespace)
+        Publisher::new(Arc::clone(&self.accumulator), namespace)
     }
 
     /// Begins a subscription: choose where it starts, and open it.
@@ -162,7 +163,7 @@ impl Client {
     /// # Errors
     /// `INTERNAL` if a task of the client has failed.
     pub async fn close(self) -> Result<(), Error> {
-        self.desk.close();
+        self.accumulator.close();
         let mut tasks = {
             let mut held = self.tasks.lock();
             std::mem::take(&mut *held)

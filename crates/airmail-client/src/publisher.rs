@@ -1,81 +1,58 @@
 //! Publishing, as users see it.
 //!
-//! A [`Publisher`] hands messages over at the client's one [`desk`], which encodes them at once;
-//! when there is no room, whoever sends waits in line. Each message's fate comes back by its
-//! [`Receipt`].
+//! A [`Publisher`] hands messages over to the client's one [`accumulator`], which encodes them at once; a
+//! sender that finds no room there waits for its turn. Each message's result comes back by its [`Receipt`].
 
-pub(crate) mod desk;
-mod fates;
-mod frames;
-mod outgoing;
-pub(crate) mod task;
-mod wire;
+pub(crate) mod accumulator;
+mod client_ended;
+mod completion_page;
+mod completions;
+mod group_completion;
+mod publish_frames;
+mod publish_stream;
+pub(crate) mod publish_task;
+mod published;
+mod receipt;
+mod request_body;
+
+pub use published::{Published, Summary};
+pub use receipt::{Receipt, SummaryReceipt};
 
 use crate::core::Offer;
 use crate::named_topic::topic_name;
+use accumulator::{Accumulator, Submission, WaitToSubmit};
 use airmail_model::batch::AttributeValue;
-use airmail_model::{
-    AppendTime, Durability, Error, ErrorCode, LogId, Message, Sequence, TopicName,
-};
+use airmail_model::{Error, Message, TopicName};
 use bytes::Bytes;
-use desk::{Desk, Handing, Kept, Work};
-use fates::{Page, Tally};
-use std::future::{Future, IntoFuture};
+use client_ended::ClientEnded;
+use std::future::IntoFuture;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use tokio::task::coop::consume_budget;
-
-/// Where a message was stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Published {
-    /// In which log.
-    pub log: LogId,
-    /// Under which number.
-    pub sequence: Sequence,
-    /// When.
-    pub appended: AppendTime,
-    /// What held when it was acknowledged.
-    pub held: Durability,
-    /// Copies that held it.
-    pub copies: u8,
-    /// It had been stored before, by an attempt whose answer was lost.
-    pub duplicate: bool,
-    /// No attempt can have been stored beside it.
-    pub exact: bool,
-}
-
-/// What became of several messages that were handed over together.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// How many were stored.
-    pub stored: u64,
-    /// How many were not, or may not have been.
-    pub failed: u64,
-    /// Why, for the first of these.
-    pub error: Option<Error>,
-}
 
 /// Publishes without waiting for each message. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Publisher {
-    desk: Arc<Desk>,
+    accumulator: Arc<Accumulator>,
     namespace: Arc<str>,
 }
 
 impl Publisher {
-    pub(crate) fn new(desk: Arc<Desk>, namespace: Arc<str>) -> Publisher {
-        Publisher { desk, namespace }
+    pub(crate) fn new(accumulator: Arc<Accumulator>, namespace: Arc<str>) -> Publisher {
+        Publisher {
+            accumulator,
+            namespace,
+        }
     }
 
-    /// The same to another namespace.
+    /// Publishes to another namespace instead.
     #[must_use]
     pub fn namespace(mut self, namespace: &str) -> Publisher {
         self.namespace = namespace.into();
         self
     }
 
-    /// Publishes one message, and waits until it is stored; as [`crate::Client::publish`].
+    /// Publishes one message, and waits until it is stored; see [`crate::Client::publish`].
     #[must_use = "nothing is published before it is awaited"]
     pub fn publish(&self, topic: &str, payload: impl Into<Bytes>) -> Publish {
         Publish {
@@ -86,25 +63,25 @@ impl Publisher {
         }
     }
 
-    /// Hands a message over; waits for room only.
+    /// Hands a message over; waits only until there is room for it.
     ///
     /// # Errors
-    /// `SHUTTING_DOWN` once the client is closed. What is wrong with the message, or became of it,
-    /// the receipt tells.
+    /// `SHUTTING_DOWN` once the client is closed. All other errors, those of the message itself among them,
+    /// come by the receipt.
     ///
     /// # Cancel safety
     /// If the future is dropped before it is done, the message is not taken.
     pub async fn send(&self, message: Message) -> Result<Receipt, Error> {
         consume_budget().await;
-        let offer = Offer::Message(&message);
-        if let Some(answer) = self.desk.offer(&self.namespace, offer) {
-            return answer;
+        let offered = Offer::Message(&message);
+        if let Some(appended) = self.accumulator.try_append(&self.namespace, offered) {
+            return Ok(appended?);
         }
-        self.wait_to_send(message).await
+        Ok(self.wait_to_submit(message).await?)
     }
 
-    /// As [`Publisher::send`], for a payload without attributes: nothing is allocated for it, and
-    /// the caller's buffer can be used again at once.
+    /// Hands a payload without attributes over, like [`Publisher::send`] but from the caller's buffer: nothing
+    /// is allocated for it, and the buffer can be used again at once.
     ///
     /// ```no_run
     /// # async fn example(client: airmail_client::Client) -> Result<(), airmail_model::Error> {
@@ -121,43 +98,35 @@ impl Publisher {
     /// ```
     ///
     /// # Errors
-    /// As [`Publisher::send`].
+    /// Those of [`Publisher::send`].
     ///
     /// # Cancel safety
-    /// As [`Publisher::send`].
+    /// That of [`Publisher::send`].
     pub async fn send_ref(&self, topic: &TopicName, payload: &[u8]) -> Result<Receipt, Error> {
         consume_budget().await;
-        let offer = Offer::Payload(topic, payload);
-        if let Some(answer) = self.desk.offer(&self.namespace, offer) {
-            return answer;
+        let offered = Offer::Payload(topic, payload);
+        if let Some(appended) = self.accumulator.try_append(&self.namespace, offered) {
+            return Ok(appended?);
         }
         let payload = Bytes::copy_from_slice(payload);
-        self.wait_to_send(Message::new(topic.clone(), payload))
-            .await
+        let message = Message::new(topic.clone(), payload);
+        Ok(self.wait_to_submit(message).await?)
     }
 
-    async fn wait_to_send(&self, message: Message) -> Result<Receipt, Error> {
-        let handing = Handing::new(&self.desk, &self.namespace, Work::One(message));
-        match handing.await? {
-            Kept::One(receipt) => Ok(receipt),
-            Kept::Together(_) => Err(abandoned()),
-        }
+    fn wait_to_submit<S: Submission>(&self, submission: S) -> WaitToSubmit<'_, S> {
+        WaitToSubmit::new(&self.accumulator, &self.namespace, submission)
     }
 
-    /// Hands several messages over, kept in their order, with one receipt for all.
+    /// Hands several messages over, in their order, with one receipt for all.
     ///
     /// # Errors
-    /// As [`Publisher::send`].
+    /// Those of [`Publisher::send`].
     ///
     /// # Cancel safety
-    /// If the future is dropped before it is done, none is taken.
+    /// If the future is dropped before it is done, none of the messages is taken.
     pub async fn send_all(&self, messages: Vec<Message>) -> Result<SummaryReceipt, Error> {
         consume_budget().await;
-        let handing = Handing::new(&self.desk, &self.namespace, Work::Together(messages));
-        match handing.await? {
-            Kept::Together(receipt) => Ok(receipt),
-            Kept::One(_) => Err(abandoned()),
-        }
+        Ok(self.wait_to_submit(messages).await?)
     }
 
     /// Waits until everything that was handed over before, by any clone, is stored or has failed.
@@ -165,47 +134,9 @@ impl Publisher {
     /// # Errors
     /// `SHUTTING_DOWN` once the client is closed.
     pub async fn flush(&self) -> Result<(), Error> {
-        let flushed = self.desk.flush()?;
-        flushed.await.map_err(|_| desk::closed())
+        let flushed = self.accumulator.flush()?;
+        flushed.await.map_err(|_| ClientEnded::Closed.into())
     }
-}
-
-/// The fate of one message, as a future. It keeps what is known of some neighbours in memory, 256
-/// at most; dropping it costs nothing.
-#[derive(Debug)]
-#[must_use = "a message's failure is told by its receipt"]
-pub struct Receipt {
-    page: Arc<Page>,
-    number: u64,
-}
-
-impl Future for Receipt {
-    type Output = Result<Published, Error>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.page.poll(self.number, context)
-    }
-}
-
-/// The fate of several messages, as a future. It fails only if the client is dropped before all is
-/// known; else the summary says what failed.
-#[derive(Debug)]
-#[must_use = "messages' failures are told by their receipt"]
-pub struct SummaryReceipt(Arc<Tally>);
-
-impl Future for SummaryReceipt {
-    type Output = Result<Summary, Error>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.poll(context)
-    }
-}
-
-/// The client is gone, and with it the knowledge of what became of the message.
-fn abandoned() -> Error {
-    Error::new(ErrorCode::OutcomeUnknown)
-        .field("client")
-        .value("dropped without close")
 }
 
 /// One message to be published: give it attributes, and await it.
@@ -219,13 +150,13 @@ pub struct Publish {
 }
 
 impl Publish {
-    /// To another namespace than the client's.
+    /// Publishes to another namespace than the client's.
     pub fn namespace(mut self, namespace: &str) -> Publish {
         self.publisher = self.publisher.namespace(namespace);
         self
     }
 
-    /// Adds an attribute; each name once.
+    /// Adds an attribute; each name may occur once.
     pub fn attribute(mut self, name: &str, value: impl Into<AttributeValue>) -> Publish {
         self.attributes.push((name.to_owned(), value.into()));
         self

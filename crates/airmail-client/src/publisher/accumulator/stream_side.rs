@@ -1,12 +1,12 @@
-//! The desk as the outgoing stream and the publishing task see it.
+//! The accumulator as the request body of the publish stream and the publishing task use it.
 //!
-//! The stream asks for what is to be sent when the transport has room, so batches are sealed as
-//! late as can be. The task takes in what the node says, and keeps the time: it need not be woken
-//! for a message, because its timer stands at some earlier message's end already.
+//! The request body drains what is due when the transport has room, so batches are sealed as late as
+//! possible. The task applies what the node answers and keeps the time. It need not be woken for a message:
+//! its timer is already set to the deadline of an earlier one.
 
-use super::{Desk, State, named};
+use super::{Accumulator, State, or_default};
 use crate::core::ProducerOutput;
-use crate::publisher::frames;
+use crate::publisher::publish_frames;
 use airmail_model::frame::Reply;
 use airmail_model::{Error, ErrorCode, Mono};
 use airmail_proto::framing::framed;
@@ -17,27 +17,28 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Waker};
+use std::time::Duration;
 
-/// The outgoing stream of the moment.
+/// State of the current publish stream.
 #[derive(Debug)]
 pub(super) struct StreamState {
-    /// Counts the streams: an earlier one gets nothing more.
+    /// Number of streams begun so far: an earlier one gets nothing more.
     number: u64,
-    /// Hello is done.
+    /// True from the node's Hello on.
     open: bool,
-    /// To be sent before batches.
+    /// Messages that go before any batch.
     control: VecDeque<Bytes>,
-    /// Has nothing to send.
+    /// Waker of the request body, while it has nothing to send.
     pub(super) waiting: Option<Waker>,
-    /// The node's bound for one message.
+    /// The node's limit for one message.
     frame_bytes: usize,
-    /// Why there is none, since the last one was open.
+    /// Error that ended the last stream, until another is open.
     lost: Option<Error>,
-    /// The namespace asked for.
+    /// Namespace that the node was asked for.
     resolving: Option<Arc<str>>,
-    /// When the task will come by itself.
+    /// Time to which the task's timer is set.
     armed: Mono,
-    /// The task has something to do.
+    /// True if the task has something to do.
     pub(super) wake_task: bool,
 }
 
@@ -56,36 +57,36 @@ impl StreamState {
         }
     }
 
-    /// Whether nobody would see to a message that has just been taken.
-    pub(super) fn wants_task(&self) -> bool {
+    /// Tells whether a message that was just appended would be left lying without the task.
+    pub(super) fn needs_task(&self) -> bool {
         !self.open || self.armed == Mono::NEVER
     }
 }
 
-/// What a stream gets when it asks.
+/// Answer to a request body that asks for bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::publisher) enum Pieces {
-    /// There is something to be sent.
-    More,
-    /// It is woken when there is.
-    None,
-    /// It is not the stream of the moment any more.
-    Ended,
+pub(in crate::publisher) enum Drained {
+    /// There are bytes to be sent.
+    Bytes,
+    /// There are none; the body is woken when there are.
+    Nothing,
+    /// The stream of this body is no longer the current one.
+    StreamEnded,
 }
 
-/// How things stand for the task.
+/// What the publishing task has to know after its turn.
 #[derive(Debug)]
-pub(in crate::publisher) struct Standing {
-    /// Closed, and all is settled.
+pub(in crate::publisher) struct AccumulatorStatus {
+    /// True if the client is closed and everything is settled.
     pub(in crate::publisher) ended: bool,
-    /// There is something to publish.
-    pub(in crate::publisher) wanted: bool,
-    /// When to come back.
+    /// True if there is something to publish, so that a stream is needed.
+    pub(in crate::publisher) stream_wanted: bool,
+    /// Time at which the task is to come back.
     pub(in crate::publisher) wake: Mono,
 }
 
-impl Desk {
-    /// A new stream is the stream of the moment: its number.
+impl Accumulator {
+    /// Makes a new stream the current one, and gives its number.
     pub(in crate::publisher) fn begin_stream(&self) -> u64 {
         self.with(|state| {
             state.end_stream();
@@ -93,84 +94,89 @@ impl Desk {
         })
     }
 
-    /// What stream `number` is to send next.
-    pub(in crate::publisher) fn pieces(
+    /// Appends to `out` what stream `number` is to send next.
+    pub(in crate::publisher) fn drain(
         &self,
         number: u64,
         context: &Context<'_>,
         out: &mut VecDeque<Bytes>,
-    ) -> Pieces {
+    ) -> Drained {
         self.with(|state| {
             if state.stream.number != number {
-                return Pieces::Ended;
+                return Drained::StreamEnded;
             }
             out.append(&mut state.stream.control);
             if state.stream.open {
                 let now = state.read_clock(&self.shared);
                 let mut produced = ProducerOutput::default();
                 let wake = state.producer.poll(now, &mut produced);
-                state.settle(&produced);
+                state.complete(&produced);
                 if wake.is_some_and(|wake| wake < state.stream.armed) {
                     state.stream.wake_task = true;
                 }
-                frames::batches(produced.requests, state.stream.frame_bytes, out);
-                state.make_room_known(!produced.settled.is_empty());
+                publish_frames::encode(produced.requests, state.stream.frame_bytes, out);
+                // What is stalled may be taken now: the task sees to it.
+                let settled = !produced.settled.is_empty();
+                state.stream.wake_task |= settled && state.stalled.is_some();
             }
             if out.is_empty() {
                 state.stream.waiting = Some(context.waker().clone());
-                return Pieces::None;
+                return Drained::Nothing;
             }
-            Pieces::More
+            Drained::Bytes
         })
     }
 
-    /// Moves on what does not need the stream.
-    pub(in crate::publisher) fn tend(&self, armed: Mono) -> Standing {
-        while self.with(|state| state.go_on(&self.shared)) {}
+    /// Does everything that needs no stream: stalled messages, expiry, namespaces to be resolved. `armed`
+    /// is the time to which the task's timer is set.
+    pub(in crate::publisher) fn advance(&self, armed: Mono) -> AccumulatorStatus {
+        while self.with(|state| state.append_stalled(&self.shared)) {}
         self.with(|state| {
             let now = state.read_clock(&self.shared);
             let mut out = ProducerOutput::default();
             let wake = state.producer.tend(now, &mut out);
-            state.settle(&out);
+            state.complete(&out);
             let mut wake = wake.unwrap_or(Mono::NEVER);
             if state.producer.is_due() {
                 // A pause is over, or something made room or got other numbers: the stream goes on.
                 state.wake_stream();
             }
             let patience = self.shared.producer.delivery_timeout;
-            wake = wake.min(state.resolve(now.mono, patience));
+            wake = wake.min(state.resolve_stalled(now.mono, patience));
             if !out.settled.is_empty() && state.stalled.is_some() {
                 wake = now.mono;
             }
             state.stream.armed = wake.min(armed);
-            Standing {
+            AccumulatorStatus {
                 ended: state.closed && state.stalled.is_none() && state.producer.is_idle(),
-                wanted: state.stalled.is_some() || !state.producer.is_idle(),
+                stream_wanted: state.stalled.is_some() || !state.producer.is_idle(),
                 wake,
             }
         })
     }
 
-    /// The namespaces to be resolved by Hello.
-    pub(in crate::publisher) fn names(&self) -> Vec<String> {
+    /// Lists the namespaces that Hello is to resolve.
+    pub(in crate::publisher) fn namespaces(&self) -> Vec<String> {
         self.with(|state| {
             let mut names: Vec<String> = state.namespaces.keys().cloned().collect();
             if let Some(stalled) = &state.stalled
-                && !state.namespaces.contains_key(named(&stalled.namespace))
+                && !state
+                    .namespaces
+                    .contains_key(or_default(&stalled.namespace))
             {
-                names.push(named(&stalled.namespace).to_owned());
+                names.push(or_default(&stalled.namespace).to_owned());
             }
             names
         })
     }
 
-    /// Hello is done.
-    pub(in crate::publisher) fn opened(&self, welcome: Welcome) {
+    /// Takes the node's Hello: the current stream is open.
+    pub(in crate::publisher) fn stream_opened(&self, welcome: Welcome) {
         tracing::debug!(node = %welcome.node, "publish stream open");
         self.with(|state| {
             state.stream.frame_bytes = welcome.limits.frame_bytes as usize;
             state.producer.set_limits(welcome.limits);
-            state.learn(welcome.namespaces);
+            state.set_maps(welcome.namespaces);
             state.backoff.reset();
             state.producer.connected();
             state.stream.open = true;
@@ -179,52 +185,60 @@ impl Desk {
         });
     }
 
-    /// Takes in what the node says. An error means that the stream is of no more use.
-    pub(in crate::publisher) fn answered(&self, kind: publish_response::Kind) -> Result<(), Error> {
+    /// Applies a response of the node.
+    ///
+    /// # Errors
+    /// What is wrong with the response: the stream is of no more use.
+    pub(in crate::publisher) fn apply_response(
+        &self,
+        kind: publish_response::Kind,
+    ) -> Result<(), Error> {
         self.with(|state| match kind {
             publish_response::Kind::Hello(_) => Ok(()),
             publish_response::Kind::Acks(acks) => {
                 state.read_clock(&self.shared);
-                state.acknowledged(&acks)
+                state.apply_acks(&acks)
             }
             publish_response::Kind::Maps(maps) => {
                 state.stream.resolving = None;
                 let (found, missing) = maps_from_proto(&maps)?;
-                state.learn(found);
-                missing.iter().for_each(|error| state.unknown(error));
+                state.set_maps(found);
+                for error in &missing {
+                    state.namespace_not_found(error);
+                }
                 Ok(())
             }
         })
     }
 
-    /// The stream is lost, or was refused. What may pass is tried again at the time that this
-    /// gives; what may not fails all that waits.
-    pub(in crate::publisher) fn lost(&self, error: &Error) -> Mono {
+    /// Takes note that the stream was lost, or refused. After an error that is waited for, gives the time of
+    /// the next attempt; after any other, fails everything that waits.
+    pub(in crate::publisher) fn stream_lost(&self, error: &Error) -> Mono {
         tracing::debug!(%error, "publish stream lost");
         self.with(|state| {
             state.end_stream();
             let until = state.backoff.delay_for(error);
             state.stream.lost = Some(error.clone());
             if error.code() == ErrorCode::NamespaceNotFound {
-                state.unknown(error);
+                state.namespace_not_found(error);
             } else if !error.code().waited_for() {
                 state.fail_stalled(error);
                 let mut out = ProducerOutput::default();
                 state.producer.abandon(error, &mut out);
-                state.settle(&out);
+                state.complete(&out);
             }
             self.shared.mono().plus(until)
         })
     }
 
-    /// Until there is something for the task to do.
+    /// Waits until there is something for the task to do.
     pub(in crate::publisher) async fn task_wanted(&self) {
         self.task.notified().await;
     }
 }
 
 impl State {
-    /// No stream gets anything before another is begun and opened.
+    /// Ends the current stream: none gets anything before another is begun and opened.
     pub(super) fn end_stream(&mut self) {
         self.producer.disconnected();
         self.stream.number += 1;
@@ -238,12 +252,7 @@ impl State {
         self.wakes.extend(self.stream.waiting.take());
     }
 
-    /// What is stalled, or waits in line, may find room now: the task sees to it.
-    fn make_room_known(&mut self, room: bool) {
-        self.stream.wake_task |= room && self.stalled.is_some();
-    }
-
-    fn acknowledged(&mut self, acks: &v1::Acks) -> Result<(), Error> {
+    fn apply_acks(&mut self, acks: &v1::Acks) -> Result<(), Error> {
         let mut out = ProducerOutput::default();
         let mut result = Ok(());
         for ack in &acks.acks {
@@ -258,14 +267,14 @@ impl State {
                 }
             }
         }
-        self.settle(&out);
+        self.complete(&out);
         if self.producer.has_unsent() {
             self.wake_stream();
         }
         result
     }
 
-    fn learn(&mut self, maps: Vec<NamedMap>) {
+    fn set_maps(&mut self, maps: Vec<NamedMap>) {
         for named in maps {
             self.namespaces.insert(named.name, named.map.namespace);
             self.producer.set_map(named.map);
@@ -273,25 +282,27 @@ impl State {
         self.last_namespace = None;
     }
 
-    /// A namespace is not there: whoever waits for it is told. Errors shorten long values, so a
-    /// beginning of its name will do.
-    fn unknown(&mut self, error: &Error) {
+    /// Forgets a namespace that does not exist, and fails the submission that is stalled for it. Errors
+    /// shorten long values, so a prefix of its name is enough.
+    fn namespace_not_found(&mut self, error: &Error) {
         let found = error.found();
         self.namespaces.retain(|name, _| name != found);
         self.last_namespace = None;
         let stalled = self.stalled.as_ref();
-        let meant = stalled.is_some_and(|stalled| named(&stalled.namespace).starts_with(found));
+        let meant =
+            stalled.is_some_and(|stalled| or_default(&stalled.namespace).starts_with(found));
         if meant && !found.is_empty() {
             self.fail_stalled(error);
         }
     }
 
-    /// Asks for the namespace that stalled work waits for, or gives up waiting; when to come back.
-    fn resolve(&mut self, now: Mono, patience: std::time::Duration) -> Mono {
+    /// Asks the node for the namespace that the stalled submission waits for, or fails it when `patience` is
+    /// over; gives the time at which to come back.
+    fn resolve_stalled(&mut self, now: Mono, patience: Duration) -> Mono {
         let Some(stalled) = &self.stalled else {
             return Mono::NEVER;
         };
-        let name = named(&stalled.namespace);
+        let name = or_default(&stalled.namespace);
         if self.namespaces.contains_key(name) {
             return Mono::NEVER;
         }

@@ -52,7 +52,7 @@ fn batches_of_any_size_arrive_whole_in_order_and_within_the_nodes_bound() {
             batch: batch.clone(),
         });
         let mut pieces = VecDeque::new();
-        batches(requests.collect(), frame_bytes, &mut pieces);
+        encode(requests.collect(), frame_bytes, &mut pieces);
         let mut arrived = Vec::new();
         for (length, message) in read(&pieces) {
             let Some(v1::publish_request::Kind::Batches(batches)) = message.kind else {
@@ -78,6 +78,6 @@ fn a_large_batch_is_sent_from_the_memory_that_it_was_encoded_in() {
         request: RequestId(1),
         batch: batch.clone(),
     };
-    batches(vec![request], 3 << 20, &mut pieces);
+    encode(vec![request], 3 << 20, &mut pieces);
     assert_eq!(pieces[1].as_ptr(), batch.bytes().as_ptr());
 }

@@ -1,7 +1,7 @@
-//! gRPC messages for batches, in pieces: a batch goes from the producer to the socket as it is.
+//! Encodes publishes as gRPC messages whose batches are not copied.
 //!
-//! tonic's codec would copy every batch into a buffer of its own. Here a message is a few bytes of
-//! head and then the batch's own memory, which HTTP/2 takes without a copy. On the wire it is plain
+//! tonic's codec would copy every batch into a buffer of its own. Here a message is a list of pieces: a few
+//! bytes of head, then the batch's own memory, which HTTP/2 takes without a copy. On the wire it is plain
 //! gRPC. Small batches are copied behind their head: one frame costs less than two.
 
 use airmail_model::frame::{Request, RequestId};
@@ -10,22 +10,21 @@ use bytes::{Bytes, BytesMut};
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
 use std::collections::VecDeque;
 
-/// A message with this many bytes of batches is sent; one batch may make it larger.
+/// Number of bytes of batches in one message, at most; a single batch may be larger.
 const MESSAGE_BYTES: usize = 1 << 20;
-/// Up to this size a batch is copied.
+/// Size up to which a batch is copied behind its head.
 const COPIED_BYTES: usize = 4 << 10;
 
-/// The numbers of `PublishRequest.batches`, `PublishBatches.batches`, and of the fields of
-/// `PublishBatch`.
+/// Field numbers: `PublishRequest.batches`, `PublishBatches.batches`, and those of `PublishBatch`.
 const BATCHES_KIND: u32 = 2;
 const BATCHES_FIELD: u32 = 1;
 const REQUEST_FIELD: u32 = 1;
 const BATCH_FIELD: u32 = 2;
 
-/// All publishes among `requests`, as messages of at most `frame_bytes`; one batch that is larger
-/// has a message of its own, for the node to judge.
-pub(super) fn batches(requests: Vec<Request>, frame_bytes: usize, out: &mut VecDeque<Bytes>) {
-    // Room for what a message has around its batches' heads.
+/// Appends all publishes among `requests` to `out`, as messages of at most `frame_bytes`. A batch that is
+/// larger has a message of its own, for the node to accept or refuse.
+pub(super) fn encode(requests: Vec<Request>, frame_bytes: usize, out: &mut VecDeque<Bytes>) {
+    // Less what a message has around its batches' heads.
     let limit = frame_bytes.saturating_sub(16).min(MESSAGE_BYTES);
     let mut waiting: Vec<(RequestId, Bytes)> = Vec::new();
     let mut bytes = 0;
@@ -45,7 +44,7 @@ pub(super) fn batches(requests: Vec<Request>, frame_bytes: usize, out: &mut VecD
     put_message(&mut waiting, bytes, out);
 }
 
-/// Puts one message with these batches, which take `bytes` with their heads.
+/// Appends one message with these batches, which take `bytes` with their heads.
 fn put_message(batches: &mut Vec<(RequestId, Bytes)>, bytes: usize, out: &mut VecDeque<Bytes>) {
     if batches.is_empty() {
         return;
@@ -70,7 +69,7 @@ fn put_message(batches: &mut Vec<(RequestId, Bytes)>, bytes: usize, out: &mut Ve
     }
 }
 
-/// What a `PublishBatch` takes.
+/// Computes the length of a `PublishBatch`.
 fn batch_len(request: RequestId, batch: &Bytes) -> usize {
     key_len(REQUEST_FIELD) + encoded_len_varint(request.0) + field_len(BATCH_FIELD, batch.len())
 }

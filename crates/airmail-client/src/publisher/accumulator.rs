@@ -1,0 +1,304 @@
+//! The accumulator: collects a client's messages in batches until the publish stream drains them.
+//!
+//! It is the core's [`Producer`] behind one lock, which all senders, the request body of the stream and the
+//! publishing task take. A sender encodes its message into the open batch of the message's log itself; the
+//! stream is woken only when something became due. So a busy client pays no hand-over between tasks for a
+//! message, and batches grow while the transport is busy.
+//!
+//! When the producer's memory is used up, or a namespace is not resolved yet, one submission is *stalled*: the
+//! accumulator holds it and appends it as soon as it can. Later senders wait behind it ([`waiters`]), each with
+//! its messages in its own hands, and are admitted one by one in the order in which they came.
+//!
+//! The clock is read for the first message of each batch, every 64 messages, and whenever the stream or the
+//! task comes. So expiry is exact, and a message's own time may be a few messages old.
+//!
+//! Invariants: nobody is admitted before a sender that came earlier; while nothing is stalled, the first
+//! waiter has been woken. No lock is held while others are woken.
+
+mod stream_side;
+#[cfg(test)]
+mod tests;
+mod waiters;
+
+pub(super) use stream_side::{AccumulatorStatus, Drained};
+pub(super) use waiters::{Submission, WaitToSubmit};
+
+use super::client_ended::ClientEnded;
+use super::completions::Completions;
+use super::receipt::Receipt;
+use crate::context::ClientContext;
+use crate::core::{Backoff, Offer, Producer, ProducerOutput, PublishError, Taken, Ticket};
+use airmail_model::{Error, Message, Mono, NamespaceId, Now, ProducerEpoch, ProducerId};
+use airmail_proto::namespace::DEFAULT_NAMESPACE;
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::task::Waker;
+use tokio::sync::{Notify, oneshot};
+
+/// Number of messages between two readings of the clock.
+const CLOCK_MESSAGES: u32 = 64;
+/// Number of stalled messages that are appended before the lock is released.
+const TURN_MESSAGES: usize = 4096;
+
+/// A submission that the accumulator holds, and whose messages the producer cannot take yet.
+#[derive(Debug)]
+struct Stalled {
+    namespace: Arc<str>,
+    messages: VecDeque<Message>,
+    /// Ticket of the first of these messages.
+    ticket: Ticket,
+    since: Mono,
+}
+
+#[derive(Debug)]
+struct State {
+    producer: Producer,
+    completions: Completions,
+    stalled: Option<Stalled>,
+    waiters: waiters::Waiters,
+    namespaces: BTreeMap<String, NamespaceId>,
+    /// The namespace that was looked up last, by the very `Arc` that its publisher has.
+    last_namespace: Option<(Arc<str>, NamespaceId)>,
+    now: Now,
+    /// Number of messages since the clock was read.
+    since_clock: u32,
+    stream: stream_side::StreamState,
+    backoff: Backoff,
+    wakes: Vec<Waker>,
+    closed: bool,
+}
+
+/// The one place where a client's messages are handed over.
+#[derive(Debug)]
+pub(crate) struct Accumulator {
+    shared: Arc<ClientContext>,
+    state: Mutex<State>,
+    /// Wakes the publishing task.
+    task: Notify,
+}
+
+impl Accumulator {
+    pub(crate) fn new(shared: Arc<ClientContext>) -> Accumulator {
+        let mut config = shared.producer.clone();
+        config.seed = shared.seed();
+        let frame_bytes = config.limits.frame_bytes as usize;
+        // 0 stands for no producer.
+        let id = ProducerId(shared.seed().max(1));
+        let state = State {
+            producer: Producer::new(config, id, ProducerEpoch(0)),
+            completions: Completions::default(),
+            stalled: None,
+            waiters: waiters::Waiters::default(),
+            namespaces: BTreeMap::new(),
+            last_namespace: None,
+            now: shared.nodes.clock.now(),
+            since_clock: 0,
+            stream: stream_side::StreamState::new(frame_bytes),
+            backoff: shared.backoff(),
+            wakes: Vec::new(),
+            closed: false,
+        };
+        Accumulator {
+            shared,
+            state: Mutex::new(state),
+            task: Notify::new(),
+        }
+    }
+
+    /// Runs `act` under the lock, and then wakes whoever became ready by it.
+    #[inline]
+    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state.lock();
+        let result = act(&mut state);
+        if state.wakes_nobody() {
+            return result;
+        }
+        self.wake(state);
+        result
+    }
+
+    #[inline(never)]
+    fn wake(&self, mut state: MutexGuard<'_, State>) {
+        let receipts = std::mem::take(state.completions.wakes());
+        let others = std::mem::take(&mut state.wakes);
+        let task = std::mem::take(&mut state.stream.wake_task);
+        drop(state);
+        if task {
+            self.task.notify_one();
+        }
+        receipts.into_iter().for_each(Waker::wake);
+        others.into_iter().for_each(Waker::wake);
+    }
+
+    /// Appends one message if that is possible at once; `None` if its sender has to wait.
+    pub(super) fn try_append(
+        &self,
+        namespace: &Arc<str>,
+        message: Offer<'_>,
+    ) -> Option<Result<Receipt, ClientEnded>> {
+        self.with(|state| {
+            if state.closed {
+                return Some(Err(ClientEnded::Closed));
+            }
+            if state.stalled.is_some() || !state.waiters.is_empty() {
+                return None;
+            }
+            let id = state.resolved(namespace)?;
+            let ticket = state.completions.next_ticket();
+            let refused = match state.append(&self.shared, id, message, ticket) {
+                Ok(begins_batch) => {
+                    if begins_batch {
+                        state.completions.begin_batch();
+                    }
+                    None
+                }
+                Err(PublishError::Refused(error)) => Some(error),
+                Err(PublishError::Full | PublishError::Unresolved) => return None,
+            };
+            let (page, number) = state.completions.add();
+            if let Some(error) = refused {
+                state.completions.fail(ticket, 1, &error);
+            }
+            Some(Ok(Receipt { page, number }))
+        })
+    }
+
+    /// Begins to wait until everything that was handed over before is settled.
+    pub(super) fn flush(&self) -> Result<oneshot::Receiver<()>, ClientEnded> {
+        self.with(|state| {
+            if state.closed {
+                return Err(ClientEnded::Closed);
+            }
+            Ok(state.completions.flush())
+        })
+    }
+
+    /// Accepts nothing more; what was handed over is still delivered.
+    pub(crate) fn close(&self) {
+        self.with(|state| {
+            state.closed = true;
+            state.stream.wake_task = true;
+            let State { waiters, wakes, .. } = state;
+            waiters.wake_all(wakes);
+        });
+    }
+
+    /// Ends every wait: nobody delivers any more what was handed over.
+    pub(super) fn abandon(&self) {
+        self.close();
+        self.with(|state| {
+            state.stalled = None;
+            state.completions.abandon();
+            state.end_stream();
+        });
+    }
+}
+
+impl State {
+    /// Looks up a namespace's number; `None` while it is not resolved.
+    fn resolved(&mut self, name: &Arc<str>) -> Option<NamespaceId> {
+        if let Some((last, id)) = &self.last_namespace
+            && Arc::ptr_eq(last, name)
+        {
+            return Some(*id);
+        }
+        let id = *self.namespaces.get(or_default(name))?;
+        self.last_namespace = Some((Arc::clone(name), id));
+        Some(id)
+    }
+
+    fn read_clock(&mut self, shared: &ClientContext) -> Now {
+        self.now = shared.nodes.clock.now();
+        self.since_clock = 0;
+        self.now
+    }
+
+    #[inline]
+    fn wakes_nobody(&mut self) -> bool {
+        self.wakes.is_empty() && self.completions.wakes().is_empty() && !self.stream.wake_task
+    }
+
+    /// Gives a message to the producer; returns whether it is the first of its batch.
+    fn append(
+        &mut self,
+        shared: &ClientContext,
+        namespace: NamespaceId,
+        message: Offer<'_>,
+        ticket: Ticket,
+    ) -> Result<bool, PublishError> {
+        let destination = self.producer.place(namespace, message.topic())?;
+        if destination.begins || self.since_clock >= CLOCK_MESSAGES {
+            self.read_clock(shared);
+        }
+        self.since_clock += 1;
+        let Taken {
+            began: begins_batch,
+            due,
+        } = self.producer.take(self.now, destination, message, ticket)?;
+        if due {
+            self.wakes.extend(self.stream.waiting.take());
+        }
+        self.stream.wake_task |= self.stream.needs_task();
+        Ok(begins_batch)
+    }
+
+    /// Gives stalled messages to the producer, as many as it takes; returns whether it would take more at
+    /// once.
+    fn append_stalled(&mut self, shared: &ClientContext) -> bool {
+        let Some(mut stalled) = self.stalled.take() else {
+            return false;
+        };
+        if let Some(id) = self.resolved(&stalled.namespace) {
+            for _ in 0..TURN_MESSAGES {
+                let Some(message) = stalled.messages.front() else {
+                    break;
+                };
+                match self.append(shared, id, Offer::Message(message), stalled.ticket) {
+                    Ok(_) => {}
+                    Err(PublishError::Refused(error)) => {
+                        self.completions.fail(stalled.ticket, 1, &error);
+                    }
+                    Err(PublishError::Full | PublishError::Unresolved) => {
+                        self.stalled = Some(stalled);
+                        return false;
+                    }
+                }
+                stalled.messages.pop_front();
+                stalled.ticket.0 += 1;
+            }
+        } else if !stalled.messages.is_empty() {
+            self.stalled = Some(stalled);
+            return false;
+        }
+        if stalled.messages.is_empty() {
+            self.waiters.wake_first(&mut self.wakes);
+            return false;
+        }
+        self.stalled = Some(stalled);
+        true
+    }
+
+    /// Fails the stalled submission, and lets the next sender come.
+    fn fail_stalled(&mut self, error: &Error) {
+        if let Some(stalled) = self.stalled.take() {
+            let count = stalled.messages.len() as u64;
+            self.completions.fail(stalled.ticket, count, error);
+            self.waiters.wake_first(&mut self.wakes);
+        }
+    }
+
+    fn complete(&mut self, out: &ProducerOutput) {
+        for settled in &out.settled {
+            self.completions.settle(settled);
+        }
+    }
+}
+
+/// Gives the default namespace's name where none is named, since the node's answer uses it.
+fn or_default(namespace: &str) -> &str {
+    match namespace {
+        "" => DEFAULT_NAMESPACE,
+        name => name,
+    }
+}

@@ -1,0 +1,153 @@
+//! The publish stream: opened when there is something to publish, and opened again after it was lost.
+
+use super::accumulator::Accumulator;
+use super::request_body::RequestBody;
+use crate::context::ClientContext;
+use crate::hello::client_hello;
+use crate::nodes::Node;
+use crate::stream::Answers;
+use airmail_model::{Error, ErrorCode, Mono};
+use airmail_proto::error::error_from_status;
+use airmail_proto::framing::framed;
+use airmail_proto::hello::{Welcome, welcome_from_proto};
+use airmail_proto::v1;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use tonic::Status;
+
+/// Responses of an open stream, after Hello, and the node that gives them.
+#[derive(Debug)]
+struct OpenStream {
+    node: Node,
+    responses: Answers<v1::PublishResponse>,
+}
+
+type Opening = Pin<Box<dyn Future<Output = Result<(OpenStream, Welcome), Error>> + Send>>;
+
+enum StreamState {
+    /// Closed, and not to be opened before this time.
+    Closed(Mono),
+    Opening(Opening),
+    Open(Box<OpenStream>),
+}
+
+/// One thing that happens to a stream.
+#[derive(Debug)]
+pub(super) enum StreamEvent {
+    /// Hello was answered.
+    Opened(Welcome),
+    /// The node has answered something.
+    Response(v1::publish_response::Kind),
+    /// The stream could not be opened, or has ended.
+    Lost(Error),
+}
+
+/// The publish stream, open or not.
+pub(super) struct PublishStream {
+    shared: Arc<ClientContext>,
+    accumulator: Arc<Accumulator>,
+    state: StreamState,
+}
+
+impl PublishStream {
+    /// Makes a stream that is closed, and may be opened at once.
+    pub(super) fn new(shared: Arc<ClientContext>, accumulator: Arc<Accumulator>) -> PublishStream {
+        PublishStream {
+            shared,
+            accumulator,
+            state: StreamState::Closed(Mono(0)),
+        }
+    }
+
+    /// Keeps a lost stream closed until this time.
+    pub(super) fn hold_off(&mut self, until: Mono) {
+        self.state = StreamState::Closed(until);
+    }
+
+    /// Waits for the next event; opens the stream if it is `wanted`.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when it is dropped.
+    pub(super) async fn next(&mut self, wanted: bool) -> StreamEvent {
+        loop {
+            match &mut self.state {
+                StreamState::Closed(_) if !wanted => std::future::pending().await,
+                StreamState::Closed(until) => {
+                    self.shared.sleep_until(*until).await;
+                    let opening = open(Arc::clone(&self.shared), Arc::clone(&self.accumulator));
+                    self.state = StreamState::Opening(Box::pin(opening));
+                }
+                StreamState::Opening(opening) => match opening.as_mut().await {
+                    Ok((open, welcome)) => {
+                        self.state = StreamState::Open(Box::new(open));
+                        return StreamEvent::Opened(welcome);
+                    }
+                    Err(error) => return self.lost(error),
+                },
+                StreamState::Open(open) => match open.responses.message().await {
+                    Ok(Some(response)) => {
+                        if let Some(kind) = response.kind {
+                            return StreamEvent::Response(kind);
+                        }
+                    }
+                    ended => {
+                        let node = open.node.clone();
+                        let error = self.error_of(&node, ended.err());
+                        return self.lost(error);
+                    }
+                },
+            }
+        }
+    }
+
+    /// Turns the end of a stream into an error that names the node.
+    fn error_of(&self, node: &Node, status: Option<Status>) -> Error {
+        self.shared.nodes.failed(node);
+        match status {
+            Some(status) => {
+                let error = error_from_status(&status);
+                self.shared.explain(error, node, &status)
+            }
+            None => Error::new(ErrorCode::Disconnected),
+        }
+    }
+
+    fn lost(&mut self, error: Error) -> StreamEvent {
+        self.state = StreamState::Closed(Mono::NEVER);
+        StreamEvent::Lost(error)
+    }
+}
+
+/// Opens a stream and says Hello, with the namespaces that are in use or waited for.
+async fn open(
+    shared: Arc<ClientContext>,
+    accumulator: Arc<Accumulator>,
+) -> Result<(OpenStream, Welcome), Error> {
+    let node = shared.nodes.node()?;
+    let hello = client_hello(&shared, accumulator.namespaces(), 0);
+    let first = v1::PublishRequest {
+        kind: Some(v1::publish_request::Kind::Hello(hello)),
+    };
+    let number = accumulator.begin_stream();
+    let body = RequestBody::new(accumulator, number, framed(&first));
+    let failed = |status: Status| {
+        shared.nodes.failed(&node);
+        let error = error_from_status(&status);
+        shared.explain(error, &node, &status)
+    };
+    let answer = async {
+        let mut responses = node.publish(body).await?;
+        Ok((responses.message().await?, responses))
+    };
+    let (first, responses) = shared.first_answer(answer).await.map_err(failed)?;
+    match first.and_then(|response| response.kind) {
+        Some(v1::publish_response::Kind::Hello(hello)) => {
+            let welcome = welcome_from_proto(&hello)?;
+            Ok((OpenStream { node, responses }, welcome))
+        }
+        _ => Err(Error::new(ErrorCode::Disconnected)
+            .field("hello")
+            .value("not answered")),
+    }
+}
