@@ -1,18 +1,20 @@
-//! The SDK's core, without I/O: what a publisher and a subscriber decide, as state machines.
+//! The SDK's core: the decisions of a publisher and of a subscriber, as state machines without I/O.
 //!
-//! Both take what happened (`reply`, `connected`, `disconnected`, the time) and give what is to be
-//! sent. Time is an argument and randomness is a seed, so a run can be had again exactly.
+//! Both take events (`connected`, `disconnected`, `reply`, and the time, by `poll`) and give effects: requests
+//! to be sent, and results for the user. The time is an argument and randomness comes from a seed, so a run can
+//! be repeated exactly.
 
 pub mod attempts;
 pub mod backoff;
-mod checking;
+mod check_schedule;
 pub mod producer;
 pub mod subscriber;
 
 pub use attempts::{Attempts, Patience};
 pub use backoff::{Backoff, BackoffConfig};
 pub use producer::{
-    Offer, Place, Producer, ProducerConfig, ProducerOutput, PublishError, Settled, Taken, Ticket,
+    Accepted, Destination, MessageRef, Producer, ProducerConfig, ProducerOutput, PublishError,
+    Settled, Ticket,
 };
 pub use subscriber::{
     Arrived, Event, GapSeen, Subscriber, SubscriberConfig, SubscriberOutput, SubscriptionKey,

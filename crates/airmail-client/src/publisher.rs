@@ -18,7 +18,7 @@ mod request_body;
 pub use published::{Published, Summary};
 pub use receipt::{Receipt, SummaryReceipt};
 
-use crate::core::Offer;
+use crate::core::MessageRef;
 use crate::named_topic::topic_name;
 use accumulator::{Accumulator, Submission, WaitToSubmit};
 use airmail_model::batch::AttributeValue;
@@ -73,7 +73,7 @@ impl Publisher {
     /// If the future is dropped before it is done, the message is not taken.
     pub async fn send(&self, message: Message) -> Result<Receipt, Error> {
         consume_budget().await;
-        let offered = Offer::Message(&message);
+        let offered = MessageRef::Message(&message);
         if let Some(appended) = self.accumulator.try_append(&self.namespace, offered) {
             return Ok(appended?);
         }
@@ -104,7 +104,7 @@ impl Publisher {
     /// That of [`Publisher::send`].
     pub async fn send_ref(&self, topic: &TopicName, payload: &[u8]) -> Result<Receipt, Error> {
         consume_budget().await;
-        let offered = Offer::Payload(topic, payload);
+        let offered = MessageRef::Payload(topic, payload);
         if let Some(appended) = self.accumulator.try_append(&self.namespace, offered) {
             return Ok(appended?);
         }

@@ -29,7 +29,7 @@ mod slot;
 mod tests;
 
 use super::backoff::{Backoff, BackoffConfig};
-use super::checking::Checking;
+use super::check_schedule::CheckSchedule;
 use airmail_model::frame::{
     GapReason, Generation, Request, Start, State, Subscribe, SubscriptionId, Until,
 };
@@ -179,7 +179,7 @@ pub struct Subscriber {
     gathers: bool,
     /// Who is told of the delivery at hand: empty, but for its memory.
     told: Vec<replies::Told>,
-    checking: Checking,
+    check_schedule: CheckSchedule,
 }
 
 impl Subscriber {
@@ -200,7 +200,7 @@ impl Subscriber {
             refused: None,
             gathers: false,
             told: Vec::new(),
-            checking: Checking::default(),
+            check_schedule: CheckSchedule::default(),
         }
     }
 

@@ -27,7 +27,7 @@ use super::client_ended::ClientEnded;
 use super::completions::Completions;
 use super::receipt::Receipt;
 use crate::context::ClientContext;
-use crate::core::{Backoff, Offer, Producer, ProducerOutput, PublishError, Taken, Ticket};
+use crate::core::{Accepted, Backoff, MessageRef, Producer, ProducerOutput, PublishError, Ticket};
 use airmail_model::{Error, Message, Mono, NamespaceId, Now, ProducerEpoch, ProducerId};
 use airmail_proto::namespace::DEFAULT_NAMESPACE;
 use parking_lot::{Mutex, MutexGuard};
@@ -135,7 +135,7 @@ impl Accumulator {
     pub(super) fn try_append(
         &self,
         namespace: &Arc<str>,
-        message: Offer<'_>,
+        message: MessageRef<'_>,
     ) -> Option<Result<Receipt, ClientEnded>> {
         self.with(|state| {
             if state.closed {
@@ -224,18 +224,17 @@ impl State {
         &mut self,
         shared: &ClientContext,
         namespace: NamespaceId,
-        message: Offer<'_>,
+        message: MessageRef<'_>,
         ticket: Ticket,
     ) -> Result<bool, PublishError> {
-        let destination = self.producer.place(namespace, message.topic())?;
-        if destination.begins || self.since_clock >= CLOCK_MESSAGES {
+        let destination = self.producer.destination(namespace, message.topic())?;
+        if destination.begins_batch || self.since_clock >= CLOCK_MESSAGES {
             self.read_clock(shared);
         }
         self.since_clock += 1;
-        let Taken {
-            began: begins_batch,
-            due,
-        } = self.producer.take(self.now, destination, message, ticket)?;
+        let Accepted { begins_batch, due } =
+            self.producer
+                .accept(self.now, destination, message, ticket)?;
         if due {
             self.wakes.extend(self.stream.waiting.take());
         }
@@ -254,7 +253,7 @@ impl State {
                 let Some(message) = stalled.messages.front() else {
                     break;
                 };
-                match self.append(shared, id, Offer::Message(message), stalled.ticket) {
+                match self.append(shared, id, MessageRef::Message(message), stalled.ticket) {
                     Ok(_) => {}
                     Err(PublishError::Refused(error)) => {
                         self.completions.fail(stalled.ticket, 1, &error);

@@ -1,23 +1,24 @@
-//! What a producer always is, whatever a node answers: its invariants, asserted.
+//! Asserts the invariants of a producer, which hold whatever a node answers.
 //!
-//! A step is compared with what was there before it; the rest is read off the state. Each line names the
-//! invariant that it is of, as the documentation of the module above does.
+//! Some are about a step: its result is compared with the state before it. The others are read off the state.
+//! Each assertion begins with the name that the documentation of [`super`] gives the invariant.
 
-use super::{Producer, ProducerOutput, Queue};
+use super::log_queue::LogQueue;
+use super::{Producer, ProducerOutput};
 use airmail_model::{LogId, Mono};
 
-/// What there was when a step began.
+/// What is compared with its result when a step has ended.
 #[derive(Debug)]
-pub(super) struct Before {
-    /// Messages held.
+pub(super) struct StateBefore {
+    /// Number of messages held.
     messages: usize,
-    /// Groups of messages that the caller had been told of.
+    /// Number of entries in the caller's list of settled messages.
     settled: usize,
-    /// Bytes sent and unanswered.
+    /// Number of bytes in flight.
     unacked_bytes: usize,
 }
 
-/// What of the state has been counted.
+/// Sums over the state.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     parts: usize,
@@ -27,51 +28,56 @@ struct Count {
 }
 
 impl Producer {
-    /// Notes what there is, if the step that begins is to be looked at.
+    /// Notes the state before a step, if the step is to be checked.
     #[inline]
-    pub(super) fn before(&mut self, out: &ProducerOutput) -> Option<Before> {
-        self.checking.begins().then(|| Before {
+    pub(super) fn begin_check(&mut self, out: &ProducerOutput) -> Option<StateBefore> {
+        self.check_schedule.begin_step().then(|| StateBefore {
             messages: self.messages(),
             settled: out.settled.len(),
             unacked_bytes: self.unacked_bytes,
         })
     }
 
-    /// As [`Producer::before`], for a message that is taken: in debug builds only, for a look at whether to
-    /// look costs something for each message.
+    /// Notes the state before a message is accepted, like [`Producer::begin_check`] but in debug builds only:
+    /// even the question whether to check costs something for each message.
     #[inline]
-    pub(super) fn before_taking(&mut self) -> Option<Before> {
+    pub(super) fn begin_accept_check(&mut self) -> Option<StateBefore> {
         if cfg!(debug_assertions) {
-            self.before(&ProducerOutput::default())
+            self.begin_check(&ProducerOutput::default())
         } else {
             None
         }
     }
 
-    /// Asserts what a step may have done, in which `taken` messages came in.
+    /// Asserts the invariants after a step that accepted so many messages.
     #[inline]
-    pub(super) fn after(&mut self, before: Option<Before>, taken: usize, out: &ProducerOutput) {
+    pub(super) fn end_check(
+        &mut self,
+        before: Option<StateBefore>,
+        accepted: usize,
+        out: &ProducerOutput,
+    ) {
         if let Some(before) = before {
-            let parts = self.check_step(&before, taken, out);
-            self.checking.looked_at(parts);
+            let parts = self.check_step(&before, accepted, out);
+            self.check_schedule.checked(parts);
         }
     }
 
-    fn check_step(&self, before: &Before, taken: usize, out: &ProducerOutput) -> usize {
-        let told = out.settled.iter().skip(before.settled);
-        let told: usize = told.map(|settled| settled.tickets.len()).sum();
-        let (was, is) = (before.messages + taken, self.messages() + told);
+    fn check_step(&self, before: &StateBefore, accepted: usize, out: &ProducerOutput) -> usize {
+        let settled = out.settled.iter().skip(before.settled);
+        let settled: usize = settled.map(|settled| settled.tickets.len()).sum();
+        let (was, is) = (before.messages + accepted, self.messages() + settled);
         assert_eq!(was, is, "tickets: messages held before a step, and after");
         let unacked = self.unacked_bytes;
-        let room = self.config.limits.unacked_bytes as usize;
+        let most = self.config.limits.unacked_bytes as usize;
         assert!(
-            unacked <= room.max(before.unacked_bytes) || self.requests.len() == 1,
-            "connection: {unacked} bytes sent and unanswered, of {room}"
+            unacked <= most.max(before.unacked_bytes) || self.requests.len() == 1,
+            "connection: {unacked} bytes in flight, of {most}"
         );
         self.check()
     }
 
-    /// Asserts the invariants of the state, and gives how many parts it has.
+    /// Asserts the invariants of the state; returns how many parts it has.
     ///
     /// It is called after each step where bugs panic (debug builds, the simulator, fuzz targets).
     ///
@@ -85,9 +91,9 @@ impl Producer {
             count.messages += messages;
             count.bytes += bytes;
             count.in_flight += self.check_requests(*log, queue);
-            let space = self.spaces.get(&log.namespace);
-            let epoch = space.map(|space| space.map.epoch);
-            assert_eq!(epoch, Some(queue.map), "maps: of {log}");
+            let known = self.maps.get(&log.namespace);
+            let epoch = known.map(|known| known.current.epoch);
+            assert_eq!(epoch, Some(queue.map_epoch), "maps: of {log}");
         }
         self.check_connection(count);
         let (held, most) = (self.held_bytes, self.config.memory_bytes);
@@ -98,20 +104,20 @@ impl Producer {
             count.messages
         );
         assert_eq!(held == 0, count.messages == 0, "memory: {held} bytes");
-        for (namespace, space) in &self.spaces {
-            let newer = space.newer.as_ref();
+        for (namespace, known) in &self.maps {
+            let (current, newer) = (&known.current, known.newer.as_ref());
             assert!(
-                space.map.namespace == *namespace
+                current.namespace == *namespace
                     && newer.is_none_or(|newer| newer.namespace == *namespace)
-                    && newer.is_none_or(|newer| newer.epoch > space.map.epoch),
-                "maps: {space:?} of {namespace}"
+                    && newer.is_none_or(|newer| newer.epoch > current.epoch),
+                "maps: {known:?} of {namespace}"
             );
         }
-        count.parts + self.requests.len() + self.spaces.len()
+        count.parts + self.requests.len() + self.maps.len()
     }
 
-    /// Asserts that each batch that is under way has its request, and gives how many there are.
-    fn check_requests(&self, log: LogId, queue: &Queue) -> usize {
+    /// Asserts that each batch in flight has its request; counts them.
+    fn check_requests(&self, log: LogId, queue: &LogQueue) -> usize {
         let mut in_flight = 0;
         for batch in &queue.batches {
             if let Some(request) = batch.request {
@@ -125,11 +131,11 @@ impl Producer {
 
     fn check_connection(&self, count: Count) {
         let bytes: usize = self.requests.values().map(|(_, bytes)| bytes).sum();
-        assert_eq!(bytes, self.unacked_bytes, "connection: bytes unanswered");
-        // What was given up meanwhile is still unanswered.
+        assert_eq!(bytes, self.unacked_bytes, "connection: bytes in flight");
+        // The requests of batches that were given up are still unanswered.
         assert!(
             count.in_flight <= self.requests.len(),
-            "requests: {} for {} batches under way",
+            "requests: {} for {} batches in flight",
             self.requests.len(),
             count.in_flight
         );
@@ -145,16 +151,17 @@ impl Producer {
         );
     }
 
-    /// Asserts what a poll leaves, and the time that it names.
+    /// Asserts that a poll has left nothing stuck, and that the time that it returns is later.
     pub(super) fn check_polled(&self, now: Mono, wake: Option<Mono>) {
-        assert!(!self.stands_still(), "progress: {:?}", self.queues);
+        assert!(!self.is_stuck(), "progress: {:?}", self.queues);
         assert!(
             wake.is_none_or(|wake| wake > now),
             "progress: {wake:?} at {now:?}"
         );
     }
 
+    /// Counts the messages held.
     fn messages(&self) -> usize {
-        self.queues.values().map(Queue::messages).sum()
+        self.queues.values().map(LogQueue::messages).sum()
     }
 }

@@ -7,6 +7,7 @@ mod order;
 mod waking;
 
 use super::*;
+use airmail_model::frame::{Refused, Reply};
 use airmail_model::{ErrorCode, Lane, LogIndex, MapEpoch, Message, TopicName, Wall};
 use node::Node;
 
@@ -16,8 +17,8 @@ fn map(epoch: u32, logs: u16) -> LogMap {
     LogMap::even(NAMESPACE, MapEpoch(epoch), LogIndex(0), logs)
 }
 
-/// A producer and what it has said, with a clock in milliseconds.
-struct Desk {
+/// Drives a producer: keeps its outputs, and has a clock in milliseconds.
+struct Driver {
     producer: Producer,
     now: u64,
     sent: Vec<Request>,
@@ -25,13 +26,13 @@ struct Desk {
     wake: Option<Mono>,
 }
 
-impl Desk {
-    fn new(logs: u16, change: impl FnOnce(&mut ProducerConfig)) -> Desk {
+impl Driver {
+    fn new(logs: u16, change: impl FnOnce(&mut ProducerConfig)) -> Driver {
         let mut config = ProducerConfig::default();
         change(&mut config);
         let mut producer = Producer::new(config, ProducerId(7), ProducerEpoch(0));
         producer.set_map(map(1, logs));
-        Desk {
+        Driver {
             producer,
             now: 1_000,
             sent: Vec::new(),
@@ -40,10 +41,10 @@ impl Desk {
         }
     }
 
-    fn connected(logs: u16) -> Desk {
-        let mut desk = Desk::new(logs, |_| {});
-        desk.producer.connected();
-        desk
+    fn connected(logs: u16) -> Driver {
+        let mut driver = Driver::new(logs, |_| {});
+        driver.producer.connected();
+        driver
     }
 
     fn now(&self) -> Now {
@@ -56,22 +57,24 @@ impl Desk {
     fn publish(&mut self, topic: &str, ticket: u64) {
         let message = message(topic, &ticket.to_string());
         let (now, ticket) = (self.now(), Ticket(ticket));
-        let taken = self.producer.publish(now, NAMESPACE, &message, ticket);
-        assert_eq!(taken, Ok(()));
+        let published = self.producer.publish(now, NAMESPACE, &message, ticket);
+        assert_eq!(published, Ok(()));
     }
 
-    /// As `publish`, and what that has led to.
-    fn offer(&mut self, topic: &str, ticket: u64) -> Taken {
+    /// Publishes in two steps, as the SDK does; gives the effect.
+    fn accept(&mut self, topic: &str, ticket: u64) -> Accepted {
         let message = message(topic, &ticket.to_string());
         let (now, ticket) = (self.now(), Ticket(ticket));
-        let place = self.producer.place(NAMESPACE, &message.topic).unwrap();
-        let offer = Offer::Message(&message);
-        self.producer.take(now, place, offer, ticket).unwrap()
+        let topic = &message.topic;
+        let destination = self.producer.destination(NAMESPACE, topic).unwrap();
+        let message = MessageRef::Message(&message);
+        let accepted = self.producer.accept(now, destination, message, ticket);
+        accepted.unwrap()
     }
 
-    fn tend(&mut self) {
+    fn advance(&mut self) {
         let mut out = ProducerOutput::default();
-        self.wake = self.producer.tend(self.now(), &mut out);
+        self.wake = self.producer.advance(self.now(), &mut out);
         self.settled.append(&mut out.settled);
     }
 
@@ -109,7 +112,7 @@ impl Desk {
         panic!("never quiet");
     }
 
-    /// What became of each ticket, in order of ticket.
+    /// Gives the error code of each ticket that failed, `None` of one that was stored, in order of ticket.
     fn outcomes(&self) -> Vec<(u64, Option<ErrorCode>)> {
         let mut outcomes: Vec<(u64, Option<ErrorCode>)> = Vec::new();
         for settled in &self.settled {

@@ -27,7 +27,7 @@ impl Subscriber {
     /// Notes what there is, if the step that begins is to be looked at.
     #[inline]
     pub(super) fn before(&mut self, out: &SubscriberOutput) -> Option<Before> {
-        self.checking.begins().then(|| Before {
+        self.check_schedule.begin_step().then(|| Before {
             places: self.places(),
             credit: self.credit_here(),
             out: self.credit.out,
@@ -44,7 +44,7 @@ impl Subscriber {
             self.check_places(&before);
             self.check_told(&out.events[before.events..]);
             let parts = self.check();
-            self.checking.looked_at(parts);
+            self.check_schedule.checked(parts);
         }
     }
 

@@ -134,7 +134,7 @@ impl Accumulator {
         self.with(|state| {
             let now = state.read_clock(&self.shared);
             let mut out = ProducerOutput::default();
-            let wake = state.producer.tend(now, &mut out);
+            let wake = state.producer.advance(now, &mut out);
             state.complete(&out);
             let mut wake = wake.unwrap_or(Mono::NEVER);
             if state.producer.is_due() {

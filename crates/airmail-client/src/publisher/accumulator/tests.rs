@@ -89,7 +89,7 @@ impl Harness {
     fn offer(&self, payload: &str) -> Receipt {
         let topic = TopicName::new("a", &Limits::DEFAULT).unwrap();
         let namespace: Arc<str> = "".into();
-        let message = Offer::Payload(&topic, payload.as_bytes());
+        let message = MessageRef::Payload(&topic, payload.as_bytes());
         self.accumulator
             .try_append(&namespace, message)
             .unwrap()

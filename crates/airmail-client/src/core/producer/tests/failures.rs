@@ -6,19 +6,19 @@ fn error(code: ErrorCode) -> Option<Error> {
     Some(Error::new(code))
 }
 
-/// A desk whose batches have two messages each.
-fn pairs(change: impl FnOnce(&mut ProducerConfig)) -> Desk {
-    let mut desk = Desk::new(1, |config| {
+/// A driver whose batches have two messages each.
+fn pairs(change: impl FnOnce(&mut ProducerConfig)) -> Driver {
+    let mut driver = Driver::new(1, |config| {
         config.limits.batch_records = 2;
         change(config);
     });
-    desk.producer.connected();
-    desk
+    driver.producer.connected();
+    driver
 }
 
 #[test]
 fn a_full_disk_is_waited_for_and_nothing_is_lost_doubled_or_reordered() {
-    let mut desk = pairs(|_| {});
+    let mut driver = pairs(|_| {});
     let mut node = Node::new(map(1, 1));
     for code in [
         ErrorCode::StorageFull,
@@ -27,9 +27,9 @@ fn a_full_disk_is_waited_for_and_nothing_is_lost_doubled_or_reordered() {
     ] {
         node.script.extend([None, error(code), error(code)]);
     }
-    (0..40).for_each(|ticket| desk.publish("a", ticket));
-    desk.run(&mut node);
-    assert_eq!(desk.outcomes(), all_stored(0..40));
+    (0..40).for_each(|ticket| driver.publish("a", ticket));
+    driver.run(&mut node);
+    assert_eq!(driver.outcomes(), all_stored(0..40));
     let expected: Vec<String> = (0..40).map(|n: u32| n.to_string()).collect();
     assert_eq!(node.payloads(), expected);
 }
@@ -38,262 +38,262 @@ fn a_full_disk_is_waited_for_and_nothing_is_lost_doubled_or_reordered() {
 fn every_refusal_that_is_waited_for_is_followed_by_the_same_batch_when_its_delay_is_over() {
     let waited_for = ErrorCode::ALL.iter().filter(|code| code.waited_for());
     for &code in waited_for {
-        let mut desk = pairs(|_| {});
+        let mut driver = pairs(|_| {});
         let mut node = Node::new(map(1, 1));
         let delay = Duration::from_secs(2);
         let refusal = Error::new(code).retry_after(delay);
         node.script.extend([Some(refusal.clone()), Some(refusal)]);
-        (0..6).for_each(|ticket| desk.publish("a", ticket));
-        let begun = desk.now;
-        desk.run(&mut node);
-        assert_eq!(desk.outcomes(), all_stored(0..6), "{code:?}");
+        (0..6).for_each(|ticket| driver.publish("a", ticket));
+        let begun = driver.now;
+        driver.run(&mut node);
+        assert_eq!(driver.outcomes(), all_stored(0..6), "{code:?}");
         let expected: Vec<String> = (0..6).map(|n: u32| n.to_string()).collect();
         assert_eq!(node.payloads(), expected, "{code:?}");
-        assert!(desk.now - begun >= 2_000, "{code:?}");
+        assert!(driver.now - begun >= 2_000, "{code:?}");
     }
 }
 
 #[test]
 fn nothing_is_sent_again_before_everything_in_flight_is_answered() {
-    let mut desk = pairs(|_| {});
+    let mut driver = pairs(|_| {});
     let mut node = Node::new(map(1, 1));
-    (0..6).for_each(|ticket| desk.publish("a", ticket));
-    assert_eq!(desk.poll(), 3);
+    (0..6).for_each(|ticket| driver.publish("a", ticket));
+    assert_eq!(driver.poll(), 3);
     node.script.push_back(error(ErrorCode::StorageFull));
-    let sent: Vec<Request> = desk.sent.drain(..).collect();
-    desk.reply(node.answer(&sent[0]));
-    desk.now += 10_000;
-    assert_eq!(desk.poll(), 0);
-    desk.reply(node.answer(&sent[1]));
-    desk.reply(node.answer(&sent[2]));
-    desk.now += 10_000;
-    assert_eq!(desk.poll(), 3);
-    desk.run(&mut node);
-    assert_eq!(desk.outcomes(), all_stored(0..6));
+    let sent: Vec<Request> = driver.sent.drain(..).collect();
+    driver.reply(node.answer(&sent[0]));
+    driver.now += 10_000;
+    assert_eq!(driver.poll(), 0);
+    driver.reply(node.answer(&sent[1]));
+    driver.reply(node.answer(&sent[2]));
+    driver.now += 10_000;
+    assert_eq!(driver.poll(), 3);
+    driver.run(&mut node);
+    assert_eq!(driver.outcomes(), all_stored(0..6));
 }
 
 #[test]
 fn after_an_overload_no_more_is_in_flight_than_the_node_had_taken() {
-    let mut desk = pairs(|_| {});
+    let mut driver = pairs(|_| {});
     let mut node = Node::new(map(1, 1));
-    (0..40).for_each(|ticket| desk.publish("a", ticket));
-    assert_eq!(desk.poll(), 20);
-    let sent: Vec<Request> = desk.sent.drain(..).collect();
+    (0..40).for_each(|ticket| driver.publish("a", ticket));
+    assert_eq!(driver.poll(), 20);
+    let sent: Vec<Request> = driver.sent.drain(..).collect();
     // The refusals come first: what was taken waits for its commit.
     for request in &sent[3..] {
         node.script.push_back(error(ErrorCode::Overloaded));
-        desk.reply(node.answer(request));
+        driver.reply(node.answer(request));
     }
     for request in &sent[..3] {
-        desk.reply(node.answer(request));
+        driver.reply(node.answer(request));
     }
-    desk.now += 10_000;
-    assert_eq!(desk.poll(), 3);
-    desk.run(&mut node);
-    assert_eq!(desk.outcomes(), all_stored(0..40));
+    driver.now += 10_000;
+    assert_eq!(driver.poll(), 3);
+    driver.run(&mut node);
+    assert_eq!(driver.outcomes(), all_stored(0..40));
 }
 
 #[test]
 fn a_delay_that_the_node_names_is_kept() {
-    let mut desk = pairs(|_| {});
+    let mut driver = pairs(|_| {});
     let mut node = Node::new(map(1, 1));
-    desk.publish("a", 0);
-    desk.poll();
+    driver.publish("a", 0);
+    driver.poll();
     let delay = Duration::from_millis(700);
     let full = Error::new(ErrorCode::StorageFull).retry_after(delay);
     node.script.push_back(Some(full));
-    let request = desk.sent.remove(0);
-    desk.reply(node.answer(&request));
-    desk.poll();
-    assert!(desk.wake.unwrap() >= desk.now().mono.plus(delay));
+    let request = driver.sent.remove(0);
+    driver.reply(node.answer(&request));
+    driver.poll();
+    assert!(driver.wake.unwrap() >= driver.now().mono.plus(delay));
 }
 
 #[test]
 fn a_final_refusal_fails_its_messages_and_leaves_no_hole() {
-    let mut desk = pairs(|_| {});
+    let mut driver = pairs(|_| {});
     let mut node = Node::new(map(1, 1));
     node.script
         .extend([None, error(ErrorCode::PermissionDenied)]);
-    (0..10).for_each(|ticket| desk.publish("a", ticket));
-    desk.run(&mut node);
+    (0..10).for_each(|ticket| driver.publish("a", ticket));
+    driver.run(&mut node);
     let denied = Some(ErrorCode::PermissionDenied);
     let mut expected = all_stored(0..10);
     expected[2].1 = denied;
     expected[3].1 = denied;
-    assert_eq!(desk.outcomes(), expected);
+    assert_eq!(driver.outcomes(), expected);
     assert_eq!(node.payloads(), ["0", "1", "4", "5", "6", "7", "8", "9"]);
 }
 
 #[test]
 fn a_refusal_for_all_fails_all_without_a_round_each() {
-    let mut desk = pairs(|_| {});
+    let mut driver = pairs(|_| {});
     let mut node = Node::new(map(1, 1));
     node.script
         .extend((0..8).map(|_| error(ErrorCode::NamespaceNotFound)));
-    (0..16).for_each(|ticket| desk.publish("a", ticket));
-    assert_eq!(desk.poll(), 8);
-    desk.run(&mut node);
+    (0..16).for_each(|ticket| driver.publish("a", ticket));
+    assert_eq!(driver.poll(), 8);
+    driver.run(&mut node);
     let gone = Some(ErrorCode::NamespaceNotFound);
-    assert!(desk.outcomes().iter().all(|(_, code)| *code == gone));
+    assert!(driver.outcomes().iter().all(|(_, code)| *code == gone));
 }
 
 #[test]
 fn an_unknown_producer_begins_a_new_epoch_with_what_is_certainly_not_stored() {
-    let mut desk = pairs(|_| {});
+    let mut driver = pairs(|_| {});
     let mut node = Node::new(map(1, 1));
-    (0..4).for_each(|ticket| desk.publish("a", ticket));
-    desk.run(&mut node);
+    (0..4).for_each(|ticket| driver.publish("a", ticket));
+    driver.run(&mut node);
     node.forget();
-    (4..10).for_each(|ticket| desk.publish("a", ticket));
-    desk.run(&mut node);
-    assert_eq!(desk.outcomes(), all_stored(0..10));
+    (4..10).for_each(|ticket| driver.publish("a", ticket));
+    driver.run(&mut node);
+    assert_eq!(driver.outcomes(), all_stored(0..10));
     let expected: Vec<String> = (0..10).map(|n: u32| n.to_string()).collect();
     assert_eq!(node.payloads(), expected);
 }
 
 #[test]
 fn what_may_be_stored_fails_as_unknown_when_the_node_has_forgotten() {
-    let mut desk = pairs(|_| {});
+    let mut driver = pairs(|_| {});
     let mut node = Node::new(map(1, 1));
-    (0..2).for_each(|ticket| desk.publish("a", ticket));
-    desk.run(&mut node);
-    (2..4).for_each(|ticket| desk.publish("a", ticket));
-    desk.poll();
-    desk.sent.clear();
-    desk.producer.disconnected();
-    (4..6).for_each(|ticket| desk.publish("a", ticket));
+    (0..2).for_each(|ticket| driver.publish("a", ticket));
+    driver.run(&mut node);
+    (2..4).for_each(|ticket| driver.publish("a", ticket));
+    driver.poll();
+    driver.sent.clear();
+    driver.producer.disconnected();
+    (4..6).for_each(|ticket| driver.publish("a", ticket));
     node.forget();
-    desk.producer.connected();
-    desk.run(&mut node);
+    driver.producer.connected();
+    driver.run(&mut node);
     let unknown = Some(ErrorCode::OutcomeUnknown);
     let mut expected = all_stored(0..6);
     expected[2].1 = unknown;
     expected[3].1 = unknown;
-    assert_eq!(desk.outcomes(), expected);
+    assert_eq!(driver.outcomes(), expected);
     assert_eq!(node.payloads(), ["0", "1", "4", "5"]);
 }
 
 #[test]
 fn an_unknown_outcome_is_told_and_the_rest_goes_on_in_a_new_epoch() {
-    let mut desk = pairs(|_| {});
+    let mut driver = pairs(|_| {});
     let mut node = Node::new(map(1, 1));
     node.script.push_back(error(ErrorCode::OutcomeUnknown));
-    (0..6).for_each(|ticket| desk.publish("a", ticket));
-    desk.run(&mut node);
+    (0..6).for_each(|ticket| driver.publish("a", ticket));
+    driver.run(&mut node);
     let unknown = Some(ErrorCode::OutcomeUnknown);
     let mut expected = all_stored(0..6);
     expected[0].1 = unknown;
     expected[1].1 = unknown;
-    assert_eq!(desk.outcomes(), expected);
+    assert_eq!(driver.outcomes(), expected);
     assert_eq!(node.payloads(), ["2", "3", "4", "5"]);
 }
 
 #[test]
 fn a_fenced_producer_stops() {
-    let mut desk = pairs(|_| {});
+    let mut driver = pairs(|_| {});
     let mut node = Node::new(map(1, 1));
     node.script
         .extend((0..3).map(|_| error(ErrorCode::ProducerFenced)));
-    (0..5).for_each(|ticket| desk.publish("a", ticket));
-    desk.run(&mut node);
-    assert_eq!(desk.outcomes().len(), 5);
-    let late = desk
+    (0..5).for_each(|ticket| driver.publish("a", ticket));
+    driver.run(&mut node);
+    assert_eq!(driver.outcomes().len(), 5);
+    let late = driver
         .producer
-        .publish(desk.now(), NAMESPACE, &message("a", "x"), Ticket(9));
+        .publish(driver.now(), NAMESPACE, &message("a", "x"), Ticket(9));
     let Err(PublishError::Refused(error)) = late else {
         panic!("{late:?}");
     };
     assert_eq!(error.code(), ErrorCode::ProducerFenced);
-    assert!(desk.producer.is_idle() && node.stored.is_empty());
+    assert!(driver.producer.is_idle() && node.stored.is_empty());
 }
 
 #[test]
 fn what_was_never_sent_fails_as_disconnected_when_its_time_is_over() {
-    let mut desk = Desk::new(1, |_| {});
-    desk.publish("a", 0);
-    desk.poll();
+    let mut driver = Driver::new(1, |_| {});
+    driver.publish("a", 0);
+    driver.poll();
     assert_eq!(
-        desk.wake,
-        Some(desk.now().mono.plus(Duration::from_secs(30)))
+        driver.wake,
+        Some(driver.now().mono.plus(Duration::from_secs(30)))
     );
-    desk.now += 29_999;
-    desk.poll();
-    assert!(desk.settled.is_empty());
-    desk.now += 1;
-    desk.poll();
-    assert_eq!(desk.outcomes(), [(0, Some(ErrorCode::Disconnected))]);
-    desk.publish("a", 1);
-    desk.producer.connected();
+    driver.now += 29_999;
+    driver.poll();
+    assert!(driver.settled.is_empty());
+    driver.now += 1;
+    driver.poll();
+    assert_eq!(driver.outcomes(), [(0, Some(ErrorCode::Disconnected))]);
+    driver.publish("a", 1);
+    driver.producer.connected();
     let mut node = Node::new(map(1, 1));
-    desk.run(&mut node);
+    driver.run(&mut node);
     assert_eq!(node.payloads(), ["1"]);
 }
 
 #[test]
 fn what_was_sent_and_not_answered_fails_as_unknown_when_its_time_is_over() {
-    let mut desk = pairs(|_| {});
+    let mut driver = pairs(|_| {});
     let mut node = Node::new(map(1, 1));
-    (0..4).for_each(|ticket| desk.publish("a", ticket));
-    desk.poll();
-    let old: Vec<Request> = desk.sent.drain(..).collect();
-    desk.now += 20_000;
-    (4..6).for_each(|ticket| desk.publish("a", ticket));
-    desk.now += 10_000;
-    desk.poll();
+    (0..4).for_each(|ticket| driver.publish("a", ticket));
+    driver.poll();
+    let old: Vec<Request> = driver.sent.drain(..).collect();
+    driver.now += 20_000;
+    (4..6).for_each(|ticket| driver.publish("a", ticket));
+    driver.now += 10_000;
+    driver.poll();
     let unknown = Some(ErrorCode::OutcomeUnknown);
     assert_eq!(
-        desk.outcomes(),
+        driver.outcomes(),
         (0..4).map(|t| (t, unknown)).collect::<Vec<_>>()
     );
     // The old ones come through after all, before the new epoch's first: it fences nothing lost.
     for request in &old {
         let reply = node.answer(request);
-        desk.reply(reply);
+        driver.reply(reply);
     }
-    desk.run(&mut node);
-    assert_eq!(desk.outcomes()[4..], all_stored(4..6));
+    driver.run(&mut node);
+    assert_eq!(driver.outcomes()[4..], all_stored(4..6));
     assert_eq!(node.payloads(), ["0", "1", "2", "3", "4", "5"]);
 }
 
 #[test]
 fn what_was_always_refused_fails_with_the_last_refusal_when_its_time_is_over() {
-    let mut desk = pairs(|config| {
+    let mut driver = pairs(|config| {
         config.delivery_timeout = Duration::from_secs(2);
         config.backoff.cap = Duration::from_millis(500);
     });
     let mut node = Node::new(map(1, 1));
     node.script
         .extend((0..500).map(|_| error(ErrorCode::StorageFull)));
-    (0..4).for_each(|ticket| desk.publish("a", ticket));
-    desk.run(&mut node);
+    (0..4).for_each(|ticket| driver.publish("a", ticket));
+    driver.run(&mut node);
     let full = Some(ErrorCode::StorageFull);
     assert_eq!(
-        desk.outcomes(),
+        driver.outcomes(),
         (0..4).map(|t| (t, full)).collect::<Vec<_>>()
     );
     node.script.clear();
-    (4..6).for_each(|ticket| desk.publish("a", ticket));
-    desk.run(&mut node);
+    (4..6).for_each(|ticket| driver.publish("a", ticket));
+    driver.run(&mut node);
     assert_eq!(node.payloads(), ["4", "5"]);
 }
 
 #[test]
 fn giving_up_settles_everything_once_and_honestly() {
-    let mut desk = pairs(|config| config.in_flight = 1);
-    (0..6).for_each(|ticket| desk.publish("a", ticket));
-    assert_eq!(desk.poll(), 1);
+    let mut driver = pairs(|config| config.in_flight = 1);
+    (0..6).for_each(|ticket| driver.publish("a", ticket));
+    assert_eq!(driver.poll(), 1);
     let mut out = ProducerOutput::default();
     let closed = Error::new(ErrorCode::ShuttingDown);
-    desk.producer.abandon(&closed, &mut out);
-    desk.settled.append(&mut out.settled);
-    let codes: Vec<_> = desk
+    driver.producer.abandon(&closed, &mut out);
+    driver.settled.append(&mut out.settled);
+    let codes: Vec<_> = driver
         .outcomes()
         .iter()
         .filter_map(|(_, code)| *code)
         .collect();
     assert_eq!(codes[..2], [ErrorCode::OutcomeUnknown; 2]);
     assert_eq!(codes[2..], [ErrorCode::ShuttingDown; 4]);
-    assert!(desk.producer.is_idle());
+    assert!(driver.producer.is_idle());
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn random_faults_never_lose_double_or_reorder_an_acknowledged_message() {
     use rand::{Rng, SeedableRng};
     for seed in 0..300 {
         let mut random = SmallRng::seed_from_u64(seed);
-        let mut desk = Desk::new(3, |config| {
+        let mut driver = Driver::new(3, |config| {
             config.seed = seed;
             config.limits.batch_records = 3;
             config.delivery_timeout = Duration::from_secs(5);
@@ -310,17 +310,17 @@ fn random_faults_never_lose_double_or_reorder_an_acknowledged_message() {
         let mut node = Node::new(map(1, 3));
         let mut epoch = 1;
         let mut ticket = 0;
-        desk.producer.connected();
+        driver.producer.connected();
         for _ in 0..200 {
             match random.random_range(0..12) {
                 0..5 => {
-                    desk.publish(&format!("t{}", random.random_range(0..6)), ticket);
+                    driver.publish(&format!("t{}", random.random_range(0..6)), ticket);
                     ticket += 1;
                 }
-                5 => desk.now += random.random_range(0..400),
+                5 => driver.now += random.random_range(0..400),
                 6 => {
-                    desk.producer.connected();
-                    desk.sent.clear();
+                    driver.producer.connected();
+                    driver.sent.clear();
                 }
                 7 if random.random_bool(0.2) => {
                     epoch += 1;
@@ -337,15 +337,15 @@ fn random_faults_never_lose_double_or_reorder_an_acknowledged_message() {
                         .push_back(error(codes[random.random_range(0..4)]));
                 }
                 _ => {
-                    desk.poll();
-                    let count = random.random_range(0..=desk.sent.len());
-                    for request in desk.sent.drain(..count).collect::<Vec<_>>() {
+                    driver.poll();
+                    let count = random.random_range(0..=driver.sent.len());
+                    for request in driver.sent.drain(..count).collect::<Vec<_>>() {
                         let reply = node.answer(&request);
                         if random.random_bool(0.9) {
-                            desk.reply(reply);
+                            driver.reply(reply);
                         } else {
-                            desk.producer.connected();
-                            desk.sent.clear();
+                            driver.producer.connected();
+                            driver.sent.clear();
                             break;
                         }
                     }
@@ -353,15 +353,15 @@ fn random_faults_never_lose_double_or_reorder_an_acknowledged_message() {
             }
         }
         node.script.clear();
-        desk.producer.connected();
-        desk.sent.clear();
-        desk.run(&mut node);
-        check(seed, ticket, &desk, &node);
+        driver.producer.connected();
+        driver.sent.clear();
+        driver.run(&mut node);
+        check(seed, ticket, &driver, &node);
     }
 }
 
-fn check(seed: u64, tickets: u64, desk: &Desk, node: &Node) {
-    let outcomes = desk.outcomes();
+fn check(seed: u64, tickets: u64, driver: &Driver, node: &Node) {
+    let outcomes = driver.outcomes();
     let settled: Vec<u64> = outcomes.iter().map(|(ticket, _)| *ticket).collect();
     assert_eq!(settled, (0..tickets).collect::<Vec<_>>(), "seed {seed}");
     let mut seen = std::collections::BTreeSet::new();
@@ -382,5 +382,5 @@ fn check(seed: u64, tickets: u64, desk: &Desk, node: &Node) {
             Some(_) => assert!(!seen.contains(&ticket), "seed {seed}: {ticket} is stored"),
         }
     }
-    assert_eq!(desk.producer.held_bytes(), 0, "seed {seed}");
+    assert_eq!(driver.producer.held_bytes(), 0, "seed {seed}");
 }

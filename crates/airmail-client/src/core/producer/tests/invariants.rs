@@ -1,16 +1,16 @@
-//! Each invariant is asserted: a state that breaks it is complained of under its name.
+//! Each invariant is asserted: the check of a state that breaks it panics with its name.
 
 use super::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A producer with two batches under way, one sealed and one that gathers.
+/// A producer with two batches in flight, one sealed and one open.
 fn busy() -> Producer {
-    let mut desk = Desk::new(1, |config| config.limits.batch_records = 2);
-    desk.producer.connected();
-    (0..4).for_each(|ticket| desk.publish("a", ticket));
-    assert_eq!(desk.poll(), 2);
-    (4..7).for_each(|ticket| desk.publish("a", ticket));
-    desk.producer
+    let mut driver = Driver::new(1, |config| config.limits.batch_records = 2);
+    driver.producer.connected();
+    (0..4).for_each(|ticket| driver.publish("a", ticket));
+    assert_eq!(driver.poll(), 2);
+    (4..7).for_each(|ticket| driver.publish("a", ticket));
+    driver.producer
 }
 
 /// What is said where `look` panics.
@@ -24,7 +24,7 @@ fn complaint(look: impl FnOnce()) -> String {
 
 type Break = fn(&mut Producer);
 
-fn queue(producer: &mut Producer) -> &mut Queue {
+fn queue(producer: &mut Producer) -> &mut LogQueue {
     producer.queues.values_mut().next().unwrap()
 }
 
@@ -48,10 +48,10 @@ fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
             queue(p).batches[0].tickets.pop();
         }),
         ("maps", |p| {
-            let space = p.spaces.get_mut(&NAMESPACE).unwrap();
-            space.newer = Some(space.map.clone());
+            let known = p.maps.get_mut(&NAMESPACE).unwrap();
+            known.newer = Some(known.current.clone());
         }),
-        ("maps", |p| p.spaces.clear()),
+        ("maps", |p| p.maps.clear()),
     ];
     for (name, change) in breaks {
         let mut producer = busy();
@@ -71,18 +71,18 @@ fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
 
 #[test]
 fn a_ticket_that_a_step_loses_or_doubles_is_complained_of() {
-    for taken in [1, 0] {
+    for accepted in [1, 0] {
         let mut producer = busy();
         let mut out = ProducerOutput::default();
-        let before = producer.before(&out);
-        if taken == 0 {
+        let before = producer.begin_check(&out);
+        if accepted == 0 {
             out.settled.push(Settled {
                 tickets: vec![Ticket(0)],
                 log: LogId::default(),
                 result: Err(Error::new(ErrorCode::Overloaded)),
             });
         }
-        let complaint = complaint(|| producer.after(before, taken, &out));
+        let complaint = complaint(|| producer.end_check(before, accepted, &out));
         assert!(complaint.starts_with("tickets: "), "{complaint}");
     }
 }
@@ -92,22 +92,22 @@ fn bytes_beyond_the_connections_bound_are_complained_of() {
     let mut producer = busy();
     let out = ProducerOutput::default();
     let unacked = std::mem::take(&mut producer.unacked_bytes);
-    let before = producer.before(&out);
+    let before = producer.begin_check(&out);
     producer.unacked_bytes = unacked;
     producer.config.limits.unacked_bytes = 1;
-    let complaint = complaint(|| producer.after(before, 0, &out));
+    let complaint = complaint(|| producer.end_check(before, 0, &out));
     assert!(complaint.starts_with("connection: "), "{complaint}");
 }
 
 #[test]
 fn a_poll_that_leaves_something_that_nothing_moves_on_is_complained_of() {
-    let mut desk = Desk::connected(1);
-    desk.publish("a", 0);
-    let now = desk.now().mono;
-    let producer = &desk.producer;
+    let mut driver = Driver::connected(1);
+    driver.publish("a", 0);
+    let now = driver.now().mono;
+    let producer = &driver.producer;
     let stands = complaint(|| producer.check_polled(now, None));
     assert!(stands.starts_with("progress: "), "{stands}");
-    let idle = Desk::connected(1).producer;
+    let idle = Driver::connected(1).producer;
     let at_once = complaint(|| idle.check_polled(now, Some(now)));
     assert!(at_once.starts_with("progress: "), "{at_once}");
 }

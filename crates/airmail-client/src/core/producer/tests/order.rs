@@ -5,32 +5,32 @@ use airmail_model::Sequence;
 
 #[test]
 fn messages_gather_while_two_batches_are_in_flight() {
-    let mut desk = Desk::connected(1);
+    let mut driver = Driver::connected(1);
     let mut node = Node::new(map(1, 1));
     for ticket in 0..2 {
-        desk.publish("a", ticket);
-        assert_eq!(desk.poll(), 1);
+        driver.publish("a", ticket);
+        assert_eq!(driver.poll(), 1);
     }
     for ticket in 2..100 {
-        desk.publish("a", ticket);
-        assert_eq!(desk.poll(), 0);
+        driver.publish("a", ticket);
+        assert_eq!(driver.poll(), 0);
     }
-    let first = desk.sent.remove(0);
-    desk.reply(node.answer(&first));
-    assert_eq!(desk.poll(), 1);
-    desk.run(&mut node);
-    assert_eq!(desk.outcomes(), all_stored(0..100));
-    let batches: Vec<usize> = desk.settled.iter().map(|s| s.tickets.len()).collect();
+    let first = driver.sent.remove(0);
+    driver.reply(node.answer(&first));
+    assert_eq!(driver.poll(), 1);
+    driver.run(&mut node);
+    assert_eq!(driver.outcomes(), all_stored(0..100));
+    let batches: Vec<usize> = driver.settled.iter().map(|s| s.tickets.len()).collect();
     assert_eq!(batches, [1, 1, 98]);
 }
 
 #[test]
 fn an_ack_names_each_messages_number() {
-    let mut desk = Desk::connected(1);
+    let mut driver = Driver::connected(1);
     let mut node = Node::new(map(1, 1));
-    (0..5).for_each(|ticket| desk.publish("a", ticket));
-    desk.run(&mut node);
-    let settled = &desk.settled[0];
+    (0..5).for_each(|ticket| driver.publish("a", ticket));
+    driver.run(&mut node);
+    let settled = &driver.settled[0];
     let extent = settled.result.as_ref().unwrap().extent;
     assert_eq!((extent.first, extent.last), (Sequence(1), Sequence(5)));
     assert_eq!(settled.tickets, (0..5).map(Ticket).collect::<Vec<_>>());
@@ -38,40 +38,40 @@ fn an_ack_names_each_messages_number() {
 
 #[test]
 fn full_batches_go_out_up_to_the_window_and_no_further() {
-    let mut desk = Desk::new(1, |config| {
+    let mut driver = Driver::new(1, |config| {
         config.in_flight = 3;
         config.limits.batch_records = 2;
     });
-    desk.producer.connected();
-    (0..20).for_each(|ticket| desk.publish("a", ticket));
-    assert_eq!(desk.poll(), 3);
+    driver.producer.connected();
+    (0..20).for_each(|ticket| driver.publish("a", ticket));
+    assert_eq!(driver.poll(), 3);
     let mut node = Node::new(map(1, 1));
-    let first = desk.sent.remove(0);
-    desk.reply(node.answer(&first));
-    assert_eq!(desk.poll(), 1);
-    desk.run(&mut node);
-    assert_eq!(desk.outcomes(), all_stored(0..20));
+    let first = driver.sent.remove(0);
+    driver.reply(node.answer(&first));
+    assert_eq!(driver.poll(), 1);
+    driver.run(&mut node);
+    assert_eq!(driver.outcomes(), all_stored(0..20));
 }
 
 #[test]
 fn the_bytes_of_a_log_in_flight_are_bounded_but_one_batch_always_goes() {
-    let mut desk = Desk::new(1, |config| {
+    let mut driver = Driver::new(1, |config| {
         config.in_flight_bytes = 300;
         config.limits.batch_records = 1;
     });
-    desk.producer.connected();
-    (0..20).for_each(|ticket| desk.publish("a", ticket));
-    let sent = desk.poll();
+    driver.producer.connected();
+    (0..20).for_each(|ticket| driver.publish("a", ticket));
+    let sent = driver.poll();
     assert!((2..20).contains(&sent), "{sent} of 20");
     let size = |request: &Request| match request {
         Request::Publish { batch, .. } => batch.bytes().len(),
         _ => 0,
     };
-    assert!(desk.sent.iter().map(size).sum::<usize>() <= 300);
+    assert!(driver.sent.iter().map(size).sum::<usize>() <= 300);
     let mut node = Node::new(map(1, 1));
-    desk.run(&mut node);
-    assert_eq!(desk.outcomes(), all_stored(0..20));
-    let mut tight = Desk::new(1, |config| config.in_flight_bytes = 1);
+    driver.run(&mut node);
+    assert_eq!(driver.outcomes(), all_stored(0..20));
+    let mut tight = Driver::new(1, |config| config.in_flight_bytes = 1);
     tight.producer.connected();
     (0..3).for_each(|ticket| tight.publish("a", ticket));
     assert_eq!(tight.poll(), 1);
@@ -79,38 +79,38 @@ fn the_bytes_of_a_log_in_flight_are_bounded_but_one_batch_always_goes() {
 
 #[test]
 fn a_batch_holds_no_more_messages_than_it_may_whatever_the_node_lets() {
-    let mut desk = Desk::new(1, |config| config.batch_messages = 2);
-    desk.producer.set_limits(Limits::DEFAULT);
-    desk.producer.connected();
-    (0..6).for_each(|ticket| desk.publish("a", ticket));
+    let mut driver = Driver::new(1, |config| config.batch_messages = 2);
+    driver.producer.set_limits(Limits::DEFAULT);
+    driver.producer.connected();
+    (0..6).for_each(|ticket| driver.publish("a", ticket));
     let mut node = Node::new(map(1, 1));
-    desk.run(&mut node);
-    assert!(desk.settled.iter().all(|s| s.tickets.len() == 2));
-    assert_eq!(desk.outcomes(), all_stored(0..6));
+    driver.run(&mut node);
+    assert!(driver.settled.iter().all(|s| s.tickets.len() == 2));
+    assert_eq!(driver.outcomes(), all_stored(0..6));
 }
 
 #[test]
 fn the_connections_window_is_shared_by_its_logs_in_turn() {
-    let mut desk = Desk::new(8, |config| {
+    let mut driver = Driver::new(8, |config| {
         config.limits.unacked_bytes = 400;
         config.limits.batch_records = 1;
     });
-    desk.producer.connected();
+    driver.producer.connected();
     let mut node = Node::new(map(1, 8));
-    (0..64).for_each(|ticket| desk.publish(&format!("t{}", ticket % 32), ticket));
-    let sent = desk.poll();
+    (0..64).for_each(|ticket| driver.publish(&format!("t{}", ticket % 32), ticket));
+    let sent = driver.poll();
     assert!(sent < 8, "{sent}");
-    desk.run(&mut node);
-    assert_eq!(desk.outcomes(), all_stored(0..64));
+    driver.run(&mut node);
+    assert_eq!(driver.outcomes(), all_stored(0..64));
 }
 
 #[test]
 fn topics_are_split_over_logs_by_the_map_and_keep_their_order() {
-    let mut desk = Desk::connected(4);
+    let mut driver = Driver::connected(4);
     let mut node = Node::new(map(1, 4));
-    (0..200).for_each(|ticket| desk.publish(&format!("t{}", ticket % 10), ticket));
-    desk.run(&mut node);
-    assert_eq!(desk.outcomes(), all_stored(0..200));
+    (0..200).for_each(|ticket| driver.publish(&format!("t{}", ticket % 10), ticket));
+    driver.run(&mut node);
+    assert_eq!(driver.outcomes(), all_stored(0..200));
     let map = map(1, 4);
     let mut logs = Vec::new();
     for topic in 0..10u64 {
@@ -129,80 +129,81 @@ fn topics_are_split_over_logs_by_the_map_and_keep_their_order() {
 
 #[test]
 fn the_memory_bound_is_answered_with_full_and_room_comes_back() {
-    let mut desk = Desk::new(1, |config| config.memory_bytes = 200);
-    desk.producer.connected();
-    let now = desk.now();
-    let offer = |desk: &mut Desk, ticket| {
+    let mut driver = Driver::new(1, |config| config.memory_bytes = 200);
+    driver.producer.connected();
+    let now = driver.now();
+    let offer = |driver: &mut Driver, ticket| {
         let message = message("a", "0123456789");
-        desk.producer
+        driver
+            .producer
             .publish(now, NAMESPACE, &message, Ticket(ticket))
     };
-    assert_eq!(offer(&mut desk, 0), Ok(()));
-    assert_eq!(offer(&mut desk, 1), Ok(()));
-    assert_eq!(offer(&mut desk, 2), Err(PublishError::Full));
-    assert!(desk.producer.held_bytes() <= 200);
-    desk.run(&mut Node::new(map(1, 1)));
-    assert_eq!(desk.producer.held_bytes(), 0);
-    assert_eq!(offer(&mut desk, 2), Ok(()));
+    assert_eq!(offer(&mut driver, 0), Ok(()));
+    assert_eq!(offer(&mut driver, 1), Ok(()));
+    assert_eq!(offer(&mut driver, 2), Err(PublishError::Full));
+    assert!(driver.producer.held_bytes() <= 200);
+    driver.run(&mut Node::new(map(1, 1)));
+    assert_eq!(driver.producer.held_bytes(), 0);
+    assert_eq!(offer(&mut driver, 2), Ok(()));
 }
 
 #[test]
 fn one_message_above_the_memory_bound_is_taken_when_nothing_else_is_held() {
-    let mut desk = Desk::new(1, |config| config.memory_bytes = 1);
-    desk.publish("a", 0);
+    let mut driver = Driver::new(1, |config| config.memory_bytes = 1);
+    driver.publish("a", 0);
     let second = message("a", "1");
-    let taken = desk
+    let taken = driver
         .producer
-        .publish(desk.now(), NAMESPACE, &second, Ticket(1));
+        .publish(driver.now(), NAMESPACE, &second, Ticket(1));
     assert_eq!(taken, Err(PublishError::Full));
 }
 
 #[test]
 fn what_can_never_be_stored_is_refused_at_once() {
-    let mut desk = Desk::connected(1);
+    let mut driver = Driver::connected(1);
     let mut message = message("a", "x");
     message.payload = vec![0; 2 << 20].into();
-    let refused = desk
+    let refused = driver
         .producer
-        .publish(desk.now(), NAMESPACE, &message, Ticket(0));
+        .publish(driver.now(), NAMESPACE, &message, Ticket(0));
     let Err(PublishError::Refused(error)) = refused else {
         panic!("{refused:?}");
     };
     assert_eq!(error.code(), ErrorCode::MessageTooLarge);
-    assert!(desk.producer.is_idle());
-    let unknown = desk
+    assert!(driver.producer.is_idle());
+    let unknown = driver
         .producer
-        .publish(desk.now(), NamespaceId(9), &message, Ticket(0));
+        .publish(driver.now(), NamespaceId(9), &message, Ticket(0));
     assert_eq!(unknown, Err(PublishError::Unresolved));
 }
 
 #[test]
 fn a_lost_connection_resends_the_same_bytes_and_stores_nothing_twice() {
-    let mut desk = Desk::new(1, |config| config.limits.batch_records = 3);
-    desk.producer.connected();
+    let mut driver = Driver::new(1, |config| config.limits.batch_records = 3);
+    driver.producer.connected();
     let mut node = Node::new(map(1, 1));
-    (0..12).for_each(|ticket| desk.publish("a", ticket));
-    desk.poll();
-    let before: Vec<Request> = desk.sent.drain(..).collect();
+    (0..12).for_each(|ticket| driver.publish("a", ticket));
+    driver.poll();
+    let before: Vec<Request> = driver.sent.drain(..).collect();
     // The node stores the first two, and the connection is cut before it can say so.
     node.answer(&before[0]);
     node.answer(&before[1]);
-    desk.producer.disconnected();
-    desk.poll();
-    assert!(desk.sent.is_empty());
-    desk.producer.connected();
-    desk.poll();
+    driver.producer.disconnected();
+    driver.poll();
+    assert!(driver.sent.is_empty());
+    driver.producer.connected();
+    driver.poll();
     let bytes = |request: &Request| match request {
         Request::Publish { batch, .. } => batch.bytes().clone(),
         other => panic!("{other:?}"),
     };
-    let again: Vec<_> = desk.sent.iter().map(bytes).collect();
+    let again: Vec<_> = driver.sent.iter().map(bytes).collect();
     assert_eq!(again, before.iter().map(bytes).collect::<Vec<_>>());
-    desk.run(&mut node);
-    assert_eq!(desk.outcomes(), all_stored(0..12));
+    driver.run(&mut node);
+    assert_eq!(driver.outcomes(), all_stored(0..12));
     let expected: Vec<String> = (0..12).map(|n: u32| n.to_string()).collect();
     assert_eq!(node.payloads(), expected);
-    let duplicates = desk
+    let duplicates = driver
         .settled
         .iter()
         .filter(|s| s.result.as_ref().unwrap().duplicate);
@@ -211,33 +212,33 @@ fn a_lost_connection_resends_the_same_bytes_and_stores_nothing_twice() {
 
 #[test]
 fn an_answer_to_an_earlier_connections_request_is_ignored() {
-    let mut desk = Desk::connected(1);
+    let mut driver = Driver::connected(1);
     let mut node = Node::new(map(1, 1));
-    desk.publish("a", 0);
-    desk.poll();
-    let late = node.answer(&desk.sent.remove(0));
-    desk.producer.connected();
-    desk.reply(late);
-    assert!(desk.settled.is_empty());
-    desk.run(&mut node);
-    assert_eq!(desk.outcomes(), all_stored(0..1));
+    driver.publish("a", 0);
+    driver.poll();
+    let late = node.answer(&driver.sent.remove(0));
+    driver.producer.connected();
+    driver.reply(late);
+    assert!(driver.settled.is_empty());
+    driver.run(&mut node);
+    assert_eq!(driver.outcomes(), all_stored(0..1));
     assert_eq!(node.payloads(), ["0"]);
 }
 
 #[test]
 fn a_stale_map_is_replaced_and_each_topic_keeps_its_order() {
-    let mut desk = Desk::new(1, |config| config.limits.batch_records = 5);
-    desk.producer.connected();
+    let mut driver = Driver::new(1, |config| config.limits.batch_records = 5);
+    driver.producer.connected();
     let mut node = Node::new(map(1, 1));
-    (0..40).for_each(|ticket| desk.publish(&format!("t{}", ticket % 7), ticket));
-    desk.poll();
-    for request in desk.sent.drain(..2).collect::<Vec<_>>() {
-        desk.reply(node.answer(&request));
+    (0..40).for_each(|ticket| driver.publish(&format!("t{}", ticket % 7), ticket));
+    driver.poll();
+    for request in driver.sent.drain(..2).collect::<Vec<_>>() {
+        driver.reply(node.answer(&request));
     }
     node.set_map(map(2, 4));
-    (40..60).for_each(|ticket| desk.publish(&format!("t{}", ticket % 7), ticket));
-    desk.run(&mut node);
-    assert_eq!(desk.outcomes(), all_stored(0..60));
+    (40..60).for_each(|ticket| driver.publish(&format!("t{}", ticket % 7), ticket));
+    driver.run(&mut node);
+    assert_eq!(driver.outcomes(), all_stored(0..60));
     for topic in 0..7u64 {
         let of = node.stored.iter().filter(|s| s.1 == format!("t{topic}"));
         let numbers: Vec<u64> = of.map(|s| s.2.parse().unwrap()).collect();
@@ -249,15 +250,15 @@ fn a_stale_map_is_replaced_and_each_topic_keeps_its_order() {
 #[test]
 fn one_seed_and_one_script_give_one_run() {
     let run = || {
-        let mut desk = Desk::connected(3);
+        let mut driver = Driver::connected(3);
         let mut node = Node::new(map(1, 3));
         for n in 0..30 {
             let full = Error::new(ErrorCode::StorageFull);
             node.script.push_back((n % 3 == 0).then_some(full));
         }
-        (0..50).for_each(|ticket| desk.publish(&format!("t{}", ticket % 9), ticket));
-        desk.run(&mut node);
-        (desk.now, node.stored, desk.settled)
+        (0..50).for_each(|ticket| driver.publish(&format!("t{}", ticket % 9), ticket));
+        driver.run(&mut node);
+        (driver.now, node.stored, driver.settled)
     };
     assert_eq!(run(), run());
 }

@@ -1,4 +1,4 @@
-//! Whoever calls only when told to misses nothing: what was taken goes on by itself.
+//! A caller that comes only when it is told to misses nothing: what was accepted goes on by itself.
 
 use super::*;
 use rand::rngs::SmallRng;
@@ -9,122 +9,122 @@ use std::collections::VecDeque;
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
 /// Refuses the first of what was sent.
-fn refuse_first(desk: &mut Desk, code: ErrorCode, map: Option<LogMap>) {
-    let Request::Publish { request, .. } = desk.sent.remove(0) else {
+fn refuse_first(driver: &mut Driver, code: ErrorCode, map: Option<LogMap>) {
+    let Request::Publish { request, .. } = driver.sent.remove(0) else {
         panic!("not a publish");
     };
     let error = Error::new(code);
     let result = Err(Refused { error, map });
-    desk.reply(Reply::Acked { request, result });
+    driver.reply(Reply::Acked { request, result });
 }
 
 /// Something is sent and lost with its connection, and sent again.
-fn sent_again(desk: &mut Desk, ticket: u64) {
-    desk.publish("a", ticket);
-    assert_eq!(desk.poll(), 1);
-    desk.sent.clear();
-    desk.producer.connected();
-    assert_eq!(desk.poll(), 1);
+fn sent_again(driver: &mut Driver, ticket: u64) {
+    driver.publish("a", ticket);
+    assert_eq!(driver.poll(), 1);
+    driver.sent.clear();
+    driver.producer.connected();
+    assert_eq!(driver.poll(), 1);
 }
 
 #[test]
 fn what_is_taken_after_an_unknown_outcome_goes_when_the_pause_is_over() {
     for code in [ErrorCode::OutOfOrder, ErrorCode::UnknownProducer] {
-        let mut desk = Desk::connected(1);
-        sent_again(&mut desk, 0);
-        refuse_first(&mut desk, code, None);
-        assert_eq!(desk.outcomes(), [(0, Some(ErrorCode::OutcomeUnknown))]);
+        let mut driver = Driver::connected(1);
+        sent_again(&mut driver, 0);
+        refuse_first(&mut driver, code, None);
+        assert_eq!(driver.outcomes(), [(0, Some(ErrorCode::OutcomeUnknown))]);
         // Nothing is held now. Nobody polls for the next message: it must not be needed.
-        assert_eq!(desk.poll(), 0);
-        let wake = desk.wake.expect("the end of the pause");
-        let taken = desk.offer("a", 1);
-        assert!(taken.due || wake < desk.now().mono.plus(Duration::from_secs(5)));
-        desk.now = wake.0 / 1_000_000 + 1;
-        assert_eq!(desk.poll(), 1, "{code:?}");
-        desk.run(&mut Node::new(map(1, 1)));
-        assert_eq!(desk.outcomes()[1..], all_stored(1..2));
+        assert_eq!(driver.poll(), 0);
+        let wake = driver.wake.expect("the end of the pause");
+        let accepted = driver.accept("a", 1);
+        assert!(accepted.due || wake < driver.now().mono.plus(Duration::from_secs(5)));
+        driver.now = wake.0 / 1_000_000 + 1;
+        assert_eq!(driver.poll(), 1, "{code:?}");
+        driver.run(&mut Node::new(map(1, 1)));
+        assert_eq!(driver.outcomes()[1..], all_stored(1..2));
     }
 }
 
 #[test]
 fn a_pause_that_ends_with_nothing_to_send_is_over_for_what_comes_later() {
-    let mut desk = Desk::connected(1);
-    sent_again(&mut desk, 0);
-    refuse_first(&mut desk, ErrorCode::OutOfOrder, None);
-    desk.poll();
-    desk.now = desk.wake.unwrap().0 / 1_000_000 + 1;
-    assert_eq!(desk.poll(), 0);
-    assert_eq!(desk.wake, None);
-    assert!(desk.offer("a", 1).due);
+    let mut driver = Driver::connected(1);
+    sent_again(&mut driver, 0);
+    refuse_first(&mut driver, ErrorCode::OutOfOrder, None);
+    driver.poll();
+    driver.now = driver.wake.unwrap().0 / 1_000_000 + 1;
+    assert_eq!(driver.poll(), 0);
+    assert_eq!(driver.wake, None);
+    assert!(driver.accept("a", 1).due);
 }
 
 #[test]
 fn what_is_taken_between_a_refusal_and_the_next_turn_is_due_then() {
-    let mut desk = Desk::connected(1);
-    desk.publish("a", 0);
-    desk.poll();
-    refuse_first(&mut desk, ErrorCode::PermissionDenied, None);
-    assert!(!desk.offer("a", 1).due);
-    desk.tend();
-    assert!(desk.producer.is_due());
-    assert_eq!(desk.poll(), 1);
-    assert!(!desk.producer.is_due());
+    let mut driver = Driver::connected(1);
+    driver.publish("a", 0);
+    driver.poll();
+    refuse_first(&mut driver, ErrorCode::PermissionDenied, None);
+    assert!(!driver.accept("a", 1).due);
+    driver.advance();
+    assert!(driver.producer.is_due());
+    assert_eq!(driver.poll(), 1);
+    assert!(!driver.producer.is_due());
 }
 
 #[test]
 fn what_waits_behind_something_that_expires_is_due_then() {
-    let mut desk = Desk::connected(1);
+    let mut driver = Driver::connected(1);
     for ticket in 0..2 {
-        desk.publish("a", ticket);
-        desk.poll();
+        driver.publish("a", ticket);
+        driver.poll();
     }
-    desk.now += 10_000;
-    desk.publish("a", 2);
-    assert_eq!(desk.poll(), 0);
-    desk.now += 20_000;
-    desk.tend();
+    driver.now += 10_000;
+    driver.publish("a", 2);
+    assert_eq!(driver.poll(), 0);
+    driver.now += 20_000;
+    driver.advance();
     let unknown = Some(ErrorCode::OutcomeUnknown);
-    assert_eq!(desk.outcomes(), [(0, unknown), (1, unknown)]);
-    assert!(desk.producer.is_due());
-    assert_eq!(desk.poll(), 1);
+    assert_eq!(driver.outcomes(), [(0, unknown), (1, unknown)]);
+    assert!(driver.producer.is_due());
+    assert_eq!(driver.poll(), 1);
 }
 
 #[test]
 fn what_paused_under_an_earlier_map_is_due_under_the_next() {
-    let mut desk = Desk::connected(1);
-    desk.publish("a", 0);
-    desk.poll();
-    refuse_first(&mut desk, ErrorCode::StorageFull, None);
-    desk.poll();
-    desk.producer.set_map(map(2, 4));
-    desk.tend();
-    assert!(desk.producer.is_due());
-    assert_eq!(desk.poll(), 1);
+    let mut driver = Driver::connected(1);
+    driver.publish("a", 0);
+    driver.poll();
+    refuse_first(&mut driver, ErrorCode::StorageFull, None);
+    driver.poll();
+    driver.producer.set_map(map(2, 4));
+    driver.advance();
+    assert!(driver.producer.is_due());
+    assert_eq!(driver.poll(), 1);
 }
 
 #[test]
 fn what_was_lost_behind_a_refused_batch_does_not_hold_up_a_new_map() {
-    let mut desk = Desk::new(1, |config| config.limits.batch_records = 1);
-    desk.producer.connected();
-    (0..3).for_each(|ticket| desk.publish("a", ticket));
-    assert_eq!(desk.poll(), 3);
+    let mut driver = Driver::new(1, |config| config.limits.batch_records = 1);
+    driver.producer.connected();
+    (0..3).for_each(|ticket| driver.publish("a", ticket));
+    assert_eq!(driver.poll(), 3);
     // The first is refused for good reasons; what became of the other two nobody says.
-    refuse_first(&mut desk, ErrorCode::MapStale, Some(map(2, 4)));
-    desk.sent.clear();
-    desk.producer.connected();
-    let begun = desk.now;
+    refuse_first(&mut driver, ErrorCode::MapStale, Some(map(2, 4)));
+    driver.sent.clear();
+    driver.producer.connected();
+    let begun = driver.now;
     let mut node = Node::new(map(2, 4));
-    desk.run(&mut node);
-    assert!(desk.now - begun < 10_000, "not before its time is over");
+    driver.run(&mut node);
+    assert!(driver.now - begun < 10_000, "not before its time is over");
     let unknown = Some(ErrorCode::OutcomeUnknown);
-    assert_eq!(desk.outcomes(), [(0, None), (1, unknown), (2, unknown)]);
+    assert_eq!(driver.outcomes(), [(0, None), (1, unknown), (2, unknown)]);
     assert_eq!(node.payloads(), ["0"]);
 }
 
 /// Does what a shell does, and only when it is told to: a task that keeps the time, and a stream
 /// that sends.
 struct Shell {
-    desk: Desk,
+    driver: Driver,
     node: Node,
     /// On the way to the node.
     sent: VecDeque<Request>,
@@ -135,15 +135,15 @@ struct Shell {
 
 impl Shell {
     fn new(seed: u64) -> Shell {
-        let mut desk = Desk::new(3, |config| {
+        let mut driver = Driver::new(3, |config| {
             config.seed = seed;
             config.limits.batch_records = 3;
             config.limits.unacked_bytes = 600;
             config.delivery_timeout = PATIENCE;
         });
-        desk.producer.connected();
+        driver.producer.connected();
         Shell {
-            desk,
+            driver,
             node: Node::new(map(1, 3)),
             sent: VecDeque::new(),
             timer: Mono::NEVER,
@@ -153,30 +153,30 @@ impl Shell {
     }
 
     fn offer(&mut self, topic: u64, ticket: u64) {
-        let taken = self.desk.offer(&format!("t{topic}"), ticket);
-        self.stream_due |= taken.due;
+        let accepted = self.driver.accept(&format!("t{topic}"), ticket);
+        self.stream_due |= accepted.due;
         // Nobody has a timer.
         self.task_due |= self.timer == Mono::NEVER;
     }
 
     fn arm(&mut self) {
-        let wake = self.desk.wake.unwrap_or(Mono::NEVER);
-        assert!(wake > self.desk.now().mono, "later than now");
+        let wake = self.driver.wake.unwrap_or(Mono::NEVER);
+        assert!(wake > self.driver.now().mono, "later than now");
         self.timer = self.timer.min(wake);
     }
 
     fn task(&mut self) {
         if std::mem::take(&mut self.task_due) {
-            self.desk.tend();
-            self.stream_due |= self.desk.producer.is_due();
+            self.driver.advance();
+            self.stream_due |= self.driver.producer.is_due();
             self.arm();
         }
     }
 
     fn stream(&mut self) {
         if std::mem::take(&mut self.stream_due) {
-            self.desk.poll();
-            self.sent.extend(self.desk.sent.drain(..));
+            self.driver.poll();
+            self.sent.extend(self.driver.sent.drain(..));
             self.arm();
         }
     }
@@ -184,20 +184,20 @@ impl Shell {
     fn answer(&mut self) {
         if let Some(request) = self.sent.pop_front() {
             let reply = self.node.answer(&request);
-            self.desk.reply(reply);
+            self.driver.reply(reply);
             self.task_due = true;
         }
     }
 
     fn cut(&mut self) {
         self.sent.clear();
-        self.desk.producer.connected();
+        self.driver.producer.connected();
         (self.task_due, self.stream_due) = (true, true);
     }
 
     fn later(&mut self, ms: u64) {
-        self.desk.now += ms;
-        if self.timer <= self.desk.now().mono {
+        self.driver.now += ms;
+        if self.timer <= self.driver.now().mono {
             self.timer = Mono::NEVER;
             self.task_due = true;
         }
@@ -212,12 +212,12 @@ impl Shell {
             if self.task_due || self.stream_due || !self.sent.is_empty() {
                 continue;
             }
-            if self.desk.producer.is_idle() {
+            if self.driver.producer.is_idle() {
                 return;
             }
             assert!(self.timer < Mono::NEVER, "nobody sees to what is held");
             let until = self.timer.0 / 1_000_000 + 1;
-            self.later(until - self.desk.now);
+            self.later(until - self.driver.now);
         }
     }
 }
@@ -249,7 +249,7 @@ fn a_shell_that_comes_only_when_told_to_leaves_nothing_until_its_time_is_over() 
                     let newer = map(epoch, 1 + epoch as u16 % 4);
                     shell.node.set_map(newer.clone());
                     if random.random_bool(0.5) {
-                        shell.desk.producer.set_map(newer);
+                        shell.driver.producer.set_map(newer);
                         shell.task_due = true;
                     }
                 }
@@ -268,15 +268,15 @@ fn a_shell_that_comes_only_when_told_to_leaves_nothing_until_its_time_is_over() 
             }
         }
         shell.end();
-        assert_eq!(shell.desk.outcomes().len() as u64, ticket, "seed {seed}");
-        let begun = Duration::from_millis(shell.desk.now);
+        assert_eq!(shell.driver.outcomes().len() as u64, ticket, "seed {seed}");
+        let begun = Duration::from_millis(shell.driver.now);
         assert!(begun < PATIENCE, "seed {seed}: something was left lying");
     }
 }
 
 #[test]
 fn what_a_new_map_brings_to_the_front_too_late_fails_at_the_time_that_is_named() {
-    let mut desk = Desk::new(2, |config| config.limits.batch_records = 1);
+    let mut driver = Driver::new(2, |config| config.limits.batch_records = 1);
     let two = map(1, 2);
     let on = |log: u16| {
         let log_of = |name: &String| two.log(TopicName::hash_of(NAMESPACE, name), Lane::Normal);
@@ -285,18 +285,18 @@ fn what_a_new_map_brings_to_the_front_too_late_fails_at_the_time_that_is_named()
             .find(|name| log_of(name).index == LogIndex(log))
             .unwrap()
     };
-    desk.publish(&on(1), 0);
-    desk.now += 10_000;
-    desk.publish(&on(0), 1);
+    driver.publish(&on(1), 0);
+    driver.now += 10_000;
+    driver.publish(&on(0), 1);
     // The older one comes to stand behind the younger one, and alone again when its time is over.
-    desk.producer.set_map(map(2, 1));
-    desk.tend();
-    desk.now += 21_000;
-    desk.producer.set_map(map(3, 2));
-    desk.tend();
-    assert!(desk.settled.is_empty());
-    assert!(desk.wake.unwrap() > desk.now().mono);
-    desk.now += 1;
-    desk.tend();
-    assert_eq!(desk.outcomes(), [(0, Some(ErrorCode::Disconnected))]);
+    driver.producer.set_map(map(2, 1));
+    driver.advance();
+    driver.now += 21_000;
+    driver.producer.set_map(map(3, 2));
+    driver.advance();
+    assert!(driver.settled.is_empty());
+    assert!(driver.wake.unwrap() > driver.now().mono);
+    driver.now += 1;
+    driver.advance();
+    assert_eq!(driver.outcomes(), [(0, Some(ErrorCode::Disconnected))]);
 }
