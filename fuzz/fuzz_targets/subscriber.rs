@@ -5,7 +5,7 @@
 #![no_main]
 
 use airmail_client::core::{
-    Event, Subscriber, SubscriberConfig, SubscriberOutput, SubscriptionKey, Wanted,
+    Event, Subscriber, SubscriberConfig, SubscriberOutput, SubscriptionKey, SubscriptionSpec,
 };
 use airmail_fuzz::fuzz_target;
 use airmail_fuzz::number::number;
@@ -173,7 +173,7 @@ impl World {
             2 => Start::Sequence(Sequence(number(at))),
             _ => Start::Time(AppendTime(at.into())),
         };
-        let wanted = Wanted {
+        let wanted = SubscriptionSpec {
             namespace: NAMESPACE,
             topic: topic(["a", "b", "d"][usize::from(name % 3)]).hash(NAMESPACE),
             start,

@@ -17,6 +17,6 @@ pub use producer::{
     Settled, Ticket,
 };
 pub use subscriber::{
-    Arrived, Event, GapSeen, Subscriber, SubscriberConfig, SubscriberOutput, SubscriptionKey,
-    Wanted,
+    Event, GapSeen, ReceivedBatch, Subscriber, SubscriberConfig, SubscriberOutput, SubscriptionKey,
+    SubscriptionSpec,
 };

@@ -1,6 +1,6 @@
 //! What a subscription or a look into history gives.
 
-use crate::core::{Arrived, GapSeen, SubscriptionKey};
+use crate::core::{GapSeen, ReceivedBatch, SubscriptionKey};
 use crate::named_topic::NamedTopic;
 use airmail_model::batch::{AttributeValue, Record};
 use airmail_model::frame::GapReason;
@@ -126,13 +126,13 @@ impl Place {
 /// An arrival that is being given, message by message: none is unpacked before it is asked for.
 #[derive(Debug)]
 pub(crate) struct Reading {
-    arrived: Arrived,
+    arrived: ReceivedBatch,
     /// Of the next message.
     place: Option<u16>,
 }
 
 impl Reading {
-    pub(crate) fn new(arrived: Arrived) -> Reading {
+    pub(crate) fn new(arrived: ReceivedBatch) -> Reading {
         Reading {
             place: arrived.seek(0),
             arrived,
@@ -190,7 +190,7 @@ impl Reading {
 /// to read many.
 #[derive(Debug)]
 pub struct MessageBatch {
-    arrived: Arrived,
+    arrived: ReceivedBatch,
     from: u16,
 }
 

@@ -1,32 +1,37 @@
-//! Subscribing: one stream's subscriptions, their ranges, and going on where they were.
+//! The subscriber: one stream's subscriptions, the ranges that they have had, and going on from there.
 //!
-//! A subscription is *unsent*, *asked for*, *live* or *detached*. Live ones share one range for
-//! each log, detached ones have their own ([`airmail_model::frame`] has the rules): what lies below
-//! `next` is a duplicate and dropped, what leaves a hole is dropped and asked for again from
-//! `next`, under a new generation. A live subscription's own place is the later of where it began
+//! A subscription is *unsent*, *requested*, *live* or *detached*. The live ones of a log share one range, and
+//! each detached one has its own ([`airmail_model::frame`] has the rules): a message whose numbers all lie below
+//! `next` is a duplicate and dropped; one that leaves a hole is dropped, and the subscription requested again
+//! from `next`, under a new generation. The position of a live subscription is the later of where it began
 //! and the range's `next`, so a delivery updates one number, however many subscriptions there are.
 //!
 //! Invariants, which [`Subscriber::check`] and its parts in `check.rs` assert after each step where bugs
 //! panic, under the names that stand first here:
 //!
-//! - `told`: what a generation that is no longer in force says is dropped; nobody is told of a gap that
-//!   is none, nor that it was removed, nor that it stands anywhere after its end.
-//! - `place`: a place once known is never forgotten, and within a life of its log never goes back: after a
-//!   lost connection each subscription is asked for again from its place, and only one that had not yet
-//!   been answered, or waits for a number to come, keeps the start that its user gave.
-//! - `credit`: the cost of every delivery is given back exactly once, by [`Subscriber::consumed`] or, where
-//!   nobody was told of it, at once.
+//! - `events`: messages of a generation that is no longer in force are dropped; no event has an empty gap, says
+//!   that a subscription was removed, or gives a status after the one that ended it.
+//! - `position`: a position once known is never forgotten, and within a life of its log never goes back. After a
+//!   lost connection each subscription is requested again from its position; only one that had not yet been
+//!   answered, or waits for a number to come, keeps the start that its user gave.
+//! - `credit`: the cost of every delivery is given back exactly once: by [`Subscriber::consumed`], or at once
+//!   where nobody got an event.
 //! - `ranges`: those on a live range, and on a topic's list, are exactly the live subscriptions.
-//! - `asking`: who is to be asked for is in line, who was refused for now has a time, and nobody counts as
-//!   asked for without a connection. `numbers`: each is in use by one subscription, or free.
+//! - `requests`: a subscription that is to be requested is in line, one that was refused for now has a time, and
+//!   without a connection none counts as requested. `numbers`: each is in use by one subscription, or free.
 
-mod arrived;
 mod check;
-mod range;
+mod deliveries;
+mod gaps;
+mod live_ranges;
+mod received_batch;
 mod replies;
-mod slot;
+mod statuses;
+mod subscription_slot;
 #[cfg(test)]
 mod tests;
+
+pub use received_batch::{Messages, ReceivedBatch};
 
 use super::backoff::{Backoff, BackoffConfig};
 use super::check_schedule::CheckSchedule;
@@ -36,28 +41,26 @@ use airmail_model::frame::{
 use airmail_model::{
     Error, Extent, Incarnation, LogId, LogMap, MapEpoch, Mono, NamespaceId, Position, TopicHash,
 };
-pub use arrived::{Arrived, Messages};
-use range::Live;
-use slot::{Mode, Slot};
+use live_ranges::LiveRanges;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use subscription_slot::{Mode, SubscriptionSlot};
 
-/// Requests that one [`Subscriber::poll`] gives at most.
+/// Number of requests that one [`Subscriber::poll`] gives, at most.
 const REQUESTS_A_POLL: usize = 4096;
 
-/// Credit goes back in this part of all, so that most of it is always with the node.
+/// Credit is given back as soon as this part of all is returnable, so that the node always has most of it.
 const CREDIT_PARTS: u32 = 4;
 
 /// Bounds and patience of a [`Subscriber`].
 #[derive(Clone, Copy, Debug)]
 pub struct SubscriberConfig {
-    /// Bytes of deliveries that the client has room for, as told to the node in Hello. Default
-    /// 1 MiB.
+    /// Number of bytes of deliveries that the client has room for, as Hello tells the node. Default 1 MiB.
     pub credit_bytes: u32,
-    /// Delays after refusals that may pass.
+    /// Delays after refusals that are waited for.
     pub backoff: BackoffConfig,
-    /// Of the delays' jitter.
+    /// Seed of the delays' jitter.
     pub seed: u64,
-    /// A bug to plant.
+    /// Bug to plant.
     #[cfg(feature = "sabotage")]
     pub bug: Option<crate::sabotage::Bug>,
 }
@@ -74,7 +77,7 @@ impl Default for SubscriberConfig {
     }
 }
 
-/// A subscription, for its whole life: reconnecting does not change it, and it is never reused.
+/// Key of a subscription for its whole life: reconnecting does not change it, and it is never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubscriptionKey(u64);
 
@@ -83,7 +86,7 @@ impl SubscriptionKey {
         SubscriptionKey(u64::from(life) << 32 | u64::from(index))
     }
 
-    /// Its place: dense from 0, and given again when a subscription has ended.
+    /// Gives its number: dense from 0, and used again when the subscription has ended.
     #[must_use]
     pub fn index(self) -> u32 {
         (self.0 & u64::from(u32::MAX)) as u32
@@ -96,94 +99,95 @@ impl SubscriptionKey {
 
 /// A subscription as its user wants it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
-    /// The namespace.
+pub struct SubscriptionSpec {
+    /// Namespace of the topic.
     pub namespace: NamespaceId,
-    /// The topic.
+    /// Topic to read.
     pub topic: TopicHash,
-    /// Where to begin.
+    /// Start of the subscription.
     pub start: Start,
-    /// Where to end; `None`: never. If the connection is lost meanwhile, [`Until::Now`] is the end
-    /// as it is when asked for again.
+    /// End of the subscription; `None` if it has none. If the connection is lost meanwhile, [`Until::Now`] is
+    /// the end as it is when the subscription is requested again.
     pub until: Option<Until>,
 }
 
 /// Numbers that a subscription will not get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GapSeen {
-    /// The log.
+    /// Log that has them.
     pub log: LogId,
-    /// The log's life that the numbers count in.
+    /// Life of the log that the numbers belong to.
     pub incarnation: Incarnation,
-    /// Which. Up to `Sequence::MAX` where the log has begun a new life: all the rest of the old.
+    /// First and last of them. Up to `Sequence::MAX` if the log has begun a new life: all the rest of the old.
     pub extent: Extent,
-    /// Why; never [`GapReason::Unused`].
+    /// Reason; never [`GapReason::Unused`].
     pub why: GapReason,
 }
 
-/// What a subscription's user is told.
+/// One thing that the user of a subscription gets.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// Messages.
-    Messages(Arrived),
-    /// Something will not come.
+    Messages(ReceivedBatch),
+    /// Numbers that will not come.
     Gap(GapSeen),
-    /// How it stands. After [`State::Complete`] and [`State::Failed`] there is nothing more, and
-    /// the key is void. [`State::Removed`] is never told.
+    /// Status of the subscription. [`State::Complete`] and [`State::Failed`] are its last event, and make the
+    /// key void. [`State::Removed`] is never given.
     Status(State),
 }
 
-/// What a subscriber wants done.
+/// Effects of a step: what the subscriber wants sent, and what users get.
 #[derive(Debug, Default)]
 pub struct SubscriberOutput {
-    /// To be sent to the node, in order.
+    /// Requests to be sent to the node, in order.
     pub requests: Vec<Request>,
-    /// To be told to the users, in order.
+    /// Events for the users, in order.
     pub events: Vec<(SubscriptionKey, Event)>,
 }
 
-/// Something to be sent, in order.
+/// A request that is to be sent for the subscription with this number.
 #[derive(Clone, Copy, Debug)]
-enum Todo {
+enum PendingRequest {
     Add(u32),
     Remove(u32),
 }
 
-/// Deliveries' bytes on their way back to the node as credit.
+/// Bytes of deliveries on their way back to the node as credit.
 #[derive(Debug, Default)]
 struct Credit {
-    /// Dealt with, not yet told to the node.
-    free: u32,
-    /// Told to users of this connection's subscriptions, not yet dealt with.
-    out: u32,
-    /// As `out`, of earlier connections: dealt with first, and of no use to this one.
+    /// Number of bytes that were consumed, and that the node has not got back yet.
+    returnable: u32,
+    /// Number of bytes that users have and have not consumed, of this connection's deliveries.
+    with_users: u32,
+    /// Number of bytes that users have and have not consumed, of earlier connections' deliveries. They are
+    /// consumed first, and are no credit of this connection.
     stale: u32,
 }
 
-/// One stream's subscriptions.
+/// The subscriptions of one stream.
 #[derive(Debug)]
 pub struct Subscriber {
     config: SubscriberConfig,
     connected: bool,
     epochs: BTreeMap<NamespaceId, MapEpoch>,
-    slots: Vec<Slot>,
+    slots: Vec<SubscriptionSlot>,
     free: Vec<u32>,
-    live: Live,
-    todo: VecDeque<Todo>,
+    live: LiveRanges,
+    pending: VecDeque<PendingRequest>,
     retries: BTreeSet<(Mono, u32)>,
     credit: Credit,
     backoff: Backoff,
-    /// The last refusal that is waited for.
-    refused: Option<Error>,
-    /// A delivery is told once, for all whom it concerns.
+    /// Error of the last refusal that is waited for.
+    last_refusal: Option<Error>,
+    /// True if a delivery gives one event for all its recipients, instead of one for each.
     gathers: bool,
-    /// Who is told of the delivery at hand: empty, but for its memory.
-    told: Vec<replies::Told>,
+    /// Recipients of the delivery at hand. Empty between steps, and kept for its memory.
+    recipients: Vec<deliveries::Recipient>,
     check_schedule: CheckSchedule,
 }
 
 impl Subscriber {
-    /// A subscriber that is not connected.
+    /// Makes a subscriber that is not connected.
     #[must_use]
     pub fn new(config: SubscriberConfig) -> Subscriber {
         Subscriber {
@@ -193,71 +197,72 @@ impl Subscriber {
             epochs: BTreeMap::new(),
             slots: Vec::new(),
             free: Vec::new(),
-            live: Live::default(),
-            todo: VecDeque::new(),
+            live: LiveRanges::default(),
+            pending: VecDeque::new(),
             retries: BTreeSet::new(),
             credit: Credit::default(),
-            refused: None,
+            last_refusal: None,
             gathers: false,
-            told: Vec::new(),
+            recipients: Vec::new(),
             check_schedule: CheckSchedule::default(),
         }
     }
 
-    /// The same, for one user of all subscriptions, each of a topic of its own: what arrives in one
-    /// batch is told once, under the key of one of those concerned ([`Arrived::owner`] knows whose
-    /// each message is), instead of once for each.
+    /// Gives one event for each batch instead of one for each subscription, under the key of any of its
+    /// recipients ([`ReceivedBatch::owner`] knows whose each message is). For one user of all subscriptions,
+    /// each of which has a topic of its own.
     #[must_use]
     pub fn gathering(mut self) -> Subscriber {
         self.gathers = true;
         self
     }
 
-    /// Why a subscription was refused last that is asked for again: for who gives up waiting.
+    /// Gives the error with which a subscription was refused last that is requested again: for a user who
+    /// gives up waiting.
     #[must_use]
     pub fn refused(&self) -> Option<&Error> {
-        self.refused.as_ref()
+        self.last_refusal.as_ref()
     }
 
-    /// Takes a namespace's map, whose epoch positions carry.
+    /// Sets a namespace's map, whose epoch positions carry.
     pub fn set_map(&mut self, map: &LogMap) {
         self.epochs.insert(map.namespace, map.epoch);
     }
 
     /// Begins a subscription; it is sent by the next [`Subscriber::poll`].
-    pub fn add(&mut self, wanted: Wanted) -> SubscriptionKey {
+    pub fn add(&mut self, spec: SubscriptionSpec) -> SubscriptionKey {
         let nothing = SubscriberOutput::default();
-        let before = self.before(&nothing);
+        let check = self.begin_check(&nothing);
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
+            self.slots.push(SubscriptionSlot::default());
             u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
         });
         let slot = &mut self.slots[index as usize];
-        slot.begin(wanted);
+        slot.begin(spec);
         let key = SubscriptionKey::new(index, slot.life);
         if self.connected {
-            self.todo.push_back(Todo::Add(index));
+            self.pending.push_back(PendingRequest::Add(index));
         }
-        self.after(before, 0, &nothing);
+        self.end_check(check, 0, &nothing);
         key
     }
 
-    /// Ends a subscription. Nothing more is told of it.
+    /// Ends a subscription. It has no more events.
     pub fn remove(&mut self, key: SubscriptionKey) {
         let nothing = SubscriberOutput::default();
-        let before = self.before(&nothing);
+        let check = self.begin_check(&nothing);
         let Some(slot) = self.slot(key) else {
             // Input: a key whose subscription has ended by itself.
             return;
         };
-        if slot.is_asked() {
-            self.todo.push_back(Todo::Remove(key.index()));
+        if slot.is_requested() {
+            self.pending.push_back(PendingRequest::Remove(key.index()));
         }
         self.free_slot(key.index());
-        self.after(before, 0, &nothing);
+        self.end_check(check, 0, &nothing);
     }
 
-    fn slot(&self, key: SubscriptionKey) -> Option<&Slot> {
+    fn slot(&self, key: SubscriptionKey) -> Option<&SubscriptionSlot> {
         let slot = self.slots.get(key.index() as usize)?;
         (slot.life == key.life() && slot.mode != Mode::Free).then_some(slot)
     }
@@ -269,34 +274,34 @@ impl Subscriber {
         }
         self.leave_live(index);
         let slot = &mut self.slots[index as usize];
-        if let Mode::Waiting(until) = slot.mode {
+        if let Mode::RetryAt(until) = slot.mode {
             self.retries.remove(&(until, index));
         }
         slot.end();
         self.free.push(index);
     }
 
-    /// A stream to a node is open, with the configured credit. Every subscription is asked for
-    /// again, from where it is, by [`Subscriber::poll`].
+    /// Takes note that a stream to a node is open, with the configured credit. [`Subscriber::poll`] requests
+    /// every subscription again, from where it is.
     pub fn connected(&mut self) {
-        let before = self.before(&SubscriberOutput::default());
+        let check = self.begin_check(&SubscriberOutput::default());
         self.disconnected();
         self.connected = true;
         self.credit = Credit {
-            free: 0,
-            out: 0,
-            stale: self.credit.stale + self.credit.out,
+            returnable: 0,
+            with_users: 0,
+            stale: self.credit.stale + self.credit.with_users,
         };
         let used = self.slots.iter().zip(0u32..);
         let used = used.filter(|(slot, _)| slot.mode != Mode::Free);
-        self.todo = used.map(|(_, index)| Todo::Add(index)).collect();
-        self.after_connecting(before);
+        self.pending = used.map(|(_, index)| PendingRequest::Add(index)).collect();
+        self.end_connecting_check(check);
     }
 
-    /// The stream has ended.
+    /// Takes note that the stream has ended.
     pub fn disconnected(&mut self) {
         let nothing = SubscriberOutput::default();
-        let before = self.before(&nothing);
+        let check = self.begin_check(&nothing);
         self.connected = false;
         for index in 0..u32::try_from(self.slots.len()).unwrap_or(u32::MAX) {
             self.leave_live(index);
@@ -305,45 +310,46 @@ impl Subscriber {
                 slot.mode = Mode::Unsent;
             }
         }
-        self.todo.clear();
+        self.pending.clear();
         self.retries.clear();
-        self.after(before, 0, &nothing);
+        self.end_check(check, 0, &nothing);
     }
 
-    /// Bytes of deliveries have been dealt with: the sum of their [`Arrived::cost`].
+    /// Gives back the credit of deliveries that were consumed: the sum of their [`ReceivedBatch::cost`].
     pub fn consumed(&mut self, bytes: u32) {
         let nothing = SubscriberOutput::default();
-        let before = self.before(&nothing);
+        let check = self.begin_check(&nothing);
         let stale = bytes.min(self.credit.stale);
         self.credit.stale -= stale;
-        let fresh = (bytes - stale).min(self.credit.out);
-        self.credit.out -= fresh;
-        self.credit.free += fresh;
-        self.after(before, 0, &nothing);
+        let fresh = (bytes - stale).min(self.credit.with_users);
+        self.credit.with_users -= fresh;
+        self.credit.returnable += fresh;
+        self.end_check(check, 0, &nothing);
     }
 
-    /// Whether [`Subscriber::poll`] has anything to do, now or later.
+    /// Tells whether [`Subscriber::poll`] has anything to do, now or later.
     #[must_use]
     pub fn is_due(&self) -> bool {
-        let waiting = !self.todo.is_empty() || !self.retries.is_empty();
+        let waiting = !self.pending.is_empty() || !self.retries.is_empty();
         self.connected && (waiting || self.owes_credit())
     }
 
-    /// Whether so much credit is free that it is worth a message.
+    /// Tells whether so much credit is returnable that it is worth a message.
     fn owes_credit(&self) -> bool {
-        self.credit.free > 0 && self.credit.free >= self.config.credit_bytes / CREDIT_PARTS
+        self.credit.returnable > 0
+            && self.credit.returnable >= self.config.credit_bytes / CREDIT_PARTS
     }
 
-    /// Appends what is to be sent now, some thousands of requests at most; returns when to come
-    /// back (at once, if there is more).
+    /// Appends to `out` what is to be sent now, some thousands of requests at most; returns when to call
+    /// again (at once, if there is more).
     pub fn poll(&mut self, now: Mono, out: &mut SubscriberOutput) -> Option<Mono> {
         if !self.connected {
             return None;
         }
-        let before = self.before(out);
-        self.ask(now, out);
-        self.after(before, 0, out);
-        if self.todo.is_empty() {
+        let check = self.begin_check(out);
+        self.send_due(now, out);
+        self.end_check(check, 0, out);
+        if self.pending.is_empty() {
             self.retries.first().map(|(until, _)| *until)
         } else {
             Some(now)
@@ -351,44 +357,44 @@ impl Subscriber {
     }
 
     /// Sends what is due.
-    fn ask(&mut self, now: Mono, out: &mut SubscriberOutput) {
+    fn send_due(&mut self, now: Mono, out: &mut SubscriberOutput) {
         while let Some((until, index)) = self.retries.first().copied() {
             if until > now {
                 break;
             }
             self.retries.pop_first();
-            self.ask_again(index);
+            self.request_again(index);
         }
         for _ in 0..REQUESTS_A_POLL {
-            let Some(todo) = self.todo.pop_front() else {
+            let Some(pending) = self.pending.pop_front() else {
                 break;
             };
-            out.requests.extend(self.request(todo));
+            out.requests.extend(self.make_request(pending));
         }
         if self.owes_credit() {
-            let bytes = std::mem::take(&mut self.credit.free);
+            let bytes = std::mem::take(&mut self.credit.returnable);
             out.requests.push(Request::Credit { bytes });
         }
     }
 
-    fn ask_again(&mut self, index: u32) {
+    fn request_again(&mut self, index: u32) {
         self.slots[index as usize].mode = Mode::Unsent;
-        self.todo.push_back(Todo::Add(index));
+        self.pending.push_back(PendingRequest::Add(index));
     }
 
-    fn request(&mut self, todo: Todo) -> Option<Request> {
-        let index = match todo {
-            Todo::Remove(index) => {
+    fn make_request(&mut self, pending: PendingRequest) -> Option<Request> {
+        let index = match pending {
+            PendingRequest::Remove(index) => {
                 let subscription = SubscriptionId(index);
                 return Some(Request::Remove { subscription });
             }
-            Todo::Add(index) => index,
+            PendingRequest::Add(index) => index,
         };
         let slot = &mut self.slots[index as usize];
         if slot.mode != Mode::Unsent {
             return None;
         }
-        slot.mode = Mode::Asked;
+        slot.mode = Mode::Requested;
         slot.generation = slot.generation.wrapping_add(1);
         let epoch = self.epochs.get(&slot.namespace).copied();
         Some(Request::Add(Subscribe {
@@ -401,14 +407,14 @@ impl Subscriber {
         }))
     }
 
-    /// Where a subscription stands: all before it has been told by events. `None` until it is
+    /// Gives the position of a subscription: everything before it has come by events. `None` until it is
     /// known, or when the key is void.
     #[must_use]
     pub fn position(&self, key: SubscriptionKey) -> Option<Position> {
         let slot = self.slot(key)?;
         let epoch = self.epochs.get(&slot.namespace).copied();
-        let next = match (slot.mode, slot.place) {
-            (Mode::Live, Some(place)) => self.live.next(place.log, place.next),
+        let next = match (slot.mode, slot.log_position) {
+            (Mode::Live, Some(at)) => self.live.next(at.log, at.next),
             _ => slot.next(),
         };
         slot.position(epoch.unwrap_or(MapEpoch(1)), next)

@@ -8,7 +8,8 @@ use super::Standing;
 use super::link::{Happening, Link};
 use crate::context::ClientContext;
 use crate::core::{
-    Attempts, Backoff, Event, Patience, Subscriber, SubscriberOutput, SubscriptionKey, Wanted,
+    Attempts, Backoff, Event, Patience, Subscriber, SubscriberOutput, SubscriptionKey,
+    SubscriptionSpec,
 };
 use crate::named_topic::{NamedTopic, topic_name};
 use crate::received::{Gap, MessageBatch, Reading, Received};
@@ -327,7 +328,7 @@ impl Feed {
         self.core.set_map(&map);
         if self.keys.is_empty() {
             for topic in &self.topics {
-                self.keys.push(self.core.add(Wanted {
+                self.keys.push(self.core.add(SubscriptionSpec {
                     namespace: map.namespace,
                     topic: topic_name(&topic.named.topic)?.hash(map.namespace),
                     start: topic.start.clone(),

@@ -13,7 +13,7 @@ use crate::ledger::Ledger;
 use crate::plant::Plant;
 use crate::shape::popular;
 use airmail_client::core::{
-    Event, Subscriber, SubscriberConfig, SubscriberOutput, SubscriptionKey, Wanted,
+    Event, Subscriber, SubscriberConfig, SubscriberOutput, SubscriptionKey, SubscriptionSpec,
 };
 use airmail_model::frame::{GapReason, Reply, Request, Start, State, Until};
 use airmail_model::{AppendTime, ErrorCode, Incarnation, Lane, Position, Sequence, TopicHash};
@@ -177,7 +177,7 @@ impl Client {
                 Until::Time(AppendTime(now.0 - back))
             }
         });
-        let wanted = Wanted {
+        let wanted = SubscriptionSpec {
             namespace: space.id,
             topic,
             start,
@@ -196,7 +196,7 @@ impl Client {
         let here = entries.filter(|entry| entry.log.namespace == space.id);
         let topics: BTreeSet<TopicHash> = here.map(|entry| entry.topic).collect();
         for topic in topics.into_iter().take(TOPICS_MAX) {
-            let key = self.core.add(Wanted {
+            let key = self.core.add(SubscriptionSpec {
                 namespace: space.id,
                 topic,
                 start: Start::Earliest,

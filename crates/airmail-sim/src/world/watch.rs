@@ -7,7 +7,7 @@ use crate::invariants::order::Order;
 use crate::invariants::{Checked, Violation, gaps};
 use crate::ledger::Ledger;
 use crate::message::{MessageId, identify};
-use airmail_client::core::{Arrived, GapSeen};
+use airmail_client::core::{GapSeen, ReceivedBatch};
 use airmail_log::GapWhy;
 use airmail_model::frame::GapReason;
 use airmail_model::{AppendTime, Incarnation, LogId, Position, Sequence, TopicHash};
@@ -121,7 +121,7 @@ impl Watch {
     /// Messages have come. `check` says whether they may.
     pub(super) fn messages(
         &mut self,
-        arrived: &Arrived,
+        arrived: &ReceivedBatch,
         ledger: &mut Ledger,
         mut check: impl FnMut(&mut Ledger, MessageId, Sequence) -> Checked,
         who: &str,

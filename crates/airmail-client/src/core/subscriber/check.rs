@@ -1,65 +1,70 @@
-//! What a subscriber always is, whatever a node says: its invariants, asserted.
+//! Asserts the invariants of a subscriber, which hold whatever a node says.
 //!
-//! A step is compared with what was there before it; the rest is read off the state. Each line names the
-//! invariant that it is of, as the documentation of the module above does.
+//! Some are about a step: its result is compared with the state before it. The others are read off the state.
+//! Each assertion begins with the name that the documentation of [`super`] gives the invariant.
 
-use super::slot::{Mode, Slot};
-use super::{Event, Subscriber, SubscriberOutput, SubscriptionKey, Todo};
+use super::subscription_slot::{Mode, SubscriptionSlot};
+use super::{Event, PendingRequest, Subscriber, SubscriberOutput, SubscriptionKey};
 use airmail_model::frame::{GapReason, Request, Start, State};
 use airmail_model::position::LogPosition;
 use airmail_model::{LogId, TopicHash};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What there was when a step began.
+/// What is compared with its result when a step has ended.
 #[derive(Debug)]
-pub(super) struct Before {
-    /// Of each slot: which subscription has it, and where that stood.
-    places: Vec<(u32, Option<LogPosition>)>,
-    /// Credit of this connection that is not with the node.
+pub(super) struct StateBefore {
+    /// Life and position of the subscription of each slot.
+    positions: Vec<(u32, Option<LogPosition>)>,
+    /// Number of bytes of this connection's credit that the node does not have.
     credit: u64,
-    /// Credit that users have not given back.
-    out: u32,
+    /// Number of bytes of it that users have not given back.
+    with_users: u32,
     events: usize,
     requests: usize,
 }
 
 impl Subscriber {
-    /// Notes what there is, if the step that begins is to be looked at.
+    /// Notes the state before a step, if the step is to be checked.
     #[inline]
-    pub(super) fn before(&mut self, out: &SubscriberOutput) -> Option<Before> {
-        self.check_schedule.begin_step().then(|| Before {
-            places: self.places(),
-            credit: self.credit_here(),
-            out: self.credit.out,
+    pub(super) fn begin_check(&mut self, out: &SubscriberOutput) -> Option<StateBefore> {
+        self.check_schedule.begin_step().then(|| StateBefore {
+            positions: self.positions(),
+            credit: self.credit_not_at_node(),
+            with_users: self.credit.with_users,
             events: out.events.len(),
             requests: out.requests.len(),
         })
     }
 
-    /// Asserts what a step may have done, in which a delivery of this `cost` came.
+    /// Asserts the invariants after a step in which a delivery of this `cost` came.
     #[inline]
-    pub(super) fn after(&mut self, before: Option<Before>, cost: u64, out: &SubscriberOutput) {
+    pub(super) fn end_check(
+        &mut self,
+        before: Option<StateBefore>,
+        cost: u64,
+        out: &SubscriberOutput,
+    ) {
         if let Some(before) = before {
             self.check_credit(&before, cost, out);
-            self.check_places(&before);
-            self.check_told(&out.events[before.events..]);
+            self.check_positions(&before);
+            self.check_events(&out.events[before.events..]);
             let parts = self.check();
             self.check_schedule.checked(parts);
         }
     }
 
-    /// As [`Subscriber::after`], where a connection has begun: what the last one delivered is of no use
-    /// to it.
-    pub(super) fn after_connecting(&mut self, before: Option<Before>) {
-        let before = before.map(|before| Before {
+    /// Asserts the invariants after a step in which a connection has begun: what the last one delivered is no
+    /// credit of the new one.
+    pub(super) fn end_connecting_check(&mut self, before: Option<StateBefore>) {
+        let before = before.map(|before| StateBefore {
             credit: 0,
-            out: 0,
+            with_users: 0,
             ..before
         });
-        self.after(before, 0, &SubscriberOutput::default());
+        self.end_check(before, 0, &SubscriberOutput::default());
     }
 
-    /// Asserts the invariants of the state, and gives how many parts it has.
+    /// Asserts the invariants of the state; returns how many parts it has.
     ///
     /// It is called after each step where bugs panic (debug builds, the simulator, fuzz targets).
     ///
@@ -67,13 +72,14 @@ impl Subscriber {
     /// If one does not hold; the message begins with its name.
     pub fn check(&self) -> usize {
         self.check_slots();
-        self.check_asking();
+        self.check_requests();
         self.check_ranges();
-        assert!(self.told.is_empty(), "told: {:?} are left over", self.told);
-        self.slots.len() + self.todo.len()
+        let left = &self.recipients;
+        assert!(left.is_empty(), "events: {left:?} are left over");
+        self.slots.len() + self.pending.len()
     }
 
-    /// Each number is in use or free, and has what its mode says.
+    /// Asserts that each number is in use or free, and its slot has what its mode says.
     fn check_slots(&self) {
         let free: BTreeSet<u32> = self.free.iter().copied().collect();
         assert_eq!(free.len(), self.free.len(), "numbers: one is free twice");
@@ -81,55 +87,60 @@ impl Subscriber {
             let unused = slot.mode == Mode::Free;
             assert_eq!(unused, free.contains(&index), "numbers: {index}: {slot:?}");
             let start = slot.start.as_deref();
-            let known = match (slot.place, start) {
-                (Some(place), Some(Start::Sequence(wish))) => *wish == place.next,
+            let known = match (slot.log_position, start) {
+                (Some(at), Some(Start::Sequence(wanted))) => *wanted == at.next,
                 (Some(_), start) => start.is_none(),
                 (None, start) => start.is_some() != unused,
             };
-            assert!(known, "place: {index}: {slot:?}");
+            assert!(known, "position: {index}: {slot:?}");
             let stands = matches!(slot.mode, Mode::Live | Mode::Detached);
-            assert!(!stands || slot.place.is_some(), "place: {index}: {slot:?}");
+            let known = !stands || slot.log_position.is_some();
+            assert!(known, "position: {index}: {slot:?}");
         }
     }
 
-    /// Whoever is to be asked for is in line, and whoever waits has a time.
-    fn check_asking(&self) {
-        let in_line = self.todo.iter().filter_map(|todo| match todo {
-            Todo::Add(index) => Some(*index),
-            Todo::Remove(_) => None,
+    /// Asserts that a subscription that is to be requested is in line, and one that was refused has a time.
+    fn check_requests(&self) {
+        let in_line = self.pending.iter().filter_map(|pending| match pending {
+            PendingRequest::Add(index) => Some(*index),
+            PendingRequest::Remove(_) => None,
         });
         let in_line: BTreeSet<u32> = in_line.collect();
         let mut waiting = 0;
         for (slot, index) in self.slots.iter().zip(0u32..) {
             match slot.mode {
                 Mode::Unsent if self.connected => {
-                    assert!(in_line.contains(&index), "asking: {index} is not in line");
+                    assert!(in_line.contains(&index), "requests: {index} is not in line");
                 }
                 Mode::Free | Mode::Unsent => {}
-                Mode::Waiting(until) => {
+                Mode::RetryAt(until) => {
                     waiting += 1;
                     let at = self.retries.contains(&(until, index));
-                    assert!(at, "asking: {index} has no time to be asked for at");
-                    assert!(self.connected, "asking: {index} waits without a stream");
+                    assert!(at, "requests: {index} has no time");
+                    assert!(self.connected, "requests: {index} waits without a stream");
                 }
-                Mode::Asked | Mode::Live | Mode::Detached => {
-                    assert!(self.connected, "asking: {index} is asked without a stream");
+                Mode::Requested | Mode::Live | Mode::Detached => {
+                    assert!(
+                        self.connected,
+                        "requests: {index} is requested without a stream"
+                    );
                 }
             }
         }
-        assert_eq!(waiting, self.retries.len(), "asking: times of nobody");
+        assert_eq!(waiting, self.retries.len(), "requests: times of nobody");
     }
 
-    /// Whoever is live is on its log's range and on its topic's list, once, and nobody else is.
+    /// Asserts that the live subscriptions, and no others, are on their log's range and their topic's list,
+    /// once.
     fn check_ranges(&self) {
         let mut logs: BTreeMap<LogId, usize> = BTreeMap::new();
         let mut topics: BTreeMap<TopicHash, usize> = BTreeMap::new();
         for (slot, index) in self.slots.iter().zip(0u32..) {
-            let (Mode::Live, Some(place)) = (slot.mode, slot.place) else {
+            let (Mode::Live, Some(at)) = (slot.mode, slot.log_position) else {
                 // Input: subscriptions that are not live, which have no part in this.
                 continue;
             };
-            *logs.entry(place.log).or_default() += 1;
+            *logs.entry(at.log).or_default() += 1;
             *topics.entry(slot.topic).or_default() += 1;
             let listed = self.live.members(slot.topic).iter();
             let times = listed.filter(|member| **member == index).count();
@@ -146,23 +157,24 @@ impl Subscriber {
         }
     }
 
-    /// What was delivered in this step is with users or free, and no credit comes or goes otherwise.
-    fn check_credit(&self, before: &Before, cost: u64, out: &SubscriberOutput) {
+    /// Asserts that what was delivered in this step is with users or returnable, and that no credit comes or
+    /// goes otherwise.
+    fn check_credit(&self, before: &StateBefore, cost: u64, out: &SubscriberOutput) {
         let given_back = out.requests.iter().skip(before.requests);
         let given_back: u64 = given_back.map(credit_of).sum();
-        let (was, is) = (before.credit + cost, self.credit_here() + given_back);
+        let (was, is) = (before.credit + cost, self.credit_not_at_node() + given_back);
         assert_eq!(was, is, "credit: before a step, and after");
-        let told = out.events.iter().skip(before.events);
-        let told: u64 = told.map(|(_, event)| cost_of(event)).sum();
-        let more = u64::from(self.credit.out.saturating_sub(before.out));
-        assert_eq!(more, told, "credit: with users, and told to them");
+        let given = out.events.iter().skip(before.events);
+        let given: u64 = given.map(|(_, event)| cost_of(event)).sum();
+        let more = u64::from(self.credit.with_users.saturating_sub(before.with_users));
+        assert_eq!(more, given, "credit: with users, and given to them");
     }
 
-    /// Nothing is told that is said never to be, and nothing after the end.
-    fn check_told(&self, events: &[(SubscriptionKey, Event)]) {
+    /// Asserts that no event is one that never comes, and that none comes after the last one.
+    fn check_events(&self, events: &[(SubscriptionKey, Event)]) {
         for (key, event) in events {
             let allowed = match event {
-                Event::Messages(arrived) => arrived.seek(0).is_some(),
+                Event::Messages(received) => received.seek(0).is_some(),
                 Event::Gap(gap) => {
                     gap.why != GapReason::Unused && gap.extent.first <= gap.extent.last
                 }
@@ -172,14 +184,14 @@ impl Subscriber {
                 }
                 Event::Status(State::Live { .. } | State::Detached { .. }) => true,
             };
-            assert!(allowed, "told: {key:?} of {event:?}");
+            assert!(allowed, "events: {key:?} gets {event:?}");
         }
     }
 
-    /// A place is kept, and within a life of its log never goes back.
-    fn check_places(&self, before: &Before) {
-        let now = self.places();
-        for (index, ((life, was), (lives, is))) in before.places.iter().zip(now).enumerate() {
+    /// Asserts that positions are kept, and within a life of their log never go back.
+    fn check_positions(&self, before: &StateBefore) {
+        let now = self.positions();
+        for (index, ((life, was), (lives, is))) in before.positions.iter().zip(now).enumerate() {
             let (true, Some(was)) = (*life == lives, was) else {
                 // Input: one that has ended meanwhile, or has not been answered before.
                 continue;
@@ -188,27 +200,29 @@ impl Subscriber {
             let kept = is.is_some_and(|is| !same(&is) || is.next >= was.next);
             assert!(
                 kept,
-                "place: {index} stood at {was:?}, and stands at {is:?}"
+                "position: {index} stood at {was:?}, and stands at {is:?}"
             );
         }
     }
 
-    fn credit_here(&self) -> u64 {
-        u64::from(self.credit.free) + u64::from(self.credit.out)
+    fn credit_not_at_node(&self) -> u64 {
+        u64::from(self.credit.returnable) + u64::from(self.credit.with_users)
     }
 
-    fn places(&self) -> Vec<(u32, Option<LogPosition>)> {
+    fn positions(&self) -> Vec<(u32, Option<LogPosition>)> {
         let slots = self.slots.iter();
-        slots.map(|slot| (slot.life, self.stands(slot))).collect()
+        slots
+            .map(|slot| (slot.life, self.position_of(slot)))
+            .collect()
     }
 
-    fn stands(&self, slot: &Slot) -> Option<LogPosition> {
-        let place = slot.place?;
+    fn position_of(&self, slot: &SubscriptionSlot) -> Option<LogPosition> {
+        let at = slot.log_position?;
         let next = match slot.mode {
-            Mode::Live => self.live.next(place.log, place.next),
-            _ => place.next,
+            Mode::Live => self.live.next(at.log, at.next),
+            _ => at.next,
         };
-        Some(LogPosition { next, ..place })
+        Some(LogPosition { next, ..at })
     }
 }
 
@@ -221,7 +235,7 @@ fn credit_of(request: &Request) -> u64 {
 
 fn cost_of(event: &Event) -> u64 {
     match event {
-        Event::Messages(arrived) => u64::from(arrived.cost),
+        Event::Messages(received) => u64::from(received.cost),
         _ => 0,
     }
 }

@@ -42,17 +42,17 @@ fn batch(topics: &[&str]) -> Checked<Batch> {
     })
 }
 
-/// A subscriber and what it has said.
-struct Desk {
+/// Drives a subscriber, and keeps its outputs.
+struct Driver {
     subscriber: Subscriber,
     now: Mono,
     sent: Vec<Request>,
     events: Vec<(SubscriptionKey, Event)>,
 }
 
-impl Desk {
-    fn new() -> Desk {
-        Desk {
+impl Driver {
+    fn new() -> Driver {
+        Driver {
             subscriber: Subscriber::new(SubscriberConfig::default()),
             now: Mono(0),
             sent: Vec::new(),
@@ -60,14 +60,14 @@ impl Desk {
         }
     }
 
-    fn connected() -> Desk {
-        let mut desk = Desk::new();
-        desk.subscriber.connected();
-        desk
+    fn connected() -> Driver {
+        let mut driver = Driver::new();
+        driver.subscriber.connected();
+        driver
     }
 
     fn add(&mut self, name: &str, start: Start) -> SubscriptionKey {
-        self.subscriber.add(Wanted {
+        self.subscriber.add(SubscriptionSpec {
             namespace: NAMESPACE,
             topic: topic(name),
             start,
@@ -100,7 +100,7 @@ impl Desk {
         wake
     }
 
-    /// The subscriptions asked for by now; forgets what else was sent.
+    /// Lists the subscriptions requested by now; forgets what else was sent.
     fn asked_all(&mut self) -> Vec<Subscribe> {
         self.poll();
         let adds = self.sent.drain(..).filter_map(|request| match request {
@@ -110,7 +110,7 @@ impl Desk {
         adds.collect()
     }
 
-    /// The only subscription asked for by now.
+    /// Gives the only subscription requested by now.
     fn asked(&mut self) -> Subscribe {
         let adds = self.asked_all();
         assert_eq!(adds.len(), 1, "{adds:?}");
@@ -137,7 +137,7 @@ impl Desk {
         self.reply(delivery(channel, previous, last, previous + 1, topics));
     }
 
-    /// The numbers of the messages that `key` was told since the last call.
+    /// Lists the numbers of the messages that `key` got since the last call.
     fn numbers(&mut self, key: SubscriptionKey) -> Vec<u64> {
         let mut numbers = Vec::new();
         for (of, event) in &self.events {

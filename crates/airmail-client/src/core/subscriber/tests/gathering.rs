@@ -2,12 +2,12 @@
 
 use super::*;
 
-impl Desk {
-    fn gathering() -> Desk {
-        let mut desk = Desk::new();
-        desk.subscriber = Subscriber::new(SubscriberConfig::default()).gathering();
-        desk.subscriber.connected();
-        desk
+impl Driver {
+    fn gathering() -> Driver {
+        let mut driver = Driver::new();
+        driver.subscriber = Subscriber::new(SubscriberConfig::default()).gathering();
+        driver.subscriber.connected();
+        driver
     }
 
     /// What was told since the last call: owner and number of each message, by arrival.
@@ -27,52 +27,52 @@ impl Desk {
 
 #[test]
 fn a_batch_for_many_is_told_once_and_in_order() {
-    let mut desk = Desk::gathering();
-    let [a, b, c] = ["a", "b", "c"].map(|name| desk.live(name, 1));
-    desk.deliver(Channel::Live, 0, &["b", "a", "x", "c", "a"]);
-    assert_eq!(desk.told(), [[(b, 1), (a, 2), (c, 4), (a, 5)]]);
-    assert_eq!([a, b, c].map(|key| desk.next(key)), [Some(6); 3]);
+    let mut driver = Driver::gathering();
+    let [a, b, c] = ["a", "b", "c"].map(|name| driver.live(name, 1));
+    driver.deliver(Channel::Live, 0, &["b", "a", "x", "c", "a"]);
+    assert_eq!(driver.told(), [[(b, 1), (a, 2), (c, 4), (a, 5)]]);
+    assert_eq!([a, b, c].map(|key| driver.next(key)), [Some(6); 3]);
 }
 
 #[test]
 fn each_gets_only_what_is_new_to_it() {
-    let mut desk = Desk::gathering();
-    let a = desk.live("a", 1);
-    let late = desk.live("late", 4);
+    let mut driver = Driver::gathering();
+    let a = driver.live("a", 1);
+    let late = driver.live("late", 4);
     let topics = ["late", "a", "late", "late", "a"];
-    desk.deliver(Channel::Live, 0, &topics);
-    assert_eq!(desk.told(), [[(a, 2), (late, 4), (a, 5)]]);
+    driver.deliver(Channel::Live, 0, &topics);
+    assert_eq!(driver.told(), [[(a, 2), (late, 4), (a, 5)]]);
     // The same again is a duplicate for all.
-    desk.deliver(Channel::Live, 0, &topics);
-    assert!(desk.told().is_empty());
+    driver.deliver(Channel::Live, 0, &topics);
+    assert!(driver.told().is_empty());
 }
 
 #[test]
 fn what_concerns_one_alone_or_none_is_told_so() {
-    let mut desk = Desk::gathering();
-    let a = desk.live("a", 1);
-    desk.live("b", 1);
-    desk.deliver(Channel::Live, 0, &["a", "a"]);
-    assert_eq!(desk.told(), [[(a, 1), (a, 2)]]);
-    desk.deliver(Channel::Live, 2, &["x"]);
-    assert!(desk.told().is_empty());
-    let (behind, add) = desk.detached("c", 1);
-    desk.deliver(channel_of(&add), 0, &["c", "a"]);
-    assert_eq!(desk.told(), [[(behind, 1)]]);
+    let mut driver = Driver::gathering();
+    let a = driver.live("a", 1);
+    driver.live("b", 1);
+    driver.deliver(Channel::Live, 0, &["a", "a"]);
+    assert_eq!(driver.told(), [[(a, 1), (a, 2)]]);
+    driver.deliver(Channel::Live, 2, &["x"]);
+    assert!(driver.told().is_empty());
+    let (behind, add) = driver.detached("c", 1);
+    driver.deliver(channel_of(&add), 0, &["c", "a"]);
+    assert_eq!(driver.told(), [[(behind, 1)]]);
 }
 
 #[test]
 fn a_batch_costs_its_credit_once() {
-    let mut desk = Desk::gathering();
+    let mut driver = Driver::gathering();
     for name in ["a", "b", "c"] {
-        desk.live(name, 1);
+        driver.live(name, 1);
     }
-    desk.deliver(Channel::Live, 0, &["a", "b", "c"]);
-    let (_, event) = desk.events.pop().unwrap();
+    driver.deliver(Channel::Live, 0, &["a", "b", "c"]);
+    let (_, event) = driver.events.pop().unwrap();
     let Event::Messages(arrived) = event else {
         panic!("{event:?}");
     };
     let bytes = batch(&["a", "b", "c"]).bytes().len() as u32;
     assert_eq!(arrived.cost, bytes + DELIVERY_OVERHEAD_BYTES);
-    assert!(desk.events.is_empty());
+    assert!(driver.events.is_empty());
 }

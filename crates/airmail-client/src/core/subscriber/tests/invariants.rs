@@ -1,22 +1,23 @@
-//! Each invariant is asserted: a state that breaks it is complained of under its name.
+//! Each invariant is asserted: the check of a state that breaks it panics with its name.
 
 use super::*;
-use crate::core::subscriber::slot::Mode;
+use crate::core::subscriber::deliveries::Recipient;
+use crate::core::subscriber::subscription_slot::Mode;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// One live subscription, one detached, one that has ended and one that waits to be asked for.
+/// A subscriber with a live subscription, a detached one, one that has ended and one to be requested again.
 fn busy() -> Subscriber {
-    let mut desk = Desk::connected();
-    desk.live("a", 10);
-    let gone = desk.live("b", 10);
-    desk.detached("c", 1);
-    desk.subscriber.remove(gone);
-    let waits = desk.add("d", Start::Latest);
+    let mut driver = Driver::connected();
+    driver.live("a", 10);
+    let gone = driver.live("b", 10);
+    driver.detached("c", 1);
+    driver.subscriber.remove(gone);
+    let waits = driver.add("d", Start::Latest);
     let busy = Error::new(ErrorCode::Overloaded);
-    let add = desk.asked_all().pop().unwrap();
-    desk.status(&add, State::Failed(busy));
+    let add = driver.asked_all().pop().unwrap();
+    driver.status(&add, State::Failed(busy));
     assert_eq!(waits.index(), add.subscription.0);
-    desk.subscriber
+    driver.subscriber
 }
 
 /// What is said where `look` panics.
@@ -35,17 +36,23 @@ fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
     let breaks: [(&str, Break); 11] = [
         ("numbers", |s| s.free.push(0)),
         ("numbers", |s| s.slots[0].mode = Mode::Free),
-        ("place", |s| s.slots[0].place = None),
-        ("place", |s| {
+        ("position", |s| s.slots[0].log_position = None),
+        ("position", |s| {
             s.slots[0].start = Some(Box::new(Start::Latest))
         }),
-        ("asking", |s| s.connected = false),
-        ("asking", |s| s.retries.clear()),
-        ("asking", |s| s.slots[2].mode = Mode::Unsent),
+        ("requests", |s| s.connected = false),
+        ("requests", |s| s.retries.clear()),
+        ("requests", |s| s.slots[2].mode = Mode::Unsent),
         ("ranges", |s| s.slots[0].mode = Mode::Detached),
         ("ranges", |s| s.slots[2].mode = Mode::Live),
         ("ranges", |s| s.live.ranges.clear()),
-        ("told", |s| s.told.push((0, 0, Sequence(1)))),
+        ("events", |s| {
+            s.recipients.push(Recipient {
+                index: 0,
+                topic: 0,
+                from: Sequence(1),
+            });
+        }),
     ];
     for (name, change) in breaks {
         let mut subscriber = busy();
@@ -62,39 +69,39 @@ fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
 }
 
 #[test]
-fn a_step_that_forgets_a_place_or_sets_it_back_is_complained_of() {
+fn a_step_that_forgets_a_position_or_sets_it_back_is_complained_of() {
     let steps: [Break; 2] = [
-        |s| s.slots[2].place = None,
+        |s| s.slots[2].log_position = None,
         |s| {
-            if let Some(place) = &mut s.slots[2].place {
-                place.next = Sequence(0);
+            if let Some(at) = &mut s.slots[2].log_position {
+                at.next = Sequence(0);
             }
         },
     ];
     for step in steps {
         let mut subscriber = busy();
         let out = SubscriberOutput::default();
-        let before = subscriber.before(&out);
+        let before = subscriber.begin_check(&out);
         step(&mut subscriber);
-        let complaint = complaint(|| subscriber.after(before, 0, &out));
-        assert!(complaint.starts_with("place: "), "{complaint}");
+        let complaint = complaint(|| subscriber.end_check(before, 0, &out));
+        assert!(complaint.starts_with("position: "), "{complaint}");
     }
 }
 
 #[test]
 fn a_step_that_loses_or_doubles_credit_is_complained_of() {
     let steps: [Break; 3] = [
-        |s| s.credit.free += 1,
-        |s| s.credit.free -= 1,
-        |s| s.credit.out += 7,
+        |s| s.credit.returnable += 1,
+        |s| s.credit.returnable -= 1,
+        |s| s.credit.with_users += 7,
     ];
     for step in steps {
         let mut subscriber = busy();
-        subscriber.credit.free = 5;
+        subscriber.credit.returnable = 5;
         let out = SubscriberOutput::default();
-        let before = subscriber.before(&out);
+        let before = subscriber.begin_check(&out);
         step(&mut subscriber);
-        let complaint = complaint(|| subscriber.after(before, 0, &out));
+        let complaint = complaint(|| subscriber.end_check(before, 0, &out));
         assert!(complaint.starts_with("credit: "), "{complaint}");
     }
 }
@@ -103,9 +110,9 @@ fn a_step_that_loses_or_doubles_credit_is_complained_of() {
 fn a_step_that_tells_what_is_never_told_is_complained_of() {
     let mut subscriber = busy();
     let mut out = SubscriberOutput::default();
-    let before = subscriber.before(&out);
+    let before = subscriber.begin_check(&out);
     let key = SubscriptionKey::new(0, 0);
     out.events.push((key, Event::Status(State::Removed)));
-    let complaint = complaint(|| subscriber.after(before, 0, &out));
-    assert!(complaint.starts_with("told: "), "{complaint}");
+    let complaint = complaint(|| subscriber.end_check(before, 0, &out));
+    assert!(complaint.starts_with("events: "), "{complaint}");
 }

@@ -13,9 +13,9 @@ struct Node {
 }
 
 impl Node {
-    fn take(&mut self, desk: &mut Desk) {
-        desk.poll();
-        for request in std::mem::take(&mut desk.sent) {
+    fn take(&mut self, driver: &mut Driver) {
+        driver.poll();
+        for request in std::mem::take(&mut driver.sent) {
             match request {
                 Request::Add(add) => {
                     let next = starts_at(&add).unwrap_or(self.end + 1);
@@ -51,64 +51,64 @@ impl Node {
 /// One run: `cut` says before which steps the connection is lost, `late` whether the old
 /// connection's status comes in after that.
 fn run(cut: [bool; 3], late: bool) -> Vec<u64> {
-    let mut desk = Desk::connected();
+    let mut driver = Driver::connected();
     let mut node = Node {
         subscription: None,
         end: 10,
     };
-    let key = desk.add("a", Start::Latest);
-    let reconnect = |desk: &mut Desk, node: &mut Node, cut: bool| {
+    let key = driver.add("a", Start::Latest);
+    let reconnect = |driver: &mut Driver, node: &mut Node, cut: bool| {
         if cut {
             let old = node.answer();
-            desk.subscriber.connected();
+            driver.subscriber.connected();
             node.subscription = None;
-            node.take(desk);
+            node.take(driver);
             if let (true, Some(old)) = (late, old) {
-                desk.reply(old);
+                driver.reply(old);
             }
             if let Some(reply) = node.answer() {
-                desk.reply(reply);
+                driver.reply(reply);
             }
         }
     };
-    node.take(&mut desk);
-    reconnect(&mut desk, &mut node, cut[0]);
+    node.take(&mut driver);
+    reconnect(&mut driver, &mut node, cut[0]);
     if let Some(reply) = node.answer() {
-        desk.reply(reply);
+        driver.reply(reply);
     }
     node.end = 13;
-    reconnect(&mut desk, &mut node, cut[1]);
+    reconnect(&mut driver, &mut node, cut[1]);
     if let Some(reply) = node.deliver() {
-        desk.reply(reply);
+        driver.reply(reply);
     }
     node.end = 15;
-    reconnect(&mut desk, &mut node, cut[2]);
+    reconnect(&mut driver, &mut node, cut[2]);
     if let Some(reply) = node.deliver() {
-        desk.reply(reply);
+        driver.reply(reply);
     }
-    let numbers = desk.numbers(key);
-    desk.events.clear();
+    let numbers = driver.numbers(key);
+    driver.events.clear();
     // Unsubscribed, and subscribed anew at once: the old one's messages are not the new one's.
-    desk.subscriber.remove(key);
-    let second = desk.add("a", Start::Latest);
+    driver.subscriber.remove(key);
+    let second = driver.add("a", Start::Latest);
     node.end = 17;
     if let Some(reply) = node.deliver() {
-        desk.reply(reply);
+        driver.reply(reply);
     }
     if let (true, Some(old)) = (late, node.answer()) {
-        desk.reply(old);
+        driver.reply(old);
     }
-    assert!(desk.events.is_empty());
-    node.take(&mut desk);
+    assert!(driver.events.is_empty());
+    node.take(&mut driver);
     if let Some(reply) = node.answer() {
-        desk.reply(reply);
+        driver.reply(reply);
     }
     node.end = 18;
     if let Some(reply) = node.deliver() {
-        desk.reply(reply);
+        driver.reply(reply);
     }
-    assert_eq!(desk.numbers(second), [18]);
-    assert!(desk.numbers(key).is_empty());
+    assert_eq!(driver.numbers(second), [18]);
+    assert!(driver.numbers(key).is_empty());
     numbers
 }
 

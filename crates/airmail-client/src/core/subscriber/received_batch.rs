@@ -1,6 +1,7 @@
-//! What has arrived, as the subscriptions' users are told of it.
+//! Received batches, as the users of subscriptions get them.
 //!
-//! A batch is not taken apart: who is told gets the batch, and what of it is new to whom.
+//! A batch is not taken apart: its users get it whole, together with the share that each subscription has in
+//! it.
 
 use super::SubscriptionKey;
 use airmail_model::batch::{Record, Records};
@@ -8,43 +9,43 @@ use airmail_model::{AppendTime, Batch, Checked, Incarnation, LogId, Sequence};
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// Messages that have arrived, all of one batch: of one subscription, or of several that one user
-/// has ([`super::Subscriber::gathering`]).
+/// A batch with new messages for one subscription, or for several that one user has
+/// ([`super::Subscriber::gathering`]).
 #[derive(Clone, Debug)]
-pub struct Arrived {
-    /// Their log.
+pub struct ReceivedBatch {
+    /// Log that it is in.
     pub log: LogId,
-    /// The log's life.
+    /// Life of the log.
     pub incarnation: Incarnation,
-    /// When they were appended.
+    /// Time at which it was appended.
     pub appended: AppendTime,
-    /// To be given to [`super::Subscriber::consumed`] when they have been dealt with.
+    /// Credit that it uses up, to be given back by [`super::Subscriber::consumed`] once it has been consumed.
     pub cost: u32,
     pub(super) batch: Checked<Batch>,
     pub(super) base: Sequence,
-    /// A node that says more than its range has is not believed.
+    /// Last number of the delivery; what the batch has beyond it is not given to anybody.
     pub(super) last: Sequence,
     pub(super) shares: Shares,
 }
 
-/// What of a batch is for whom.
+/// Shares that subscriptions have in a batch.
 #[derive(Clone, Debug)]
 pub(super) enum Shares {
-    /// The topic with this place in the batch.
+    /// One share, of the topic with this place in the batch.
     One(u16, Share),
-    /// By the topics' places.
-    Many(Arc<[Option<Share>]>),
+    /// Several shares, by the places of their topics in the batch.
+    ByTopic(Arc<[Option<Share>]>),
 }
 
-/// A subscription's share: its topic's messages from a number on.
+/// Share of a subscription: the messages of its topic from a number on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     pub(super) owner: SubscriptionKey,
     pub(super) from: Sequence,
 }
 
-impl Arrived {
-    /// Whose the messages are whose topic has this place in the batch.
+impl ReceivedBatch {
+    /// Gives the subscription that gets the messages of the topic with this place in the batch.
     #[must_use]
     pub fn owner(&self, topic: u16) -> Option<SubscriptionKey> {
         self.share_of(topic).map(|share| share.owner)
@@ -53,8 +54,8 @@ impl Arrived {
     #[inline]
     fn share_of(&self, topic: u16) -> Option<&Share> {
         match &self.shares {
-            Shares::One(of, share) => (*of == topic).then_some(share),
-            Shares::Many(shares) => shares.get(usize::from(topic))?.as_ref(),
+            Shares::One(own, share) => (*own == topic).then_some(share),
+            Shares::ByTopic(shares) => shares.get(usize::from(topic))?.as_ref(),
         }
     }
 
@@ -63,7 +64,7 @@ impl Arrived {
         self.base.plus(index.into())
     }
 
-    /// Whether a message is new to somebody who wants its topic.
+    /// Tells whether a message is in somebody's share.
     #[inline]
     fn is_wanted(&self, index: u16, topic: u16) -> bool {
         let number = self.number(index);
@@ -71,7 +72,7 @@ impl Arrived {
         share.is_some_and(|share| share.from <= number && number <= self.last)
     }
 
-    /// The place in its batch of the first message at `place` or behind.
+    /// Finds the first message in somebody's share at `place` in the batch or behind.
     #[must_use]
     pub fn seek(&self, place: u16) -> Option<u16> {
         (place..self.batch.records()).find(|place| {
@@ -80,7 +81,7 @@ impl Arrived {
         })
     }
 
-    /// The message at a place that [`Arrived::seek`] gave, with its number.
+    /// Reads the message at a place that [`ReceivedBatch::seek`] gave, with its number.
     ///
     /// # Panics
     /// If there is no such place.
@@ -90,35 +91,35 @@ impl Arrived {
         (self.number(record.index), record)
     }
 
-    /// A payload, for longer than the look at its message: it shares the memory of the batch.
+    /// Keeps a payload for longer than its message is borrowed: it shares the memory of the batch.
     ///
     /// # Panics
-    /// If it is not the payload of one of these messages.
+    /// If `payload` is not that of one of these messages.
     #[must_use]
     pub fn share(&self, payload: &[u8]) -> Bytes {
         self.batch.share(payload)
     }
 
-    /// Each message with its number, in order.
+    /// Iterates over the messages in order, each with its number.
     #[must_use]
     pub fn iter(&self) -> Messages<'_> {
         self.iter_from(0)
     }
 
-    /// As [`Arrived::iter`], from a place in the batch on.
+    /// Iterates like [`ReceivedBatch::iter`], from a place in the batch on.
     #[must_use]
     pub fn iter_from(&self, place: u16) -> Messages<'_> {
         Messages {
-            arrived: self,
+            received: self,
             records: self.batch.iter_from(place),
         }
     }
 }
 
-/// Iterates messages that arrived together, each with its number.
+/// Iterator over the messages of a received batch, each with its number.
 #[derive(Clone, Debug)]
 pub struct Messages<'a> {
-    arrived: &'a Arrived,
+    received: &'a ReceivedBatch,
     records: Records<'a>,
 }
 
@@ -127,9 +128,9 @@ impl<'a> Iterator for Messages<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<(Sequence, Record<'a>)> {
-        let arrived = self.arrived;
-        let wanted = |index, topic| arrived.is_wanted(index, topic);
+        let received = self.received;
+        let wanted = |index, topic| received.is_wanted(index, topic);
         let record = self.records.next_where(wanted)?;
-        Some((arrived.number(record.index), record))
+        Some((received.number(record.index), record))
     }
 }

@@ -1,5 +1,6 @@
-//! The live ranges of a stream, one for each log, and who is on them: exactly the live subscriptions, which
-//! [`super::Subscriber::check`] asserts (`ranges`).
+//! The live ranges of a stream, one for each log, and the subscriptions on them.
+//!
+//! These are exactly the live subscriptions, which [`super::Subscriber::check`] asserts (`ranges`).
 
 use airmail_model::bug;
 use airmail_model::{Incarnation, LogId, Sequence, TopicHash};
@@ -7,18 +8,18 @@ use hashbrown::HashMap;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// What a message from the node, covering `(previous, last]`, is to a range that stands at `next`.
+/// Relation of a message that covers `(previous, last]` to a range that stands at `next`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fit {
     /// All of it is accounted for.
     Duplicate,
     /// Something before it is missing.
     Hole,
-    /// What is at `next` or later is new.
-    Taken,
+    /// Its numbers from `next` on are new.
+    New,
 }
 
-/// Applies the range rule.
+/// Applies the range rule of [`airmail_model::frame`].
 pub(super) fn fit(next: Sequence, previous: Sequence, last: Sequence) -> Fit {
     // Above every number: no node says it, and nothing could follow it.
     if last < next || last == Sequence::MAX {
@@ -26,11 +27,11 @@ pub(super) fn fit(next: Sequence, previous: Sequence, last: Sequence) -> Fit {
     } else if previous >= next {
         Fit::Hole
     } else {
-        Fit::Taken
+        Fit::New
     }
 }
 
-/// A topic's hash is evenly distributed already.
+/// Hasher that passes a topic's hash through: it is evenly distributed already.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TopicHasher(u64);
 
@@ -50,35 +51,35 @@ impl Hasher for TopicHasher {
     }
 }
 
-/// One log's live range.
+/// Live range of one log.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Range {
+pub(super) struct LiveRange {
     /// The first number not yet accounted for.
     pub(super) next: Sequence,
     pub(super) incarnation: Incarnation,
     members: usize,
 }
 
-impl Range {
-    /// How many subscriptions are on it.
+impl LiveRange {
+    /// Counts the subscriptions on it.
     pub(super) fn members(&self) -> usize {
         self.members
     }
 }
 
-/// All live ranges and their subscriptions. The table by topic is only looked up, never walked,
-/// so that its order can reach nothing.
+/// All live ranges and their subscriptions. The table by topic is only looked up, never iterated,
+/// so its order cannot influence an effect.
 #[derive(Debug, Default)]
-pub(super) struct Live {
-    pub(super) ranges: BTreeMap<LogId, Range>,
+pub(super) struct LiveRanges {
+    pub(super) ranges: BTreeMap<LogId, LiveRange>,
     topics: HashMap<TopicHash, Vec<u32>, BuildHasherDefault<TopicHasher>>,
 }
 
-impl Live {
+impl LiveRanges {
     /// Adds a subscription that the range serves from `next` on.
     ///
-    /// The range stands at the least of its members' beginnings: one that begins beyond the log's
-    /// end must not hide from later ones what comes before.
+    /// The range begins where the first of its members does: one that begins beyond the log's end must not
+    /// hide from later members what comes before.
     pub(super) fn join(
         &mut self,
         log: LogId,
@@ -87,7 +88,7 @@ impl Live {
         topic: TopicHash,
         index: u32,
     ) {
-        let range = self.ranges.entry(log).or_insert(Range {
+        let range = self.ranges.entry(log).or_insert(LiveRange {
             next,
             incarnation,
             members: 0,
@@ -98,7 +99,7 @@ impl Live {
         self.topics.entry(topic).or_default().push(index);
     }
 
-    /// Takes a subscription out; gives the range's `next`.
+    /// Removes a subscription; gives the range's `next`.
     pub(super) fn leave(&mut self, log: LogId, topic: TopicHash, index: u32) -> Option<Sequence> {
         match self.topics.get_mut(&topic) {
             Some(members) => {
@@ -121,17 +122,17 @@ impl Live {
         Some(next)
     }
 
-    /// How many topics have live subscriptions.
+    /// Counts the topics that have live subscriptions.
     pub(super) fn topics(&self) -> usize {
         self.topics.len()
     }
 
-    /// The subscriptions of a topic, oldest first.
+    /// Lists the subscriptions of a topic, oldest first.
     pub(super) fn members(&self, topic: TopicHash) -> &[u32] {
         self.topics.get(&topic).map_or(&[], Vec::as_slice)
     }
 
-    /// Where a member that began at `own` stands.
+    /// Gives the position of a member that began at `own`.
     pub(super) fn next(&self, log: LogId, own: Sequence) -> Sequence {
         self.ranges.get(&log).map_or(own, |r| r.next.max(own))
     }

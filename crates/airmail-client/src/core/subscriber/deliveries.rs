@@ -1,0 +1,209 @@
+//! Deliveries: which subscriptions a batch is for, what of it is new to each, and how they share its cost.
+
+use super::live_ranges::{Fit, fit};
+use super::received_batch::{ReceivedBatch, Share, Shares};
+use super::subscription_slot::Mode;
+use super::{Event, Subscriber, SubscriberOutput};
+use airmail_model::bug;
+use airmail_model::frame::{Channel, Delivery, Generation, SubscriptionId};
+use airmail_model::{AppendTime, Batch, Checked, Incarnation, LogId, Sequence};
+
+/// A delivery whose batch has been decoded.
+struct DecodedDelivery {
+    log: LogId,
+    previous: Sequence,
+    last: Sequence,
+    base: Sequence,
+    appended: AppendTime,
+    batch: Checked<Batch>,
+    cost: u32,
+}
+
+impl From<Delivery> for DecodedDelivery {
+    fn from(delivery: Delivery) -> DecodedDelivery {
+        DecodedDelivery {
+            log: delivery.log,
+            previous: delivery.previous,
+            last: delivery.last,
+            base: delivery.base,
+            appended: delivery.appended,
+            cost: delivery.body.cost(),
+            batch: delivery.body.into_batch(),
+        }
+    }
+}
+
+/// A subscription that a delivery is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Recipient {
+    pub(super) index: u32,
+    /// Place of its topic in the batch.
+    pub(super) topic: u16,
+    /// First number that is new to it.
+    pub(super) from: Sequence,
+}
+
+impl Subscriber {
+    pub(super) fn delivery(&mut self, delivery: Delivery, out: &mut SubscriberOutput) {
+        let channel = delivery.channel;
+        let delivery = DecodedDelivery::from(delivery);
+        let mut recipients = std::mem::take(&mut self.recipients);
+        match channel {
+            Channel::Live => self.live_delivery(&delivery, &mut recipients),
+            Channel::Detached(id, generation) => {
+                recipients.extend(self.detached_delivery((id, generation), &delivery));
+            }
+        }
+        self.emit_messages(delivery, &recipients, out);
+        recipients.clear();
+        self.recipients = recipients;
+    }
+
+    /// Advances a live range; adds the subscriptions that the delivery is for.
+    fn live_delivery(&mut self, delivery: &DecodedDelivery, recipients: &mut Vec<Recipient>) {
+        let (previous, last) = (delivery.previous, delivery.last);
+        let Some(range) = self.live.ranges.get_mut(&delivery.log) else {
+            // Input: a node that has sent it before it heard that nobody is live there any more.
+            return;
+        };
+        let next = range.next;
+        match fit(next, previous, last) {
+            Fit::Duplicate => return,
+            Fit::Hole => return self.resubscribe_live(delivery.log),
+            Fit::New => range.next = last.plus(1),
+        }
+        for (topic, entry) in (0u16..).zip(delivery.batch.topics()) {
+            for index in self.live.members(entry.hash) {
+                // A topic's members may be on several logs while its log changes.
+                let at = self.slots[*index as usize].log_position;
+                if let Some(at) = at.filter(|at| at.log == delivery.log) {
+                    recipients.push(Recipient {
+                        index: *index,
+                        topic,
+                        from: at.next.max(next),
+                    });
+                }
+            }
+        }
+    }
+
+    fn detached_delivery(
+        &mut self,
+        channel: (SubscriptionId, Generation),
+        delivery: &DecodedDelivery,
+    ) -> Option<Recipient> {
+        let (index, from) = self.detached_range(channel, delivery.previous, delivery.last)?;
+        let wanted = self.slots[index as usize].topic;
+        let mut topics = (0u16..).zip(delivery.batch.topics());
+        let (topic, _) = topics.find(|(_, entry)| entry.hash == wanted)?;
+        Some(Recipient { index, topic, from })
+    }
+
+    /// Advances a detached subscription's range; gives its number, and where it stood before.
+    pub(super) fn detached_range(
+        &mut self,
+        channel: (SubscriptionId, Generation),
+        previous: Sequence,
+        last: Sequence,
+    ) -> Option<(u32, Sequence)> {
+        let index = self.in_force(channel.0, channel.1)?;
+        let slot = &mut self.slots[index as usize];
+        let at = slot.log_position.filter(|_| slot.mode == Mode::Detached)?;
+        let next = at.next;
+        match fit(next, previous, last) {
+            Fit::Duplicate => None,
+            Fit::Hole => {
+                self.resubscribe(index);
+                None
+            }
+            Fit::New => {
+                slot.advance(last.plus(1));
+                Some((index, next))
+            }
+        }
+    }
+
+    /// Emits a delivery to its recipients, and shares its cost among them.
+    fn emit_messages(
+        &mut self,
+        delivery: DecodedDelivery,
+        recipients: &[Recipient],
+        out: &mut SubscriberOutput,
+    ) {
+        let before = out.events.len();
+        let share_of = |recipient: &Recipient| {
+            let not_before = self.slots[recipient.index as usize].not_before;
+            let owner = self.key(recipient.index);
+            let share = Share {
+                owner,
+                from: recipient.from,
+            };
+            not_before
+                .is_none_or(|at| delivery.appended >= at)
+                .then_some((recipient.topic, share))
+        };
+        let mut new = recipients.iter().filter_map(share_of);
+        if self.gathers && recipients.len() > 1 {
+            let mut shares = vec![None; delivery.batch.topics().len()];
+            new.for_each(|(topic, share)| shares[usize::from(topic)] = Some(share));
+            let first = shares.iter().flatten().next().map(|share| share.owner);
+            let received = self.received(&delivery, Shares::ByTopic(shares.into()));
+            out.events.extend(first.zip(received));
+        } else {
+            let each = new.by_ref().filter_map(|(topic, share)| {
+                let received = self.received(&delivery, Shares::One(topic, share))?;
+                Some((share.owner, received))
+            });
+            out.events.extend(each);
+        }
+        let events = &mut out.events[before..];
+        let shares = u32::try_from(events.len()).unwrap_or(u32::MAX);
+        if shares == 0 {
+            self.credit.returnable += delivery.cost;
+            #[cfg(feature = "sabotage")]
+            if self.config.bug == Some(crate::sabotage::Bug::CreditTwice) {
+                self.credit.returnable += delivery.cost;
+            }
+            return;
+        }
+        self.credit.with_users += delivery.cost;
+        let mut rest = delivery.cost % shares;
+        for (_, event) in events {
+            if let Event::Messages(received) = event {
+                received.cost = delivery.cost / shares + std::mem::take(&mut rest);
+            }
+        }
+    }
+
+    /// Makes the event that gives these shares of a delivery to their owners; `None` if there is no message in
+    /// them.
+    fn received(&self, delivery: &DecodedDelivery, shares: Shares) -> Option<Event> {
+        let share = match &shares {
+            Shares::One(_, share) => Some(share),
+            Shares::ByTopic(shares) => shares.iter().flatten().next(),
+        };
+        let index = share?.owner.index();
+        let at = self.slots[index as usize].log_position;
+        if at.is_none() {
+            bug!(
+                "{index} has no position, and is given what ends at {}",
+                delivery.last
+            );
+        }
+        let received = ReceivedBatch {
+            log: delivery.log,
+            // The same for all who are on one range.
+            incarnation: at.map_or(Incarnation(0), |at| at.incarnation),
+            appended: delivery.appended,
+            cost: 0,
+            batch: delivery.batch.clone(),
+            base: delivery.base,
+            last: delivery.last,
+            shares,
+        };
+        received
+            .seek(0)
+            .is_some()
+            .then_some(Event::Messages(received))
+    }
+}

@@ -1,0 +1,118 @@
+//! Statuses: where the node says that a subscription stands, held against the subscription's own account.
+
+use super::subscription_slot::Mode;
+use super::{Event, Subscriber, SubscriberOutput};
+use airmail_model::frame::{GapReason, State};
+use airmail_model::position::LogPosition;
+use airmail_model::{Error, LogId, Mono, Sequence};
+
+impl Subscriber {
+    pub(super) fn status(
+        &mut self,
+        now: Mono,
+        index: u32,
+        state: State,
+        out: &mut SubscriberOutput,
+    ) {
+        match state {
+            State::Live {
+                log,
+                incarnation,
+                next,
+            } => {
+                if self.slots[index as usize].mode == Mode::Live {
+                    return;
+                }
+                let at_node = LogPosition {
+                    log,
+                    incarnation,
+                    next,
+                };
+                if self.reconcile(index, at_node, false, out) < next {
+                    // What lies between has never come.
+                    return self.resubscribe(index);
+                }
+                self.keep_positions(log, next);
+                let slot = &mut self.slots[index as usize];
+                slot.mode = Mode::Live;
+                self.live.join(log, incarnation, next, slot.topic, index);
+            }
+            State::Detached {
+                log,
+                incarnation,
+                next,
+                resumed,
+            } => {
+                let at_node = LogPosition {
+                    log,
+                    incarnation,
+                    next,
+                };
+                self.leave_live(index);
+                self.reconcile(index, at_node, resumed, out);
+                self.slots[index as usize].mode = Mode::Detached;
+            }
+            State::Complete { .. } => {
+                out.events.push((self.key(index), Event::Status(state)));
+                self.free_slot(index);
+                return;
+            }
+            State::Failed(error) => return self.failed(now, index, error, out),
+            State::Removed => return,
+        }
+        self.backoff.reset();
+        out.events.push((self.key(index), Event::Status(state)));
+    }
+
+    /// Saves the positions of those on a log's live range, before a newcomer at `next` sets the range back.
+    fn keep_positions(&mut self, log: LogId, next: Sequence) {
+        let range_next = self.live.next(log, next);
+        if range_next == next {
+            return;
+        }
+        for index in self.live_on(log) {
+            self.slots[index as usize].advance(range_next);
+        }
+    }
+
+    /// Reconciles where a subscription stands by the node's account with its own account, which it keeps
+    /// within a life of the log; gives the result. If the log has begun a new life, and the subscription has
+    /// not `resumed` in it, what it did not get of the old life is told as lost.
+    fn reconcile(
+        &mut self,
+        index: u32,
+        at_node: LogPosition,
+        resumed: bool,
+        out: &mut SubscriberOutput,
+    ) -> Sequence {
+        let slot = &mut self.slots[index as usize];
+        let old = slot.earlier_life(at_node.log, at_node.incarnation);
+        let own = match old {
+            Some(old) if resumed => Some(old.next),
+            Some(old) => {
+                slot.log_position = Some(old);
+                self.emit_gap(index, old.next, Sequence::MAX, GapReason::Loss, out);
+                self.slots[index as usize].expected(at_node.log, at_node.incarnation)
+            }
+            None => slot.expected(at_node.log, at_node.incarnation),
+        };
+        let own = own.unwrap_or(at_node.next);
+        self.slots[index as usize].set_position(at_node, own);
+        own
+    }
+
+    /// Fails a subscription, or has it requested again later if the error is waited for.
+    fn failed(&mut self, now: Mono, index: u32, error: Error, out: &mut SubscriberOutput) {
+        if error.code().waited_for() {
+            self.leave_live(index);
+            let until = now.plus(self.backoff.delay_for(&error));
+            self.last_refusal = Some(error);
+            self.slots[index as usize].mode = Mode::RetryAt(until);
+            self.retries.insert((until, index));
+            return;
+        }
+        let event = Event::Status(State::Failed(error));
+        out.events.push((self.key(index), event));
+        self.free_slot(index);
+    }
+}
