@@ -1,8 +1,8 @@
 //! Namespaces: created, listed, changed and deleted; and how a node's flow control and clock stand.
 
 use crate::context::ClientContext;
-use crate::flow::FlowGate;
 use crate::node_clock::NodeClock;
+use crate::node_flow::FlowGate;
 use crate::nodes::Node;
 use airmail_model::{Durability, Error, Namespace, NamespaceSpec, Retention};
 use airmail_proto::namespace::{SpecChange, namespace_from_proto, spec_to_proto};

@@ -13,7 +13,7 @@ use crate::publisher::accumulator::Accumulator;
 use crate::publisher::publish_task::{self, Shutdown};
 use crate::publisher::{Publish, Publisher};
 use crate::subscription::SubscriptionRequest;
-use crate::subscription::many::ManyRequest;
+use crate::subscription::many_topics::ManyRequest;
 use crate::topics::Topics;
 use airmail_model::{Error, ErrorCode};
 use bytes::Bytes;

@@ -1,12 +1,12 @@
-//! A topic's past: every stored message of a range, oldest first, and then the end.
+//! History: every stored message of a topic in a range, oldest first, and then the end.
 //!
-//! A lost connection is gone on from where it broke, so that what comes is whole.
+//! After a lost connection it goes on where it was, so that nothing in the range is missing.
 
 use crate::context::ClientContext;
 use crate::core::Attempts;
 use crate::named_topic::{NamedTopic, topic_name};
 use crate::nodes::Node;
-use crate::received::{Gap, Item, Place, Received};
+use crate::received::{Gap, Item, LogInForce, Received};
 use airmail_model::frame::{Delivery, Reply, Start, Until};
 use airmail_model::{Error, ErrorCode, Incarnation, MapEpoch, Sequence};
 use airmail_proto::error::error_from_status;
@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tonic::Streaming;
 
-/// A look into the past, to be opened.
+/// A request for history, to be opened.
 #[derive(Debug)]
 #[must_use = "nothing is read before it is opened"]
 pub struct HistoryRequest {
@@ -43,31 +43,31 @@ impl HistoryRequest {
         }
     }
 
-    /// In another namespace than the client's.
+    /// Reads a topic of another namespace than the client's.
     pub fn namespace(mut self, namespace: &str) -> HistoryRequest {
         self.namespace = namespace.into();
         self
     }
 
-    /// Where it begins. Default: with the oldest message kept.
+    /// Sets where it begins. Default: with the oldest message kept.
     pub fn since(mut self, since: Start) -> HistoryRequest {
         self.since = since;
         self
     }
 
-    /// Where it ends. Default: with the newest message there is now.
+    /// Sets where it ends. Default: with the newest message there is now.
     pub fn until(mut self, until: Until) -> HistoryRequest {
         self.until = until;
         self
     }
 
-    /// At most this many messages, the oldest. Default: all.
+    /// Limits the number of messages, to the oldest ones. Default: no limit.
     pub fn limit(mut self, limit: u64) -> HistoryRequest {
         self.limit = Some(limit);
         self
     }
 
-    /// Begins. Nothing is asked of a node before [`History::next`].
+    /// Opens it. No node is asked before [`History::next`].
     ///
     /// # Errors
     /// `TOPIC_INVALID`.
@@ -83,7 +83,7 @@ impl HistoryRequest {
             since: self.since,
             until: self.until,
             left: self.limit,
-            place: None,
+            log: None,
             stream: None,
             ready: VecDeque::new(),
             done: false,
@@ -112,9 +112,9 @@ pub struct History {
     named: Arc<NamedTopic>,
     since: Start,
     until: Until,
-    /// Messages still wanted.
+    /// Number of messages that are still wanted; `None` if there is no limit.
     left: Option<u64>,
-    place: Option<Place>,
+    log: Option<LogInForce>,
     stream: Option<(Node, Streaming<v1::HistoryResponse>)>,
     attempts: Attempts,
     ready: VecDeque<Item>,
@@ -122,11 +122,11 @@ pub struct History {
 }
 
 impl History {
-    /// The next message or gap; `None` at the end.
+    /// Waits for the next message or gap; `None` at the end.
     ///
     /// # Errors
-    /// `NAMESPACE_NOT_FOUND` and the like; `DISCONNECTED` if no node answers for as long as the
-    /// client's `connect_timeout`, or one that answers says nothing for its `call_timeout`.
+    /// `NAMESPACE_NOT_FOUND` and the like; `DISCONNECTED` if no node answers for the client's
+    /// `connect_timeout`, or one that has answered is silent for its `call_timeout`.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped before it is done.
@@ -155,8 +155,8 @@ impl History {
         }
     }
 
-    /// Whether [`History::next`] would give an item without waiting: who collects what it writes writes it
-    /// out before it waits, and waits only where this is `false`.
+    /// Tells whether [`History::next`] would give an item without waiting. A caller that buffers its output
+    /// flushes it where this is false, before it waits.
     #[must_use]
     pub fn ready(&self) -> bool {
         self.left != Some(0) && !self.ready.is_empty()
@@ -164,12 +164,12 @@ impl History {
 
     async fn advance(&mut self) -> Result<(), Error> {
         let Some((node, stream)) = &mut self.stream else {
-            return self.ask().await;
+            return self.request().await;
         };
         match self.shared.answer_in_time(stream.message()).await {
             Ok(Some(response)) => {
                 self.attempts.succeeded();
-                self.take(response)
+                self.apply(response)
             }
             Ok(None) => {
                 self.done = true;
@@ -184,7 +184,7 @@ impl History {
         }
     }
 
-    async fn ask(&mut self) -> Result<(), Error> {
+    async fn request(&mut self) -> Result<(), Error> {
         let node = self.shared.nodes.node()?;
         let request = v1::HistoryRequest {
             namespace: self.named.namespace.to_string(),
@@ -209,11 +209,11 @@ impl History {
         }
     }
 
-    fn take(&mut self, response: v1::HistoryResponse) -> Result<(), Error> {
+    fn apply(&mut self, response: v1::HistoryResponse) -> Result<(), Error> {
         use v1::history_response::Kind;
         match response.kind {
             Some(Kind::Begin(at)) => {
-                self.place = Some(place_of(&at)?);
+                self.log = Some(log_of(&at)?);
                 Ok(())
             }
             Some(Kind::Delivery(delivery)) => {
@@ -228,7 +228,7 @@ impl History {
                     ..
                 } = gap_from_proto(&gap)?
                 {
-                    self.go_on_from(last.plus(1));
+                    self.resume_from(last.plus(1));
                     self.ready.push_back(Item::Gap(Gap {
                         first: previous.plus(1),
                         last,
@@ -250,7 +250,7 @@ impl History {
             ..
         } = delivery;
         let batch = delivery.body.into_batch();
-        let place = self.place.ok_or_else(|| {
+        let log = self.log.ok_or_else(|| {
             Error::new(ErrorCode::Internal)
                 .field("history")
                 .value("without a beginning")
@@ -266,26 +266,26 @@ impl History {
                 batch.share(record.payload),
                 sequence,
                 appended,
-                place,
+                log,
             );
             self.ready.push_back(Item::Message(received));
         }
-        self.go_on_from(last.plus(1));
+        self.resume_from(last.plus(1));
         Ok(())
     }
 
-    /// Where to ask again if the connection is lost.
-    fn go_on_from(&mut self, next: Sequence) {
-        self.since = match self.place {
-            Some(place) => Start::Position(place.position(next)),
+    /// Sets where to go on if the connection is lost.
+    fn resume_from(&mut self, next: Sequence) {
+        self.since = match self.log {
+            Some(log) => Start::Position(log.position(next)),
             None => Start::Sequence(next),
         };
     }
 }
 
-fn place_of(at: &v1::At) -> Result<Place, Error> {
-    Ok(Place {
-        log: log_from_proto(at.log.as_ref())?,
+fn log_of(at: &v1::At) -> Result<LogInForce, Error> {
+    Ok(LogInForce {
+        id: log_from_proto(at.log.as_ref())?,
         incarnation: Incarnation(at.incarnation),
         epoch: MapEpoch(at.epoch),
     })

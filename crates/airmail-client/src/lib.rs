@@ -39,8 +39,6 @@ mod client;
 #[cfg(feature = "grpc")]
 mod context;
 #[cfg(feature = "grpc")]
-mod flow;
-#[cfg(feature = "grpc")]
 mod hello;
 #[cfg(feature = "grpc")]
 mod history;
@@ -51,13 +49,15 @@ mod named_topic;
 #[cfg(feature = "grpc")]
 mod node_clock;
 #[cfg(feature = "grpc")]
+mod node_flow;
+#[cfg(feature = "grpc")]
 mod nodes;
 #[cfg(feature = "grpc")]
 mod publisher;
 #[cfg(feature = "grpc")]
 mod received;
 #[cfg(feature = "grpc")]
-mod stream;
+mod response_stream;
 #[cfg(feature = "grpc")]
 mod subscription;
 #[cfg(feature = "grpc")]
@@ -74,19 +74,19 @@ pub use builder::ClientBuilder;
 #[cfg(feature = "grpc")]
 pub use client::Client;
 #[cfg(feature = "grpc")]
-pub use flow::{FlowDecision, FlowGate};
-#[cfg(feature = "grpc")]
 pub use history::{History, HistoryRequest};
 #[cfg(feature = "grpc")]
 pub use mailbox::Mailbox;
 #[cfg(feature = "grpc")]
 pub use node_clock::{ClockJump, NodeClock};
 #[cfg(feature = "grpc")]
+pub use node_flow::{FlowDecision, FlowGate};
+#[cfg(feature = "grpc")]
 pub use publisher::{Publish, Published, Publisher, Receipt, Summary, SummaryReceipt};
 #[cfg(feature = "grpc")]
 pub use received::{Gap, Item, Items, MessageBatch, Received};
 #[cfg(feature = "grpc")]
-pub use subscription::many::{ManyItem, ManyItems, ManyRequest, ManySubscription};
+pub use subscription::many_topics::{ManyItem, ManyItems, ManyRequest, ManySubscription};
 #[cfg(feature = "grpc")]
 pub use subscription::{Standing, Subscription, SubscriptionRequest};
 #[cfg(feature = "grpc")]

@@ -1,10 +1,10 @@
-//! The nodes that a client may talk to, and the connection to the one it talks to now.
+//! The nodes that a client may talk to, and the connection to the one that it talks to now.
 //!
-//! All streams of a client share one HTTP/2 connection. When an attempt on it fails, whoever failed
-//! says so, and the next attempt goes to the next address.
+//! All streams and calls of a client share one HTTP/2 connection. When an attempt on it fails, its caller
+//! reports that, and the next attempt goes to the next address.
 
 use crate::address::Address;
-use crate::stream::Answers;
+use crate::response_stream::ResponseStream;
 use airmail_model::clock::Clock;
 use airmail_model::{Error, ErrorCode, Limits};
 use airmail_proto::v1::airmail_client::AirmailClient;
@@ -21,34 +21,35 @@ use tonic::client::GrpcService;
 use tonic::codegen::http;
 use tonic::transport::{Channel, Endpoint};
 
-/// The calls that open the two streams.
+/// Paths of the calls that open the two streams.
 const PUBLISH_PATH: &str = "/airmail.v1.Airmail/Publish";
 const SUBSCRIBE_PATH: &str = "/airmail.v1.Airmail/Subscribe";
 
-/// HTTP/2 flow control windows: large, because credit does the fine work.
+/// Size of HTTP/2's flow control window: large, because credit does the fine work.
 const WINDOW_BYTES: u32 = 4 << 20;
-/// What a node may send in one frame: a delivery, mostly, which then lies in memory as one piece.
+/// Size of a frame that a node may send: mostly a whole delivery, which then lies in memory as one piece.
 const FRAME_BYTES: u32 = 1 << 20;
-/// Between two pings of a quiet connection, and how long an answer may take.
+/// Time between two pings of a quiet connection.
 const PING_EVERY: Duration = Duration::from_secs(10);
+/// Time that the answer to a ping may take.
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a connection may take to be made.
+/// Time that making a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// What a message of the API has beside its batches.
+/// Number of bytes that a message of the API has beside its batches, at most.
 const FRAME_SLACK_BYTES: usize = 64 << 10;
-/// The largest message that is taken from a node.
+/// Size of the largest message that is accepted from a node.
 const MESSAGE_BYTES_MAX: usize = Limits::DEFAULT.frame_bytes as usize + FRAME_SLACK_BYTES;
 
-/// The one connection of the moment.
+/// The connection to one node.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    /// Which of the addresses.
-    index: usize,
+    /// Number of its address.
+    address: usize,
     channel: Channel,
 }
 
 impl Node {
-    /// The service of all calls but the two streams.
+    /// Gives the service of all calls but the two streams.
     pub(crate) fn airmail(&self) -> AirmailClient<Channel> {
         AirmailClient::new(self.channel.clone())
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
@@ -59,7 +60,7 @@ impl Node {
     pub(crate) async fn publish(
         &self,
         body: impl tonic::codegen::Body<Data = Bytes, Error = Infallible> + Send + 'static,
-    ) -> Result<Answers<v1::PublishResponse>, Status> {
+    ) -> Result<ResponseStream<v1::PublishResponse>, Status> {
         self.stream(PUBLISH_PATH, Body::new(body)).await
     }
 
@@ -67,7 +68,7 @@ impl Node {
     pub(crate) async fn subscribe(
         &self,
         body: impl tonic::codegen::Body<Data = Bytes, Error = Infallible> + Send + 'static,
-    ) -> Result<Answers<v1::SubscribeResponse>, Status> {
+    ) -> Result<ResponseStream<v1::SubscribeResponse>, Status> {
         self.stream(SUBSCRIBE_PATH, Body::new(body)).await
     }
 
@@ -75,7 +76,7 @@ impl Node {
         &self,
         path: &str,
         body: Body,
-    ) -> Result<Answers<M>, Status> {
+    ) -> Result<ResponseStream<M>, Status> {
         let mut channel = self.channel.clone();
         let failed = |error| Status::from_error(Box::new(error));
         std::future::poll_fn(|context| GrpcService::poll_ready(&mut channel, context))
@@ -88,15 +89,15 @@ impl Node {
             .body(body);
         let request = request.map_err(|error| Status::internal(error.to_string()))?;
         let response = GrpcService::call(&mut channel, request).await;
-        Answers::new(response.map_err(failed)?, MESSAGE_BYTES_MAX)
+        ResponseStream::new(response.map_err(failed)?, MESSAGE_BYTES_MAX)
     }
 
-    /// The service of namespaces.
+    /// Gives the service of namespaces.
     pub(crate) fn admin(&self) -> AdminClient<Channel> {
         AdminClient::new(self.channel.clone())
     }
 
-    /// The service of mailboxes.
+    /// Gives the service of mailboxes.
     pub(crate) fn mailbox(&self) -> MailboxClient<Channel> {
         MailboxClient::new(self.channel.clone())
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
@@ -104,11 +105,11 @@ impl Node {
     }
 }
 
-/// A client's nodes, and what all its parts share.
+/// The nodes of a client.
 #[derive(Debug)]
 pub(crate) struct Nodes {
     addresses: Vec<Address>,
-    /// Named in Hello.
+    /// Name of the client, which Hello tells the node.
     pub(crate) client: String,
     pub(crate) clock: Arc<dyn Clock>,
     current: Mutex<Option<Node>>,
@@ -124,12 +125,12 @@ impl Nodes {
         }
     }
 
-    /// How many addresses there are to try, at least 1.
+    /// Counts the addresses that there are to try, at least 1.
     pub(crate) fn addresses(&self) -> u32 {
         u32::try_from(self.addresses.len()).unwrap_or(1).max(1)
     }
 
-    /// The node of the moment. Connects when used.
+    /// Gives the current node. The connection is made when it is used.
     pub(crate) fn node(&self) -> Result<Node, Error> {
         let mut current = self.current.lock();
         if let Some(node) = &*current {
@@ -140,28 +141,30 @@ impl Nodes {
         Ok(node)
     }
 
-    /// An attempt on `node` failed: the next one goes to the next address.
+    /// Takes note that an attempt on `node` failed: the next one goes to the next address.
     pub(crate) fn failed(&self, node: &Node) {
         let mut current = self.current.lock();
-        let same = current.as_ref().is_some_and(|now| now.index == node.index);
+        let same = current
+            .as_ref()
+            .is_some_and(|now| now.address == node.address);
         if same && self.addresses.len() > 1 {
-            *current = self.connect((node.index + 1) % self.addresses.len()).ok();
+            *current = self.connect((node.address + 1) % self.addresses.len()).ok();
         }
     }
 
-    /// The address of `node`, for people.
+    /// Gives the address of `node`, for people to read.
     pub(crate) fn address(&self, node: &Node) -> String {
-        let address = self.addresses.get(node.index);
+        let address = self.addresses.get(node.address);
         address.map(Address::to_string).unwrap_or_default()
     }
 
-    fn connect(&self, index: usize) -> Result<Node, Error> {
-        let address = self.addresses.get(index);
-        let address = address.map(Address::to_string).unwrap_or_default();
-        let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(|error| {
+    fn connect(&self, address: usize) -> Result<Node, Error> {
+        let name = self.addresses.get(address);
+        let name = name.map(Address::to_string).unwrap_or_default();
+        let endpoint = Endpoint::from_shared(format!("http://{name}")).map_err(|error| {
             Error::new(ErrorCode::InvalidArgument)
                 .field("url")
-                .value(format!("{address}: {error}"))
+                .value(format!("{name}: {error}"))
         })?;
         let channel = endpoint
             .initial_stream_window_size(WINDOW_BYTES)
@@ -173,6 +176,6 @@ impl Nodes {
             .connect_timeout(CONNECT_TIMEOUT)
             .tcp_nodelay(true)
             .connect_lazy();
-        Ok(Node { index, channel })
+        Ok(Node { address, channel })
     }
 }

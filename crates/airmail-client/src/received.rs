@@ -1,4 +1,4 @@
-//! What a subscription or a look into history gives.
+//! Messages and gaps, as a subscription or history gives them to its user.
 
 use crate::core::{GapSeen, ReceivedBatch, SubscriptionKey};
 use crate::named_topic::NamedTopic;
@@ -9,23 +9,23 @@ use airmail_model::{AppendTime, Incarnation, Lane, LogId, MapEpoch, Position, Se
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// A message, with where it stands.
+/// A message, with its place in its log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Received {
     topic: Arc<NamedTopic>,
-    /// Its number in its log: more than every earlier one of its topic.
+    /// Number in its log: higher than that of every earlier message of its topic.
     pub sequence: Sequence,
-    /// Its lane.
+    /// Lane that it was published to.
     pub lane: Lane,
-    /// When the storage took it.
+    /// Time at which the storage appended it.
     pub appended: AppendTime,
-    /// The publisher's own time, in microseconds since 1970-01-01 UTC: carried, not checked.
+    /// Time by the publisher's own clock, in microseconds since 1970-01-01 UTC: carried, not checked.
     pub time_us: i64,
-    /// Its attributes, by name.
+    /// Attributes, by name.
     pub attributes: Vec<(String, AttributeValue)>,
-    /// Its payload: a part of the batch that it came in, not a copy.
+    /// Payload: a part of the batch that it came in, not a copy.
     pub payload: Bytes,
-    place: Place,
+    log: LogInForce,
 }
 
 impl Received {
@@ -35,50 +35,50 @@ impl Received {
         payload: Bytes,
         sequence: Sequence,
         appended: AppendTime,
-        place: Place,
+        log: LogInForce,
     ) -> Received {
         let attributes = record.attributes;
         Received {
             topic: Arc::clone(topic),
             sequence,
-            lane: place.log.lane,
+            lane: log.id.lane,
             appended,
             time_us: record.time,
             attributes: attributes
                 .map(|(name, value)| (name.to_owned(), value))
                 .collect(),
             payload,
-            place,
+            log,
         }
     }
 
-    /// Its namespace's name.
+    /// Gives the name of its namespace.
     #[must_use]
     pub fn namespace(&self) -> &str {
         &self.topic.namespace
     }
 
-    /// Its topic.
+    /// Gives the name of its topic.
     #[must_use]
     pub fn topic(&self) -> &str {
         &self.topic.topic
     }
 
-    /// Where to go on after this message.
+    /// Gives the position from which to go on after this message.
     #[must_use]
     pub fn position(&self) -> Position {
-        self.place.position(self.sequence.plus(1))
+        self.log.position(self.sequence.plus(1))
     }
 }
 
 /// Numbers that will not come, because what they stood for is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// The first number concerned.
+    /// First of these numbers.
     pub first: Sequence,
-    /// The last number concerned. How many of them were of the topic is not known.
+    /// Last of these numbers. How many of them were messages of the topic is not known.
     pub last: Sequence,
-    /// Why: retention, expiry or loss.
+    /// Reason: retention, expiry or loss.
     pub reason: GapReason,
 }
 
@@ -97,25 +97,25 @@ impl From<GapSeen> for Gap {
 pub enum Item {
     /// A message.
     Message(Received),
-    /// Something is missing for good.
+    /// Numbers that are missing for good.
     Gap(Gap),
 }
 
-/// A log in one of its lives, under a map: what a position needs beside the number.
+/// A log, its life and the epoch of its map: everything in a position but the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) log: LogId,
+pub(crate) struct LogInForce {
+    pub(crate) id: LogId,
     pub(crate) incarnation: Incarnation,
     pub(crate) epoch: MapEpoch,
 }
 
-impl Place {
+impl LogInForce {
     pub(crate) fn position(self, next: Sequence) -> Position {
         Position {
-            namespace: self.log.namespace,
+            namespace: self.id.namespace,
             epoch: self.epoch,
             logs: vec![LogPosition {
-                log: self.log,
+                log: self.id,
                 incarnation: self.incarnation,
                 next,
             }],
@@ -123,124 +123,123 @@ impl Place {
     }
 }
 
-/// An arrival that is being given, message by message: none is unpacked before it is asked for.
+/// A cursor in a received batch, from which its user takes message by message. None is decoded before it is
+/// asked for.
 #[derive(Debug)]
-pub(crate) struct Reading {
-    arrived: ReceivedBatch,
-    /// Of the next message.
-    place: Option<u16>,
+pub(crate) struct BatchCursor {
+    received: ReceivedBatch,
+    /// Place of the next message in the batch.
+    next: Option<u16>,
 }
 
-impl Reading {
-    pub(crate) fn new(arrived: ReceivedBatch) -> Reading {
-        Reading {
-            place: arrived.seek(0),
-            arrived,
+impl BatchCursor {
+    pub(crate) fn new(received: ReceivedBatch) -> BatchCursor {
+        BatchCursor {
+            next: received.seek(0),
+            received,
         }
     }
 
-    /// Whether there is another message.
+    /// Tells whether there is another message.
     pub(crate) fn has_more(&self) -> bool {
-        self.place.is_some()
+        self.next.is_some()
     }
 
-    /// What is to be given back when all has been given.
+    /// Gives the credit that is to be given back when all messages have been taken.
     pub(crate) fn cost(&self) -> u32 {
-        self.arrived.cost
+        self.received.cost
     }
 
-    /// Takes the next message; `named` knows whose topic is which.
+    /// Takes the next message; `named` finds the topic of a subscription.
     pub(crate) fn next<'a>(
         &mut self,
         epoch: MapEpoch,
         named: impl Fn(SubscriptionKey) -> Option<&'a Arc<NamedTopic>>,
     ) -> Option<Received> {
-        let (sequence, record) = self.arrived.message(self.place?);
-        let topic = named(self.arrived.owner(record.topic)?)?;
-        let payload = self.arrived.share(record.payload);
-        let appended = self.arrived.appended;
-        let place = self.log_place(epoch);
-        let message = Received::new(topic, &record, payload, sequence, appended, place);
+        let (sequence, record) = self.received.message(self.next?);
+        let topic = named(self.received.owner(record.topic)?)?;
+        let payload = self.received.share(record.payload);
+        let appended = self.received.appended;
+        let log = self.log(epoch);
+        let message = Received::new(topic, &record, payload, sequence, appended, log);
         self.skip();
         Some(message)
     }
 
-    /// The position before the next message of a subscription, if there is one.
-    pub(crate) fn before(&self, owner: SubscriptionKey, epoch: MapEpoch) -> Option<Position> {
-        let mut messages = self.arrived.iter_from(self.place?);
-        let own = |record: &Record<'_>| self.arrived.owner(record.topic) == Some(owner);
+    /// Gives the position before the next message of a subscription, if there is one.
+    pub(crate) fn position_of(&self, owner: SubscriptionKey, epoch: MapEpoch) -> Option<Position> {
+        let mut messages = self.received.iter_from(self.next?);
+        let own = |record: &Record<'_>| self.received.owner(record.topic) == Some(owner);
         let (next, _) = messages.find(|(_, record)| own(record))?;
-        Some(self.log_place(epoch).position(next))
+        Some(self.log(epoch).position(next))
     }
 
-    fn log_place(&self, epoch: MapEpoch) -> Place {
-        Place {
-            log: self.arrived.log,
-            incarnation: self.arrived.incarnation,
+    fn log(&self, epoch: MapEpoch) -> LogInForce {
+        LogInForce {
+            id: self.received.log,
+            incarnation: self.received.incarnation,
             epoch,
         }
     }
 
     fn skip(&mut self) {
-        self.place = self.place.and_then(|at| self.arrived.seek(at + 1));
+        self.next = self.next.and_then(|at| self.received.seek(at + 1));
+    }
+
+    /// Gives all messages that were not taken, of which there is at least one, as a batch.
+    pub(crate) fn rest(self) -> MessageBatch {
+        MessageBatch {
+            from: self.next.unwrap_or_default(),
+            received: self.received,
+        }
     }
 }
 
-/// Messages of one subscription that came in one batch, to be looked at where they lie: the cheapest way
+/// Messages of one subscription that came in one batch, to be read where they lie in memory: the cheapest way
 /// to read many.
 #[derive(Debug)]
 pub struct MessageBatch {
-    arrived: ReceivedBatch,
+    received: ReceivedBatch,
     from: u16,
 }
 
 impl MessageBatch {
-    /// When the storage took them.
+    /// Gives the time at which the storage appended them.
     #[must_use]
     pub fn appended(&self) -> AppendTime {
-        self.arrived.appended
+        self.received.appended
     }
 
-    /// Each with its number in its log, in order; at least one.
+    /// Iterates over the messages in order, each with its number in its log; there is at least one.
     pub fn iter(&self) -> impl Iterator<Item = (Sequence, Record<'_>)> {
-        self.arrived.iter_from(self.from)
+        self.received.iter_from(self.from)
     }
 
-    /// As [`MessageBatch::iter`], with the place of each message's topic among those of the
-    /// [`crate::ManySubscription`] that gave them; of a [`crate::Subscription`]'s it is 0.
+    /// Iterates like [`MessageBatch::iter`], with the place of each message's topic among those of the
+    /// [`crate::ManySubscription`] that gave them; 0 if a [`crate::Subscription`] did.
     pub fn iter_topics(&self) -> impl Iterator<Item = (usize, Sequence, Record<'_>)> {
         self.iter().map(|(sequence, record)| {
-            let owner = self.arrived.owner(record.topic);
+            let owner = self.received.owner(record.topic);
             let topic = owner.map_or(0, |owner| owner.index() as usize);
             (topic, sequence, record)
         })
     }
 
-    /// A payload, for longer than the look at its message: it shares the memory of the batch.
+    /// Keeps a payload for longer than its message is borrowed: it shares the memory of the batch.
     ///
     /// # Panics
-    /// If it is not the payload of one of these messages.
+    /// If `payload` is not that of one of these messages.
     #[must_use]
     pub fn share(&self, payload: &[u8]) -> Bytes {
-        self.arrived.share(payload)
+        self.received.share(payload)
     }
 }
 
-/// What a subscription gives when it is read by batches.
+/// One thing that a subscription gives when it is read by batches.
 #[derive(Debug)]
 pub enum Items {
-    /// Messages.
+    /// Messages of one batch.
     Messages(MessageBatch),
-    /// Something is missing for good.
+    /// Numbers that are missing for good.
     Gap(Gap),
-}
-
-impl Reading {
-    /// All that has not been given, of which there is some, as a batch.
-    pub(crate) fn rest(self) -> MessageBatch {
-        MessageBatch {
-            from: self.place.unwrap_or_default(),
-            arrived: self.arrived,
-        }
-    }
 }

@@ -1,24 +1,24 @@
 //! Subscriptions, as users hold them.
 //!
 //! A subscription has a stream of its own on the client's connection, and no task: the core runs
-//! when its user asks for the next item. So one that is not read costs the others nothing; the node
-//! sees its credit used up and detaches it, and it goes on where it was when it is read again.
-//! Topics that one user reads together share a stream ([`many`]), and so its credit: then the node
-//! sends what they have in one batch as one delivery.
+//! when its user asks for the next item. So a subscription that is not read costs the others nothing: the node
+//! detaches it when its credit is used up, and it goes on where it was when it is read again.
+//! Topics that one user reads together share a stream ([`many_topics`]) and its credit; then the node sends
+//! their messages of one batch as one delivery.
 //!
 //! A lost connection is not an event: the subscription looks for a node until it finds one, and
 //! goes on from its position.
 
-mod feed;
-mod link;
-pub(crate) mod many;
+mod driver;
+pub(crate) mod many_topics;
+mod subscribe_stream;
 
 use crate::context::ClientContext;
 use crate::named_topic::{NamedTopic, topic_name};
 use crate::received::{Item, Items};
 use airmail_model::frame::Start;
 use airmail_model::{Error, Position};
-use feed::{Asked, Feed, Step};
+use driver::{Available, SubscriptionDriver, TopicStart};
 use std::sync::Arc;
 
 /// A subscription to be opened.
@@ -41,24 +41,24 @@ impl SubscriptionRequest {
         }
     }
 
-    /// In another namespace than the client's.
+    /// Subscribes to a topic of another namespace than the client's.
     pub fn namespace(mut self, namespace: &str) -> SubscriptionRequest {
         self.namespace = namespace.into();
         self
     }
 
-    /// Where it begins. Default: after what is stored now.
+    /// Sets where it starts. Default: after what is stored now.
     pub fn from(mut self, start: Start) -> SubscriptionRequest {
         self.start = start;
         self
     }
 
-    /// Opens it. When this is done the node has it: nothing published from now on is missed.
+    /// Opens it, and waits until a node has it: nothing published from then on is missed.
     ///
     /// # Errors
     /// `TOPIC_INVALID`, `NAMESPACE_NOT_FOUND`, `POSITION_INVALID`, `PERMISSION_DENIED`, and
-    /// `DISCONNECTED` if no node answers within the client's `connect_timeout`; what is waited for, if
-    /// a node says it for all of the `call_timeout`.
+    /// `DISCONNECTED` if no node answers within the client's `connect_timeout`; an error that is waited for,
+    /// if it lasts for all of the `call_timeout`.
     pub async fn open(self) -> Result<Subscription, Error> {
         topic_name(&self.topic)?;
         let named = Arc::new(NamedTopic {
@@ -66,13 +66,14 @@ impl SubscriptionRequest {
             topic: self.topic,
         });
         let start = self.start;
-        let mut feed = Feed::new(self.shared, self.namespace, vec![Asked { named, start }]);
-        feed.open().await?;
-        Ok(Subscription(feed))
+        let topics = vec![TopicStart { named, start }];
+        let mut driver = SubscriptionDriver::new(self.shared, self.namespace, topics);
+        driver.open().await?;
+        Ok(Subscription(driver))
     }
 }
 
-/// How a subscription stands with a node.
+/// State of a subscription at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// It looks for a node, or waits for its answer.
@@ -85,14 +86,14 @@ pub enum Standing {
 
 /// Messages of one topic, in order, for ever: across lost connections, to any of the nodes.
 #[derive(Debug)]
-pub struct Subscription(Feed);
+pub struct Subscription(SubscriptionDriver);
 
 impl Subscription {
-    /// The next message or gap; `None` once an error has ended the subscription.
+    /// Waits for the next message or gap; `None` once an error has ended the subscription.
     ///
     /// # Errors
-    /// What ended it: `NAMESPACE_NOT_FOUND` when its namespace is deleted, `PERMISSION_DENIED`, and
-    /// the like. A lost connection is none.
+    /// The error that ended it: `NAMESPACE_NOT_FOUND` when its namespace is deleted, `PERMISSION_DENIED`, and
+    /// the like. A lost connection does not end it.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped before it is done.
@@ -101,49 +102,49 @@ impl Subscription {
             if let Some(message) = self.0.message() {
                 return Ok(Some(Item::Message(message)));
             }
-            match self.0.go_on().await? {
-                Step::Messages => {}
-                Step::Gap(_, gap) => return Ok(Some(Item::Gap(gap))),
-                Step::Ended => return Ok(None),
+            match self.0.wait().await? {
+                Available::Messages => {}
+                Available::Gap(_, gap) => return Ok(Some(Item::Gap(gap))),
+                Available::Ended => return Ok(None),
             }
         }
     }
 
-    /// As [`Subscription::next`], but all messages of one batch together.
+    /// Waits like [`Subscription::next`], but gives all messages of one batch together.
     ///
     /// # Errors
-    /// As [`Subscription::next`].
+    /// Those of [`Subscription::next`].
     ///
     /// # Cancel safety
-    /// As [`Subscription::next`].
+    /// That of [`Subscription::next`].
     pub async fn next_batch(&mut self) -> Result<Option<Items>, Error> {
         loop {
             if let Some(messages) = self.0.batch() {
                 return Ok(Some(Items::Messages(messages)));
             }
-            match self.0.go_on().await? {
-                Step::Messages => {}
-                Step::Gap(_, gap) => return Ok(Some(Items::Gap(gap))),
-                Step::Ended => return Ok(None),
+            match self.0.wait().await? {
+                Available::Messages => {}
+                Available::Gap(_, gap) => return Ok(Some(Items::Gap(gap))),
+                Available::Ended => return Ok(None),
             }
         }
     }
 
-    /// Whether [`Subscription::next`] would give an item without waiting: who collects what it writes writes
-    /// it out before it waits, and waits only where this is `false`.
+    /// Tells whether [`Subscription::next`] would give an item without waiting. A caller that buffers its
+    /// output flushes it where this is false, before it waits.
     #[must_use]
     pub fn ready(&self) -> bool {
         self.0.ready()
     }
 
-    /// Where it goes on after the last item that it gave. `None` before a node has answered, if it
-    /// did not begin at a position.
+    /// Gives the position from which it goes on after the last item that it gave. `None` before a node has
+    /// answered, if it did not start at a position.
     #[must_use]
     pub fn position(&self) -> Option<Position> {
         self.0.position(0)
     }
 
-    /// How it stands with a node.
+    /// Gives its state at a node.
     #[must_use]
     pub fn standing(&self) -> Standing {
         let standing = self.0.standings().first();

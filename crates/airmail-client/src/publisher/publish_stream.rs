@@ -5,7 +5,7 @@ use super::request_body::RequestBody;
 use crate::context::ClientContext;
 use crate::hello::client_hello;
 use crate::nodes::Node;
-use crate::stream::Answers;
+use crate::response_stream::ResponseStream;
 use airmail_model::{Error, ErrorCode, Mono};
 use airmail_proto::error::error_from_status;
 use airmail_proto::framing::framed;
@@ -20,7 +20,7 @@ use tonic::Status;
 #[derive(Debug)]
 struct OpenStream {
     node: Node,
-    responses: Answers<v1::PublishResponse>,
+    responses: ResponseStream<v1::PublishResponse>,
 }
 
 type Opening = Pin<Box<dyn Future<Output = Result<(OpenStream, Welcome), Error>> + Send>>;

@@ -1,18 +1,18 @@
-//! What a subscription is made of, to one topic or to many: a stream, the core that decides, and
-//! what it has to tell its user.
+//! The driver of a subscription, to one topic or to many: connects the core, which decides, with a stream and
+//! with the user.
 //!
-//! There is no task: the core runs when the user asks for more. What a node has said is taken in
-//! while it is there already, so a burst of small deliveries costs one turn.
+//! There is no task: the core runs when the user asks for more. Replies that have already arrived are applied
+//! together, so a burst of small deliveries costs one turn.
 
 use super::Standing;
-use super::link::{Happening, Link};
+use super::subscribe_stream::{StreamEvent, SubscribeStream};
 use crate::context::ClientContext;
 use crate::core::{
     Attempts, Backoff, Event, Patience, Subscriber, SubscriberOutput, SubscriptionKey,
     SubscriptionSpec,
 };
 use crate::named_topic::{NamedTopic, topic_name};
-use crate::received::{Gap, MessageBatch, Reading, Received};
+use crate::received::{BatchCursor, Gap, MessageBatch, Received};
 use airmail_model::frame::{Reply, Start, State};
 use airmail_model::position::LogPosition;
 use airmail_model::{Error, ErrorCode, LogMap, MapEpoch, Mono, NamespaceId, Position};
@@ -20,61 +20,66 @@ use airmail_proto::hello::Welcome;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// With this much to tell its user, a subscription takes in no more.
+/// Number of events from which on no more replies are applied before the user takes them.
 const EVENTS_AT_ONCE: usize = 64;
 
-/// A topic that was asked for.
+/// A topic, and where its subscription starts.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct TopicStart {
     pub(super) named: Arc<NamedTopic>,
     pub(super) start: Start,
 }
 
-/// What going on has led to.
+/// What the driver has for its user.
 #[derive(Debug)]
-pub(super) enum Step {
-    /// There are messages.
+pub(super) enum Available {
+    /// Messages, to be taken by [`SubscriptionDriver::message`] or [`SubscriptionDriver::batch`].
     Messages,
-    /// Something of the topic with this number is missing for good.
+    /// A gap in the topic with this number.
     Gap(usize, Gap),
-    /// There will be nothing more.
+    /// Nothing, now or later.
     Ended,
 }
 
-/// One stream's subscriptions, which one user reads. Topics are numbered as they were asked for.
+/// Driver of one stream's subscriptions, which one user reads. Topics are numbered in the order in which the
+/// user gave them.
 #[derive(Debug)]
-pub(super) struct Feed {
+pub(super) struct SubscriptionDriver {
     shared: Arc<ClientContext>,
     namespace: Arc<str>,
-    topics: Vec<Asked>,
+    topics: Vec<TopicStart>,
     standings: Vec<Standing>,
-    /// How many of them are [`Standing::Connecting`].
+    /// Number of topics that are [`Standing::Connecting`].
     connecting: usize,
     core: Subscriber,
-    /// The topics', once their namespace has a number.
+    /// Keys of the topics' subscriptions, once the namespace has a number.
     keys: Vec<SubscriptionKey>,
     id: NamespaceId,
     epoch: MapEpoch,
-    link: Link,
+    stream: SubscribeStream,
     attempts: Attempts,
-    /// Why there is no stream, since the last one said something.
+    /// Error that ended the last stream, until another has given a reply.
     lost: Option<Error>,
-    /// Empty, but for its memory.
+    /// Output of the core. Empty between steps, and kept for its memory.
     out: SubscriberOutput,
     events: VecDeque<(SubscriptionKey, Event)>,
-    /// Its cost goes back when all of it has been given.
-    reading: Option<Reading>,
-    /// The cost of what was given as a whole, and is done with when more is asked for.
+    /// Batch that the user reads. Its cost is given back when all of it has been taken.
+    reading: Option<BatchCursor>,
+    /// Cost of the batches that were given as a whole. They count as consumed when the user asks for more.
     given: u32,
     ended: bool,
 }
 
-impl Feed {
-    /// Topics of one namespace, each only once.
-    pub(super) fn new(shared: Arc<ClientContext>, namespace: Arc<str>, topics: Vec<Asked>) -> Feed {
+impl SubscriptionDriver {
+    /// Makes a driver for topics of one namespace, each of which occurs once.
+    pub(super) fn new(
+        shared: Arc<ClientContext>,
+        namespace: Arc<str>,
+        topics: Vec<TopicStart>,
+    ) -> SubscriptionDriver {
         let mut config = shared.subscriber;
         config.seed = shared.seed();
-        Feed {
+        SubscriptionDriver {
             namespace,
             standings: vec![Standing::Connecting; topics.len()],
             connecting: topics.len(),
@@ -83,7 +88,7 @@ impl Feed {
             keys: Vec::new(),
             id: NamespaceId(0),
             epoch: MapEpoch(0),
-            link: Link::Closed(Mono(0)),
+            stream: SubscribeStream::Closed(Mono(0)),
             attempts: Attempts::new(Patience::ENDLESS, Backoff::new(config.backoff, config.seed)),
             lost: None,
             out: SubscriberOutput::default(),
@@ -95,7 +100,7 @@ impl Feed {
         }
     }
 
-    /// Waits until a node has all of them, for the client's `call_timeout` at most.
+    /// Waits until a node has all subscriptions, for the client's `call_timeout` at most.
     pub(super) async fn open(&mut self) -> Result<(), Error> {
         let (node, all) = (self.shared.connect_timeout, self.shared.call_timeout);
         let begun = self.shared.mono();
@@ -115,12 +120,12 @@ impl Feed {
     async fn wait_for_all(&mut self) -> Result<(), Error> {
         while self.connecting > 0 && !self.ended {
             self.advance().await?;
-            self.settle()?;
+            self.apply_statuses()?;
         }
         Ok(())
     }
 
-    pub(super) fn topics(&self) -> &[Asked] {
+    pub(super) fn topics(&self) -> &[TopicStart] {
         &self.topics
     }
 
@@ -128,9 +133,9 @@ impl Feed {
         &self.standings
     }
 
-    /// The next message that is here.
+    /// Takes the next message, if one has arrived.
     pub(super) fn message(&mut self) -> Option<Received> {
-        let Feed {
+        let SubscriptionDriver {
             reading,
             topics,
             epoch,
@@ -142,36 +147,35 @@ impl Feed {
             .next(*epoch, |owner| named(owner).map(|topic| &topic.named))
     }
 
-    /// All messages that came with the next one, if that is here.
+    /// Takes all messages of the next one's batch, if one has arrived.
     pub(super) fn batch(&mut self) -> Option<MessageBatch> {
         let reading = self.reading.take_if(|reading| reading.has_more())?;
         self.given += reading.cost();
         Some(reading.rest())
     }
 
-    /// Whether a message or a gap is here. What else has come is taken in on the way to the next one,
-    /// and is nothing that could be given.
+    /// Tells whether a message or a gap has arrived.
     pub(super) fn ready(&self) -> bool {
-        if self.reading.as_ref().is_some_and(Reading::has_more) {
+        if self.reading.as_ref().is_some_and(BatchCursor::has_more) {
             return true;
         }
         for (_, event) in &self.events {
             match event {
-                // What has arrived has a message for somebody, or it is not told.
+                // A batch has a message for somebody, or there is no event.
                 Event::Gap(_) | Event::Messages(_) => return true,
                 Event::Status(State::Live { .. } | State::Detached { .. }) => {}
-                // The end, which comes before what is behind it.
+                // The end: events behind it are never given.
                 Event::Status(_) => return false,
             }
         }
         false
     }
 
-    /// Goes on until there are messages, or a gap, or the end. What was given is done with.
+    /// Waits until there are messages, or a gap, or the end. What was given before counts as consumed.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped before it is done.
-    pub(super) async fn go_on(&mut self) -> Result<Step, Error> {
+    pub(super) async fn wait(&mut self) -> Result<Available, Error> {
         let read = self.reading.take().map_or(0, |read| read.cost());
         let given = std::mem::take(&mut self.given);
         if read > 0 || given > 0 {
@@ -180,46 +184,48 @@ impl Feed {
         loop {
             while let Some((key, event)) = self.events.pop_front() {
                 match event {
-                    Event::Messages(arrived) => {
-                        self.reading = Some(Reading::new(arrived));
-                        return Ok(Step::Messages);
+                    Event::Messages(received) => {
+                        self.reading = Some(BatchCursor::new(received));
+                        return Ok(Available::Messages);
                     }
-                    Event::Gap(gap) => return Ok(Step::Gap(key.index() as usize, gap.into())),
-                    Event::Status(state) => self.stand(key, state)?,
+                    Event::Gap(gap) => return Ok(Available::Gap(key.index() as usize, gap.into())),
+                    Event::Status(state) => self.apply_status(key, state)?,
                 }
             }
             if self.ended {
-                return Ok(Step::Ended);
+                return Ok(Available::Ended);
             }
             self.advance().await?;
         }
     }
 
-    /// Where a topic goes on after the last that was given of it. `None` before a node has answered,
-    /// if it did not begin at a position.
+    /// Gives the position from which a topic goes on after its last message that was given. `None` before a
+    /// node has answered, if it did not start at a position.
     pub(super) fn position(&self, topic: usize) -> Option<Position> {
         let key = *self.keys.get(topic)?;
-        // What has arrived and was not given yet is still to come.
-        let given = self.reading.as_ref();
-        given
-            .and_then(|reading| reading.before(key, self.epoch))
+        // Messages that have arrived and were not given are still to come.
+        let reading = self.reading.as_ref();
+        reading
+            .and_then(|reading| reading.position_of(key, self.epoch))
             .or_else(|| {
                 self.events
                     .iter()
-                    .find_map(|event| self.start_of(key, event))
+                    .find_map(|event| self.position_before(key, event))
             })
             .or_else(|| self.core.position(key))
     }
 
-    /// The position before what an event is for a topic; `None` where it is nothing.
-    fn start_of(
+    /// Gives a topic's position before an event; `None` if the event does not concern the topic.
+    fn position_before(
         &self,
         key: SubscriptionKey,
-        (of, event): &(SubscriptionKey, Event),
+        (owner, event): &(SubscriptionKey, Event),
     ) -> Option<Position> {
         match event {
-            Event::Messages(arrived) => Reading::new(arrived.clone()).before(key, self.epoch),
-            Event::Gap(gap) if *of == key => Some(Position {
+            Event::Messages(received) => {
+                BatchCursor::new(received.clone()).position_of(key, self.epoch)
+            }
+            Event::Gap(gap) if *owner == key => Some(Position {
                 namespace: gap.log.namespace,
                 epoch: self.epoch,
                 logs: vec![LogPosition {
@@ -232,19 +238,19 @@ impl Feed {
         }
     }
 
-    /// Takes the statuses that have come. What is for the user waits: what a position was owed by
-    /// another life of its log is told before the first status.
-    fn settle(&mut self) -> Result<(), Error> {
+    /// Applies the statuses that have come, and leaves the other events for the user: a gap may come before
+    /// the first status, if a position is from another life of its log.
+    fn apply_statuses(&mut self) -> Result<(), Error> {
         for (key, event) in std::mem::take(&mut self.events) {
             match event {
-                Event::Status(state) => self.stand(key, state)?,
+                Event::Status(state) => self.apply_status(key, state)?,
                 other => self.events.push_back((key, other)),
             }
         }
         Ok(())
     }
 
-    fn stand(&mut self, key: SubscriptionKey, state: State) -> Result<(), Error> {
+    fn apply_status(&mut self, key: SubscriptionKey, state: State) -> Result<(), Error> {
         match state {
             State::Live { .. } => self.set_standing(key.index() as usize, Standing::Live),
             State::Detached { .. } => self.set_standing(key.index() as usize, Standing::Detached),
@@ -264,48 +270,48 @@ impl Feed {
         }
     }
 
-    /// Waits for one thing to happen and takes it in, with what else has come by then.
+    /// Waits for one event of the stream, and applies it together with those that have come by then.
     async fn advance(&mut self) -> Result<(), Error> {
         let mut wake = None;
         if self.core.is_due() {
             wake = self.core.poll(self.shared.mono(), &mut self.out);
             let topics = &self.topics;
             let topic = |index: u32| topics.get(index as usize).map(|topic| &*topic.named);
-            self.link.send(&mut self.out.requests, topic);
+            self.stream.send(&mut self.out.requests, topic);
         }
         let credit = self.shared.subscriber.credit_bytes;
-        let next = self.link.next(&self.shared, &self.namespace, credit);
-        let happening = match wake {
+        let next = self.stream.next(&self.shared, &self.namespace, credit);
+        let event = match wake {
             None => next.await,
             Some(wake) => tokio::select! {
-                happening = next => happening,
+                event = next => event,
                 () = self.shared.sleep_until(wake) => return Ok(()),
             },
         };
-        match happening {
-            Happening::Opened(welcome) => self.opened(welcome),
-            Happening::Reply(reply) => self.replied(reply),
-            Happening::Lost(error) => self.lost(error),
+        match event {
+            StreamEvent::Opened(welcome) => self.opened(welcome),
+            StreamEvent::Reply(reply) => self.replied(reply),
+            StreamEvent::Lost(error) => self.lost(error),
         }
     }
 
-    /// Takes in what a node says, and what it said right after that.
+    /// Applies a reply, and those that have arrived behind it.
     fn replied(&mut self, first: Reply) -> Result<(), Error> {
         let now = self.shared.mono();
         self.attempts.succeeded();
         self.lost = None;
-        let mut next = Some(Happening::Reply(first));
-        while let Some(happening) = next.take() {
-            match happening {
-                Happening::Reply(reply) => {
+        let mut next = Some(StreamEvent::Reply(first));
+        while let Some(event) = next.take() {
+            match event {
+                StreamEvent::Reply(reply) => {
                     self.core.reply(now, reply, &mut self.out);
                     self.events.extend(self.out.events.drain(..));
                     if self.events.len() < EVENTS_AT_ONCE {
-                        next = self.link.ready(&self.shared);
+                        next = self.stream.ready(&self.shared);
                     }
                 }
-                Happening::Opened(_) => {}
-                Happening::Lost(error) => return self.lost(error),
+                StreamEvent::Opened(_) => {}
+                StreamEvent::Lost(error) => return self.lost(error),
             }
         }
         Ok(())
@@ -319,7 +325,7 @@ impl Feed {
             .find(|named| named.name == name);
         let map: LogMap = map.ok_or_else(|| not_found(name))?.map;
         if !self.keys.is_empty() && self.id != map.namespace {
-            // Deleted, and made anew under the same name: not what was subscribed to.
+            // The namespace was deleted, and another one created under its name.
             self.ended = true;
             return Err(not_found(name));
         }
@@ -348,7 +354,7 @@ impl Feed {
         self.lost = Some(error.clone());
         let retry = self.attempts.failed(self.shared.mono(), error);
         self.ended = retry.is_err();
-        self.link = Link::Closed(retry?);
+        self.stream = SubscribeStream::Closed(retry?);
         Ok(())
     }
 }

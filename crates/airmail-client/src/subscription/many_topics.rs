@@ -1,12 +1,12 @@
-//! Many topics, one stream, one reader.
+//! Subscriptions to many topics on one stream, for one user.
 //!
 //! A node sends a batch whole where all its topics are wanted on one stream, so a thousand topics
 //! cost hardly more than one; as a thousand [`super::Subscription`]s each message would be a
-//! delivery of its own. The price is that they share one credit: who does not read one does not
-//! read any.
+//! delivery of its own. The price is that the topics share one credit: a user who is slow with one topic is
+//! slow with all.
 
 use super::Standing;
-use super::feed::{Asked, Feed, Step};
+use super::driver::{Available, SubscriptionDriver, TopicStart};
 use crate::context::ClientContext;
 use crate::named_topic::{NamedTopic, topic_name};
 use crate::received::{Gap, MessageBatch, Received};
@@ -35,29 +35,29 @@ impl ManyRequest {
         }
     }
 
-    /// All of them in another namespace than the client's.
+    /// Subscribes to topics of another namespace than the client's.
     pub fn namespace(mut self, namespace: &str) -> ManyRequest {
         self.namespace = namespace.into();
         self
     }
 
-    /// Where those begin that have no start of their own. Default: after what is stored now.
+    /// Sets where topics start that have no start of their own. Default: after what is stored now.
     pub fn from(mut self, start: Start) -> ManyRequest {
         self.start = start;
         self
     }
 
-    /// One more, with a start of its own.
+    /// Adds a topic with a start of its own.
     pub fn topic(mut self, topic: &str, start: Start) -> ManyRequest {
         self.topics.push((topic.into(), Some(start)));
         self
     }
 
-    /// Opens all. When this is done the node has them: nothing published from now on is missed.
+    /// Opens all of them, and waits until a node has them: nothing published from then on is missed.
     ///
     /// # Errors
-    /// As [`super::SubscriptionRequest::open`], for any of them; `INVALID_ARGUMENT` if there is none,
-    /// or one is there twice.
+    /// Those of [`super::SubscriptionRequest::open`], for any of them; `INVALID_ARGUMENT` if there is no topic,
+    /// or the same one twice.
     pub async fn open(self) -> Result<ManySubscription, Error> {
         let mut known = BTreeSet::new();
         for (topic, _) in &self.topics {
@@ -69,16 +69,17 @@ impl ManyRequest {
         if known.is_empty() {
             return Err(invalid("none"));
         }
-        let asked = self.topics.into_iter().map(|(topic, start)| Asked {
+        let topics = self.topics.into_iter().map(|(topic, start)| TopicStart {
             named: Arc::new(NamedTopic {
                 namespace: Arc::clone(&self.namespace),
                 topic,
             }),
             start: start.unwrap_or_else(|| self.start.clone()),
         });
-        let mut feed = Feed::new(self.shared, Arc::clone(&self.namespace), asked.collect());
-        feed.open().await?;
-        Ok(ManySubscription(feed))
+        let namespace = Arc::clone(&self.namespace);
+        let mut driver = SubscriptionDriver::new(self.shared, namespace, topics.collect());
+        driver.open().await?;
+        Ok(ManySubscription(driver))
     }
 }
 
@@ -94,16 +95,16 @@ fn invalid(found: &str) -> Error {
 pub enum ManyItem {
     /// A message, which knows its topic.
     Message(Received),
-    /// Something of this topic is missing for good.
+    /// Numbers of this topic that are missing for good.
     Gap(Arc<str>, Gap),
 }
 
-/// What a subscription to many topics gives when it is read by batches.
+/// One thing that a subscription to many topics gives when it is read by batches.
 #[derive(Debug)]
 pub enum ManyItems {
     /// Messages of any of the topics.
     Messages(MessageBatch),
-    /// Something of this topic is missing for good.
+    /// Numbers of this topic that are missing for good.
     Gap(Arc<str>, Gap),
 }
 
@@ -112,13 +113,13 @@ pub enum ManyItems {
 ///
 /// An error of any topic ends all.
 #[derive(Debug)]
-pub struct ManySubscription(Feed);
+pub struct ManySubscription(SubscriptionDriver);
 
 impl ManySubscription {
-    /// The next message or gap of any of the topics; `None` once an error has ended all.
+    /// Waits for the next message or gap of any of the topics; `None` once an error has ended all.
     ///
     /// # Errors
-    /// As [`super::Subscription::next`].
+    /// Those of [`super::Subscription::next`].
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped before it is done.
@@ -127,55 +128,59 @@ impl ManySubscription {
             if let Some(message) = self.0.message() {
                 return Ok(Some(ManyItem::Message(message)));
             }
-            match self.0.go_on().await? {
-                Step::Messages => {}
-                Step::Gap(topic, gap) => return Ok(Some(ManyItem::Gap(self.name(topic), gap))),
-                Step::Ended => return Ok(None),
+            match self.0.wait().await? {
+                Available::Messages => {}
+                Available::Gap(topic, gap) => {
+                    return Ok(Some(ManyItem::Gap(self.name(topic), gap)));
+                }
+                Available::Ended => return Ok(None),
             }
         }
     }
 
-    /// As [`ManySubscription::next`], but all messages of one batch together.
+    /// Waits like [`ManySubscription::next`], but gives all messages of one batch together.
     ///
     /// # Errors
-    /// As [`ManySubscription::next`].
+    /// Those of [`ManySubscription::next`].
     ///
     /// # Cancel safety
-    /// As [`ManySubscription::next`].
+    /// That of [`ManySubscription::next`].
     pub async fn next_batch(&mut self) -> Result<Option<ManyItems>, Error> {
         loop {
             if let Some(messages) = self.0.batch() {
                 return Ok(Some(ManyItems::Messages(messages)));
             }
-            match self.0.go_on().await? {
-                Step::Messages => {}
-                Step::Gap(topic, gap) => return Ok(Some(ManyItems::Gap(self.name(topic), gap))),
-                Step::Ended => return Ok(None),
+            match self.0.wait().await? {
+                Available::Messages => {}
+                Available::Gap(topic, gap) => {
+                    return Ok(Some(ManyItems::Gap(self.name(topic), gap)));
+                }
+                Available::Ended => return Ok(None),
             }
         }
     }
 
-    /// Whether [`ManySubscription::next`] would give an item without waiting: who collects what it
-    /// writes writes it out before it waits, and waits only where this is `false`.
+    /// Tells whether [`ManySubscription::next`] would give an item without waiting. A caller that buffers its
+    /// output flushes it where this is false, before it waits.
     #[must_use]
     pub fn ready(&self) -> bool {
         self.0.ready()
     }
 
-    /// The topics, in the order in which they were asked for; [`MessageBatch::iter_topics`] and
-    /// [`ManySubscription::position`] count by it.
+    /// Lists the topics in the order in which they were given; [`MessageBatch::iter_topics`] and
+    /// [`ManySubscription::position`] number them so.
     pub fn topics(&self) -> impl ExactSizeIterator<Item = &str> {
         self.0.topics().iter().map(|topic| &*topic.named.topic)
     }
 
-    /// Where the topic with this place goes on after the last that was given of it. `None` before a
-    /// node has answered, if it did not begin at a position, and where there is no such topic.
+    /// Gives the position from which the topic with this number goes on after its last message that was given.
+    /// `None` before a node has answered, if it did not start at a position, and if there is no such topic.
     #[must_use]
     pub fn position(&self, topic: usize) -> Option<Position> {
         self.0.position(topic)
     }
 
-    /// How the topic with this place stands with a node; `None` where there is no such topic.
+    /// Gives the state at a node of the topic with this number; `None` if there is no such topic.
     #[must_use]
     pub fn standing(&self, topic: usize) -> Option<Standing> {
         self.0.standings().get(topic).copied()

@@ -1,4 +1,5 @@
-//! A stream's incoming side, below tonic's codec: a delivery is read where HTTP/2 has put it.
+//! The responses of a stream, read below tonic's codec: a delivery is used where HTTP/2 has put it, and not
+//! copied.
 
 use airmail_proto::framing::Deframer;
 use prost::Message;
@@ -9,53 +10,53 @@ use tonic::body::Body;
 use tonic::codegen::{Body as _, http};
 use tonic::{Code, Status};
 
-/// What a node says on a stream.
-pub(crate) struct Answers<M> {
+/// Messages of type `M` that a node sends on a stream.
+pub(crate) struct ResponseStream<M> {
     body: Body,
     frames: Deframer,
     message: PhantomData<fn() -> M>,
 }
 
-impl<M> fmt::Debug for Answers<M> {
+impl<M> fmt::Debug for ResponseStream<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Answers").finish_non_exhaustive()
+        f.debug_struct("ResponseStream").finish_non_exhaustive()
     }
 }
 
-impl<M: Message + Default> Answers<M> {
-    /// Reads the messages of a response, each of at most `message_bytes_max`.
+impl<M: Message + Default> ResponseStream<M> {
+    /// Begins to read the messages of a response, each of at most `message_bytes_max`.
     ///
     /// # Errors
-    /// The status, if the response begins with one.
+    /// The status that the response begins with, if it has one.
     pub(crate) fn new(
         response: http::Response<Body>,
         message_bytes_max: usize,
-    ) -> Result<Answers<M>, Status> {
+    ) -> Result<ResponseStream<M>, Status> {
         let (head, body) = response.into_parts();
         match Status::from_header_map(&head.headers) {
             Some(status) if status.code() != Code::Ok => return Err(status),
-            None if head.status != http::StatusCode::OK => return Err(no_grpc(head.status)),
+            None if head.status != http::StatusCode::OK => return Err(not_grpc(head.status)),
             _ => {}
         }
-        Ok(Answers {
+        Ok(ResponseStream {
             body,
             frames: Deframer::new(message_bytes_max),
             message: PhantomData,
         })
     }
 
-    /// The next message, if all of it is here.
+    /// Takes the next message, if all of it has arrived.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A malformed message.
     pub(crate) fn ready(&mut self) -> Result<Option<M>, Status> {
         self.frames.message()
     }
 
-    /// The next message; `None` when the node has ended the stream without a reason.
+    /// Waits for the next message; `None` when the node has ended the stream without an error.
     ///
     /// # Errors
-    /// Why it ended, or what was wrong with what it said.
+    /// The error with which the stream ended, or a malformed message.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped before it is done.
@@ -76,7 +77,7 @@ impl<M: Message + Default> Answers<M> {
     }
 }
 
-/// How the trailers say that a stream has ended.
+/// Reads the end of a stream from its trailers.
 fn ended<M>(trailers: Option<&http::HeaderMap>) -> Result<Option<M>, Status> {
     match trailers.and_then(Status::from_header_map) {
         Some(status) if status.code() != Code::Ok => Err(status),
@@ -84,8 +85,8 @@ fn ended<M>(trailers: Option<&http::HeaderMap>) -> Result<Option<M>, Status> {
     }
 }
 
-/// The status for an answer that is none of gRPC's, as gRPC says that it is to be read.
-fn no_grpc(answer: http::StatusCode) -> Status {
+/// Translates an HTTP status to a gRPC one, by the table of gRPC, where the response is not gRPC.
+fn not_grpc(answer: http::StatusCode) -> Status {
     let code = match answer.as_u16() {
         400 => Code::Internal,
         401 => Code::Unauthenticated,

@@ -1,10 +1,10 @@
-//! The subscribe stream: opened, and opened again.
+//! The subscribe stream: opened when it is needed, and opened again after it was lost.
 
 use crate::context::ClientContext;
 use crate::hello::client_hello;
 use crate::named_topic::NamedTopic;
 use crate::nodes::Node;
-use crate::stream::Answers;
+use crate::response_stream::ResponseStream;
 use airmail_model::frame::{Reply, Request};
 use airmail_model::{Error, ErrorCode, Mono};
 use airmail_proto::error::error_from_status;
@@ -24,31 +24,31 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 use tonic::Status;
 
-/// Requests that wait in the transport; what is behind them waits here.
-const REQUESTS: usize = 16;
+/// Number of requests that wait in the transport; further ones wait in [`OpenStream`].
+const TRANSPORT_REQUESTS: usize = 16;
 
-type Opening = Pin<Box<dyn Future<Output = Result<(Open, Welcome), Error>> + Send>>;
+type Opening = Pin<Box<dyn Future<Output = Result<(OpenStream, Welcome), Error>> + Send>>;
 
-/// How the stream stands.
-pub(super) enum Link {
-    /// Not before this time.
+/// The subscribe stream, open or not.
+pub(super) enum SubscribeStream {
+    /// Closed, and not to be opened before this time.
     Closed(Mono),
     Opening(Opening),
-    Open(Box<Open>),
+    Open(Box<OpenStream>),
 }
 
 /// An open stream, after Hello.
-pub(super) struct Open {
+pub(super) struct OpenStream {
     node: Node,
     requests: mpsc::Sender<Bytes>,
-    responses: Answers<v1::SubscribeResponse>,
+    responses: ResponseStream<v1::SubscribeResponse>,
     outbox: VecDeque<Bytes>,
 }
 
-/// The outgoing side: what was put into the channel.
-struct Said(mpsc::Receiver<Bytes>);
+/// Request body of the stream: what was put into the channel.
+struct RequestBody(mpsc::Receiver<Bytes>);
 
-impl Body for Said {
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -61,42 +61,45 @@ impl Body for Said {
     }
 }
 
-/// What happened.
+/// One thing that happens to a stream.
 #[derive(Debug)]
-pub(super) enum Happening {
-    /// Hello is done.
+pub(super) enum StreamEvent {
+    /// Hello was answered.
     Opened(Welcome),
-    /// The node says something.
+    /// The node has sent a reply.
     Reply(Reply),
-    /// It could not be opened, or has ended.
+    /// The stream could not be opened, or has ended.
     Lost(Error),
 }
 
-impl fmt::Debug for Link {
+impl fmt::Debug for SubscribeStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Link::Closed(_) => "Closed",
-            Link::Opening(_) => "Opening",
-            Link::Open(_) => "Open",
+            SubscribeStream::Closed(_) => "Closed",
+            SubscribeStream::Opening(_) => "Opening",
+            SubscribeStream::Open(_) => "Open",
         })
     }
 }
 
-impl Link {
-    /// Sends when there is room; `named` knows the subscriptions' topics. The core asks for nothing while the stream is not open.
+impl SubscribeStream {
+    /// Sends requests as soon as there is room; `named` finds the topics of their subscriptions. Requests that
+    /// come while the stream is not open are dropped: the core has none then.
     pub(super) fn send<'a>(
         &mut self,
         requests: &mut Vec<Request>,
         named: impl Fn(u32) -> Option<&'a NamedTopic>,
     ) {
         let requests = requests.drain(..);
-        let Link::Open(open) = self else { return };
+        let SubscribeStream::Open(open) = self else {
+            return;
+        };
         let kinds = requests.filter_map(|request| kind_of(&request, &named));
         let requests = kinds.map(|kind| framed(&v1::SubscribeRequest { kind: Some(kind) }));
         open.outbox.extend(requests);
     }
 
-    /// Waits for the next thing to happen; opens the stream when it is closed.
+    /// Waits for the next event; opens the stream when it is closed.
     ///
     /// # Cancel safety
     /// Nothing is lost when it is dropped.
@@ -105,22 +108,22 @@ impl Link {
         shared: &Arc<ClientContext>,
         namespace: &str,
         credit: u32,
-    ) -> Happening {
+    ) -> StreamEvent {
         loop {
             match self {
-                Link::Closed(until) => {
+                SubscribeStream::Closed(until) => {
                     shared.sleep_until(*until).await;
                     let opening = open(Arc::clone(shared), namespace.to_owned(), credit);
-                    *self = Link::Opening(Box::pin(opening));
+                    *self = SubscribeStream::Opening(Box::pin(opening));
                 }
-                Link::Opening(opening) => match opening.as_mut().await {
+                SubscribeStream::Opening(opening) => match opening.as_mut().await {
                     Ok((open, welcome)) => {
-                        *self = Link::Open(Box::new(open));
-                        return Happening::Opened(welcome);
+                        *self = SubscribeStream::Open(Box::new(open));
+                        return StreamEvent::Opened(welcome);
                     }
                     Err(error) => return self.lost(error),
                 },
-                Link::Open(open) => {
+                SubscribeStream::Open(open) => {
                     let response = if open.outbox.is_empty() {
                         open.responses.message().await
                     } else {
@@ -134,32 +137,36 @@ impl Link {
                             response = open.responses.message() => response,
                         }
                     };
-                    if let Some(happening) = self.responded(shared, response) {
-                        return happening;
+                    if let Some(event) = self.responded(shared, response) {
+                        return event;
                     }
                 }
             }
         }
     }
 
-    /// What has happened and is here already.
-    pub(super) fn ready(&mut self, shared: &ClientContext) -> Option<Happening> {
+    /// Gives the next event that has arrived already.
+    pub(super) fn ready(&mut self, shared: &ClientContext) -> Option<StreamEvent> {
         loop {
-            let Link::Open(open) = self else { return None };
+            let SubscribeStream::Open(open) = self else {
+                return None;
+            };
             let response = open.responses.ready().transpose()?;
-            if let Some(happening) = self.responded(shared, response.map(Some)) {
-                return Some(happening);
+            if let Some(event) = self.responded(shared, response.map(Some)) {
+                return Some(event);
             }
         }
     }
 
-    /// What a response means; `None` if nothing.
+    /// Translates a response; `None` if it means nothing.
     fn responded(
         &mut self,
         shared: &ClientContext,
         response: Result<Option<v1::SubscribeResponse>, Status>,
-    ) -> Option<Happening> {
-        let Link::Open(open) = self else { return None };
+    ) -> Option<StreamEvent> {
+        let SubscribeStream::Open(open) = self else {
+            return None;
+        };
         let reply = match response {
             Ok(Some(response)) => reply_from_proto(response),
             Ok(None) => Err(Error::new(ErrorCode::Disconnected)),
@@ -169,7 +176,7 @@ impl Link {
             }
         };
         match reply {
-            Ok(FromNode::Reply(reply)) => Some(Happening::Reply(reply)),
+            Ok(FromNode::Reply(reply)) => Some(StreamEvent::Reply(reply)),
             Ok(FromNode::Welcome(_)) => None,
             Err(error) => {
                 shared.nodes.failed(&open.node);
@@ -178,9 +185,9 @@ impl Link {
         }
     }
 
-    fn lost(&mut self, error: Error) -> Happening {
-        *self = Link::Closed(Mono(0));
-        Happening::Lost(error)
+    fn lost(&mut self, error: Error) -> StreamEvent {
+        *self = SubscribeStream::Closed(Mono(0));
+        StreamEvent::Lost(error)
     }
 }
 
@@ -210,9 +217,9 @@ async fn open(
     shared: Arc<ClientContext>,
     namespace: String,
     credit: u32,
-) -> Result<(Open, Welcome), Error> {
+) -> Result<(OpenStream, Welcome), Error> {
     let node = shared.nodes.node()?;
-    let (requests, stream) = mpsc::channel(REQUESTS);
+    let (requests, stream) = mpsc::channel(TRANSPORT_REQUESTS);
     let hello = client_hello(&shared, vec![namespace], credit);
     let failed = |status: Status| {
         shared.nodes.failed(&node);
@@ -223,14 +230,14 @@ async fn open(
         kind: Some(subscribe_request::Kind::Hello(hello)),
     }));
     let answer = async {
-        let mut responses = node.subscribe(Said(stream)).await?;
+        let mut responses = node.subscribe(RequestBody(stream)).await?;
         Ok((responses.message().await?, responses))
     };
     let (first, responses) = shared.first_answer(answer).await.map_err(failed)?;
     let first = first.ok_or_else(|| Error::new(ErrorCode::Disconnected))?;
     match reply_from_proto(first)? {
         FromNode::Welcome(welcome) => {
-            let open = Open {
+            let open = OpenStream {
                 node,
                 requests,
                 responses,
