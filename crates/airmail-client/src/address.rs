@@ -1,20 +1,20 @@
-//! Where nodes are: `airmail://HOST:PORT[,HOST:PORT…]`.
+//! URLs of nodes: `airmail://HOST:PORT[,HOST:PORT…]`.
 
 use airmail_model::{Error, ErrorCode};
 use std::fmt;
 
-/// The port of the gRPC API where a URL names none.
+/// Port of the gRPC API where a URL names none.
 pub const DEFAULT_PORT: u16 = 7400;
 
-/// The node that is meant where none is named.
+/// URL that is used where none is given.
 pub const DEFAULT_URL: &str = "airmail://127.0.0.1:7400";
 
-/// One node's address.
+/// Address of one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// A name or an IP address; an IPv6 address without its brackets.
     pub host: String,
-    /// The port of the gRPC API.
+    /// Port of the gRPC API.
     pub port: u16,
 }
 
@@ -28,7 +28,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Reads a URL: one or more addresses of nodes, any of which will do.
+/// Parses a URL: one or more addresses of nodes that serve the same data.
 ///
 /// ```
 /// let nodes = airmail_client::parse_url("airmail://a.example,10.0.0.7:7500").unwrap();

@@ -1,4 +1,5 @@
-//! Namespaces: created, listed, changed and deleted; and how a node's flow control and clock stand.
+//! Administration: creating, listing, changing and deleting namespaces; the state of a node's flow control and
+//! clock.
 
 use crate::context::ClientContext;
 use crate::node_clock::NodeClock;
@@ -34,8 +35,8 @@ impl Admin {
         Admin { shared }
     }
 
-    /// Creates a namespace. What is `None` is as [`NamespaceSpec`] says; durability: the strongest
-    /// that the node's storage has.
+    /// Creates a namespace. A parameter that is `None` gets the default of [`NamespaceSpec`]; durability, the
+    /// strongest that the node's storage has.
     ///
     /// # Errors
     /// `NAMESPACE_EXISTS`, `NAMESPACE_INVALID`, `DURABILITY_UNAVAILABLE`.
@@ -61,7 +62,7 @@ impl Admin {
         namespace_from_proto(self.shared.call(false, ask).await?.into_inner())
     }
 
-    /// A namespace as it stands.
+    /// Gets a namespace.
     ///
     /// # Errors
     /// `NAMESPACE_NOT_FOUND`.
@@ -74,7 +75,7 @@ impl Admin {
         namespace_from_proto(self.shared.call(true, ask).await?.into_inner())
     }
 
-    /// Every namespace.
+    /// Lists all namespaces.
     ///
     /// # Errors
     /// `DISCONNECTED`, and what else the node says.
@@ -89,8 +90,8 @@ impl Admin {
             .collect()
     }
 
-    /// Changes a namespace: what is `None` stays, a retention given replaces the whole of it.
-    /// `based_on`: only if it is still at this version.
+    /// Changes a namespace. A parameter that is `None` stays as it is; a retention replaces the whole of the
+    /// old one. With `based_on`, only if the namespace is still at this version.
     ///
     /// # Errors
     /// `NAMESPACE_NOT_FOUND`, `NAMESPACE_CHANGED`, `DURABILITY_UNAVAILABLE`; `UNIMPLEMENTED` for
@@ -119,7 +120,7 @@ impl Admin {
         namespace_from_proto(self.shared.call(false, ask).await?.into_inner())
     }
 
-    /// How the node's flow control stands: one for each gate that is on.
+    /// Gets the state of the node's flow control: one entry for each gate that is on.
     ///
     /// # Errors
     /// No node answers.
@@ -129,7 +130,7 @@ impl Admin {
         Ok(flow.gates.into_iter().map(FlowGate::from).collect())
     }
 
-    /// What the node makes of its wall clock.
+    /// Gets the state of the node's wall clock.
     ///
     /// # Errors
     /// No node answers.
@@ -139,7 +140,7 @@ impl Admin {
         Ok(clock.into())
     }
 
-    /// Has the node believe its wall clock as it is now, and tells what came of it.
+    /// Has the node trust its wall clock as it is now; gives the clock's state after that.
     ///
     /// # Errors
     /// No node answers; `PERMISSION_DENIED`.
@@ -150,7 +151,7 @@ impl Admin {
         Ok(clock.into())
     }
 
-    /// Deletes a namespace and all that it holds. `based_on`: only if it is still at this version.
+    /// Deletes a namespace and everything in it. With `based_on`, only if it is still at this version.
     ///
     /// # Errors
     /// `NAMESPACE_NOT_FOUND`, `NAMESPACE_CHANGED`.

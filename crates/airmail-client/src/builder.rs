@@ -75,28 +75,28 @@ impl Default for ClientBuilder {
 }
 
 impl ClientBuilder {
-    /// Where the nodes are: `airmail://HOST:PORT[,HOST:PORT…]`. Default `airmail://127.0.0.1:7400`.
+    /// Sets the URL of the nodes: `airmail://HOST:PORT[,HOST:PORT…]`. Default `airmail://127.0.0.1:7400`.
     #[must_use]
     pub fn url(mut self, url: impl Into<String>) -> ClientBuilder {
         self.url = url.into();
         self
     }
 
-    /// The namespace of every call that names none. Default `default`.
+    /// Sets the namespace of every call that names none. Default `default`.
     #[must_use]
     pub fn namespace(mut self, namespace: impl Into<String>) -> ClientBuilder {
         self.namespace = namespace.into();
         self
     }
 
-    /// Who this is, for the nodes' logs. Default: the SDK's name and version.
+    /// Sets the client's name for the nodes' logs. Default: the SDK's name and version.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> ClientBuilder {
         self.name = name.into();
         self
     }
 
-    /// How long a message may take to be acknowledged, lost connections included, before it fails.
+    /// Sets how long a message may take to be acknowledged, lost connections included, before it fails.
     /// Default 30 s.
     #[must_use]
     pub fn delivery_timeout(mut self, timeout: Duration) -> ClientBuilder {
@@ -104,68 +104,68 @@ impl ClientBuilder {
         self
     }
 
-    /// How long whatever asks a node looks for one that answers at all: [`ClientBuilder::connect`],
+    /// Sets how long a call looks for a node that answers at all: [`ClientBuilder::connect`],
     /// opening a subscription, history, topics, and the calls of administration and mailboxes.
-    /// Default 10 s. Publishing looks for its [`ClientBuilder::delivery_timeout`], and a subscription
-    /// that was opened for ever.
+    /// Default 10 s. Publishing looks for a node for its [`ClientBuilder::delivery_timeout`], and a
+    /// subscription that was opened looks for ever.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> ClientBuilder {
         self.connect_timeout = timeout;
         self
     }
 
-    /// How long each of these may take in all, attempts and waits together: a node that is there and
-    /// says "later" (as while it starts, see `waited_for` in the table of errors) is asked again for so
-    /// long, and one that says nothing is given up. Default 60 s. To receive from a mailbox may take as
-    /// long as it waits for messages, and this beside it.
+    /// Sets how long each of these calls may take in all, attempts and waits together. A node that answers
+    /// "later" (while it starts, for instance; see `waited_for` in the table of errors) is asked again for so
+    /// long, and one that is silent is given up. Default 60 s. Receiving from a mailbox may take that long in
+    /// addition to the time that it waits for messages.
     #[must_use]
     pub fn call_timeout(mut self, timeout: Duration) -> ClientBuilder {
         self.call_timeout = timeout;
         self
     }
 
-    /// Bytes of messages that wait to be acknowledged; more have to wait for room. Default 64 MiB.
+    /// Sets the number of bytes of messages that may be unacknowledged; further senders wait. Default 64 MiB.
     #[must_use]
     pub fn publish_memory_bytes(mut self, bytes: usize) -> ClientBuilder {
         self.producer.memory_bytes = bytes;
         self
     }
 
-    /// Batches of one log that wait for their ack. Default 64, which is as many as a node remembers
-    /// the results of; together at most [`ClientBuilder::bytes_in_flight`].
+    /// Sets the number of batches of one log that may be in flight. Default 64: a node remembers the results
+    /// of that many. Together they have at most [`ClientBuilder::bytes_in_flight`].
     #[must_use]
     pub fn batches_in_flight(mut self, batches: usize) -> ClientBuilder {
         self.producer.in_flight = batches;
         self
     }
 
-    /// Messages of one batch, at most: with 1, each message is one of its own. Default: as many as
-    /// the node lets. Several batches may still go in one request.
+    /// Limits the number of messages in one batch; with 1, each message has a batch of its own. Default: the
+    /// node's limit alone. Several batches may still go in one request.
     #[must_use]
     pub fn batch_messages(mut self, messages: u16) -> ClientBuilder {
         self.producer.batch_messages = messages;
         self
     }
 
-    /// Bytes of batches of one log that wait for their ack; one batch may always be sent. Default
-    /// 4 MiB.
+    /// Sets the number of bytes of batches of one log that may be in flight; one batch may always be sent.
+    /// Default 4 MiB.
     #[must_use]
     pub fn bytes_in_flight(mut self, bytes: usize) -> ClientBuilder {
         self.producer.in_flight_bytes = bytes;
         self
     }
 
-    /// Bytes of deliveries that each subscription has room for. Default 16 MiB, four times what a
-    /// publisher has in flight, so that a burst at full speed does not detach it; at most 64 MiB (a
-    /// node counts no more).
+    /// Sets the number of bytes of deliveries that each subscription has room for. Default 16 MiB, four times
+    /// what a publisher may have in flight, so that a burst at full speed does not detach it; at most 64 MiB,
+    /// since a node counts no more.
     #[must_use]
     pub fn credit_bytes(mut self, bytes: u32) -> ClientBuilder {
         self.subscriber.credit_bytes = bytes.min(CREDIT_BYTES_MAX);
         self
     }
 
-    /// Delays between attempts. Default: drawn evenly up to a ceiling of 50 ms at first, doubled
-    /// each time, and at most 5 s.
+    /// Sets the delays between attempts. Default: drawn evenly up to a ceiling, which is 50 ms at first and
+    /// doubles each time, up to 5 s.
     #[must_use]
     pub fn backoff(mut self, backoff: BackoffConfig) -> ClientBuilder {
         self.producer.backoff = backoff;
@@ -173,23 +173,23 @@ impl ClientBuilder {
         self
     }
 
-    /// All of the client's randomness: jitter, and the producer's id. Default: from the system.
-    /// Two clients that publish must not have the same.
+    /// Sets the seed of all of the client's randomness: jitter, and the producer's id. Default: drawn from the
+    /// system. Two clients that publish must not have the same seed.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> ClientBuilder {
         self.seed = Some(seed);
         self
     }
 
-    /// What tells the time. Default: the system.
+    /// Sets the clock. Default: the system's.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock) -> ClientBuilder {
         self.clock = Some(Arc::new(clock));
         self
     }
 
-    /// When this is done, the client takes no more messages, and delivers those that it has, as
-    /// with [`Client::close`].
+    /// Sets a future upon whose end the client accepts no more messages and delivers those that it has, like
+    /// [`Client::close`].
     #[must_use]
     pub fn shutdown(
         mut self,
@@ -199,14 +199,14 @@ impl ClientBuilder {
         self
     }
 
-    /// Looks for a node that answers.
+    /// Connects to the first node that answers.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a URL that is none; `DISCONNECTED` if no node answers in time; what a
-    /// node says that is waited for, if it says so for all of the `call_timeout`.
+    /// `INVALID_ARGUMENT` if the URL is malformed; `DISCONNECTED` if no node answers in time; an error that is
+    /// waited for, if it lasts for all of the `call_timeout`.
     pub async fn connect(self) -> Result<Client, Error> {
         let addresses = parse_url(&self.url)?;
-        // Where the program has not seen to it itself.
+        // Unless the program has set it before.
         bug::on_first_at_each_place(log_bug);
         let clock = self
             .clock
@@ -258,7 +258,7 @@ impl Mailbox {
     }
 }
 
-/// A bug of this library, at most once for each place in its source.
+/// Logs a bug of this library: at most once for each place in its source.
 fn log_bug(met: &Met) {
     tracing::error!(
         facts = met.facts,
@@ -268,7 +268,7 @@ fn log_bug(met: &Met) {
     );
 }
 
-/// Unlike in every other process.
+/// Draws a seed that differs from that of any other process.
 #[expect(
     clippy::disallowed_types,
     reason = "the shell's one source of randomness"

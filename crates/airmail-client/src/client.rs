@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 /// A client of one or more nodes: publishes, subscribes, reads history. Cheap to clone; all clones
 /// share one connection and one order of publishing.
 ///
-/// Close it with [`Client::close`]: dropping the last clone abandons what is not acknowledged yet.
+/// Close it with [`Client::close`]: dropping the last clone abandons messages that are not acknowledged yet.
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(crate) shared: Arc<ClientContext>,
@@ -54,7 +54,7 @@ impl Client {
         shared.call(true, ask).await.map(|_| ())
     }
 
-    /// Starts the task that publishes.
+    /// Starts the publishing task.
     pub(crate) fn start(&self, shutdown: Option<Shutdown>) {
         let shared = Arc::clone(&self.shared);
         let accumulator = Arc::clone(&self.accumulator);
@@ -77,14 +77,14 @@ impl Client {
         self.publisher().publish(topic, payload)
     }
 
-    /// Publishes to the client's namespace, without waiting for each message.
+    /// Makes a publisher to the client's namespace, which does not wait for each message.
     #[must_use]
     pub fn publisher(&self) -> Publisher {
         let namespace = Arc::clone(&self.shared.namespace);
         Publisher::new(Arc::clone(&self.accumulator), namespace)
     }
 
-    /// Begins a subscription: choose where it starts, and open it.
+    /// Prepares a subscription: choose where it starts, and open it.
     ///
     /// ```no_run
     /// # async fn example(client: airmail_client::Client) -> Result<(), airmail_model::Error> {
@@ -105,8 +105,8 @@ impl Client {
         SubscriptionRequest::new(Arc::clone(&self.shared), topic)
     }
 
-    /// Begins a subscription to many topics that one user reads together: much cheaper than one for
-    /// each, but they share one credit, so one who is slow with one is slow with all.
+    /// Prepares a subscription to many topics that one user reads together: much cheaper than one for each, but
+    /// they share one credit, so a user who is slow with one topic is slow with all.
     ///
     /// ```no_run
     /// # async fn example(client: airmail_client::Client) -> Result<(), airmail_model::Error> {
@@ -133,32 +133,33 @@ impl Client {
         ManyRequest::new(Arc::clone(&self.shared), topics)
     }
 
-    /// Looks into a topic's past.
+    /// Prepares to read a topic's stored messages.
     #[must_use = "nothing is read before it is opened"]
     pub fn history(&self, topic: &str) -> HistoryRequest {
         HistoryRequest::new(Arc::clone(&self.shared), topic)
     }
 
-    /// Topics that hold messages.
+    /// Lists the topics that hold messages.
     #[must_use]
     pub fn topics(&self) -> Topics {
         Topics::new(Arc::clone(&self.shared))
     }
 
-    /// Creates, lists, changes and deletes namespaces.
+    /// Gives access to administration: creates, lists, changes and deletes namespaces.
     #[must_use]
     pub fn admin(&self) -> Admin {
         Admin::new(Arc::clone(&self.shared))
     }
 
-    /// The node's mailboxes: messages for one reader each, rather than for all who follow a topic.
+    /// Gives access to the node's mailboxes: messages for one reader each, rather than for all subscribers of a
+    /// topic.
     #[must_use]
     pub fn mailbox(&self) -> Mailbox {
         Mailbox::new(Arc::clone(&self.shared))
     }
 
-    /// Takes no more messages, waits until all taken are acknowledged (or have failed: each within
-    /// the delivery timeout), and ends the client's tasks. Subscriptions live on.
+    /// Closes the client: accepts no more messages, waits until all accepted ones are acknowledged (or have
+    /// failed: each within the delivery timeout), and ends the client's task. Subscriptions live on.
     ///
     /// # Errors
     /// `INTERNAL` if a task of the client has failed.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Everything that the parts of one client have in common.
+/// Settings, nodes and seeds that the parts of one client share.
 #[derive(Debug)]
 pub(crate) struct ClientContext {
     pub(crate) nodes: Nodes,

@@ -1,7 +1,6 @@
 //! Mailboxes: accounts put messages in queues, and readers take them out, oldest first.
 //!
-//! Begin at [`Mailbox`]. What is said of queues and messages is in the types of this module, which
-//! a node's store has too.
+//! Begin at [`Mailbox`]. The types of queues and messages are those that a node's store uses, too.
 
 mod messages;
 
@@ -30,7 +29,7 @@ pub use airmail_model::mailbox::{
 /// A node's mailboxes. Cheap to clone; all clones share one connection.
 ///
 /// A connection carries 1,024 requests at once, readers that wait among them; further ones wait for
-/// their turn. Who has more readers connects more than once.
+/// their turn. A program with more readers connects more than once.
 ///
 /// A change whose answer is lost with the connection gives `OUTCOME_UNKNOWN`: it was done, or not.
 /// Every request may also give `MAILBOXES_AWAY` (the node's database does not answer; nothing was
@@ -67,7 +66,7 @@ impl Mailbox {
         Mailbox { shared }
     }
 
-    /// A request that changes nothing: made again if its answer is lost.
+    /// Makes a request that changes nothing; it is made again if its answer is lost.
     async fn read<T, F>(&self, ask: impl Fn(Node) -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<Response<T>, Status>>,
@@ -75,7 +74,7 @@ impl Mailbox {
         Ok(self.shared.call(true, ask).await?.into_inner())
     }
 
-    /// A request that changes something: if its answer is lost, what became of it is not known.
+    /// Makes a request that changes something; if its answer is lost, the outcome is not known.
     async fn change<T, F>(&self, ask: impl Fn(Node) -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<Response<T>, Status>>,
@@ -219,7 +218,7 @@ impl Mailbox {
         Ok(self.change(ask).await?.messages)
     }
 
-    /// How many messages a queue has.
+    /// Counts the messages of a queue.
     ///
     /// # Errors
     /// `QUEUE_NOT_FOUND`.

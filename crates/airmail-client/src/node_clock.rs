@@ -1,30 +1,30 @@
-//! What a node makes of its wall clock.
+//! A node's wall clock, and whether the node trusts it.
 
 use airmail_model::Wall;
 use airmail_proto::v1;
 use std::time::Duration;
 
-/// A node's clock.
+/// State of a node's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeClock {
-    /// What its wall clock shows.
+    /// Time that its wall clock shows.
     pub wall: Wall,
-    /// What its retention by time goes by.
+    /// Time that it trusts, by which it applies retention.
     pub trusted: Wall,
-    /// The jump of the wall clock that is not believed yet, if there is one.
+    /// Jump of the wall clock that the node does not trust yet, if there is one.
     pub held: Option<ClockJump>,
-    /// Jumps noticed since the node began.
+    /// Number of jumps noticed since the node began.
     pub jumps: u64,
 }
 
-/// A jump of a node's wall clock that is not believed yet.
+/// A jump of a node's wall clock that the node does not trust yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockJump {
-    /// How far, in microseconds. Less than 0: back.
+    /// Distance in microseconds; negative if the clock went back.
     pub by_us: i64,
-    /// The trusted time when it was noticed.
+    /// Trusted time at which it was noticed.
     pub noticed: Wall,
-    /// How long it is held yet, if the wall clock goes on as it does.
+    /// Time until the node trusts it, if the wall clock goes on steadily.
     pub left: Duration,
 }
 

@@ -1,52 +1,52 @@
-//! How a node's flow control stands: what may be in flight, what is, and what was decided about it.
+//! The state of a node's flow control: how much may be in flight, how much is, and the last decisions.
 
 use airmail_proto::v1;
 use std::time::Duration;
 
-/// One gate of a node.
+/// State of one gate of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowGate {
-    /// `publish`: messages that the storage has not answered; `delivery`: bytes of deliveries that
-    /// connections have not taken.
+    /// Name: `publish` (messages that the storage has not answered) or `delivery` (bytes of deliveries that
+    /// connections have not taken).
     pub name: String,
-    /// What is counted: `messages` or `bytes`.
+    /// Unit in which it counts: `messages` or `bytes`.
     pub unit: String,
-    /// `fixed`, `last-three-points`, `adaptive` or `gradient`.
+    /// Name of the limiter: `fixed`, `last-three-points`, `adaptive` or `gradient`.
     pub limiter: String,
-    /// What may be in flight.
+    /// Number of units that may be in flight.
     pub bound: u64,
-    /// What is.
+    /// Number of units that are in flight.
     pub in_flight: u64,
-    /// What waits to be.
+    /// Number of units that wait to be admitted.
     pub waiting: u64,
-    /// Publishes that waited, or deliveries that were put off, since the node began.
+    /// Number of publishes that waited, or deliveries that were put off, since the node began.
     pub waited: u64,
-    /// Refusals since the node began, by reason.
+    /// Number of refusals since the node began, by reason.
     pub refused: Vec<(String, u64)>,
-    /// Decisions since the node began, by rule.
+    /// Number of decisions since the node began, by rule.
     pub rules: Vec<(String, u64)>,
-    /// The last decisions, oldest first.
+    /// Last decisions, oldest first.
     pub recent: Vec<FlowDecision>,
 }
 
-/// What a limiter made of one window.
+/// Decision of a limiter upon one window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowDecision {
-    /// From 1 on, without gaps, as long as the node runs.
+    /// Number of the decision: from 1 on, without gaps, as long as the node runs.
     pub number: u64,
-    /// How long ago.
+    /// Time since the decision.
     pub age: Duration,
-    /// Under which it was measured.
+    /// Bound that held while the window was measured.
     pub bound_before: u64,
-    /// From then on.
+    /// Bound that holds from then on.
     pub bound: u64,
-    /// L: the mean in flight.
+    /// Mean number of units in flight, L.
     pub in_flight: f64,
-    /// W: the mean time in flight.
+    /// Mean time in flight, W.
     pub latency: Duration,
-    /// What was done, in units a second.
+    /// Rate λ, in units a second.
     pub rate_per_s: f64,
-    /// What fired.
+    /// Rule by which it was made.
     pub rule: String,
 }
 
@@ -73,7 +73,7 @@ impl From<v1::FlowGate> for FlowGate {
 
 impl From<v1::FlowDecision> for FlowDecision {
     fn from(decision: v1::FlowDecision) -> FlowDecision {
-        // What a node says may be no time at all.
+        // A node may send a number that is no time.
         let time = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default();
         FlowDecision {
             number: decision.number,

@@ -76,11 +76,11 @@ impl SubscriptionRequest {
 /// State of a subscription at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It looks for a node, or waits for its answer.
+    /// Looking for a node, or waiting for its answer.
     Connecting,
-    /// At the tail: what is published comes at once.
+    /// At the tail: messages come as soon as they are published.
     Live,
-    /// Behind: it is sent what is stored, at its own pace.
+    /// Behind: stored messages come, at the pace at which they are read.
     Detached,
 }
 

@@ -1,4 +1,4 @@
-//! Topics that hold messages, a page at a time.
+//! Listing the topics that hold messages, a page at a time.
 
 use crate::context::ClientContext;
 use airmail_model::{Error, Sequence};
@@ -6,19 +6,19 @@ use airmail_proto::v1;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Asked for at once.
+/// Number of topics that are requested at once.
 const PAGE: u32 = 1_000;
 
 /// A topic that holds messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topic {
-    /// Its name.
+    /// Name of the topic.
     pub name: String,
-    /// The number of its last message.
+    /// Number of its last message.
     pub last: Sequence,
 }
 
-/// Topics that hold messages, in byte order of name.
+/// A listing of topics that hold messages, in byte order of name.
 ///
 /// ```no_run
 /// # async fn example(client: airmail_client::Client) -> Result<(), airmail_model::Error> {
@@ -51,28 +51,28 @@ impl Topics {
         }
     }
 
-    /// In another namespace than the client's.
+    /// Lists topics of another namespace than the client's.
     #[must_use]
     pub fn namespace(mut self, namespace: &str) -> Topics {
         self.namespace = namespace.into();
         self
     }
 
-    /// Only names that begin so.
+    /// Lists only names that begin with this prefix.
     #[must_use]
     pub fn prefix(mut self, prefix: &str) -> Topics {
         prefix.clone_into(&mut self.prefix);
         self
     }
 
-    /// Only names after this one.
+    /// Lists only names after this one.
     #[must_use]
     pub fn after(mut self, name: &str) -> Topics {
         name.clone_into(&mut self.after);
         self
     }
 
-    /// The next topic; `None` at the end.
+    /// Waits for the next topic; `None` at the end.
     ///
     /// # Errors
     /// `NAMESPACE_NOT_FOUND`, `DISCONNECTED`, and what else the node says.
@@ -89,7 +89,7 @@ impl Topics {
                 async move { node.airmail().list_topics(request).await }
             };
             let page = self.shared.call(true, ask).await?.into_inner();
-            // A page without topics cannot be gone on from.
+            // Nothing says where the page after an empty one begins.
             self.more = page.more && !page.topics.is_empty();
             if let Some(last) = page.topics.last() {
                 last.name.clone_into(&mut self.after);

@@ -1,50 +1,50 @@
-//! How long something is tried that a node does not do at once.
+//! Attempts at a call: when it is made again after an error, and when it is given up.
 //!
-//! What the table of errors says is waited for is tried again, never sooner than the error says, until
-//! patience ends. There are two kinds of it: somebody who asks does not want to wait long for a node that
-//! is not there, and longer for one that is there and says "later", as while it starts.
+//! A call whose error is waited for, by the table of errors, is made again until patience ends, and never
+//! sooner than the error says. There are two limits, because a caller does not want to wait long for a node
+//! that is not there, but longer for one that answers "later", for instance while it starts.
 //!
-//! Invariants: an error that is not waited for ends it at once, as it is. No attempt begins after the end
-//! of patience, or so late that it would outlast it if it took as long as the one before: else what a
-//! node says in time would be lost for an attempt that is cut off. What is given up says for how long it
-//! was tried.
+//! Invariants: an error that is not waited for is returned at once and unchanged. No attempt begins after the
+//! end of patience, or so late that it would outlast it if it took as long as the one before: otherwise an
+//! error that a node gave in time would be lost to an attempt that is cut off. The error of a call that was
+//! given up says for how long it was tried.
 
 use super::backoff::Backoff;
 use airmail_model::{Error, ErrorCode, Mono};
 use std::time::Duration;
 
-/// For how long it is tried.
+/// Time limits of the attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// While no node answers.
+    /// Limit while no node answers.
     pub node: Duration,
-    /// In all, attempts and waits together.
+    /// Limit of all attempts and waits together.
     pub all: Duration,
 }
 
 impl Patience {
-    /// Never given up.
+    /// Patience that never ends.
     pub const ENDLESS: Patience = Patience {
         node: Duration::MAX,
         all: Duration::MAX,
     };
 }
 
-/// The attempts at one thing, or at one thing after the other.
+/// Attempts at one call, or at one call after the other.
 #[derive(Clone, Debug)]
 pub struct Attempts {
     patience: Patience,
     backoff: Backoff,
-    /// Since when it is tried; `None` until it fails.
+    /// Time of the first failure, or of the begin that the caller gave; `None` after a success.
     since: Option<Mono>,
-    /// Since when no node has answered.
+    /// Time since which no node has answered.
     silent: Option<Mono>,
-    /// When the attempt of the moment began, where that is known.
+    /// Time at which the current attempt began, if it is known.
     began: Option<Mono>,
 }
 
 impl Attempts {
-    /// Patience begins with the first failure.
+    /// Makes attempts whose patience begins with the first failure.
     #[must_use]
     pub fn new(patience: Patience, backoff: Backoff) -> Attempts {
         Attempts {
@@ -56,33 +56,33 @@ impl Attempts {
         }
     }
 
-    /// Patience begins now.
+    /// Lets patience begin now.
     #[must_use]
     pub fn from(mut self, now: Mono) -> Attempts {
         (self.since, self.silent) = (Some(now), Some(now));
         self
     }
 
-    /// An attempt begins.
+    /// Takes note that an attempt begins.
     pub fn begin(&mut self, now: Mono) {
         self.began = Some(now);
     }
 
-    /// Another patience from now on.
+    /// Sets another patience from now on.
     pub fn set_patience(&mut self, patience: Patience) {
         self.patience = patience;
     }
 
-    /// It was done, or some of it: the next failure is a first one.
+    /// Takes note of a success, or progress: the next failure counts as the first.
     pub fn succeeded(&mut self) {
         self.backoff.reset();
         (self.since, self.silent) = (None, None);
     }
 
-    /// An attempt has failed: when to try again.
+    /// Takes note that an attempt has failed; gives the time of the next one.
     ///
     /// # Errors
-    /// The same error, if it is not waited for or patience ends before the next attempt could begin.
+    /// The same error, if it is not waited for, or if patience ends before the next attempt could begin.
     pub fn failed(&mut self, now: Mono, error: Error) -> Result<Mono, Error> {
         if !error.code().waited_for() {
             return Err(error);
@@ -123,7 +123,7 @@ mod tests {
         Mono(ms * 1_000_000)
     }
 
-    /// Fails again and again with an error: how often, and with which error it ends.
+    /// Fails again and again with an error; gives how often, when it was given up, and the last error.
     fn until_given_up(code: ErrorCode) -> (u32, Mono, Error) {
         let mut attempts = attempts().from(at(0));
         let (mut now, mut failures) = (at(0), 0);

@@ -1,20 +1,20 @@
-//! How long to wait before trying again: randomised, truncated, exponential.
+//! Backoff: delays between attempts, exponential, truncated and randomised.
 //!
 //! Full jitter: each delay is drawn evenly from zero to a ceiling that doubles with every failure
-//! and stops at a maximum. Clients that lost one node at one moment so come back spread out, and a
-//! node that stays away is asked seldom. The randomness is a seed, never the system's.
+//! and stops at a maximum. Clients that lost a node at the same moment therefore come back spread
+//! out, and a node that stays away is asked seldom. The randomness is a seed, never the system's.
 
 use airmail_model::Error;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::time::Duration;
 
-/// The two ends of the ceiling.
+/// First and last ceiling of the delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffConfig {
-    /// The ceiling of the first delay. Default 50 ms.
+    /// Ceiling of the first delay. Default 50 ms.
     pub base: Duration,
-    /// The ceiling of every later delay at most. Default 5 s. Less than `base` counts as `base`.
+    /// Ceiling of every later delay, at most. Default 5 s. Less than `base` counts as `base`.
     pub cap: Duration,
 }
 
@@ -27,7 +27,7 @@ impl Default for BackoffConfig {
     }
 }
 
-/// Gives delays, each after one more failure.
+/// Generator of delays, each after one more failure.
 #[derive(Clone, Debug)]
 pub struct Backoff {
     config: BackoffConfig,
@@ -36,7 +36,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// A backoff without failures yet.
+    /// Makes a backoff without failures yet.
     #[must_use]
     pub fn new(config: BackoffConfig, seed: u64) -> Backoff {
         Backoff {
@@ -46,23 +46,22 @@ impl Backoff {
         }
     }
 
-    /// The delay before the next attempt; counts one failure more.
+    /// Draws the delay before the next attempt, and counts one more failure.
     pub fn delay(&mut self) -> Duration {
         let ceiling = self.ceiling();
         self.failures = self.failures.saturating_add(1);
         self.up_to(ceiling)
     }
 
-    /// The delay after a refusal that says when to come back: never sooner than `least`, and
-    /// spread over as much again (the cap at most), so that all who were refused do not return
-    /// at once.
+    /// Draws the delay after a refusal that says when to come back: at least `least`, and spread over as much
+    /// again (up to the cap), so that clients that were refused together do not return together.
     pub fn delay_after(&mut self, least: Duration) -> Duration {
         self.failures = self.failures.saturating_add(1);
         let spread = least.clamp(self.config.base, self.config.cap.max(self.config.base));
         least.saturating_add(self.up_to(spread))
     }
 
-    /// The delay after an error: at least as long as it says, if it says so.
+    /// Draws the delay after an error: at least the one that the error names, if it names one.
     pub fn delay_for(&mut self, error: &Error) -> Duration {
         match error.delay() {
             Some(least) => self.delay_after(least),
@@ -70,18 +69,18 @@ impl Backoff {
         }
     }
 
-    /// Forgets the failures: something succeeded.
+    /// Forgets the failures, after a success.
     pub fn reset(&mut self) {
         self.failures = 0;
     }
 
-    /// Failures since the last success.
+    /// Counts the failures since the last success.
     #[must_use]
     pub fn failures(&self) -> u32 {
         self.failures
     }
 
-    /// The longest that [`Backoff::delay`] can give now.
+    /// Gives the longest delay that [`Backoff::delay`] can draw now.
     #[must_use]
     pub fn ceiling(&self) -> Duration {
         let doubled = 2u32.saturating_pow(self.failures);

@@ -1,4 +1,4 @@
-//! Messages: sent, received, acknowledged, looked for.
+//! Sending, receiving, settling and finding messages.
 
 use super::Mailbox;
 use crate::nodes::Node;
@@ -12,10 +12,10 @@ use airmail_proto::mailbox as translate;
 use airmail_proto::v1;
 use std::time::Duration;
 
-/// Bytes of one request's messages, unless one alone has more: a node takes this in one request,
-/// with what is around it.
+/// Number of bytes of messages in one request, unless one message alone has more. A node accepts so many in
+/// one request, with what is around them.
 const REQUEST_BYTES_MAX: usize = 2 << 20;
-/// What a message takes in a request beside its content and key, at most.
+/// Number of bytes that a message takes in a request beside its content and key, at most.
 const HEAD_BYTES: usize = 64;
 
 impl Mailbox {
@@ -38,7 +38,7 @@ impl Mailbox {
         let mut good = Vec::new();
         let mut places = Vec::new();
         for message in messages {
-            // So that one that no node takes does not fail those beside it.
+            // A message that no node accepts must not fail those beside it.
             let checked = message.check();
             if checked.is_ok() {
                 places.push(results.len());
@@ -131,7 +131,7 @@ impl Mailbox {
         }
     }
 
-    /// A leased message is done with.
+    /// Acknowledges a leased message: it is removed.
     ///
     /// # Errors
     /// `LEASE_ENDED`; `INVALID_ARGUMENT` without a receipt, as of a message that is not leased.
@@ -139,10 +139,10 @@ impl Mailbox {
         self.settle_one(receipt.into(), Settle::Acknowledge).await
     }
 
-    /// A leased message is kept for so long from now.
+    /// Extends a lease: it ends `lease` from now.
     ///
     /// # Errors
-    /// As [`Mailbox::acknowledge`].
+    /// Those of [`Mailbox::acknowledge`].
     pub async fn extend(
         &self,
         receipt: impl Into<Option<Receipt>>,
@@ -153,10 +153,10 @@ impl Mailbox {
         self.settle_one(receipt.into(), extend).await
     }
 
-    /// A leased message goes back, and is handed out again after `delay`.
+    /// Releases a leased message: it is handed out again after `delay`.
     ///
     /// # Errors
-    /// As [`Mailbox::acknowledge`].
+    /// Those of [`Mailbox::acknowledge`].
     pub async fn release(
         &self,
         receipt: impl Into<Option<Receipt>>,
@@ -215,7 +215,7 @@ impl Mailbox {
         complete(settled, count)
     }
 
-    /// One message by its number, shown.
+    /// Shows a message by its number.
     ///
     /// # Errors
     /// `NO_MESSAGE_FOUND`; `NO_PERMISSION_TO_READ` if it is for another account.
@@ -226,7 +226,7 @@ impl Mailbox {
         shown(self.read(ask).await?.message)
     }
 
-    /// The oldest message from `sender` to `reader`, in any queue, shown.
+    /// Shows the oldest message from `sender` to `reader`, in any queue.
     ///
     /// # Errors
     /// `NO_MESSAGE_FOUND`, `ACCOUNT_NOT_FOUND`.
@@ -258,7 +258,7 @@ fn batches(messages: Vec<v1::OutgoingMessage>) -> Vec<Vec<v1::OutgoingMessage>> 
     batches
 }
 
-/// An answer must have one result for each that was asked about.
+/// Checks that an answer has one result for each message of the request.
 fn complete<T>(results: Vec<T>, count: usize) -> Result<Vec<T>, Error> {
     if results.len() == count {
         return Ok(results);

@@ -1,13 +1,13 @@
-//! The two ways in which a client ends before it has dealt with a message.
+//! The two ways in which a client ends before a message has its result.
 
 use airmail_model::{Error, ErrorCode};
 
-/// The client has ended: it takes no message any more, or will never learn what became of one.
+/// The reason why a client accepts no message, or gives no result of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClientEnded {
-    /// It was closed: it takes no more messages.
+    /// Closed: it accepts no more messages.
     Closed,
-    /// It was dropped without being closed: what was not settled by then stays unknown.
+    /// Dropped without being closed: results that had not come by then stay unknown.
     Dropped,
 }
 

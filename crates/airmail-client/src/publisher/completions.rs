@@ -23,7 +23,7 @@ const PAGE_MESSAGES: u64 = 256;
 /// Number of messages from which on a page ends where its batch ends.
 const PART_MESSAGES: u64 = 32;
 
-/// Where the results of a span are recorded.
+/// Place where the results of a span are recorded.
 #[derive(Debug)]
 enum Recorder {
     Page(Arc<CompletionPage>),
@@ -36,7 +36,7 @@ struct PendingSpan {
     first: u64,
     count: u64,
     unsettled: u64,
-    /// No message is added any more.
+    /// True if no message is added any more.
     full: bool,
     recorder: Recorder,
 }

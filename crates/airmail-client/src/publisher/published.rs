@@ -1,8 +1,8 @@
-//! What a publisher learns of messages that have been settled.
+//! The results of messages, as publishers get them.
 
 use airmail_model::{AppendTime, Durability, Error, LogId, Sequence};
 
-/// Where and how a message was stored.
+/// Result of a message that was stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Published {
     /// Log that it is in.

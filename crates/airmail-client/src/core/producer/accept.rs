@@ -13,7 +13,7 @@ use airmail_model::{
     Error, ErrorCode, Lane, LogId, MapEpoch, Message, NamespaceId, Now, TopicHash, TopicName,
 };
 
-/// A message that is to be published, where its owner has it.
+/// A message that is to be published, borrowed from its owner.
 #[derive(Clone, Copy, Debug)]
 pub enum MessageRef<'a> {
     /// A message, attributes and all.
@@ -33,7 +33,7 @@ impl MessageRef<'_> {
     }
 }
 
-/// The log that a topic's next message goes to. Good until the producer is changed.
+/// Log that a topic's next message goes to. Valid until the producer is changed.
 #[derive(Clone, Copy, Debug)]
 pub struct Destination {
     log: LogId,
@@ -51,7 +51,7 @@ pub struct Accepted {
     pub due: bool,
 }
 
-/// The topic that was looked up last: messages that follow each other are often of one topic.
+/// Topic that was looked up last: messages that follow each other are often of one topic.
 #[derive(Debug)]
 pub(super) struct LastTopic {
     namespace: NamespaceId,
@@ -186,7 +186,7 @@ impl Producer {
     /// Accepts a message: [`Producer::destination`] and [`Producer::accept`] in one.
     ///
     /// # Errors
-    /// Those of these two.
+    /// Those of both.
     pub fn publish(
         &mut self,
         now: Now,

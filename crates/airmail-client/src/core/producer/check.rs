@@ -7,7 +7,7 @@ use super::log_queue::LogQueue;
 use super::{Producer, ProducerOutput};
 use airmail_model::{LogId, Mono};
 
-/// What is compared with its result when a step has ended.
+/// State before a step, which is compared with the state after it.
 #[derive(Debug)]
 pub(super) struct StateBefore {
     /// Number of messages held.
@@ -79,7 +79,7 @@ impl Producer {
 
     /// Asserts the invariants of the state; returns how many parts it has.
     ///
-    /// It is called after each step where bugs panic (debug builds, the simulator, fuzz targets).
+    /// Called after each step where bugs panic (debug builds, the simulator, fuzz targets).
     ///
     /// # Panics
     /// If one does not hold; the message begins with its name.

@@ -26,7 +26,7 @@ use std::time::Duration;
 /// after each commit; with more, batches would be smaller for nothing.
 pub(super) const EAGER_BATCHES: usize = 2;
 
-/// How much of one log may be in flight; one batch always may.
+/// Limits of what may be in flight of one log; one batch always may.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InFlightWindow {
     pub(super) batches: usize,
@@ -41,15 +41,15 @@ struct InFlight {
     bytes: usize,
 }
 
-/// Whether a queue may send.
+/// Phase of a queue, which says whether it may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// It may.
+    /// Sends what the windows let through.
     Sending,
-    /// A refusal has paused it: it sends again when everything is answered and this time has come. It pauses
-    /// also if nothing is left: a message that comes meanwhile waits too.
+    /// Paused by a refusal: sends again when everything is answered and this time has come. An empty queue
+    /// pauses as well: a message that comes meanwhile waits too.
     Paused { until: Mono },
-    /// It is paused, and what remains gets new numbers first.
+    /// Paused by a refusal after which the remaining messages get new numbers, before the pause goes on.
     Renumbering { until: Mono },
 }
 
@@ -69,9 +69,9 @@ pub(super) struct LogQueue {
     pub(super) map_epoch: MapEpoch,
     id: ProducerId,
     pub(super) epoch: ProducerEpoch,
-    /// The number after the last acknowledged one.
+    /// Number after the last acknowledged one.
     pub(super) acked: u64,
-    /// The number of the next batch to be sealed.
+    /// Number of the next batch to be sealed.
     pub(super) next: u64,
     pub(super) batches: VecDeque<SealedBatch>,
     in_flight: InFlight,

@@ -10,7 +10,7 @@ use airmail_model::position::LogPosition;
 use airmail_model::{LogId, TopicHash};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is compared with its result when a step has ended.
+/// State before a step, which is compared with the state after it.
 #[derive(Debug)]
 pub(super) struct StateBefore {
     /// Life and position of the subscription of each slot.
@@ -66,7 +66,7 @@ impl Subscriber {
 
     /// Asserts the invariants of the state; returns how many parts it has.
     ///
-    /// It is called after each step where bugs panic (debug builds, the simulator, fuzz targets).
+    /// Called after each step where bugs panic (debug builds, the simulator, fuzz targets).
     ///
     /// # Panics
     /// If one does not hold; the message begins with its name.

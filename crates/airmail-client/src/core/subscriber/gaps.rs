@@ -1,4 +1,4 @@
-//! Gaps: which subscriptions are told that numbers will not come.
+//! Gaps: numbers that will not come, and the subscriptions that learn of them.
 
 use super::live_ranges::{Fit, fit};
 use super::{Event, GapSeen, Subscriber, SubscriberOutput};
@@ -59,7 +59,7 @@ impl Subscriber {
         out: &mut SubscriberOutput,
     ) {
         let Some(at) = self.slots[index as usize].log_position else {
-            bug!("{index} has no position, and is told that {first} to {last} will not come");
+            bug!("{index} has no position, and {first} to {last} will not come");
             return;
         };
         if why == GapReason::Unused || first > last {

@@ -11,11 +11,11 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// Relation of a message that covers `(previous, last]` to a range that stands at `next`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fit {
-    /// All of it is accounted for.
+    /// Duplicate: all its numbers are accounted for.
     Duplicate,
-    /// Something before it is missing.
+    /// Hole: numbers before it are missing.
     Hole,
-    /// Its numbers from `next` on are new.
+    /// New: its numbers from `next` on are.
     New,
 }
 
@@ -54,7 +54,7 @@ impl Hasher for TopicHasher {
 /// Live range of one log.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LiveRange {
-    /// The first number not yet accounted for.
+    /// First number not yet accounted for.
     pub(super) next: Sequence,
     pub(super) incarnation: Incarnation,
     members: usize,

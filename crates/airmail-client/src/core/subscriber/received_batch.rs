@@ -31,9 +31,9 @@ pub struct ReceivedBatch {
 /// Shares that subscriptions have in a batch.
 #[derive(Clone, Debug)]
 pub(super) enum Shares {
-    /// One share, of the topic with this place in the batch.
+    /// Single share, of the topic with this place in the batch.
     One(u16, Share),
-    /// Several shares, by the places of their topics in the batch.
+    /// Shares by the places of their topics in the batch.
     ByTopic(Arc<[Option<Share>]>),
 }
 

@@ -77,7 +77,7 @@ impl Subscriber {
 
     /// Reconciles where a subscription stands by the node's account with its own account, which it keeps
     /// within a life of the log; gives the result. If the log has begun a new life, and the subscription has
-    /// not `resumed` in it, what it did not get of the old life is told as lost.
+    /// not `resumed` in it, the numbers that it did not get of the old life are reported as lost.
     fn reconcile(
         &mut self,
         index: u32,

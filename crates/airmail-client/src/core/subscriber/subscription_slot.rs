@@ -13,13 +13,13 @@ pub(super) enum Mode {
     /// The slot is not in use.
     #[default]
     Free,
-    /// To be requested.
+    /// Not requested yet.
     Unsent,
     /// Requested, and no status has come yet.
     Requested,
-    /// On the log's live range.
+    /// Live: on the log's live range.
     Live,
-    /// On a range of its own.
+    /// Detached: on a range of its own.
     Detached,
     /// Refused for now: to be requested again at this time.
     RetryAt(Mono),

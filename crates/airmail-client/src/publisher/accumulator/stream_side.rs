@@ -66,15 +66,15 @@ impl StreamState {
 /// Answer to a request body that asks for bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::publisher) enum Drained {
-    /// There are bytes to be sent.
+    /// Bytes were appended, to be sent.
     Bytes,
-    /// There are none; the body is woken when there are.
+    /// There is nothing to send; the body is woken when there is.
     Nothing,
-    /// The stream of this body is no longer the current one.
+    /// The body's stream is no longer the current one.
     StreamEnded,
 }
 
-/// What the publishing task has to know after its turn.
+/// Status that the publishing task gets after its turn.
 #[derive(Debug)]
 pub(in crate::publisher) struct AccumulatorStatus {
     /// True if the client is closed and everything is settled.
@@ -188,7 +188,7 @@ impl Accumulator {
     /// Applies a response of the node.
     ///
     /// # Errors
-    /// What is wrong with the response: the stream is of no more use.
+    /// A malformed response: the stream is of no more use.
     pub(in crate::publisher) fn apply_response(
         &self,
         kind: publish_response::Kind,

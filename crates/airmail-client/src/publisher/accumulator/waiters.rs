@@ -61,7 +61,7 @@ impl Waiters {
 
 /// One message, or several together, that a sender waits to hand over.
 pub(in crate::publisher) trait Submission: Unpin {
-    /// What its sender keeps.
+    /// Receipt that its sender keeps.
     type Receipt;
 
     /// Registers its messages, in order, for completion.

@@ -1,11 +1,11 @@
-//! A caller that comes only when it is told to misses nothing: what was accepted goes on by itself.
+//! A caller that comes only when the producer names a time, or says that something is due, misses nothing.
 
 use super::*;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::collections::VecDeque;
 
-/// Long enough that nobody ends up there but who was forgotten.
+/// Time so long that only a message that was forgotten reaches its end.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
 /// Refuses the first of what was sent.
@@ -18,7 +18,7 @@ fn refuse_first(driver: &mut Driver, code: ErrorCode, map: Option<LogMap>) {
     driver.reply(Reply::Acked { request, result });
 }
 
-/// Something is sent and lost with its connection, and sent again.
+/// Publishes a message whose first attempt is lost with its connection, and sends it again.
 fn sent_again(driver: &mut Driver, ticket: u64) {
     driver.publish("a", ticket);
     assert_eq!(driver.poll(), 1);
@@ -121,12 +121,12 @@ fn what_was_lost_behind_a_refused_batch_does_not_hold_up_a_new_map() {
     assert_eq!(node.payloads(), ["0"]);
 }
 
-/// Does what a shell does, and only when it is told to: a task that keeps the time, and a stream
+/// Does what the SDK does, and only when it is due: a task that keeps the time, and a stream
 /// that sends.
 struct Shell {
     driver: Driver,
     node: Node,
-    /// On the way to the node.
+    /// Requests on the way to the node.
     sent: VecDeque<Request>,
     timer: Mono,
     task_due: bool,
@@ -203,7 +203,7 @@ impl Shell {
         }
     }
 
-    /// All that goes on by itself, until nothing does.
+    /// Lets everything go on that goes on by itself, until nothing does.
     fn end(&mut self) {
         loop {
             self.task();

@@ -1,4 +1,4 @@
-//! One user of many topics: each batch is told once, and each message still reaches its own.
+//! One user of many topics gets one event for each batch, and each message still reaches its subscription.
 
 use super::*;
 
@@ -10,7 +10,7 @@ impl Driver {
         driver
     }
 
-    /// What was told since the last call: owner and number of each message, by arrival.
+    /// Lists the messages that came since the last call, by event: owner and number of each.
     fn told(&mut self) -> Vec<Vec<(SubscriptionKey, u64)>> {
         let arrivals = self.events.drain(..).map(|(_, event)| match event {
             Event::Messages(arrived) => {
