@@ -4,6 +4,7 @@ mod failures;
 mod invariants;
 mod node;
 mod order;
+mod transcripts;
 mod waking;
 
 use super::*;
