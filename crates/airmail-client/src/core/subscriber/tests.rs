@@ -5,6 +5,7 @@ mod invariants;
 mod permutations;
 mod ranges;
 mod reconnects;
+mod transcripts;
 
 use super::*;
 use airmail_model::batch::{BatchTarget, ProducerStamp};
