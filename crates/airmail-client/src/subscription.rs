@@ -11,7 +11,10 @@
 
 mod driver;
 pub(crate) mod many_topics;
+mod standing;
 mod subscribe_stream;
+
+pub use standing::Standing;
 
 use crate::context::ClientContext;
 use crate::named_topic::{NamedTopic, topic_name};
@@ -71,17 +74,6 @@ impl SubscriptionRequest {
         driver.open().await?;
         Ok(Subscription(driver))
     }
-}
-
-/// State of a subscription at a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// Looking for a node, or waiting for its answer.
-    Connecting,
-    /// At the tail: messages come as soon as they are published.
-    Live,
-    /// Behind: stored messages come, at the pace at which they are read.
-    Detached,
 }
 
 /// Messages of one topic, in order, for ever: across lost connections, to any of the nodes.

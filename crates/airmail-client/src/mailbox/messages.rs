@@ -85,7 +85,7 @@ impl Mailbox {
     /// readers away, and another, or the same one later, is asked for the rest of the time.
     ///
     /// What is removed is handed out at most once: a connection that is lost may take messages with
-    /// it. Who must not lose one takes leases.
+    /// it. A reader that must not lose any takes leases.
     ///
     /// # Errors
     /// `QUEUE_IS_EMPTY`, `QUEUE_NOT_FOUND`, `ACCOUNT_NOT_FOUND`, `INVALID_ARGUMENT`,

@@ -106,7 +106,7 @@ impl Accumulator {
         }
     }
 
-    /// Runs `act` under the lock, and then wakes whoever became ready by it.
+    /// Runs `act` under the lock, and then wakes the tasks that became ready by it.
     #[inline]
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.state.lock();

@@ -1,4 +1,4 @@
-//! Completions: the result of each message, brought to whoever kept its receipt.
+//! Completions: the result of each message, brought to its receipt.
 //!
 //! Messages are numbered as they are handed over. Those that were handed over one by one share *pages*
 //! ([`CompletionPage`]) with up to 255 neighbours, of the same batch where that is known; those handed over
@@ -184,7 +184,7 @@ impl Completions {
         while self.pending.pop_front_if(done).is_some() {}
         let least = self.pending.front().map_or(self.next, |first| first.first);
         while let Some((_, done)) = self.flushes.pop_front_if(|(until, _)| *until <= least) {
-            // Fails if whoever flushed has stopped waiting.
+            // Fails if the caller has stopped waiting.
             let _ = done.send(());
         }
     }

@@ -1,4 +1,4 @@
-//! Receipts: futures that give a message's result to whoever published it.
+//! Receipts: futures that give a message's result to its publisher.
 
 use super::completion_page::CompletionPage;
 use super::group_completion::GroupCompletion;

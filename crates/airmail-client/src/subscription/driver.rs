@@ -4,7 +4,7 @@
 //! There is no task: the core runs when the user asks for more. Replies that have already arrived are applied
 //! together, so a burst of small deliveries costs one turn.
 
-use super::Standing;
+use super::standing::Standing;
 use super::subscribe_stream::{StreamEvent, SubscribeStream};
 use crate::context::ClientContext;
 use crate::core::{

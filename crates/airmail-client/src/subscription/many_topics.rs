@@ -5,8 +5,8 @@
 //! delivery of its own. The price is that the topics share one credit: a user who is slow with one topic is
 //! slow with all.
 
-use super::Standing;
 use super::driver::{Available, SubscriptionDriver, TopicStart};
+use super::standing::Standing;
 use crate::context::ClientContext;
 use crate::named_topic::{NamedTopic, topic_name};
 use crate::received::{Gap, MessageBatch, Received};

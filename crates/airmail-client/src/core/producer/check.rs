@@ -49,7 +49,7 @@ impl Producer {
         }
     }
 
-    /// Asserts the invariants after a step that accepted so many messages.
+    /// Asserts the invariants after a step that accepted this number of messages.
     #[inline]
     pub(super) fn end_check(
         &mut self,

@@ -1,6 +1,5 @@
 //! The bounds and timeouts of a producer.
 
-use super::log_queue::InFlightWindow;
 use crate::core::backoff::BackoffConfig;
 use airmail_model::Limits;
 use std::time::Duration;
@@ -60,4 +59,11 @@ impl ProducerConfig {
             bytes: self.in_flight_bytes,
         }
     }
+}
+
+/// Limits of what may be in flight of one log; one batch always may.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InFlightWindow {
+    pub(super) batches: usize,
+    pub(super) bytes: usize,
 }

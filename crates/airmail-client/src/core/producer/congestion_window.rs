@@ -6,7 +6,7 @@
 //! it has batches. A refusal costs about a round trip, so this probing costs little. [`super::Producer::check`]
 //! asserts that no more is in flight (`congestion`).
 
-use super::log_queue::InFlightWindow;
+use super::config::InFlightWindow;
 
 /// Number of acks, in windows, after which the bound grows.
 const ACKED_WINDOWS: usize = 8;

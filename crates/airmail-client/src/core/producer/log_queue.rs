@@ -7,6 +7,7 @@
 mod check;
 mod refusals;
 
+use super::config::InFlightWindow;
 use super::congestion_window::CongestionWindow;
 use super::open_batch::OpenBatch;
 use super::sealed_batch::SealedBatch;
@@ -25,13 +26,6 @@ use std::time::Duration;
 /// commit, and one waits there for the next. With fewer in flight the node's disk would idle for a round trip
 /// after each commit; with more, batches would be smaller for nothing.
 pub(super) const EAGER_BATCHES: usize = 2;
-
-/// Limits of what may be in flight of one log; one batch always may.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct InFlightWindow {
-    pub(super) batches: usize,
-    pub(super) bytes: usize,
-}
 
 /// Batches that are in flight at the front of a queue. They are counted as they come and go, because every
 /// message that begins a batch asks for them.

@@ -1,6 +1,7 @@
 //! Asserts the invariants of a log's queue; called by [`super::super::Producer::check`].
 
-use super::{InFlight, InFlightWindow, LogQueue, Phase};
+use super::{InFlight, LogQueue, Phase};
+use crate::core::producer::config::InFlightWindow;
 use airmail_model::LogId;
 
 impl LogQueue {
