@@ -84,7 +84,7 @@ impl Mailbox {
     /// to `wait`, at most an hour; nothing is asked again and again meanwhile. A node that stops sends its
     /// readers away, and another, or the same one later, is asked for the rest of the time.
     ///
-    /// What is removed is handed out at most once: a connection that is lost may take messages with
+    /// Removed messages are handed out at most once: a connection that is lost may take messages with
     /// it. A reader that must not lose any takes leases.
     ///
     /// # Errors

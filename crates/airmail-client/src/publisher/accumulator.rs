@@ -63,7 +63,7 @@ struct State {
     now: Now,
     /// Number of messages since the clock was read.
     since_clock: u32,
-    stream: stream_side::StreamState,
+    stream: stream_side::CurrentStream,
     backoff: Backoff,
     wakes: Vec<Waker>,
     closed: bool,
@@ -94,7 +94,7 @@ impl Accumulator {
             last_namespace: None,
             now: shared.nodes.clock.now(),
             since_clock: 0,
-            stream: stream_side::StreamState::new(frame_bytes),
+            stream: stream_side::CurrentStream::new(frame_bytes),
             backoff: shared.backoff(),
             wakes: Vec::new(),
             closed: false,

@@ -34,7 +34,7 @@ enum StreamState {
 
 /// One thing that happens to a stream.
 #[derive(Debug)]
-pub(super) enum StreamEvent {
+pub(super) enum PublishEvent {
     /// Hello was answered.
     Opened(Welcome),
     /// The node has answered something.
@@ -69,7 +69,7 @@ impl PublishStream {
     ///
     /// # Cancel safety
     /// Nothing is lost when it is dropped.
-    pub(super) async fn next(&mut self, wanted: bool) -> StreamEvent {
+    pub(super) async fn next(&mut self, wanted: bool) -> PublishEvent {
         loop {
             match &mut self.state {
                 StreamState::Closed(_) if !wanted => std::future::pending().await,
@@ -81,14 +81,14 @@ impl PublishStream {
                 StreamState::Opening(opening) => match opening.as_mut().await {
                     Ok((open, welcome)) => {
                         self.state = StreamState::Open(Box::new(open));
-                        return StreamEvent::Opened(welcome);
+                        return PublishEvent::Opened(welcome);
                     }
                     Err(error) => return self.lost(error),
                 },
                 StreamState::Open(open) => match open.responses.message().await {
                     Ok(Some(response)) => {
                         if let Some(kind) = response.kind {
-                            return StreamEvent::Response(kind);
+                            return PublishEvent::Response(kind);
                         }
                     }
                     ended => {
@@ -113,9 +113,9 @@ impl PublishStream {
         }
     }
 
-    fn lost(&mut self, error: Error) -> StreamEvent {
+    fn lost(&mut self, error: Error) -> PublishEvent {
         self.state = StreamState::Closed(Mono::NEVER);
-        StreamEvent::Lost(error)
+        PublishEvent::Lost(error)
     }
 }
 

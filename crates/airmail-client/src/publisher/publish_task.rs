@@ -2,7 +2,7 @@
 //! the node answers, and keeps the time. Messages do not pass through it.
 
 use super::accumulator::{Accumulator, AccumulatorStatus};
-use super::publish_stream::{PublishStream, StreamEvent};
+use super::publish_stream::{PublishEvent, PublishStream};
 use crate::context::ClientContext;
 use airmail_model::Mono;
 use std::future::Future;
@@ -57,13 +57,13 @@ pub(crate) async fn run(
             }
             () = accumulator.task_wanted() => {}
             event = stream.next(stream_wanted) => match event {
-                StreamEvent::Opened(welcome) => accumulator.stream_opened(welcome),
-                StreamEvent::Response(kind) => {
+                PublishEvent::Opened(welcome) => accumulator.stream_opened(welcome),
+                PublishEvent::Response(kind) => {
                     if let Err(error) = accumulator.apply_response(kind) {
                         stream.hold_off(accumulator.stream_lost(&error));
                     }
                 }
-                StreamEvent::Lost(error) => stream.hold_off(accumulator.stream_lost(&error)),
+                PublishEvent::Lost(error) => stream.hold_off(accumulator.stream_lost(&error)),
             },
             () = &mut timer, if armed != Mono::NEVER => armed = Mono::NEVER,
         }

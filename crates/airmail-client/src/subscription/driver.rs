@@ -5,7 +5,7 @@
 //! together, so a burst of small deliveries costs one turn.
 
 use super::standing::Standing;
-use super::subscribe_stream::{StreamEvent, SubscribeStream};
+use super::subscribe_stream::{SubscribeEvent, SubscribeStream};
 use crate::context::ClientContext;
 use crate::core::{
     Attempts, Backoff, Event, Patience, Subscriber, SubscriberOutput, SubscriptionKey,
@@ -30,14 +30,14 @@ pub(super) struct TopicStart {
     pub(super) start: Start,
 }
 
-/// What the driver has for its user.
+/// Outcome of waiting for the driver.
 #[derive(Debug)]
 pub(super) enum Available {
     /// Messages, to be taken by [`SubscriptionDriver::message`] or [`SubscriptionDriver::batch`].
     Messages,
     /// A gap in the topic with this number.
     Gap(usize, Gap),
-    /// Nothing, now or later.
+    /// The end: there is nothing more, now or later.
     Ended,
 }
 
@@ -289,9 +289,9 @@ impl SubscriptionDriver {
             },
         };
         match event {
-            StreamEvent::Opened(welcome) => self.opened(welcome),
-            StreamEvent::Reply(reply) => self.replied(reply),
-            StreamEvent::Lost(error) => self.lost(error),
+            SubscribeEvent::Opened(welcome) => self.opened(welcome),
+            SubscribeEvent::Reply(reply) => self.replied(reply),
+            SubscribeEvent::Lost(error) => self.lost(error),
         }
     }
 
@@ -300,18 +300,18 @@ impl SubscriptionDriver {
         let now = self.shared.mono();
         self.attempts.succeeded();
         self.lost = None;
-        let mut next = Some(StreamEvent::Reply(first));
+        let mut next = Some(SubscribeEvent::Reply(first));
         while let Some(event) = next.take() {
             match event {
-                StreamEvent::Reply(reply) => {
+                SubscribeEvent::Reply(reply) => {
                     self.core.reply(now, reply, &mut self.out);
                     self.events.extend(self.out.events.drain(..));
                     if self.events.len() < EVENTS_AT_ONCE {
                         next = self.stream.ready(&self.shared);
                     }
                 }
-                StreamEvent::Opened(_) => {}
-                StreamEvent::Lost(error) => return self.lost(error),
+                SubscribeEvent::Opened(_) => {}
+                SubscribeEvent::Lost(error) => return self.lost(error),
             }
         }
         Ok(())

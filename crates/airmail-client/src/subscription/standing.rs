@@ -5,8 +5,8 @@
 pub enum Standing {
     /// Looking for a node, or waiting for its answer.
     Connecting,
-    /// At the tail: messages come as soon as they are published.
+    /// Live, at the tail: messages come as soon as they are published.
     Live,
-    /// Behind: stored messages come, at the pace at which they are read.
+    /// Detached, behind the tail: stored messages come, at the pace at which they are read.
     Detached,
 }

@@ -46,9 +46,9 @@ pub(super) struct OpenStream {
 }
 
 /// Request body of the stream: what was put into the channel.
-struct RequestBody(mpsc::Receiver<Bytes>);
+struct ChannelBody(mpsc::Receiver<Bytes>);
 
-impl Body for RequestBody {
+impl Body for ChannelBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -63,7 +63,7 @@ impl Body for RequestBody {
 
 /// One thing that happens to a stream.
 #[derive(Debug)]
-pub(super) enum StreamEvent {
+pub(super) enum SubscribeEvent {
     /// Hello was answered.
     Opened(Welcome),
     /// The node has sent a reply.
@@ -108,7 +108,7 @@ impl SubscribeStream {
         shared: &Arc<ClientContext>,
         namespace: &str,
         credit: u32,
-    ) -> StreamEvent {
+    ) -> SubscribeEvent {
         loop {
             match self {
                 SubscribeStream::Closed(until) => {
@@ -119,7 +119,7 @@ impl SubscribeStream {
                 SubscribeStream::Opening(opening) => match opening.as_mut().await {
                     Ok((open, welcome)) => {
                         *self = SubscribeStream::Open(Box::new(open));
-                        return StreamEvent::Opened(welcome);
+                        return SubscribeEvent::Opened(welcome);
                     }
                     Err(error) => return self.lost(error),
                 },
@@ -146,7 +146,7 @@ impl SubscribeStream {
     }
 
     /// Gives the next event that has arrived already.
-    pub(super) fn ready(&mut self, shared: &ClientContext) -> Option<StreamEvent> {
+    pub(super) fn ready(&mut self, shared: &ClientContext) -> Option<SubscribeEvent> {
         loop {
             let SubscribeStream::Open(open) = self else {
                 return None;
@@ -163,7 +163,7 @@ impl SubscribeStream {
         &mut self,
         shared: &ClientContext,
         response: Result<Option<v1::SubscribeResponse>, Status>,
-    ) -> Option<StreamEvent> {
+    ) -> Option<SubscribeEvent> {
         let SubscribeStream::Open(open) = self else {
             return None;
         };
@@ -176,7 +176,7 @@ impl SubscribeStream {
             }
         };
         match reply {
-            Ok(FromNode::Reply(reply)) => Some(StreamEvent::Reply(reply)),
+            Ok(FromNode::Reply(reply)) => Some(SubscribeEvent::Reply(reply)),
             Ok(FromNode::Welcome(_)) => None,
             Err(error) => {
                 shared.nodes.failed(&open.node);
@@ -185,9 +185,9 @@ impl SubscribeStream {
         }
     }
 
-    fn lost(&mut self, error: Error) -> StreamEvent {
+    fn lost(&mut self, error: Error) -> SubscribeEvent {
         *self = SubscribeStream::Closed(Mono(0));
-        StreamEvent::Lost(error)
+        SubscribeEvent::Lost(error)
     }
 }
 
@@ -230,7 +230,7 @@ async fn open(
         kind: Some(subscribe_request::Kind::Hello(hello)),
     }));
     let answer = async {
-        let mut responses = node.subscribe(RequestBody(stream)).await?;
+        let mut responses = node.subscribe(ChannelBody(stream)).await?;
         Ok((responses.message().await?, responses))
     };
     let (first, responses) = shared.first_answer(answer).await.map_err(failed)?;

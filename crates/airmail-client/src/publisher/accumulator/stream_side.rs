@@ -19,9 +19,9 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-/// State of the current publish stream.
+/// The current publish stream, as far as the accumulator knows it.
 #[derive(Debug)]
-pub(super) struct StreamState {
+pub(super) struct CurrentStream {
     /// Number of streams begun so far: an earlier one gets nothing more.
     number: u64,
     /// True from the node's Hello on.
@@ -42,9 +42,9 @@ pub(super) struct StreamState {
     pub(super) wake_task: bool,
 }
 
-impl StreamState {
-    pub(super) fn new(frame_bytes: usize) -> StreamState {
-        StreamState {
+impl CurrentStream {
+    pub(super) fn new(frame_bytes: usize) -> CurrentStream {
+        CurrentStream {
             number: 0,
             open: false,
             control: VecDeque::new(),

@@ -13,7 +13,7 @@ fn busy() -> Producer {
     driver.producer
 }
 
-/// What is said where `look` panics.
+/// Gives the message with which `look` panics.
 fn complaint(look: impl FnOnce()) -> String {
     let panicked = catch_unwind(AssertUnwindSafe(look)).expect_err("nothing was complained of");
     let text = panicked.downcast::<String>().map(|text| *text);

@@ -20,7 +20,7 @@ fn busy() -> Subscriber {
     driver.subscriber
 }
 
-/// What is said where `look` panics.
+/// Gives the message with which `look` panics.
 fn complaint(look: impl FnOnce()) -> String {
     let panicked = catch_unwind(AssertUnwindSafe(look)).expect_err("nothing was complained of");
     let text = panicked.downcast::<String>().map(|text| *text);

@@ -4,7 +4,7 @@
 
 use super::*;
 
-/// What the node does and says on one connection, as far as it got.
+/// Node of one connection: the subscription that it has, and its log.
 struct Node {
     /// Number and generation in force, and where it stands.
     subscription: Option<(Subscribe, u64)>,
@@ -13,7 +13,7 @@ struct Node {
 }
 
 impl Node {
-    fn take(&mut self, driver: &mut Driver) {
+    fn apply_requests(&mut self, driver: &mut Driver) {
         driver.poll();
         for request in std::mem::take(&mut driver.sent) {
             match request {
@@ -62,7 +62,7 @@ fn run(cut: [bool; 3], late: bool) -> Vec<u64> {
             let old = node.answer();
             driver.subscriber.connected();
             node.subscription = None;
-            node.take(driver);
+            node.apply_requests(driver);
             if let (true, Some(old)) = (late, old) {
                 driver.reply(old);
             }
@@ -71,7 +71,7 @@ fn run(cut: [bool; 3], late: bool) -> Vec<u64> {
             }
         }
     };
-    node.take(&mut driver);
+    node.apply_requests(&mut driver);
     reconnect(&mut driver, &mut node, cut[0]);
     if let Some(reply) = node.answer() {
         driver.reply(reply);
@@ -99,7 +99,7 @@ fn run(cut: [bool; 3], late: bool) -> Vec<u64> {
         driver.reply(old);
     }
     assert!(driver.events.is_empty());
-    node.take(&mut driver);
+    node.apply_requests(&mut driver);
     if let Some(reply) = node.answer() {
         driver.reply(reply);
     }
