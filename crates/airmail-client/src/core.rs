@@ -3,6 +3,9 @@
 //! Both take events (`connected`, `disconnected`, `reply`, and the time, by `poll`) and give effects: requests
 //! to be sent, and results for the user. The time is an argument and randomness comes from a seed, so a run can
 //! be repeated exactly.
+//!
+//! The shortest way to understand either is its transcripts, inputs with their effects as text, in
+//! `tests/transcripts`.
 
 pub mod attempts;
 pub mod backoff;

@@ -90,7 +90,7 @@ impl Publisher {
     /// let publisher = client.publisher();
     /// let topic = TopicName::new("ticks", &Limits::DEFAULT)?;
     /// for tick in 0..1_000_000_u64 {
-    ///     // Whether it was stored is asked once for all, by the flush.
+    ///     // Nobody waits for this message alone: the flush waits for all.
     ///     drop(publisher.send_ref(&topic, &tick.to_le_bytes()).await?);
     /// }
     /// publisher.flush().await
