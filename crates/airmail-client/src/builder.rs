@@ -217,7 +217,9 @@ impl ClientBuilder {
         producer.seed = seed;
         subscriber.seed = seed;
         let client = Client::new(ClientContext {
-            nodes: Nodes::new(addresses, self.name, clock),
+            nodes: Nodes::new(addresses),
+            clock,
+            client_name: self.name,
             namespace: self.namespace.into(),
             producer,
             subscriber,

@@ -1,4 +1,4 @@
-//! The settings, the nodes and the randomness that all parts of one client share.
+//! The settings, the nodes, the clock and the randomness that all parts of one client share.
 //!
 //! It knows none of these parts: publishing, subscriptions, history, administration and mailboxes each hold
 //! it, and none of them needs another to be read or changed. [`crate::calls`] makes unary calls with it.
@@ -6,15 +6,19 @@
 use crate::core::{Attempts, Backoff, Patience, ProducerConfig, SubscriberConfig};
 use crate::nodes::Nodes;
 use airmail_model::Mono;
+use airmail_model::clock::Clock;
 use airmail_model::random;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Settings, nodes and seeds that the parts of one client share.
+/// Settings, nodes, clock and seeds that the parts of one client share.
 #[derive(Debug)]
 pub(crate) struct ClientContext {
     pub(crate) nodes: Nodes,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Name of the client, which Hello tells the node.
+    pub(crate) client_name: String,
     /// Namespace of every call that names none.
     pub(crate) namespace: Arc<str>,
     pub(crate) producer: ProducerConfig,
@@ -28,7 +32,7 @@ pub(crate) struct ClientContext {
 impl ClientContext {
     /// Reads the monotonic clock.
     pub(crate) fn mono(&self) -> Mono {
-        self.nodes.clock.mono()
+        self.clock.mono()
     }
 
     /// Draws the seed of one more part.

@@ -17,6 +17,6 @@ pub(crate) fn client_hello(
         token: String::new(),
         namespaces,
         credit_bytes,
-        client: shared.nodes.client.clone(),
+        client: shared.client_name.clone(),
     }
 }

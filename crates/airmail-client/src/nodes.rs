@@ -5,7 +5,6 @@
 
 use crate::address::Address;
 use crate::response_stream::ResponseStream;
-use airmail_model::clock::Clock;
 use airmail_model::{Error, ErrorCode, Limits};
 use airmail_proto::v1::airmail_client::AirmailClient;
 use airmail_proto::v1::mailbox_client::MailboxClient;
@@ -13,7 +12,6 @@ use airmail_proto::v1::{self, admin_client::AdminClient};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Duration;
 use tonic::Status;
 use tonic::body::Body;
@@ -109,18 +107,13 @@ impl Node {
 #[derive(Debug)]
 pub(crate) struct Nodes {
     addresses: Vec<Address>,
-    /// Name of the client, which Hello tells the node.
-    pub(crate) client: String,
-    pub(crate) clock: Arc<dyn Clock>,
     current: Mutex<Option<Node>>,
 }
 
 impl Nodes {
-    pub(crate) fn new(addresses: Vec<Address>, client: String, clock: Arc<dyn Clock>) -> Nodes {
+    pub(crate) fn new(addresses: Vec<Address>) -> Nodes {
         Nodes {
             addresses,
-            client,
-            clock,
             current: Mutex::new(None),
         }
     }

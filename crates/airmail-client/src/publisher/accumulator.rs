@@ -92,7 +92,7 @@ impl Accumulator {
             waiters: waiters::Waiters::default(),
             namespaces: BTreeMap::new(),
             last_namespace: None,
-            now: shared.nodes.clock.now(),
+            now: shared.clock.now(),
             since_clock: 0,
             stream: stream_side::CurrentStream::new(frame_bytes),
             backoff: shared.backoff(),
@@ -209,7 +209,7 @@ impl State {
     }
 
     fn read_clock(&mut self, shared: &ClientContext) -> Now {
-        self.now = shared.nodes.clock.now();
+        self.now = shared.clock.now();
         self.since_clock = 0;
         self.now
     }

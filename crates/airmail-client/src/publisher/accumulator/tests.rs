@@ -54,7 +54,9 @@ impl Harness {
         let clock = ManualClock::default();
         let told = Arc::new(clock.clone());
         let accumulator = Accumulator::new(Arc::new(ClientContext {
-            nodes: Nodes::new(Vec::new(), "test".to_owned(), told),
+            nodes: Nodes::new(Vec::new()),
+            clock: told,
+            client_name: "test".to_owned(),
             namespace: "".into(),
             producer: ProducerConfig::default(),
             subscriber: SubscriberConfig::default(),
