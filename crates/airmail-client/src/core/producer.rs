@@ -1,4 +1,5 @@
-//! The producer: batches, which log each message goes to, sequence numbers, what is in flight, and retries.
+//! The producer: puts messages in batches, log by log, gives them sequence numbers, bounds what is in flight,
+//! and sends again until each batch has its answer.
 //!
 //! Each log has a queue that keeps its messages in order. Messages gather in the queue's open batch while two
 //! earlier batches are in flight (natural batching: there is no timer). A batch is sealed with the producer's
@@ -39,8 +40,8 @@
 //! - `numbers`: a log's batches carry rising numbers of one epoch, and leave none out behind the last,
 //!   unless they are to be numbered again. `order`: batches in flight come first, unless a refusal has paused
 //!   the log. `maps`: all batches of a namespace are made by one map, and a map that waits is newer.
-//! - `progress`: after a poll, an answer or a time moves on everything that is held; and the time that the poll
-//!   returns is later than the one that it was given.
+//! - `progress`: after a poll nothing is stuck: everything that is held waits for an answer, or for a time that
+//!   the poll has returned, which is later than the one that it was given.
 
 mod accept;
 mod check;

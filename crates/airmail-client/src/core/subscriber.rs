@@ -1,4 +1,5 @@
-//! The subscriber: one stream's subscriptions, the ranges that they have had, and going on from there.
+//! The subscriber: tracks which numbers each of a stream's subscriptions has had, so that messages come once
+//! and in order, and requests what is missing.
 //!
 //! A subscription is *unsent*, *requested*, *live* or *detached*. The live ones of a log share one range, and
 //! each detached one has its own ([`airmail_model::frame`] has the rules): a message whose numbers all lie below

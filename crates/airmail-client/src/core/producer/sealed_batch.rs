@@ -1,4 +1,4 @@
-//! A batch that has its numbers, and the history of its attempts.
+//! A sealed batch: one that has its numbers, and is sent until it is settled.
 
 use super::{Settled, Ticket};
 use airmail_model::frame::{Ack, RequestId};
