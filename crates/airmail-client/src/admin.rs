@@ -1,5 +1,5 @@
-//! Administration: creating, listing, changing and deleting namespaces; the state of a node's flow control and
-//! clock.
+//! Administration: creating, listing, changing and deleting namespaces; the state of a node's flow
+//! control and clock.
 
 use crate::context::ClientContext;
 use crate::node_clock::NodeClock;
@@ -35,8 +35,8 @@ impl Admin {
         Admin { shared }
     }
 
-    /// Creates a namespace. A parameter that is `None` gets the default of [`NamespaceSpec`]; durability, the
-    /// strongest that the node's storage has.
+    /// Creates a namespace. A parameter that is `None` gets the default of [`NamespaceSpec`];
+    /// durability, the strongest that the node's storage has.
     ///
     /// # Errors
     /// `NAMESPACE_EXISTS`, `NAMESPACE_INVALID`, `DURABILITY_UNAVAILABLE`.
@@ -90,8 +90,8 @@ impl Admin {
             .collect()
     }
 
-    /// Changes a namespace. A parameter that is `None` stays as it is; a retention replaces the whole of the
-    /// old one. With `based_on`, only if the namespace is still at this version.
+    /// Changes a namespace. A parameter that is `None` stays as it is; a retention replaces the
+    /// whole of the old one. With `based_on`, only if the namespace is still at this version.
     ///
     /// # Errors
     /// `NAMESPACE_NOT_FOUND`, `NAMESPACE_CHANGED`, `DURABILITY_UNAVAILABLE`; `UNIMPLEMENTED` for
@@ -151,7 +151,8 @@ impl Admin {
         Ok(clock.into())
     }
 
-    /// Deletes a namespace and everything in it. With `based_on`, only if it is still at this version.
+    /// Deletes a namespace and everything in it. With `based_on`, only if it is still at this
+    /// version.
     ///
     /// # Errors
     /// `NAMESPACE_NOT_FOUND`, `NAMESPACE_CHANGED`.

@@ -75,7 +75,8 @@ impl Default for ClientBuilder {
 }
 
 impl ClientBuilder {
-    /// Sets the URL of the nodes: `airmail://HOST:PORT[,HOST:PORT…]`. Default `airmail://127.0.0.1:7400`.
+    /// Sets the URL of the nodes: `airmail://HOST:PORT[,HOST:PORT…]`. Default
+    /// `airmail://127.0.0.1:7400`.
     #[must_use]
     pub fn url(mut self, url: impl Into<String>) -> ClientBuilder {
         self.url = url.into();
@@ -96,8 +97,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets how long a message may take to be acknowledged, lost connections included, before it fails.
-    /// Default 30 s.
+    /// Sets how long a message may take to be acknowledged, lost connections included, before it
+    /// fails. Default 30 s.
     #[must_use]
     pub fn delivery_timeout(mut self, timeout: Duration) -> ClientBuilder {
         self.producer.delivery_timeout = timeout;
@@ -114,58 +115,59 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets how long each of these calls may take in all, attempts and waits together. A node that answers
-    /// "later" (while it starts, for instance; see `waited_for` in the table of errors) is asked again for so
-    /// long, and one that is silent is given up. Default 60 s. Receiving from a mailbox may take that long in
-    /// addition to the time that it waits for messages.
+    /// Sets how long each of these calls may take in all, attempts and waits together. A node that
+    /// answers "later" (while it starts, for instance; see `waited_for` in the table of errors) is
+    /// asked again for so long, and one that is silent is given up. Default 60 s. Receiving from a
+    /// mailbox may take that long in addition to the time that it waits for messages.
     #[must_use]
     pub fn call_timeout(mut self, timeout: Duration) -> ClientBuilder {
         self.call_timeout = timeout;
         self
     }
 
-    /// Sets the number of bytes of messages that may be unacknowledged; further senders wait. Default 64 MiB.
+    /// Sets the number of bytes of messages that may be unacknowledged; further senders wait.
+    /// Default 64 MiB.
     #[must_use]
     pub fn publish_memory_bytes(mut self, bytes: usize) -> ClientBuilder {
         self.producer.memory_bytes = bytes;
         self
     }
 
-    /// Sets the number of batches of one log that may be in flight. Default 64: a node remembers the results
-    /// of that many. Together they have at most [`ClientBuilder::bytes_in_flight`].
+    /// Sets the number of batches of one log that may be in flight. Default 64: a node remembers
+    /// the results of that many. Together they have at most [`ClientBuilder::bytes_in_flight`].
     #[must_use]
     pub fn batches_in_flight(mut self, batches: usize) -> ClientBuilder {
         self.producer.in_flight = batches;
         self
     }
 
-    /// Limits the number of messages in one batch; with 1, each message has a batch of its own. Default: the
-    /// node's limit alone. Several batches may still go in one request.
+    /// Limits the number of messages in one batch; with 1, each message has a batch of its own.
+    /// Default: the node's limit alone. Several batches may still go in one request.
     #[must_use]
     pub fn batch_messages(mut self, messages: u16) -> ClientBuilder {
         self.producer.batch_messages = messages;
         self
     }
 
-    /// Sets the number of bytes of batches of one log that may be in flight; one batch may always be sent.
-    /// Default 4 MiB.
+    /// Sets the number of bytes of batches of one log that may be in flight; one batch may always
+    /// be sent. Default 4 MiB.
     #[must_use]
     pub fn bytes_in_flight(mut self, bytes: usize) -> ClientBuilder {
         self.producer.in_flight_bytes = bytes;
         self
     }
 
-    /// Sets the number of bytes of deliveries that each subscription has room for. Default 16 MiB, four times
-    /// what a publisher may have in flight, so that a burst at full speed does not detach it; at most 64 MiB,
-    /// since a node counts no more.
+    /// Sets the number of bytes of deliveries that each subscription has room for. Default 16 MiB,
+    /// four times what a publisher may have in flight, so that a burst at full speed does not
+    /// detach it; at most 64 MiB, since a node counts no more.
     #[must_use]
     pub fn credit_bytes(mut self, bytes: u32) -> ClientBuilder {
         self.subscriber.credit_bytes = bytes.min(CREDIT_BYTES_MAX);
         self
     }
 
-    /// Sets the delays between attempts. Default: drawn evenly up to a ceiling, which is 50 ms at first and
-    /// doubles each time, up to 5 s.
+    /// Sets the delays between attempts. Default: drawn evenly up to a ceiling, which is 50 ms at
+    /// first and doubles each time, up to 5 s.
     #[must_use]
     pub fn backoff(mut self, backoff: BackoffConfig) -> ClientBuilder {
         self.producer.backoff = backoff;
@@ -173,8 +175,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the seed of all of the client's randomness: jitter, and the producer's id. Default: drawn from the
-    /// system. Two clients that publish must not have the same seed.
+    /// Sets the seed of all of the client's randomness: jitter, and the producer's id. Default:
+    /// drawn from the system. Two clients that publish must not have the same seed.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> ClientBuilder {
         self.seed = Some(seed);
@@ -188,8 +190,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets a future upon whose end the client accepts no more messages and delivers those that it has, like
-    /// [`Client::close`].
+    /// Sets a future upon whose end the client accepts no more messages and delivers those that it
+    /// has, like [`Client::close`].
     #[must_use]
     pub fn shutdown(
         mut self,
@@ -202,8 +204,8 @@ impl ClientBuilder {
     /// Connects to the first node that answers.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if the URL is malformed; `DISCONNECTED` if no node answers in time; an error that is
-    /// waited for, if it lasts for all of the `call_timeout`.
+    /// `INVALID_ARGUMENT` if the URL is malformed; `DISCONNECTED` if no node answers in time; an
+    /// error that is waited for, if it lasts for all of the `call_timeout`.
     pub async fn connect(self) -> Result<Client, Error> {
         let addresses = parse_url(&self.url)?;
         // Unless the program has set it before.

@@ -1,7 +1,8 @@
-//! Unary calls: made on one node after the other, and made again while the error is one to wait for.
+//! Unary calls: made on one node after the other, and made again while the error is one to wait
+//! for.
 //!
-//! A call whose answer was lost with its connection may have been done. Only a call that changes nothing is
-//! made again then; any other ends with `OUTCOME_UNKNOWN`.
+//! A call whose answer was lost with its connection may have been done. Only a call that changes
+//! nothing is made again then; any other ends with `OUTCOME_UNKNOWN`.
 
 use crate::context::ClientContext;
 use crate::nodes::Node;
@@ -12,8 +13,8 @@ use std::time::Duration;
 use tonic::Status;
 
 impl ClientContext {
-    /// Waits for a node's first answer, for this node's part of `connect_timeout`: a node that accepts
-    /// connections and stays silent must not use up the time of the other addresses.
+    /// Waits for a node's first answer, for this node's part of `connect_timeout`: a node that
+    /// accepts connections and stays silent must not use up the time of the other addresses.
     pub(crate) async fn first_answer<T>(
         &self,
         answer: impl Future<Output = Result<T, Status>>,
@@ -22,7 +23,8 @@ impl ClientContext {
         within(patience, answer).await
     }
 
-    /// Waits for a node's next answer, for `call_timeout`: a node that is silent for so long is given up.
+    /// Waits for a node's next answer, for `call_timeout`: a node that is silent for so long is
+    /// given up.
     pub(crate) async fn answer_in_time<T>(
         &self,
         answer: impl Future<Output = Result<T, Status>>,
@@ -42,12 +44,12 @@ impl ClientContext {
         self.call_within(self.call_timeout, repeatable, call).await
     }
 
-    /// Makes a unary call on one node after the other, until one answers. Errors that the table of errors
-    /// says are waited for are retried: for `timeout` in all, and for `connect_timeout` while no node can be
-    /// reached.
+    /// Makes a unary call on one node after the other, until one answers. Errors that the table of
+    /// errors says are waited for are retried: for `timeout` in all, and for `connect_timeout`
+    /// while no node can be reached.
     ///
-    /// A `repeatable` call is made again even if a node may have done it. Any other is made again only after
-    /// it was certainly not done, and gives `OUTCOME_UNKNOWN` where that is not known.
+    /// A `repeatable` call is made again even if a node may have done it. Any other is made again
+    /// only after it was certainly not done, and gives `OUTCOME_UNKNOWN` where that is not known.
     pub(crate) async fn call_within<T, F>(
         &self,
         timeout: Duration,
@@ -60,7 +62,8 @@ impl ClientContext {
         let begun = self.mono();
         let until = begun.plus(timeout);
         let mut attempts = self.attempts(timeout).from(begun);
-        // The last refusal by a node, which says more than the timeout that cuts the next attempt off.
+        // The last refusal by a node, which says more than the timeout that cuts the next attempt
+        // off.
         let mut refusal = None;
         loop {
             let node = self.nodes.node()?;
@@ -121,8 +124,9 @@ async fn within<T>(
     answer.unwrap_or_else(silent)
 }
 
-/// Tells whether a call that failed had no effect for certain: the node refused it, or no connection could be
-/// made. A connection that breaks later proves nothing, whatever its error says.
+/// Tells whether a call that failed had no effect for certain: the node refused it, or no
+/// connection could be made. A connection that breaks later proves nothing, whatever its error
+/// says.
 fn is_certainly_not_done(status: &Status, error: &Error) -> bool {
     let refused = is_told_by_a_node(status) && error.code() != ErrorCode::Disconnected;
     refused || is_unconnected(status)

@@ -1,8 +1,8 @@
-//! The client, as users hold it: the one place where publishing, subscribing, history, administration and
-//! mailboxes begin.
+//! The client, as users hold it: the one place where publishing, subscribing, history,
+//! administration and mailboxes begin.
 //!
-//! A client has one connection, which all of these share, and one task, which publishes. Its settings are made
-//! by [`crate::ClientBuilder`].
+//! A client has one connection, which all of these share, and one task, which publishes. Its
+//! settings are made by [`crate::ClientBuilder`].
 
 use crate::admin::Admin;
 use crate::context::ClientContext;
@@ -24,7 +24,8 @@ use tokio::task::JoinSet;
 /// A client of one or more nodes: publishes, subscribes, reads history. Cheap to clone; all clones
 /// share one connection and one order of publishing.
 ///
-/// Close it with [`Client::close`]: dropping the last clone abandons messages that are not acknowledged yet.
+/// Close it with [`Client::close`]: dropping the last clone abandons messages that are not
+/// acknowledged yet.
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(crate) shared: Arc<ClientContext>,
@@ -105,8 +106,8 @@ impl Client {
         SubscriptionRequest::new(Arc::clone(&self.shared), topic)
     }
 
-    /// Prepares a subscription to many topics that one user reads together: much cheaper than one for each, but
-    /// they share one credit, so a user who is slow with one topic is slow with all.
+    /// Prepares a subscription to many topics that one user reads together: much cheaper than one
+    /// for each, but they share one credit, so a user who is slow with one topic is slow with all.
     ///
     /// ```no_run
     /// # async fn example(client: airmail_client::Client) -> Result<(), airmail_model::Error> {
@@ -151,15 +152,16 @@ impl Client {
         Admin::new(Arc::clone(&self.shared))
     }
 
-    /// Gives access to the node's mailboxes: messages for one reader each, rather than for all subscribers of a
-    /// topic.
+    /// Gives access to the node's mailboxes: messages for one reader each, rather than for all
+    /// subscribers of a topic.
     #[must_use]
     pub fn mailbox(&self) -> Mailbox {
         Mailbox::new(Arc::clone(&self.shared))
     }
 
-    /// Closes the client: accepts no more messages, waits until all accepted ones are acknowledged (or have
-    /// failed: each within the delivery timeout), and ends the client's task. Subscriptions live on.
+    /// Closes the client: accepts no more messages, waits until all accepted ones are acknowledged
+    /// (or have failed: each within the delivery timeout), and ends the client's task.
+    /// Subscriptions live on.
     ///
     /// # Errors
     /// `INTERNAL` if a task of the client has failed.

@@ -1,7 +1,8 @@
 //! The settings, the nodes, the clock and the randomness that all parts of one client share.
 //!
-//! It knows none of these parts: publishing, subscriptions, history, administration and mailboxes each hold
-//! it, and none of them needs another to be read or changed. [`crate::calls`] makes unary calls with it.
+//! It knows none of these parts: publishing, subscriptions, history, administration and mailboxes
+//! each hold it, and none of them needs another to be read or changed. [`crate::calls`] makes unary
+//! calls with it.
 
 use crate::core::{Attempts, Backoff, Patience, ProducerConfig, SubscriberConfig};
 use crate::nodes::Nodes;
@@ -45,8 +46,8 @@ impl ClientContext {
         Backoff::new(self.producer.backoff, self.seed())
     }
 
-    /// Prepares attempts at one call, which may take `all` together, and `connect_timeout` while no node
-    /// answers.
+    /// Prepares attempts at one call, which may take `all` together, and `connect_timeout` while no
+    /// node answers.
     pub(crate) fn attempts(&self, all: Duration) -> Attempts {
         let node = self.connect_timeout;
         Attempts::new(Patience { node, all }, self.backoff())

@@ -1,8 +1,8 @@
 //! The SDK's core: the decisions of a publisher and of a subscriber, as state machines without I/O.
 //!
-//! Both take events (`connected`, `disconnected`, `reply`, and the time, by `poll`) and give effects: requests
-//! to be sent, and results for the user. The time is an argument and randomness comes from a seed, so a run can
-//! be repeated exactly.
+//! Both take events (`connected`, `disconnected`, `reply`, and the time, by `poll`) and give
+//! effects: requests to be sent, and results for the user. The time is an argument and randomness
+//! comes from a seed, so a run can be repeated exactly.
 //!
 //! The shortest way to understand either is its transcripts, inputs with their effects as text, in
 //! `tests/transcripts`.

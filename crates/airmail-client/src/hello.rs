@@ -4,7 +4,8 @@ use crate::context::ClientContext;
 use airmail_proto::hello::{PROTOCOL_MAX, PROTOCOL_MIN};
 use airmail_proto::v1;
 
-/// Makes the Hello of a stream that uses these namespaces and has room for `credit_bytes` of deliveries.
+/// Makes the Hello of a stream that uses these namespaces and has room for `credit_bytes` of
+/// deliveries.
 pub(crate) fn client_hello(
     shared: &ClientContext,
     namespaces: Vec<String>,

@@ -155,8 +155,8 @@ impl History {
         }
     }
 
-    /// Tells whether [`History::next`] would give an item without waiting. A caller that buffers its output
-    /// flushes it where this is false, before it waits.
+    /// Tells whether [`History::next`] would give an item without waiting. A caller that buffers
+    /// its output flushes it where this is false, before it waits.
     #[must_use]
     pub fn ready(&self) -> bool {
         self.left != Some(0) && !self.ready.is_empty()

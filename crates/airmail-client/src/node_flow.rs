@@ -1,4 +1,5 @@
-//! The state of a node's flow control: how much may be in flight, how much is, and the last decisions.
+//! The state of a node's flow control: how much may be in flight, how much is, and the last
+//! decisions.
 
 use airmail_proto::v1;
 use std::time::Duration;
@@ -6,8 +7,8 @@ use std::time::Duration;
 /// State of one gate of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowGate {
-    /// Name: `publish` (messages that the storage has not answered) or `delivery` (bytes of deliveries that
-    /// connections have not taken).
+    /// Name: `publish` (messages that the storage has not answered) or `delivery` (bytes of
+    /// deliveries that connections have not taken).
     pub name: String,
     /// Unit in which it counts: `messages` or `bytes`.
     pub unit: String,

@@ -1,7 +1,7 @@
 //! The nodes that a client may talk to, and the connection to the one that it talks to now.
 //!
-//! All streams and calls of a client share one HTTP/2 connection. When an attempt on it fails, its caller
-//! reports that, and the next attempt goes to the next address.
+//! All streams and calls of a client share one HTTP/2 connection. When an attempt on it fails, its
+//! caller reports that, and the next attempt goes to the next address.
 
 use crate::address::Address;
 use crate::response_stream::ResponseStream;
@@ -25,7 +25,8 @@ const SUBSCRIBE_PATH: &str = "/airmail.v1.Airmail/Subscribe";
 
 /// Size of HTTP/2's flow control window: large, because credit does the fine work.
 const WINDOW_BYTES: u32 = 4 << 20;
-/// Size of a frame that a node may send: mostly a whole delivery, which then lies in memory as one piece.
+/// Size of a frame that a node may send: mostly a whole delivery, which then lies in memory as one
+/// piece.
 const FRAME_BYTES: u32 = 1 << 20;
 /// Time between two pings of a quiet connection.
 const PING_EVERY: Duration = Duration::from_secs(10);

@@ -1,7 +1,8 @@
 //! Publishing, as users see it.
 //!
-//! A [`Publisher`] hands messages over to the client's one [`accumulator`], which encodes them at once; a
-//! sender that finds no room there waits for its turn. Each message's result comes back by its [`Receipt`].
+//! A [`Publisher`] hands messages over to the client's one [`accumulator`], which encodes them at
+//! once; a sender that finds no room there waits for its turn. Each message's result comes back by
+//! its [`Receipt`].
 
 pub(crate) mod accumulator;
 mod client_ended;
@@ -66,8 +67,8 @@ impl Publisher {
     /// Hands a message over; waits only until there is room for it.
     ///
     /// # Errors
-    /// `SHUTTING_DOWN` once the client is closed. All other errors, those of the message itself among them,
-    /// come by the receipt.
+    /// `SHUTTING_DOWN` once the client is closed. All other errors, those of the message itself
+    /// among them, come by the receipt.
     ///
     /// # Cancel safety
     /// If the future is dropped before it is done, the message is not taken.
@@ -80,8 +81,8 @@ impl Publisher {
         Ok(self.wait_to_submit(message).await?)
     }
 
-    /// Hands a payload without attributes over, like [`Publisher::send`] but from the caller's buffer: nothing
-    /// is allocated for it, and the buffer can be used again at once.
+    /// Hands a payload without attributes over, like [`Publisher::send`] but from the caller's
+    /// buffer: nothing is allocated for it, and the buffer can be used again at once.
     ///
     /// ```no_run
     /// # async fn example(client: airmail_client::Client) -> Result<(), airmail_model::Error> {

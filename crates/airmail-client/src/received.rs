@@ -19,7 +19,8 @@ pub struct Received {
     pub lane: Lane,
     /// Time at which the storage appended it.
     pub appended: AppendTime,
-    /// Time by the publisher's own clock, in microseconds since 1970-01-01 UTC: carried, not checked.
+    /// Time by the publisher's own clock, in microseconds since 1970-01-01 UTC: carried, not
+    /// checked.
     pub time_us: i64,
     /// Attributes, by name.
     pub attributes: Vec<(String, AttributeValue)>,
@@ -123,8 +124,8 @@ impl LogInForce {
     }
 }
 
-/// A cursor in a received batch, from which its user takes message by message. None is decoded before it is
-/// asked for.
+/// A cursor in a received batch, from which its user takes message by message. None is decoded
+/// before it is asked for.
 #[derive(Debug)]
 pub(crate) struct BatchCursor {
     received: ReceivedBatch,
@@ -195,8 +196,8 @@ impl BatchCursor {
     }
 }
 
-/// Messages of one subscription that came in one batch, to be read where they lie in memory: the cheapest way
-/// to read many.
+/// Messages of one subscription that came in one batch, to be read where they lie in memory: the
+/// cheapest way to read many.
 #[derive(Debug)]
 pub struct MessageBatch {
     received: ReceivedBatch,
@@ -215,8 +216,8 @@ impl MessageBatch {
         self.received.iter_from(self.from)
     }
 
-    /// Iterates like [`MessageBatch::iter`], with the place of each message's topic among those of the
-    /// [`crate::ManySubscription`] that gave them; 0 if a [`crate::Subscription`] did.
+    /// Iterates like [`MessageBatch::iter`], with the place of each message's topic among those of
+    /// the [`crate::ManySubscription`] that gave them; 0 if a [`crate::Subscription`] did.
     pub fn iter_topics(&self) -> impl Iterator<Item = (usize, Sequence, Record<'_>)> {
         self.iter().map(|(sequence, record)| {
             let owner = self.received.owner(record.topic);

@@ -1,5 +1,5 @@
-//! The responses of a stream, read below tonic's codec: a delivery is used where HTTP/2 has put it, and not
-//! copied.
+//! The responses of a stream, read below tonic's codec: a delivery is used where HTTP/2 has put it,
+//! and not copied.
 
 use airmail_proto::framing::Deframer;
 use prost::Message;

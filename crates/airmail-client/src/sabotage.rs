@@ -1,7 +1,7 @@
 //! Bugs that the simulator plants, to prove that it finds them. No other build has them.
 
-/// A bug to plant. Each is a mistake that is easily made, breaks an invariant of a core's state, and is to
-/// be found at the step that does.
+/// A bug to plant. Each is a mistake that is easily made, breaks an invariant of a core's state,
+/// and is to be found at the step that does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
     /// An acknowledged batch keeps its part of a producer's memory bound.

@@ -1,10 +1,10 @@
 //! Subscriptions, as users hold them.
 //!
 //! A subscription has a stream of its own on the client's connection, and no task: the core runs
-//! when its user asks for the next item. So a subscription that is not read costs the others nothing: the node
-//! detaches it when its credit is used up, and it goes on where it was when it is read again.
-//! Topics that one user reads together share a stream ([`many_topics`]) and its credit; then the node sends
-//! their messages of one batch as one delivery.
+//! when its user asks for the next item. So a subscription that is not read costs the others
+//! nothing: the node detaches it when its credit is used up, and it goes on where it was when it is
+//! read again. Topics that one user reads together share a stream ([`many_topics`]) and its credit;
+//! then the node sends their messages of one batch as one delivery.
 //!
 //! A lost connection is not an event: the subscription looks for a node until it finds one, and
 //! goes on from its position.
@@ -60,8 +60,8 @@ impl SubscriptionRequest {
     ///
     /// # Errors
     /// `TOPIC_INVALID`, `NAMESPACE_NOT_FOUND`, `POSITION_INVALID`, `PERMISSION_DENIED`, and
-    /// `DISCONNECTED` if no node answers within the client's `connect_timeout`; an error that is waited for,
-    /// if it lasts for all of the `call_timeout`.
+    /// `DISCONNECTED` if no node answers within the client's `connect_timeout`; an error that is
+    /// waited for, if it lasts for all of the `call_timeout`.
     pub async fn open(self) -> Result<Subscription, Error> {
         topic_name(&self.topic)?;
         let named = Arc::new(NamedTopic {
@@ -84,8 +84,8 @@ impl Subscription {
     /// Waits for the next message or gap; `None` once an error has ended the subscription.
     ///
     /// # Errors
-    /// The error that ended it: `NAMESPACE_NOT_FOUND` when its namespace is deleted, `PERMISSION_DENIED`, and
-    /// the like. A lost connection does not end it.
+    /// The error that ended it: `NAMESPACE_NOT_FOUND` when its namespace is deleted,
+    /// `PERMISSION_DENIED`, and the like. A lost connection does not end it.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped before it is done.
@@ -122,15 +122,15 @@ impl Subscription {
         }
     }
 
-    /// Tells whether [`Subscription::next`] would give an item without waiting. A caller that buffers its
-    /// output flushes it where this is false, before it waits.
+    /// Tells whether [`Subscription::next`] would give an item without waiting. A caller that
+    /// buffers its output flushes it where this is false, before it waits.
     #[must_use]
     pub fn ready(&self) -> bool {
         self.0.ready()
     }
 
-    /// Gives the position from which it goes on after the last item that it gave. `None` before a node has
-    /// answered, if it did not start at a position.
+    /// Gives the position from which it goes on after the last item that it gave. `None` before a
+    /// node has answered, if it did not start at a position.
     #[must_use]
     pub fn position(&self) -> Option<Position> {
         self.0.position(0)

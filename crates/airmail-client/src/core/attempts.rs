@@ -1,13 +1,14 @@
 //! Attempts at a call: when it is made again after an error, and when it is given up.
 //!
-//! A call whose error is waited for, by the table of errors, is made again until patience ends, and never
-//! sooner than the error says. There are two limits, because a caller does not want to wait long for a node
-//! that is not there, but longer for one that answers "later", for instance while it starts.
+//! A call whose error is waited for, by the table of errors, is made again until patience ends, and
+//! never sooner than the error says. There are two limits, because a caller does not want to wait
+//! long for a node that is not there, but longer for one that answers "later", for instance while
+//! it starts.
 //!
-//! Invariants: an error that is not waited for is returned at once and unchanged. No attempt begins after the
-//! end of patience, or so late that it would outlast it if it took as long as the one before: otherwise an
-//! error that a node gave in time would be lost to an attempt that is cut off. The error of a call that was
-//! given up says for how long it was tried.
+//! Invariants: an error that is not waited for is returned at once and unchanged. No attempt begins
+//! after the end of patience, or so late that it would outlast it if it took as long as the one
+//! before: otherwise an error that a node gave in time would be lost to an attempt that is cut off.
+//! The error of a call that was given up says for how long it was tried.
 
 use super::backoff::Backoff;
 use airmail_model::{Error, ErrorCode, Mono};
@@ -82,7 +83,8 @@ impl Attempts {
     /// Takes note that an attempt has failed; gives the time of the next one.
     ///
     /// # Errors
-    /// The same error, if it is not waited for, or if patience ends before the next attempt could begin.
+    /// The same error, if it is not waited for, or if patience ends before the next attempt could
+    /// begin.
     pub fn failed(&mut self, now: Mono, error: Error) -> Result<Mono, Error> {
         if !error.code().waited_for() {
             return Err(error);
@@ -123,7 +125,8 @@ mod tests {
         Mono(ms * 1_000_000)
     }
 
-    /// Fails again and again with an error; gives how often, when it was given up, and the last error.
+    /// Fails again and again with an error; gives how often, when it was given up, and the last
+    /// error.
     fn until_given_up(code: ErrorCode) -> (u32, Mono, Error) {
         let mut attempts = attempts().from(at(0));
         let (mut now, mut failures) = (at(0), 0);

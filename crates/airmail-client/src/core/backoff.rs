@@ -53,8 +53,9 @@ impl Backoff {
         self.up_to(ceiling)
     }
 
-    /// Draws the delay after a refusal that says when to come back: at least `least`, and spread over as much
-    /// again (up to the cap), so that clients that were refused together do not return together.
+    /// Draws the delay after a refusal that says when to come back: at least `least`, and spread
+    /// over as much again (up to the cap), so that clients that were refused together do not return
+    /// together.
     pub fn delay_after(&mut self, least: Duration) -> Duration {
         self.failures = self.failures.saturating_add(1);
         let spread = least.clamp(self.config.base, self.config.cap.max(self.config.base));

@@ -1,8 +1,9 @@
 //! Decides after which steps a core checks its invariants: after each one, where bugs panic.
 //!
-//! A check costs as much as the core has parts. So that a test with a great many of them still gets on, a check
-//! of more than [`PARTS_A_STEP`] parts is followed by steps without a check, so many that a step checks no more
-//! than that on average. A core with fewer parts is checked after each step.
+//! A check costs as much as the core has parts. So that a test with a great many of them still gets
+//! on, a check of more than [`PARTS_A_STEP`] parts is followed by steps without a check, so many
+//! that a step checks no more than that on average. A core with fewer parts is checked after each
+//! step.
 
 use airmail_model::bug;
 

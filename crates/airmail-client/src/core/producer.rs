@@ -1,47 +1,50 @@
-//! The producer: puts messages in batches, log by log, gives them sequence numbers, bounds what is in flight,
-//! and sends again until each batch has its answer.
+//! The producer: puts messages in batches, log by log, gives them sequence numbers, bounds what is
+//! in flight, and sends again until each batch has its answer.
 //!
-//! Each log has a queue that keeps its messages in order. Messages gather in the queue's open batch while two
-//! earlier batches are in flight (natural batching: there is no timer). A batch is sealed with the producer's
-//! next sequence numbers, and sent again byte for byte until it is answered, so the node can tell a retry from
-//! a new message (G3).
+//! Each log has a queue that keeps its messages in order. Messages gather in the queue's open batch
+//! while two earlier batches are in flight (natural batching: there is no timer). A batch is sealed
+//! with the producer's next sequence numbers, and sent again byte for byte until it is answered, so
+//! the node can tell a retry from a new message (G3).
 //!
 //! What happens when the answer is a refusal:
 //!
-//! - An error that is waited for (disk full, overload) pauses the log. Once everything in flight is answered
-//!   and the delay is over, the same bytes go again, from the first unanswered batch on. After an overload no
-//!   more batches are in flight than the node had accepted then, so that a node with little capacity is not
-//!   asked in vain again and again.
-//! - A final error fails that batch's messages. None of them is stored, so their numbers are free: the batches
-//!   behind it are numbered again from there, and no hole arises.
-//! - A stale map stops the namespace. When none of its batches is in flight, everything that waits is batched
-//!   again by the new map, each log's messages in their order, so each topic's order is kept.
-//! - Where the producer's numbers no longer say what is stored (`OUT_OF_ORDER` at the front, `UNKNOWN_PRODUCER`,
-//!   `OUTCOME_UNKNOWN`) the log begins a new epoch at number 0. A batch of which every attempt was refused is
-//!   certainly not stored, and goes under the new epoch. A batch of which an attempt was lost with its
-//!   connection may be stored, and fails with `OUTCOME_UNKNOWN` rather than risk a duplicate.
+//! - An error that is waited for (disk full, overload) pauses the log. Once everything in flight is
+//!   answered and the delay is over, the same bytes go again, from the first unanswered batch on.
+//!   After an overload no more batches are in flight than the node had accepted then, so that a
+//!   node with little capacity is not asked in vain again and again.
+//! - A final error fails that batch's messages. None of them is stored, so their numbers are free:
+//!   the batches behind it are numbered again from there, and no hole arises.
+//! - A stale map stops the namespace. When none of its batches is in flight, everything that waits
+//!   is batched again by the new map, each log's messages in their order, so each topic's order is
+//!   kept.
+//! - Where the producer's numbers no longer say what is stored (`OUT_OF_ORDER` at the front,
+//!   `UNKNOWN_PRODUCER`, `OUTCOME_UNKNOWN`) the log begins a new epoch at number 0. A batch of
+//!   which every attempt was refused is certainly not stored, and goes under the new epoch. A batch
+//!   of which an attempt was lost with its connection may be stored, and fails with
+//!   `OUTCOME_UNKNOWN` rather than risk a duplicate.
 //! - The same holds when the delivery timeout passes.
 //!
-//! The caller learns when the producer has something to do from [`Accepted::due`], from [`Producer::is_due`],
-//! or from the time that [`Producer::poll`] and [`Producer::advance`] return. A log that pauses names the end of
-//! its pause even if it holds nothing: a message that is accepted meanwhile is not due, and nobody asks for
-//! another time then.
+//! The caller learns when the producer has something to do from [`Accepted::due`], from
+//! [`Producer::is_due`], or from the time that [`Producer::poll`] and [`Producer::advance`] return.
+//! A log that pauses names the end of its pause even if it holds nothing: a message that is
+//! accepted meanwhile is not due, and nobody asks for another time then.
 //!
-//! Invariants, which [`Producer::check`] and its parts in `check.rs` and `log_queue/check.rs` assert after each
-//! step where bugs panic, under the names that stand first here:
+//! Invariants, which [`Producer::check`] and its parts in `check.rs` and `log_queue/check.rs`
+//! assert after each step where bugs panic, under the names that stand first here:
 //!
-//! - `window`: at most `in_flight` batches and `in_flight_bytes` of a log, or one batch, are in flight.
-//!   `congestion`: nor are more than the node had accepted when it refused one as overloaded, unless its acks
-//!   have let that number grow.
-//! - `connection`: at most `Limits::unacked_bytes` in all, or one batch, are in flight. `requests`: each batch
-//!   in flight has a request of its own; without a connection there is none.
+//! - `window`: at most `in_flight` batches and `in_flight_bytes` of a log, or one batch, are in
+//!   flight. `congestion`: nor are more than the node had accepted when it refused one as
+//!   overloaded, unless its acks have let that number grow.
+//! - `connection`: at most `Limits::unacked_bytes` in all, or one batch, are in flight. `requests`:
+//!   each batch in flight has a request of its own; without a connection there is none.
 //! - `memory`: held messages never exceed `memory_bytes`; one message may always be held.
 //! - `tickets`: every ticket comes back exactly once.
-//! - `numbers`: a log's batches carry rising numbers of one epoch, and leave none out behind the last,
-//!   unless they are to be numbered again. `order`: batches in flight come first, unless a refusal has paused
-//!   the log. `maps`: all batches of a namespace are made by one map, and a map that waits is newer.
-//! - `progress`: after a poll nothing is stuck: everything that is held waits for an answer, or for a time that
-//!   the poll has returned, which is later than the one that it was given.
+//! - `numbers`: a log's batches carry rising numbers of one epoch, and leave none out behind the
+//!   last, unless they are to be numbered again. `order`: batches in flight come first, unless a
+//!   refusal has paused the log. `maps`: all batches of a namespace are made by one map, and a map
+//!   that waits is newer.
+//! - `progress`: after a poll nothing is stuck: everything that is held waits for an answer, or for
+//!   a time that the poll has returned, which is later than the one that it was given.
 
 mod accept;
 mod check;
@@ -82,8 +85,8 @@ pub struct Settled {
     pub tickets: Vec<Ticket>,
     /// Log that they were published to.
     pub log: LogId,
-    /// Ack, if they are stored: the number of the message of `tickets[i]` is `extent.first` plus `i`. Otherwise
-    /// the reason; with `OUTCOME_UNKNOWN` they may have been stored all the same.
+    /// Ack, if they are stored: the number of the message of `tickets[i]` is `extent.first` plus
+    /// `i`. Otherwise the reason; with `OUTCOME_UNKNOWN` they may have been stored all the same.
     pub result: Result<Ack, Error>,
 }
 
@@ -136,8 +139,8 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// Makes a producer that is not connected. The caller draws `id` at random; 0 stands for no producer and
-    /// must not be given.
+    /// Makes a producer that is not connected. The caller draws `id` at random; 0 stands for no
+    /// producer and must not be given.
     #[must_use]
     pub fn new(mut config: ProducerConfig, id: ProducerId, epoch: ProducerEpoch) -> Producer {
         config.bound_batches();
@@ -212,8 +215,8 @@ impl Producer {
         self.end_check(check, 0, &nothing);
     }
 
-    /// Appends to `out` what is to be sent now and what is settled. To be called after every other call, and
-    /// at the time that it returns, which is later than `now`.
+    /// Appends to `out` what is to be sent now and what is settled. To be called after every other
+    /// call, and at the time that it returns, which is later than `now`.
     pub fn poll(&mut self, now: Now, out: &mut ProducerOutput) -> Option<Mono> {
         let check = self.begin_check(out);
         self.advance_queues(now, out);
@@ -228,8 +231,8 @@ impl Producer {
         wake
     }
 
-    /// Does what [`Producer::poll`] does except sending: for the time while the transport takes nothing. Ask
-    /// [`Producer::is_due`] then.
+    /// Does what [`Producer::poll`] does except sending: for the time while the transport takes
+    /// nothing. Ask [`Producer::is_due`] then.
     pub fn advance(&mut self, now: Now, out: &mut ProducerOutput) -> Option<Mono> {
         let check = self.begin_check(out);
         self.advance_queues(now, out);

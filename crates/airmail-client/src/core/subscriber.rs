@@ -1,25 +1,29 @@
-//! The subscriber: tracks which numbers each of a stream's subscriptions has had, so that messages come once
-//! and in order, and requests what is missing.
+//! The subscriber: tracks which numbers each of a stream's subscriptions has had, so that messages
+//! come once and in order, and requests what is missing.
 //!
-//! A subscription is *unsent*, *requested*, *live* or *detached*. The live ones of a log share one range, and
-//! each detached one has its own ([`airmail_model::frame`] has the rules): a message whose numbers all lie below
-//! `next` is a duplicate and dropped; one that leaves a hole is dropped, and the subscription requested again
-//! from `next`, under a new generation. The position of a live subscription is the later of where it began
-//! and the range's `next`, so a delivery updates one number, however many subscriptions there are.
+//! A subscription is *unsent*, *requested*, *live* or *detached*. The live ones of a log share one
+//! range, and each detached one has its own ([`airmail_model::frame`] has the rules): a message
+//! whose numbers all lie below `next` is a duplicate and dropped; one that leaves a hole is
+//! dropped, and the subscription requested again from `next`, under a new generation. The position
+//! of a live subscription is the later of where it began and the range's `next`, so a delivery
+//! updates one number, however many subscriptions there are.
 //!
-//! Invariants, which [`Subscriber::check`] and its parts in `check.rs` assert after each step where bugs
-//! panic, under the names that stand first here:
+//! Invariants, which [`Subscriber::check`] and its parts in `check.rs` assert after each step where
+//! bugs panic, under the names that stand first here:
 //!
-//! - `events`: messages of a generation that is no longer in force are dropped; no event has an empty gap, says
-//!   that a subscription was removed, or gives a status after the one that ended it.
-//! - `position`: a position once known is never forgotten, and within a life of its log never goes back. After a
-//!   lost connection each subscription is requested again from its position; only one that had not yet been
-//!   answered, or waits for a number to come, keeps the start that its user gave.
-//! - `credit`: the cost of every delivery is given back exactly once: by [`Subscriber::consumed`], or at once
-//!   where nobody got an event.
+//! - `events`: messages of a generation that is no longer in force are dropped; no event has an
+//!   empty gap, says that a subscription was removed, or gives a status after the one that ended
+//!   it.
+//! - `position`: a position once known is never forgotten, and within a life of its log never goes
+//!   back. After a lost connection each subscription is requested again from its position; only one
+//!   that had not yet been answered, or waits for a number to come, keeps the start that its user
+//!   gave.
+//! - `credit`: the cost of every delivery is given back exactly once: by [`Subscriber::consumed`],
+//!   or at once where nobody got an event.
 //! - `ranges`: those on a live range, and on a topic's list, are exactly the live subscriptions.
-//! - `requests`: a subscription that is to be requested is in line, one that was refused for now has a time, and
-//!   without a connection none counts as requested. `numbers`: each is in use by one subscription, or free.
+//! - `requests`: a subscription that is to be requested is in line, one that was refused for now
+//!   has a time, and without a connection none counts as requested. `numbers`: each is in use by
+//!   one subscription, or free.
 
 mod check;
 mod deliveries;
@@ -49,13 +53,15 @@ use subscription_slot::{Mode, SubscriptionSlot};
 /// Number of requests that one [`Subscriber::poll`] gives, at most.
 const REQUESTS_A_POLL: usize = 4096;
 
-/// Credit is given back as soon as this part of all is returnable, so that the node always has most of it.
+/// Credit is given back as soon as this part of all is returnable, so that the node always has most
+/// of it.
 const CREDIT_PARTS: u32 = 4;
 
 /// Bounds and patience of a [`Subscriber`].
 #[derive(Clone, Copy, Debug)]
 pub struct SubscriberConfig {
-    /// Number of bytes of deliveries that the client has room for, as Hello tells the node. Default 1 MiB.
+    /// Number of bytes of deliveries that the client has room for, as Hello tells the node. Default
+    /// 1 MiB.
     pub credit_bytes: u32,
     /// Delays after refusals that are waited for.
     pub backoff: BackoffConfig,
@@ -78,7 +84,8 @@ impl Default for SubscriberConfig {
     }
 }
 
-/// Key of a subscription for its whole life: reconnecting does not change it, and it is never used again.
+/// Key of a subscription for its whole life: reconnecting does not change it, and it is never used
+/// again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubscriptionKey(u64);
 
@@ -107,8 +114,8 @@ pub struct SubscriptionSpec {
     pub topic: TopicHash,
     /// Start of the subscription.
     pub start: Start,
-    /// End of the subscription; `None` if it has none. If the connection is lost meanwhile, [`Until::Now`] is
-    /// the end as it is when the subscription is requested again.
+    /// End of the subscription; `None` if it has none. If the connection is lost meanwhile,
+    /// [`Until::Now`] is the end as it is when the subscription is requested again.
     pub until: Option<Until>,
 }
 
@@ -119,7 +126,8 @@ pub struct GapSeen {
     pub log: LogId,
     /// Life of the log that the numbers belong to.
     pub incarnation: Incarnation,
-    /// First and last of them. Up to `Sequence::MAX` if the log has begun a new life: all the rest of the old.
+    /// First and last of them. Up to `Sequence::MAX` if the log has begun a new life: all the rest
+    /// of the old.
     pub extent: Extent,
     /// Reason; never [`GapReason::Unused`].
     pub why: GapReason,
@@ -132,8 +140,8 @@ pub enum Event {
     Messages(ReceivedBatch),
     /// Numbers that will not come.
     Gap(GapSeen),
-    /// Status of the subscription. [`State::Complete`] and [`State::Failed`] are its last event, and make the
-    /// key void. [`State::Removed`] is never given.
+    /// Status of the subscription. [`State::Complete`] and [`State::Failed`] are its last event,
+    /// and make the key void. [`State::Removed`] is never given.
     Status(State),
 }
 
@@ -160,8 +168,8 @@ struct Credit {
     returnable: u32,
     /// Number of bytes that users have and have not consumed, of this connection's deliveries.
     with_users: u32,
-    /// Number of bytes that users have and have not consumed, of earlier connections' deliveries. They are
-    /// consumed first, and are no credit of this connection.
+    /// Number of bytes that users have and have not consumed, of earlier connections' deliveries.
+    /// They are consumed first, and are no credit of this connection.
     stale: u32,
 }
 
@@ -209,17 +217,17 @@ impl Subscriber {
         }
     }
 
-    /// Gives one event for each batch instead of one for each subscription, under the key of any of its
-    /// recipients ([`ReceivedBatch::owner`] knows whose each message is). For one user of all subscriptions,
-    /// each of which has a topic of its own.
+    /// Gives one event for each batch instead of one for each subscription, under the key of any of
+    /// its recipients ([`ReceivedBatch::owner`] knows whose each message is). For one user of all
+    /// subscriptions, each of which has a topic of its own.
     #[must_use]
     pub fn gathering(mut self) -> Subscriber {
         self.gathers = true;
         self
     }
 
-    /// Gives the error with which a subscription was refused last that is requested again: for a user who
-    /// gives up waiting.
+    /// Gives the error with which a subscription was refused last that is requested again: for a
+    /// user who gives up waiting.
     #[must_use]
     pub fn refused(&self) -> Option<&Error> {
         self.last_refusal.as_ref()
@@ -282,8 +290,8 @@ impl Subscriber {
         self.free.push(index);
     }
 
-    /// Takes note that a stream to a node is open, with the configured credit. [`Subscriber::poll`] requests
-    /// every subscription again, from where it is.
+    /// Takes note that a stream to a node is open, with the configured credit. [`Subscriber::poll`]
+    /// requests every subscription again, from where it is.
     pub fn connected(&mut self) {
         let check = self.begin_check(&SubscriberOutput::default());
         self.disconnected();
@@ -316,7 +324,8 @@ impl Subscriber {
         self.end_check(check, 0, &nothing);
     }
 
-    /// Gives back the credit of deliveries that were consumed: the sum of their [`ReceivedBatch::cost`].
+    /// Gives back the credit of deliveries that were consumed: the sum of their
+    /// [`ReceivedBatch::cost`].
     pub fn consumed(&mut self, bytes: u32) {
         let nothing = SubscriberOutput::default();
         let check = self.begin_check(&nothing);
@@ -341,8 +350,8 @@ impl Subscriber {
             && self.credit.returnable >= self.config.credit_bytes / CREDIT_PARTS
     }
 
-    /// Appends to `out` what is to be sent now, some thousands of requests at most; returns when to call
-    /// again (at once, if there is more).
+    /// Appends to `out` what is to be sent now, some thousands of requests at most; returns when to
+    /// call again (at once, if there is more).
     pub fn poll(&mut self, now: Mono, out: &mut SubscriberOutput) -> Option<Mono> {
         if !self.connected {
             return None;
@@ -408,8 +417,8 @@ impl Subscriber {
         }))
     }
 
-    /// Gives the position of a subscription: everything before it has come by events. `None` until it is
-    /// known, or when the key is void.
+    /// Gives the position of a subscription: everything before it has come by events. `None` until
+    /// it is known, or when the key is void.
     #[must_use]
     pub fn position(&self, key: SubscriptionKey) -> Option<Position> {
         let slot = self.slot(key)?;

@@ -12,8 +12,8 @@ use airmail_proto::mailbox as translate;
 use airmail_proto::v1;
 use std::time::Duration;
 
-/// Number of bytes of messages in one request, unless one message alone has more. A node accepts so many in
-/// one request, with what is around them.
+/// Number of bytes of messages in one request, unless one message alone has more. A node accepts so
+/// many in one request, with what is around them.
 const REQUEST_BYTES_MAX: usize = 2 << 20;
 /// Number of bytes that a message takes in a request beside its content and key, at most.
 const HEAD_BYTES: usize = 64;
@@ -80,12 +80,13 @@ impl Mailbox {
     }
 
     /// The oldest messages for a reader: 1 to as many as asked for, and no more than have
-    /// [`ANSWER_BYTES_MAX`](super::ANSWER_BYTES_MAX) together. If there are none, waits for them for up
-    /// to `wait`, at most an hour; nothing is asked again and again meanwhile. A node that stops sends its
-    /// readers away, and another, or the same one later, is asked for the rest of the time.
+    /// [`ANSWER_BYTES_MAX`](super::ANSWER_BYTES_MAX) together. If there are none, waits for them
+    /// for up to `wait`, at most an hour; nothing is asked again and again meanwhile. A node that
+    /// stops sends its readers away, and another, or the same one later, is asked for the rest of
+    /// the time.
     ///
-    /// Removed messages are handed out at most once: a connection that is lost may take messages with
-    /// it. A reader that must not lose any takes leases.
+    /// Removed messages are handed out at most once: a connection that is lost may take messages
+    /// with it. A reader that must not lose any takes leases.
     ///
     /// # Errors
     /// `QUEUE_IS_EMPTY`, `QUEUE_NOT_FOUND`, `ACCOUNT_NOT_FOUND`, `INVALID_ARGUMENT`,
@@ -178,8 +179,8 @@ impl Mailbox {
             .unwrap_or_else(|| Err(Error::new(ErrorCode::InternalError)))
     }
 
-    /// Acknowledges, extends or releases leased messages, 1 to [`BATCH_MAX`]; each succeeds or fails
-    /// by itself, with `LEASE_ENDED`.
+    /// Acknowledges, extends or releases leased messages, 1 to [`BATCH_MAX`]; each succeeds or
+    /// fails by itself, with `LEASE_ENDED`.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT`, `OUTCOME_UNKNOWN`.

@@ -1,19 +1,21 @@
 //! The accumulator: collects a client's messages in batches until the publish stream drains them.
 //!
-//! It is the core's [`Producer`] behind one lock, which all senders, the request body of the stream and the
-//! publishing task take. A sender encodes its message into the open batch of the message's log itself; the
-//! stream is woken only when something became due. So a busy client pays no hand-over between tasks for a
-//! message, and batches grow while the transport is busy.
+//! It is the core's [`Producer`] behind one lock, which all senders, the request body of the stream
+//! and the publishing task take. A sender encodes its message into the open batch of the message's
+//! log itself; the stream is woken only when something became due. So a busy client pays no
+//! hand-over between tasks for a message, and batches grow while the transport is busy.
 //!
-//! When the producer's memory is used up, or a namespace is not resolved yet, one submission is *stalled*: the
-//! accumulator holds it and appends it as soon as it can. Later senders wait behind it ([`waiters`]), each with
-//! its messages in its own hands, and are admitted one by one in the order in which they came.
+//! When the producer's memory is used up, or a namespace is not resolved yet, one submission is
+//! *stalled*: the accumulator holds it and appends it as soon as it can. Later senders wait behind
+//! it ([`waiters`]), each with its messages in its own hands, and are admitted one by one in the
+//! order in which they came.
 //!
-//! The clock is read for the first message of each batch, every 64 messages, and whenever the stream or the
-//! task comes. So expiry is exact, and a message's own time may be a few messages old.
+//! The clock is read for the first message of each batch, every 64 messages, and whenever the
+//! stream or the task comes. So expiry is exact, and a message's own time may be a few messages
+//! old.
 //!
-//! Invariants: nobody is admitted before a sender that came earlier; while nothing is stalled, the first
-//! waiter has been woken. No lock is held while others are woken.
+//! Invariants: nobody is admitted before a sender that came earlier; while nothing is stalled, the
+//! first waiter has been woken. No lock is held while others are woken.
 
 mod stream_side;
 #[cfg(test)]
@@ -242,8 +244,8 @@ impl State {
         Ok(begins_batch)
     }
 
-    /// Gives stalled messages to the producer, as many as it takes; returns whether it would take more at
-    /// once.
+    /// Gives stalled messages to the producer, as many as it takes; returns whether it would take
+    /// more at once.
     fn append_stalled(&mut self, shared: &ClientContext) -> bool {
         let Some(mut stalled) = self.stalled.take() else {
             return false;

@@ -1,8 +1,9 @@
 //! The results of neighbouring messages, in one place that all their receipts point to.
 //!
-//! A receipt is a page and a number. An answer for a whole batch is one span on each page that the batch is
-//! on, however many messages it has, so a message costs no allocation and no wake-up of its own, and a receipt
-//! that is dropped costs nothing. Where one span covers the whole page it is read without a lock.
+//! A receipt is a page and a number. An answer for a whole batch is one span on each page that the
+//! batch is on, however many messages it has, so a message costs no allocation and no wake-up of
+//! its own, and a receipt that is dropped costs nothing. Where one span covers the whole page it is
+//! read without a lock.
 
 use super::client_ended::ClientEnded;
 use super::published::Published;

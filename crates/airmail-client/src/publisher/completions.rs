@@ -1,12 +1,13 @@
 //! Completions: the result of each message, brought to its receipt.
 //!
-//! Messages are numbered as they are handed over. Those that were handed over one by one share *pages*
-//! ([`CompletionPage`]) with up to 255 neighbours, of the same batch where that is known; those handed over
-//! together share one *group* ([`GroupCompletion`]). The messages of one page or group are a *span*.
+//! Messages are numbered as they are handed over. Those that were handed over one by one share
+//! *pages* ([`CompletionPage`]) with up to 255 neighbours, of the same batch where that is known;
+//! those handed over together share one *group* ([`GroupCompletion`]). The messages of one page or
+//! group are a *span*.
 //!
-//! Invariants: the pending spans are in the order of their numbers, and cover every message that is not
-//! settled. Each message is completed once. A flush is done when no pending span has a message that is older
-//! than it.
+//! Invariants: the pending spans are in the order of their numbers, and cover every message that is
+//! not settled. Each message is completed once. A flush is done when no pending span has a message
+//! that is older than it.
 
 use super::completion_page::{CompletedSpan, CompletionPage};
 use super::group_completion::GroupCompletion;
@@ -30,7 +31,8 @@ enum Recorder {
     Group(Arc<GroupCompletion>),
 }
 
-/// Messages with consecutive numbers whose results are recorded in one place, and are not all known.
+/// Messages with consecutive numbers whose results are recorded in one place, and are not all
+/// known.
 #[derive(Debug)]
 struct PendingSpan {
     first: u64,

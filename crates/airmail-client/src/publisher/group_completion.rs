@@ -1,5 +1,5 @@
-//! The summary of messages that were handed over together: counted as they are settled, and given when the
-//! last one is.
+//! The summary of messages that were handed over together: counted as they are settled, and given
+//! when the last one is.
 
 use super::client_ended::ClientEnded;
 use super::published::Summary;
@@ -34,7 +34,8 @@ impl GroupCompletion {
         Poll::Pending
     }
 
-    /// Counts `count` more messages as stored, or as failed with `failure`; `last` if none is missing now.
+    /// Counts `count` more messages as stored, or as failed with `failure`; `last` if none is
+    /// missing now.
     pub(super) fn complete(
         &self,
         count: u64,

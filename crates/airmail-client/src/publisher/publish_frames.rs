@@ -1,8 +1,9 @@
 //! Encodes publishes as gRPC messages whose batches are not copied.
 //!
-//! tonic's codec would copy every batch into a buffer of its own. Here a message is a list of pieces: a few
-//! bytes of head, then the batch's own memory, which HTTP/2 takes without a copy. On the wire it is plain
-//! gRPC. Small batches are copied behind their head: one frame costs less than two.
+//! tonic's codec would copy every batch into a buffer of its own. Here a message is a list of
+//! pieces: a few bytes of head, then the batch's own memory, which HTTP/2 takes without a copy. On
+//! the wire it is plain gRPC. Small batches are copied behind their head: one frame costs less than
+//! two.
 
 use airmail_model::frame::{Request, RequestId};
 use airmail_proto::framing::put_prefix;
@@ -21,8 +22,8 @@ const BATCHES_FIELD: u32 = 1;
 const REQUEST_FIELD: u32 = 1;
 const BATCH_FIELD: u32 = 2;
 
-/// Appends all publishes among `requests` to `out`, as messages of at most `frame_bytes`. A batch that is
-/// larger has a message of its own, for the node to accept or refuse.
+/// Appends all publishes among `requests` to `out`, as messages of at most `frame_bytes`. A batch
+/// that is larger has a message of its own, for the node to accept or refuse.
 pub(super) fn encode(requests: Vec<Request>, frame_bytes: usize, out: &mut VecDeque<Bytes>) {
     // Less what a message has around its batches' heads.
     let limit = frame_bytes.saturating_sub(16).min(MESSAGE_BYTES);

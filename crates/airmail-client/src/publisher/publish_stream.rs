@@ -1,4 +1,5 @@
-//! The publish stream: opened when there is something to publish, and opened again after it was lost.
+//! The publish stream: opened when there is something to publish, and opened again after it was
+//! lost.
 
 use super::accumulator::Accumulator;
 use super::request_body::RequestBody;

@@ -1,5 +1,5 @@
-//! The task that keeps a client publishing; each client has one. It opens the publish stream, applies what
-//! the node answers, and keeps the time. Messages do not pass through it.
+//! The task that keeps a client publishing; each client has one. It opens the publish stream,
+//! applies what the node answers, and keeps the time. Messages do not pass through it.
 
 use super::accumulator::{Accumulator, AccumulatorStatus};
 use super::publish_stream::{PublishEvent, PublishStream};
@@ -32,7 +32,8 @@ pub(crate) async fn run(
     let accumulator = &guard.0;
     let mut shutdown = shutdown.unwrap_or_else(|| Box::pin(std::future::pending()));
     let mut stream = PublishStream::new(Arc::clone(&shared), Arc::clone(accumulator));
-    // Set anew only to an earlier time: mostly the deadline that it was set to has been met when it fires.
+    // Set anew only to an earlier time: mostly the deadline that it was set to has been met when it
+    // fires.
     let mut timer = Box::pin(tokio::time::sleep(Duration::ZERO));
     let mut armed = Mono::NEVER;
     loop {

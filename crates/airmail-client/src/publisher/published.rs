@@ -15,9 +15,11 @@ pub struct Published {
     pub held: Durability,
     /// Number of copies that held it then.
     pub copies: u8,
-    /// True if an earlier attempt, whose answer was lost, had stored it: this is that attempt's result.
+    /// True if an earlier attempt, whose answer was lost, had stored it: this is that attempt's
+    /// result.
     pub duplicate: bool,
-    /// True if the storage de-duplicates when it appends: no other attempt of this message was stored.
+    /// True if the storage de-duplicates when it appends: no other attempt of this message was
+    /// stored.
     pub exact: bool,
 }
 

@@ -26,8 +26,8 @@ impl Future for Receipt {
     }
 }
 
-/// The results of several messages, as a future. It fails only if the client is dropped before all are
-/// known; otherwise the summary says how many failed, and why.
+/// The results of several messages, as a future. It fails only if the client is dropped before all
+/// are known; otherwise the summary says how many failed, and why.
 #[derive(Debug)]
 #[must_use = "messages' failures are told by their receipt"]
 pub struct SummaryReceipt(pub(super) Arc<GroupCompletion>);

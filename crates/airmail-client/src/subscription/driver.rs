@@ -1,8 +1,8 @@
-//! The driver of a subscription, to one topic or to many: connects the core, which decides, with a stream and
-//! with the user.
+//! The driver of a subscription, to one topic or to many: connects the core, which decides, with a
+//! stream and with the user.
 //!
-//! There is no task: the core runs when the user asks for more. Replies that have already arrived are applied
-//! together, so a burst of small deliveries costs one turn.
+//! There is no task: the core runs when the user asks for more. Replies that have already arrived
+//! are applied together, so a burst of small deliveries costs one turn.
 
 use super::standing::Standing;
 use super::subscribe_stream::{SubscribeEvent, SubscribeStream};
@@ -41,8 +41,8 @@ pub(super) enum Available {
     Ended,
 }
 
-/// Driver of one stream's subscriptions, which one user reads. Topics are numbered in the order in which the
-/// user gave them.
+/// Driver of one stream's subscriptions, which one user reads. Topics are numbered in the order in
+/// which the user gave them.
 #[derive(Debug)]
 pub(super) struct SubscriptionDriver {
     shared: Arc<ClientContext>,
@@ -65,7 +65,8 @@ pub(super) struct SubscriptionDriver {
     events: VecDeque<(SubscriptionKey, Event)>,
     /// Batch that the user reads. Its cost is given back when all of it has been taken.
     reading: Option<BatchCursor>,
-    /// Cost of the batches that were given as a whole. They count as consumed when the user asks for more.
+    /// Cost of the batches that were given as a whole. They count as consumed when the user asks
+    /// for more.
     given: u32,
     ended: bool,
 }
@@ -171,7 +172,8 @@ impl SubscriptionDriver {
         false
     }
 
-    /// Waits until there are messages, or a gap, or the end. What was given before counts as consumed.
+    /// Waits until there are messages, or a gap, or the end. What was given before counts as
+    /// consumed.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped before it is done.
@@ -199,8 +201,8 @@ impl SubscriptionDriver {
         }
     }
 
-    /// Gives the position from which a topic goes on after its last message that was given. `None` before a
-    /// node has answered, if it did not start at a position.
+    /// Gives the position from which a topic goes on after its last message that was given. `None`
+    /// before a node has answered, if it did not start at a position.
     pub(super) fn position(&self, topic: usize) -> Option<Position> {
         let key = *self.keys.get(topic)?;
         // Messages that have arrived and were not given are still to come.
@@ -238,8 +240,8 @@ impl SubscriptionDriver {
         }
     }
 
-    /// Applies the statuses that have come, and leaves the other events for the user: a gap may come before
-    /// the first status, if a position is from another life of its log.
+    /// Applies the statuses that have come, and leaves the other events for the user: a gap may
+    /// come before the first status, if a position is from another life of its log.
     fn apply_statuses(&mut self) -> Result<(), Error> {
         for (key, event) in std::mem::take(&mut self.events) {
             match event {
@@ -270,7 +272,8 @@ impl SubscriptionDriver {
         }
     }
 
-    /// Waits for one event of the stream, and applies it together with those that have come by then.
+    /// Waits for one event of the stream, and applies it together with those that have come by
+    /// then.
     async fn advance(&mut self) -> Result<(), Error> {
         let mut wake = None;
         if self.core.is_due() {

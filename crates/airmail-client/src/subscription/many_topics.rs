@@ -2,8 +2,8 @@
 //!
 //! A node sends a batch whole where all its topics are wanted on one stream, so a thousand topics
 //! cost hardly more than one; as a thousand [`super::Subscription`]s each message would be a
-//! delivery of its own. The price is that the topics share one credit: a user who is slow with one topic is
-//! slow with all.
+//! delivery of its own. The price is that the topics share one credit: a user who is slow with one
+//! topic is slow with all.
 
 use super::driver::{Available, SubscriptionDriver, TopicStart};
 use super::standing::Standing;
@@ -53,11 +53,12 @@ impl ManyRequest {
         self
     }
 
-    /// Opens all of them, and waits until a node has them: nothing published from then on is missed.
+    /// Opens all of them, and waits until a node has them: nothing published from then on is
+    /// missed.
     ///
     /// # Errors
-    /// Those of [`super::SubscriptionRequest::open`], for any of them; `INVALID_ARGUMENT` if there is no topic,
-    /// or the same one twice.
+    /// Those of [`super::SubscriptionRequest::open`], for any of them; `INVALID_ARGUMENT` if there
+    /// is no topic, or the same one twice.
     pub async fn open(self) -> Result<ManySubscription, Error> {
         let mut known = BTreeSet::new();
         for (topic, _) in &self.topics {
@@ -160,8 +161,8 @@ impl ManySubscription {
         }
     }
 
-    /// Tells whether [`ManySubscription::next`] would give an item without waiting. A caller that buffers its
-    /// output flushes it where this is false, before it waits.
+    /// Tells whether [`ManySubscription::next`] would give an item without waiting. A caller that
+    /// buffers its output flushes it where this is false, before it waits.
     #[must_use]
     pub fn ready(&self) -> bool {
         self.0.ready()
@@ -173,8 +174,9 @@ impl ManySubscription {
         self.0.topics().iter().map(|topic| &*topic.named.topic)
     }
 
-    /// Gives the position from which the topic with this number goes on after its last message that was given.
-    /// `None` before a node has answered, if it did not start at a position, and if there is no such topic.
+    /// Gives the position from which the topic with this number goes on after its last message that
+    /// was given. `None` before a node has answered, if it did not start at a position, and if
+    /// there is no such topic.
     #[must_use]
     pub fn position(&self, topic: usize) -> Option<Position> {
         self.0.position(topic)

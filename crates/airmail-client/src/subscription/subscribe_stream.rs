@@ -83,8 +83,8 @@ impl fmt::Debug for SubscribeStream {
 }
 
 impl SubscribeStream {
-    /// Sends requests as soon as there is room; `named` finds the topics of their subscriptions. Requests that
-    /// come while the stream is not open are dropped: the core has none then.
+    /// Sends requests as soon as there is room; `named` finds the topics of their subscriptions.
+    /// Requests that come while the stream is not open are dropped: the core has none then.
     pub(super) fn send<'a>(
         &mut self,
         requests: &mut Vec<Request>,

@@ -1,9 +1,9 @@
 //! Accepting a message: finding its log, and appending it to that log's open batch.
 //!
 //! This takes two steps, so that the caller need not read its clock for each message.
-//! [`Producer::destination`] says whether the message would be the first of its batch, whose time is the one
-//! that expiry goes by; [`Producer::accept`] appends it. A later message of a batch may be given a time that
-//! is a little old.
+//! [`Producer::destination`] says whether the message would be the first of its batch, whose time
+//! is the one that expiry goes by; [`Producer::accept`] appends it. A later message of a batch may
+//! be given a time that is a little old.
 
 use super::log_queue::{LogQueue, Pushed};
 use super::{Producer, ProducerOutput, PublishError, Ticket};
@@ -108,7 +108,8 @@ impl Producer {
         Ok((hash, log))
     }
 
-    /// Accepts a message of the topic that `destination` was found for. A later [`Producer::poll`] sends it.
+    /// Accepts a message of the topic that `destination` was found for. A later [`Producer::poll`]
+    /// sends it.
     ///
     /// # Errors
     /// [`PublishError`]; the message is then not accepted and its ticket will not come back.

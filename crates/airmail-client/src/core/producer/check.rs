@@ -1,7 +1,8 @@
 //! Asserts the invariants of a producer, which hold whatever a node answers.
 //!
-//! Some are about a step: its result is compared with the state before it. The others are read off the state.
-//! Each assertion begins with the name that the documentation of [`super`] gives the invariant.
+//! Some are about a step: its result is compared with the state before it. The others are read off
+//! the state. Each assertion begins with the name that the documentation of [`super`] gives the
+//! invariant.
 
 use super::log_queue::LogQueue;
 use super::{Producer, ProducerOutput};
@@ -38,8 +39,8 @@ impl Producer {
         })
     }
 
-    /// Notes the state before a message is accepted, like [`Producer::begin_check`] but in debug builds only:
-    /// even the question whether to check costs something for each message.
+    /// Notes the state before a message is accepted, like [`Producer::begin_check`] but in debug
+    /// builds only: even the question whether to check costs something for each message.
     #[inline]
     pub(super) fn begin_accept_check(&mut self) -> Option<StateBefore> {
         if cfg!(debug_assertions) {

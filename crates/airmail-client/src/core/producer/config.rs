@@ -9,12 +9,14 @@ use std::time::Duration;
 pub struct ProducerConfig {
     /// Limits of the node, as its Hello gives them.
     pub limits: Limits,
-    /// Number of batches of one log that may wait for their ack. Default 64, at least 1. A node remembers the
-    /// results of 64 batches of a producer and log; with more in flight it might not recognise a retry.
+    /// Number of batches of one log that may wait for their ack. Default 64, at least 1. A node
+    /// remembers the results of 64 batches of a producer and log; with more in flight it might not
+    /// recognise a retry.
     pub in_flight: usize,
     /// Number of bytes of these batches; one batch may always be sent. Default 4 MiB.
     pub in_flight_bytes: usize,
-    /// Number of messages in one batch, at least 1; the node's limit holds as well. Default: that limit alone.
+    /// Number of messages in one batch, at least 1; the node's limit holds as well. Default: that
+    /// limit alone.
     pub batch_messages: u16,
     /// Number of bytes of messages held, sent or not, until they are settled. Default 64 MiB.
     pub memory_bytes: usize,

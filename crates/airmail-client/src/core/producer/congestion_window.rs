@@ -1,10 +1,12 @@
-//! Congestion window: how many batches of a log the node has room for, as far as its refusals have shown.
+//! Congestion window: how many batches of a log the node has room for, as far as its refusals have
+//! shown.
 //!
-//! Until the node refuses a batch as overloaded, only the configured window bounds what is in flight. Then the
-//! bound is the number of batches that the node had accepted and not yet answered. It grows again, so that a
-//! node with more room is found out: by one batch, or an eighth of itself, after eight times as many acks as
-//! it has batches. A refusal costs about a round trip, so this probing costs little. [`super::Producer::check`]
-//! asserts that no more is in flight (`congestion`).
+//! Until the node refuses a batch as overloaded, only the configured window bounds what is in
+//! flight. Then the bound is the number of batches that the node had accepted and not yet answered.
+//! It grows again, so that a node with more room is found out: by one batch, or an eighth of
+//! itself, after eight times as many acks as it has batches. A refusal costs about a round trip, so
+//! this probing costs little. [`super::Producer::check`] asserts that no more is in flight
+//! (`congestion`).
 
 use super::config::InFlightWindow;
 

@@ -5,7 +5,8 @@ use super::{Producer, ProducerOutput};
 use airmail_model::{Error, ErrorCode, Mono};
 
 impl Producer {
-    /// Fails what has waited longer than the delivery timeout: with its last refusal, if there was one.
+    /// Fails what has waited longer than the delivery timeout: with its last refusal, if there was
+    /// one.
     pub(super) fn expire(&mut self, now: Mono, out: &mut ProducerOutput) {
         let timeout = self.config.delivery_timeout;
         let connected = self.connected;

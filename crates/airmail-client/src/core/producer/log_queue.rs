@@ -1,8 +1,9 @@
 //! One log's messages: the open batch, the sealed ones in order, and the numbers that they carry.
 //!
-//! Sealed batches carry consecutive producer numbers from `acked` on, until one fails or is acknowledged
-//! before its turn (`numbers`). Batches in flight on this connection come first. A refusal changes the phase,
-//! and nothing more is sent before all of them are answered (`order`). `log_queue/check.rs` asserts both.
+//! Sealed batches carry consecutive producer numbers from `acked` on, until one fails or is
+//! acknowledged before its turn (`numbers`). Batches in flight on this connection come first. A
+//! refusal changes the phase, and nothing more is sent before all of them are answered (`order`).
+//! `log_queue/check.rs` asserts both.
 
 mod check;
 mod refusals;
@@ -22,13 +23,13 @@ use airmail_model::{
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Number of batches in flight below which a batch is sent although it is not full: one is in the node's
-/// commit, and one waits there for the next. With fewer in flight the node's disk would idle for a round trip
-/// after each commit; with more, batches would be smaller for nothing.
+/// Number of batches in flight below which a batch is sent although it is not full: one is in the
+/// node's commit, and one waits there for the next. With fewer in flight the node's disk would idle
+/// for a round trip after each commit; with more, batches would be smaller for nothing.
 pub(super) const EAGER_BATCHES: usize = 2;
 
-/// Batches that are in flight at the front of a queue. They are counted as they come and go, because every
-/// message that begins a batch asks for them.
+/// Batches that are in flight at the front of a queue. They are counted as they come and go,
+/// because every message that begins a batch asks for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct InFlight {
     batches: usize,
@@ -40,10 +41,11 @@ struct InFlight {
 pub(super) enum Phase {
     /// Sends what the windows let through.
     Sending,
-    /// Paused by a refusal: sends again when everything is answered and this time has come. An empty queue
-    /// pauses as well: a message that comes meanwhile waits too.
+    /// Paused by a refusal: sends again when everything is answered and this time has come. An
+    /// empty queue pauses as well: a message that comes meanwhile waits too.
     Paused { until: Mono },
-    /// Paused by a refusal after which the remaining messages get new numbers, before the pause goes on.
+    /// Paused by a refusal after which the remaining messages get new numbers, before the pause
+    /// goes on.
     Renumbering { until: Mono },
 }
 
@@ -72,7 +74,8 @@ pub(super) struct LogQueue {
     congestion: CongestionWindow,
     open: OpenBatch,
     pub(super) phase: Phase,
-    /// True if numbers may have been used for messages that have failed: the rest needs a new epoch.
+    /// True if numbers may have been used for messages that have failed: the rest needs a new
+    /// epoch.
     pub(super) needs_new_epoch: bool,
     /// Error of the node that says that another client goes on under this producer's id.
     pub(super) fenced: Option<Error>,
@@ -102,8 +105,9 @@ impl LogQueue {
         }
     }
 
-    /// Appends a message to the open batch; seals the batch before that if it has no room, and after that if
-    /// it is full. `time` is when the message was published: for expiry, and by the producer's own clock.
+    /// Appends a message to the open batch; seals the batch before that if it has no room, and
+    /// after that if it is full. `time` is when the message was published: for expiry, and by the
+    /// producer's own clock.
     pub(super) fn push(
         &mut self,
         message: &MessageRef<'_>,
@@ -148,13 +152,14 @@ impl LogQueue {
         }
     }
 
-    /// Tells whether the open batch may be sent although it is not full, when all before it are in flight.
+    /// Tells whether the open batch may be sent although it is not full, when all before it are in
+    /// flight.
     fn may_seal(&self, window: InFlightWindow, switching: bool) -> bool {
         !switching && self.batches_in_flight() < EAGER_BATCHES.min(window.batches)
     }
 
-    /// Tells whether the first unsent batch may be sent. While maps are `switching`, only batches that may
-    /// be stored already are sent, and those in front of them.
+    /// Tells whether the first unsent batch may be sent. While maps are `switching`, only batches
+    /// that may be stored already are sent, and those in front of them.
     fn may_send(&self, switching: bool) -> bool {
         let mut unsent = self.batches.iter().skip(self.batches_in_flight());
         !switching || unsent.any(|batch| batch.attempt_lost)
@@ -206,7 +211,8 @@ impl LogQueue {
         })
     }
 
-    /// Marks the first unsent batch as sent by this request, and gives it; `None` if there is no such batch.
+    /// Marks the first unsent batch as sent by this request, and gives it; `None` if there is no
+    /// such batch.
     pub(super) fn mark_sent(&mut self, request: RequestId) -> Option<Checked<Batch>> {
         let batch = self.batches.get_mut(self.in_flight.batches)?;
         batch.request = Some(request);
@@ -268,8 +274,8 @@ impl LogQueue {
         }
     }
 
-    /// Gives the next batch to be sent: a full one while the window has room, the open one when fewer than
-    /// [`EAGER_BATCHES`] are in flight.
+    /// Gives the next batch to be sent: a full one while the window has room, the open one when
+    /// fewer than [`EAGER_BATCHES`] are in flight.
     pub(super) fn next_to_send(
         &mut self,
         window: InFlightWindow,
@@ -318,8 +324,9 @@ impl LogQueue {
         self.batches.front().map(|batch| batch.published).or(open)
     }
 
-    /// Gives the time at which there is something to be done even without an answer. The end of a pause counts
-    /// although the queue may be empty: a message may be appended after this was asked.
+    /// Gives the time at which there is something to be done even without an answer. The end of a
+    /// pause counts although the queue may be empty: a message may be appended after this was
+    /// asked.
     pub(super) fn deadline(&self, timeout: Duration, connected: bool) -> Option<Mono> {
         let expiry = self
             .oldest_published()

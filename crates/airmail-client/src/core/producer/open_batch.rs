@@ -1,4 +1,5 @@
-//! The open batch of a log, which gathers messages; and how much of the memory bound a message takes.
+//! The open batch of a log, which gathers messages; and how much of the memory bound a message
+//! takes.
 
 use super::{MessageRef, Ticket};
 use airmail_model::batch::{AttributeValue, PushError};
@@ -52,7 +53,8 @@ impl OpenBatch {
         }
     }
 
-    /// Takes the tickets, and leaves room for as many: the next batch will likely have as many messages.
+    /// Takes the tickets, and leaves room for as many: the next batch will likely have as many
+    /// messages.
     pub(super) fn take_tickets(&mut self) -> Vec<Ticket> {
         let next = Vec::with_capacity(self.tickets.len());
         std::mem::replace(&mut self.tickets, next)

@@ -95,7 +95,8 @@ struct Unbatched {
 }
 
 impl Unbatched {
-    /// Appends it to a queue; returns the bytes that become free if it fails because the limits have changed.
+    /// Appends it to a queue; returns the bytes that become free if it fails because the limits
+    /// have changed.
     fn append_to(
         self,
         queue: &mut LogQueue,

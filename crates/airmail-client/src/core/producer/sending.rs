@@ -7,8 +7,8 @@ use airmail_model::bug;
 use airmail_model::frame::{Request, RequestId};
 
 impl Producer {
-    /// Tells whether there may be something to be sent now: [`Producer::poll`] as soon as the transport
-    /// takes something.
+    /// Tells whether there may be something to be sent now: [`Producer::poll`] as soon as the
+    /// transport takes something.
     #[must_use]
     pub fn is_due(&self) -> bool {
         self.connected && self.queues.keys().any(|log| self.is_log_due(*log))
@@ -25,8 +25,8 @@ impl Producer {
         known.is_some_and(|known| known.newer.is_some())
     }
 
-    /// Tells whether something is held that neither an answer nor the end of a pause moves on. Never so after
-    /// a poll (`progress`).
+    /// Tells whether something is held that neither an answer nor the end of a pause moves on.
+    /// Never so after a poll (`progress`).
     pub(super) fn is_stuck(&self) -> bool {
         if !self.connected || !self.requests.is_empty() {
             return false;

@@ -113,7 +113,8 @@ impl Driver {
         panic!("never quiet");
     }
 
-    /// Gives the error code of each ticket that failed, `None` of one that was stored, in order of ticket.
+    /// Gives the error code of each ticket that failed, `None` of one that was stored, in order of
+    /// ticket.
     fn outcomes(&self) -> Vec<(u64, Option<ErrorCode>)> {
         let mut outcomes: Vec<(u64, Option<ErrorCode>)> = Vec::new();
         for settled in &self.settled {

@@ -1,7 +1,8 @@
 //! Asserts the invariants of a subscriber, which hold whatever a node says.
 //!
-//! Some are about a step: its result is compared with the state before it. The others are read off the state.
-//! Each assertion begins with the name that the documentation of [`super`] gives the invariant.
+//! Some are about a step: its result is compared with the state before it. The others are read off
+//! the state. Each assertion begins with the name that the documentation of [`super`] gives the
+//! invariant.
 
 use super::subscription_slot::{Mode, SubscriptionSlot};
 use super::{Event, PendingRequest, Subscriber, SubscriberOutput, SubscriptionKey};
@@ -53,8 +54,8 @@ impl Subscriber {
         }
     }
 
-    /// Asserts the invariants after a step in which a connection has begun: what the last one delivered is no
-    /// credit of the new one.
+    /// Asserts the invariants after a step in which a connection has begun: what the last one
+    /// delivered is no credit of the new one.
     pub(super) fn end_connecting_check(&mut self, before: Option<StateBefore>) {
         let before = before.map(|before| StateBefore {
             credit: 0,
@@ -99,7 +100,8 @@ impl Subscriber {
         }
     }
 
-    /// Asserts that a subscription that is to be requested is in line, and one that was refused has a time.
+    /// Asserts that a subscription that is to be requested is in line, and one that was refused has
+    /// a time.
     fn check_requests(&self) {
         let in_line = self.pending.iter().filter_map(|pending| match pending {
             PendingRequest::Add(index) => Some(*index),
@@ -130,8 +132,8 @@ impl Subscriber {
         assert_eq!(waiting, self.retries.len(), "requests: times of nobody");
     }
 
-    /// Asserts that the live subscriptions, and no others, are on their log's range and their topic's list,
-    /// once.
+    /// Asserts that the live subscriptions, and no others, are on their log's range and their
+    /// topic's list, once.
     fn check_ranges(&self) {
         let mut logs: BTreeMap<LogId, usize> = BTreeMap::new();
         let mut topics: BTreeMap<TopicHash, usize> = BTreeMap::new();
@@ -157,8 +159,8 @@ impl Subscriber {
         }
     }
 
-    /// Asserts that what was delivered in this step is with users or returnable, and that no credit comes or
-    /// goes otherwise.
+    /// Asserts that what was delivered in this step is with users or returnable, and that no credit
+    /// comes or goes otherwise.
     fn check_credit(&self, before: &StateBefore, cost: u64, out: &SubscriberOutput) {
         let given_back = out.requests.iter().skip(before.requests);
         let given_back: u64 = given_back.map(credit_of).sum();

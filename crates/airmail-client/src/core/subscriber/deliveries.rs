@@ -1,4 +1,5 @@
-//! Deliveries: which subscriptions a batch is for, what of it is new to each, and how they share its cost.
+//! Deliveries: which subscriptions a batch is for, what of it is new to each, and how they share
+//! its cost.
 
 use super::live_ranges::{Fit, fit};
 use super::received_batch::{ReceivedBatch, Share, Shares};
@@ -175,8 +176,8 @@ impl Subscriber {
         }
     }
 
-    /// Makes the event that gives these shares of a delivery to their owners; `None` if there is no message in
-    /// them.
+    /// Makes the event that gives these shares of a delivery to their owners; `None` if there is no
+    /// message in them.
     fn received(&self, delivery: &DecodedDelivery, shares: Shares) -> Option<Event> {
         let share = match &shares {
             Shares::One(_, share) => Some(share),

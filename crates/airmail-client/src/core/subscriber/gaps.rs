@@ -7,8 +7,8 @@ use airmail_model::frame::{GapReason, Generation, SubscriptionId};
 use airmail_model::{Extent, LogId, Sequence};
 
 impl Subscriber {
-    /// Advances a live range over numbers that will not come, and tells those on it, unless the numbers are
-    /// unused.
+    /// Advances a live range over numbers that will not come, and tells those on it, unless the
+    /// numbers are unused.
     pub(super) fn live_gap(
         &mut self,
         log: LogId,

@@ -78,8 +78,8 @@ pub(super) struct LiveRanges {
 impl LiveRanges {
     /// Adds a subscription that the range serves from `next` on.
     ///
-    /// The range begins where the first of its members does: one that begins beyond the log's end must not
-    /// hide from later members what comes before.
+    /// The range begins where the first of its members does: one that begins beyond the log's end
+    /// must not hide from later members what comes before.
     pub(super) fn join(
         &mut self,
         log: LogId,

@@ -1,7 +1,7 @@
 //! Received batches, as the users of subscriptions get them.
 //!
-//! A batch is not taken apart: its users get it whole, together with the share that each subscription has in
-//! it.
+//! A batch is not taken apart: its users get it whole, together with the share that each
+//! subscription has in it.
 
 use super::SubscriptionKey;
 use airmail_model::batch::{Record, Records};
@@ -19,7 +19,8 @@ pub struct ReceivedBatch {
     pub incarnation: Incarnation,
     /// Time at which it was appended.
     pub appended: AppendTime,
-    /// Credit that it uses up, to be given back by [`super::Subscriber::consumed`] once it has been consumed.
+    /// Credit that it uses up, to be given back by [`super::Subscriber::consumed`] once it has been
+    /// consumed.
     pub cost: u32,
     pub(super) batch: Checked<Batch>,
     pub(super) base: Sequence,

@@ -76,8 +76,8 @@ impl Subscriber {
         on.map(|(_, index)| index).collect()
     }
 
-    /// Requests all subscriptions on a live range again, from where they are, because something of the range
-    /// is missing.
+    /// Requests all subscriptions on a live range again, from where they are, because something of
+    /// the range is missing.
     pub(super) fn resubscribe_live(&mut self, log: LogId) {
         for index in self.live_on(log) {
             self.resubscribe(index);

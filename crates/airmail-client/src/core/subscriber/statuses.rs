@@ -1,4 +1,5 @@
-//! Statuses: where the node says that a subscription stands, held against the subscription's own account.
+//! Statuses: where the node says that a subscription stands, held against the subscription's own
+//! account.
 
 use super::subscription_slot::Mode;
 use super::{Event, Subscriber, SubscriberOutput};
@@ -64,7 +65,8 @@ impl Subscriber {
         out.events.push((self.key(index), Event::Status(state)));
     }
 
-    /// Saves the positions of those on a log's live range, before a newcomer at `next` sets the range back.
+    /// Saves the positions of those on a log's live range, before a newcomer at `next` sets the
+    /// range back.
     fn keep_positions(&mut self, log: LogId, next: Sequence) {
         let range_next = self.live.next(log, next);
         if range_next == next {
@@ -75,9 +77,10 @@ impl Subscriber {
         }
     }
 
-    /// Reconciles where a subscription stands by the node's account with its own account, which it keeps
-    /// within a life of the log; gives the result. If the log has begun a new life, and the subscription has
-    /// not `resumed` in it, the numbers that it did not get of the old life are reported as lost.
+    /// Reconciles where a subscription stands by the node's account with its own account, which it
+    /// keeps within a life of the log; gives the result. If the log has begun a new life, and the
+    /// subscription has not `resumed` in it, the numbers that it did not get of the old life are
+    /// reported as lost.
     fn reconcile(
         &mut self,
         index: u32,

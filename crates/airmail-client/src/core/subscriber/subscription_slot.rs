@@ -36,8 +36,8 @@ pub(super) struct SubscriptionSlot {
     pub(super) namespace: NamespaceId,
     pub(super) topic: TopicHash,
     pub(super) until: Option<Until>,
-    /// Start that the user gave, until `log_position` is known; a number beyond the log's end until the log
-    /// gets there.
+    /// Start that the user gave, until `log_position` is known; a number beyond the log's end until
+    /// the log gets there.
     pub(super) start: Option<Box<Start>>,
     /// Position from which it goes on; for a live subscription, unless the live range is further.
     pub(super) log_position: Option<LogPosition>,
@@ -73,10 +73,13 @@ impl SubscriptionSlot {
         matches!(self.mode, Mode::Requested | Mode::Live | Mode::Detached)
     }
 
-    /// Sets where it stands: at `own` by its own account, while the node says `at_node`. A start at a number
-    /// that the log has not reached stays a start: as a position it would claim that the log had been there.
+    /// Sets where it stands: at `own` by its own account, while the node says `at_node`. A start at
+    /// a number that the log has not reached stays a start: as a position it would claim that the
+    /// log had been there.
     pub(super) fn set_position(&mut self, at_node: LogPosition, own: Sequence) {
-        let ahead = |start: &Start| matches!(start, Start::Sequence(at) if *at == own && *at > at_node.next);
+        let reached = at_node.next;
+        let ahead =
+            |start: &Start| matches!(start, Start::Sequence(at) if *at == own && *at > reached);
         self.start = self.start.take().filter(|start| ahead(start));
         self.log_position = Some(LogPosition {
             next: own,
@@ -84,8 +87,8 @@ impl SubscriptionSlot {
         });
     }
 
-    /// Moves its position up to `next`, if it is behind. The log has then reached a number that it waited
-    /// for.
+    /// Moves its position up to `next`, if it is behind. The log has then reached a number that it
+    /// waited for.
     pub(super) fn advance(&mut self, next: Sequence) {
         if let Some(at) = &mut self.log_position
             && at.next < next
@@ -108,8 +111,8 @@ impl SubscriptionSlot {
         }
     }
 
-    /// Gives where it stood in another life of the log than this one; `None` if it waited for a number that the
-    /// log had not reached, since it has had nothing then and loses nothing.
+    /// Gives where it stood in another life of the log than this one; `None` if it waited for a
+    /// number that the log had not reached, since it has had nothing then and loses nothing.
     pub(super) fn earlier_life(&self, log: LogId, incarnation: Incarnation) -> Option<LogPosition> {
         let other = |at: &LogPosition| at.log == log && at.incarnation != incarnation;
         let asked = match self.start.as_deref() {
@@ -134,7 +137,8 @@ impl SubscriptionSlot {
         }
     }
 
-    /// Gives the position of a subscription that stands at `next`, by its own account or a live range's.
+    /// Gives the position of a subscription that stands at `next`, by its own account or a live
+    /// range's.
     pub(super) fn position(&self, epoch: MapEpoch, next: Sequence) -> Option<Position> {
         match (self.log_position, self.start.as_deref()) {
             // It waits for the log to get there.

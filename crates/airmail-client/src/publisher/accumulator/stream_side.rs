@@ -1,8 +1,8 @@
 //! The accumulator as the request body of the publish stream and the publishing task use it.
 //!
-//! The request body drains what is due when the transport has room, so batches are sealed as late as
-//! possible. The task applies what the node answers and keeps the time. It need not be woken for a message:
-//! its timer is already set to the deadline of an earlier one.
+//! The request body drains what is due when the transport has room, so batches are sealed as late
+//! as possible. The task applies what the node answers and keeps the time. It need not be woken for
+//! a message: its timer is already set to the deadline of an earlier one.
 
 use super::{Accumulator, State, or_default};
 use crate::core::ProducerOutput;
@@ -127,8 +127,8 @@ impl Accumulator {
         })
     }
 
-    /// Does everything that needs no stream: stalled messages, expiry, namespaces to be resolved. `armed`
-    /// is the time to which the task's timer is set.
+    /// Does everything that needs no stream: stalled messages, expiry, namespaces to be resolved.
+    /// `armed` is the time to which the task's timer is set.
     pub(in crate::publisher) fn advance(&self, armed: Mono) -> AccumulatorStatus {
         while self.with(|state| state.append_stalled(&self.shared)) {}
         self.with(|state| {
@@ -211,8 +211,8 @@ impl Accumulator {
         })
     }
 
-    /// Takes note that the stream was lost, or refused. After an error that is waited for, gives the time of
-    /// the next attempt; after any other, fails everything that waits.
+    /// Takes note that the stream was lost, or refused. After an error that is waited for, gives
+    /// the time of the next attempt; after any other, fails everything that waits.
     pub(in crate::publisher) fn stream_lost(&self, error: &Error) -> Mono {
         tracing::debug!(%error, "publish stream lost");
         self.with(|state| {
@@ -282,8 +282,8 @@ impl State {
         self.last_namespace = None;
     }
 
-    /// Forgets a namespace that does not exist, and fails the submission that is stalled for it. Errors
-    /// shorten long values, so a prefix of its name is enough.
+    /// Forgets a namespace that does not exist, and fails the submission that is stalled for it.
+    /// Errors shorten long values, so a prefix of its name is enough.
     fn namespace_not_found(&mut self, error: &Error) {
         let found = error.found();
         self.namespaces.retain(|name, _| name != found);
@@ -296,8 +296,8 @@ impl State {
         }
     }
 
-    /// Asks the node for the namespace that the stalled submission waits for, or fails it when `patience` is
-    /// over; gives the time at which to come back.
+    /// Asks the node for the namespace that the stalled submission waits for, or fails it when
+    /// `patience` is over; gives the time at which to come back.
     fn resolve_stalled(&mut self, now: Mono, patience: Duration) -> Mono {
         let Some(stalled) = &self.stalled else {
             return Mono::NEVER;

@@ -1,5 +1,5 @@
-//! The request body and the task are woken for everything that they have to do, so neither has to look by
-//! itself.
+//! The request body and the task are woken for everything that they have to do, so neither has to
+//! look by itself.
 
 use super::*;
 use crate::core::{ProducerConfig, SubscriberConfig};
@@ -38,7 +38,8 @@ impl Wake for CountingWaker {
     }
 }
 
-/// An accumulator with a request body that drains it when it is woken, and a task that comes in time.
+/// An accumulator with a request body that drains it when it is woken, and a task that comes in
+/// time.
 struct Harness {
     accumulator: Accumulator,
     clock: ManualClock,

@@ -1,7 +1,7 @@
 //! The queue of senders that wait until the accumulator admits them.
 //!
-//! A waiting sender keeps its messages until it is admitted. So one that stops waiting has handed over
-//! nothing, and its turn goes to the next.
+//! A waiting sender keeps its messages until it is admitted. So one that stops waiting has handed
+//! over nothing, and its turn goes to the next.
 
 use super::{Accumulator, Stalled, State};
 use crate::publisher::client_ended::ClientEnded;
@@ -35,7 +35,8 @@ impl Waiters {
         wakes.extend(self.queue.iter().map(|(_, waker)| waker.clone()));
     }
 
-    /// Tells whether the sender with this number is next, or one without a number because nobody waits.
+    /// Tells whether the sender with this number is next, or one without a number because nobody
+    /// waits.
     fn is_turn_of(&self, sender: Option<u64>) -> bool {
         let first = self.queue.front().map(|(number, _)| *number);
         first.is_none() || first == sender

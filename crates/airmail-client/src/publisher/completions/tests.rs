@@ -1,4 +1,5 @@
-//! Receipts give the right result: through splits, renumbering, partial failures, and when they are dropped.
+//! Receipts give the right result: through splits, renumbering, partial failures, and when they are
+//! dropped.
 
 use super::*;
 use airmail_model::frame::Ack;
@@ -29,7 +30,8 @@ fn failed(tickets: &[u64]) -> Settled {
     }
 }
 
-/// Gives a receipt's number in the log; `Some(Err)` if its message failed, `None` if nothing is known.
+/// Gives a receipt's number in the log; `Some(Err)` if its message failed, `None` if nothing is
+/// known.
 fn result(receipt: &(Arc<CompletionPage>, u64)) -> Option<Result<u64, ErrorCode>> {
     let context = Context::from_waker(Waker::noop());
     match receipt.0.poll(receipt.1, &context) {

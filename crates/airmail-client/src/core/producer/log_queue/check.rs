@@ -11,8 +11,8 @@ impl LogQueue {
         sealed + self.open.tickets.len()
     }
 
-    /// Asserts the invariants; counts the batches, the messages, and the bytes of the memory bound that they
-    /// take.
+    /// Asserts the invariants; counts the batches, the messages, and the bytes of the memory bound
+    /// that they take.
     pub(in super::super) fn check(
         &self,
         log: LogId,
@@ -42,8 +42,8 @@ impl LogQueue {
         (self.batches.len(), self.messages(), bytes)
     }
 
-    /// Asserts that the batches carry rising numbers of one epoch, and that the last one sealed or acknowledged
-    /// ends at the next number, unless the batches are to be numbered again.
+    /// Asserts that the batches carry rising numbers of one epoch, and that the last one sealed or
+    /// acknowledged ends at the next number, unless the batches are to be numbered again.
     fn check_numbers(&self) {
         let (log, mut after) = (self.log, 0);
         for sealed in &self.batches {
@@ -69,7 +69,8 @@ impl LogQueue {
         );
     }
 
-    /// Asserts that the batches in flight are counted, and come first unless a refusal has paused the log.
+    /// Asserts that the batches in flight are counted, and come first unless a refusal has paused
+    /// the log.
     fn check_order(&self) {
         assert_eq!(
             self.in_flight,

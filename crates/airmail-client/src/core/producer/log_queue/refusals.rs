@@ -6,8 +6,8 @@ use airmail_model::bug;
 use airmail_model::{BatchEncoder, Error, ErrorCode, Mono};
 
 impl LogQueue {
-    /// Applies the refusal of a batch; returns the bytes that become free. What is not final is tried again
-    /// at `until`.
+    /// Applies the refusal of a batch; returns the bytes that become free. What is not final is
+    /// tried again at `until`.
     pub(in crate::core::producer) fn refused(
         &mut self,
         at: usize,
@@ -45,8 +45,9 @@ impl LogQueue {
             ErrorCode::MapStale | ErrorCode::LogSealed
                 if self.batches.iter().any(|b| b.attempt_lost) =>
             {
-                // An attempt under the old map may have been stored, and cannot be asked for again. A batch
-                // behind this one whose attempt was lost fails when the rest gets new numbers.
+                // An attempt under the old map may have been stored, and cannot be asked for again.
+                // A batch behind this one whose attempt was lost fails when the rest gets new
+                // numbers.
                 self.pause(until, true);
                 if attempt_lost {
                     self.fail(at, &error, out)
@@ -66,8 +67,8 @@ impl LogQueue {
         }
     }
 
-    /// Pauses until this time at least; what remains gets new numbers if this pause, or one that it prolongs,
-    /// is to `renumber`.
+    /// Pauses until this time at least; what remains gets new numbers if this pause, or one that it
+    /// prolongs, is to `renumber`.
     fn pause(&mut self, until: Mono, renumber: bool) {
         let (before, renumbering) = match self.phase {
             Phase::Sending => (Mono(0), false),

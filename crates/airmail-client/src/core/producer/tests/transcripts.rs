@@ -1,10 +1,11 @@
-//! Transcripts: inputs of a producer, and the effects of each, as text that can be read without the code.
-//! They are in `tests/transcripts/producer`; with `AIRMAIL_REWRITE=1` they are written anew.
+//! Transcripts: inputs of a producer, and the effects of each, as text that can be read without the
+//! code. They are in `tests/transcripts/producer`; with `AIRMAIL_REWRITE=1` they are written anew.
 //!
-//! A line that begins with `>` is an input, after which the producer is polled. The indented lines below it are
-//! the effects: messages that are settled, requests that are sent, and the time at which the producer wants to
-//! be polled again, where that has changed. All other lines are remarks. Time begins at 0 ms, delays have no
-//! jitter, and a map with two logs has the topic `low` on log 0 and the topic `high` on log 1.
+//! A line that begins with `>` is an input, after which the producer is polled. The indented lines
+//! below it are the effects: messages that are settled, requests that are sent, and the time at
+//! which the producer wants to be polled again, where that has changed. All other lines are
+//! remarks. Time begins at 0 ms, delays have no jitter, and a map with two logs has the topic `low`
+//! on log 0 and the topic `high` on log 1.
 
 use super::*;
 use crate::core::backoff::BackoffConfig;
@@ -300,7 +301,8 @@ impl Player {
     }
 }
 
-/// Makes a topic that a map with two logs has on log 0, if it is `low`, or on log 1, if it is `high`.
+/// Makes a topic that a map with two logs has on log 0, if it is `low`, or on log 1, if it is
+/// `high`.
 fn topic_on(half: &str) -> TopicName {
     let log = LogIndex((half == "high").into());
     let halves = map(1, 2);

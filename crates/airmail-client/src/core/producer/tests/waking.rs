@@ -1,4 +1,5 @@
-//! A caller that comes only when the producer names a time, or says that something is due, misses nothing.
+//! A caller that comes only when the producer names a time, or says that something is due, misses
+//! nothing.
 
 use super::*;
 use rand::rngs::SmallRng;

@@ -1,4 +1,5 @@
-//! One user of many topics gets one event for each batch, and each message still reaches its subscription.
+//! One user of many topics gets one event for each batch, and each message still reaches its
+//! subscription.
 
 use super::*;
 

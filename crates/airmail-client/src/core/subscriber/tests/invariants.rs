@@ -5,7 +5,8 @@ use crate::core::subscriber::deliveries::Recipient;
 use crate::core::subscriber::subscription_slot::Mode;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A subscriber with a live subscription, a detached one, one that has ended and one to be requested again.
+/// A subscriber with a live subscription, a detached one, one that has ended and one to be
+/// requested again.
 fn busy() -> Subscriber {
     let mut driver = Driver::connected();
     driver.live("a", 10);

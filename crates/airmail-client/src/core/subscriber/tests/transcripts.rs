@@ -1,11 +1,12 @@
-//! Transcripts: inputs of a subscriber, and the effects of each, as text that can be read without the code.
-//! They are in `tests/transcripts/subscriber`; with `AIRMAIL_REWRITE=1` they are written anew.
+//! Transcripts: inputs of a subscriber, and the effects of each, as text that can be read without
+//! the code. They are in `tests/transcripts/subscriber`; with `AIRMAIL_REWRITE=1` they are written
+//! anew.
 //!
-//! A line that begins with `>` is an input, after which the subscriber is polled. The indented lines below it
-//! are the effects: what users get, requests that are sent, and the time at which the subscriber wants to be
-//! polled again, where that has changed. All other lines are remarks. `behind 9: a x` is a delivery that
-//! accounts for everything behind number 9 and has number 10, of topic `a`, and number 11, of topic `x`. Time
-//! begins at 0 ms, and delays have no jitter.
+//! A line that begins with `>` is an input, after which the subscriber is polled. The indented
+//! lines below it are the effects: what users get, requests that are sent, and the time at which
+//! the subscriber wants to be polled again, where that has changed. All other lines are remarks.
+//! `behind 9: a x` is a delivery that accounts for everything behind number 9 and has number 10, of
+//! topic `a`, and number 11, of topic `x`. Time begins at 0 ms, and delays have no jitter.
 
 use super::*;
 use std::fmt::Write;
@@ -103,7 +104,8 @@ struct Player {
     subscriber: Subscriber,
     now_ms: u64,
     out: SubscriberOutput,
-    /// Topics, each with the key of its subscription, in the order in which they were subscribed to.
+    /// Topics, each with the key of its subscription, in the order in which they were subscribed
+    /// to.
     topics: Vec<(String, SubscriptionKey)>,
     /// Subscriptions as they were requested, the last request last.
     requested: Vec<Subscribe>,
