@@ -130,8 +130,8 @@ impl Harness {
         self.accumulator.apply_response(Kind::Acks(acks)).unwrap();
     }
 
-    /// Gives the task its turn.
-    fn tend(&mut self) {
+    /// Gives the publishing task its turn.
+    fn give_turn(&mut self) {
         let AccumulatorStatus { wake, .. } = self.accumulator.advance(self.armed);
         self.armed = self.armed.min(wake);
     }
@@ -142,7 +142,7 @@ impl Harness {
         self.clock.0.store(now.0, Ordering::Relaxed);
         if self.armed <= now {
             self.armed = Mono::NEVER;
-            self.tend();
+            self.give_turn();
         }
     }
 }
@@ -160,13 +160,13 @@ fn a_message_after_an_unknown_outcome_is_sent_long_before_its_time_is_over() {
     let mut harness = Harness::open();
     let mut first = harness.offer("0");
     assert!(harness.is_woken() && harness.sends());
-    harness.tend();
+    harness.give_turn();
     harness.connect();
     assert!(harness.sends(), "again, by the new stream");
-    harness.tend();
+    harness.give_turn();
     harness.refuse(1, &Error::new(ErrorCode::OutOfOrder));
     assert_eq!(failure(&mut first), Some(ErrorCode::OutcomeUnknown));
-    harness.tend();
+    harness.give_turn();
     harness.sends();
     let _second = harness.offer("1");
     (0..10_000).step_by(10).for_each(|ms| harness.late(ms));
@@ -178,11 +178,11 @@ fn a_message_that_comes_before_the_tasks_turn_after_a_refusal_is_sent() {
     let mut harness = Harness::open();
     let mut first = harness.offer("0");
     assert!(harness.sends());
-    harness.tend();
+    harness.give_turn();
     harness.refuse(0, &Error::new(ErrorCode::OutcomeUnknown));
     assert_eq!(failure(&mut first), Some(ErrorCode::OutcomeUnknown));
     let _second = harness.offer("1");
-    harness.tend();
+    harness.give_turn();
     assert!(harness.is_woken() && harness.sends());
 }
 
@@ -193,7 +193,7 @@ fn what_waits_behind_something_that_expires_is_sent() {
     for payload in ["0", "1"] {
         receipts.push(harness.offer(payload));
         assert!(harness.sends());
-        harness.tend();
+        harness.give_turn();
     }
     harness.late(10_000);
     let _behind = harness.offer("2");
@@ -209,10 +209,10 @@ fn a_message_expires_in_time_even_if_the_transport_takes_nothing() {
     let mut harness = Harness::open();
     let mut receipt = harness.offer("0");
     assert!(harness.sends());
-    harness.tend();
+    harness.give_turn();
     let pause = Duration::from_millis(700);
     harness.refuse(0, &Error::new(ErrorCode::StorageFull).retry_after(pause));
-    harness.tend();
+    harness.give_turn();
     // The stream does not ask again.
     (0..30_000).step_by(50).for_each(|ms| harness.late(ms));
     assert_eq!(failure(&mut receipt), None);
