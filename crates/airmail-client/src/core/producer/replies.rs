@@ -1,4 +1,4 @@
-//! What the producer does upon each answer of the node.
+//! The producer's answers to each reply of the node.
 
 use super::log_queue::LogQueue;
 use super::{Producer, ProducerOutput};

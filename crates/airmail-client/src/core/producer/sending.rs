@@ -1,4 +1,5 @@
-//! Which batches the producer sends when, and how its logs share the connection.
+//! Sending of the producer's batches: their order in time, and the share of each log in the
+//! connection.
 
 use super::log_queue::LogQueue;
 use super::{Producer, ProducerOutput};

@@ -1,4 +1,4 @@
-//! What the subscriber does upon each reply of the node.
+//! The subscriber's answers to each reply of the node.
 
 use super::subscription_slot::Mode;
 use super::{PendingRequest, Subscriber, SubscriberOutput, SubscriptionKey};

@@ -1,4 +1,4 @@
-//! What is on the wire is plain gRPC, within the node's bound.
+//! Tests of the frames on the wire: they are plain gRPC, within the node's bound.
 
 use super::*;
 use airmail_model::batch::{BatchTarget, PushError};

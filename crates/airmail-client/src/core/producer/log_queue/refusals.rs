@@ -1,4 +1,4 @@
-//! What a refusal does to a log's queue: which batches fail, and how the rest goes on.
+//! Refusals of a log's batches: those that fail by one, and how the rest goes on.
 
 use super::{LogQueue, Phase};
 use crate::core::producer::Settled;
