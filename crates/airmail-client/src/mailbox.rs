@@ -34,7 +34,7 @@ pub use airmail_model::mailbox::{
 /// A change whose answer is lost with the connection gives `OUTCOME_UNKNOWN`: it was done, or not.
 /// Every request may also give `MAILBOXES_AWAY` (the node's database does not answer; nothing was
 /// done), `OVERLOADED`, `SHUTTING_DOWN` and `DISCONNECTED`, each after it was waited for
-/// ([`ClientBuilder::call_timeout`](crate::ClientBuilder::call_timeout)), and `INTERNAL_ERROR`.
+/// ([`ClientBuilder::call_timeout`](crate::ClientBuilder::call_timeout)), and `INTERNAL`.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), airmail_model::Error> {

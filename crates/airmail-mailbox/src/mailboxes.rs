@@ -141,7 +141,7 @@ impl Mailboxes {
         let mut results = self.send_all(vec![message]).await?;
         results
             .pop()
-            .unwrap_or_else(|| Err(Error::new(ErrorCode::InternalError)))
+            .unwrap_or_else(|| Err(Error::new(ErrorCode::Internal)))
     }
 
     /// Sends messages; each succeeds or fails by itself, as in [`Mailboxes::send`].
@@ -165,7 +165,7 @@ impl Mailboxes {
         let each = checked.into_iter().map(|checked| match checked {
             Ok(()) => sent
                 .next()
-                .unwrap_or_else(|| Err(Error::new(ErrorCode::InternalError))),
+                .unwrap_or_else(|| Err(Error::new(ErrorCode::Internal))),
             Err(error) => Err(error),
         });
         Ok(each.collect())

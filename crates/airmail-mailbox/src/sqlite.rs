@@ -49,7 +49,7 @@ impl SqliteStore {
     /// may wait, from 1, such as [`WAITING_MAX`].
     ///
     /// # Errors
-    /// `MAILBOXES_UNUSABLE` if the file is no database, or a newer version's; `INTERNAL_ERROR` if
+    /// `MAILBOXES_UNUSABLE` if the file is no database, or a newer version's; `INTERNAL` if
     /// the system has no thread for it.
     pub fn start(path: &Path, waiting_max: usize) -> Result<SqliteStore, Error> {
         let bell = Arc::new(Bell::default());
@@ -64,11 +64,7 @@ impl SqliteStore {
         let thread = std::thread::Builder::new()
             .name("mailboxes".to_owned())
             .spawn(move || opening.run(&taken, &first))
-            .map_err(|error| {
-                Error::new(ErrorCode::InternalError)
-                    .field("thread")
-                    .value(error)
-            })?;
+            .map_err(|error| Error::new(ErrorCode::Internal).field("thread").value(error))?;
         // One that takes longer is away, and told so to who asks.
         if let Ok(Err(error)) = tried.recv_timeout(FIRST_TRY_MAX)
             && error.code() == ErrorCode::MailboxesUnusable
@@ -110,9 +106,7 @@ impl SqliteStore {
                     .field("requests that wait")
                     .limit(self.waiting_max)
                     .retry_after(Duration::from_millis(100)),
-                TrySendError::Disconnected(_) => {
-                    Error::new(ErrorCode::InternalError).field("thread")
-                }
+                TrySendError::Disconnected(_) => Error::new(ErrorCode::Internal).field("thread"),
             }
         })
     }

@@ -46,7 +46,7 @@ pub struct Load {
 ///
 /// # Errors
 /// Each request may end in `MAILBOXES_AWAY`, `MAILBOXES_UNUSABLE` or `OVERLOADED` (nothing was done),
-/// `OUTCOME_UNKNOWN` (the database went away in the middle: it was done or not) or `INTERNAL_ERROR`.
+/// `OUTCOME_UNKNOWN` (the database went away in the middle: it was done or not) or `INTERNAL`.
 pub trait MailboxStore: Debug + Send + Sync + 'static {
     /// Creates an account. `ACCOUNT_NAME_EXISTS`.
     fn create_account(&self, name: Name) -> Answer<'_, AccountId>;

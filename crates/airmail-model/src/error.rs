@@ -1,13 +1,17 @@
 //! The one table of errors that a user can see: number, name, gRPC code, retriable, meaning.
 //!
 //! An [`Error`] names the field, the value and the limit where there are such, so that whoever
-//! reads it knows what to change. Numbers and names are never reused: a retired one stays listed.
+//! reads it knows what to change. Numbers and names are never reused: a retired one stays listed, is
+//! never sent, and is read as the error that replaced it.
 
 use std::fmt;
 use std::time::Duration;
 
 macro_rules! error_table {
-    ($($(#[$doc:meta])* $variant:ident = $code:literal, $name:literal, $grpc:ident, $retry:literal, $text:literal;)*) => {
+    (
+        $($variant:ident = $code:literal, $name:literal, $grpc:ident, $retry:literal, $text:literal;)*
+        $($old:literal, $old_name:literal => $instead:ident;)*
+    ) => {
         /// Every error, by its number on the wire.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u16)]
@@ -16,8 +20,15 @@ macro_rules! error_table {
         }
 
         impl ErrorCode {
-            /// Every error, in order of number.
+            /// Every error that may be sent, in order of number.
             pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$variant,)*];
+
+            /// Every error that is no longer sent, in order of number.
+            pub const RETIRED: &'static [RetiredCode] = &[$(RetiredCode {
+                code: $old,
+                name: $old_name,
+                instead: ErrorCode::$instead,
+            },)*];
 
             /// The name on the wire and in every message: upper case, for ever.
             #[must_use]
@@ -25,7 +36,7 @@ macro_rules! error_table {
                 match self { $(ErrorCode::$variant => $name,)* }
             }
 
-            /// What it means, for people.
+            /// The meaning, for people.
             #[must_use]
             pub const fn text(self) -> &'static str {
                 match self { $(ErrorCode::$variant => $text,)* }
@@ -37,33 +48,53 @@ macro_rules! error_table {
                 match self { $(ErrorCode::$variant => GrpcCode::$grpc,)* }
             }
 
-            /// Whether the same request may succeed later, unchanged.
+            /// Returns whether the same request may succeed later, unchanged.
             #[must_use]
             pub const fn retriable(self) -> bool {
                 match self { $(ErrorCode::$variant => $retry,)* }
             }
 
-            /// The error of a number.
+            /// The error of a number. The number of a retired one gives the error that replaced it.
             #[must_use]
             pub const fn from_u16(code: u16) -> Option<ErrorCode> {
-                match code { $($code => Some(ErrorCode::$variant),)* _ => None }
+                match code {
+                    $($code => Some(ErrorCode::$variant),)*
+                    $($old => Some(ErrorCode::$instead),)*
+                    _ => None,
+                }
             }
 
-            /// The error of a name.
+            /// The error of a name. The name of a retired one gives the error that replaced it.
             #[must_use]
             pub fn from_name(name: &str) -> Option<ErrorCode> {
-                match name { $($name => Some(ErrorCode::$variant),)* _ => None }
+                match name {
+                    $($name => Some(ErrorCode::$variant),)*
+                    $($old_name => Some(ErrorCode::$instead),)*
+                    _ => None,
+                }
             }
         }
     };
 }
 
+/// An error that nodes of earlier versions sent and that none sends any more. Its number and name
+/// are not given to another; a client reads it as the error that replaced it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetiredCode {
+    /// The number on the wire.
+    pub code: u16,
+    /// The name on the wire.
+    pub name: &'static str,
+    /// The error that is sent in its place.
+    pub instead: ErrorCode,
+}
+
 impl ErrorCode {
-    /// Whether who asked waits, for as long as the error says, and asks the same again by itself.
+    /// Returns whether an SDK waits, for as long as the error says, and repeats the request by itself.
     ///
-    /// These are the retriable errors but for those that answer the question: an empty queue is told
-    /// to who wanted to know, and is nothing to wait for. All of these but `DISCONNECTED` say that
-    /// nothing was done, so that a change may be asked for again as well.
+    /// These are the retriable errors but for those that answer the question: "the queue is empty" is
+    /// what the caller wanted to know, and nothing to wait for. All of these but `DISCONNECTED` say
+    /// that nothing was done, so that a change may be requested again as well.
     #[must_use]
     pub const fn waited_for(self) -> bool {
         self.retriable()
@@ -127,7 +158,6 @@ error_table! {
     ShuttingDown = 29, "SHUTTING_DOWN", Unavailable, true, "the node is stopping; another, or the same one later, will answer";
     Internal = 30, "INTERNAL", Internal, false, "the node has met something that should not be; its log says more";
     Disconnected = 31, "DISCONNECTED", Unavailable, true, "the connection to the node was lost, and not regained in time";
-    InternalError = 32, "INTERNAL_ERROR", Internal, false, "the mailboxes have met something that should not be; the node's log says more";
     QueueNameExists = 33, "QUEUE_NAME_EXISTS", AlreadyExists, false, "a queue of this name exists";
     QueueNotFound = 34, "QUEUE_NOT_FOUND", NotFound, false, "there is no such queue";
     QueueNotEmpty = 35, "QUEUE_NOT_EMPTY", FailedPrecondition, false, "the queue still has messages, or is where another's dead letters go";
@@ -142,9 +172,10 @@ error_table! {
     LeaseEnded = 44, "LEASE_ENDED", FailedPrecondition, false, "the lease has ended, and the message may be at another reader";
     MailboxesAway = 45, "MAILBOXES_AWAY", Unavailable, true, "the database of the mailboxes does not answer; nothing was done";
     MailboxesUnusable = 46, "MAILBOXES_UNUSABLE", FailedPrecondition, false, "the database of the mailboxes is none that this node can use; nothing was done";
+    32, "INTERNAL_ERROR" => Internal;
 }
 
-/// An error as a user sees it: one of the table, with the facts of the case.
+/// An error as a user sees it: an entry of the table, with the facts of the case.
 ///
 /// ```
 /// use airmail_model::{Error, ErrorCode};
@@ -183,7 +214,7 @@ impl Error {
         }))
     }
 
-    /// A feature that is reserved and does not work yet; `field` says which.
+    /// The error of a feature that is reserved and does not work yet; `field` names it.
     #[must_use]
     pub fn unimplemented(field: impl Into<String>) -> Error {
         Error::new(ErrorCode::Unimplemented).field(field)
@@ -203,7 +234,7 @@ impl Error {
         self
     }
 
-    /// Gives what would have been right.
+    /// Gives the value that would have been right.
     #[must_use]
     pub fn limit(mut self, limit: impl fmt::Display) -> Error {
         self.0.limit = limit.to_string();
@@ -217,14 +248,15 @@ impl Error {
         self
     }
 
-    /// Says for how long whoever gives up now has tried. Not told over the wire: it is the asker's.
+    /// Says for how long the caller has tried before it gave up. Not sent over the wire: the caller's side
+    /// adds it.
     #[must_use]
     pub fn waited(mut self, time: Duration) -> Error {
         self.0.waited = Some(time);
         self
     }
 
-    /// Which of the table.
+    /// The entry of the table that this error is.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         self.0.code
@@ -242,13 +274,13 @@ impl Error {
         &self.0.value
     }
 
-    /// What would have been right, or empty.
+    /// The value that would have been right, or empty.
     #[must_use]
     pub fn expected(&self) -> &str {
         &self.0.limit
     }
 
-    /// How long to wait before trying again, where the node knows.
+    /// The time to wait before trying again, where the node knows it.
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
         self.0.retry_after

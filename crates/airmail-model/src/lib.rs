@@ -25,7 +25,7 @@ pub mod time;
 pub mod topic;
 
 pub use batch::{Batch, BatchEncoder, Checked, Message, Slice};
-pub use error::{Error, ErrorCode};
+pub use error::{Error, ErrorCode, RetiredCode};
 pub use id::{
     Durability, Extent, Incarnation, Lane, LogId, LogIndex, MapEpoch, NamespaceId, ProducerEpoch,
     ProducerId, ProducerSequence, Sequence, TopicHash,

@@ -182,13 +182,26 @@ fn the_vectors_are_as_their_program_writes_them() {
 }
 
 #[test]
-fn no_two_errors_share_a_number_or_a_name() {
-    let numbers: BTreeSet<u16> = ErrorCode::ALL.iter().map(|&code| code as u16).collect();
-    let names: BTreeSet<&str> = ErrorCode::ALL.iter().map(|code| code.name()).collect();
-    assert_eq!(numbers.len(), ErrorCode::ALL.len());
-    assert_eq!(names.len(), ErrorCode::ALL.len());
+fn no_two_errors_share_a_number_or_a_name_not_even_with_a_retired_one() {
+    let (sent, retired) = (ErrorCode::ALL.iter(), ErrorCode::RETIRED.iter());
+    let numbers = sent.clone().map(|&code| code as u16);
+    let names = sent.map(|code| code.name());
+    let numbers: BTreeSet<u16> = numbers.chain(retired.clone().map(|old| old.code)).collect();
+    let names: BTreeSet<&str> = names.chain(retired.map(|old| old.name)).collect();
+    let count = ErrorCode::ALL.len() + ErrorCode::RETIRED.len();
+    assert_eq!(numbers.len(), count);
+    assert_eq!(names.len(), count);
     for &code in ErrorCode::ALL {
         assert_eq!(ErrorCode::from_u16(code as u16), Some(code));
         assert_eq!(ErrorCode::from_name(code.name()), Some(code));
     }
+}
+
+#[test]
+fn a_retired_error_is_read_as_the_one_that_is_sent_instead() {
+    for old in ErrorCode::RETIRED {
+        assert_eq!(ErrorCode::from_u16(old.code), Some(old.instead));
+        assert_eq!(ErrorCode::from_name(old.name), Some(old.instead));
+    }
+    assert_eq!(ErrorCode::from_u16(32), Some(ErrorCode::Internal));
 }

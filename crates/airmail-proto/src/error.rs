@@ -273,6 +273,19 @@ mod tests {
     }
 
     #[test]
+    fn a_retired_error_of_an_older_node_is_read_as_the_one_sent_instead() {
+        let older = v1::Error {
+            code: 32,
+            name: "INTERNAL_ERROR".into(),
+            field: "database".into(),
+            ..Default::default()
+        };
+        let error = error_from_proto(&older);
+        assert_eq!(error.code(), ErrorCode::Internal);
+        assert_eq!(error.field_name(), "database");
+    }
+
+    #[test]
     fn a_broken_connection_is_disconnected() {
         for code in [
             Code::Unavailable,

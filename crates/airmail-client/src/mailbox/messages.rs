@@ -27,7 +27,7 @@ impl Mailbox {
     pub async fn send(&self, message: Outgoing) -> Result<MessageId, Error> {
         let mut sent = self.send_all(vec![message]).await;
         sent.pop()
-            .unwrap_or_else(|| Err(Error::new(ErrorCode::InternalError)))
+            .unwrap_or_else(|| Err(Error::new(ErrorCode::Internal)))
     }
 
     /// Sends any number of messages, in their order; each succeeds or fails by itself, as in
@@ -176,7 +176,7 @@ impl Mailbox {
         let mut settled = self.settle(&[receipt], what).await?;
         settled
             .pop()
-            .unwrap_or_else(|| Err(Error::new(ErrorCode::InternalError)))
+            .unwrap_or_else(|| Err(Error::new(ErrorCode::Internal)))
     }
 
     /// Acknowledges, extends or releases leased messages, 1 to [`BATCH_MAX`]; each succeeds or
@@ -264,13 +264,13 @@ fn complete<T>(results: Vec<T>, count: usize) -> Result<Vec<T>, Error> {
     if results.len() == count {
         return Ok(results);
     }
-    let error = Error::new(ErrorCode::InternalError).field("results");
+    let error = Error::new(ErrorCode::Internal).field("results");
     Err(error.value(results.len()).limit(count))
 }
 
 fn shown(message: Option<v1::MailboxMessage>) -> Result<Message, Error> {
     let message = message.map(translate::message_from_proto);
-    message.ok_or_else(|| Error::new(ErrorCode::InternalError).field("message"))
+    message.ok_or_else(|| Error::new(ErrorCode::Internal).field("message"))
 }
 
 fn millis(time: Duration) -> u64 {

@@ -58,7 +58,7 @@ impl From<tokio_postgres::Error> for Fault {
             match code.strip_prefix("AM").and_then(|code| code.parse().ok()) {
                 Some(number) => ours(number, told.detail().unwrap_or_default()),
                 // What comes behind one that failed: that one's error is told.
-                None if code == ABORTED => Error::new(ErrorCode::InternalError)
+                None if code == ABORTED => Error::new(ErrorCode::Internal)
                     .field("database")
                     .value(told.message()),
                 // Another's transaction went before: a deadlock, or a change at the same time.
@@ -83,7 +83,7 @@ pub(super) fn away(why: impl std::fmt::Display) -> Error {
 
 /// One that a function of the schema raised: the detail is `field: value`.
 fn ours(number: u16, detail: &str) -> Error {
-    let error = Error::new(ErrorCode::from_u16(number).unwrap_or(ErrorCode::InternalError));
+    let error = Error::new(ErrorCode::from_u16(number).unwrap_or(ErrorCode::Internal));
     match detail.split_once(": ") {
         Some((field, value)) => error.field(field).value(value),
         None => error.field(detail),
@@ -93,7 +93,7 @@ fn ours(number: u16, detail: &str) -> Error {
 /// Something that should not be. The log has it whole; the user sees the database's words.
 pub(super) fn internal(error: &dyn std::error::Error) -> Error {
     tracing::error!(error = %error, "the database refused a statement");
-    Error::new(ErrorCode::InternalError)
+    Error::new(ErrorCode::Internal)
         .field("database")
         .value(error)
 }

@@ -143,7 +143,7 @@ mod tests {
     async fn what_is_told_is_why_there_is_no_connection() {
         let pulse = Pulse::new();
         assert_eq!(pulse.why().code(), ErrorCode::MailboxesAway);
-        pulse.fail(Error::new(ErrorCode::InternalError).value("no such function"));
+        pulse.fail(Error::new(ErrorCode::Internal).value("no such function"));
         assert_eq!(pulse.why().code(), ErrorCode::MailboxesAway);
         assert!(pulse.why().found().contains("no such function"));
         assert!(!pulse.is_hopeless());

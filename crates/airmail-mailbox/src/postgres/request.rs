@@ -41,7 +41,7 @@ impl PostgresStore {
         let rows = self.call(sql, effect, parameters).await?;
         rows.first()
             .map(|row| row.get(0))
-            .ok_or_else(|| Error::new(ErrorCode::InternalError).field("database"))
+            .ok_or_else(|| Error::new(ErrorCode::Internal).field("database"))
     }
 }
 

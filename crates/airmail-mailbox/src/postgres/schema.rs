@@ -35,7 +35,7 @@ pub(super) const VERSIONS: &[Version] = &[Version {
 /// Brings the newest version up.
 ///
 /// # Errors
-/// As [`check`]; `INTERNAL_ERROR` if the database refuses.
+/// As [`check`]; `INTERNAL` if the database refuses.
 pub(super) async fn bring_up(client: &mut Client, versions: &[Version]) -> Result<(), Error> {
     client
         .batch_execute("SELECT pg_advisory_lock(740200, 1)")

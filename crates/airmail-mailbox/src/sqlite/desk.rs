@@ -40,7 +40,7 @@ pub(super) fn work<T: Send + 'static>(
 ) -> Work {
     Box::new(move |desk| {
         // Who has given up before it is done, wants it not done.
-        let given_up = || Error::new(ErrorCode::InternalError).field("given up");
+        let given_up = || Error::new(ErrorCode::Internal).field("given up");
         let done = desk.and_then(|desk| {
             desk.alone(|desk| {
                 let done = work(desk)?;
@@ -319,7 +319,7 @@ fn unopened(error: &rusqlite::Error) -> Error {
 /// An error of SQLite as one of the table; what should not be is logged.
 fn fault(error: &rusqlite::Error) -> Error {
     let told = of_table(error);
-    if told.code() == ErrorCode::InternalError {
+    if told.code() == ErrorCode::Internal {
         tracing::error!(error = %error, "SQLite refused a statement");
     }
     told
@@ -330,7 +330,7 @@ fn of_table(error: &rusqlite::Error) -> Error {
     let code = if full {
         ErrorCode::StorageFull
     } else {
-        ErrorCode::InternalError
+        ErrorCode::Internal
     };
     Error::new(code).field("sqlite").value(error)
 }

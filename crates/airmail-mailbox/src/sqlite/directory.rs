@@ -180,5 +180,5 @@ pub(super) fn told(code: ErrorCode, field: &str, value: impl std::fmt::Display) 
 }
 
 fn narrow(id: i64) -> Result<i32, Error> {
-    i32::try_from(id).map_err(|_| told(ErrorCode::InternalError, "numbers used up", id))
+    i32::try_from(id).map_err(|_| told(ErrorCode::Internal, "numbers used up", id))
 }

@@ -150,9 +150,15 @@ fn errors() -> Value {
             })
         })
         .collect();
+    let retired: Vec<Value> = ErrorCode::RETIRED
+        .iter()
+        .map(|old| json!({ "code": old.code, "name": old.name, "instead": old.instead.name() }))
+        .collect();
     json!({
-        "about": "Every error that a user can see. Numbers and names are never reused.",
+        "about": "Every error that a user can see. Numbers and names are never reused: one that is \
+                  retired is no longer sent, and read as the one that is sent instead.",
         "errors": table,
+        "retired": retired,
     })
 }
 

@@ -25,6 +25,14 @@ fn the_page_of_errors_is_fresh() {
             advice(*code),
         );
     }
+    for old in ErrorCode::RETIRED {
+        let (number, name, instead) = (old.code, old.name, old.instead.name());
+        let grpc = status_name(old.instead);
+        let _ = writeln!(
+            text,
+            "| {number} | `{name}` | `{grpc}` | no | retired: no longer sent; `{instead}` is sent instead | see `{instead}` |",
+        );
+    }
     Page::of("airmail", "errors.md").freshen(&text);
 }
 
@@ -120,6 +128,6 @@ fn mailbox_advice(code: ErrorCode) -> &'static str {
         ErrorCode::MailboxesUnusable => {
             "give `mailbox.url` the right database, or start a newer airmail on this one"
         }
-        _ => "a fault of the node: tell us, with the request id and the node's log",
+        code => unreachable!("{code:?} has no advice"),
     }
 }
