@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
-use airmail_client::mailbox::{AccountId, Audience, Mailbox, Outgoing};
+use airmail_client::mailbox::{AccountId, Mailbox, Outgoing, Recipients};
 use airmail_client::mailbox::{QueueSettings, Receive, Take};
 use airmail_client::{DEFAULT_URL, Error, ErrorCode};
 use std::time::Duration;
@@ -31,7 +31,7 @@ async fn main() -> Result<(), Error> {
     };
 
     let order =
-        |dish: &str| Outgoing::new(orders, shop, Audience::Direct(kitchen), dish.to_owned());
+        |dish: &str| Outgoing::new(orders, shop, Recipients::Direct(kitchen), dish.to_owned());
     let messages = ["soup", "bread", "tea"].map(order);
     for sent in mailbox.send_all(messages.to_vec()).await {
         println!("sent as {}", sent?);

@@ -22,8 +22,8 @@ pub use airmail_model::mailbox::message::{
 };
 #[doc(no_inline)]
 pub use airmail_model::mailbox::{
-    Account, AccountId, Audience, Counts, LeaseId, Message, MessageId, Name, Outgoing, Queue,
-    QueueId, QueueSettings, Receipt, Receive, Settle, Take, Which,
+    Account, AccountId, Counts, LeaseId, Message, MessageId, Name, Outgoing, Queue, QueueId,
+    QueueSettings, Receipt, Receive, Recipients, Settle, Take, Which,
 };
 
 /// A node's mailboxes. Cheap to clone; all clones share one connection.
@@ -38,14 +38,14 @@ pub use airmail_model::mailbox::{
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), airmail_model::Error> {
-/// use airmail_client::mailbox::{Audience, Mailbox, Outgoing, QueueSettings, Receive, Take};
+/// use airmail_client::mailbox::{Recipients, Mailbox, Outgoing, QueueSettings, Receive, Take};
 /// use std::time::Duration;
 ///
 /// let mailbox = Mailbox::connect("airmail://127.0.0.1:7400").await?;
 /// let shop = mailbox.create_account("shop").await?;
 /// let kitchen = mailbox.create_account("kitchen").await?;
 /// let orders = mailbox.create_queue("orders", QueueSettings::default()).await?;
-/// mailbox.send(Outgoing::new(orders, shop, Audience::Direct(kitchen), "a soup")).await?;
+/// mailbox.send(Outgoing::new(orders, shop, Recipients::Direct(kitchen), "a soup")).await?;
 ///
 /// // Nobody else gets it for half a minute; then it is handed out again, unless acknowledged.
 /// let request = Receive::new(orders, kitchen).take(Take::Lease { lease_ms: 30_000 });
@@ -232,8 +232,8 @@ impl Mailbox {
     ///
     /// # Errors
     /// `NO_QUEUES_FOUND`.
-    pub async fn queues_for(&self, audience: Audience) -> Result<Vec<QueueId>, Error> {
-        let reader = translate::audience_to_proto(audience);
+    pub async fn queues_for(&self, recipients: Recipients) -> Result<Vec<QueueId>, Error> {
+        let reader = translate::recipients_to_proto(recipients);
         let request = v1::FindQueuesRequest { reader };
         let ask = |node: Node| async move { node.mailbox().find_queues(request).await };
         let queues = self.read(ask).await?.queues;

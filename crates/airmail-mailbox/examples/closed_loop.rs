@@ -8,7 +8,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it reports")]
 
 use airmail_mailbox::id::{AccountId, QueueId};
-use airmail_mailbox::message::{Audience, Outgoing, Receive, Take};
+use airmail_mailbox::message::{Outgoing, Receive, Recipients, Take};
 use airmail_mailbox::postgres::{Options, PostgresStore};
 use airmail_mailbox::sqlite::{SqliteStore, WAITING_MAX};
 use airmail_mailbox::store::QueueSettings;
@@ -151,13 +151,13 @@ async fn one(mailboxes: &Mailboxes, things: &Things, random: &mut SmallRng, clie
     let dice = random.random_range(0..10);
     if dice < 2 {
         let to = things.accounts[random.random_range(0..things.accounts.len())];
-        let audience = if random.random_range(0..10) == 0 {
-            Audience::Broadcast
+        let recipients = if random.random_range(0..10) == 0 {
+            Recipients::Broadcast
         } else {
-            Audience::Direct(to)
+            Recipients::Direct(to)
         };
         let size = if random.random() { 200 } else { 2000 };
-        let message = Outgoing::new(queue, me, audience, vec![b'x'; size]);
+        let message = Outgoing::new(queue, me, recipients, vec![b'x'; size]);
         if let Err(error) = mailboxes.send(message).await {
             eprintln!("{error}");
         }
@@ -182,7 +182,7 @@ async fn batched(
     let me = things.accounts[0];
     let _ = random;
     if client.is_multiple_of(2) {
-        let message = Outgoing::new(queue, me, Audience::Direct(me), vec![b'x'; 200]);
+        let message = Outgoing::new(queue, me, Recipients::Direct(me), vec![b'x'; 200]);
         let sent = mailboxes.send_all(vec![message; things.batch]).await;
         sent.map_or(0, |sent| sent.len() as u64)
     } else {

@@ -4,7 +4,7 @@
 //! that comes between asking and waiting is kept. Each ring wakes one watch, the longest waiting;
 //! a watch that is dropped with a ring in hand passes it on.
 
-use crate::message::Line;
+use crate::message::Inbox;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use tokio::sync::futures::Notified;
 /// The watches of one node.
 #[derive(Debug, Default)]
 pub(crate) struct Bell {
-    lines: Mutex<BTreeMap<Line, Arc<Notify>>>,
+    lines: Mutex<BTreeMap<Inbox, Arc<Notify>>>,
 }
 
 impl Bell {
     /// A watch on a line.
-    pub(crate) fn watch(self: &Arc<Bell>, line: Line) -> Watch {
+    pub(crate) fn watch(self: &Arc<Bell>, line: Inbox) -> Watch {
         let mut lines = self.lines.lock();
         let notify = Arc::clone(lines.entry(line).or_default());
         Watch {
@@ -30,7 +30,7 @@ impl Bell {
     }
 
     /// Wakes up to `count` watches of a line.
-    pub(crate) fn ring(&self, line: Line, count: usize) {
+    pub(crate) fn ring(&self, line: Inbox, count: usize) {
         let lines = self.lines.lock();
         if let Some(notify) = lines.get(&line) {
             // The map holds one; each watch another. More rings than watches wake nobody else.
@@ -48,7 +48,7 @@ impl Bell {
     }
 
     /// The lines that somebody watches.
-    pub(crate) fn watched(&self) -> Vec<Line> {
+    pub(crate) fn watched(&self) -> Vec<Inbox> {
         let lines = self.lines.lock();
         lines.keys().copied().collect()
     }
@@ -58,7 +58,7 @@ impl Bell {
 #[derive(Debug)]
 pub struct Watch {
     bell: Arc<Bell>,
-    line: Line,
+    line: Inbox,
     notify: Arc<Notify>,
 }
 

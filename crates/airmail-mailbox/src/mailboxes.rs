@@ -3,7 +3,7 @@
 
 use crate::id::{AccountId, MessageId, Name, QueueId};
 use crate::message::{
-    Audience, Counts, Message, Outgoing, Receipt, Receive, Settle, Take, WAIT_MS_MAX, check_batch,
+    Counts, Message, Outgoing, Receipt, Receive, Recipients, Settle, Take, WAIT_MS_MAX, check_batch,
 };
 use crate::store::{Account, Load, MailboxStore, Queue, QueueSettings, Which};
 use airmail_model::{Error, ErrorCode};
@@ -194,7 +194,7 @@ impl Mailboxes {
     }
 
     async fn wait_for(&self, request: Receive, deadline: Instant) -> Result<Vec<Message>, Error> {
-        let watch = self.store.watch(request.line()).await?;
+        let watch = self.store.watch(request.inbox()).await?;
         let mut stopping = self.stopping.subscribe();
         loop {
             let rung = watch.rung();
@@ -260,12 +260,12 @@ impl Mailboxes {
         })
     }
 
-    /// The queues that hold something for an audience.
+    /// The queues that hold something for recipients.
     ///
     /// # Errors
     /// `NO_QUEUES_FOUND`.
-    pub async fn queues_for(&self, audience: Audience) -> Result<Vec<QueueId>, Error> {
-        let found = self.store.queues_for(audience).await?;
+    pub async fn queues_for(&self, recipients: Recipients) -> Result<Vec<QueueId>, Error> {
+        let found = self.store.queues_for(recipients).await?;
         if found.is_empty() {
             return Err(Error::new(ErrorCode::NoQueuesFound));
         }

@@ -2,7 +2,7 @@
 
 use crate::bell::Watch;
 use crate::id::{AccountId, MessageId, Name, QueueId};
-use crate::message::{Audience, Counts, Line, Message, Outgoing, Receipt, Receive, Settle};
+use crate::message::{Counts, Inbox, Message, Outgoing, Receipt, Receive, Recipients, Settle};
 use airmail_model::Error;
 pub use airmail_model::mailbox::directory::{Account, Queue, QueueSettings, Which};
 use futures::future::BoxFuture;
@@ -39,7 +39,7 @@ pub struct Load {
 /// Where accounts, queues and messages are kept. [`mod@crate::conformance`] is the contract as tests.
 ///
 /// What is acknowledged is durable. Nothing is handed out to two readers: a message that was removed
-/// is gone for all, one that is leased is at its reader until the lease has ended. Of each [`Line`]
+/// is gone for all, one that is leased is at its reader until the lease has ended. Of each [`Inbox`]
 /// the oldest is handed out first, higher priorities before lower.
 ///
 /// Arguments have been checked by [`crate::Mailboxes`], through which stores are used.
@@ -96,14 +96,14 @@ pub trait MailboxStore: Debug + Send + Sync + 'static {
     fn find_from(&self, sender: AccountId, reader: AccountId) -> Answer<'_, Option<Message>>;
 
     /// The queues that could hand out something, by number.
-    fn queues_for(&self, audience: Audience) -> Answer<'_, Vec<QueueId>>;
+    fn queues_for(&self, recipients: Recipients) -> Answer<'_, Vec<QueueId>>;
 
     /// Ends, lengthens or gives back leases. `LEASE_ENDED` for each that is not the reader's.
     fn settle(&self, receipts: Vec<Receipt>, what: Settle) -> Answer<'_, Vec<Result<(), Error>>>;
 
     /// From when this is answered until the watch is dropped, each message that can newly be handed
     /// out of `line` rings one of its watches.
-    fn watch(&self, line: Line) -> Answer<'_, Watch>;
+    fn watch(&self, line: Inbox) -> Answer<'_, Watch>;
 
     /// How much there is to do, and with what it is done; at once.
     fn load(&self) -> Load;

@@ -6,7 +6,7 @@
 use airmail_mailbox::Mailboxes;
 use airmail_mailbox::conformance::World;
 use airmail_mailbox::id::{LeaseId, MessageId};
-use airmail_mailbox::message::{Audience, Outgoing, Receipt, Receive, Settle, Take};
+use airmail_mailbox::message::{Outgoing, Receipt, Receive, Recipients, Settle, Take};
 use airmail_mailbox::postgres::{Options, PostgresStore};
 use airmail_model::{Error, ErrorCode};
 use airmail_testkit::postgres;
@@ -91,7 +91,7 @@ fn whatever_is_asked_while_all_is_locked_is_told_that_nothing_was_done() {
             assert_away(impatient.counts(world.queue).await);
             assert_away(impatient.purge(world.queue).await);
             assert_away(impatient.create_account("dora").await);
-            assert_away(impatient.queues_for(Audience::Direct(world.bob)).await);
+            assert_away(impatient.queues_for(Recipients::Direct(world.bob)).await);
         };
         let all = join(join_all(sends), join_all(receives));
         let ((sent, received), ()) = join(all, calls).await;

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
 use airmail_mailbox::conformance::World;
-use airmail_mailbox::message::{Audience, Take};
+use airmail_mailbox::message::{Recipients, Take};
 use airmail_mailbox::{Mailboxes, postgres::PostgresStore};
 use airmail_testkit::postgres::psql;
 use airmail_testkit::{postgres, waiting};
@@ -39,7 +39,7 @@ fn a_message_is_handed_over_within_a_transaction_of_the_users_own() {
         assert!(
             world
                 .mailboxes
-                .queues_for(Audience::Direct(world.carol))
+                .queues_for(Recipients::Direct(world.carol))
                 .await
                 .is_err()
         );

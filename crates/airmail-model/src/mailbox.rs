@@ -1,4 +1,4 @@
-//! The vocabulary of mailboxes: accounts and queues, what is sent, asked for and handed out.
+//! The vocabulary of mailboxes: accounts, queues, messages, and the requests about them.
 //!
 //! Stores, the API's translation and the SDK share it; every bound that a request must keep is
 //! checked here.
@@ -10,5 +10,5 @@ pub mod message;
 pub use directory::{Account, Queue, QueueSettings, Which};
 pub use id::{AccountId, LeaseId, MessageId, Name, QueueId};
 pub use message::{
-    Audience, Counts, Line, Message, Outgoing, Receipt, Receive, Settle, Take, check_batch,
+    Counts, Inbox, Message, Outgoing, Receipt, Receive, Recipients, Settle, Take, check_batch,
 };

@@ -11,7 +11,7 @@ pub use message::{
 use crate::v1;
 use airmail_model::mailbox::directory::LIST_MAX;
 use airmail_model::mailbox::{
-    Account, AccountId, Audience, Counts, Name, Queue, QueueId, QueueSettings, Which,
+    Account, AccountId, Counts, Name, Queue, QueueId, QueueSettings, Recipients, Which,
 };
 use airmail_model::{Error, Wall};
 use std::num::NonZeroU32;
@@ -126,21 +126,21 @@ fn parts<Id>(which: Which<Id>, number: impl Fn(Id) -> i32) -> (Vec<i32>, i32, u3
     }
 }
 
-/// An audience as the number of an account; 0 is a broadcast.
+/// Recipients as the number of an account; 0 is a broadcast.
 #[must_use]
-pub fn audience_to_proto(audience: Audience) -> i32 {
-    match audience {
-        Audience::Direct(account) => account.0,
-        Audience::Broadcast => 0,
+pub fn recipients_to_proto(recipients: Recipients) -> i32 {
+    match recipients {
+        Recipients::Direct(account) => account.0,
+        Recipients::Broadcast => 0,
     }
 }
 
-/// An audience from the number of an account.
+/// Recipients from the number of an account.
 #[must_use]
-pub fn audience_from_proto(number: i32) -> Audience {
+pub fn recipients_from_proto(number: i32) -> Recipients {
     match number {
-        0 => Audience::Broadcast,
-        account => Audience::Direct(AccountId(account)),
+        0 => Recipients::Broadcast,
+        account => Recipients::Direct(AccountId(account)),
     }
 }
 
@@ -218,9 +218,12 @@ mod tests {
 
     #[test]
     fn no_receiver_is_a_broadcast() {
-        for audience in [Audience::Broadcast, Audience::Direct(AccountId(5))] {
-            assert_eq!(audience_from_proto(audience_to_proto(audience)), audience);
+        for recipients in [Recipients::Broadcast, Recipients::Direct(AccountId(5))] {
+            assert_eq!(
+                recipients_from_proto(recipients_to_proto(recipients)),
+                recipients
+            );
         }
-        assert_eq!(audience_from_proto(0), Audience::Broadcast);
+        assert_eq!(recipients_from_proto(0), Recipients::Broadcast);
     }
 }

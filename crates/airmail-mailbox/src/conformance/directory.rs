@@ -4,7 +4,7 @@ use super::World;
 use super::world::{LASTING, code};
 use crate::Mailboxes;
 use crate::id::{AccountId, QueueId};
-use crate::message::{Audience, Counts, Outgoing, Receive};
+use crate::message::{Counts, Outgoing, Receive, Recipients};
 use crate::store::{Account, QueueSettings, Which};
 use airmail_model::ErrorCode;
 use airmail_model::mailbox::directory::LIST_MAX;
@@ -61,9 +61,9 @@ pub async fn what_is_not_there_is_not_found(mailboxes: Mailboxes) {
         ..world.message("lost")
     };
     not_account(code(mailboxes.send(from_nobody).await));
-    let audience = Audience::Direct(account);
+    let recipients = Recipients::Direct(account);
     let to_nobody = Outgoing {
-        audience,
+        recipients,
         ..world.message("lost")
     };
     not_account(code(mailboxes.send(to_nobody).await));
@@ -184,7 +184,7 @@ pub async fn a_queue_with_messages_is_deleted_only_by_force(mailboxes: Mailboxes
         code(mailboxes.find_queue("queue").await),
         ErrorCode::QueueNotFound
     );
-    let found = mailboxes.queues_for(Audience::Direct(world.bob)).await;
+    let found = mailboxes.queues_for(Recipients::Direct(world.bob)).await;
     assert_eq!(code(found), ErrorCode::NoQueuesFound);
 }
 
@@ -236,10 +236,10 @@ pub async fn what_a_queue_holds_is_counted_and_purged(mailboxes: Mailboxes) {
     for content in ["a", "b", "c"] {
         world.send(content).await;
     }
-    let audience = Audience::Broadcast;
+    let recipients = Recipients::Broadcast;
     mailboxes
         .send(Outgoing {
-            audience,
+            recipients,
             ..world.message("all")
         })
         .await

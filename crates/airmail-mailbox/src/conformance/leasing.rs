@@ -4,7 +4,7 @@ use super::World;
 use super::world::{LASTING, LONG, SHORT, code, text};
 use crate::Mailboxes;
 use crate::id::LeaseId;
-use crate::message::{Audience, Outgoing, Receipt, Receive, Settle, Take};
+use crate::message::{Outgoing, Receipt, Receive, Recipients, Settle, Take};
 use crate::store::QueueSettings;
 use airmail_model::ErrorCode;
 use std::num::NonZeroU32;
@@ -232,11 +232,11 @@ pub async fn what_expires_goes_to_the_dead_letters(mailboxes: Mailboxes) {
         .create_queue("mortal", settings)
         .await
         .unwrap();
-    for audience in [Audience::Direct(world.bob), Audience::Broadcast] {
+    for recipients in [Recipients::Direct(world.bob), Recipients::Broadcast] {
         let lifetime_ms = Some(10);
         let message = Outgoing {
             queue,
-            audience,
+            recipients,
             lifetime_ms,
             ..world.message("late")
         };

@@ -5,7 +5,7 @@ use super::world::{code, text};
 use crate::Mailboxes;
 use crate::id::MessageId;
 use crate::message::{
-    ANSWER_BYTES_MAX, Audience, BATCH_MAX, CONTENT_BYTES_MAX, Outgoing, Receive, Take,
+    ANSWER_BYTES_MAX, BATCH_MAX, CONTENT_BYTES_MAX, Outgoing, Receive, Recipients, Take,
 };
 use airmail_model::ErrorCode;
 use bytes::Bytes;
@@ -62,8 +62,8 @@ pub async fn a_message_is_as_it_was_sent(mailboxes: Mailboxes) {
             (id, world.queue, world.queue)
         );
         assert_eq!(
-            (found.sender, found.audience),
-            (world.alice, Audience::Direct(world.bob))
+            (found.sender, found.recipients),
+            (world.alice, Recipients::Direct(world.bob))
         );
         assert_eq!(found.content, content);
         assert_eq!((found.priority, found.key.as_deref()), (3, Some("ключ")));
@@ -99,10 +99,10 @@ pub async fn a_message_is_for_its_receiver_alone(mailboxes: Mailboxes) {
 /// Every account may read a broadcast, and whoever removes it removes it for all.
 pub async fn a_broadcast_is_for_everyone_and_removed_once(mailboxes: Mailboxes) {
     let world = World::new(mailboxes).await;
-    let audience = Audience::Broadcast;
+    let recipients = Recipients::Broadcast;
     for content in ["one", "two"] {
         let message = Outgoing {
-            audience,
+            recipients,
             ..world.message(content)
         };
         world.mailboxes.send(message).await.unwrap();
@@ -118,8 +118,8 @@ pub async fn a_broadcast_is_for_everyone_and_removed_once(mailboxes: Mailboxes) 
     assert_eq!(world.texts(for_carol).await, ["one"]);
     let found = world.receive(for_bob).await.unwrap();
     assert_eq!(
-        (text(&found[0]).as_str(), found[0].audience),
-        ("two", Audience::Broadcast)
+        (text(&found[0]).as_str(), found[0].recipients),
+        ("two", Recipients::Broadcast)
     );
     assert!(world.texts(for_carol).await.is_empty());
 }
@@ -146,7 +146,7 @@ pub async fn a_message_is_found_by_its_sender(mailboxes: Mailboxes) {
     };
     world.mailboxes.send(from_carol).await.unwrap();
     let to_all = Outgoing {
-        audience: Audience::Broadcast,
+        recipients: Recipients::Broadcast,
         ..world.message("to all")
     };
     world.mailboxes.send(to_all).await.unwrap();
@@ -174,8 +174,8 @@ pub async fn a_message_is_found_by_its_sender(mailboxes: Mailboxes) {
 /// For one receiver, and for broadcasts.
 pub async fn the_queues_that_hold_something_are_listed(mailboxes: Mailboxes) {
     let world = World::new(mailboxes).await;
-    let (to_bob, to_all) = (Audience::Direct(world.bob), Audience::Broadcast);
-    let queues = |audience| world.mailboxes.queues_for(audience);
+    let (to_bob, to_all) = (Recipients::Direct(world.bob), Recipients::Broadcast);
+    let queues = |recipients| world.mailboxes.queues_for(recipients);
     assert_eq!(code(queues(to_bob).await), ErrorCode::NoQueuesFound);
     assert_eq!(code(queues(to_all).await), ErrorCode::NoQueuesFound);
     world.send("one").await;
@@ -186,7 +186,7 @@ pub async fn the_queues_that_hold_something_are_listed(mailboxes: Mailboxes) {
     };
     world.mailboxes.send(elsewhere.clone()).await.unwrap();
     let broadcast = Outgoing {
-        audience: to_all,
+        recipients: to_all,
         ..elsewhere
     };
     world.mailboxes.send(broadcast).await.unwrap();
@@ -209,7 +209,7 @@ pub async fn a_message_for_another_may_not_be_read(mailboxes: Mailboxes) {
     let none = look(MessageId(id.0 + 1000), world.bob).await;
     assert_eq!(code(none), ErrorCode::NoMessageFound);
     let to_all = Outgoing {
-        audience: Audience::Broadcast,
+        recipients: Recipients::Broadcast,
         ..world.message("to all")
     };
     let to_all = world.mailboxes.send(to_all).await.unwrap();

@@ -3,7 +3,7 @@
 use super::World;
 use super::world::{LASTING, LONG, code, text};
 use crate::Mailboxes;
-use crate::message::{Audience, Outgoing, Settle};
+use crate::message::{Outgoing, Recipients, Settle};
 use airmail_model::ErrorCode;
 use futures::future::{join, join_all};
 use std::time::Duration;
@@ -11,13 +11,13 @@ use std::time::Duration;
 /// Direct messages and broadcasts, sent while the reader waits.
 pub async fn a_waiting_reader_gets_what_is_sent(mailboxes: Mailboxes) {
     let world = World::new(mailboxes).await;
-    for audience in [Audience::Direct(world.bob), Audience::Broadcast] {
+    for recipients in [Recipients::Direct(world.bob), Recipients::Broadcast] {
         for round in 0..20 {
             let mut request = world.for_bob();
-            request.broadcast = audience == Audience::Broadcast;
+            request.broadcast = recipients == Recipients::Broadcast;
             let content = round.to_string();
             let message = Outgoing {
-                audience,
+                recipients,
                 ..world.message(&content)
             };
             let (found, sent) = join(world.wait(request), world.mailboxes.send(message)).await;

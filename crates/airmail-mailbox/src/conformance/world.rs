@@ -2,7 +2,7 @@
 
 use crate::Mailboxes;
 use crate::id::{AccountId, MessageId, QueueId};
-use crate::message::{Audience, Message, Outgoing, Receive, Settle, Take};
+use crate::message::{Message, Outgoing, Receive, Recipients, Settle, Take};
 use crate::store::QueueSettings;
 use airmail_model::{Error, ErrorCode};
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl World {
     /// A message from Alice to Bob in the queue.
     #[must_use]
     pub fn message(&self, content: &str) -> Outgoing {
-        let to_bob = Audience::Direct(self.bob);
+        let to_bob = Recipients::Direct(self.bob);
         Outgoing::new(self.queue, self.alice, to_bob, content.to_owned())
     }
 

@@ -8,7 +8,7 @@ use super::round::job_again;
 use super::row::{count, millis, missing, number};
 use super::sharing::share_out;
 use crate::id::MessageId;
-use crate::message::{Line, Message, Outgoing, Receipt, Receive, Settle, Take};
+use crate::message::{Inbox, Message, Outgoing, Receipt, Receive, Settle, Take};
 use airmail_model::{Error, ErrorCode};
 use futures::future::join_all;
 use tokio_postgres::types::ToSql;
@@ -247,7 +247,7 @@ async fn send(link: &Link, jobs: &Sends) -> Result<Vec<Result<MessageId, Error>>
     let messages: Vec<&Outgoing> = jobs.iter().flat_map(|(messages, _)| messages).collect();
     let queues: Vec<i32> = messages.iter().map(|m| m.queue.0).collect();
     let senders: Vec<i32> = messages.iter().map(|m| m.sender.0).collect();
-    let receivers: Vec<i32> = messages.iter().map(|m| number(m.audience)).collect();
+    let receivers: Vec<i32> = messages.iter().map(|m| number(m.recipients)).collect();
     let contents: Vec<&[u8]> = messages.iter().map(|m| &m.content[..]).collect();
     let priorities: Vec<i16> = messages.iter().map(|m| i16::from(m.priority)).collect();
     let keys: Vec<Option<&str>> = messages.iter().map(|m| m.key.as_deref()).collect();
@@ -278,7 +278,7 @@ async fn send(link: &Link, jobs: &Sends) -> Result<Vec<Result<MessageId, Error>>
                 Some(_) => Err(missing(
                     ErrorCode::AccountNotFound,
                     "to",
-                    number(message.audience),
+                    number(message.recipients),
                 )),
             });
     Ok(results.collect())
@@ -290,10 +290,10 @@ async fn receive(
     take: Take,
     jobs: &Receives,
 ) -> Result<Vec<Result<Vec<Message>, Error>>, Fault> {
-    let lines: Vec<Line> = jobs.iter().map(|(request, _)| request.line()).collect();
+    let lines: Vec<Inbox> = jobs.iter().map(|(request, _)| request.inbox()).collect();
     let queues: Vec<i32> = lines.iter().map(|line| line.queue.0).collect();
     let readers: Vec<i32> = jobs.iter().map(|(request, _)| request.reader.0).collect();
-    let receivers: Vec<i32> = lines.iter().map(|line| number(line.audience)).collect();
+    let receivers: Vec<i32> = lines.iter().map(|line| number(line.recipients)).collect();
     let counts: Vec<i32> = jobs
         .iter()
         .map(|(request, _)| count(request.count))

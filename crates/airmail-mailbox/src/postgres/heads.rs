@@ -6,7 +6,7 @@
 //! comes back from `later` gets a place before 0, so nothing appears below a head any more. A lost
 //! connection may mean another database, or an older state of this one: then all is forgotten.
 
-use crate::message::Line;
+use crate::message::Inbox;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 
@@ -25,12 +25,12 @@ struct Head {
 /// The heads of the lines that this node reads.
 #[derive(Debug, Default)]
 pub(super) struct Heads {
-    lines: Mutex<(u64, BTreeMap<Line, Head>)>,
+    lines: Mutex<(u64, BTreeMap<Inbox, Head>)>,
 }
 
 impl Heads {
     /// Below this place, down to 0, the line has nothing.
-    pub(super) fn low(&self, line: Line) -> i64 {
+    pub(super) fn low(&self, line: Inbox) -> i64 {
         let mut lines = self.lines.lock();
         let full = lines.1.len() >= LINES_MAX;
         if full && !lines.1.contains_key(&line) {
@@ -43,7 +43,7 @@ impl Heads {
 
     /// The lines that were asked for since the last time, with what is known; and the generation
     /// to learn under.
-    pub(super) fn asked(&self) -> (u64, Vec<(Line, i64)>) {
+    pub(super) fn asked(&self) -> (u64, Vec<(Inbox, i64)>) {
         let mut lines = self.lines.lock();
         let mut asked = Vec::new();
         lines.1.retain(|line, head| {
@@ -57,7 +57,7 @@ impl Heads {
     }
 
     /// Notes what was found, unless all was forgotten since.
-    pub(super) fn learn(&self, generation: u64, found: impl Iterator<Item = (Line, i64)>) {
+    pub(super) fn learn(&self, generation: u64, found: impl Iterator<Item = (Inbox, i64)>) {
         let mut lines = self.lines.lock();
         if lines.0 != generation {
             return;

@@ -7,7 +7,7 @@ use super::job::Job;
 use super::row::{message, missing, number, wall};
 use crate::bell::Watch;
 use crate::id::{AccountId, MessageId, Name, QueueId};
-use crate::message::{Audience, Counts, Line, Message, Outgoing, Receipt, Receive, Settle};
+use crate::message::{Counts, Inbox, Message, Outgoing, Receipt, Receive, Recipients, Settle};
 use crate::store::{Account, Answer, Load, MailboxStore, Queue, QueueSettings, Which};
 use airmail_model::{Error, ErrorCode};
 use tokio_postgres::Row;
@@ -160,8 +160,8 @@ impl MailboxStore for PostgresStore {
         Box::pin(async move {
             let rows = self.call(sql, Looks, vec![Box::new(wanted.0)]).await?;
             let found = rows.first().map(message);
-            match found.as_ref().map(|message| message.audience) {
-                Some(Audience::Direct(receiver)) if receiver != reader => {
+            match found.as_ref().map(|message| message.recipients) {
+                Some(Recipients::Direct(receiver)) if receiver != reader => {
                     Err(missing(ErrorCode::NoPermissionToRead, "message", wanted))
                 }
                 _ => Ok(found),
@@ -185,9 +185,9 @@ impl MailboxStore for PostgresStore {
         })
     }
 
-    fn queues_for(&self, audience: Audience) -> Answer<'_, Vec<QueueId>> {
+    fn queues_for(&self, recipients: Recipients) -> Answer<'_, Vec<QueueId>> {
         let sql = "SELECT airmail.queues_for($1)";
-        let parameters: Parameters = vec![Box::new(number(audience))];
+        let parameters: Parameters = vec![Box::new(number(recipients))];
         Box::pin(async move {
             let rows = self.call(sql, Searches, parameters).await?;
             Ok(rows.iter().map(|row| QueueId(row.get(0))).collect())
@@ -202,7 +202,7 @@ impl MailboxStore for PostgresStore {
         }))
     }
 
-    fn watch(&self, line: Line) -> Answer<'_, Watch> {
+    fn watch(&self, line: Inbox) -> Answer<'_, Watch> {
         Box::pin(async move {
             let watch = self.bell.watch(line);
             match tokio::time::timeout(self.patience, self.arming.armed()).await {

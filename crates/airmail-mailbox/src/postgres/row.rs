@@ -1,7 +1,7 @@
 //! Rows and parameters: what the statements take and give, as the contract has it.
 
 use crate::id::{AccountId, LeaseId, MessageId, QueueId};
-use crate::message::{Audience, Message};
+use crate::message::{Message, Recipients};
 use airmail_model::{Error, ErrorCode, Wall};
 use bytes::Bytes;
 use std::time::SystemTime;
@@ -15,10 +15,10 @@ pub(super) fn message(row: &Row) -> Message {
         queue: QueueId(row.get("queue")),
         origin: QueueId(row.get("origin")),
         sender: AccountId(row.get("sender")),
-        audience: if receiver == 0 {
-            Audience::Broadcast
+        recipients: if receiver == 0 {
+            Recipients::Broadcast
         } else {
-            Audience::Direct(AccountId(receiver))
+            Recipients::Direct(AccountId(receiver))
         },
         content: Bytes::copy_from_slice(row.get("content")),
         created_at: wall(row.get("created_at")),
@@ -39,10 +39,10 @@ pub(super) fn wall(time: SystemTime) -> Wall {
 }
 
 /// A receiver as the tables have it: 0 for broadcasts.
-pub(super) fn number(audience: Audience) -> i32 {
-    match audience {
-        Audience::Direct(account) => account.0,
-        Audience::Broadcast => 0,
+pub(super) fn number(recipients: Recipients) -> i32 {
+    match recipients {
+        Recipients::Direct(account) => account.0,
+        Recipients::Broadcast => 0,
     }
 }
 

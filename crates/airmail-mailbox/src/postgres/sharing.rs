@@ -2,7 +2,7 @@
 
 use super::batch::Receives;
 use super::row::{message, missing};
-use crate::message::{Line, Message};
+use crate::message::{Inbox, Message};
 use airmail_model::{Error, ErrorCode};
 use std::collections::BTreeMap;
 use tokio_postgres::Row;
@@ -11,12 +11,12 @@ use tokio_postgres::Row;
 /// line, whose requests are served in their order, each with one before any is with more.
 pub(super) fn share_out(
     jobs: &Receives,
-    lines: &[Line],
+    lines: &[Inbox],
     rows: Vec<Row>,
 ) -> Vec<Result<Vec<Message>, Error>> {
     let mut results: Vec<Result<Vec<Message>, Error>> =
         jobs.iter().map(|_| Ok(Vec::new())).collect();
-    let mut of_lines: BTreeMap<Line, Vec<Message>> = BTreeMap::new();
+    let mut of_lines: BTreeMap<Inbox, Vec<Message>> = BTreeMap::new();
     for row in rows {
         let at: Option<i32> = row.get("at");
         let slot = at.and_then(|at| usize::try_from(at - 1).ok());
@@ -34,9 +34,9 @@ pub(super) fn share_out(
             (Some((Ok(own), _)), None) => own.push(message(&row)),
             _ => {
                 let message = message(&row);
-                let (queue, audience) = (message.queue, message.audience);
+                let (queue, recipients) = (message.queue, message.recipients);
                 of_lines
-                    .entry(Line { queue, audience })
+                    .entry(Inbox { queue, recipients })
                     .or_default()
                     .push(message);
             }
@@ -45,7 +45,7 @@ pub(super) fn share_out(
     for messages in of_lines.values_mut() {
         messages.reverse();
     }
-    let mut askers: BTreeMap<Line, usize> = BTreeMap::new();
+    let mut askers: BTreeMap<Inbox, usize> = BTreeMap::new();
     for line in lines {
         *askers.entry(*line).or_default() += 1;
     }

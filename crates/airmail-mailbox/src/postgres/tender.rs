@@ -14,7 +14,7 @@ use super::link::{Heard, Link};
 use super::pulse::TELL_AGAIN;
 use super::row::number;
 use crate::id::{AccountId, QueueId};
-use crate::message::{Audience, Line};
+use crate::message::{Inbox, Recipients};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -247,7 +247,7 @@ impl Tender<'_> {
         }
         self.settle().await?;
         let settled = self.settled;
-        let lines: Vec<Line> = asked.iter().map(|(line, _)| *line).collect();
+        let lines: Vec<Inbox> = asked.iter().map(|(line, _)| *line).collect();
         let lows: Vec<i64> = asked.iter().map(|(_, low)| *low).collect();
         let heads = self.heads(&lines, &lows).await?;
         let found = lines.into_iter().zip(heads).map(|(line, head)| {
@@ -259,9 +259,9 @@ impl Tender<'_> {
     }
 
     /// The first place, from each low on, at which each line has something.
-    async fn heads(&mut self, lines: &[Line], lows: &[i64]) -> Result<Vec<Option<i64>>, Fault> {
+    async fn heads(&mut self, lines: &[Inbox], lows: &[i64]) -> Result<Vec<Option<i64>>, Fault> {
         let queues: Vec<i32> = lines.iter().map(|line| line.queue.0).collect();
-        let receivers: Vec<i32> = lines.iter().map(|line| number(line.audience)).collect();
+        let receivers: Vec<i32> = lines.iter().map(|line| number(line.recipients)).collect();
         let sql = "SELECT place FROM airmail.heads($1, $2, $3) ORDER BY at";
         let rows = self.link.query(sql, &[&queues, &receivers, &lows]).await?;
         Ok(rows.iter().map(|row| row.get("place")).collect())
@@ -339,13 +339,13 @@ impl Tender<'_> {
 }
 
 /// Reads what `airmail.ring` tells: queue, receiver and how many messages.
-fn read(told: &str) -> Option<(Line, usize)> {
+fn read(told: &str) -> Option<(Inbox, usize)> {
     let mut words = told.split(' ');
     let queue = QueueId(words.next()?.parse().ok()?);
-    let audience = match words.next()?.parse().ok()? {
-        0 => Audience::Broadcast,
-        receiver => Audience::Direct(AccountId(receiver)),
+    let recipients = match words.next()?.parse().ok()? {
+        0 => Recipients::Broadcast,
+        receiver => Recipients::Direct(AccountId(receiver)),
     };
     let count = words.next()?.parse().ok()?;
-    Some((Line { queue, audience }, count))
+    Some((Inbox { queue, recipients }, count))
 }

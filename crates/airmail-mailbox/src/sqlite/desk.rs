@@ -3,7 +3,7 @@
 use super::counts::Counts;
 use crate::bell::Bell;
 use crate::id::{AccountId, QueueId};
-use crate::message::{Audience, Line};
+use crate::message::{Inbox, Recipients};
 use airmail_model::{Error, ErrorCode};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Params, Row, ffi};
 use std::collections::BTreeMap;
@@ -64,7 +64,7 @@ pub(super) struct Desk {
     bell: Arc<Bell>,
     counts: Arc<Counts>,
     /// Lines in which something became readable in this transaction, and how much.
-    rings: BTreeMap<Line, usize>,
+    rings: BTreeMap<Inbox, usize>,
     now: i64,
     next_due: Option<i64>,
 }
@@ -196,8 +196,8 @@ impl Desk {
 
     /// Something became readable.
     pub(super) fn ring(&mut self, queue: QueueId, receiver: i32) {
-        let audience = audience(receiver);
-        *self.rings.entry(Line { queue, audience }).or_default() += 1;
+        let recipients = recipients(receiver);
+        *self.rings.entry(Inbox { queue, recipients }).or_default() += 1;
     }
 
     /// Runs a statement; how many rows it changed.
@@ -336,17 +336,17 @@ fn of_table(error: &rusqlite::Error) -> Error {
 }
 
 /// A receiver as the table has it: 0 for broadcasts.
-pub(super) fn receiver(audience: Audience) -> i32 {
-    match audience {
-        Audience::Direct(account) => account.0,
-        Audience::Broadcast => 0,
+pub(super) fn receiver(recipients: Recipients) -> i32 {
+    match recipients {
+        Recipients::Direct(account) => account.0,
+        Recipients::Broadcast => 0,
     }
 }
 
 /// The other way round.
-pub(super) fn audience(receiver: i32) -> Audience {
+pub(super) fn recipients(receiver: i32) -> Recipients {
     match receiver {
-        0 => Audience::Broadcast,
-        account => Audience::Direct(AccountId(account)),
+        0 => Recipients::Broadcast,
+        account => Recipients::Direct(AccountId(account)),
     }
 }

@@ -1,9 +1,9 @@
 //! Taking messages in and handing them out.
 
-use super::desk::{Desk, audience, receiver};
+use super::desk::{Desk, receiver, recipients};
 use super::directory::told;
 use crate::id::{AccountId, LeaseId, MessageId, QueueId};
-use crate::message::{ANSWER_BYTES_MAX, Audience, Line, Message, Outgoing, Receive, Take};
+use crate::message::{ANSWER_BYTES_MAX, Inbox, Message, Outgoing, Receive, Recipients, Take};
 use airmail_model::{Error, ErrorCode, Wall};
 use bytes::Bytes;
 use rusqlite::Row;
@@ -39,7 +39,7 @@ impl Desk {
                 _ => Err(error),
             };
         }
-        let to = receiver(message.audience);
+        let to = receiver(message.recipients);
         let due_at = (message.delay_ms > 0).then(|| self.after(message.delay_ms));
         let expires_at = message.lifetime_ms.map(|ms| self.after(ms));
         let sql = "INSERT INTO message (queue, origin, sender, receiver, priority, deliveries,
@@ -72,14 +72,14 @@ impl Desk {
     fn check_ends(&mut self, message: &Outgoing) -> Result<(), Error> {
         self.check_queue(message.queue)?;
         self.check_account(message.sender, "from")?;
-        match message.audience {
-            Audience::Direct(account) => self.check_account(account, "to"),
-            Audience::Broadcast => Ok(()),
+        match message.recipients {
+            Recipients::Direct(account) => self.check_account(account, "to"),
+            Recipients::Broadcast => Ok(()),
         }
     }
 
     pub(super) fn receive(&mut self, request: Receive) -> Result<Vec<Message>, Error> {
-        let Line { queue, audience } = request.line();
+        let Inbox { queue, recipients } = request.inbox();
         self.check_queue(queue)?;
         self.check_account(request.reader, "as")?;
         let sql = format!(
@@ -89,7 +89,7 @@ impl Desk {
              ORDER BY m.place LIMIT ?4"
         );
         let count = i64::try_from(request.count).unwrap_or(i64::MAX);
-        let values = (receiver(audience), queue.0, self.now(), count);
+        let values = (receiver(recipients), queue.0, self.now(), count);
         let mut bytes = 0;
         let mut found = self.all_while(&sql, values, message, |message| {
             bytes += message.content.len();
@@ -102,7 +102,7 @@ impl Desk {
                 Take::Remove => {
                     self.remove(message.id.0)?;
                     if message.key.is_some() {
-                        self.ring(queue, receiver(audience));
+                        self.ring(queue, receiver(recipients));
                     }
                 }
                 Take::Lease { lease_ms } => message.lease = Some(self.lease(message.id, lease_ms)?),
@@ -132,8 +132,8 @@ impl Desk {
             "SELECT {COLUMNS} FROM message m JOIN content c ON c.id = m.id WHERE m.id = ?1"
         );
         let found = self.one(&sql, [id.0], message)?;
-        match found.as_ref().map(|message| message.audience) {
-            Some(Audience::Direct(receiver)) if receiver != reader => {
+        match found.as_ref().map(|message| message.recipients) {
+            Some(Recipients::Direct(receiver)) if receiver != reader => {
                 Err(told(ErrorCode::NoPermissionToRead, "message", id))
             }
             _ => Ok(found.map(|message| Message {
@@ -159,14 +159,14 @@ impl Desk {
         self.one(&sql, (reader.0, sender.0, self.now()), message)
     }
 
-    pub(super) fn queues_for(&mut self, audience: Audience) -> Result<Vec<QueueId>, Error> {
+    pub(super) fn queues_for(&mut self, recipients: Recipients) -> Result<Vec<QueueId>, Error> {
         let sql = "SELECT min(queue) FROM message
                    WHERE receiver = ?1 AND queue > ?2 AND due_at IS NULL
                      AND (expires_at IS NULL OR expires_at > ?3)";
         let mut found: Vec<QueueId> = Vec::new();
         loop {
             let last = found.last().map_or(0, |queue| queue.0);
-            let values = (receiver(audience), last, self.now());
+            let values = (receiver(recipients), last, self.now());
             match self.one(sql, values, |row| row.get(0))?.flatten() {
                 Some(queue) => found.push(QueueId(queue)),
                 None => return Ok(found),
@@ -207,7 +207,7 @@ fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
         queue: QueueId(row.get(1)?),
         origin: QueueId(row.get(2)?),
         sender: AccountId(row.get(3)?),
-        audience: audience(row.get(4)?),
+        recipients: recipients(row.get(4)?),
         priority: row.get(5)?,
         deliveries: row.get(6)?,
         lease: row.get::<_, Option<i64>>(7)?.map(LeaseId),

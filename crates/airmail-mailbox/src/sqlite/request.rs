@@ -3,7 +3,7 @@
 use super::SqliteStore;
 use crate::bell::Watch;
 use crate::id::{AccountId, MessageId, Name, QueueId};
-use crate::message::{Audience, Counts, Line, Message, Outgoing, Receipt, Receive, Settle};
+use crate::message::{Counts, Inbox, Message, Outgoing, Receipt, Receive, Recipients, Settle};
 use crate::store::{Account, Answer, Load, MailboxStore, Queue, QueueSettings, Which};
 use airmail_model::Error;
 
@@ -64,15 +64,15 @@ impl MailboxStore for SqliteStore {
         Box::pin(self.ask(move |desk| desk.find_from(sender, reader)))
     }
 
-    fn queues_for(&self, audience: Audience) -> Answer<'_, Vec<QueueId>> {
-        Box::pin(self.ask(move |desk| desk.queues_for(audience)))
+    fn queues_for(&self, recipients: Recipients) -> Answer<'_, Vec<QueueId>> {
+        Box::pin(self.ask(move |desk| desk.queues_for(recipients)))
     }
 
     fn settle(&self, receipts: Vec<Receipt>, what: Settle) -> Answer<'_, Vec<Result<(), Error>>> {
         Box::pin(self.ask(move |desk| desk.settle(&receipts, what)))
     }
 
-    fn watch(&self, line: Line) -> Answer<'_, Watch> {
+    fn watch(&self, line: Inbox) -> Answer<'_, Watch> {
         // Everything that rings passes through the one thread: nothing can be missed.
         Box::pin(async move { Ok(self.bell.watch(line)) })
     }

@@ -3,7 +3,7 @@
 use airmail_mailbox::conformance::World;
 use airmail_mailbox::id::{AccountId, LeaseId, MessageId, QueueId};
 use airmail_mailbox::message::{
-    Audience, BATCH_MAX, Counts, Message, Outgoing, Receipt, Receive, Settle, Take,
+    BATCH_MAX, Counts, Message, Outgoing, Receipt, Receive, Recipients, Settle, Take,
 };
 use airmail_model::ErrorCode;
 use proptest::collection::vec;
@@ -141,8 +141,10 @@ impl<'a> Model<'a> {
                 let kept = self.kept.iter().find(|kept| kept.id == id);
                 let expected = match kept {
                     None => Err(ErrorCode::NoMessageFound),
-                    Some(kept) => match kept.message.audience {
-                        Audience::Direct(to) if to != reader => Err(ErrorCode::NoPermissionToRead),
+                    Some(kept) => match kept.message.recipients {
+                        Recipients::Direct(to) if to != reader => {
+                            Err(ErrorCode::NoPermissionToRead)
+                        }
                         _ => Ok((id, kept.deliveries)),
                     },
                 };
@@ -153,7 +155,7 @@ impl<'a> Model<'a> {
             Step::Find { sender, reader } => {
                 let (sender, reader) = (self.account(sender), self.account(reader));
                 let expected = self.ready(|kept| {
-                    kept.message.audience == Audience::Direct(reader)
+                    kept.message.recipients == Recipients::Direct(reader)
                         && kept.message.sender == sender
                 });
                 let expected = expected.iter().map(|kept| kept.id).min();
@@ -161,12 +163,12 @@ impl<'a> Model<'a> {
                 assert_eq!(found.map(|found| found.id), expected);
             }
             Step::Queues { line } => {
-                let audience = self.line(line).line().audience;
-                let ready = self.ready(|kept| kept.message.audience == audience);
+                let recipients = self.line(line).inbox().recipients;
+                let ready = self.ready(|kept| kept.message.recipients == recipients);
                 let mut expected: Vec<QueueId> = ready.iter().map(|k| k.message.queue).collect();
                 expected.sort();
                 expected.dedup();
-                let found = mailboxes.queues_for(audience).await.unwrap_or_default();
+                let found = mailboxes.queues_for(recipients).await.unwrap_or_default();
                 assert_eq!(found, expected);
             }
             Step::Counts { queue } => {
@@ -333,9 +335,9 @@ impl<'a> Model<'a> {
 
     /// What a request would get without a bound, in order.
     fn handed_out(&self, request: Receive) -> Vec<&Kept> {
-        let line = request.line();
+        let line = request.inbox();
         let of_line = |kept: &Kept| {
-            kept.message.queue == line.queue && kept.message.audience == line.audience
+            kept.message.queue == line.queue && kept.message.recipients == line.recipients
         };
         let is_next = |kept: &&Kept| {
             let before = |other: &Kept| {
@@ -355,12 +357,12 @@ impl<'a> Model<'a> {
     }
 
     fn outgoing(&self, sent: &Sent) -> Outgoing {
-        let line = self.line(sent.line).line();
+        let line = self.line(sent.line).inbox();
         let sender = self.account(sent.sender);
         Outgoing {
             priority: sent.priority,
             key: sent.key.map(|key| format!("key {key}")),
-            ..Outgoing::new(line.queue, sender, line.audience, "content")
+            ..Outgoing::new(line.queue, sender, line.recipients, "content")
         }
     }
 

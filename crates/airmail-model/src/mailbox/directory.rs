@@ -15,7 +15,7 @@ pub struct Account {
     pub id: AccountId,
     /// Its name.
     pub name: Name,
-    /// When it was created.
+    /// The time at which it was created.
     pub created_at: Wall,
 }
 
@@ -26,25 +26,25 @@ pub struct Queue {
     pub id: QueueId,
     /// Its name.
     pub name: Name,
-    /// When it was created.
+    /// The time at which it was created.
     pub created_at: Wall,
-    /// What it was created with.
+    /// The settings that it was created with.
     pub settings: QueueSettings,
 }
 
-/// What can be chosen for a queue.
+/// The settings of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueSettings {
-    /// Where messages go that expire, or that were handed out too often; none: what expires is
+    /// The queue for messages that expire or were handed out too often; none: expired messages are
     /// removed.
     pub dead_letter: Option<QueueId>,
-    /// After so many leases that ended without an acknowledgement a message is a dead letter;
-    /// none: never. Needs `dead_letter`.
+    /// The number of leases that may end without an acknowledgement before a message is a dead letter;
+    /// none: any number. Needs `dead_letter`.
     pub deliveries_max: Option<NonZeroU32>,
 }
 
 impl QueueSettings {
-    /// Whether they fit together.
+    /// Checks that they fit together.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a bound on deliveries without a queue for dead letters.
@@ -60,22 +60,22 @@ impl QueueSettings {
     }
 }
 
-/// Which accounts or queues are listed, always by number.
+/// A selection of accounts or queues, which are listed by number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Which<Id> {
-    /// The first ones with a higher number than this.
+    /// The first ones with a higher number than `id`.
     After {
-        /// 0 for those from the beginning.
+        /// The number before the first; 0 for the beginning.
         id: Id,
-        /// How many at most: 1 to [`LIST_MAX`].
+        /// The number of entries wanted, 1 to [`LIST_MAX`].
         limit: usize,
     },
-    /// Those that there are of these, at most [`LIST_MAX`].
+    /// The existing ones among these numbers, of which there are at most [`LIST_MAX`].
     These(Vec<Id>),
 }
 
 impl<Id> Which<Id> {
-    /// Whether it keeps the bounds.
+    /// Checks the bounds.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT`, with the field.

@@ -32,7 +32,7 @@ newtype!(
     MessageId(i64)
 );
 newtype!(
-    /// One handing out of a message under a lease. Never reused, for any message.
+    /// A lease: one hand-out of a message. Never reused, for any message.
     LeaseId(i64)
 );
 
@@ -45,10 +45,10 @@ impl Name {
     /// Characters that a name may have.
     pub const CHARS_MAX: usize = 255;
 
-    /// Checks and takes a name; `field` is what it is called in the error.
+    /// Checks a name; `field` names it in the error.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` with what is wrong with it.
+    /// `INVALID_ARGUMENT` for an empty or a too long name, or a control character in it.
     pub fn new(field: &str, name: &str) -> Result<Name, Error> {
         let bad = |value: String, limit: String| {
             Err(Error::new(ErrorCode::InvalidArgument)

@@ -1,4 +1,4 @@
-//! What is sent, asked for and handed out.
+//! Messages of mailboxes: as they are sent, requested and handed out.
 
 use super::id::{AccountId, LeaseId, MessageId, QueueId};
 use crate::{Error, ErrorCode, Wall};
@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 /// Bytes that one message may hold.
 pub const CONTENT_BYTES_MAX: usize = 1 << 20;
-/// Messages that one request may send, take, or say something about.
+/// Messages that one request may send, take or settle.
 pub const BATCH_MAX: usize = 1000;
 /// Bytes of content that one answer to a reader holds, unless its first message alone has more.
 pub const ANSWER_BYTES_MAX: usize = 4 << 20;
@@ -19,35 +19,36 @@ pub const DURATION_MS_MAX: u64 = 10 * 366 * 24 * 3600 * 1000;
 /// The longest that a reader may wait: an hour.
 pub const WAIT_MS_MAX: u64 = 3600 * 1000;
 
-/// Whom a message is for, or whose messages are asked for.
+/// The accounts that may receive a message: one, or all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Audience {
-    /// One receiver.
+pub enum Recipients {
+    /// One account.
     Direct(AccountId),
-    /// Whoever reads it first: any account may read a broadcast, and one may remove it.
+    /// All accounts: any may read a broadcast, and the first that removes it removes it for all.
     Broadcast,
 }
 
 /// A message to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Where to.
+    /// The queue that it goes to.
     pub queue: QueueId,
-    /// From whom.
+    /// The account that sends it.
     pub sender: AccountId,
-    /// For whom.
-    pub audience: Audience,
-    /// At most [`CONTENT_BYTES_MAX`] bytes.
+    /// The accounts that may receive it.
+    pub recipients: Recipients,
+    /// The payload: at most [`CONTENT_BYTES_MAX`] bytes.
     pub content: Bytes,
-    /// 0, the default, to [`PRIORITY_MAX`]; higher is handed out first.
+    /// The priority, from 0, the default, to [`PRIORITY_MAX`]; higher is handed out first.
     pub priority: u8,
-    /// Messages of one key, queue and audience are handed out in order, each when the one before
-    /// is done with. 1 to [`KEY_BYTES_MAX`] bytes; none: no order beyond oldest first.
+    /// The ordering key, of 1 to [`KEY_BYTES_MAX`] bytes. Messages of one key in one inbox are handed
+    /// out in order, each after the one before has been settled. Without a key there is no order
+    /// beyond oldest first.
     pub key: Option<String>,
-    /// How long it is kept back before it can be handed out; 0: not at all.
+    /// The delay before it can be handed out; 0 for none.
     pub delay_ms: u64,
-    /// How long it may wait for a reader; none: for ever. What expires goes to the queue's dead
-    /// letters where it has such, and is removed where not.
+    /// The time that it may wait for a reader; none: for ever. After it the message expires: it goes
+    /// to the queue's dead letters, or is removed if the queue has none.
     pub lifetime_ms: Option<u64>,
 }
 
@@ -57,13 +58,13 @@ impl Outgoing {
     pub fn new(
         queue: QueueId,
         sender: AccountId,
-        audience: Audience,
+        recipients: Recipients,
         content: impl Into<Bytes>,
     ) -> Outgoing {
         Outgoing {
             queue,
             sender,
-            audience,
+            recipients,
             content: content.into(),
             priority: 0,
             key: None,
@@ -72,7 +73,7 @@ impl Outgoing {
         }
     }
 
-    /// Whether it keeps the bounds.
+    /// Checks the bounds.
     ///
     /// # Errors
     /// `MESSAGE_TOO_LARGE` or `INVALID_ARGUMENT`, with the field.
@@ -102,37 +103,39 @@ impl Outgoing {
     }
 }
 
-/// How messages are taken.
+/// The way in which messages are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Take {
-    /// They are shown, and stay.
+    /// Messages are shown, and stay.
     Peek,
-    /// They are removed as they are handed out: at most once.
+    /// Messages are removed as they are handed out: delivery at most once.
     Remove,
-    /// They are kept from others until acknowledged, or until the time is over: at least once.
+    /// Messages are kept from other readers until acknowledged, or until the lease ends: delivery at
+    /// least once.
     Lease {
-        /// How long, from 1.
+        /// The duration of the lease, from 1.
         lease_ms: u64,
     },
 }
 
-/// A request for the oldest messages.
+/// A request for the oldest messages of an inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receive {
-    /// Where from.
+    /// The queue to read.
     pub queue: QueueId,
-    /// Who asks.
+    /// The account that reads.
     pub reader: AccountId,
-    /// Whether for broadcasts, rather than what is for `reader`.
+    /// True for broadcasts, false for the messages to `reader`.
     pub broadcast: bool,
-    /// How many at most: 1 to [`BATCH_MAX`]; fewer where they have more than [`ANSWER_BYTES_MAX`].
+    /// The number of messages wanted, 1 to [`BATCH_MAX`]; fewer come where they have more than
+    /// [`ANSWER_BYTES_MAX`] together.
     pub count: usize,
-    /// What becomes of them.
+    /// The way in which they are taken.
     pub take: Take,
 }
 
 impl Receive {
-    /// The oldest message for `reader`, removed.
+    /// A request for the oldest message to `reader`, which is removed.
     #[must_use]
     pub fn new(queue: QueueId, reader: AccountId) -> Receive {
         Receive {
@@ -144,7 +147,7 @@ impl Receive {
         }
     }
 
-    /// The same for broadcasts.
+    /// Changes the request to broadcasts.
     #[must_use]
     pub fn broadcast(self) -> Receive {
         Receive {
@@ -153,32 +156,32 @@ impl Receive {
         }
     }
 
-    /// The same, that many.
+    /// Changes the number of messages wanted.
     #[must_use]
     pub fn count(self, count: usize) -> Receive {
         Receive { count, ..self }
     }
 
-    /// The same, taken another way.
+    /// Changes the way in which messages are taken.
     #[must_use]
     pub fn take(self, take: Take) -> Receive {
         Receive { take, ..self }
     }
 
-    /// The line in which the reader stands.
+    /// The inbox that the request reads.
     #[must_use]
-    pub fn line(&self) -> Line {
-        Line {
+    pub fn inbox(&self) -> Inbox {
+        Inbox {
             queue: self.queue,
-            audience: if self.broadcast {
-                Audience::Broadcast
+            recipients: if self.broadcast {
+                Recipients::Broadcast
             } else {
-                Audience::Direct(self.reader)
+                Recipients::Direct(self.reader)
             },
         }
     }
 
-    /// Whether it keeps the bounds.
+    /// Checks the bounds.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT`, with the field.
@@ -193,13 +196,14 @@ impl Receive {
     }
 }
 
-/// The messages of one queue that are for the same: what is handed out oldest first.
+/// The messages of one queue that have the same recipients: the unit of order, in which the oldest is
+/// handed out first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Line {
+pub struct Inbox {
     /// The queue.
     pub queue: QueueId,
-    /// For whom.
-    pub audience: Audience,
+    /// The recipients of its messages.
+    pub recipients: Recipients,
 }
 
 /// A message as it is handed out or shown.
@@ -207,32 +211,32 @@ pub struct Line {
 pub struct Message {
     /// Its number.
     pub id: MessageId,
-    /// Where it is; for a dead letter, the queue of dead letters.
+    /// The queue that it is in; for a dead letter, the queue of dead letters.
     pub queue: QueueId,
-    /// Where it was sent to.
+    /// The queue that it was sent to.
     pub origin: QueueId,
-    /// From whom.
+    /// The account that sent it.
     pub sender: AccountId,
-    /// For whom.
-    pub audience: Audience,
-    /// What was sent.
+    /// The accounts that may receive it.
+    pub recipients: Recipients,
+    /// The payload.
     pub content: Bytes,
-    /// When it was stored, by the store's clock.
+    /// The time at which it was stored, by the store's clock.
     pub created_at: Wall,
-    /// As it was sent.
+    /// The priority that it was sent with.
     pub priority: u8,
-    /// As it was sent.
+    /// The ordering key that it was sent with.
     pub key: Option<String>,
-    /// When it expires, if it does.
+    /// The time at which it expires, if it does.
     pub expires_at: Option<Wall>,
-    /// How often it has been handed out, this time included; in a peek, up to now.
+    /// The number of times it has been handed out, this one included; in a peek, up to now.
     pub deliveries: u32,
     /// The lease under which it was handed out, if it was.
     pub lease: Option<LeaseId>,
 }
 
 impl Message {
-    /// What to acknowledge, extend or release it with; none without a lease.
+    /// The receipt by which it is settled; none without a lease.
     #[must_use]
     pub fn receipt(&self) -> Option<Receipt> {
         let message = self.id;
@@ -240,7 +244,7 @@ impl Message {
     }
 }
 
-/// A message handed out under a lease.
+/// A message that was handed out, and its lease: what a reader settles it by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Receipt {
     /// The message.
@@ -249,25 +253,25 @@ pub struct Receipt {
     pub lease: LeaseId,
 }
 
-/// What to do with leased messages.
+/// A decision about leased messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Settle {
-    /// They are done with.
+    /// The reader is done with them: they are removed.
     Acknowledge,
-    /// They are kept for longer.
+    /// The reader needs longer.
     Extend {
-        /// From now, from 1.
+        /// The rest of the lease from now on, from 1.
         lease_ms: u64,
     },
-    /// They go back, and are handed out again.
+    /// The reader gives them back: they are handed out again.
     Release {
-        /// Not before so long from now; 0: at once.
+        /// The delay before that; 0 for none.
         delay_ms: u64,
     },
 }
 
 impl Settle {
-    /// Whether it keeps the bounds.
+    /// Checks the bounds.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT`, with the field.
@@ -280,18 +284,18 @@ impl Settle {
     }
 }
 
-/// How many messages a queue has.
+/// The numbers of messages in a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// That can be handed out.
+    /// Messages that can be handed out.
     pub ready: u64,
-    /// That are kept back by a delay.
+    /// Messages that are kept back by a delay.
     pub delayed: u64,
-    /// That readers have.
+    /// Messages that readers have under leases.
     pub leased: u64,
 }
 
-/// Whether a request says something about 1 to [`BATCH_MAX`] messages.
+/// Checks that a request is about 1 to [`BATCH_MAX`] messages.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT`.
@@ -306,7 +310,7 @@ pub fn check_batch(field: &str, len: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a reader may wait for so long.
+/// Checks that a reader may wait for `wait_ms`.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT`.

@@ -8,7 +8,7 @@ mod answering;
 use super::{Answers, Services};
 use crate::link::stopping;
 use airmail_broker::MailboxAction;
-use airmail_mailbox::message::{Audience, Settle};
+use airmail_mailbox::message::{Recipients, Settle};
 use airmail_model::Error;
 use airmail_model::mailbox::{AccountId, MessageId, QueueId, Receive};
 use airmail_proto::mailbox as translate;
@@ -285,9 +285,9 @@ impl Mailbox for Services {
         &self,
         request: Request<v1::FindQueuesRequest>,
     ) -> Answer<v1::FindQueuesResponse> {
-        let audience: Audience = translate::audience_from_proto(request.into_inner().reader);
+        let recipients: Recipients = translate::recipients_from_proto(request.into_inner().reader);
         let found = async {
-            let queues = self.mailboxes.queues_for(audience).await?;
+            let queues = self.mailboxes.queues_for(recipients).await?;
             let queues = queues.into_iter().map(|queue| queue.0).collect();
             Ok(v1::FindQueuesResponse { queues })
         };

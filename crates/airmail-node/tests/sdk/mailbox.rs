@@ -2,8 +2,8 @@
 
 use crate::node::{Node, PATIENCE, Wire, text};
 use airmail_client::mailbox::{
-    AccountId, Audience, BATCH_MAX, CONTENT_BYTES_MAX, Mailbox, MessageId, Outgoing, QueueId,
-    QueueSettings, Receive, Settle, Take, Which,
+    AccountId, BATCH_MAX, CONTENT_BYTES_MAX, Mailbox, MessageId, Outgoing, QueueId, QueueSettings,
+    Receive, Recipients, Settle, Take, Which,
 };
 use airmail_client::{Client, Error, ErrorCode};
 use airmail_testkit::lasting::lasting_address;
@@ -34,7 +34,7 @@ impl World {
     }
 
     fn message(&self, content: impl Into<Vec<u8>>) -> Outgoing {
-        let to_bob = Audience::Direct(self.bob);
+        let to_bob = Recipients::Direct(self.bob);
         Outgoing::new(self.queue, self.alice, to_bob, content.into())
     }
 
@@ -70,8 +70,8 @@ async fn a_message_is_handed_out_as_it_was_sent() {
     assert_eq!(found.id, id);
     assert_eq!((found.queue, found.origin), (world.queue, world.queue));
     assert_eq!(
-        (found.sender, found.audience),
-        (world.alice, message.audience)
+        (found.sender, found.recipients),
+        (world.alice, message.recipients)
     );
     assert_eq!((found.content, found.priority), (message.content, 9));
     assert_eq!((found.key.as_deref(), found.deliveries), (Some("key"), 1));
@@ -164,11 +164,11 @@ async fn accounts_queues_and_what_they_hold_are_found_and_told() {
         limit: 5,
     };
     assert_eq!(mailbox.queues(page).await.unwrap()[0].id, world.queue);
-    let audience = Audience::Direct(world.bob);
-    let none = mailbox.queues_for(audience).await;
+    let recipients = Recipients::Direct(world.bob);
+    let none = mailbox.queues_for(recipients).await;
     assert_eq!(code(none), ErrorCode::NoQueuesFound);
     let id = mailbox.send(world.message("x")).await.unwrap();
-    assert_eq!(mailbox.queues_for(audience).await.unwrap(), [world.queue]);
+    assert_eq!(mailbox.queues_for(recipients).await.unwrap(), [world.queue]);
     assert_eq!(mailbox.counts(world.queue).await.unwrap().ready, 1);
     let found = mailbox.find_from(world.alice, world.bob).await.unwrap();
     assert_eq!(found.id, id);
@@ -202,7 +202,7 @@ async fn a_reader_that_waits_is_sent_away_by_a_stop_and_waits_on_at_the_node_tha
         tokio::time::sleep(Duration::from_millis(200)).await;
         node.stop().await;
         let node = Node::on(data.path(), &address).await;
-        let message = Outgoing::new(queue, bob, Audience::Direct(bob), "late");
+        let message = Outgoing::new(queue, bob, Recipients::Direct(bob), "late");
         mailbox.send(message).await.unwrap();
         node
     };

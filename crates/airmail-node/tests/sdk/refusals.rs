@@ -4,7 +4,7 @@
 use crate::node::Node;
 use airmail_broker::{Action, Admission, Admit, Authorizer, Cost, MailboxAction, Principal};
 use airmail_client::mailbox::{
-    AccountId, Audience, LeaseId, MessageId, Outgoing, QueueId, Receipt, Receive,
+    AccountId, LeaseId, MessageId, Outgoing, QueueId, Receipt, Receive, Recipients,
 };
 use airmail_client::{Client, Error, ErrorCode, Item, Start};
 use airmail_model::Now;
@@ -162,7 +162,7 @@ async fn every_request_of_mailboxes_asks_whether_it_may_be_made() {
             lease: LeaseId(1),
         };
         let denied = |code: Option<ErrorCode>| code == Some(ErrorCode::PermissionDenied);
-        let from = |who| Outgoing::new(queue, who, Audience::Broadcast, "text");
+        let from = |who| Outgoing::new(queue, who, Recipients::Broadcast, "text");
         let as_other = Receive::new(queue, other);
         let as_me = Receive::new(queue, me);
         let at_once = Duration::ZERO;

@@ -5,7 +5,7 @@ use crate::node::{Node, PATIENCE};
 use crate::porter::Porter;
 use airmail_client::core::BackoffConfig;
 use airmail_client::mailbox::{
-    AccountId, Audience, Outgoing, QueueId, QueueSettings, Receive, Take, Which,
+    AccountId, Outgoing, QueueId, QueueSettings, Receive, Recipients, Take, Which,
 };
 use airmail_client::{Client, ClientBuilder, Error, ErrorCode, Start};
 use std::time::Duration;
@@ -115,7 +115,7 @@ impl World {
     }
 
     fn message(&self) -> Outgoing {
-        let to = Audience::Direct(self.account);
+        let to = Recipients::Direct(self.account);
         Outgoing::new(self.queue, self.account, to, "a message")
     }
 

@@ -1,6 +1,6 @@
 //! What is sent to mailboxes, asked of them and handed out.
 
-use super::{audience_from_proto, audience_to_proto};
+use super::{recipients_from_proto, recipients_to_proto};
 use crate::error::{error_from_proto, error_to_proto};
 use crate::v1;
 use airmail_model::mailbox::message::check_wait;
@@ -22,7 +22,7 @@ pub fn outgoing_from_proto(message: v1::OutgoingMessage) -> Outgoing {
     Outgoing {
         queue: QueueId(message.queue),
         sender: AccountId(message.from),
-        audience: audience_from_proto(message.to),
+        recipients: recipients_from_proto(message.to),
         content: message.content,
         // Still too high, and refused as such.
         priority: u8::try_from(message.priority).unwrap_or(u8::MAX),
@@ -38,7 +38,7 @@ pub fn outgoing_to_proto(message: Outgoing) -> v1::OutgoingMessage {
     v1::OutgoingMessage {
         queue: message.queue.0,
         from: message.sender.0,
-        to: audience_to_proto(message.audience),
+        to: recipients_to_proto(message.recipients),
         content: message.content,
         priority: message.priority.into(),
         key: message.key.unwrap_or_default(),
@@ -55,7 +55,7 @@ pub fn message_to_proto(message: Message) -> v1::MailboxMessage {
         queue: message.queue.0,
         origin: message.origin.0,
         from: message.sender.0,
-        to: audience_to_proto(message.audience),
+        to: recipients_to_proto(message.recipients),
         content: message.content,
         created_at: message.created_at.0,
         priority: message.priority.into(),
@@ -74,7 +74,7 @@ pub fn message_from_proto(message: v1::MailboxMessage) -> Message {
         queue: QueueId(message.queue),
         origin: QueueId(message.origin),
         sender: AccountId(message.from),
-        audience: audience_from_proto(message.to),
+        recipients: recipients_from_proto(message.to),
         content: message.content,
         created_at: Wall(message.created_at),
         priority: u8::try_from(message.priority).unwrap_or(u8::MAX),
@@ -213,7 +213,7 @@ pub fn settled_from_proto(response: v1::SettleResponse) -> Vec<Result<(), Error>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use airmail_model::mailbox::Audience;
+    use airmail_model::mailbox::Recipients;
     use airmail_model::mailbox::message::{CONTENT_BYTES_MAX, KEY_BYTES_MAX};
     use prost::Message as _;
 
@@ -223,7 +223,7 @@ mod tests {
             key: Some("k".into()),
             delay_ms: 5,
             lifetime_ms: Some(6),
-            ..Outgoing::new(QueueId(1), AccountId(2), Audience::Broadcast, "content")
+            ..Outgoing::new(QueueId(1), AccountId(2), Recipients::Broadcast, "content")
         }
     }
 
@@ -233,7 +233,7 @@ mod tests {
             queue: QueueId(i32::MAX),
             origin: QueueId(i32::MAX),
             sender: AccountId(i32::MAX),
-            audience: Audience::Direct(AccountId(i32::MAX)),
+            recipients: Recipients::Direct(AccountId(i32::MAX)),
             content: content.into(),
             created_at: Wall(i64::MAX),
             priority: 9,
@@ -247,7 +247,12 @@ mod tests {
     #[test]
     fn messages_survive() {
         assert_eq!(outgoing_from_proto(outgoing_to_proto(sent())), sent());
-        let plain = Outgoing::new(QueueId(1), AccountId(2), Audience::Direct(AccountId(3)), "");
+        let plain = Outgoing::new(
+            QueueId(1),
+            AccountId(2),
+            Recipients::Direct(AccountId(3)),
+            "",
+        );
         assert_eq!(outgoing_from_proto(outgoing_to_proto(plain.clone())), plain);
         let message = handed_out(vec![0, 255]);
         assert_eq!(
@@ -255,7 +260,7 @@ mod tests {
             message
         );
         let message = Message {
-            audience: Audience::Broadcast,
+            recipients: Recipients::Broadcast,
             key: None,
             expires_at: None,
             lease: None,

@@ -10,7 +10,7 @@ mod typed;
 use super::lines::printed;
 use super::target::Target;
 use crate::cli::ClientOptions;
-use airmail_client::mailbox::{AccountId, Audience, Mailbox, MessageId};
+use airmail_client::mailbox::{AccountId, Mailbox, MessageId, Recipients};
 use shown::{Names, Printer};
 use std::process::ExitCode;
 use typed::Typed;
@@ -138,11 +138,11 @@ async fn act(action: Action, mailbox: &Mailbox) -> anyhow::Result<()> {
             Ok(Printer::new(json).print(&[message], &mut names).await?)
         }
         Action::Queues { reader, broadcast } => {
-            let audience = match reader {
-                Some(reader) => audience(mailbox.find_account(&reader).await?, broadcast),
-                None => Audience::Broadcast,
+            let recipients = match reader {
+                Some(reader) => recipients(mailbox.find_account(&reader).await?, broadcast),
+                None => Recipients::Broadcast,
             };
-            directory::list_holding(audience, mailbox).await
+            directory::list_holding(recipients, mailbox).await
         }
         Action::Ping { text } => {
             let pong = mailbox.ping(text).await?;
@@ -151,10 +151,10 @@ async fn act(action: Action, mailbox: &Mailbox) -> anyhow::Result<()> {
     }
 }
 
-fn audience(account: AccountId, broadcast: bool) -> Audience {
+fn recipients(account: AccountId, broadcast: bool) -> Recipients {
     if broadcast {
-        Audience::Broadcast
+        Recipients::Broadcast
     } else {
-        Audience::Direct(account)
+        Recipients::Direct(account)
     }
 }

@@ -5,7 +5,7 @@ use super::mix::{Mix, QUEUES, REMOVED_PERCENT};
 use super::record::Sink;
 use airmail_bench::clock::now_us;
 use airmail_client::mailbox::{
-    AccountId, Audience, Mailbox, Outgoing, QueueId, QueueSettings, Receive, Take,
+    AccountId, Mailbox, Outgoing, QueueId, QueueSettings, Receive, Recipients, Take,
 };
 use airmail_model::{Error, ErrorCode};
 use bytes::Bytes;
@@ -124,7 +124,7 @@ impl Client {
                 let other = self.someone(random);
                 mailbox.find_from(other, me).await.map(|_| 1)
             }
-            Kind::Queues => mailbox.queues_for(Audience::Direct(me)).await.map(|_| 0),
+            Kind::Queues => mailbox.queues_for(Recipients::Direct(me)).await.map(|_| 0),
             Kind::Ping => Ok(0),
         }
     }
@@ -135,25 +135,25 @@ impl Client {
         content: &Bytes,
         random: &mut SmallRng,
     ) -> Result<u32, Error> {
-        let message = |audience, queue, size: u32| {
-            Outgoing::new(queue, me, audience, content.slice(..size as usize))
+        let message = |recipients, queue, size: u32| {
+            Outgoing::new(queue, me, recipients, content.slice(..size as usize))
         };
         if let Mix::Batch(count) = self.mix {
             // All in one line, as in one queue of pgmq's.
-            let audience = Audience::Direct(self.world.accounts[0]);
+            let recipients = Recipients::Direct(self.world.accounts[0]);
             let messages =
-                (0..count).map(|_| message(audience, self.world.queues[0], self.size(random)));
+                (0..count).map(|_| message(recipients, self.world.queues[0], self.size(random)));
             let sent = self.mailbox.send_all(messages.collect()).await;
             return sent
                 .into_iter()
                 .try_fold(0, |sent, one| one.map(|_| sent + 1));
         }
-        let audience = if random.random_range(0..100) < self.mix.broadcast_percent() {
-            Audience::Broadcast
+        let recipients = if random.random_range(0..100) < self.mix.broadcast_percent() {
+            Recipients::Broadcast
         } else {
-            Audience::Direct(self.someone(random))
+            Recipients::Direct(self.someone(random))
         };
-        let message = message(audience, self.queue(random), self.size(random));
+        let message = message(recipients, self.queue(random), self.size(random));
         self.mailbox.send(message).await.map(|_| 1)
     }
 

@@ -3,7 +3,7 @@
 use super::typed::Typed;
 use crate::commands::lines::time_text;
 use airmail_client::mailbox::{
-    Account, AccountId, Audience, LIST_MAX, Mailbox, Queue, QueueId, QueueSettings, Which,
+    Account, AccountId, LIST_MAX, Mailbox, Queue, QueueId, QueueSettings, Recipients, Which,
 };
 use airmail_client::{Error, ErrorCode};
 use airmail_model::AppendTime;
@@ -308,8 +308,8 @@ fn write_queue(
 }
 
 /// Runs `airmail mailbox queues`.
-pub(super) async fn list_holding(audience: Audience, mailbox: &Mailbox) -> anyhow::Result<()> {
-    let ids = mailbox.queues_for(audience).await?;
+pub(super) async fn list_holding(recipients: Recipients, mailbox: &Mailbox) -> anyhow::Result<()> {
+    let ids = mailbox.queues_for(recipients).await?;
     let names = names(ids, mailbox).await?;
     let mut out = BufWriter::new(std::io::stdout());
     for name in names.into_values() {

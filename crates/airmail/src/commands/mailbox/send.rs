@@ -1,11 +1,11 @@
 //! `airmail mailbox send`: one message, or one for each line of standard input.
 
-use super::audience;
+use super::recipients;
 use super::shown::Printer;
 use super::typed::Typed;
 use crate::commands::input::{self, Input};
 use airmail_client::Error;
-use airmail_client::mailbox::{Audience, Mailbox, MessageId, Outgoing};
+use airmail_client::mailbox::{Mailbox, MessageId, Outgoing, Recipients};
 use airmail_model::quantity::Span;
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStringExt as _;
 
 /// Arguments of `airmail mailbox send`.
 #[derive(clap::Args, Debug)]
-#[command(group = clap::ArgGroup::new("audience").required(true))]
+#[command(group = clap::ArgGroup::new("recipients").required(true))]
 pub struct SendArgs {
     /// The queue
     pub queue: String,
@@ -25,10 +25,10 @@ pub struct SendArgs {
     #[arg(long, value_name = "ACCOUNT")]
     pub from: String,
     /// The account that it is for
-    #[arg(long, value_name = "ACCOUNT", group = "audience")]
+    #[arg(long, value_name = "ACCOUNT", group = "recipients")]
     pub to: Option<String>,
     /// It is for whoever reads it first
-    #[arg(long, group = "audience")]
+    #[arg(long, group = "recipients")]
     pub broadcast: bool,
     /// Send each line of standard input as a message
     #[arg(long)]
@@ -92,14 +92,14 @@ async fn first(args: &SendArgs, typed: &Typed, mailbox: &Mailbox) -> Result<Outg
         typed.account(mailbox, &args.from),
     );
     let (queue, from, to) = futures::future::try_join3(queue, from, to).await?;
-    let audience = to.map_or(Audience::Broadcast, |to| audience(to, false));
+    let recipients = to.map_or(Recipients::Broadcast, |to| recipients(to, false));
     let millis = |span: Span| u64::try_from(span.0.as_millis()).unwrap_or(u64::MAX);
     Ok(Outgoing {
         priority: args.priority,
         key: args.key.clone(),
         delay_ms: args.delay.map_or(0, millis),
         lifetime_ms: args.lifetime.map(millis),
-        ..Outgoing::new(queue, from, audience, Bytes::new())
+        ..Outgoing::new(queue, from, recipients, Bytes::new())
     })
 }
 

@@ -4,7 +4,7 @@ use super::directory;
 use crate::commands::lines::time_text;
 use airmail_client::Error;
 use airmail_client::mailbox::{
-    AccountId, Audience, LIST_MAX, Mailbox, Message, QueueId, Receipt, Which,
+    AccountId, LIST_MAX, Mailbox, Message, QueueId, Receipt, Recipients, Which,
 };
 use airmail_model::AppendTime;
 use base64::Engine as _;
@@ -39,9 +39,9 @@ impl<'a> Names<'a> {
         self.queues.extend(queues);
         let receivers = messages
             .iter()
-            .filter_map(|message| match message.audience {
-                Audience::Direct(account) => Some(account),
-                Audience::Broadcast => None,
+            .filter_map(|message| match message.recipients {
+                Recipients::Direct(account) => Some(account),
+                Recipients::Broadcast => None,
             });
         let accounts = receivers.chain(messages.iter().map(|message| message.sender));
         let mut accounts: Vec<AccountId> = accounts
@@ -144,9 +144,9 @@ fn line<'a>(message: &'a Message, names: &'a Names<'_>) -> Line<'a> {
         id: message.id.0,
         queue: names.queues.get(&message.queue).map(String::as_str),
         from: account(message.sender),
-        to: match message.audience {
-            Audience::Direct(receiver) => account(receiver),
-            Audience::Broadcast => None,
+        to: match message.recipients {
+            Recipients::Direct(receiver) => account(receiver),
+            Recipients::Broadcast => None,
         },
         content: text,
         content_base64: text.is_none().then(|| STANDARD.encode(&message.content)),

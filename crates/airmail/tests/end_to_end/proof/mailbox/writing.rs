@@ -2,7 +2,7 @@
 
 use super::Place;
 use super::book::Stamp;
-use airmail_client::mailbox::{Audience, Outgoing};
+use airmail_client::mailbox::{Outgoing, Recipients};
 use rand::Rng;
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ pub(super) async fn run(mut place: Place, writer: usize) {
         number += count as u64;
         let messages = stamps.iter().map(|stamp| {
             let content = stamp.content(place.random.random_range(1..=BYTES_MAX));
-            let audience = Audience::Direct(place.reader);
-            Outgoing::new(place.queue, place.writer, audience, content)
+            let recipients = Recipients::Direct(place.reader);
+            Outgoing::new(place.queue, place.writer, recipients, content)
         });
         let messages = messages.collect();
         place.book.begin(&stamps);
