@@ -1,5 +1,5 @@
-//! The paper's workload (table 6.2) on a store, in closed loop, without a network between: how many
-//! requests a second, and how long they take.
+//! The workload of the Paštas report (table 6.2) on a store, in closed loop, without a network between:
+//! it measures the rate of requests and their latency.
 //!
 //! `cargo run --release -p airmail-mailbox --example closed_loop -- URL [nodes] [clients] [seconds]
 //! [connections] [batch] [report every s]`. URL is `postgres://…` or `sqlite:PATH`. With a batch

@@ -1,6 +1,6 @@
-//! The suite that every store must pass: what [`crate::MailboxStore`] promises, claim by claim.
+//! The suite that every store must pass: the promises of [`crate::MailboxStore`], claim by claim.
 //!
-//! A store's tests say [`conformance!`](crate::conformance!) with a function that makes mailboxes
+//! A store's tests invoke [`conformance!`](crate::conformance!) with a function that makes mailboxes
 //! on a new, empty store and runs a claim on them; each claim becomes a test of its own. No claim
 //! depends on how fast the store is: where something takes time, a reader waits for it.
 
@@ -10,13 +10,13 @@
 )]
 
 pub mod directory;
+mod fixture;
 pub mod leasing;
 pub mod ordering;
 pub mod receiving;
 pub mod waiting;
-mod world;
 
-pub use world::World;
+pub use fixture::Fixture;
 
 /// Makes a test of each claim. `$run` gets a claim: a function from [`crate::Mailboxes`] to a
 /// future.

@@ -1,12 +1,12 @@
-//! The mailboxes as they are used: a store, with every argument checked, nothing found told by its
-//! code, and readers that wait.
+//! Mailboxes as a node uses them: a store with every argument checked before, its errors translated to
+//! those that users see, and readers that wait until there is a message.
 
 use crate::id::{AccountId, MessageId, Name, QueueId};
 use crate::message::{
     Counts, Message, Outgoing, Receipt, Receive, Recipients, Settle, Take, WAIT_MS_MAX, check_batch,
 };
-use crate::store::{Account, Load, MailboxStore, Queue, QueueSettings, Which};
-use airmail_model::{Error, ErrorCode};
+use crate::store::{Account, MailboxStore, Queue, QueueSettings, StoreLoad, Which};
+use airmail_model::{Error, ErrorCode, bug};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,20 +15,20 @@ use tokio::time::{Instant, sleep_until};
 
 /// Mailboxes on a store. Cheap to clone.
 ///
-/// Every method may also give the errors that all requests of a [`MailboxStore`] share.
+/// Every method may also give the error of a [`StoreFailure`](crate::StoreFailure).
 ///
 /// # Cancel safety
 /// Dropping a future gives its answer up, not the request: a message that was being removed may be
-/// gone. Who may be interrupted takes leases.
+/// gone. A reader that may be interrupted takes leases.
 #[derive(Clone, Debug)]
 pub struct Mailboxes {
     store: Arc<dyn MailboxStore>,
-    /// True when nobody is to wait any more.
+    /// True when readers may no longer wait.
     stopping: Arc<watch::Sender<bool>>,
 }
 
 impl Mailboxes {
-    /// Mailboxes on `store`.
+    /// Makes mailboxes of a store.
     #[must_use]
     pub fn new(store: Arc<dyn MailboxStore>) -> Mailboxes {
         Mailboxes {
@@ -37,7 +37,7 @@ impl Mailboxes {
         }
     }
 
-    /// Gives back what it was given: whether the node answers. The store is not asked.
+    /// Returns its argument, which shows that the node answers. The store is not asked.
     #[must_use]
     pub fn ping(&self, payload: Bytes) -> Bytes {
         payload
@@ -48,7 +48,8 @@ impl Mailboxes {
     /// # Errors
     /// `ACCOUNT_NAME_EXISTS`; `INVALID_ARGUMENT` for its name.
     pub async fn create_account(&self, name: &str) -> Result<AccountId, Error> {
-        self.store.create_account(Name::new("account", name)?).await
+        let name = Name::new("account", name)?;
+        Ok(self.store.create_account(name).await?)
     }
 
     /// Deletes an account; with `force`, also all messages to and from it.
@@ -56,31 +57,32 @@ impl Mailboxes {
     /// # Errors
     /// `ACCOUNT_NOT_FOUND`; `ACCOUNT_NOT_EMPTY` if there are such messages, without `force`.
     pub async fn delete_account(&self, account: AccountId, force: bool) -> Result<(), Error> {
-        self.store.delete_account(account, force).await
+        Ok(self.store.delete_account(account, force).await?)
     }
 
-    /// The account of a name.
+    /// Finds an account by its name.
     ///
     /// # Errors
-    /// `ACCOUNT_NOT_FOUND`; `INVALID_ARGUMENT` for what is no name.
+    /// `ACCOUNT_NOT_FOUND`; `INVALID_ARGUMENT` if the name is malformed.
     pub async fn find_account(&self, name: &str) -> Result<AccountId, Error> {
-        self.store.find_account(Name::new("account", name)?).await
+        let name = Name::new("account", name)?;
+        Ok(self.store.find_account(name).await?)
     }
 
-    /// Accounts, by number.
+    /// Lists accounts, by number.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for too many at once.
     pub async fn accounts(&self, which: Which<AccountId>) -> Result<Vec<Account>, Error> {
         which.check()?;
-        self.store.accounts(which).await
+        Ok(self.store.accounts(which).await?)
     }
 
     /// Creates a queue.
     ///
     /// # Errors
-    /// `QUEUE_NAME_EXISTS`; `QUEUE_NOT_FOUND` for its dead letters'; `INVALID_ARGUMENT` for its
-    /// name, or for a bound on deliveries without a queue for dead letters.
+    /// `QUEUE_NAME_EXISTS`; `QUEUE_NOT_FOUND` if the queue for its dead letters does not exist;
+    /// `INVALID_ARGUMENT` for its name, or for a bound on deliveries without a queue for dead letters.
     pub async fn create_queue(
         &self,
         name: &str,
@@ -88,7 +90,7 @@ impl Mailboxes {
     ) -> Result<QueueId, Error> {
         settings.check()?;
         let name = Name::new("queue", name)?;
-        self.store.create_queue(name, settings).await
+        Ok(self.store.create_queue(name, settings).await?)
     }
 
     /// Deletes a queue; with `force`, also its messages.
@@ -97,40 +99,41 @@ impl Mailboxes {
     /// `QUEUE_NOT_FOUND`; `QUEUE_NOT_EMPTY` if it has messages, without `force`, or while it is for
     /// the dead letters of another.
     pub async fn delete_queue(&self, queue: QueueId, force: bool) -> Result<(), Error> {
-        self.store.delete_queue(queue, force).await
+        Ok(self.store.delete_queue(queue, force).await?)
     }
 
-    /// The queue of a name.
+    /// Finds a queue by its name.
     ///
     /// # Errors
-    /// `QUEUE_NOT_FOUND`; `INVALID_ARGUMENT` for what is no name.
+    /// `QUEUE_NOT_FOUND`; `INVALID_ARGUMENT` if the name is malformed.
     pub async fn find_queue(&self, name: &str) -> Result<QueueId, Error> {
-        self.store.find_queue(Name::new("queue", name)?).await
+        let name = Name::new("queue", name)?;
+        Ok(self.store.find_queue(name).await?)
     }
 
-    /// Queues, by number.
+    /// Lists queues, by number.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for too many at once.
     pub async fn queues(&self, which: Which<QueueId>) -> Result<Vec<Queue>, Error> {
         which.check()?;
-        self.store.queues(which).await
+        Ok(self.store.queues(which).await?)
     }
 
-    /// Removes all messages of a queue; how many.
+    /// Removes all messages of a queue and returns how many.
     ///
     /// # Errors
     /// `QUEUE_NOT_FOUND`.
     pub async fn purge(&self, queue: QueueId) -> Result<u64, Error> {
-        self.store.purge(queue).await
+        Ok(self.store.purge(queue).await?)
     }
 
-    /// How many messages a queue has.
+    /// Counts the messages of a queue.
     ///
     /// # Errors
     /// `QUEUE_NOT_FOUND`.
     pub async fn counts(&self, queue: QueueId) -> Result<Counts, Error> {
-        self.store.counts(queue).await
+        Ok(self.store.counts(queue).await?)
     }
 
     /// Sends a message.
@@ -139,9 +142,7 @@ impl Mailboxes {
     /// `QUEUE_NOT_FOUND`, `ACCOUNT_NOT_FOUND`, `MESSAGE_TOO_LARGE`, `INVALID_ARGUMENT`.
     pub async fn send(&self, message: Outgoing) -> Result<MessageId, Error> {
         let mut results = self.send_all(vec![message]).await?;
-        results
-            .pop()
-            .unwrap_or_else(|| Err(Error::new(ErrorCode::Internal)))
+        results.pop().unwrap_or_else(|| Err(without_result()))
     }
 
     /// Sends messages; each succeeds or fails by itself, as in [`Mailboxes::send`].
@@ -163,21 +164,22 @@ impl Mailboxes {
             self.store.send(good).await?.into_iter()
         };
         let each = checked.into_iter().map(|checked| match checked {
-            Ok(()) => sent
-                .next()
-                .unwrap_or_else(|| Err(Error::new(ErrorCode::Internal))),
+            Ok(()) => match sent.next() {
+                Some(result) => result.map_err(Error::from),
+                None => Err(without_result()),
+            },
             Err(error) => Err(error),
         });
         Ok(each.collect())
     }
 
-    /// The oldest messages for a reader: 1 to as many as asked for, and no more than have
+    /// Hands out the oldest messages of an inbox: 1 to `count` of them, and no more than have
     /// [`ANSWER_BYTES_MAX`](crate::message::ANSWER_BYTES_MAX) together. If there are none, waits for
-    /// them for up to `wait`, at most an hour.
+    /// one for up to `wait`, at most an hour.
     ///
     /// # Errors
     /// `QUEUE_IS_EMPTY`, `QUEUE_NOT_FOUND`, `ACCOUNT_NOT_FOUND`, `INVALID_ARGUMENT`;
-    /// `SHUTTING_DOWN` for who waited when waits were ended.
+    /// `SHUTTING_DOWN` if it waited when waits were ended.
     pub async fn receive(&self, request: Receive, wait: Duration) -> Result<Vec<Message>, Error> {
         request.check()?;
         let deadline = Instant::now() + wait.min(Duration::from_millis(WAIT_MS_MAX));
@@ -194,18 +196,18 @@ impl Mailboxes {
     }
 
     async fn wait_for(&self, request: Receive, deadline: Instant) -> Result<Vec<Message>, Error> {
-        let watch = self.store.watch(request.inbox()).await?;
+        let waiter = self.store.waiter(request.inbox()).await?;
         let mut stopping = self.stopping.subscribe();
         loop {
-            let rung = watch.rung();
-            tokio::pin!(rung);
-            rung.as_mut().enable();
+            let notified = waiter.notified();
+            tokio::pin!(notified);
+            notified.as_mut().enable();
             let found = self.store.receive(request).await;
-            // Who does not take what the ring was for lets another look.
+            // A reader that leaves the message where it is passes the notification on.
             if found.is_err()
                 || (request.take == Take::Peek && found.as_ref().is_ok_and(|f| !f.is_empty()))
             {
-                watch.pass_on();
+                waiter.pass_on();
             }
             let found = found?;
             if !found.is_empty() {
@@ -216,25 +218,25 @@ impl Mailboxes {
                 _ = stopping.wait_for(|stopping| *stopping) => {
                     return Err(Error::new(ErrorCode::ShuttingDown));
                 }
-                () = rung => {}
+                () = notified => {}
                 () = sleep_until(deadline) => return Ok(found),
             }
         }
     }
 
-    /// From now on no reader waits: those that do get `SHUTTING_DOWN`, and so does who asks for a
-    /// message that is not there. All else goes on.
+    /// Ends all waits: readers that wait get `SHUTTING_DOWN`, and so do those that would begin to. All
+    /// else goes on.
     pub fn end_waits(&self) {
         self.stopping.send_replace(true);
     }
 
-    /// How much there is to do; see [`MailboxStore::load`].
+    /// Returns the store's load; see [`MailboxStore::load`].
     #[must_use]
-    pub fn load(&self) -> Load {
+    pub fn load(&self) -> StoreLoad {
         self.store.load()
     }
 
-    /// One message by its number, shown.
+    /// Shows one message, by its number.
     ///
     /// # Errors
     /// `NO_MESSAGE_FOUND`; `NO_PERMISSION_TO_READ` if it is for another account.
@@ -247,7 +249,7 @@ impl Mailboxes {
         })
     }
 
-    /// The oldest message from `sender` to `reader`, in any queue, shown.
+    /// Shows the oldest message from `sender` to `reader`, in any queue.
     ///
     /// # Errors
     /// `NO_MESSAGE_FOUND`, `ACCOUNT_NOT_FOUND`.
@@ -260,7 +262,7 @@ impl Mailboxes {
         })
     }
 
-    /// The queues that hold something for recipients.
+    /// Lists the queues that hold a message for `recipients`.
     ///
     /// # Errors
     /// `NO_QUEUES_FOUND`.
@@ -284,14 +286,21 @@ impl Mailboxes {
     ) -> Result<Vec<Result<(), Error>>, Error> {
         check_batch("receipts", receipts.len())?;
         what.check()?;
-        self.store.settle(receipts, what).await
+        let settled = self.store.settle(receipts, what).await?.into_iter();
+        Ok(settled.map(|result| result.map_err(Error::from)).collect())
     }
 
     /// Finishes what was begun; see [`MailboxStore::close`].
     ///
     /// # Errors
-    /// Those of all requests.
+    /// The error of a [`StoreFailure`](crate::StoreFailure).
     pub async fn close(&self) -> Result<(), Error> {
-        self.store.close().await
+        Ok(self.store.close().await?)
     }
+}
+
+/// The error of an item for which the store gave no result.
+fn without_result() -> Error {
+    bug!("a store gave fewer results than it was given items");
+    Error::new(ErrorCode::Internal)
 }

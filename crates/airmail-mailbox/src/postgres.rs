@@ -1,81 +1,82 @@
-//! The store on PostgreSQL 15 or newer. Any number of nodes may use one database: what they share
-//! is only there.
+//! The store on PostgreSQL 15 or newer. Any number of nodes may use one database; the database is all
+//! that they share.
 //!
-//! A request becomes a job in a tray (`tray`). Clerks, one for each connection (`clerk`), take what has
-//! gathered there and do it in a round (`round`): one statement for all jobs of a kind (`batch`), all of
-//! them in one write, and what they change in one transaction. While a clerk is at work the next jobs
-//! gather, so an idle store answers at once and a busy one in large rounds: what is done for one request
-//! costs little, what is done for each round trip costs much. Further clerks help where jobs are a crowd,
-//! or where one is held up.
+//! A request becomes a job in the request queue (`contract`, `request_queue`). Workers, one for each
+//! connection (`worker`), take the jobs that have gathered there and do them in one round trip
+//! (`round_trip`): one statement for all jobs of a kind (`job_batch`, `statements`), all statements in one
+//! write, and all changes in one transaction. While a worker is busy the next jobs gather, so an idle
+//! store answers at once and a busy one in large round trips: the cost of a round trip is much greater
+//! than that of a request in it. Further workers help when many jobs wait, or when a worker is held up.
 //!
-//! Statements that change something commit as any others do: an answer is durable as the session's
-//! `synchronous_commit` says, and what others see is durable too. The database makes one wait for the
-//! disk of all commits that come during one.
+//! Changes commit as any others do: an answer is as durable as the session's `synchronous_commit` says,
+//! and what others see is durable too. The database makes one wait for the disk of all commits that come
+//! during one.
 //!
-//! Nobody waits for longer than the patience that was set: for a database that is away (`pulse`), for a
-//! lock that somebody holds (`round`), or for one that answers nothing at all (`clerk`).
+//! No request waits for longer than the patience that was set: for a database that is away (`liveness`),
+//! for a lock that somebody holds (`round_trip`), or for a database that does not answer at all
+//! (`worker`).
 //!
-//! One more connection is the tender's (`tender`): it listens for who rings waiting readers, puts
-//! back what is due, keeps the storage small, and learns where lines begin (`heads`).
+//! One more connection is for maintenance (`maintenance`): it listens for notifications, makes delayed
+//! messages ready, keeps the storage small, and finds low-water marks (`low_water`).
 //!
 //! The statements are functions of the schema `airmail` (`schema`), prepared once for each
 //! connection. The same functions are there for `psql`.
 
-mod batch;
-mod clerk;
-mod counts;
-mod fault;
-mod heads;
+mod connection;
+mod contract;
 mod job;
-mod link;
-mod pulse;
-mod request;
-mod round;
+mod job_batch;
+mod liveness;
+mod load_counters;
+mod low_water;
+mod maintenance;
+mod notify_switch;
+mod raised;
+mod request_queue;
+mod round_trip;
 mod row;
 mod schema;
-mod sharing;
-mod tender;
-mod tray;
+mod settled_ids;
+mod statement_error;
+mod statements;
+mod worker;
 
-use airmail_model::{Error, ErrorCode};
+use crate::notifier::Notifier;
+use crate::store::StoreLoad;
+use crate::store_error::{StoreFailure, StoreStartError};
+pub use connection::SESSION_OPTIONS;
+use liveness::Liveness;
+use load_counters::LoadCounters;
+use low_water::LowWaterMarks;
+use notify_switch::NotifySwitch;
 use parking_lot::Mutex;
+use request_queue::RequestQueue;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-pub use link::SESSION_OPTIONS;
-
-use crate::bell::Bell;
-use crate::store::Load;
-use counts::Counts;
-use heads::Heads;
-use job::{Job, Reply};
-use pulse::Pulse;
-use tender::Arming;
-use tray::Tray;
-
-/// How to use a database.
+/// The options of a store on PostgreSQL.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// `postgres://user@host:port/database`.
+    /// The database: `postgres://user@host:port/database`.
     pub url: String,
-    /// Clerks: connections for requests, from 1. One more is for what is done beside requests.
-    /// Default 4: one does most, the others are for crowds and for when it is held up.
+    /// Connections for requests, from 1, each with a worker. One more is for maintenance. Default 4:
+    /// one does most, the others help when many requests wait and when one is held up.
     pub connections: usize,
-    /// Requests that may wait for a clerk, from 1; more are refused with `OVERLOADED`.
-    /// Default 10,000.
+    /// Requests that may wait for a worker, from 1; more are refused with
+    /// [`StoreFailure::QueueFull`]. Default 10,000.
     pub waiting_max: usize,
-    /// How long a request waits for a database that is away, or whose tables somebody has locked,
-    /// before `MAILBOXES_AWAY`. Default 5 s.
+    /// Time that a request waits for a database that is away, or whose tables somebody has locked,
+    /// before [`StoreFailure::Away`]. Default 5 s.
     pub patience_ms: u64,
-    /// How large one of the three slots of the storage grows before the next is begun.
+    /// Size to which one of the three slots of the storage grows before the next is begun.
     /// Default 128 MiB.
     pub slot_bytes: u64,
 }
 
 impl Options {
-    /// The defaults, for a database.
+    /// Makes the default options for a database.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Options {
         Options {
@@ -87,119 +88,106 @@ impl Options {
         }
     }
 
-    /// How long a request waits.
     fn patience(&self) -> Duration {
         Duration::from_millis(self.patience_ms)
     }
 
-    /// Whether they can be used, as far as can be said without the database.
+    /// Checks the options, as far as that can be done without the database.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT`, with the field.
-    pub fn check(&self) -> Result<(), Error> {
-        link::config(self).map(drop)
+    /// [`StoreStartError::InvalidSetting`].
+    pub fn check(&self) -> Result<(), StoreStartError> {
+        connection::config(self).map(drop)
     }
 
-    /// Whether the database can be used, if it answers: one that is away may come. Takes some
+    /// Checks that the database can be used, if it answers: one that is away may come later. Takes some
     /// seconds at most.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT`, with the field; `MAILBOXES_UNUSABLE` if its schema is a newer node's.
-    pub async fn look(&self) -> Result<(), Error> {
-        link::look(&link::config(self)?).await
+    /// [`StoreStartError::InvalidSetting`]; [`StoreFailure::Unusable`] if the schema is a newer node's.
+    pub async fn check_database(&self) -> Result<(), StoreStartError> {
+        let config = connection::config(self)?;
+        Ok(connection::check_schema(&config).await?)
     }
 }
 
 /// The store on PostgreSQL; see the module.
 #[derive(Debug)]
 pub struct PostgresStore {
-    tray: Arc<Tray>,
-    bell: Arc<Bell>,
-    arming: Arc<Arming>,
+    request_queue: Arc<RequestQueue>,
+    notifier: Arc<Notifier>,
+    notify_switch: Arc<NotifySwitch>,
     patience: Duration,
-    counts: Arc<Counts>,
-    /// What the load is set beside.
-    bounds: Load,
+    load_counters: Arc<LoadCounters>,
+    /// The bounds of the store; the rest of the load is counted.
+    bounds: StoreLoad,
     stop: watch::Sender<bool>,
     tasks: Mutex<JoinSet<()>>,
 }
 
-/// What clerks and tender have in common.
+/// The state that workers and maintenance share.
 #[derive(Debug)]
-struct Surroundings {
+struct StoreContext {
     config: tokio_postgres::Config,
     options: Options,
-    tray: Arc<Tray>,
-    heads: Heads,
-    bell: Arc<Bell>,
-    arming: Arc<Arming>,
-    counts: Arc<Counts>,
-    pulse: Pulse,
+    request_queue: Arc<RequestQueue>,
+    low_water: LowWaterMarks,
+    notifier: Arc<Notifier>,
+    notify_switch: Arc<NotifySwitch>,
+    load_counters: Arc<LoadCounters>,
+    liveness: Liveness,
 }
 
 impl PostgresStore {
-    /// Begins to use a database, which may be away: requests wait for it. Must be called within a
+    /// Starts the store on a database, which may be away: requests wait for it. Must be called within a
     /// tokio runtime.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for what cannot be used of the options.
-    pub fn start(options: Options) -> Result<PostgresStore, Error> {
-        let config = link::config(&options)?;
-        let tray = Arc::new(Tray::new(options.waiting_max));
-        let bell = Arc::new(Bell::default());
-        let arming = Arc::new(Arming::default());
+    /// [`StoreStartError::InvalidSetting`].
+    pub fn start(options: Options) -> Result<PostgresStore, StoreStartError> {
+        let config = connection::config(&options)?;
+        let request_queue = Arc::new(RequestQueue::new(options.waiting_max));
+        let notifier = Arc::new(Notifier::default());
+        let notify_switch = Arc::new(NotifySwitch::default());
         let patience = options.patience();
-        let clerks = options.connections;
-        let bounds = Load {
-            connections_max: clerks,
+        let workers = options.connections;
+        let bounds = StoreLoad {
+            connections_max: workers,
             waiting_max: options.waiting_max,
-            ..Load::default()
+            ..StoreLoad::default()
         };
-        let counts = Arc::new(Counts::default());
-        let surroundings = Arc::new(Surroundings {
+        let load_counters = Arc::new(LoadCounters::default());
+        let context = Arc::new(StoreContext {
             config,
             options,
-            tray: Arc::clone(&tray),
-            heads: Heads::default(),
-            bell: Arc::clone(&bell),
-            arming: Arc::clone(&arming),
-            counts: Arc::clone(&counts),
-            pulse: Pulse::new(),
+            request_queue: Arc::clone(&request_queue),
+            low_water: LowWaterMarks::default(),
+            notifier: Arc::clone(&notifier),
+            notify_switch: Arc::clone(&notify_switch),
+            load_counters: Arc::clone(&load_counters),
+            liveness: Liveness::new(),
         });
         let (stop, stopped) = watch::channel(false);
         let mut tasks = JoinSet::new();
-        for _ in 0..clerks {
-            tasks.spawn(clerk::run(Arc::clone(&surroundings)));
+        for _ in 0..workers {
+            tasks.spawn(worker::run(Arc::clone(&context)));
         }
-        tasks.spawn(pulse::watch_over(
-            Arc::clone(&surroundings),
-            stopped.clone(),
-        ));
-        tasks.spawn(tender::run(surroundings, stopped));
+        tasks.spawn(liveness::run(Arc::clone(&context), stopped.clone()));
+        tasks.spawn(maintenance::run(context, stopped));
         Ok(PostgresStore {
-            tray,
-            bell,
-            arming,
+            request_queue,
+            notifier,
+            notify_switch,
             patience,
-            counts,
+            load_counters,
             bounds,
             stop,
             tasks: Mutex::new(tasks),
         })
     }
 
-    /// Puts a job in the tray and waits for what becomes of it.
-    async fn ask<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T, Error> {
-        let (reply, answer) = oneshot::channel();
-        self.tray.put(job(Reply::new(reply)))?;
-        // A clerk that ends in the middle has dropped the job.
-        answer
-            .await
-            .unwrap_or_else(|_| Err(Error::new(ErrorCode::OutcomeUnknown)))
-    }
-
-    async fn end(&self) -> Result<(), Error> {
-        self.tray.close();
+    async fn stop(&self) -> Result<(), StoreFailure> {
+        self.request_queue.close();
         self.stop.send_replace(true);
         let mut tasks = std::mem::take(&mut *self.tasks.lock());
         while tasks.join_next().await.is_some() {}

@@ -1,5 +1,6 @@
-//! Both stores against a list: any requests, one after another, get what a simple model says; and
-//! of requests that clients make at the same time, nothing is lost and nothing handed out twice.
+//! Both stores against a model, which is a list: random requests, one after another, get what the model
+//! says; and of messages that clients send and read at the same time, none is lost and none handed out
+//! twice.
 //!
 //! PostgreSQL's slots are made tiny here, so that the storage turns over all the time beneath.
 
@@ -7,14 +8,14 @@
 
 mod model;
 
-use airmail_mailbox::conformance::World;
+use airmail_mailbox::conformance::Fixture;
 use airmail_mailbox::message::{BATCH_MAX, Receive, Take};
 use airmail_mailbox::postgres::{Options, PostgresStore};
 use airmail_mailbox::sqlite::{SqliteStore, WAITING_MAX};
 use airmail_mailbox::{MailboxStore, Mailboxes};
 use airmail_testkit::{postgres, waiting};
 use futures::future::join_all;
-use model::{Model, Step, steps};
+use model::{Model, Operation, operations};
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,19 +33,22 @@ fn run(cases: u32, make: impl Fn() -> (Arc<dyn MailboxStore>, Option<tempfile::T
         .build()
         .unwrap();
     let mut runner = TestRunner::new(config);
-    let strategy = (steps(60), proptest::collection::vec(steps(15), CLIENTS));
+    let strategy = (
+        operations(60),
+        proptest::collection::vec(operations(15), CLIENTS),
+    );
     runner
         .run(&strategy, |(one_by_one, at_once)| {
             runtime.block_on(async {
                 let (store, _directory) = make();
-                let world = World::new(Mailboxes::new(store)).await;
-                let mut model = Model::new(&world);
-                for step in &one_by_one {
-                    model.check(step).await;
+                let fixture = Fixture::new(Mailboxes::new(store)).await;
+                let mut model = Model::new(&fixture);
+                for operation in &one_by_one {
+                    model.check(operation).await;
                 }
                 model.drain().await;
-                interleave(&world, &at_once).await;
-                world.mailboxes.close().await.unwrap();
+                interleave(&fixture, &at_once).await;
+                fixture.mailboxes.close().await.unwrap();
             });
             Ok(())
         })
@@ -52,24 +56,24 @@ fn run(cases: u32, make: impl Fn() -> (Arc<dyn MailboxStore>, Option<tempfile::T
 }
 
 /// Clients make their requests at the same time; then all that is left is read.
-async fn interleave(world: &World, clients: &[Vec<Step>]) {
-    let clients = clients.iter().map(|steps| async move {
-        let mut client = Model::new(world);
-        for step in steps {
-            client.do_blindly(step).await;
+async fn interleave(fixture: &Fixture, clients: &[Vec<Operation>]) {
+    let clients = clients.iter().map(|operations| async move {
+        let mut client = Model::new(fixture);
+        for operation in operations {
+            client.do_blindly(operation).await;
         }
         client
     });
     let clients = join_all(clients).await;
     let sent: Vec<_> = clients.iter().flat_map(Model::sent).collect();
     let mut got: Vec<_> = clients.iter().flat_map(Model::removed).collect();
-    let lines = Model::lines(world);
+    let inboxes = Model::inboxes(fixture);
     for client in &clients {
         client.release_all().await;
     }
-    for line in lines {
-        let request: Receive = line.count(BATCH_MAX).take(Take::Remove);
-        while let Ok(found) = world.receive(request).await {
+    for inbox in inboxes {
+        let request: Receive = inbox.count(BATCH_MAX).take(Take::Remove);
+        while let Ok(found) = fixture.receive(request).await {
             got.extend(found.iter().map(|message| message.id));
         }
     }

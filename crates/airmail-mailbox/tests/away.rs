@@ -1,9 +1,9 @@
-//! The database is not there, or not yet, or no longer.
+//! Requests while the database is not there, or not yet, or no longer.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
 use airmail_mailbox::Mailboxes;
-use airmail_mailbox::conformance::World;
+use airmail_mailbox::conformance::Fixture;
 use airmail_mailbox::message::Receive;
 use airmail_mailbox::postgres::{Options, PostgresStore};
 use airmail_model::{Error, ErrorCode};
@@ -23,7 +23,7 @@ fn mailboxes(options: Options) -> Mailboxes {
     Mailboxes::new(Arc::new(PostgresStore::start(options).unwrap()))
 }
 
-/// An impatient one says so; a patient one goes on when the database is there.
+/// An impatient node fails the request; a patient one goes on when the database is there.
 #[test]
 fn requests_wait_for_a_database_that_is_away_and_then_say_so() {
     let _alive = waiting::alive("mailboxes");
@@ -61,7 +61,7 @@ fn requests_wait_for_a_database_that_is_away_and_then_say_so() {
     });
 }
 
-/// Whatever the database does, the requests of a node go on when it is back, with what they had.
+/// The requests of a node go on when its database is back, with the messages that there were.
 #[test]
 fn a_node_goes_on_when_its_database_is_killed_and_started_again() {
     let _alive = waiting::alive("mailboxes");
@@ -72,17 +72,17 @@ fn a_node_goes_on_when_its_database_is_killed_and_started_again() {
             patience_ms: 600_000,
             ..Options::new(&url)
         };
-        let world = World::new(mailboxes(options)).await;
+        let fixture = Fixture::new(mailboxes(options)).await;
         for round in 0..3 {
             let content = format!("round {round}");
-            world.send(&content).await;
+            fixture.send(&content).await;
             server.kill();
             server.start_again();
             // What was under way on a connection that ended has an unknown outcome, once for each.
             let mut tries = 0;
             let found = loop {
-                match world
-                    .receive(world.for_bob().take(airmail_mailbox::message::Take::Peek))
+                match fixture
+                    .receive(fixture.for_bob().take(airmail_mailbox::message::Take::Peek))
                     .await
                 {
                     Ok(found) => break found,
@@ -92,16 +92,19 @@ fn a_node_goes_on_when_its_database_is_killed_and_started_again() {
                 assert!(tries < 50);
             };
             assert_eq!(found[0].content, content);
-            while !matches!(world.receive(world.for_bob()).await, Err(error) if empty(&error)) {}
-            // A reader that waits is rung again.
+            while !matches!(fixture.receive(fixture.for_bob()).await, Err(error) if empty(&error)) {
+            }
+            // A reader that waits is notified again.
             let (found, sent) = futures::future::join(
-                world.wait(world.for_bob()),
-                world.mailboxes.send(world.message("rung")),
+                fixture.wait(fixture.for_bob()),
+                fixture
+                    .mailboxes
+                    .send(fixture.message("for one that waits")),
             )
             .await;
             assert_eq!(found.id, sent.unwrap());
         }
-        world.mailboxes.close().await.unwrap();
+        fixture.mailboxes.close().await.unwrap();
     });
 }
 
@@ -141,11 +144,9 @@ fn the_schema_is_brought_up_once() {
         assert!(error.found().contains("version 99"), "{error}");
         assert!(!error.code().retriable());
         older.close().await.unwrap();
-        let looked = Options::new(&url).look().await;
-        assert_eq!(looked.unwrap_err(), error);
-        Options::new("postgres://127.0.0.1:1/none")
-            .look()
-            .await
-            .unwrap();
+        let checked = Options::new(&url).check_database().await;
+        assert_eq!(Error::from(checked.unwrap_err()), error);
+        let away = Options::new("postgres://127.0.0.1:1/none");
+        away.check_database().await.unwrap();
     });
 }

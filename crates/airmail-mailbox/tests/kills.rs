@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
 use airmail_mailbox::Mailboxes;
-use airmail_mailbox::conformance::World;
+use airmail_mailbox::conformance::Fixture;
 use airmail_mailbox::id::{LeaseId, MessageId};
 use airmail_mailbox::message::{Settle, Take};
 use airmail_mailbox::postgres::{Options, PostgresStore};
@@ -25,7 +25,7 @@ const WRITERS: u64 = 16;
 const NODES: usize = 3;
 const LEASE: Duration = Duration::from_millis(1500);
 
-/// What is known of each message, by who sends and who reads.
+/// The ledger of writers and readers about each message.
 #[derive(Debug, Default)]
 struct Ledger {
     acknowledged: BTreeSet<MessageId>,
@@ -39,9 +39,9 @@ struct Ledger {
 #[derive(Clone, Copy, Debug)]
 struct Held {
     lease: Option<LeaseId>,
-    /// When its answer was here: its lease began before.
+    /// Time at which its answer was here: its lease began before.
     since: Instant,
-    /// When its lease may end at the earliest.
+    /// Earliest time at which its lease may end.
     until: Instant,
 }
 
@@ -66,7 +66,7 @@ impl Ledger {
 
 #[derive(Clone, Debug)]
 struct Scene {
-    nodes: Vec<World>,
+    nodes: Vec<Fixture>,
     ledger: Arc<Mutex<Ledger>>,
     sending: Arc<AtomicBool>,
     reading: Arc<AtomicBool>,
@@ -151,8 +151,8 @@ async fn scene(url: &str) -> Scene {
         };
         Mailboxes::new(Arc::new(PostgresStore::start(options).unwrap()))
     };
-    let first = World::new(start()).await;
-    let others = (1..NODES).map(|_| World {
+    let first = Fixture::new(start()).await;
+    let others = (1..NODES).map(|_| Fixture {
         mailboxes: start(),
         ..first.clone()
     });
@@ -166,12 +166,14 @@ async fn scene(url: &str) -> Scene {
 
 async fn write(scene: Scene, writer: u64) {
     let mut random = SmallRng::seed_from_u64(writer);
-    let world = &scene.nodes[usize::try_from(writer).unwrap() % NODES];
+    let fixture = &scene.nodes[usize::try_from(writer).unwrap() % NODES];
     while scene.sending.load(Ordering::Relaxed) {
         let count = random.random_range(1..20);
-        let messages = (0..count).map(|n| world.message(&n.to_string())).collect();
+        let messages = (0..count)
+            .map(|n| fixture.message(&n.to_string()))
+            .collect();
         // An unknown outcome is just that: it may have been stored, and then it is handed out too.
-        let Ok(results) = world.mailboxes.send_all(messages).await else {
+        let Ok(results) = fixture.mailboxes.send_all(messages).await else {
             continue;
         };
         let mut ledger = scene.ledger.lock();
@@ -182,13 +184,16 @@ async fn write(scene: Scene, writer: u64) {
 
 async fn read(scene: Scene, reader: usize) {
     let mut random = SmallRng::seed_from_u64(u64::MAX - reader as u64);
-    let world = &scene.nodes[reader % NODES];
+    let fixture = &scene.nodes[reader % NODES];
     let lease_ms = u64::try_from(LEASE.as_millis()).unwrap();
     while scene.reading.load(Ordering::Relaxed) {
         let count = random.random_range(1..30);
-        let request = world.for_bob().count(count).take(Take::Lease { lease_ms });
+        let request = fixture
+            .for_bob()
+            .count(count)
+            .take(Take::Lease { lease_ms });
         let asked = Instant::now();
-        let Ok(found) = world
+        let Ok(found) = fixture
             .mailboxes
             .receive(request, Duration::from_millis(300))
             .await
@@ -213,7 +218,11 @@ async fn read(scene: Scene, reader: usize) {
             .iter()
             .filter_map(|message| message.receipt())
             .collect();
-        let Ok(settled) = world.mailboxes.settle(receipts, Settle::Acknowledge).await else {
+        let Ok(settled) = fixture
+            .mailboxes
+            .settle(receipts, Settle::Acknowledge)
+            .await
+        else {
             continue;
         };
         let mut ledger = scene.ledger.lock();
@@ -227,10 +236,10 @@ async fn read(scene: Scene, reader: usize) {
 
 /// Waits until nothing is left.
 async fn drained(scene: &Scene) {
-    let world = &scene.nodes[0];
+    let fixture = &scene.nodes[0];
     loop {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        let Ok(counts) = world.mailboxes.counts(world.queue).await else {
+        let Ok(counts) = fixture.mailboxes.counts(fixture.queue).await else {
             continue;
         };
         if counts.ready + counts.delayed + counts.leased == 0 {

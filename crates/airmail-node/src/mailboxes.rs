@@ -1,9 +1,9 @@
-//! Which store of mailboxes a URL means, and how a node owns it.
+//! The node's mailboxes: the store that a URL names, and the threads that serve it.
 //!
 //! A database may be away, or a file locked or damaged: the node starts all the same, and requests of
-//! mailboxes say so until it can be used. What no waiting can mend (a newer version's schema, a file
-//! that is no database) is refused at the start. Threads of their own serve those who ask for mailboxes, and
-//! work on PostgreSQL's connections, so that no shard waits for them; SQLite has one more.
+//! mailboxes fail with the reason until it can be used. If waiting does not help (a newer version's schema,
+//! a file that is not a database), the node does not start. Threads of their own serve connections that
+//! use mailboxes and work on PostgreSQL's connections, so that no shard waits for them; SQLite has one more.
 
 use super::{StartError, system};
 use crate::config::Config;
@@ -11,7 +11,7 @@ use crate::storage::StorageUrl;
 use airmail_log::disk::Exposed;
 use airmail_mailbox::postgres::PostgresStore;
 use airmail_mailbox::sqlite::SqliteStore;
-use airmail_mailbox::{MailboxStore, Mailboxes};
+use airmail_mailbox::{MailboxStore, Mailboxes, StoreStartError};
 use airmail_model::{Error, ErrorCode};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -19,15 +19,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Handle, Runtime};
 
-/// The file of the embedded store, in the directory of the log.
+/// Name of the embedded store's file, in the directory of the log.
 const FILE: &str = "mailboxes.sqlite";
 
-/// What a store's URL says.
+/// The URL of a store, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MailboxUrl {
-    /// `sqlite:PATH`; the path `:memory:` is kept in memory.
+    /// A file of SQLite: `sqlite:PATH`; the path `:memory:` is kept in memory.
     Sqlite(PathBuf),
-    /// `postgres://…`, whole.
+    /// A PostgreSQL database: `postgres://…`, whole.
     Postgres(String),
 }
 
@@ -36,7 +36,7 @@ impl MailboxUrl {
     /// in memory if the log is.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for any other.
+    /// `INVALID_ARGUMENT` for any other URL.
     pub fn parse(url: &str, log: &StorageUrl) -> Result<MailboxUrl, Error> {
         match (url.split_once(':'), log) {
             (None, StorageUrl::Disk(path)) if url.is_empty() => {
@@ -58,7 +58,7 @@ impl MailboxUrl {
 }
 
 impl fmt::Display for MailboxUrl {
-    /// Without user, password and parameters: it is shown in logs.
+    /// Writes the URL without user, password and parameters: it is shown in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             MailboxUrl::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
@@ -79,12 +79,12 @@ pub(crate) struct NodeMailboxes {
     mailboxes: Mailboxes,
     in_data_directory: bool,
     handle: Handle,
-    /// Held, so that they end with this.
+    /// The threads, which end when this is dropped.
     #[expect(dead_code, reason = "dropped with this")]
     threads: Threads,
 }
 
-/// Their threads, which nobody waits for when this is dropped.
+/// The threads of the mailboxes. They are not waited for when this is dropped.
 #[derive(Debug)]
 struct Threads(Option<Runtime>);
 
@@ -102,13 +102,13 @@ impl NodeMailboxes {
     pub(crate) async fn open(config: &Config) -> Result<NodeMailboxes, StartError> {
         let log = StorageUrl::parse(&config.log_url, &config.data)?;
         let url = MailboxUrl::parse(&config.mailbox.url, &log)?;
-        let failed = |error: Error| StartError::Mailboxes {
+        let failed = |error: StoreStartError| StartError::Mailboxes {
             url: url.to_string(),
-            error,
+            error: error.into(),
         };
         if let MailboxUrl::Postgres(database) = &url {
             let options = config.mailbox.options(database);
-            options.look().await.map_err(failed)?;
+            options.check_database().await.map_err(failed)?;
         }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(config.mailbox.threads())
@@ -123,13 +123,14 @@ impl NodeMailboxes {
             _ => false,
         };
         if let (MailboxUrl::Sqlite(file), false) = (&url, in_data_directory) {
-            tell_exposed(file);
+            warn_of_exposed(file);
         }
         let inside = handle.enter();
         let store: Arc<dyn MailboxStore> = match &url {
             MailboxUrl::Sqlite(path) => {
                 let waiting = config.mailbox.waiting as usize;
-                Arc::new(SqliteStore::start(path, waiting).map_err(failed)?)
+                let store = SqliteStore::start(path, waiting);
+                Arc::new(store.map_err(|failure| failed(failure.into()))?)
             }
             MailboxUrl::Postgres(database) => {
                 let options = config.mailbox.options(database);
@@ -146,27 +147,27 @@ impl NodeMailboxes {
         })
     }
 
-    /// The threads that serve those who ask for mailboxes.
+    /// Returns the threads that serve connections that use mailboxes.
     pub(crate) fn threads(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Whether they are lost if the data directory is.
+    /// Returns whether the store is in the data directory, and lost with it.
     pub(crate) fn in_data_directory(&self) -> bool {
         self.in_data_directory
     }
 
-    /// Where they are.
+    /// Returns the store's URL.
     pub(crate) fn url(&self) -> &MailboxUrl {
         &self.url
     }
 
-    /// The requests.
+    /// Returns the requests.
     pub(crate) fn mailboxes(&self) -> Mailboxes {
         self.mailboxes.clone()
     }
 
-    /// Finishes what was begun, within `patience`.
+    /// Finishes what was begun, within `patience`, and ends the store.
     pub(crate) async fn close(self, patience: Duration) {
         match tokio::time::timeout(patience, self.mailboxes.close()).await {
             Ok(Ok(())) => {}
@@ -176,12 +177,13 @@ impl NodeMailboxes {
     }
 }
 
-/// Tells what others may open of a database of SQLite. One that is made now is for its owner alone.
-fn tell_exposed(file: &Path) {
+/// Warns of files of an SQLite database that others may open. One that is made now is for its owner
+/// alone.
+fn warn_of_exposed(file: &Path) {
     for suffix in ["", "-wal"] {
         let mut path = file.as_os_str().to_owned();
         path.push(suffix);
-        // An error: there is none, or what keeps it from being looked at is told when it is opened.
+        // An error says that there is no such file, or that it cannot be read; then opening it fails, too.
         if let Ok(Some(exposed)) = Exposed::look(Path::new(&path)) {
             tracing::warn!("{exposed}");
         }

@@ -10,7 +10,7 @@ mod mailbox;
 use airmail_broker::Flow;
 use airmail_broker::stats::Stats;
 use airmail_log::{ClockState, Trouble};
-use airmail_mailbox::store::Load;
+use airmail_mailbox::store::StoreLoad;
 use airmail_model::bug;
 use airmail_model::{Error, ErrorCode};
 use doors::DoorMetrics;
@@ -238,7 +238,7 @@ impl Metrics {
 #[derive(Debug)]
 struct Sampled {
     snapshot: Snapshot,
-    load: Load,
+    load: StoreLoad,
 }
 
 impl Collector for Sampled {

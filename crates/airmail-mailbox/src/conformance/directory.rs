@@ -1,7 +1,7 @@
-//! Accounts and queues.
+//! Claims about accounts and queues: names, lists, deletion, counts.
 
-use super::World;
-use super::world::{LASTING, code};
+use super::Fixture;
+use super::fixture::{LASTING, code};
 use crate::Mailboxes;
 use crate::id::{AccountId, QueueId};
 use crate::message::{Counts, Outgoing, Receive, Recipients};
@@ -11,8 +11,8 @@ use airmail_model::mailbox::directory::LIST_MAX;
 
 /// A second account or queue of a name is refused.
 pub async fn a_name_is_taken_once(mailboxes: Mailboxes) {
-    let world = World::new(mailboxes).await;
-    let (mailboxes, settings) = (&world.mailboxes, QueueSettings::default());
+    let fixture = Fixture::new(mailboxes).await;
+    let (mailboxes, settings) = (&fixture.mailboxes, QueueSettings::default());
     let again = mailboxes.create_account("alice").await;
     assert_eq!(code(again), ErrorCode::AccountNameExists);
     let again = mailboxes.create_queue("queue", settings).await;
@@ -22,10 +22,10 @@ pub async fn a_name_is_taken_once(mailboxes: Mailboxes) {
     mailboxes.create_queue("alice", settings).await.unwrap();
 }
 
-/// Requests that name what is not there say so.
+/// Requests are refused that name an account or queue that does not exist.
 pub async fn what_is_not_there_is_not_found(mailboxes: Mailboxes) {
-    let world = World::new(mailboxes).await;
-    let mailboxes = &world.mailboxes;
+    let fixture = Fixture::new(mailboxes).await;
+    let mailboxes = &fixture.mailboxes;
     let (queue, account) = (QueueId(77), AccountId(77));
     let not_queue = |result| assert_eq!(result, ErrorCode::QueueNotFound);
     let not_account = |result| assert_eq!(result, ErrorCode::AccountNotFound);
@@ -33,10 +33,12 @@ pub async fn what_is_not_there_is_not_found(mailboxes: Mailboxes) {
     not_queue(code(mailboxes.delete_queue(queue, true).await));
     not_queue(code(mailboxes.purge(queue).await));
     not_queue(code(mailboxes.counts(queue).await));
-    not_queue(code(world.receive(Receive::new(queue, world.bob)).await));
+    not_queue(code(
+        fixture.receive(Receive::new(queue, fixture.bob)).await,
+    ));
     let lost = Outgoing {
         queue,
-        ..world.message("lost")
+        ..fixture.message("lost")
     };
     not_queue(code(mailboxes.send(lost).await));
     let settings = QueueSettings {
@@ -47,24 +49,24 @@ pub async fn what_is_not_there_is_not_found(mailboxes: Mailboxes) {
     not_account(code(mailboxes.find_account("none").await));
     not_account(code(mailboxes.delete_account(account, true).await));
     not_account(code(
-        world.receive(Receive::new(world.queue, account)).await,
+        fixture.receive(Receive::new(fixture.queue, account)).await,
     ));
     not_account(code(
-        world
-            .receive(Receive::new(world.queue, account).broadcast())
+        fixture
+            .receive(Receive::new(fixture.queue, account).broadcast())
             .await,
     ));
-    not_account(code(mailboxes.find_from(account, world.bob).await));
-    not_account(code(mailboxes.find_from(world.alice, account).await));
+    not_account(code(mailboxes.find_from(account, fixture.bob).await));
+    not_account(code(mailboxes.find_from(fixture.alice, account).await));
     let from_nobody = Outgoing {
         sender: account,
-        ..world.message("lost")
+        ..fixture.message("lost")
     };
     not_account(code(mailboxes.send(from_nobody).await));
     let recipients = Recipients::Direct(account);
     let to_nobody = Outgoing {
         recipients,
-        ..world.message("lost")
+        ..fixture.message("lost")
     };
     not_account(code(mailboxes.send(to_nobody).await));
 }
@@ -85,39 +87,38 @@ pub async fn names_have_1_to_255_characters(mailboxes: Mailboxes) {
     }
 }
 
-/// All accounts and queues are told, by number.
+/// Lists have all accounts and queues, by number.
 pub async fn accounts_and_queues_are_listed(mailboxes: Mailboxes) {
-    let world = World::new(mailboxes).await;
+    let fixture = Fixture::new(mailboxes).await;
     let settings = QueueSettings {
-        dead_letter: Some(world.other),
+        dead_letter: Some(fixture.other),
         deliveries_max: std::num::NonZeroU32::new(3),
     };
-    let third = world
+    let third = fixture
         .mailboxes
         .create_queue("third", settings)
         .await
         .unwrap();
-    let accounts = world.mailboxes.accounts(all(AccountId(0))).await.unwrap();
+    let accounts = fixture.mailboxes.accounts(all(AccountId(0))).await.unwrap();
     let names: Vec<&str> = accounts
         .iter()
         .map(|account| account.name.as_str())
         .collect();
     assert_eq!(names, ["alice", "bob", "carol"]);
     assert!(accounts.iter().all(|account| account.created_at.0 > 0));
-    let queues = world.mailboxes.queues(all(QueueId(0))).await.unwrap();
+    let queues = fixture.mailboxes.queues(all(QueueId(0))).await.unwrap();
     let ids: Vec<QueueId> = queues.iter().map(|queue| queue.id).collect();
-    assert_eq!(ids, [world.queue, world.other, third]);
+    assert_eq!(ids, [fixture.queue, fixture.other, third]);
     assert_eq!(queues[2].settings, settings);
 }
 
-/// A list is read page by page, and by the numbers that are wanted of it; no request asks for more
-/// than its bound.
+/// Lists are read page by page, or by given numbers; a request for more than the bound is refused.
 pub async fn a_list_is_read_in_pages_or_by_number(mailboxes: Mailboxes) {
-    let world = World::new(mailboxes).await;
-    let mailboxes = &world.mailboxes;
+    let fixture = Fixture::new(mailboxes).await;
+    let mailboxes = &fixture.mailboxes;
     let ids = |accounts: Vec<Account>| accounts.iter().map(|one| one.id).collect::<Vec<_>>();
     let page = |id, limit| mailboxes.accounts(Which::After { id, limit });
-    let (alice, bob, carol) = (world.alice, world.bob, world.carol);
+    let (alice, bob, carol) = (fixture.alice, fixture.bob, fixture.carol);
     assert_eq!(ids(page(AccountId(0), 2).await.unwrap()), [alice, bob]);
     assert_eq!(ids(page(bob, 2).await.unwrap()), [carol]);
     assert!(page(carol, 2).await.unwrap().is_empty());
@@ -126,7 +127,7 @@ pub async fn a_list_is_read_in_pages_or_by_number(mailboxes: Mailboxes) {
         ids(mailboxes.accounts(these).await.unwrap()),
         [alice, carol]
     );
-    let queue = mailboxes.queues(Which::These(vec![world.other])).await;
+    let queue = mailboxes.queues(Which::These(vec![fixture.other])).await;
     assert_eq!(queue.unwrap()[0].name.as_str(), "other");
     for limit in [0, LIST_MAX + 1] {
         assert_eq!(
@@ -145,135 +146,149 @@ fn all<Id>(id: Id) -> Which<Id> {
     }
 }
 
-/// What was deleted leaves its number to nobody.
+/// The number of a deleted account or queue is given to no other.
 pub async fn a_number_is_never_given_again(mailboxes: Mailboxes) {
-    let world = World::new(mailboxes).await;
-    let mailboxes = &world.mailboxes;
-    mailboxes.delete_account(world.carol, false).await.unwrap();
-    mailboxes.delete_queue(world.other, false).await.unwrap();
+    let fixture = Fixture::new(mailboxes).await;
+    let mailboxes = &fixture.mailboxes;
+    mailboxes
+        .delete_account(fixture.carol, false)
+        .await
+        .unwrap();
+    mailboxes.delete_queue(fixture.other, false).await.unwrap();
     let carol = mailboxes.create_account("carol").await.unwrap();
     let other = mailboxes
         .create_queue("other", QueueSettings::default())
         .await
         .unwrap();
-    assert!(carol > world.carol && other > world.other);
-    let gone = world.receive(Receive::new(world.other, world.bob)).await;
+    assert!(carol > fixture.carol && other > fixture.other);
+    let gone = fixture
+        .receive(Receive::new(fixture.other, fixture.bob))
+        .await;
     assert_eq!(code(gone), ErrorCode::QueueNotFound);
 }
 
 /// A queue with ready, delayed or leased messages is not deleted, unless forced; then they go too.
 pub async fn a_queue_with_messages_is_deleted_only_by_force(mailboxes: Mailboxes) {
-    let world = World::new(mailboxes).await;
-    let mailboxes = &world.mailboxes;
+    let fixture = Fixture::new(mailboxes).await;
+    let mailboxes = &fixture.mailboxes;
     let delayed = Outgoing {
         delay_ms: 600_000,
-        ..world.message("later")
+        ..fixture.message("later")
     };
     mailboxes.send(delayed).await.unwrap();
-    let refused = mailboxes.delete_queue(world.queue, false).await;
+    let refused = mailboxes.delete_queue(fixture.queue, false).await;
     assert_eq!(code(refused), ErrorCode::QueueNotEmpty);
-    mailboxes.purge(world.queue).await.unwrap();
-    world.send("ready").await;
-    let refused = mailboxes.delete_queue(world.queue, false).await;
+    mailboxes.purge(fixture.queue).await.unwrap();
+    fixture.send("ready").await;
+    let refused = mailboxes.delete_queue(fixture.queue, false).await;
     assert_eq!(code(refused), ErrorCode::QueueNotEmpty);
-    world.receive(world.for_bob().take(LASTING)).await.unwrap();
-    let refused = mailboxes.delete_queue(world.queue, false).await;
+    fixture
+        .receive(fixture.for_bob().take(LASTING))
+        .await
+        .unwrap();
+    let refused = mailboxes.delete_queue(fixture.queue, false).await;
     assert_eq!(code(refused), ErrorCode::QueueNotEmpty);
-    mailboxes.delete_queue(world.queue, true).await.unwrap();
+    mailboxes.delete_queue(fixture.queue, true).await.unwrap();
     assert_eq!(
         code(mailboxes.find_queue("queue").await),
         ErrorCode::QueueNotFound
     );
-    let found = mailboxes.queues_for(Recipients::Direct(world.bob)).await;
+    let found = mailboxes.queues_for(Recipients::Direct(fixture.bob)).await;
     assert_eq!(code(found), ErrorCode::NoQueuesFound);
 }
 
 /// An account that messages are to or from is not deleted, unless forced; then they go too.
 pub async fn an_account_with_messages_is_deleted_only_by_force(mailboxes: Mailboxes) {
-    let world = World::new(mailboxes).await;
-    let mailboxes = &world.mailboxes;
-    world.send("between them").await;
-    for account in [world.alice, world.bob] {
+    let fixture = Fixture::new(mailboxes).await;
+    let mailboxes = &fixture.mailboxes;
+    fixture.send("between them").await;
+    for account in [fixture.alice, fixture.bob] {
         let refused = mailboxes.delete_account(account, false).await;
         assert_eq!(code(refused), ErrorCode::AccountNotEmpty);
     }
-    mailboxes.delete_account(world.carol, false).await.unwrap();
-    mailboxes.delete_account(world.alice, true).await.unwrap();
+    mailboxes
+        .delete_account(fixture.carol, false)
+        .await
+        .unwrap();
+    mailboxes.delete_account(fixture.alice, true).await.unwrap();
     assert_eq!(
         code(mailboxes.find_account("alice").await),
         ErrorCode::AccountNotFound
     );
-    assert!(world.texts(world.for_bob()).await.is_empty());
-    mailboxes.delete_account(world.bob, false).await.unwrap();
+    assert!(fixture.texts(fixture.for_bob()).await.is_empty());
+    mailboxes.delete_account(fixture.bob, false).await.unwrap();
 }
 
-/// A queue is not deleted while another's dead letters go there.
+/// A queue is not deleted while the dead letters of another go there.
 pub async fn a_queue_for_dead_letters_outlives_those_that_use_it(mailboxes: Mailboxes) {
-    let world = World::new(mailboxes).await;
-    let mailboxes = &world.mailboxes;
-    let dead_letter = Some(world.other);
+    let fixture = Fixture::new(mailboxes).await;
+    let mailboxes = &fixture.mailboxes;
+    let dead_letter = Some(fixture.other);
     let settings = QueueSettings {
         dead_letter,
         ..QueueSettings::default()
     };
     let user = mailboxes.create_queue("user", settings).await.unwrap();
     for force in [false, true] {
-        let refused = mailboxes.delete_queue(world.other, force).await;
+        let refused = mailboxes.delete_queue(fixture.other, force).await;
         assert_eq!(code(refused), ErrorCode::QueueNotEmpty);
     }
     mailboxes.delete_queue(user, false).await.unwrap();
-    mailboxes.delete_queue(world.other, false).await.unwrap();
+    mailboxes.delete_queue(fixture.other, false).await.unwrap();
 }
 
 /// Ready, delayed and leased messages are counted, and removed by a purge.
 pub async fn what_a_queue_holds_is_counted_and_purged(mailboxes: Mailboxes) {
-    let world = World::new(mailboxes).await;
-    let mailboxes = &world.mailboxes;
+    let fixture = Fixture::new(mailboxes).await;
+    let mailboxes = &fixture.mailboxes;
     assert_eq!(
-        mailboxes.counts(world.queue).await.unwrap(),
+        mailboxes.counts(fixture.queue).await.unwrap(),
         Counts::default()
     );
     for content in ["a", "b", "c"] {
-        world.send(content).await;
+        fixture.send(content).await;
     }
     let recipients = Recipients::Broadcast;
     mailboxes
         .send(Outgoing {
             recipients,
-            ..world.message("all")
+            ..fixture.message("all")
         })
         .await
         .unwrap();
     mailboxes
         .send(Outgoing {
-            queue: world.other,
-            ..world.message("stays")
+            queue: fixture.other,
+            ..fixture.message("stays")
         })
         .await
         .unwrap();
     mailboxes
         .send(Outgoing {
             delay_ms: 600_000,
-            ..world.message("later")
+            ..fixture.message("later")
         })
         .await
         .unwrap();
-    let leased = world.receive(world.for_bob().take(LASTING)).await.unwrap();
-    let counts = mailboxes.counts(world.queue).await.unwrap();
+    let leased = fixture
+        .receive(fixture.for_bob().take(LASTING))
+        .await
+        .unwrap();
+    let counts = mailboxes.counts(fixture.queue).await.unwrap();
     let expected = Counts {
         ready: 3,
         delayed: 1,
         leased: 1,
     };
     assert_eq!(counts, expected);
-    assert_eq!(mailboxes.purge(world.queue).await.unwrap(), 5);
+    assert_eq!(mailboxes.purge(fixture.queue).await.unwrap(), 5);
     assert_eq!(
-        mailboxes.counts(world.queue).await.unwrap(),
+        mailboxes.counts(fixture.queue).await.unwrap(),
         Counts::default()
     );
-    let settled = world
+    let settled = fixture
         .settle(&leased[0], crate::message::Settle::Acknowledge)
         .await;
     assert_eq!(code(settled), ErrorCode::LeaseEnded);
-    assert_eq!(mailboxes.counts(world.other).await.unwrap().ready, 1);
+    assert_eq!(mailboxes.counts(fixture.other).await.unwrap().ready, 1);
 }

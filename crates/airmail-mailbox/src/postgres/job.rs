@@ -1,55 +1,61 @@
-//! A request, as a clerk does it.
+//! Jobs: requests as they wait for a worker, each with the way back for its answer.
 
-use super::tray::{CALLS_MAX, WEIGHT_MAX};
-use crate::id::MessageId;
+use super::raised::Raised;
+use super::request_queue::{STATEMENTS_MAX, WEIGHT_MAX};
 use crate::message::{Message, Outgoing, Receipt, Receive, Settle, Take};
-use airmail_model::Error;
+use crate::store::{SendResults, SettleResults};
+use crate::store_error::{NotFound, StoreError, StoreFailure};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-/// Where the answer goes, and how long it has been waited for.
+/// The way back for an answer, with the time that the request has waited.
 #[derive(Debug)]
-pub(super) struct Reply<T> {
-    answer: oneshot::Sender<Result<T, Error>>,
-    wait: Wait,
+pub(super) struct ReplySender<T, E = StoreFailure> {
+    answer: oneshot::Sender<Result<T, E>>,
+    wait: RequestWait,
 }
 
-/// What a request has waited.
+/// The wait of a request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wait {
-    asked: Instant,
-    /// How often the database was too late with it, and had done nothing.
-    lates: u32,
+pub(super) struct RequestWait {
+    since: Instant,
+    /// Number of statements with this request that timed out, and did nothing.
+    timeouts: u32,
 }
 
-impl Wait {
-    /// Whether it has been waited for as long as anybody waits.
+impl RequestWait {
+    /// Returns whether the request has waited for as long as any may.
     pub(super) fn is_over(self, patience: Duration) -> bool {
-        self.asked.elapsed() >= patience
+        self.since.elapsed() >= patience
     }
 
-    /// How often it was late.
-    pub(super) fn lates(self) -> u32 {
-        self.lates
+    /// Returns how often its statement timed out.
+    pub(super) fn timeouts(self) -> u32 {
+        self.timeouts
     }
 }
 
-impl<T> Reply<T> {
-    /// One that is waited for from now on.
-    pub(super) fn new(answer: oneshot::Sender<Result<T, Error>>) -> Reply<T> {
-        let asked = Instant::now();
-        Reply {
+impl<T, E: From<StoreFailure>> ReplySender<T, E> {
+    /// Begins the wait for an answer.
+    pub(super) fn new(answer: oneshot::Sender<Result<T, E>>) -> ReplySender<T, E> {
+        let since = Instant::now();
+        ReplySender {
             answer,
-            wait: Wait { asked, lates: 0 },
+            wait: RequestWait { since, timeouts: 0 },
         }
     }
 
-    /// Gives the answer, or gets it back if nobody waits for it.
-    pub(super) fn send(self, answer: Result<T, Error>) -> Result<(), Result<T, Error>> {
+    /// Answers. Returns the answer if the caller no longer waits for it.
+    pub(super) fn send(self, answer: Result<T, E>) -> Result<(), Result<T, E>> {
         self.answer.send(answer)
+    }
+
+    /// Answers with a failure. A caller that no longer waits does not hear it.
+    pub(super) fn fail(self, failure: StoreFailure) {
+        let _ = self.answer.send(Err(failure.into()));
     }
 
     fn is_closed(&self) -> bool {
@@ -57,101 +63,103 @@ impl<T> Reply<T> {
     }
 }
 
-/// What a statement of its own does.
+/// The classes of statements that are a request each, by what they read or change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Effect {
-    /// It looks something up.
-    Looks,
-    /// It looks through as much as there is.
-    Searches,
-    /// It changes something.
-    Changes,
-    /// It changes as much as there is.
-    Sweeps,
+pub(super) enum StatementClass {
+    /// Looks something up.
+    Look,
+    /// Looks through as much as there is.
+    Search,
+    /// Changes something.
+    Change,
+    /// Changes as much as there is.
+    Sweep,
 }
 
-impl Effect {
-    /// Changes nothing, so it may be done again.
-    pub(super) fn reads(self) -> bool {
-        matches!(self, Effect::Looks | Effect::Searches)
+impl StatementClass {
+    /// Returns whether the statement changes nothing, so that it may be repeated.
+    pub(super) fn is_read(self) -> bool {
+        matches!(self, StatementClass::Look | StatementClass::Search)
     }
 
-    /// May take long, though nothing is wrong.
+    /// Returns whether the statement may take long though nothing is wrong.
     fn takes_long(self) -> bool {
-        matches!(self, Effect::Searches | Effect::Sweeps)
+        matches!(self, StatementClass::Search | StatementClass::Sweep)
     }
 }
 
-/// What a request does. Jobs of one kind may be done by one statement.
+/// The kind of a job. One statement may do many jobs of one kind, except statements, which are one job
+/// each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum JobKind {
     Send,
     Receive(Take),
     Settle(Settle),
-    Call,
+    Statement,
 }
 
-/// A request.
+/// A request and the way back for its answer.
 #[derive(Debug)]
 pub(super) enum Job {
     /// Store messages.
     Send {
         messages: Vec<Outgoing>,
-        reply: Reply<Vec<Result<MessageId, Error>>>,
+        reply: ReplySender<SendResults>,
     },
-    /// Show, remove or lease the oldest.
+    /// Show, remove or lease the oldest messages.
     Receive {
         request: Receive,
-        reply: Reply<Vec<Message>>,
+        reply: ReplySender<Vec<Message>, StoreError<NotFound>>,
     },
-    /// Something about leases.
+    /// End, extend or release leases.
     Settle {
         receipts: Vec<Receipt>,
         what: Settle,
-        reply: Reply<Vec<Result<(), Error>>>,
+        reply: ReplySender<SettleResults>,
     },
-    /// Any other: a statement of its own.
-    Call {
+    /// Any other request: a statement of its own.
+    Statement {
         sql: &'static str,
         parameters: Vec<Box<dyn ToSql + Sync + Send>>,
-        effect: Effect,
-        reply: Reply<Vec<Row>>,
+        class: StatementClass,
+        reply: ReplySender<Vec<Row>, StoreError<Raised>>,
     },
 }
 
 impl Job {
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> JobKind {
         match self {
-            Job::Send { .. } => Kind::Send,
-            Job::Receive { request, .. } => Kind::Receive(request.take),
-            Job::Settle { what, .. } => Kind::Settle(*what),
-            Job::Call { .. } => Kind::Call,
+            Job::Send { .. } => JobKind::Send,
+            Job::Receive { request, .. } => JobKind::Receive(request.take),
+            Job::Settle { what, .. } => JobKind::Settle(*what),
+            Job::Statement { .. } => JobKind::Statement,
         }
     }
 
-    /// Where it stands among statements that one connection does at once.
-    pub(super) fn order(&self) -> u8 {
+    /// Returns the job's rank in a round trip: statements of a lower rank go first, and those that do
+    /// not wait for the disk have the lowest.
+    pub(super) fn rank(&self) -> u8 {
         match self {
             Job::Receive { request, .. } if request.take == Take::Peek => 0,
-            Job::Call { effect, .. } if effect.reads() => 1,
+            Job::Statement { class, .. } if class.is_read() => 1,
             Job::Receive { .. } => 2,
             Job::Settle { .. } => 3,
-            Job::Call { .. } => 4,
+            Job::Statement { .. } => 4,
             Job::Send { .. } => 5,
         }
     }
 
-    /// How much of a statement it takes up, in messages.
+    /// Returns the part of a statement that the job takes up, in messages.
     pub(super) fn weight(&self) -> usize {
         match self {
             Job::Send { messages, .. } => messages.len(),
             Job::Receive { request, .. } => request.count,
             Job::Settle { receipts, .. } => receipts.len(),
-            Job::Call { .. } => WEIGHT_MAX / CALLS_MAX,
+            Job::Statement { .. } => WEIGHT_MAX / STATEMENTS_MAX,
         }
     }
 
-    /// How many bytes it brings.
+    /// Returns the number of content bytes that the job sends.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Job::Send { messages, .. } => messages.iter().map(|m| m.content.len()).sum(),
@@ -159,49 +167,49 @@ impl Job {
         }
     }
 
-    /// What it has waited.
-    pub(super) fn wait(&self) -> Wait {
+    /// Returns the job's wait so far.
+    pub(super) fn wait(&self) -> RequestWait {
         match self {
             Job::Send { reply, .. } => reply.wait,
             Job::Receive { reply, .. } => reply.wait,
             Job::Settle { reply, .. } => reply.wait,
-            Job::Call { reply, .. } => reply.wait,
+            Job::Statement { reply, .. } => reply.wait,
         }
     }
 
-    /// The database was too late with it, and has done nothing.
-    pub(super) fn was_late(&mut self) {
+    /// Counts a statement with this job that timed out, and did nothing.
+    pub(super) fn count_timeout(&mut self) {
         let wait = match self {
             Job::Send { reply, .. } => &mut reply.wait,
             Job::Receive { reply, .. } => &mut reply.wait,
             Job::Settle { reply, .. } => &mut reply.wait,
-            Job::Call { reply, .. } => &mut reply.wait,
+            Job::Statement { reply, .. } => &mut reply.wait,
         };
-        wait.lates = wait.lates.saturating_add(1);
+        wait.timeouts = wait.timeouts.saturating_add(1);
     }
 
-    /// May take long, though nothing is wrong.
+    /// Returns whether the job may take long though nothing is wrong.
     pub(super) fn takes_long(&self) -> bool {
-        matches!(self, Job::Call { effect, .. } if effect.takes_long())
+        matches!(self, Job::Statement { class, .. } if class.takes_long())
     }
 
-    /// Nobody waits for it any more, and it has not begun.
-    pub(super) fn is_given_up(&self) -> bool {
+    /// Returns whether the caller has dropped its future before the job began.
+    pub(super) fn is_abandoned(&self) -> bool {
         match self {
             Job::Send { reply, .. } => reply.is_closed(),
             Job::Receive { reply, .. } => reply.is_closed(),
             Job::Settle { reply, .. } => reply.is_closed(),
-            Job::Call { reply, .. } => reply.is_closed(),
+            Job::Statement { reply, .. } => reply.is_closed(),
         }
     }
 
-    /// Answers it with an error. Who does not wait any more does not hear it.
-    pub(super) fn fail(self, error: Error) {
+    /// Answers with a failure.
+    pub(super) fn fail(self, failure: StoreFailure) {
         match self {
-            Job::Send { reply, .. } => drop(reply.send(Err(error))),
-            Job::Receive { reply, .. } => drop(reply.send(Err(error))),
-            Job::Settle { reply, .. } => drop(reply.send(Err(error))),
-            Job::Call { reply, .. } => drop(reply.send(Err(error))),
+            Job::Send { reply, .. } => reply.fail(failure),
+            Job::Receive { reply, .. } => reply.fail(failure),
+            Job::Settle { reply, .. } => reply.fail(failure),
+            Job::Statement { reply, .. } => reply.fail(failure),
         }
     }
 }

@@ -1,25 +1,20 @@
-//! Rows and parameters: what the statements take and give, as the contract has it.
+//! Rows and parameters: conversions between the contract's types and those of the statements.
 
 use crate::id::{AccountId, LeaseId, MessageId, QueueId};
 use crate::message::{Message, Recipients};
-use airmail_model::{Error, ErrorCode, Wall};
+use airmail_model::Wall;
 use bytes::Bytes;
 use std::time::SystemTime;
 use tokio_postgres::Row;
 
-/// A message, from the columns that all functions that give messages have.
+/// Reads a message, from the columns that all functions that give messages have.
 pub(super) fn message(row: &Row) -> Message {
-    let receiver: i32 = row.get("receiver");
     Message {
         id: MessageId(row.get("id")),
         queue: QueueId(row.get("queue")),
         origin: QueueId(row.get("origin")),
         sender: AccountId(row.get("sender")),
-        recipients: if receiver == 0 {
-            Recipients::Broadcast
-        } else {
-            Recipients::Direct(AccountId(receiver))
-        },
+        recipients: recipients(row.get("receiver")),
         content: Bytes::copy_from_slice(row.get("content")),
         created_at: wall(row.get("created_at")),
         priority: u8::try_from(row.get::<_, i16>("priority")).unwrap_or(0),
@@ -30,7 +25,7 @@ pub(super) fn message(row: &Row) -> Message {
     }
 }
 
-/// A moment of the database's clock.
+/// Converts a time of the database's clock.
 pub(super) fn wall(time: SystemTime) -> Wall {
     let since = time
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -38,23 +33,28 @@ pub(super) fn wall(time: SystemTime) -> Wall {
     Wall(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
-/// A receiver as the tables have it: 0 for broadcasts.
-pub(super) fn number(recipients: Recipients) -> i32 {
+/// Converts recipients to a `receiver` of the tables: an account, or 0 for broadcasts.
+pub(super) fn receiver(recipients: Recipients) -> i32 {
     match recipients {
         Recipients::Direct(account) => account.0,
         Recipients::Broadcast => 0,
     }
 }
 
-/// What is not there.
-pub(super) fn missing(code: ErrorCode, field: &str, value: impl std::fmt::Display) -> Error {
-    Error::new(code).field(field).value(value)
+/// Converts a `receiver` of the tables.
+pub(super) fn recipients(receiver: i32) -> Recipients {
+    match receiver {
+        0 => Recipients::Broadcast,
+        account => Recipients::Direct(AccountId(account)),
+    }
 }
 
+/// Converts a duration in milliseconds to a `bigint`.
 pub(super) fn millis(ms: u64) -> i64 {
     i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
+/// Converts a number of messages to an `int`.
 pub(super) fn count(count: usize) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }

@@ -1,17 +1,17 @@
-//! The schema's versions, each brought up once.
+//! The versions of the schema, each applied once.
 //!
-//! Whoever connects looks which version is there; only if it is not the newest it takes a lock
-//! that nodes have for this alone, looks again, and brings up what is missing, each version in a
-//! transaction of its own. A version must not keep others from reading for long: locks on tables
-//! are waited for no longer than [`LOCK_TIMEOUT_MS`], then it is tried again.
+//! Each new connection checks which version is there. Only if it is not the newest, it takes a lock that
+//! nodes use for nothing else, checks again, and applies the missing versions, each in a transaction of
+//! its own. A version must not keep others from reading for long: it waits for locks on tables for no
+//! longer than [`LOCK_TIMEOUT_MS`], and is then tried again.
 
-use super::fault::{Fault, away};
-use airmail_model::{Error, ErrorCode};
+use super::statement_error::{StatementError, away};
+use crate::store_error::StoreFailure;
 use tokio_postgres::Client;
 
 const LOCK_TIMEOUT_MS: u32 = 500;
 
-/// A version of the schema and what brings it up from the one before.
+/// A version of the schema, with the scripts that make it of the one before.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Version {
     number: i32,
@@ -32,11 +32,14 @@ pub(super) const VERSIONS: &[Version] = &[Version {
     ],
 }];
 
-/// Brings the newest version up.
+/// Brings the schema up to the newest version.
 ///
 /// # Errors
-/// As [`check`]; `INTERNAL` if the database refuses.
-pub(super) async fn bring_up(client: &mut Client, versions: &[Version]) -> Result<(), Error> {
+/// Those of [`is_newest`]; [`StoreFailure::Internal`] if the database refuses a script.
+pub(super) async fn bring_up(
+    client: &mut Client,
+    versions: &[Version],
+) -> Result<(), StoreFailure> {
     client
         .batch_execute("SELECT pg_advisory_lock(740200, 1)")
         .await
@@ -49,15 +52,15 @@ pub(super) async fn bring_up(client: &mut Client, versions: &[Version]) -> Resul
     done
 }
 
-/// An error of the database, of which nothing has come.
-fn refused(error: tokio_postgres::Error) -> Error {
-    match Fault::from(error) {
-        Fault::Lost => away("the connection was lost"),
-        fault => fault.of_change(),
+/// Converts the error of a statement for which no request waits: after a lost connection it is repeated.
+fn refused(error: tokio_postgres::Error) -> StoreFailure {
+    match StatementError::from(error) {
+        StatementError::ConnectionLost => away("the connection was lost"),
+        other => other.into_failure(),
     }
 }
 
-async fn bring_up_locked(client: &mut Client, versions: &[Version]) -> Result<(), Error> {
+async fn bring_up_locked(client: &mut Client, versions: &[Version]) -> Result<(), StoreFailure> {
     let present = present(client, versions).await?;
     for version in versions.iter().filter(|version| version.number > present) {
         tracing::info!(
@@ -91,17 +94,18 @@ async fn apply(client: &mut Client, version: &Version) -> Result<(), tokio_postg
     transaction.commit().await
 }
 
-/// Whether the newest version is there.
+/// Returns whether the newest version is there.
 ///
 /// # Errors
-/// `MAILBOXES_UNUSABLE` if there is one that this node does not know; `MAILBOXES_AWAY`.
-pub(super) async fn check(client: &Client, versions: &[Version]) -> Result<bool, Error> {
+/// [`StoreFailure::Unusable`] if a version is there that this node does not know;
+/// [`StoreFailure::Away`].
+pub(super) async fn is_newest(client: &Client, versions: &[Version]) -> Result<bool, StoreFailure> {
     let newest = versions.last().map_or(0, |version| version.number);
     Ok(present(client, versions).await? == newest)
 }
 
-/// The version that is there; 0 if none is.
-async fn present(client: &Client, versions: &[Version]) -> Result<i32, Error> {
+/// Returns the version that is there; 0 if none is.
+async fn present(client: &Client, versions: &[Version]) -> Result<i32, StoreFailure> {
     let newest = versions.last().map_or(0, |version| version.number);
     let row = client
         .query_one(
@@ -122,10 +126,10 @@ async fn present(client: &Client, versions: &[Version]) -> Result<i32, Error> {
         .map_err(refused)?;
     let present: i32 = row.get(0);
     if present > newest {
-        return Err(Error::new(ErrorCode::MailboxesUnusable)
-            .field("schema of the mailboxes")
-            .value(format!("version {present}"))
-            .limit(format!("version {newest}: use a newer airmail")));
+        return Err(StoreFailure::Unusable {
+            found: format!("a schema of version {present}"),
+            expected: format!("version {newest}: use a newer airmail"),
+        });
     }
     Ok(present)
 }

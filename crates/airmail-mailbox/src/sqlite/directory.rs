@@ -1,69 +1,88 @@
 //! Accounts and queues.
 
-use super::desk::Desk;
+use super::writer::Writer;
 use crate::id::{AccountId, Name, QueueId};
 use crate::message::Counts;
 use crate::store::{Account, Queue, QueueSettings, Which};
-use airmail_model::{Error, ErrorCode, Wall};
+use crate::store_error::{
+    CreateQueueRefusal, DeleteRefusal, Entity, NameTaken, NotEmpty, NotFound, StoreError,
+    StoreFailure,
+};
+use airmail_model::{Error, Wall};
 use rusqlite::types::Value;
 
 type QueueRow = (i32, String, i64, Option<u32>, Option<i32>);
 
-impl Desk {
-    pub(super) fn create_account(&mut self, name: &Name) -> Result<AccountId, Error> {
+impl Writer {
+    pub(super) fn create_account(
+        &mut self,
+        name: &Name,
+    ) -> Result<AccountId, StoreError<NameTaken>> {
         let sql = "INSERT INTO account (name, created_at) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
-        if self.execute(sql, (name.as_str(), self.now()))? == 0 {
-            return Err(told(ErrorCode::AccountNameExists, "name", name));
+        if self.execute(sql, (name.as_str(), self.now_us()))? == 0 {
+            return Err(StoreError::Refused(taken(Entity::Account, name)));
         }
-        narrow(self.inserted()).map(AccountId)
+        Ok(AccountId(narrow(self.inserted())?))
     }
 
-    pub(super) fn find_account(&mut self, name: &Name) -> Result<AccountId, Error> {
+    pub(super) fn find_account(&mut self, name: &Name) -> Result<AccountId, StoreError<NotFound>> {
         let sql = "SELECT id FROM account WHERE name = ?1";
         let found = self.one(sql, [name.as_str()], |row| row.get(0))?;
         found
             .map(AccountId)
-            .ok_or_else(|| told(ErrorCode::AccountNotFound, "account", name))
+            .ok_or_else(|| StoreError::Refused(NotFound::account("account", name)))
     }
 
-    /// Whether there is such an account; `field` is what it is called if not.
-    pub(super) fn check_account(&mut self, account: AccountId, field: &str) -> Result<(), Error> {
+    /// Checks that an account exists; `argument` names it in the error.
+    pub(super) fn check_account(
+        &mut self,
+        account: AccountId,
+        argument: &'static str,
+    ) -> Result<(), StoreError<NotFound>> {
         let sql = "SELECT 1 FROM account WHERE id = ?1";
         match self.one(sql, [account.0], |_| Ok(()))? {
             Some(()) => Ok(()),
-            None => Err(told(ErrorCode::AccountNotFound, field, account)),
+            None => Err(StoreError::Refused(NotFound::account(argument, account))),
         }
     }
 
-    /// Whether there is such a queue.
-    pub(super) fn check_queue(&mut self, queue: QueueId) -> Result<(), Error> {
+    /// Checks that a queue exists.
+    pub(super) fn check_queue(&mut self, queue: QueueId) -> Result<(), StoreError<NotFound>> {
         let sql = "SELECT 1 FROM queue WHERE id = ?1";
         match self.one(sql, [queue.0], |_| Ok(()))? {
             Some(()) => Ok(()),
-            None => Err(told(ErrorCode::QueueNotFound, "queue", queue)),
+            None => Err(StoreError::Refused(NotFound::queue(queue))),
         }
     }
 
-    pub(super) fn accounts(&mut self, which: &Which<AccountId>) -> Result<Vec<Account>, Error> {
-        let (condition, parameters) = listed(which, |account| account.0);
+    pub(super) fn accounts(
+        &mut self,
+        which: &Which<AccountId>,
+    ) -> Result<Vec<Account>, StoreFailure> {
+        let (condition, parameters) = selection(which, |account| account.0);
         let sql = format!("SELECT id, name, created_at FROM account {condition}");
         let rows: Vec<(i32, String, i64)> = self.all(&sql, parameters, |row| row.try_into())?;
         let account = |(id, name, created_at): (i32, String, i64)| {
             Ok(Account {
                 id: AccountId(id),
-                name: Name::new("name", &name)?,
+                name: read_name(&name)?,
                 created_at: Wall(created_at),
             })
         };
         rows.into_iter().map(account).collect()
     }
 
-    pub(super) fn delete_account(&mut self, account: AccountId, force: bool) -> Result<(), Error> {
-        self.check_account(account, "account")?;
+    pub(super) fn delete_account(
+        &mut self,
+        account: AccountId,
+        force: bool,
+    ) -> Result<(), StoreError<DeleteRefusal>> {
+        self.check_account(account, "account")
+            .map_err(|error| error.map(DeleteRefusal::from))?;
         let sql = "SELECT id FROM message WHERE sender = ?1 OR receiver = ?1";
         let messages: Vec<i64> = self.all(sql, [account.0], |row| row.get(0))?;
         if !messages.is_empty() && !force {
-            return Err(told(ErrorCode::AccountNotEmpty, "account", account));
+            return Err(in_use(Entity::Account, account));
         }
         for id in messages {
             self.remove(id)?;
@@ -76,37 +95,38 @@ impl Desk {
         &mut self,
         name: &Name,
         settings: QueueSettings,
-    ) -> Result<QueueId, Error> {
+    ) -> Result<QueueId, StoreError<CreateQueueRefusal>> {
         if let Some(queue) = settings.dead_letter {
-            self.check_queue(queue)?;
+            self.check_queue(queue)
+                .map_err(|error| error.map(CreateQueueRefusal::from))?;
         }
         let sql = "INSERT INTO queue (name, created_at, deliveries_max, dead_letter)
                    VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
         let most = settings.deliveries_max.map(std::num::NonZeroU32::get);
         let dead_letter = settings.dead_letter.map(|queue| queue.0);
-        if self.execute(sql, (name.as_str(), self.now(), most, dead_letter))? == 0 {
-            return Err(told(ErrorCode::QueueNameExists, "name", name));
+        if self.execute(sql, (name.as_str(), self.now_us(), most, dead_letter))? == 0 {
+            return Err(StoreError::Refused(taken(Entity::Queue, name).into()));
         }
-        narrow(self.inserted()).map(QueueId)
+        Ok(QueueId(narrow(self.inserted())?))
     }
 
-    pub(super) fn find_queue(&mut self, name: &Name) -> Result<QueueId, Error> {
+    pub(super) fn find_queue(&mut self, name: &Name) -> Result<QueueId, StoreError<NotFound>> {
         let sql = "SELECT id FROM queue WHERE name = ?1";
         let found = self.one(sql, [name.as_str()], |row| row.get(0))?;
         found
             .map(QueueId)
-            .ok_or_else(|| told(ErrorCode::QueueNotFound, "queue", name))
+            .ok_or_else(|| StoreError::Refused(NotFound::queue(name)))
     }
 
-    pub(super) fn queues(&mut self, which: &Which<QueueId>) -> Result<Vec<Queue>, Error> {
-        let (condition, parameters) = listed(which, |queue| queue.0);
+    pub(super) fn queues(&mut self, which: &Which<QueueId>) -> Result<Vec<Queue>, StoreFailure> {
+        let (condition, parameters) = selection(which, |queue| queue.0);
         let columns = "id, name, created_at, deliveries_max, dead_letter";
         let sql = format!("SELECT {columns} FROM queue {condition}");
         let rows: Vec<QueueRow> = self.all(&sql, parameters, |row| row.try_into())?;
         let queue = |(id, name, created_at, most, dead_letter): QueueRow| {
             Ok(Queue {
                 id: QueueId(id),
-                name: Name::new("name", &name)?,
+                name: read_name(&name)?,
                 created_at: Wall(created_at),
                 settings: QueueSettings {
                     dead_letter: dead_letter.map(QueueId),
@@ -117,29 +137,39 @@ impl Desk {
         rows.into_iter().map(queue).collect()
     }
 
-    pub(super) fn delete_queue(&mut self, queue: QueueId, force: bool) -> Result<(), Error> {
-        self.check_queue(queue)?;
+    pub(super) fn delete_queue(
+        &mut self,
+        queue: QueueId,
+        force: bool,
+    ) -> Result<(), StoreError<DeleteRefusal>> {
+        self.check_queue(queue)
+            .map_err(|error| error.map(DeleteRefusal::from))?;
         let sql = "SELECT 1 FROM queue WHERE dead_letter = ?1 LIMIT 1";
         let used = self.one(sql, [queue.0], |_| Ok(()))?.is_some();
         let sql = "SELECT 1 FROM message WHERE queue = ?1 LIMIT 1";
         let full = self.one(sql, [queue.0], |_| Ok(()))?.is_some();
         if used || (full && !force) {
-            return Err(told(ErrorCode::QueueNotEmpty, "queue", queue));
+            return Err(in_use(Entity::Queue, queue));
         }
-        self.purge(queue)?;
+        self.remove_all(queue)?;
         self.execute("DELETE FROM queue WHERE id = ?1", [queue.0])?;
         Ok(())
     }
 
-    pub(super) fn purge(&mut self, queue: QueueId) -> Result<u64, Error> {
+    pub(super) fn purge(&mut self, queue: QueueId) -> Result<u64, StoreError<NotFound>> {
         self.check_queue(queue)?;
+        Ok(self.remove_all(queue)?)
+    }
+
+    /// Removes all messages of a queue and returns how many.
+    fn remove_all(&mut self, queue: QueueId) -> Result<u64, StoreFailure> {
         let sql = "DELETE FROM content WHERE id IN (SELECT id FROM message WHERE queue = ?1)";
         self.execute(sql, [queue.0])?;
         let removed = self.execute("DELETE FROM message WHERE queue = ?1", [queue.0])?;
         Ok(removed as u64)
     }
 
-    pub(super) fn counts(&mut self, queue: QueueId) -> Result<Counts, Error> {
+    pub(super) fn counts(&mut self, queue: QueueId) -> Result<Counts, StoreError<NotFound>> {
         self.check_queue(queue)?;
         let sql = "SELECT count(*) FILTER (WHERE due_at IS NULL),
                           count(*) FILTER (WHERE due_at IS NOT NULL AND lease IS NULL),
@@ -157,8 +187,8 @@ impl Desk {
     }
 }
 
-/// The end of a statement that lists rows by number, and its parameters.
-fn listed<Id>(which: &Which<Id>, number: impl Fn(&Id) -> i32) -> (&'static str, (Value, i64)) {
+/// Returns the end of a statement that lists rows by number, and its parameters.
+fn selection<Id>(which: &Which<Id>, number: impl Fn(&Id) -> i32) -> (&'static str, (Value, i64)) {
     match which {
         Which::After { id, limit } => (
             "WHERE id > ?1 ORDER BY id LIMIT ?2",
@@ -174,11 +204,25 @@ fn listed<Id>(which: &Which<Id>, number: impl Fn(&Id) -> i32) -> (&'static str, 
     }
 }
 
-/// An error with the field and what was asked for.
-pub(super) fn told(code: ErrorCode, field: &str, value: impl std::fmt::Display) -> Error {
-    Error::new(code).field(field).value(value)
+fn taken(entity: Entity, name: &Name) -> NameTaken {
+    let name = name.to_string();
+    NameTaken { entity, name }
 }
 
-fn narrow(id: i64) -> Result<i32, Error> {
-    i32::try_from(id).map_err(|_| told(ErrorCode::Internal, "numbers used up", id))
+fn in_use(entity: Entity, number: impl std::fmt::Display) -> StoreError<DeleteRefusal> {
+    let value = number.to_string();
+    StoreError::Refused(NotEmpty { entity, value }.into())
+}
+
+fn read_name(name: &str) -> Result<Name, StoreFailure> {
+    // Somebody may have written to the file past the store.
+    Name::new("name", name).map_err(|error: Error| StoreFailure::Internal {
+        reason: error.to_string(),
+    })
+}
+
+fn narrow(id: i64) -> Result<i32, StoreFailure> {
+    i32::try_from(id).map_err(|_| StoreFailure::Internal {
+        reason: format!("no number after {} is left", i32::MAX),
+    })
 }

@@ -17,7 +17,7 @@ CREATE TABLE queue (
 ) STRICT;
 
 -- `receiver` is 0 for a broadcast. `due_at` is null if it can be handed out; by `place`, see
--- `place_of` in store.rs. `lease` is not null while a reader has it.
+-- `place_of` in messages.rs. `lease` is not null while a reader has it.
 CREATE TABLE message (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     queue      INTEGER NOT NULL,

@@ -1,6 +1,6 @@
-//! A list of messages, and requests that are made of the store and of the list.
+//! The model: a list of messages. Operations are applied to the store and to the list.
 
-use airmail_mailbox::conformance::World;
+use airmail_mailbox::conformance::Fixture;
 use airmail_mailbox::id::{AccountId, LeaseId, MessageId, QueueId};
 use airmail_mailbox::message::{
     BATCH_MAX, Counts, Message, Outgoing, Receipt, Receive, Recipients, Settle, Take,
@@ -11,14 +11,14 @@ use proptest::prelude::*;
 
 const LASTING: Take = Take::Lease { lease_ms: 600_000 };
 
-/// A request. Numbers choose among what there is.
+/// An operation. Its numbers choose among the queues, accounts and leases that there are.
 #[derive(Clone, Debug)]
-pub(crate) enum Step {
+pub(crate) enum Operation {
     Send {
         messages: Vec<Sent>,
     },
     Receive {
-        line: usize,
+        inbox: usize,
         count: usize,
         take: Take,
     },
@@ -35,7 +35,7 @@ pub(crate) enum Step {
         reader: usize,
     },
     Queues {
-        line: usize,
+        inbox: usize,
     },
     Counts {
         queue: usize,
@@ -47,41 +47,42 @@ pub(crate) enum Step {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
-    line: usize,
+    inbox: usize,
     sender: usize,
     priority: u8,
     key: Option<u8>,
 }
 
-/// Up to `most` requests.
-pub(crate) fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
-    let sent = (0..6_usize, 0..3_usize, 0..4_u8, 0..6_u8).prop_map(|(line, sender, p, key)| Sent {
-        line,
-        sender,
-        priority: p.saturating_sub(1),
-        key: (key < 2).then_some(key),
-    });
+/// Makes a strategy for up to `most` operations.
+pub(crate) fn operations(most: usize) -> impl Strategy<Value = Vec<Operation>> {
+    let sent =
+        (0..6_usize, 0..3_usize, 0..4_u8, 0..6_u8).prop_map(|(inbox, sender, p, key)| Sent {
+            inbox,
+            sender,
+            priority: p.saturating_sub(1),
+            key: (key < 2).then_some(key),
+        });
     let take = prop_oneof![Just(Take::Peek), Just(Take::Remove), Just(LASTING)];
-    let step = prop_oneof![
-        6 => vec(sent, 1..5).prop_map(|messages| Step::Send { messages }),
+    let operation = prop_oneof![
+        6 => vec(sent, 1..5).prop_map(|messages| Operation::Send { messages }),
         8 => (0..6_usize, 1..4_usize, take)
-            .prop_map(|(line, count, take)| Step::Receive { line, count, take }),
+            .prop_map(|(inbox, count, take)| Operation::Receive { inbox, count, take }),
         4 => (any::<usize>(), any::<bool>())
-            .prop_map(|(which, acknowledge)| Step::Settle { which, acknowledge }),
-        1 => (any::<usize>(), 0..3_usize).prop_map(|(which, reader)| Step::LookUp { which, reader }),
-        1 => (0..3_usize, 0..3_usize).prop_map(|(sender, reader)| Step::Find { sender, reader }),
-        1 => (0..6_usize).prop_map(|line| Step::Queues { line }),
-        1 => (0..2_usize).prop_map(|queue| Step::Counts { queue }),
-        1 => (0..200_usize).prop_map(|queue| Step::Purge { queue }),
+            .prop_map(|(which, acknowledge)| Operation::Settle { which, acknowledge }),
+        1 => (any::<usize>(), 0..3_usize).prop_map(|(which, reader)| Operation::LookUp { which, reader }),
+        1 => (0..3_usize, 0..3_usize).prop_map(|(sender, reader)| Operation::Find { sender, reader }),
+        1 => (0..6_usize).prop_map(|inbox| Operation::Queues { inbox }),
+        1 => (0..2_usize).prop_map(|queue| Operation::Counts { queue }),
+        1 => (0..200_usize).prop_map(|queue| Operation::Purge { queue }),
     ];
-    vec(step, 1..most)
+    vec(operation, 1..most)
 }
 
 #[derive(Clone, Debug)]
 struct Kept {
     id: MessageId,
     message: Outgoing,
-    /// It came back from a reader.
+    /// True if a reader gave it back.
     came_back: bool,
     deliveries: u32,
     lease: Option<LeaseId>,
@@ -90,7 +91,7 @@ struct Kept {
 /// The list.
 #[derive(Debug)]
 pub(crate) struct Model<'a> {
-    world: &'a World,
+    fixture: &'a Fixture,
     kept: Vec<Kept>,
     sent: Vec<MessageId>,
     removed: Vec<MessageId>,
@@ -98,9 +99,9 @@ pub(crate) struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
-    pub(crate) fn new(world: &'a World) -> Model<'a> {
+    pub(crate) fn new(fixture: &'a Fixture) -> Model<'a> {
         Model {
-            world,
+            fixture,
             kept: Vec::new(),
             sent: Vec::new(),
             removed: Vec::new(),
@@ -108,11 +109,11 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Requests for one message, one of each line.
-    pub(crate) fn lines(world: &World) -> Vec<Receive> {
-        let queues = [world.queue, world.other];
+    /// Makes a request for one message of each inbox.
+    pub(crate) fn inboxes(fixture: &Fixture) -> Vec<Receive> {
+        let queues = [fixture.queue, fixture.other];
         let of_queue = |queue| {
-            let direct = [world.bob, world.carol].map(|reader| Receive::new(queue, reader));
+            let direct = [fixture.bob, fixture.carol].map(|reader| Receive::new(queue, reader));
             [direct[0], direct[1], direct[0].broadcast()]
         };
         queues.into_iter().flat_map(of_queue).collect()
@@ -126,14 +127,14 @@ impl<'a> Model<'a> {
         self.removed.clone()
     }
 
-    /// Makes a request and compares.
-    pub(crate) async fn check(&mut self, step: &Step) {
-        let mailboxes = &self.world.mailboxes;
-        match *step {
-            Step::Send { ref messages } => self.send(messages).await,
-            Step::Receive { line, count, take } => self.receive(line, count, take).await,
-            Step::Settle { which, acknowledge } => self.settle(which, acknowledge).await,
-            Step::LookUp { which, reader } => {
+    /// Applies an operation to the store and to the list, and compares.
+    pub(crate) async fn check(&mut self, operation: &Operation) {
+        let mailboxes = &self.fixture.mailboxes;
+        match *operation {
+            Operation::Send { ref messages } => self.send(messages).await,
+            Operation::Receive { inbox, count, take } => self.receive(inbox, count, take).await,
+            Operation::Settle { which, acknowledge } => self.settle(which, acknowledge).await,
+            Operation::LookUp { which, reader } => {
                 let Some(id) = pick(&self.sent, which) else {
                     return;
                 };
@@ -152,7 +153,7 @@ impl<'a> Model<'a> {
                 let found = found.map(|found| (found.id, found.deliveries));
                 assert_eq!(found.map_err(|error| error.code()), expected);
             }
-            Step::Find { sender, reader } => {
+            Operation::Find { sender, reader } => {
                 let (sender, reader) = (self.account(sender), self.account(reader));
                 let expected = self.ready(|kept| {
                     kept.message.recipients == Recipients::Direct(reader)
@@ -162,8 +163,8 @@ impl<'a> Model<'a> {
                 let found = mailboxes.find_from(sender, reader).await.ok();
                 assert_eq!(found.map(|found| found.id), expected);
             }
-            Step::Queues { line } => {
-                let recipients = self.line(line).inbox().recipients;
+            Operation::Queues { inbox } => {
+                let recipients = self.inbox(inbox).inbox().recipients;
                 let ready = self.ready(|kept| kept.message.recipients == recipients);
                 let mut expected: Vec<QueueId> = ready.iter().map(|k| k.message.queue).collect();
                 expected.sort();
@@ -171,8 +172,8 @@ impl<'a> Model<'a> {
                 let found = mailboxes.queues_for(recipients).await.unwrap_or_default();
                 assert_eq!(found, expected);
             }
-            Step::Counts { queue } => {
-                let queue = self.line(queue * 3).queue;
+            Operation::Counts { queue } => {
+                let queue = self.inbox(queue * 3).queue;
                 let of_queue = self.kept.iter().filter(|kept| kept.message.queue == queue);
                 let (leased, ready): (Vec<_>, Vec<_>) = of_queue.partition(|k| k.lease.is_some());
                 let expected = Counts {
@@ -182,14 +183,14 @@ impl<'a> Model<'a> {
                 };
                 assert_eq!(mailboxes.counts(queue).await.unwrap(), expected);
             }
-            Step::Purge { queue } if queue < 2 => {
-                let queue = self.line(queue * 3).queue;
+            Operation::Purge { queue } if queue < 2 => {
+                let queue = self.inbox(queue * 3).queue;
                 let before = self.kept.len();
                 self.kept.retain(|kept| kept.message.queue != queue);
                 let purged = mailboxes.purge(queue).await.unwrap();
                 assert_eq!(purged, (before - self.kept.len()) as u64);
             }
-            Step::Purge { .. } => {}
+            Operation::Purge { .. } => {}
         }
     }
 
@@ -199,23 +200,23 @@ impl<'a> Model<'a> {
             self.settle(which, false).await;
         }
         for _ in 0..=self.kept.len() {
-            for line in 0..6 {
-                self.receive(line, BATCH_MAX, Take::Remove).await;
+            for inbox in 0..6 {
+                self.receive(inbox, BATCH_MAX, Take::Remove).await;
             }
         }
         assert!(self.kept.is_empty());
     }
 
-    /// Makes a request while others make theirs, and remembers only what it sent and removed.
-    pub(crate) async fn do_blindly(&mut self, step: &Step) {
-        match *step {
-            Step::Send { ref messages } => self.send(messages).await,
-            Step::Receive { line, count, take } => {
-                let request = self.line(line).count(count).take(take);
-                let found = self.world.receive(request).await.unwrap_or_default();
+    /// Applies an operation while others apply theirs, and notes only messages that it sent and removed.
+    pub(crate) async fn do_blindly(&mut self, operation: &Operation) {
+        match *operation {
+            Operation::Send { ref messages } => self.send(messages).await,
+            Operation::Receive { inbox, count, take } => {
+                let request = self.inbox(inbox).count(count).take(take);
+                let found = self.fixture.receive(request).await.unwrap_or_default();
                 self.note(&found, take);
             }
-            Step::Settle { which, acknowledge } if !self.leases.is_empty() => {
+            Operation::Settle { which, acknowledge } if !self.leases.is_empty() => {
                 let receipt = self.leases.swap_remove(which % self.leases.len());
                 let what = if acknowledge {
                     self.removed.push(receipt.message);
@@ -223,7 +224,7 @@ impl<'a> Model<'a> {
                 } else {
                     Settle::Release { delay_ms: 0 }
                 };
-                let settled = self.world.mailboxes.settle(vec![receipt], what).await;
+                let settled = self.fixture.mailboxes.settle(vec![receipt], what).await;
                 settled.unwrap().remove(0).unwrap();
             }
             _ => {}
@@ -233,7 +234,7 @@ impl<'a> Model<'a> {
     pub(crate) async fn release_all(&self) {
         for receipt in &self.leases {
             let release = Settle::Release { delay_ms: 0 };
-            let settled = self.world.mailboxes.settle(vec![*receipt], release).await;
+            let settled = self.fixture.mailboxes.settle(vec![*receipt], release).await;
             settled.unwrap().remove(0).unwrap();
         }
     }
@@ -241,7 +242,7 @@ impl<'a> Model<'a> {
     async fn send(&mut self, messages: &[Sent]) {
         let messages: Vec<Outgoing> = messages.iter().map(|sent| self.outgoing(sent)).collect();
         let results = self
-            .world
+            .fixture
             .mailboxes
             .send_all(messages.clone())
             .await
@@ -260,15 +261,15 @@ impl<'a> Model<'a> {
         }
     }
 
-    async fn receive(&mut self, line: usize, count: usize, take: Take) {
-        let request = self.line(line).count(count).take(take);
+    async fn receive(&mut self, inbox: usize, count: usize, take: Take) {
+        let request = self.inbox(inbox).count(count).take(take);
         let expected: Vec<MessageId> = self
             .handed_out(request)
             .iter()
             .map(|kept| kept.id)
             .take(count)
             .collect();
-        let found = self.world.receive(request).await.unwrap_or_default();
+        let found = self.fixture.receive(request).await.unwrap_or_default();
         let ids: Vec<MessageId> = found.iter().map(|message| message.id).collect();
         assert_eq!(ids, expected, "{request:?}");
         self.note(&found, take);
@@ -311,7 +312,7 @@ impl<'a> Model<'a> {
             .iter()
             .position(|kept| kept.lease == Some(receipt.lease));
         let settled = self
-            .world
+            .fixture
             .mailboxes
             .settle(vec![receipt], what)
             .await
@@ -333,21 +334,21 @@ impl<'a> Model<'a> {
         self.kept.iter().filter(ready).collect()
     }
 
-    /// What a request would get without a bound, in order.
+    /// Returns what a request would get without a bound, in order.
     fn handed_out(&self, request: Receive) -> Vec<&Kept> {
-        let line = request.inbox();
-        let of_line = |kept: &Kept| {
-            kept.message.queue == line.queue && kept.message.recipients == line.recipients
+        let inbox = request.inbox();
+        let of_inbox = |kept: &Kept| {
+            kept.message.queue == inbox.queue && kept.message.recipients == inbox.recipients
         };
         let is_next = |kept: &&Kept| {
             let before = |other: &Kept| {
                 other.message.key == kept.message.key
-                    && of_line(other)
+                    && of_inbox(other)
                     && (other.lease.is_some() || other.id < kept.id)
             };
             kept.message.key.is_none() || !self.kept.iter().any(|k| k.id != kept.id && before(k))
         };
-        let mut found: Vec<&Kept> = self.ready(of_line).into_iter().filter(is_next).collect();
+        let mut found: Vec<&Kept> = self.ready(of_inbox).into_iter().filter(is_next).collect();
         found.sort_by_key(|kept| {
             let priority = kept.message.priority;
             let fresh = priority == 0 && !kept.came_back;
@@ -357,21 +358,21 @@ impl<'a> Model<'a> {
     }
 
     fn outgoing(&self, sent: &Sent) -> Outgoing {
-        let line = self.line(sent.line).inbox();
+        let inbox = self.inbox(sent.inbox).inbox();
         let sender = self.account(sent.sender);
         Outgoing {
             priority: sent.priority,
             key: sent.key.map(|key| format!("key {key}")),
-            ..Outgoing::new(line.queue, sender, line.recipients, "content")
+            ..Outgoing::new(inbox.queue, sender, inbox.recipients, "content")
         }
     }
 
-    fn line(&self, which: usize) -> Receive {
-        Model::lines(self.world)[which]
+    fn inbox(&self, which: usize) -> Receive {
+        Model::inboxes(self.fixture)[which]
     }
 
     fn account(&self, which: usize) -> AccountId {
-        [self.world.alice, self.world.bob, self.world.carol][which]
+        [self.fixture.alice, self.fixture.bob, self.fixture.carol][which]
     }
 }
 

@@ -101,13 +101,7 @@ impl MailboxConfig {
             }
         }
         match MailboxUrl::parse(&self.url, log)? {
-            MailboxUrl::Postgres(url) => self.options(&url).check().map_err(|error| {
-                let field = format!("mailbox.{}", error.field_name());
-                Error::new(error.code())
-                    .field(field)
-                    .value(error.found())
-                    .limit(error.expected())
-            }),
+            MailboxUrl::Postgres(url) => Ok(self.options(&url).check()?),
             MailboxUrl::Sqlite(_) => Ok(()),
         }
     }
@@ -117,6 +111,7 @@ impl MailboxConfig {
 mod tests {
     use super::*;
     use crate::config::Config;
+    use airmail_mailbox::StoreFailure;
 
     #[test]
     fn what_cannot_be_used_is_refused_by_its_key() {
@@ -129,6 +124,22 @@ mod tests {
             let mut config = Config::default();
             config.set(name, value).unwrap();
             assert_eq!(config.validate().unwrap_err().field_name(), name);
+        }
+    }
+
+    #[test]
+    fn the_settings_that_errors_of_stores_name_are_settings_of_a_node() {
+        let unusable = StoreFailure::Unusable {
+            found: "a letter".to_owned(),
+            expected: "a database".to_owned(),
+        };
+        let full = StoreFailure::QueueFull {
+            waiting: 1,
+            waiting_max: 1,
+        };
+        for (failure, value) in [(unusable, "sqlite:a"), (full, "2")] {
+            let error = Error::from(failure);
+            Config::default().set(error.field_name(), value).unwrap();
         }
     }
 

@@ -2,7 +2,7 @@
 
 use airmail_mailbox::Mailboxes;
 use airmail_mailbox::message::{Settle, Take};
-use airmail_mailbox::store::Load;
+use airmail_mailbox::store::StoreLoad;
 use airmail_model::mailbox::MessageId;
 use airmail_model::{Error, ErrorCode};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -141,7 +141,7 @@ impl MailboxMetrics {
     }
 
     /// The store's load at this moment.
-    pub(super) fn load(&self) -> Load {
+    pub(super) fn load(&self) -> StoreLoad {
         self.mailboxes
             .get()
             .map(Mailboxes::load)
@@ -154,7 +154,10 @@ fn successes<T>(results: &[Result<T, Error>]) -> u64 {
 }
 
 /// What a store has to do, and what it has done.
-pub(super) fn encode(load: &Load, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+pub(super) fn encode(
+    load: &StoreLoad,
+    encoder: &mut DescriptorEncoder<'_>,
+) -> Result<(), fmt::Error> {
     let gauges = [
         (
             "airmail_mailbox_connections_max",

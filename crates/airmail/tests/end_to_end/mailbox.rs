@@ -146,7 +146,7 @@ fn every_error_has_the_papers_name_and_ends_with_1() {
 }
 
 #[test]
-fn a_message_has_one_audience_and_a_reader_one_way_to_take_it() {
+fn a_message_is_for_one_or_for_all_and_a_reader_has_one_way_to_take_it() {
     let directory = tempfile::tempdir().unwrap();
     let node = Node::start(directory.path());
     for arguments in [

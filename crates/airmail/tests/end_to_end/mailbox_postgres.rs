@@ -20,7 +20,7 @@ fn impatient(data: &Path, url: &str) -> Node {
 }
 
 #[test]
-fn nodes_share_a_database_and_ring_each_others_readers() {
+fn nodes_share_a_database_and_wake_each_others_readers() {
     let url = shared_server().new_database();
     let directory = tempfile::tempdir().unwrap();
     let nodes = [on(directory.path(), &url), on(directory.path(), &url)];

@@ -1,17 +1,18 @@
-//! Taking messages in and handing them out.
+//! Messages as they are stored, handed out and shown.
 
-use super::desk::{Desk, receiver, recipients};
-use super::directory::told;
+use super::writer::{Writer, receiver, recipients};
 use crate::id::{AccountId, LeaseId, MessageId, QueueId};
 use crate::message::{ANSWER_BYTES_MAX, Inbox, Message, Outgoing, Receive, Recipients, Take};
-use airmail_model::{Error, ErrorCode, Wall};
+use crate::store::SendResults;
+use crate::store_error::{NotForReader, NotFound, StoreError, StoreFailure};
+use airmail_model::Wall;
 use bytes::Bytes;
 use rusqlite::Row;
 
 const MICROS_PER_MS: i64 = 1000;
 
-/// Whether it is the next of its key: no earlier one is there, and none is at a reader or waits to
-/// come back from one.
+/// Condition that a message is the next of its key: no earlier one is there, and none is at a reader or
+/// waits to come back from one.
 const IS_NEXT: &str = "(m.key IS NULL OR NOT EXISTS (
     SELECT 1 FROM message e
     WHERE e.queue = m.queue AND e.receiver = m.receiver AND e.key = m.key AND e.id <> m.id
@@ -20,24 +21,23 @@ const IS_NEXT: &str = "(m.key IS NULL OR NOT EXISTS (
 const COLUMNS: &str = "m.id, m.queue, m.origin, m.sender, m.receiver, m.priority, m.deliveries,
     m.lease, m.created_at, m.expires_at, m.key, c.content";
 
-impl Desk {
-    pub(super) fn send(
-        &mut self,
-        messages: &[Outgoing],
-    ) -> Result<Vec<Result<MessageId, Error>>, Error> {
+impl Writer {
+    pub(super) fn send(&mut self, messages: &[Outgoing]) -> Result<SendResults, StoreFailure> {
         messages
             .iter()
             .map(|message| self.send_one(message))
             .collect()
     }
 
-    /// The inner error is the message's, the outer the storage's.
-    fn send_one(&mut self, message: &Outgoing) -> Result<Result<MessageId, Error>, Error> {
-        if let Err(error) = self.check_ends(message) {
-            return match error.code() {
-                ErrorCode::QueueNotFound | ErrorCode::AccountNotFound => Ok(Err(error)),
-                _ => Err(error),
-            };
+    /// Stores a message. The inner error refuses the message, the outer one is the store's.
+    fn send_one(
+        &mut self,
+        message: &Outgoing,
+    ) -> Result<Result<MessageId, NotFound>, StoreFailure> {
+        match self.check_names(message) {
+            Ok(()) => {}
+            Err(StoreError::Refused(missing)) => return Ok(Err(missing)),
+            Err(StoreError::Failed(failure)) => return Err(failure),
         }
         let to = receiver(message.recipients);
         let due_at = (message.delay_ms > 0).then(|| self.after(message.delay_ms));
@@ -46,7 +46,7 @@ impl Desk {
                        due_at, created_at, expires_at, key)
                    VALUES (?1, ?1, ?2, ?3, ?4, 0, ?5, ?6, ?7, ?8)";
         let (queue, sender) = (message.queue, message.sender.0);
-        let (now, key) = (self.now(), message.key.as_deref());
+        let (now, key) = (self.now_us(), message.key.as_deref());
         let values = (
             queue.0,
             sender,
@@ -64,12 +64,13 @@ impl Desk {
         if due_at.is_none() {
             let place = place_of(id, message.priority, true);
             self.execute("UPDATE message SET place = ?2 WHERE id = ?1", (id, place))?;
-            self.ring(queue, to);
+            self.note_ready(queue, to);
         }
         Ok(Ok(MessageId(id)))
     }
 
-    fn check_ends(&mut self, message: &Outgoing) -> Result<(), Error> {
+    /// Checks that queue, sender and receiver exist.
+    fn check_names(&mut self, message: &Outgoing) -> Result<(), StoreError<NotFound>> {
         self.check_queue(message.queue)?;
         self.check_account(message.sender, "from")?;
         match message.recipients {
@@ -78,7 +79,10 @@ impl Desk {
         }
     }
 
-    pub(super) fn receive(&mut self, request: Receive) -> Result<Vec<Message>, Error> {
+    pub(super) fn receive(
+        &mut self,
+        request: Receive,
+    ) -> Result<Vec<Message>, StoreError<NotFound>> {
         let Inbox { queue, recipients } = request.inbox();
         self.check_queue(queue)?;
         self.check_account(request.reader, "as")?;
@@ -89,11 +93,11 @@ impl Desk {
              ORDER BY m.place LIMIT ?4"
         );
         let count = i64::try_from(request.count).unwrap_or(i64::MAX);
-        let values = (receiver(recipients), queue.0, self.now(), count);
+        let values = (receiver(recipients), queue.0, self.now_us(), count);
         let mut bytes = 0;
         let mut found = self.all_while(&sql, values, message, |message| {
             bytes += message.content.len();
-            // The first is let through in any case: it is smaller than what is let through.
+            // The first always comes: no message is larger than the bound.
             bytes <= ANSWER_BYTES_MAX
         })?;
         for message in &mut found {
@@ -102,7 +106,7 @@ impl Desk {
                 Take::Remove => {
                     self.remove(message.id.0)?;
                     if message.key.is_some() {
-                        self.ring(queue, receiver(recipients));
+                        self.note_ready(queue, receiver(recipients));
                     }
                 }
                 Take::Lease { lease_ms } => message.lease = Some(self.lease(message.id, lease_ms)?),
@@ -112,7 +116,7 @@ impl Desk {
         Ok(found)
     }
 
-    fn lease(&mut self, id: MessageId, lease_ms: u64) -> Result<LeaseId, Error> {
+    fn lease(&mut self, id: MessageId, lease_ms: u64) -> Result<LeaseId, StoreFailure> {
         self.execute("UPDATE counter SET lease = lease + 1", ())?;
         let lease = self.one("SELECT lease FROM counter", (), |row| row.get(0))?;
         let lease: i64 = lease.unwrap_or_default();
@@ -127,14 +131,14 @@ impl Desk {
         &mut self,
         id: MessageId,
         reader: AccountId,
-    ) -> Result<Option<Message>, Error> {
+    ) -> Result<Option<Message>, StoreError<NotForReader>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM message m JOIN content c ON c.id = m.id WHERE m.id = ?1"
         );
         let found = self.one(&sql, [id.0], message)?;
         match found.as_ref().map(|message| message.recipients) {
             Some(Recipients::Direct(receiver)) if receiver != reader => {
-                Err(told(ErrorCode::NoPermissionToRead, "message", id))
+                Err(StoreError::Refused(NotForReader { message: id }))
             }
             _ => Ok(found.map(|message| Message {
                 lease: None,
@@ -147,7 +151,7 @@ impl Desk {
         &mut self,
         sender: AccountId,
         reader: AccountId,
-    ) -> Result<Option<Message>, Error> {
+    ) -> Result<Option<Message>, StoreError<NotFound>> {
         self.check_account(sender, "from")?;
         self.check_account(reader, "as")?;
         let sql = format!(
@@ -156,17 +160,20 @@ impl Desk {
                AND (m.expires_at IS NULL OR m.expires_at > ?3)
              ORDER BY m.id LIMIT 1"
         );
-        self.one(&sql, (reader.0, sender.0, self.now()), message)
+        Ok(self.one(&sql, (reader.0, sender.0, self.now_us()), message)?)
     }
 
-    pub(super) fn queues_for(&mut self, recipients: Recipients) -> Result<Vec<QueueId>, Error> {
+    pub(super) fn queues_for(
+        &mut self,
+        recipients: Recipients,
+    ) -> Result<Vec<QueueId>, StoreFailure> {
         let sql = "SELECT min(queue) FROM message
                    WHERE receiver = ?1 AND queue > ?2 AND due_at IS NULL
                      AND (expires_at IS NULL OR expires_at > ?3)";
         let mut found: Vec<QueueId> = Vec::new();
         loop {
             let last = found.last().map_or(0, |queue| queue.0);
-            let values = (receiver(recipients), last, self.now());
+            let values = (receiver(recipients), last, self.now_us());
             match self.one(sql, values, |row| row.get(0))?.flatten() {
                 Some(queue) => found.push(QueueId(queue)),
                 None => return Ok(found),
@@ -175,24 +182,24 @@ impl Desk {
     }
 
     /// Removes a message, wherever it is.
-    pub(super) fn remove(&mut self, id: i64) -> Result<(), Error> {
+    pub(super) fn remove(&mut self, id: i64) -> Result<(), StoreFailure> {
         self.execute("DELETE FROM message WHERE id = ?1", [id])?;
         self.execute("DELETE FROM content WHERE id = ?1", [id])?;
         Ok(())
     }
 
-    /// So many milliseconds from now.
+    /// Returns the time a number of milliseconds after this transaction's, in microseconds since 1970.
     pub(super) fn after(&self, ms: u64) -> i64 {
         let micros = i64::try_from(ms)
             .unwrap_or(i64::MAX)
             .saturating_mul(MICROS_PER_MS);
-        self.now().saturating_add(micros)
+        self.now_us().saturating_add(micros)
     }
 }
 
-/// Where a message stands among those for the same receiver in the same queue, as in PostgreSQL:
-/// what came straight from its sender without a priority stands at its number, everything else
-/// before it, higher priorities first.
+/// Returns the place of a message in its inbox, as in PostgreSQL: a message that came straight from its
+/// sender, without a priority, is at its number; every other one is before those, higher priorities
+/// first.
 pub(super) fn place_of(id: i64, priority: u8, fresh: bool) -> i64 {
     if fresh && priority == 0 {
         id

@@ -1,13 +1,13 @@
-//! What the clerks are doing, counted as they do it, and where the time of requests goes.
+//! Counters of the workers' activity, and of the time that requests and round trips take.
 
-use crate::store::Load;
+use crate::store::StoreLoad;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The counts of one store. Nothing depends on them, so they need no order among themselves.
+/// The counters of one store. Nothing depends on them, so their updates need no order.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct LoadCounters {
     connections: AtomicUsize,
     busy: AtomicUsize,
     requests: AtomicU64,
@@ -16,9 +16,9 @@ pub(super) struct Counts {
     round_trips_us: AtomicU64,
 }
 
-/// Counts a connection for as long as it is held.
+/// Guard that counts a connection for as long as it is held.
 #[derive(Debug)]
-pub(super) struct Connected<'a>(&'a Counts);
+pub(super) struct Connected<'a>(&'a LoadCounters);
 
 impl Drop for Connected<'_> {
     fn drop(&mut self) {
@@ -26,42 +26,46 @@ impl Drop for Connected<'_> {
     }
 }
 
-/// Counts a statement for as long as it is held, and its time.
+/// Guard that counts a round trip, and its time, for as long as it is held.
 #[derive(Debug)]
-pub(super) struct AtWork<'a> {
-    counts: &'a Counts,
+pub(super) struct RoundTripUnderWay<'a> {
+    counters: &'a LoadCounters,
     since: Instant,
 }
 
-impl Drop for AtWork<'_> {
+impl Drop for RoundTripUnderWay<'_> {
     fn drop(&mut self) {
-        self.counts.busy.fetch_sub(1, Ordering::Relaxed);
-        add(&self.counts.round_trips_us, self.since.elapsed());
+        self.counters.busy.fetch_sub(1, Ordering::Relaxed);
+        add(&self.counters.round_trips_us, self.since.elapsed());
     }
 }
 
-impl Counts {
-    /// A clerk has a connection.
-    pub(super) fn connected(&self) -> Connected<'_> {
+impl LoadCounters {
+    /// Counts a worker's connection.
+    pub(super) fn count_connection(&self) -> Connected<'_> {
         self.connections.fetch_add(1, Ordering::Relaxed);
         Connected(self)
     }
 
-    /// A clerk has a statement under way, for so many requests, which waited so long together.
-    pub(super) fn at_work(&self, requests: usize, waited: Duration) -> AtWork<'_> {
+    /// Counts a round trip for a number of requests, which together have waited for `waited`.
+    pub(super) fn count_round_trip(
+        &self,
+        requests: usize,
+        waited: Duration,
+    ) -> RoundTripUnderWay<'_> {
         self.requests.fetch_add(requests as u64, Ordering::Relaxed);
         self.round_trips.fetch_add(1, Ordering::Relaxed);
         add(&self.waited_us, waited);
         self.busy.fetch_add(1, Ordering::Relaxed);
-        AtWork {
-            counts: self,
+        RoundTripUnderWay {
+            counters: self,
             since: Instant::now(),
         }
     }
 
-    /// All of them, beside the bounds that the store was given.
-    pub(super) fn load(&self, bounds: Load) -> Load {
-        Load {
+    /// Returns the load: the counters, and the rest from `bounds`.
+    pub(super) fn load(&self, bounds: StoreLoad) -> StoreLoad {
+        StoreLoad {
             connections: self.connections.load(Ordering::Relaxed),
             busy: self.busy.load(Ordering::Relaxed),
             requests: self.requests.load(Ordering::Relaxed),

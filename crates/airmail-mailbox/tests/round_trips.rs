@@ -1,9 +1,9 @@
-//! What gathers while a connection is at work is one round: one transaction for all that changes.
+//! Jobs that gather while a connection is busy are one round trip, with one transaction for all changes.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
 use airmail_mailbox::Mailboxes;
-use airmail_mailbox::conformance::World;
+use airmail_mailbox::conformance::Fixture;
 use airmail_mailbox::message::{Outgoing, Receipt, Receive, Settle, Take};
 use airmail_mailbox::postgres::{Options, PostgresStore};
 use airmail_mailbox::store::MailboxStore;
@@ -16,7 +16,7 @@ const LEASE: Take = Take::Lease { lease_ms: 600_000 };
 /// A store with one connection, with a message that is leased and one that waits.
 struct Scene {
     store: Arc<PostgresStore>,
-    world: World,
+    fixture: Fixture,
     leased: Receipt,
     url: String,
 }
@@ -30,33 +30,34 @@ impl Scene {
             ..Options::new(&url)
         };
         let store = Arc::new(PostgresStore::start(options).unwrap());
-        let world = World::new(Mailboxes::new(Arc::clone(&store) as Arc<dyn MailboxStore>)).await;
-        world.send("leased").await;
-        let leased = world
+        let fixture =
+            Fixture::new(Mailboxes::new(Arc::clone(&store) as Arc<dyn MailboxStore>)).await;
+        fixture.send("leased").await;
+        let leased = fixture
             .wait(Receive {
                 take: LEASE,
-                ..world.for_bob()
+                ..fixture.for_bob()
             })
             .await;
-        world.send("waits").await;
+        fixture.send("waits").await;
         let leased = Receipt {
             message: leased.id,
             lease: leased.lease.unwrap(),
         };
         Scene {
             store,
-            world,
+            fixture,
             leased,
             url,
         }
     }
 
-    /// Sends, removes and acknowledges at once; what became of each.
+    /// Sends, removes and acknowledges at once, and returns the results.
     async fn at_once(&self, sent: Vec<Outgoing>) -> (Vec<bool>, Vec<String>, bool) {
         let sends = sent
             .into_iter()
             .map(|message| self.store.send(vec![message]));
-        let receive = self.store.receive(self.world.for_bob());
+        let receive = self.store.receive(self.fixture.for_bob());
         let settle = self.store.settle(vec![self.leased], Settle::Acknowledge);
         let (sent, received, settled) =
             futures::future::join3(futures::future::join_all(sends), receive, settle).await;
@@ -99,7 +100,7 @@ fn what_changes_something_is_one_round_trip_and_one_transaction() {
     with_scene(|scene| async move {
         psql(&scene.url, NOTED);
         let before = scene.store.load().round_trips;
-        let message = scene.world.message("sent");
+        let message = scene.fixture.message("sent");
         let done = scene.at_once(vec![message]).await;
         assert_eq!(done, (vec![true], vec!["waits".to_owned()], true));
         assert_eq!(scene.store.load().round_trips - before, 1);
@@ -110,22 +111,22 @@ fn what_changes_something_is_one_round_trip_and_one_transaction() {
 
 /// The database takes no zero byte in a text, so it refuses the statement and with it the transaction.
 #[test]
-fn one_that_the_database_refuses_harms_none_of_its_round() {
+fn a_job_that_the_database_refuses_harms_no_other_of_its_round_trip() {
     let _alive = waiting::alive("mailboxes");
     with_scene(|scene| async move {
-        let good = scene.world.message("good");
+        let good = scene.fixture.message("good");
         let bad = Outgoing {
             key: Some("\0".to_owned()),
-            ..scene.world.message("bad")
+            ..scene.fixture.message("bad")
         };
         let done = scene.at_once(vec![good.clone(), bad, good]).await;
         assert_eq!(
             done,
             (vec![true, false, true], vec!["waits".to_owned()], true)
         );
-        let mut all = scene.world.for_bob();
+        let mut all = scene.fixture.for_bob();
         all.count = 10;
-        let left = scene.world.receive(all).await.unwrap();
+        let left = scene.fixture.receive(all).await.unwrap();
         let contents: Vec<&[u8]> = left.iter().map(|message| &message.content[..]).collect();
         assert_eq!(contents, [b"good", b"good"]);
     });

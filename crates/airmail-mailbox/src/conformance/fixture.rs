@@ -1,4 +1,4 @@
-//! What most claims begin with: two queues and three accounts.
+//! The fixture that most claims begin with: two queues and three accounts.
 
 use crate::Mailboxes;
 use crate::id::{AccountId, MessageId, QueueId};
@@ -7,35 +7,35 @@ use crate::store::QueueSettings;
 use airmail_model::{Error, ErrorCode};
 use std::time::Duration;
 
-/// Long enough for what must come; nothing is asserted about it.
+/// Time within which a message must come that is waited for; nothing else is asserted about it.
 pub(super) const LONG: Duration = Duration::from_secs(60);
 /// A lease that does not end while a test runs.
 pub(super) const LASTING: Take = Take::Lease { lease_ms: 600_000 };
 /// A lease that ends soon.
 pub(super) const SHORT: Take = Take::Lease { lease_ms: 30 };
 
-/// Mailboxes with something in them.
+/// Mailboxes with two queues and three accounts.
 #[derive(Clone, Debug)]
-pub struct World {
+pub struct Fixture {
     /// The mailboxes.
     pub mailboxes: Mailboxes,
-    /// A queue.
+    /// The queue that most claims use.
     pub queue: QueueId,
-    /// Another.
+    /// Another queue.
     pub other: QueueId,
     /// An account that sends.
     pub alice: AccountId,
     /// An account that receives.
     pub bob: AccountId,
-    /// Another.
+    /// A third account.
     pub carol: AccountId,
 }
 
-impl World {
-    /// On an empty store.
-    pub async fn new(mailboxes: Mailboxes) -> World {
+impl Fixture {
+    /// Creates queues and accounts on an empty store.
+    pub async fn new(mailboxes: Mailboxes) -> Fixture {
         let settings = QueueSettings::default();
-        World {
+        Fixture {
             queue: mailboxes.create_queue("queue", settings).await.unwrap(),
             other: mailboxes.create_queue("other", settings).await.unwrap(),
             alice: mailboxes.create_account("alice").await.unwrap(),
@@ -45,19 +45,19 @@ impl World {
         }
     }
 
-    /// A message from Alice to Bob in the queue.
+    /// Makes a message from Alice to Bob in the queue.
     #[must_use]
     pub fn message(&self, content: &str) -> Outgoing {
         let to_bob = Recipients::Direct(self.bob);
         Outgoing::new(self.queue, self.alice, to_bob, content.to_owned())
     }
 
-    /// Sends from Alice to Bob in the queue.
+    /// Sends a message from Alice to Bob in the queue.
     pub async fn send(&self, content: &str) -> MessageId {
         self.mailboxes.send(self.message(content)).await.unwrap()
     }
 
-    /// The same with a key.
+    /// Sends a message from Alice to Bob in the queue, with an ordering key.
     pub async fn send_with_key(&self, content: &str, key: &str) -> MessageId {
         let message = Outgoing {
             key: Some(key.to_owned()),
@@ -66,25 +66,25 @@ impl World {
         self.mailboxes.send(message).await.unwrap()
     }
 
-    /// Bob's request for one message of the queue, removed.
+    /// Makes Bob's request for one message of the queue, which is removed.
     #[must_use]
     pub fn for_bob(&self) -> Receive {
         Receive::new(self.queue, self.bob)
     }
 
-    /// What a request gets at once.
+    /// Receives without waiting.
     pub async fn receive(&self, request: Receive) -> Result<Vec<Message>, Error> {
         self.mailboxes.receive(request, Duration::ZERO).await
     }
 
-    /// The one message that a request gets, in the end.
+    /// Waits for one message.
     pub async fn wait(&self, request: Receive) -> Message {
         let mut found = self.mailboxes.receive(request, LONG).await.unwrap();
         assert_eq!(found.len(), 1);
         found.remove(0)
     }
 
-    /// The contents that a request gets at once; none if the queue is empty.
+    /// Receives without waiting, and returns the contents; none if the queue is empty.
     pub async fn texts(&self, request: Receive) -> Vec<String> {
         match self.receive(request).await {
             Ok(found) => found.iter().map(text).collect(),
@@ -106,13 +106,13 @@ impl World {
     }
 }
 
-/// A message's content as a text.
+/// Returns a message's content as a text.
 #[must_use]
 pub(super) fn text(message: &Message) -> String {
     String::from_utf8_lossy(&message.content).into_owned()
 }
 
-/// The code of what failed.
+/// Returns the code of an error.
 pub(super) fn code<T: std::fmt::Debug>(result: Result<T, Error>) -> ErrorCode {
     result.unwrap_err().code()
 }
