@@ -15,6 +15,7 @@ mod layout;
 mod message;
 mod record;
 mod records;
+mod routing;
 mod slice;
 mod view;
 
@@ -26,6 +27,7 @@ pub use layout::{EXTENSION_TRACE_CONTEXT, MESSAGE_BYTES_MAX, RECORDS_MAX};
 pub use message::Message;
 pub use record::{Audience, Record};
 pub use records::Records;
+pub use routing::batches_by_log;
 pub use slice::Slice;
 pub use view::{Batch, ProducerStamp, TopicEntry};
 

@@ -10,8 +10,10 @@
 //! + 1`.
 
 mod delivery;
+mod hello;
 
 pub use delivery::{Channel, DELIVERY_OVERHEAD_BYTES, Delivered, Delivery};
+pub use hello::{Credit, Hello, Maps, NamedMap, Welcome};
 
 use crate::batch::{Batch, Checked};
 use crate::error::Error;

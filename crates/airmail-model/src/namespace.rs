@@ -1,6 +1,6 @@
 //! Namespaces: where retention and durability are set, and nowhere else.
 
-use crate::error::Error;
+use crate::error::{Error, ErrorCode};
 use crate::id::{Durability, LogIndex, MapEpoch, NamespaceId};
 use crate::map::LogMap;
 
@@ -8,6 +8,27 @@ use crate::map::LogMap;
 pub const NAME_BYTES_MAX: usize = 255;
 /// The most logs a namespace may have in one lane.
 pub const LOGS_MAX: u16 = 1024;
+
+/// The namespace of a request that names none.
+pub const DEFAULT_NAMESPACE: &str = "default";
+
+/// The name of the namespace that a request means: an empty name means [`DEFAULT_NAMESPACE`].
+#[must_use]
+pub fn namespace_or_default(name: &str) -> &str {
+    if name.is_empty() {
+        DEFAULT_NAMESPACE
+    } else {
+        name
+    }
+}
+
+/// The error for a namespace that does not exist.
+#[must_use]
+pub fn namespace_not_found(name: &str) -> Error {
+    Error::new(ErrorCode::NamespaceNotFound)
+        .field("namespace")
+        .value(name)
+}
 
 /// Bounds on what a namespace's logs keep. `None` is for ever, or without bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,7 +97,7 @@ impl Namespace {
         } else {
             return Ok(());
         };
-        Err(Error::new(crate::ErrorCode::NamespaceInvalid)
+        Err(Error::new(ErrorCode::NamespaceInvalid)
             .field("namespace")
             .value(name.escape_debug())
             .limit(limit))

@@ -11,8 +11,8 @@ use airmail_broker::{Command, Outcome, Principal, SessionId};
 use airmail_log::ClockState;
 use airmail_model::clock::Clock;
 use airmail_model::frame::Request;
+use airmail_model::namespace::{namespace_not_found, namespace_or_default};
 use airmail_model::{Error, ErrorCode, Incarnation, Limits, LogId, Mono, Now};
-use airmail_proto::subscribe::namespace_not_found;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -165,7 +165,7 @@ impl Link {
 
     /// The namespace of a name; the empty name is `default`.
     pub(crate) fn namespace(&self, name: &str) -> Result<Arc<Entry>, Error> {
-        let name = airmail_proto::namespace::namespace_or_default(name);
+        let name = namespace_or_default(name);
         let catalog = self.catalog();
         catalog
             .by_name(name)

@@ -2,6 +2,8 @@
 //!
 //! A map travels as runs of slots with one owner: a namespace of one log is one run.
 
+pub use airmail_model::frame::{NamedMap, Welcome};
+
 use crate::v1;
 use airmail_model::{Error, ErrorCode, Limits, LogIndex, LogMap, MapEpoch, NamespaceId, map};
 
@@ -9,28 +11,6 @@ use airmail_model::{Error, ErrorCode, Limits, LogIndex, LogMap, MapEpoch, Namesp
 pub const PROTOCOL_MIN: u32 = 1;
 /// The highest protocol version that this build speaks.
 pub const PROTOCOL_MAX: u32 = 1;
-
-/// A namespace's map, with the name that its users know it by.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamedMap {
-    /// The namespace's name.
-    pub name: String,
-    /// Its map; the namespace's id and epoch are in it.
-    pub map: LogMap,
-}
-
-/// What a node says of itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Welcome {
-    /// The version spoken from here on.
-    pub protocol: u32,
-    /// The node's name.
-    pub node: String,
-    /// What it accepts and sends.
-    pub limits: Limits,
-    /// Each of the namespaces asked for.
-    pub namespaces: Vec<NamedMap>,
-}
 
 /// The version to be spoken, out of what both sides can.
 ///

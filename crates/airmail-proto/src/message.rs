@@ -4,13 +4,12 @@
 //! whoever sent it. A field that is reserved is refused by name, never ignored.
 
 use crate::v1;
-use airmail_model::batch::{AttributeValue, BatchTarget, PushError, TopicEntry};
+use airmail_model::batch::{AttributeValue, TopicEntry, batches_by_log};
 use airmail_model::position::LogPosition;
 use airmail_model::{
-    AppendTime, Batch, BatchEncoder, Checked, Error, ErrorCode, Extent, Incarnation, Lane, Limits,
-    LogId, LogIndex, LogMap, MapEpoch, Message, Position, Sequence, TopicName,
+    AppendTime, Batch, Checked, Error, ErrorCode, Extent, Incarnation, Lane, Limits, LogId,
+    LogIndex, LogMap, MapEpoch, Message, Position, Sequence, TopicName,
 };
-use std::collections::BTreeMap;
 
 /// A message to be published, from its message.
 ///
@@ -111,56 +110,9 @@ pub fn messages_to_batches(
     time_us: i64,
     limits: &Limits,
 ) -> Result<Vec<Checked<Batch>>, Error> {
-    if messages.is_empty() {
-        return Err(Error::new(ErrorCode::InvalidArgument)
-            .field("messages")
-            .value("none")
-            .limit("at least 1"));
-    }
-    let mut encoders: BTreeMap<LogIndex, BatchEncoder> = BTreeMap::new();
-    let mut batches = Vec::new();
-    for message in messages {
-        let message = message_from_proto(message, limits)?;
-        let log = map.log(message.topic.hash(map.namespace), Lane::Normal);
-        let encoder = encoders
-            .entry(log.index)
-            .or_insert_with(|| BatchEncoder::new(map.namespace));
-        match encoder.push(&message, time_us, limits) {
-            Ok(()) => {}
-            Err(PushError::Refused(error)) => return Err(error),
-            Err(PushError::Full) => {
-                batches.push(encoder.finish(&target(map, log, time_us)));
-                encoder
-                    .push(&message, time_us, limits)
-                    .map_err(refusal_by_an_empty_batch)?;
-            }
-        }
-    }
-    for (index, mut encoder) in encoders {
-        let log = LogId {
-            namespace: map.namespace,
-            lane: Lane::Normal,
-            index,
-        };
-        batches.push(encoder.finish(&target(map, log, time_us)));
-    }
-    Ok(batches)
-}
-
-fn target(map: &LogMap, log: LogId, producer_time: i64) -> BatchTarget {
-    BatchTarget {
-        log,
-        epoch: map.epoch,
-        producer: None,
-        producer_time,
-    }
-}
-
-fn refusal_by_an_empty_batch(error: PushError) -> Error {
-    match error {
-        PushError::Refused(error) => error,
-        PushError::Full => Error::new(ErrorCode::MessageTooLarge).field("message"),
-    }
+    let messages = messages.into_iter();
+    let messages = messages.map(|message| message_from_proto(message, limits));
+    batches_by_log(map, messages, time_us, limits)
 }
 
 /// Where a delivered batch stands: what a plain message needs beside its own bytes.

@@ -1,22 +1,11 @@
 //! Namespaces, retention, durability.
 
+pub use airmail_model::namespace::DEFAULT_NAMESPACE;
+
 use crate::v1;
 use airmail_model::{
     Durability, Error, ErrorCode, MapEpoch, Namespace, NamespaceId, NamespaceSpec, Retention,
 };
-
-/// The name used where a request leaves its namespace empty.
-pub const DEFAULT_NAMESPACE: &str = "default";
-
-/// The namespace that a request means.
-#[must_use]
-pub fn namespace_or_default(name: &str) -> &str {
-    if name.is_empty() {
-        DEFAULT_NAMESPACE
-    } else {
-        name
-    }
-}
 
 /// A durability as a message.
 #[must_use]

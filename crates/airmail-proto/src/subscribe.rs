@@ -8,9 +8,9 @@ pub use replies::{
     place_from_proto, place_to_proto, reply_from_proto, reply_to_proto, status_to_proto,
 };
 
-use crate::namespace::namespace_or_default;
 use crate::v1;
 use airmail_model::frame::{Generation, Start, Subscribe, SubscriptionId, Until};
+use airmail_model::namespace::{namespace_not_found, namespace_or_default};
 use airmail_model::{
     AppendTime, Error, ErrorCode, Limits, NamespaceId, Position, Sequence, TopicName,
 };
@@ -44,14 +44,6 @@ pub fn subscribe_from_proto(
         start: start_from_proto(add.start.as_ref())?.unwrap_or_default(),
         until: None,
     })
-}
-
-/// The error for a namespace that is not there.
-#[must_use]
-pub fn namespace_not_found(name: &str) -> Error {
-    Error::new(ErrorCode::NamespaceNotFound)
-        .field("namespace")
-        .value(name)
 }
 
 /// A start from a message; `None` where there is none.

@@ -1,5 +1,6 @@
 use super::*;
 use airmail_model::NamespaceId;
+use std::collections::BTreeMap;
 
 const NAMESPACE: NamespaceId = NamespaceId(3);
 const LIMITS: Limits = Limits::DEFAULT;
