@@ -6,8 +6,9 @@
 
 use super::StartError;
 use super::storage::StorageUrl;
-use super::{http, turned_away};
 use crate::config::Config;
+use crate::frontdoor::grpc::turned_away;
+use crate::frontdoor::http;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Segments and indexes that are read and written, with room for what is made anew.

@@ -4,7 +4,7 @@
 //! the process's environment but [`environment`], and nothing handles signals: that is the program's.
 //!
 //! One shard is one OS thread with one current-thread runtime, which owns its connections for
-//! life, the [`airmail_broker::Node`] and its storage; handlers only translate (`service`), and
+//! life, the [`airmail_broker::Node`] and its storage; front doors only translate (`frontdoor`), and
 //! the shard takes turns (`turns`). Connections that ask for mailboxes have nothing to do with a
 //! shard, and move to threads of their own (`roaming`). HTTP runs where [`start`] was called, so that it answers when
 //! a shard does not. Listeners, clock, seed and shutdown are passed in.
@@ -21,31 +21,33 @@ mod clock_told;
 pub mod config;
 pub mod descriptors;
 pub mod environment;
-mod grpc;
-mod http;
+mod frontdoor;
 mod link;
-mod listener;
 pub mod mailboxes;
 mod metrics;
 mod outbox;
 mod reach;
-mod refusals;
 mod roaming;
-pub mod same_origin;
-mod service;
 mod shard_thread;
 mod starvation;
 pub mod storage;
 mod telling;
 mod thread_time;
-mod turned_away;
 mod turns;
+
+pub use frontdoor::http::same_origin;
+pub use frontdoor::{
+    FrontDoor, NamespaceNotFound, PublishRefusal, SessionError, SessionEvents, SessionHandle,
+    SessionRequests, SubscribeRefusal, Unavailable,
+};
+pub use outbox::{Event, NotAdded};
 
 use crate::config::Config;
 use airmail_broker::{Admission, AllowAll, Authorizer, UnfitStorage};
 use airmail_model::clock::Clock;
 use airmail_model::{Durability, Error};
-use http::HttpDoor;
+use frontdoor::grpc::listener;
+use frontdoor::http::{self, HttpDoor};
 use link::Link;
 use mailboxes::{MailboxUrl, NodeMailboxes};
 use metrics::Metrics;
@@ -169,6 +171,7 @@ pub struct Running {
     pub address: SocketAddr,
     /// Where health and metrics are.
     pub http_address: Option<SocketAddr>,
+    door: FrontDoor,
     shutdown: CancellationToken,
     ended: oneshot::Receiver<()>,
     thread: Option<JoinHandle<()>>,
@@ -179,6 +182,12 @@ pub struct Running {
 }
 
 impl Running {
+    /// Sessions with the node, for a front door of one's own.
+    #[must_use]
+    pub fn front_door(&self) -> &FrontDoor {
+        &self.door
+    }
+
     /// Where the mailboxes are.
     #[must_use]
     pub fn mailboxes_url(&self) -> &MailboxUrl {
@@ -248,15 +257,15 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
     let mailboxes = NodeMailboxes::open(&options.config).await?;
     metrics.mailbox.watch(mailboxes.mailboxes());
     let patience = options.config.stop_timeout.0;
+    let door = FrontDoor::new(link.clone(), metrics);
     let shard = ShardThread {
         config: options.config,
         connections,
         authorizer,
         listener: options.listener,
         clock: options.clock,
-        link: link.clone(),
+        door: door.clone(),
         receiver,
-        metrics,
         node,
         mailboxes: mailboxes.mailboxes(),
         mailbox_threads: mailboxes.threads(),
@@ -266,6 +275,7 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
     let running = Running {
         address,
         http_address,
+        door,
         shutdown: options.shutdown,
         ended,
         thread: Some(thread),

@@ -6,25 +6,22 @@
 
 use super::metrics::Snapshot;
 use super::outbox::Outbox;
+use crate::frontdoor::{NamespaceNotFound, Unavailable};
 use airmail_broker::catalog::{Catalog, Entry};
 use airmail_broker::{Command, Outcome, Principal, SessionId};
 use airmail_log::ClockState;
 use airmail_model::clock::Clock;
 use airmail_model::frame::Request;
-use airmail_model::namespace::{namespace_not_found, namespace_or_default};
+use airmail_model::namespace::namespace_or_default;
 use airmail_model::{Error, ErrorCode, Incarnation, Limits, LogId, Mono, Now};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// Messages to a shard that wait for its turn.
 const QUEUE_ITEMS: usize = 1024;
-
-/// What a client is told to wait while the node is starting.
-const STARTING: Duration = Duration::from_millis(500);
 
 /// What handlers ask of a shard.
 #[derive(Debug)]
@@ -142,17 +139,14 @@ impl Link {
     }
 
     /// Whether the node can be asked anything now.
-    pub(crate) fn check_up(&self) -> Result<(), Error> {
+    pub(crate) fn check_up(&self) -> Result<(), Unavailable> {
         if self.shared.stop.is_cancelled() {
-            return Err(stopping());
+            Err(Unavailable::Stopping)
+        } else if self.is_ready() {
+            Ok(())
+        } else {
+            Err(Unavailable::Starting)
         }
-        if !self.is_ready() {
-            return Err(Error::new(ErrorCode::Overloaded)
-                .field("node")
-                .value("starting")
-                .retry_after(STARTING));
-        }
-        Ok(())
     }
 
     pub(crate) fn is_ready(&self) -> bool {
@@ -164,13 +158,11 @@ impl Link {
     }
 
     /// The namespace of a name; the empty name is `default`.
-    pub(crate) fn namespace(&self, name: &str) -> Result<Arc<Entry>, Error> {
+    pub(crate) fn namespace(&self, name: &str) -> Result<Arc<Entry>, NamespaceNotFound> {
         let name = namespace_or_default(name);
         let catalog = self.catalog();
-        catalog
-            .by_name(name)
-            .cloned()
-            .ok_or_else(|| namespace_not_found(name))
+        let found = catalog.by_name(name).cloned();
+        found.ok_or_else(|| NamespaceNotFound { name: name.into() })
     }
 
     /// Opens a session: its outbox is what the shard answers into.
@@ -178,7 +170,7 @@ impl Link {
         &self,
         principal: Principal,
         credit: u32,
-    ) -> Result<Arc<Outbox>, Error> {
+    ) -> Result<Arc<Outbox>, Unavailable> {
         let session = SessionId(self.shared.sessions.fetch_add(1, Ordering::Relaxed));
         let outbox = Arc::new(Outbox::new(session, self.clone()));
         self.send(ToShard::Opened {
@@ -190,7 +182,11 @@ impl Link {
         Ok(outbox)
     }
 
-    pub(crate) async fn request(&self, session: SessionId, request: Request) -> Result<(), Error> {
+    pub(crate) async fn request(
+        &self,
+        session: SessionId,
+        request: Request,
+    ) -> Result<(), Unavailable> {
         self.send(ToShard::Request { session, request }).await
     }
 
@@ -232,9 +228,9 @@ impl Link {
         clock.await.map_err(|_| stopping())
     }
 
-    async fn send(&self, message: ToShard) -> Result<(), Error> {
+    async fn send(&self, message: ToShard) -> Result<(), Unavailable> {
         let sent = self.sender.send(message).await;
-        sent.map_err(|_| stopping())
+        sent.map_err(|_| Unavailable::Stopping)
     }
 
     // ---- For outboxes and storage ----
@@ -277,9 +273,7 @@ impl Link {
 
 /// The error of whatever is asked of a node that stops.
 pub(crate) fn stopping() -> Error {
-    Error::new(ErrorCode::ShuttingDown)
-        .field("node")
-        .value("stopping")
+    Unavailable::Stopping.into()
 }
 
 /// The error of a change that was under way when the node stopped.

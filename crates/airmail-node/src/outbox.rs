@@ -9,11 +9,11 @@
 //! does not read for days costs no more than one that does not read for a second.
 
 use super::link::Link;
+use crate::frontdoor::{PublishRefusal, SubscribeRefusal};
 use airmail_broker::SessionId;
-use airmail_model::frame::{Refused, Reply, RequestId};
+use airmail_model::frame::{Generation, Maps, Reply, RequestId, SubscriptionId, Welcome};
 use airmail_model::limits::CREDIT_BYTES_MAX;
 use airmail_model::{Error, ErrorCode};
-use airmail_proto::v1;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -32,19 +32,30 @@ const ITEMS_MAX: usize = 1 << 20;
 /// has not taken gets there: a stream holds no more credit than [`CREDIT_BYTES_MAX`].
 const BYTES_MAX: usize = 2 * CREDIT_BYTES_MAX as usize;
 
-/// One thing to be sent. What is rare is boxed: a queue of the others is moved often.
+/// Something that the node tells a client. What is rare is boxed: a queue of the others is moved often.
 #[derive(Debug)]
-pub(crate) enum Outgoing {
-    /// From the shard.
+pub enum Event {
+    /// The shard's word: an ack, a delivery or what belongs to one, a subscription's state.
     Reply(Reply),
     /// The answer to Hello.
-    Hello(Box<v1::ServerHello>),
+    Welcome(Box<Welcome>),
     /// The answer to a question for maps.
-    Maps(Box<v1::Maps>),
-    /// The refusal of a request that the shard had no part in: at the edge.
-    Refused(RequestId, Box<Refused>),
-    /// A status that the shard had no part in: a subscription refused at the edge.
-    Status(Box<v1::Status>),
+    Maps(Box<Maps>),
+    /// The answer to a publish that no shard saw.
+    PublishRefused(RequestId, Box<PublishRefusal>),
+    /// The answer to a subscription that no shard saw.
+    NotAdded(Box<NotAdded>),
+}
+
+/// A subscription that was refused before any shard saw it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotAdded {
+    /// The number that it was asked for with. One in use under the same number goes on.
+    pub subscription: SubscriptionId,
+    /// The generation that it was asked for with.
+    pub generation: Generation,
+    /// What is wrong with it.
+    pub refusal: SubscribeRefusal,
 }
 
 /// Why a stream is over.
@@ -69,7 +80,7 @@ pub(crate) struct Attention {
 
 #[derive(Debug, Default)]
 struct State {
-    queue: VecDeque<Outgoing>,
+    queue: VecDeque<Event>,
     bytes: usize,
     end: Option<Result<(), Error>>,
     gone: bool,
@@ -83,7 +94,7 @@ struct State {
 }
 
 impl State {
-    fn push(&mut self, item: Outgoing) {
+    fn push(&mut self, item: Event) {
         self.bytes += size_of_delivery(&item);
         if !joined(self.queue.back_mut(), &item) {
             self.queue.push_back(item);
@@ -127,12 +138,12 @@ impl Outbox {
     }
 
     /// Adds something to be sent. Dropped if the stream has ended.
-    pub(crate) fn push(&self, item: Outgoing) {
+    pub(crate) fn push(&self, item: Event) {
         self.push_all([item]);
     }
 
     /// Adds several things, in order.
-    pub(crate) fn push_all(&self, items: impl IntoIterator<Item = Outgoing>) {
+    pub(crate) fn push_all(&self, items: impl IntoIterator<Item = Event>) {
         let mut state = self.state.lock();
         for item in items {
             if state.gone || state.end.is_some() {
@@ -159,7 +170,7 @@ impl Outbox {
     fn poll_take(
         &self,
         cx: &mut Context<'_>,
-        into: &mut VecDeque<Outgoing>,
+        into: &mut VecDeque<Event>,
         given: u64,
     ) -> Poll<Option<Result<(), Error>>> {
         let mut state = self.state.lock();
@@ -217,6 +228,11 @@ impl Outbox {
 
     fn has_more(&self) -> bool {
         !self.state.lock().queue.is_empty()
+    }
+
+    /// Whether the stream has taken enough for more requests to be read.
+    pub(crate) fn has_room(&self) -> bool {
+        self.state.lock().queue.len() <= ROOM_ITEMS
     }
 
     /// Waits until the stream has taken enough for more requests to be read. At once if it is gone.
@@ -300,7 +316,7 @@ impl Outbox {
 pub(crate) struct Taker {
     outbox: Arc<Outbox>,
     /// Taken, and not yet given.
-    taken: VecDeque<Outgoing>,
+    taken: VecDeque<Event>,
     /// Bytes of deliveries given, of what was taken last.
     given: u64,
 }
@@ -315,10 +331,8 @@ impl Taker {
     }
 
     /// The next thing to be sent; `None` when the stream has ended well.
-    pub(crate) fn poll_take(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Outgoing, Error>>> {
+    #[inline]
+    pub(crate) fn poll_take(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
         if self.taken.is_empty() {
             let given = std::mem::take(&mut self.given);
             match self.outbox.poll_take(cx, &mut self.taken, given) {
@@ -333,15 +347,14 @@ impl Taker {
         Poll::Ready(item.map(Ok))
     }
 
+    /// Whether all that was taken has been given: the next thing is of another time.
+    pub(crate) fn has_none_at_hand(&self) -> bool {
+        self.taken.is_empty()
+    }
+
     /// Whether something can be taken at once.
     pub(crate) fn has_more(&self) -> bool {
         !self.taken.is_empty() || self.outbox.has_more()
-    }
-
-    /// The next thing; `SHUTTING_DOWN` if nothing comes any more.
-    pub(crate) async fn take(&mut self) -> Result<Outgoing, Error> {
-        let item = std::future::poll_fn(|cx| self.poll_take(cx)).await;
-        item.unwrap_or_else(|| Err(super::link::stopping()))
     }
 }
 
@@ -367,19 +380,19 @@ fn wake(mut state: MutexGuard<'_, State>) {
     }
 }
 
-fn size_of_delivery(item: &Outgoing) -> usize {
+fn size_of_delivery(item: &Event) -> usize {
     match item {
-        Outgoing::Reply(Reply::Delivery(delivery)) => delivery.body.len(),
+        Event::Reply(Reply::Delivery(delivery)) => delivery.body.len(),
         _ => 0,
     }
 }
 
 /// Makes one of two marks, or of two gaps, where the second continues the first.
-fn joined(before: Option<&mut Outgoing>, item: &Outgoing) -> bool {
+fn joined(before: Option<&mut Event>, item: &Event) -> bool {
     match (before, item) {
         (
-            Some(Outgoing::Reply(Reply::Mark { log, next, .. })),
-            Outgoing::Reply(Reply::Mark {
+            Some(Event::Reply(Reply::Mark { log, next, .. })),
+            Event::Reply(Reply::Mark {
                 log: same_log,
                 previous,
                 next: further,
@@ -389,14 +402,14 @@ fn joined(before: Option<&mut Outgoing>, item: &Outgoing) -> bool {
             true
         }
         (
-            Some(Outgoing::Reply(Reply::Gap {
+            Some(Event::Reply(Reply::Gap {
                 channel,
                 log,
                 last,
                 why,
                 ..
             })),
-            Outgoing::Reply(Reply::Gap {
+            Event::Reply(Reply::Gap {
                 channel: same_channel,
                 log: same_log,
                 previous,

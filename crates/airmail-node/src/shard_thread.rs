@@ -5,25 +5,21 @@
 //! when what they sent is answered, the storage writes its last checkpoint. Each half has half of
 //! `node.stop_timeout`; what does not end in it is abandoned, and the log says so.
 
-use super::bugs;
-use super::link::{Link, ToShard};
-use super::listener::Connections;
-use super::metrics::Metrics;
-use super::service::Services;
+use super::Access;
+use super::link::ToShard;
 use super::storage::Standing;
-use super::turned_away::TurnedAway;
 use super::turns::Turns;
-use super::{Access, READY_STEP};
 use crate::config::Config;
+use crate::frontdoor::FrontDoor;
+use crate::frontdoor::grpc::listener::Connections;
+use crate::frontdoor::grpc::turned_away::TurnedAway;
+use crate::frontdoor::grpc::{Services, all_routes};
 use airmail_broker::config::{FirstNamespace, ShardConfig};
 use airmail_broker::{Authorizer, Node, UnfitStorage};
 use airmail_log::LogStorage;
 use airmail_mailbox::Mailboxes;
 use airmail_model::Now;
 use airmail_model::clock::Clock;
-use airmail_proto::server::admin_server::AdminServer;
-use airmail_proto::server::airmail_server::AirmailServer;
-use airmail_proto::server::mailbox_server::MailboxServer;
 use futures::FutureExt as _;
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -32,9 +28,6 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tonic::service::Routes;
-use tonic_health::ServingStatus;
-use tonic_health::server::HealthReporter;
 
 /// What goes to the shard's thread.
 pub(super) struct ShardThread {
@@ -44,9 +37,8 @@ pub(super) struct ShardThread {
     pub(super) authorizer: Arc<dyn Authorizer>,
     pub(super) listener: TcpListener,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) link: Link,
+    pub(super) door: FrontDoor,
     pub(super) receiver: mpsc::Receiver<ToShard>,
-    pub(super) metrics: Arc<Metrics>,
     pub(super) node: Node<Box<dyn LogStorage>>,
     pub(super) mailboxes: Mailboxes,
     /// Where connections go that ask for mailboxes.
@@ -69,16 +61,15 @@ impl ShardThread {
     async fn live(self) {
         let tasks = TaskTracker::new();
         let (finish, abandon) = (CancellationToken::new(), CancellationToken::new());
-        let link = self.link.clone();
+        let link = self.door.link().clone();
         let services = Services {
-            link: self.link.clone(),
-            metrics: Arc::clone(&self.metrics),
+            door: self.door,
             tasks: tasks.clone(),
             mailboxes: self.mailboxes.clone(),
             mailbox_standing: self.mailbox_standing.clone(),
             authorizer: self.authorizer,
         };
-        let (routes, health) = routes(&services, &self.config);
+        let (routes, health) = all_routes(&services, &self.config);
         let connections = Connections {
             routes,
             services,
@@ -98,15 +89,15 @@ impl ShardThread {
                 return;
             }
         }
-        let turns = Turns::new(self.node, self.link, self.receiver, self.clock);
+        let turns = Turns::new(self.node, link.clone(), self.receiver, self.clock);
         // One half for the streams, one for the storage.
         let patience = self.config.stop_timeout.0 / 2;
         let give_up = CancellationToken::new();
         let supervise = async {
-            serving_when_ready(&link, &health).await;
-            serving_until_stopped(&link, &health).await;
+            health.serve_when_ready(&link).await;
+            health.serve_until_stopped(&link).await;
             self.mailboxes.end_waits();
-            set_serving(&health, ServingStatus::NotServing).await;
+            health.stop().await;
             tasks.close();
             if tokio::time::timeout(patience, tasks.wait()).await.is_err() {
                 let left = tasks.len();
@@ -165,66 +156,4 @@ fn shard_config(config: &Config, seed: u64) -> ShardConfig {
         copilot: config.flow.copilot(),
         ..ShardConfig::default()
     }
-}
-
-/// Every gRPC service of the node.
-fn routes(services: &Services, config: &Config) -> (Routes, HealthReporter) {
-    let frame_bytes = config.limits.frame_bytes as usize;
-    let airmail = AirmailServer::new(services.clone())
-        .max_decoding_message_size(frame_bytes)
-        .max_encoding_message_size(usize::MAX);
-    let admin = AdminServer::new(services.clone());
-    let mailbox = MailboxServer::new(services.clone())
-        .max_decoding_message_size(frame_bytes)
-        .max_encoding_message_size(usize::MAX);
-    let health = HealthReporter::new();
-    let mut routes = Routes::new(airmail)
-        .add_service(admin)
-        .add_service(mailbox)
-        .add_service(tonic_health::pb::health_server::HealthServer::new(
-            tonic_health::server::HealthService::from_health_reporter(health.clone()),
-        ));
-    let reflection = || {
-        tonic_reflection::server::Builder::configure()
-            .register_encoded_file_descriptor_set(airmail_proto::FILE_DESCRIPTOR_SET)
-            .register_encoded_file_descriptor_set(airmail_proto::ERROR_DETAILS_DESCRIPTOR_SET)
-            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-    };
-    match (reflection().build_v1(), reflection().build_v1alpha()) {
-        (Ok(v1), Ok(v1alpha)) => routes = routes.add_service(v1).add_service(v1alpha),
-        (Err(error), _) | (_, Err(error)) => tracing::error!(%error, "no reflection"),
-    }
-    (routes.prepare(), health)
-}
-
-/// The services as gRPC health checks name them; the empty name is the whole node.
-const HEALTH_NAMES: [&str; 4] = [
-    "",
-    "airmail.v1.Airmail",
-    "airmail.v1.Admin",
-    "airmail.v1.Mailbox",
-];
-
-async fn set_serving(health: &HealthReporter, status: ServingStatus) {
-    for name in HEALTH_NAMES {
-        health.set_service_status(name, status).await;
-    }
-}
-
-async fn serving_when_ready(link: &Link, health: &HealthReporter) {
-    set_serving(health, ServingStatus::NotServing).await;
-    while !link.is_ready() && !link.stop().is_cancelled() {
-        tokio::time::sleep(READY_STEP).await;
-    }
-    set_serving(health, ServingStatus::Serving).await;
-}
-
-/// Waits until the node is to stop. One that has met a bug is not ready, and works on.
-async fn serving_until_stopped(link: &Link, health: &HealthReporter) {
-    tokio::select! {
-        () = link.stop().cancelled() => return,
-        () = bugs::met() => {}
-    }
-    set_serving(health, ServingStatus::NotServing).await;
-    link.stop().cancelled().await;
 }

@@ -8,7 +8,7 @@ use super::alarm::Alarm;
 use super::clock_told::ClockTold;
 use super::link::{Link, ToShard, stopping};
 use super::metrics::Snapshot;
-use super::outbox::{Attention, Outbox, Outgoing};
+use super::outbox::{Attention, Event, Outbox};
 use super::thread_time::ThreadTime;
 use airmail_broker::node::Outbox as Sent;
 use airmail_broker::{CommandId, Input, Node, Outcome, SessionId};
@@ -237,7 +237,7 @@ impl Turns {
             };
             let more = || Some(replies.next_if(|(next, _)| *next == session)?.1);
             let of_session = std::iter::once(reply).chain(std::iter::from_fn(more));
-            outbox.push_all(of_session.map(Outgoing::Reply));
+            outbox.push_all(of_session.map(Event::Reply));
         }
         for session in self.sent.watch.drain(..) {
             if let Some(outbox) = self.outboxes.get(&session) {

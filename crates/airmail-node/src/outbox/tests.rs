@@ -17,16 +17,16 @@ fn outbox() -> (Arc<Outbox>, Link) {
     (Arc::new(outbox), link)
 }
 
-fn mark(previous: u64, next: u64) -> Outgoing {
-    Outgoing::Reply(Reply::Mark {
+fn mark(previous: u64, next: u64) -> Event {
+    Event::Reply(Reply::Mark {
         log: LogId::SYSTEM,
         previous: Sequence(previous),
         next: Sequence(next),
     })
 }
 
-fn gap(previous: u64, last: u64, why: GapReason) -> Outgoing {
-    Outgoing::Reply(Reply::Gap {
+fn gap(previous: u64, last: u64, why: GapReason) -> Event {
+    Event::Reply(Reply::Gap {
         channel: Channel::Live,
         log: LogId::SYSTEM,
         previous: Sequence(previous),
@@ -36,7 +36,7 @@ fn gap(previous: u64, last: u64, why: GapReason) -> Outgoing {
 }
 
 /// With a payload of so many bytes.
-fn delivery(bytes: usize) -> Outgoing {
+fn delivery(bytes: usize) -> Event {
     let mut encoder = BatchEncoder::new(LogId::SYSTEM.namespace);
     let topic = TopicName::new("t", &Limits::DEFAULT).unwrap();
     let message = Message::new(topic, vec![0; bytes]);
@@ -47,7 +47,7 @@ fn delivery(bytes: usize) -> Outgoing {
         producer: None,
         producer_time: 0,
     });
-    Outgoing::Reply(Reply::Delivery(Delivery {
+    Event::Reply(Reply::Delivery(Delivery {
         channel: Channel::Live,
         log: LogId::SYSTEM,
         previous: Sequence(0),
@@ -62,7 +62,7 @@ fn taker(outbox: &Arc<Outbox>) -> Taker {
     Taker::new(Arc::clone(outbox))
 }
 
-fn take(taker: &mut Taker) -> Option<Result<Outgoing, Error>> {
+fn take(taker: &mut Taker) -> Option<Result<Event, Error>> {
     let mut cx = Context::from_waker(Waker::noop());
     match taker.poll_take(&mut cx) {
         Poll::Ready(item) => item,
@@ -77,7 +77,7 @@ fn marks_that_continue_one_another_become_one() {
     outbox.push(mark(4, 9));
     outbox.push(mark(20, 30));
     let mut taker = taker(&outbox);
-    let Some(Ok(Outgoing::Reply(Reply::Mark { previous, next, .. }))) = take(&mut taker) else {
+    let Some(Ok(Event::Reply(Reply::Mark { previous, next, .. }))) = take(&mut taker) else {
         panic!("a mark expected");
     };
     assert_eq!((previous, next), (Sequence(0), Sequence(9)));
@@ -92,7 +92,7 @@ fn gaps_are_joined_only_for_the_same_reason() {
     outbox.push(gap(5, 9, GapReason::Loss));
     outbox.push(gap(9, 12, GapReason::Retention));
     let mut taker = taker(&outbox);
-    let Some(Ok(Outgoing::Reply(Reply::Gap { previous, last, .. }))) = take(&mut taker) else {
+    let Some(Ok(Event::Reply(Reply::Gap { previous, last, .. }))) = take(&mut taker) else {
         panic!("a gap expected");
     };
     assert_eq!((previous, last), (Sequence(0), Sequence(9)));
@@ -119,7 +119,7 @@ fn a_stream_ends_after_what_was_queued_and_tells_its_error_once() {
 fn a_client_that_takes_nothing_is_given_up_at_the_bound() {
     let (outbox, _) = outbox();
     let ack = || {
-        Outgoing::Reply(Reply::Acked {
+        Event::Reply(Reply::Acked {
             request: RequestId(0),
             result: Err(airmail_model::frame::Refused {
                 error: Error::new(ErrorCode::StorageFull),
@@ -161,7 +161,7 @@ fn what_is_pushed_together_is_taken_in_order_with_what_comes_later() {
     let mut taker = taker(&outbox);
     outbox.push_all([gap(0, 1, GapReason::Loss), gap(2, 3, GapReason::Loss)]);
     let first = |taker: &mut Taker| match take(taker) {
-        Some(Ok(Outgoing::Reply(Reply::Gap { last, .. }))) => last,
+        Some(Ok(Event::Reply(Reply::Gap { last, .. }))) => last,
         other => panic!("a gap expected: {other:?}"),
     };
     assert_eq!(first(&mut taker), Sequence(1));

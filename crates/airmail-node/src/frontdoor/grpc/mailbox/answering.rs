@@ -1,27 +1,50 @@
 //! How every call of mailboxes is answered: if it may be made, counted, timed, and with its error from
 //! the table.
 
-use super::super::principal;
-use super::{Services, stopping};
-use airmail_broker::{Action, Authorizer as _, MailboxAction};
+use crate::frontdoor::grpc::{Services, principal_of};
+use crate::link::stopping;
+use airmail_broker::{Action, Authorizer as _, MailboxAction, Principal};
 use airmail_model::{Error, ErrorCode};
 use airmail_proto::error::status_from_error;
 use std::future::Future;
-use tonic::{Response, Status};
+use std::sync::Arc;
+use tonic::{Request, Response, Status};
+
+/// A call of mailboxes, and the client that makes it.
+pub(super) struct Asked {
+    name: &'static str,
+    principal: Result<Arc<Principal>, Error>,
+}
+
+impl Asked {
+    /// The call `name`, which came with `request`.
+    pub(super) fn new<T>(name: &'static str, request: &Request<T>) -> Asked {
+        Asked {
+            name,
+            principal: principal_of(request),
+        }
+    }
+
+    /// The client, if its connection has said who it is.
+    fn principal(&self) -> Result<&Principal, Error> {
+        let principal = self.principal.as_deref();
+        principal.map_err(Error::clone)
+    }
+}
 
 impl Services {
     /// Does a request, if who asks may do all of this, and answers it under a request id.
     pub(super) async fn answer_mailbox<T>(
         &self,
-        name: &'static str,
+        asked: &Asked,
         actions: &[MailboxAction],
         done: impl Future<Output = Result<T, Error>>,
     ) -> Result<Response<T>, Status> {
-        let call = self.call(name);
-        let begun = self.link.mono();
-        let result = if self.link.stop().is_cancelled() {
+        let call = self.call(asked.name);
+        let begun = self.door.mono();
+        let result = if self.link().stop().is_cancelled() {
             Err(stopping())
-        } else if let Err(denied) = self.permit(actions) {
+        } else if let Err(denied) = self.permit(asked, actions) {
             Err(denied)
         } else if let Some(why) = self.withheld() {
             let failed = Error::new(ErrorCode::StorageFailed).field("mailbox");
@@ -37,8 +60,8 @@ impl Services {
             }
         };
         let code = result.as_ref().err().map(Error::code);
-        let took = self.link.mono().since(begun);
-        self.metrics.mailbox.answered(name, code, took);
+        let took = self.door.mono().since(begun);
+        self.metrics().mailbox.answered(asked.name, code, took);
         result.map(Response::new).map_err(|error| {
             if is_nothing_there(error.code()) {
                 // Who looks again and again would fill the log.
@@ -54,12 +77,12 @@ impl Services {
         self.mailbox_standing.as_ref()?.withheld()
     }
 
-    fn permit(&self, actions: &[MailboxAction]) -> Result<(), Error> {
-        let principal = principal();
+    fn permit(&self, asked: &Asked, actions: &[MailboxAction]) -> Result<(), Error> {
+        let principal = asked.principal()?;
         let mut actions = actions.iter();
         actions.try_for_each(|action| {
             let action = Action::Mailbox(*action);
-            self.authorizer.authorize(&principal, action)
+            self.authorizer.authorize(principal, action)
         })
     }
 }

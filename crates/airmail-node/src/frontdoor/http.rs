@@ -5,14 +5,16 @@
 //! and metrics from being seen, nor the other way round. A request has to come soon, on a new
 //! connection and on one that is kept; and no connection is kept for long, so that one whose client
 //! reads nothing ends. HTTP/2 is spoken as well, so that who takes this port for the other one hears
-//! that it is not. What a browser asks for a page of somebody else's is refused ([`super::same_origin`]).
+//! that it is not. What a browser asks for a page of somebody else's is refused ([`same_origin`]).
 
-use super::beginning::Beginning;
-use super::bugs;
-use super::link::Link;
-use super::metrics::{Metrics, Snapshot};
-use super::same_origin::SameOrigin;
-use super::telling::Telling;
+pub mod same_origin;
+
+use crate::beginning::Beginning;
+use crate::bugs;
+use crate::link::Link;
+use crate::metrics::{Metrics, Snapshot};
+use crate::telling::Telling;
+use airmail_model::Error;
 use axum::Router;
 use axum::extract::State;
 use axum::http::{Request, StatusCode, header};
@@ -22,6 +24,7 @@ use futures::future::{Either, Ready, ready};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
+use same_origin::SameOrigin;
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::pin::pin;
@@ -42,32 +45,32 @@ const LIFE: Duration = Duration::from_secs(60);
 /// How long the last answer may take to be taken.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// Connections beyond the bound that are told so at the same time; further ones are closed at once.
-pub(super) const TURNED_AWAY: u32 = 4;
+pub(crate) const TURNED_AWAY: u32 = 4;
 /// How long that may take.
 const TURNING_AWAY: Duration = Duration::from_secs(1);
 /// How long to leave the listener alone when the system has no more to give (files, memory).
 const BREATH: Duration = Duration::from_millis(100);
 /// What this port is called in metrics.
-pub(super) const DOOR: &str = "http";
+pub(crate) const DOOR: &str = "http";
 
 /// What the port needs.
 #[derive(Clone)]
-pub(super) struct HttpDoor {
-    pub(super) link: Link,
-    pub(super) metrics: Arc<Metrics>,
+pub(crate) struct HttpDoor {
+    pub(crate) link: Link,
+    pub(crate) metrics: Arc<Metrics>,
     /// Which requests are answered.
-    pub(super) own: SameOrigin,
+    pub(crate) own: SameOrigin,
     /// Connections at once.
-    pub(super) most: u32,
+    pub(crate) most: u32,
     /// How long the head of a request may take.
-    pub(super) begin: Duration,
+    pub(crate) begin: Duration,
     /// The connections.
-    pub(super) tasks: TaskTracker,
+    pub(crate) tasks: TaskTracker,
 }
 
 impl HttpDoor {
     /// Accepts until the node stops.
-    pub(super) async fn accept(self, listener: TcpListener) {
+    pub(crate) async fn accept(self, listener: TcpListener) {
         let router = Router::new()
             .route("/healthz", get(healthz))
             .route("/readyz", get(readyz))
@@ -210,8 +213,8 @@ async fn healthz() -> &'static str {
 }
 
 async fn readyz(State(shared): State<HttpDoor>) -> Response {
-    if let Err(error) = shared.link.check_up() {
-        return unavailable(&error.to_string());
+    if let Err(why) = shared.link.check_up() {
+        return unavailable(&Error::from(why).to_string());
     }
     if let Some(why) = bugs::why_not_ready() {
         return unavailable(&why);

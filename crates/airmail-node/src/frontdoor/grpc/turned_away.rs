@@ -5,7 +5,7 @@
 //! none for long. Who comes beyond these takes the place of the one that has had it for longest: a client
 //! asks at once and is answered, and those that say nothing keep nobody from hearing it.
 
-use super::service::Services;
+use super::Services;
 use airmail_model::{Error, ErrorCode};
 use airmail_proto::error::status_from_error;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -27,7 +27,7 @@ use tonic::codegen::Service;
 use tonic::codegen::http::{Request, Response};
 
 /// Connections that are told at the same time.
-pub(super) const PLACES: u32 = 16;
+pub(crate) const PLACES: u32 = 16;
 /// How long one may take to ask and to hear it.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// When to try again.
@@ -35,7 +35,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Tells those who are turned away.
 #[derive(Clone, Debug, Default)]
-pub(super) struct TurnedAway {
+pub(crate) struct TurnedAway {
     /// Those that are being told, in the order in which they came.
     told: Arc<Mutex<VecDeque<AbortHandle>>>,
 }
@@ -43,7 +43,7 @@ pub(super) struct TurnedAway {
 impl TurnedAway {
     /// Tells a client that there are so many connections already.
     pub(super) fn tell(&self, stream: TcpStream, open: u32, services: &Services) {
-        let stop = services.link.stop().clone();
+        let stop = services.link().stop().clone();
         let error = Error::new(ErrorCode::Overloaded)
             .field("listen.connections")
             .value(open)
@@ -51,7 +51,7 @@ impl TurnedAway {
             .retry_after(RETRY_AFTER);
         let refusal = Refusal {
             error,
-            request_id: services.link.request_id(),
+            request_id: services.link().request_id(),
             told: Arc::new(Notify::new()),
         };
         let task = services.tasks.spawn(async move {

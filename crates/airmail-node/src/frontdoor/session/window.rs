@@ -1,4 +1,4 @@
-//! A publish stream's window: which batches wait for their ack, and how many bytes they are.
+//! A session's window of publishes: which batches wait for their ack, and how many bytes they are.
 //!
 //! Inside, each batch has a number of its own: a client may use a number twice, and plain messages
 //! may become several batches under one number, whose one ack says what became of all of them.
@@ -163,6 +163,16 @@ impl Window {
             since: waiting.since,
             answer,
         })
+    }
+
+    /// Whether there is room for another request. One alone may be larger than the window.
+    pub(crate) fn has_room(&self) -> bool {
+        self.state.lock().bytes < self.limit
+    }
+
+    /// Whether nothing waits for its ack.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.state.lock().waiting.is_empty()
     }
 
     /// Waits until there is room for another request. One alone may be larger than the window.

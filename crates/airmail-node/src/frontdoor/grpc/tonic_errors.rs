@@ -4,7 +4,7 @@
 //! service has by the generated code, before any handler sees it, each with a status of its own; this
 //! layer puts ours in its place. On streams the handler does it.
 
-use super::link::Link;
+use crate::link::Link;
 use airmail_model::{Error, ErrorCode};
 use airmail_proto::error::{status_from_error, unread_error};
 use std::future::Future;
@@ -19,18 +19,18 @@ const MAILBOX: &str = "/airmail.v1.Mailbox/";
 
 /// See the module's documentation.
 #[derive(Clone)]
-pub(crate) struct Refusals<S> {
+pub(crate) struct TonicErrors<S> {
     inner: S,
     link: Link,
 }
 
-impl<S> Refusals<S> {
-    pub(crate) fn new(inner: S, link: Link) -> Refusals<S> {
-        Refusals { inner, link }
+impl<S> TonicErrors<S> {
+    pub(crate) fn new(inner: S, link: Link) -> TonicErrors<S> {
+        TonicErrors { inner, link }
     }
 }
 
-impl<S, Body, Reply> Service<Request<Body>> for Refusals<S>
+impl<S, Body, Reply> Service<Request<Body>> for TonicErrors<S>
 where
     S: Service<Request<Body>, Response = Response<Reply>>,
     S::Future: Send + 'static,

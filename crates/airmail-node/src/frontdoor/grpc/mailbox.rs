@@ -6,7 +6,6 @@
 mod answering;
 
 use super::{Answers, Services};
-use crate::link::stopping;
 use airmail_broker::MailboxAction;
 use airmail_mailbox::message::{Recipients, Settle};
 use airmail_model::Error;
@@ -14,6 +13,7 @@ use airmail_model::mailbox::{AccountId, MessageId, QueueId, Receive};
 use airmail_proto::mailbox as translate;
 use airmail_proto::server::mailbox_server::Mailbox;
 use airmail_proto::v1;
+use answering::Asked;
 use std::time::Duration;
 use tonic::{Request, Response, Status};
 
@@ -25,9 +25,9 @@ impl Services {
         request: Receive,
         wait: Duration,
     ) -> Result<Answers<v1::ReceiveResponse>, Error> {
-        let _waiting = (!wait.is_zero()).then(|| self.metrics.mailbox.waiting());
+        let _waiting = (!wait.is_zero()).then(|| self.metrics().mailbox.waiting());
         let messages = self.mailboxes.receive(request, wait).await?;
-        self.metrics
+        self.metrics()
             .mailbox
             .handed_out(request.take, messages.len());
         let pieces = translate::pieces(messages).into_iter().map(Ok);
@@ -41,7 +41,7 @@ impl Services {
     ) -> Result<v1::SettleResponse, Error> {
         let receipts = translate::receipts_from_proto(receipts);
         let settled = self.mailboxes.settle(receipts, what).await?;
-        self.metrics.mailbox.settled(what, &settled);
+        self.metrics().mailbox.settled(what, &settled);
         Ok(translate::settled_to_proto(settled))
     }
 
@@ -49,7 +49,7 @@ impl Services {
         let messages = request.messages.into_iter();
         let messages = messages.map(translate::outgoing_from_proto).collect();
         let sent = self.mailboxes.send_all(messages).await?;
-        self.metrics.mailbox.sent(&sent);
+        self.metrics().mailbox.sent(&sent);
         Ok(translate::sent_to_proto(sent))
     }
 }
@@ -72,9 +72,10 @@ impl Mailbox for Services {
     type ReceiveStream = Answers<v1::ReceiveResponse>;
 
     async fn ping(&self, request: Request<v1::PingRequest>) -> Answer<v1::PingResponse> {
+        let asked = Asked::new("Ping", &request);
         let payload = self.mailboxes.ping(request.into_inner().payload);
         let pong = async { Ok(v1::PingResponse { payload }) };
-        self.answer_mailbox("Ping", &[MailboxAction::Ping], pong)
+        self.answer_mailbox(&asked, &[MailboxAction::Ping], pong)
             .await
     }
 
@@ -82,12 +83,13 @@ impl Mailbox for Services {
         &self,
         request: Request<v1::CreateAccountRequest>,
     ) -> Answer<v1::CreateAccountResponse> {
+        let asked = Asked::new("CreateAccount", &request);
         let name = request.into_inner().name;
         let created = async {
             let AccountId(id) = self.mailboxes.create_account(&name).await?;
             Ok(v1::CreateAccountResponse { id })
         };
-        self.answer_mailbox("CreateAccount", &[MailboxAction::Administer], created)
+        self.answer_mailbox(&asked, &[MailboxAction::Administer], created)
             .await
     }
 
@@ -95,12 +97,13 @@ impl Mailbox for Services {
         &self,
         request: Request<v1::DeleteAccountRequest>,
     ) -> Answer<v1::DeleteAccountResponse> {
+        let asked = Asked::new("DeleteAccount", &request);
         let v1::DeleteAccountRequest { id, force } = request.into_inner();
         let deleted = async {
             let deleted = self.mailboxes.delete_account(AccountId(id), force).await;
             deleted.map(|()| v1::DeleteAccountResponse {})
         };
-        self.answer_mailbox("DeleteAccount", &[MailboxAction::Administer], deleted)
+        self.answer_mailbox(&asked, &[MailboxAction::Administer], deleted)
             .await
     }
 
@@ -108,12 +111,13 @@ impl Mailbox for Services {
         &self,
         request: Request<v1::FindAccountRequest>,
     ) -> Answer<v1::FindAccountResponse> {
+        let asked = Asked::new("FindAccount", &request);
         let name = request.into_inner().name;
         let found = async {
             let AccountId(id) = self.mailboxes.find_account(&name).await?;
             Ok(v1::FindAccountResponse { id })
         };
-        self.answer_mailbox("FindAccount", &[MailboxAction::See], found)
+        self.answer_mailbox(&asked, &[MailboxAction::See], found)
             .await
     }
 
@@ -121,13 +125,14 @@ impl Mailbox for Services {
         &self,
         request: Request<v1::ListAccountsRequest>,
     ) -> Answer<v1::ListAccountsResponse> {
+        let asked = Asked::new("ListAccounts", &request);
         let which = translate::accounts_from_proto(request.into_inner());
         let listed = async {
             let accounts = self.mailboxes.accounts(which).await?;
             let accounts = accounts.iter().map(translate::account_to_proto).collect();
             Ok(v1::ListAccountsResponse { accounts })
         };
-        self.answer_mailbox("ListAccounts", &[MailboxAction::See], listed)
+        self.answer_mailbox(&asked, &[MailboxAction::See], listed)
             .await
     }
 
@@ -135,13 +140,14 @@ impl Mailbox for Services {
         &self,
         request: Request<v1::CreateQueueRequest>,
     ) -> Answer<v1::CreateQueueResponse> {
+        let asked = Asked::new("CreateQueue", &request);
         let v1::CreateQueueRequest { name, settings } = request.into_inner();
         let settings = translate::settings_from_proto(settings);
         let created = async {
             let QueueId(id) = self.mailboxes.create_queue(&name, settings).await?;
             Ok(v1::CreateQueueResponse { id })
         };
-        self.answer_mailbox("CreateQueue", &[MailboxAction::Administer], created)
+        self.answer_mailbox(&asked, &[MailboxAction::Administer], created)
             .await
     }
 
@@ -149,12 +155,13 @@ impl Mailbox for Services {
         &self,
         request: Request<v1::DeleteQueueRequest>,
     ) -> Answer<v1::DeleteQueueResponse> {
+        let asked = Asked::new("DeleteQueue", &request);
         let v1::DeleteQueueRequest { id, force } = request.into_inner();
         let deleted = async {
             let deleted = self.mailboxes.delete_queue(QueueId(id), force).await;
             deleted.map(|()| v1::DeleteQueueResponse {})
         };
-        self.answer_mailbox("DeleteQueue", &[MailboxAction::Administer], deleted)
+        self.answer_mailbox(&asked, &[MailboxAction::Administer], deleted)
             .await
     }
 
@@ -162,12 +169,13 @@ impl Mailbox for Services {
         &self,
         request: Request<v1::FindQueueRequest>,
     ) -> Answer<v1::FindQueueResponse> {
+        let asked = Asked::new("FindQueue", &request);
         let name = request.into_inner().name;
         let found = async {
             let QueueId(id) = self.mailboxes.find_queue(&name).await?;
             Ok(v1::FindQueueResponse { id })
         };
-        self.answer_mailbox("FindQueue", &[MailboxAction::See], found)
+        self.answer_mailbox(&asked, &[MailboxAction::See], found)
             .await
     }
 
@@ -175,13 +183,14 @@ impl Mailbox for Services {
         &self,
         request: Request<v1::ListQueuesRequest>,
     ) -> Answer<v1::ListQueuesResponse> {
+        let asked = Asked::new("ListQueues", &request);
         let which = translate::queues_from_proto(request.into_inner());
         let listed = async {
             let queues = self.mailboxes.queues(which).await?;
             let queues = queues.iter().map(translate::queue_to_proto).collect();
             Ok(v1::ListQueuesResponse { queues })
         };
-        self.answer_mailbox("ListQueues", &[MailboxAction::See], listed)
+        self.answer_mailbox(&asked, &[MailboxAction::See], listed)
             .await
     }
 
@@ -189,12 +198,13 @@ impl Mailbox for Services {
         &self,
         request: Request<v1::PurgeQueueRequest>,
     ) -> Answer<v1::PurgeQueueResponse> {
+        let asked = Asked::new("PurgeQueue", &request);
         let queue = QueueId(request.into_inner().id);
         let purged = async {
             let messages = self.mailboxes.purge(queue).await?;
             Ok(v1::PurgeQueueResponse { messages })
         };
-        self.answer_mailbox("PurgeQueue", &[MailboxAction::Administer], purged)
+        self.answer_mailbox(&asked, &[MailboxAction::Administer], purged)
             .await
     }
 
@@ -202,54 +212,60 @@ impl Mailbox for Services {
         &self,
         request: Request<v1::CountMessagesRequest>,
     ) -> Answer<v1::CountMessagesResponse> {
+        let asked = Asked::new("CountMessages", &request);
         let queue = QueueId(request.into_inner().queue);
         let counted = async {
             let counts = self.mailboxes.counts(queue).await?;
             Ok(translate::counts_to_proto(counts))
         };
-        self.answer_mailbox("CountMessages", &[MailboxAction::See], counted)
+        self.answer_mailbox(&asked, &[MailboxAction::See], counted)
             .await
     }
 
     async fn send(&self, request: Request<v1::SendRequest>) -> Answer<v1::SendResponse> {
+        let asked = Asked::new("Send", &request);
         let request = request.into_inner();
         let actions = sending(&request);
         let sent = self.send_all(request);
-        self.answer_mailbox("Send", &actions, sent).await
+        self.answer_mailbox(&asked, &actions, sent).await
     }
 
     async fn receive(&self, request: Request<v1::ReceiveRequest>) -> Answer<Self::ReceiveStream> {
-        let asked = request.get_ref();
-        let (queue, reader) = (QueueId(asked.queue), AccountId(asked.reader));
+        let asked = Asked::new("Receive", &request);
+        let wanted = request.get_ref();
+        let (queue, reader) = (QueueId(wanted.queue), AccountId(wanted.reader));
         let action = MailboxAction::Receive(queue, reader);
         let received = async {
             let (request, wait) = translate::receive_from_proto(request.get_ref())?;
             self.receive_pieces(request, wait).await
         };
-        self.answer_mailbox("Receive", &[action], received).await
+        self.answer_mailbox(&asked, &[action], received).await
     }
 
     async fn acknowledge(
         &self,
         request: Request<v1::AcknowledgeRequest>,
     ) -> Answer<v1::SettleResponse> {
+        let asked = Asked::new("Acknowledge", &request);
         let receipts = request.into_inner().receipts;
         let settled = self.settle(receipts, Settle::Acknowledge);
-        self.answer_mailbox("Acknowledge", &[MailboxAction::Settle], settled)
+        self.answer_mailbox(&asked, &[MailboxAction::Settle], settled)
             .await
     }
 
     async fn extend(&self, request: Request<v1::ExtendRequest>) -> Answer<v1::SettleResponse> {
+        let asked = Asked::new("Extend", &request);
         let v1::ExtendRequest { receipts, lease_ms } = request.into_inner();
         let settled = self.settle(receipts, Settle::Extend { lease_ms });
-        self.answer_mailbox("Extend", &[MailboxAction::Settle], settled)
+        self.answer_mailbox(&asked, &[MailboxAction::Settle], settled)
             .await
     }
 
     async fn release(&self, request: Request<v1::ReleaseRequest>) -> Answer<v1::SettleResponse> {
+        let asked = Asked::new("Release", &request);
         let v1::ReleaseRequest { receipts, delay_ms } = request.into_inner();
         let settled = self.settle(receipts, Settle::Release { delay_ms });
-        self.answer_mailbox("Release", &[MailboxAction::Settle], settled)
+        self.answer_mailbox(&asked, &[MailboxAction::Settle], settled)
             .await
     }
 
@@ -257,6 +273,7 @@ impl Mailbox for Services {
         &self,
         request: Request<v1::LookUpMessageRequest>,
     ) -> Answer<v1::LookUpMessageResponse> {
+        let asked = Asked::new("LookUpMessage", &request);
         let v1::LookUpMessageRequest { id, reader } = request.into_inner();
         let action = MailboxAction::Find(AccountId(reader));
         let found = async {
@@ -264,13 +281,14 @@ impl Mailbox for Services {
             let message = Some(translate::message_to_proto(found.await?));
             Ok(v1::LookUpMessageResponse { message })
         };
-        self.answer_mailbox("LookUpMessage", &[action], found).await
+        self.answer_mailbox(&asked, &[action], found).await
     }
 
     async fn find_message(
         &self,
         request: Request<v1::FindMessageRequest>,
     ) -> Answer<v1::FindMessageResponse> {
+        let asked = Asked::new("FindMessage", &request);
         let v1::FindMessageRequest { from, reader } = request.into_inner();
         let action = MailboxAction::Find(AccountId(reader));
         let found = async {
@@ -278,20 +296,21 @@ impl Mailbox for Services {
             let message = Some(translate::message_to_proto(found.await?));
             Ok(v1::FindMessageResponse { message })
         };
-        self.answer_mailbox("FindMessage", &[action], found).await
+        self.answer_mailbox(&asked, &[action], found).await
     }
 
     async fn find_queues(
         &self,
         request: Request<v1::FindQueuesRequest>,
     ) -> Answer<v1::FindQueuesResponse> {
+        let asked = Asked::new("FindQueues", &request);
         let recipients: Recipients = translate::recipients_from_proto(request.into_inner().reader);
         let found = async {
             let queues = self.mailboxes.queues_for(recipients).await?;
             let queues = queues.into_iter().map(|queue| queue.0).collect();
             Ok(v1::FindQueuesResponse { queues })
         };
-        self.answer_mailbox("FindQueues", &[MailboxAction::See], found)
+        self.answer_mailbox(&asked, &[MailboxAction::See], found)
             .await
     }
 }

@@ -4,14 +4,14 @@
 //! takes what is sent.
 
 use super::plain::Format;
-use super::{Answers, Call, Services, epoch_of, principal};
-use crate::link::Link;
-use crate::outbox::{Outgoing, Taker};
+use super::{Answers, Call, Services, principal_of};
+use crate::frontdoor::{FrontDoor, SessionHandle};
+use crate::outbox::Event;
+use airmail_broker::Principal;
 use airmail_model::frame::{
-    Delivered, Delivery, GapReason, Generation, Reply, Request, Start, State, Subscribe,
-    SubscriptionId,
+    Delivered, Delivery, GapReason, Generation, Reply, Start, State, Subscribe, SubscriptionId,
 };
-use airmail_model::{Error, Incarnation, LogId, Sequence, TopicName};
+use airmail_model::{Error, Incarnation, LogId, Sequence};
 use airmail_proto::subscribe::{
     delivery_to_proto, gap_to_proto, place_to_proto, start_from_proto, until_from_proto,
 };
@@ -19,58 +19,55 @@ use airmail_proto::v1;
 use airmail_proto::v1::history_response::Kind;
 use futures::Stream;
 use std::pin::Pin;
-use std::task::{Context, Poll};
-use tokio_util::sync::WaitForCancellationFutureOwned;
-use tonic::Status;
+use std::task::{Context, Poll, ready};
+use tonic::{Request, Status};
 
 /// Begins a look into history.
 pub(super) async fn stream(
     services: &Services,
     call: &Call,
-    request: v1::HistoryRequest,
+    request: Request<v1::HistoryRequest>,
 ) -> Result<Answers<v1::HistoryResponse>, Error> {
-    let link = services.link.clone();
-    link.check_up()?;
-    TopicName::check(&request.topic, link.limits())?;
-    let namespace = link.namespace(&request.namespace)?.namespace.id;
+    let principal = principal_of(&request)?;
+    let request = request.into_inner();
+    let door = &services.door;
+    door.check_up()?;
+    let (namespace, topic) = door.topic(&request.namespace, &request.topic)?;
     let subscribe = Subscribe {
         subscription: SubscriptionId(0),
         generation: Generation(0),
         namespace,
-        topic: TopicName::hash_of(namespace, &request.topic),
+        topic,
         start: start_from_proto(request.since.as_ref())?.unwrap_or(Start::Earliest),
         until: Some(until_from_proto(request.until.as_ref())?),
     };
     let mut format = Format::default();
     format.add(request.batches, &subscribe);
-    let credit = link.limits().credit_bytes;
-    let outbox = Taker::new(link.open(principal(), credit).await?);
-    link.request(outbox.session(), Request::Add(subscribe))
-        .await?;
-    let stop = link.stop().clone();
+    let principal = Principal::clone(&principal);
+    let credit = door.limits().credit_bytes;
+    let session = SessionHandle::for_one_call(door, principal, credit).await?;
+    session.add(subscribe).await?;
     Ok(Box::pin(History {
-        link,
-        outbox,
+        door: door.clone(),
+        session,
         format,
         call: call.clone(),
         left: match request.limit {
             0 => u64::MAX,
             limit => limit,
         },
-        stop: Box::pin(stop.cancelled_owned()),
         begun: false,
         ended: false,
     }))
 }
 
 struct History {
-    link: Link,
-    outbox: Taker,
+    door: FrontDoor,
+    session: SessionHandle,
     format: Format,
     call: Call,
     /// Messages still to be sent.
     left: u64,
-    stop: Pin<Box<WaitForCancellationFutureOwned>>,
     begun: bool,
     ended: bool,
 }
@@ -85,10 +82,7 @@ enum Step {
 impl History {
     fn step(&mut self, reply: Reply) -> Step {
         match reply {
-            Reply::Delivery(delivery) => {
-                self.outbox.return_credit(delivery.body.cost());
-                self.delivery(delivery).map_or(Step::Skip, Step::Send)
-            }
+            Reply::Delivery(delivery) => self.delivery(delivery).map_or(Step::Skip, Step::Send),
             Reply::Gap {
                 channel,
                 log,
@@ -125,14 +119,14 @@ impl History {
         if std::mem::replace(&mut self.begun, true) {
             return Step::Skip;
         }
-        let epoch = epoch_of(&self.link, log.namespace);
+        let epoch = self.door.epoch_of(log.namespace);
         Step::Send(Kind::Begin(place_to_proto(log, incarnation, next, epoch)))
     }
 
     fn delivery(&mut self, delivery: Delivery) -> Option<Kind> {
         let delivery = match &self.format {
             Format::Plain(plain) => {
-                let mut delivery = plain.delivery(&delivery, |id| epoch_of(&self.link, id));
+                let mut delivery = plain.delivery(&delivery, |id| self.door.epoch_of(id));
                 if let Some(v1::delivery::Body::Messages(stored)) = &mut delivery.body {
                     let most = usize::try_from(self.left).unwrap_or(usize::MAX);
                     stored.messages.truncate(most);
@@ -188,17 +182,11 @@ impl Stream for History {
             if self.left == 0 {
                 break;
             }
-            let stopped = self.stop.as_mut().poll(cx).is_ready();
-            let item = match (self.outbox.poll_take(cx), stopped) {
-                (Poll::Ready(Some(item)), _) => item,
-                (_, true) => Err(crate::link::stopping()),
-                (Poll::Ready(None), false) => break,
-                (Poll::Pending, false) => return Poll::Pending,
-            };
-            let step = match item {
-                Ok(Outgoing::Reply(reply)) => self.step(reply),
-                Ok(_) => Step::Skip,
-                Err(error) => Step::End(Err(error)),
+            let step = match ready!(self.session.poll_next(cx)) {
+                Some(Ok(Event::Reply(reply))) => self.step(reply),
+                Some(Ok(_)) => Step::Skip,
+                Some(Err(error)) => Step::End(Err(error)),
+                None => break,
             };
             match step {
                 Step::Send(kind) => {

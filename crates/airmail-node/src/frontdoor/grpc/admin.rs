@@ -3,8 +3,8 @@
 
 mod flow;
 
-use super::{Services, principal};
-use airmail_broker::{Action, Command, Outcome};
+use super::{Services, principal_of};
+use airmail_broker::{Action, Command, Outcome, Principal};
 use airmail_log::ClockState;
 use airmail_model::{Error, ErrorCode, Namespace};
 use airmail_proto::namespace::{namespace_to_proto, spec_from_proto};
@@ -13,71 +13,91 @@ use airmail_proto::v1;
 use tonic::{Request, Response, Status};
 
 impl Services {
-    async fn change(&self, command: Command) -> Result<v1::Namespace, Error> {
-        match self.link.command(principal(), command).await? {
+    async fn change(
+        &self,
+        principal: &Principal,
+        command: Command,
+    ) -> Result<v1::Namespace, Error> {
+        match self.link().command(principal.clone(), command).await? {
             Outcome::Namespace(namespace) => Ok(namespace_to_proto(&namespace)),
             Outcome::Deleted | Outcome::Topics { .. } => Err(Error::new(ErrorCode::Internal)),
         }
     }
 
-    async fn create(&self, request: v1::CreateNamespaceRequest) -> Result<v1::Namespace, Error> {
-        self.link.check_up()?;
+    async fn create(
+        &self,
+        request: Request<v1::CreateNamespaceRequest>,
+    ) -> Result<v1::Namespace, Error> {
+        let principal = principal_of(&request)?;
+        let request = request.into_inner();
+        self.link().check_up()?;
         Namespace::check_name(&request.name)?;
         let spec = spec_from_proto(request.spec.as_ref())?;
-        self.change(Command::CreateNamespace {
+        let command = Command::CreateNamespace {
             name: request.name,
             logs: spec.logs.unwrap_or(1),
             retention: spec.retention.unwrap_or_default(),
             durability: spec.durability,
-        })
-        .await
+        };
+        self.change(&principal, command).await
     }
 
-    async fn update(&self, request: v1::UpdateNamespaceRequest) -> Result<v1::Namespace, Error> {
-        self.link.check_up()?;
+    async fn update(
+        &self,
+        request: Request<v1::UpdateNamespaceRequest>,
+    ) -> Result<v1::Namespace, Error> {
+        let principal = principal_of(&request)?;
+        let request = request.into_inner();
+        self.link().check_up()?;
         let spec = spec_from_proto(request.spec.as_ref())?;
-        self.change(Command::UpdateNamespace {
+        let command = Command::UpdateNamespace {
             name: request.name,
             logs: spec.logs,
             retention: spec.retention,
             durability: spec.durability,
             based_on: (request.based_on > 0).then_some(request.based_on),
-        })
-        .await
+        };
+        self.change(&principal, command).await
     }
 
     async fn delete(
         &self,
-        request: v1::DeleteNamespaceRequest,
+        request: Request<v1::DeleteNamespaceRequest>,
     ) -> Result<v1::DeleteNamespaceResponse, Error> {
-        self.link.check_up()?;
+        let principal = principal_of(&request)?;
+        let request = request.into_inner();
+        self.link().check_up()?;
         let command = Command::DeleteNamespace {
             name: request.name,
             based_on: (request.based_on > 0).then_some(request.based_on),
         };
-        let outcome = self.link.command(principal(), command).await?;
-        match outcome {
+        let principal = Principal::clone(&principal);
+        match self.link().command(principal, command).await? {
             Outcome::Deleted => Ok(v1::DeleteNamespaceResponse {}),
             Outcome::Namespace(_) | Outcome::Topics { .. } => Err(Error::new(ErrorCode::Internal)),
         }
     }
 
-    async fn accept_clock(&self) -> Result<v1::Clock, Error> {
-        self.link.check_up()?;
-        let may = self.authorizer.authorize(&principal(), Action::Administer);
+    async fn accept_clock(
+        &self,
+        request: Request<v1::AcceptClockRequest>,
+    ) -> Result<v1::Clock, Error> {
+        let principal = principal_of(&request)?;
+        self.link().check_up()?;
+        let may = self.authorizer.authorize(&principal, Action::Administer);
         may?;
-        Ok(clock_to_proto(&self.link.accept_clock().await?))
+        Ok(clock_to_proto(&self.link().accept_clock().await?))
     }
 
     fn find(&self, name: &str) -> Result<v1::Namespace, Error> {
-        self.link.check_up()?;
-        let entry = self.link.namespace(name)?;
+        self.link().check_up()?;
+        let entry = self.link().namespace(name)?;
         Ok(namespace_to_proto(&entry.namespace))
     }
 
     fn all(&self) -> Result<v1::ListNamespacesResponse, Error> {
-        self.link.check_up()?;
-        let catalog = self.link.catalog();
+        self.link().check_up()?;
+        let catalog = self.link().catalog();
         let namespaces = catalog
             .iter()
             .map(|entry| namespace_to_proto(&entry.namespace));
@@ -107,7 +127,7 @@ impl Admin for Services {
         request: Request<v1::CreateNamespaceRequest>,
     ) -> Result<Response<v1::Namespace>, Status> {
         let call = self.call("CreateNamespace");
-        Self::answer(&call, self.create(request.into_inner()).await)
+        Self::answer(&call, self.create(request).await)
     }
 
     async fn get_namespace(
@@ -131,7 +151,7 @@ impl Admin for Services {
         request: Request<v1::UpdateNamespaceRequest>,
     ) -> Result<Response<v1::Namespace>, Status> {
         let call = self.call("UpdateNamespace");
-        Self::answer(&call, self.update(request.into_inner()).await)
+        Self::answer(&call, self.update(request).await)
     }
 
     async fn get_flow(
@@ -139,8 +159,8 @@ impl Admin for Services {
         _request: Request<v1::GetFlowRequest>,
     ) -> Result<Response<v1::Flow>, Status> {
         let call = self.call("GetFlow");
-        let flow = self.link.snapshot().await;
-        let flow = flow.map(|snapshot| flow::to_proto(&snapshot.flow, self.link.mono()));
+        let flow = self.link().snapshot().await;
+        let flow = flow.map(|snapshot| flow::to_proto(&snapshot.flow, self.link().mono()));
         Self::answer(&call, flow)
     }
 
@@ -149,7 +169,7 @@ impl Admin for Services {
         _request: Request<v1::GetClockRequest>,
     ) -> Result<Response<v1::Clock>, Status> {
         let call = self.call("GetClock");
-        let snapshot = self.link.snapshot().await;
+        let snapshot = self.link().snapshot().await;
         Self::answer(
             &call,
             snapshot.map(|snapshot| clock_to_proto(&snapshot.clock)),
@@ -158,10 +178,10 @@ impl Admin for Services {
 
     async fn accept_clock(
         &self,
-        _request: Request<v1::AcceptClockRequest>,
+        request: Request<v1::AcceptClockRequest>,
     ) -> Result<Response<v1::Clock>, Status> {
         let call = self.call("AcceptClock");
-        Self::answer(&call, self.accept_clock().await)
+        Self::answer(&call, self.accept_clock(request).await)
     }
 
     async fn delete_namespace(
@@ -169,6 +189,6 @@ impl Admin for Services {
         request: Request<v1::DeleteNamespaceRequest>,
     ) -> Result<Response<v1::DeleteNamespaceResponse>, Status> {
         let call = self.call("DeleteNamespace");
-        Self::answer(&call, self.delete(request.into_inner()).await)
+        Self::answer(&call, self.delete(request).await)
     }
 }

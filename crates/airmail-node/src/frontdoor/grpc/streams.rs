@@ -1,10 +1,12 @@
-//! Finds the two calls that stream batches; every other goes on to tonic's routes. What the first
-//! call is for says where the connection is served from then on.
+//! The calls of one connection, each with the identity of its client. The two that stream batches are
+//! answered here; every other goes on to tonic's routes. What the first call is for says where the
+//! connection is served from then on.
 
+use super::replies::response;
+use super::requests::Requests;
 use super::{Call, Services, publish, reading_error, subscribe};
-use crate::grpc::replies::response;
-use crate::grpc::requests::Requests;
 use crate::roaming::Whereabouts;
+use airmail_broker::Principal;
 use bytes::Bytes;
 use std::convert::Infallible;
 use std::future::Future;
@@ -22,19 +24,31 @@ const MAILBOX: &str = "/airmail.v1.Mailbox/";
 
 /// See the module's documentation.
 #[derive(Clone)]
-pub(crate) struct Streams<S> {
+pub(super) struct Streams<S> {
     services: Services,
     others: S,
+    /// The client at the other end.
+    principal: Arc<Principal>,
     whereabouts: Arc<Whereabouts>,
 }
 
 impl<S> Streams<S> {
-    pub(crate) fn new(services: Services, others: S, whereabouts: Arc<Whereabouts>) -> Streams<S> {
+    pub(super) fn new(
+        services: Services,
+        others: S,
+        principal: Arc<Principal>,
+        whereabouts: Arc<Whereabouts>,
+    ) -> Streams<S> {
         Streams {
             services,
             others,
+            principal,
             whereabouts,
         }
+    }
+
+    fn for_a_stream(&self) -> (Services, Principal) {
+        (self.services.clone(), Principal::clone(&self.principal))
     }
 }
 
@@ -54,36 +68,35 @@ where
         self.others.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request<B>) -> Answer {
+    fn call(&mut self, mut request: Request<B>) -> Answer {
         self.whereabouts.beginning().begin();
         let path = request.uri().path();
         if path.starts_with(MAILBOX) {
             self.whereabouts.ask_for_mailboxes();
-            return self.others.call(request);
+        } else if path == PUBLISH {
+            self.whereabouts.stay();
+            let (services, principal) = self.for_a_stream();
+            return Box::pin(async move {
+                let answer = begin_publish(&services, principal, request).await;
+                Ok(answer.unwrap_or_else(Status::into_http))
+            });
+        } else if path == SUBSCRIBE {
+            self.whereabouts.stay();
+            let (services, principal) = self.for_a_stream();
+            return Box::pin(async move {
+                let answer = begin_subscribe(&services, principal, request).await;
+                Ok(answer.unwrap_or_else(Status::into_http))
+            });
         }
-        let services = self.services.clone();
-        match path {
-            PUBLISH => {
-                self.whereabouts.stay();
-                Box::pin(async move {
-                    let answer = begin_publish(&services, request).await;
-                    Ok(answer.unwrap_or_else(Status::into_http))
-                })
-            }
-            SUBSCRIBE => {
-                self.whereabouts.stay();
-                Box::pin(async move {
-                    let answer = begin_subscribe(&services, request).await;
-                    Ok(answer.unwrap_or_else(Status::into_http))
-                })
-            }
-            _ => self.others.call(request),
-        }
+        let principal = Arc::clone(&self.principal);
+        request.extensions_mut().insert(principal);
+        self.others.call(request)
     }
 }
 
 async fn begin_publish<B>(
     services: &Services,
+    principal: Principal,
     request: Request<B>,
 ) -> Result<Response<Body>, Status>
 where
@@ -92,12 +105,13 @@ where
 {
     let call = services.call("Publish");
     let requests = requests(services, &call, request)?;
-    let acks = publish::stream(services, &call, requests).await;
+    let acks = publish::stream(services, &call, principal, requests).await;
     acks.map(response).map_err(|error| call.status(&error))
 }
 
 async fn begin_subscribe<B>(
     services: &Services,
+    principal: Principal,
     request: Request<B>,
 ) -> Result<Response<Body>, Status>
 where
@@ -106,7 +120,7 @@ where
 {
     let call = services.call("Subscribe");
     let requests = requests(services, &call, request)?;
-    let deliveries = subscribe::stream(services, &call, requests).await;
+    let deliveries = subscribe::stream(services, &call, principal, requests).await;
     deliveries
         .map(response)
         .map_err(|error| call.status(&error))
@@ -123,9 +137,9 @@ where
     B::Error: Into<StdError>,
 {
     let (head, body) = request.into_parts();
-    let limit = services.link.limits().frame_bytes as usize;
+    let limit = services.door.limits().frame_bytes as usize;
     let requests = Requests::new(&head.headers, Body::new(body), limit);
-    requests.map_err(|refused| match reading_error(&services.link, &refused) {
+    requests.map_err(|refused| match reading_error(&services.door, &refused) {
         // With what is spoken, which the status tells beside its error.
         Some(error) => {
             let mut status = call.status(&error);

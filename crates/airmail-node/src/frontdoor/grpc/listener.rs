@@ -1,20 +1,21 @@
 //! Accepts connections and serves the gRPC services on them.
 //!
 //! A connection that does not speak HTTP/2 is closed, with a line in the log; no other notices. One
-//! that asks for mailboxes moves to their threads ([`super::roaming`]). When the node stops, each gets
+//! that asks for mailboxes moves to their threads ([`crate::roaming`]). When the node stops, each gets
 //! a GOAWAY and ends when its streams have.
 //!
 //! A place is for who uses it. A connection has to make its first request soon; from then on it is
 //! asked now and then whether it is there, and is closed if it does not answer, or if it takes nothing
-//! of what it is sent ([`super::starvation`]). Who finds no place is told so ([`super::turned_away`]).
+//! of what it is sent ([`crate::starvation`]). Who finds no place is told so ([`super::turned_away`]).
 
-use super::beside::beside;
-use super::refusals::Refusals;
-use super::roaming::{RoamingStream, Whereabouts};
-use super::service::Services;
-use super::service::streams::Streams;
-use super::telling::Telling;
+use super::Services;
+use super::streams::Streams;
+use super::tonic_errors::TonicErrors;
 use super::turned_away::TurnedAway;
+use crate::beside::beside;
+use crate::roaming::{RoamingStream, Whereabouts};
+use crate::telling::Telling;
+use airmail_broker::Principal;
 use futures::future::{BoxFuture, Either};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -43,7 +44,7 @@ const STARVATION: u32 = 3;
 /// How long one that is closed for its silence may take to hear it.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// What this port is called in metrics.
-pub(super) const DOOR: &str = "grpc";
+pub(crate) const DOOR: &str = "grpc";
 /// How long to leave the listener alone when the system has no more to give (files, memory).
 const BREATH: Duration = Duration::from_millis(100);
 
@@ -66,7 +67,7 @@ pub(crate) struct Connections {
     pub(crate) mailbox_threads: Handle,
 }
 
-type Service = TowerToHyperService<Streams<Refusals<Routes>>>;
+type Service = TowerToHyperService<Streams<TonicErrors<Routes>>>;
 type Connection = hyper_util::server::conn::auto::Connection<
     'static,
     TokioIo<RoamingStream>,
@@ -92,7 +93,7 @@ enum Course {
 impl Connections {
     /// Accepts until the node stops.
     pub(crate) async fn accept(self, listener: TcpListener) {
-        let stop = self.services.link.stop().clone();
+        let stop = self.services.link().stop().clone();
         let (mut troubles, mut crowding) = (Telling::default(), Telling::default());
         loop {
             let accepted = tokio::select! {
@@ -106,7 +107,7 @@ impl Connections {
                 }
                 Ok((stream, peer)) => self.take(stream, peer),
                 Err(error) => {
-                    self.services.metrics.doors.not_accepted(DOOR);
+                    self.services.metrics().doors.not_accepted(DOOR);
                     if let Some(times) = troubles.happened(Instant::now()) {
                         tracing::warn!(%error, times, "connections are not accepted");
                     }
@@ -117,11 +118,11 @@ impl Connections {
     }
 
     fn is_full(&self) -> bool {
-        self.services.metrics.connections.get() >= i64::from(self.most)
+        self.services.metrics().connections.get() >= i64::from(self.most)
     }
 
     fn turn_away(&self, stream: TcpStream, peer: SocketAddr, crowding: &mut Telling) {
-        self.services.metrics.doors.turned_away(DOOR);
+        self.services.metrics().doors.turned_away(DOOR);
         if let Some(times) = crowding.happened(Instant::now()) {
             tracing::warn!(%peer, limit = self.most, times, "turned away: too many connections");
         }
@@ -132,8 +133,8 @@ impl Connections {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%peer, %error, "no TCP_NODELAY");
         }
-        self.services.metrics.connections.inc();
-        self.services.metrics.connections_opened.inc();
+        self.services.metrics().connections.inc();
+        self.services.metrics().connections_opened.inc();
         self.services.tasks.spawn(self.clone().serve(stream, peer));
     }
 
@@ -160,7 +161,7 @@ impl Connections {
 
     /// Waits for what comes once or never.
     async fn notice(&self, whereabouts: &Whereabouts) -> Notice {
-        let stop = pin!(self.services.link.stop().cancelled());
+        let stop = pin!(self.services.link().stop().cancelled());
         let silence = pin!(whereabouts.beginning().is_overdue(self.begin));
         match futures::future::select(stop, silence).await {
             Either::Left(_) => Notice::Stopping,
@@ -183,7 +184,7 @@ impl Connections {
                 Err(_) => self.wind_up(connection).await,
             };
         }
-        self.services.metrics.doors.silent.inc();
+        self.services.metrics().doors.silent.inc();
         tracing::debug!(%peer, "connection closed: it made no request");
         Ok(())
     }
@@ -197,7 +198,7 @@ impl Connections {
     ) -> BoxFuture<'static, ()> {
         Box::pin(async move {
             whereabouts.arrive();
-            let stop = self.services.link.stop().cancelled();
+            let stop = self.services.link().stop().cancelled();
             let ended = match beside(stop, connection.as_mut()).await {
                 Either::Right(ended) => ended,
                 Either::Left(()) => self.wind_up(connection).await,
@@ -218,9 +219,11 @@ impl Connections {
             .max_send_buf_size(SEND_BUFFER_BYTES)
             .keep_alive_interval(self.keep_alive)
             .keep_alive_timeout(self.keep_alive);
-        let (services, link) = (self.services.clone(), &self.services.link);
-        let others = Refusals::new(self.routes.clone(), link.clone());
-        let service = Streams::new(services, others, Arc::clone(whereabouts));
+        let services = self.services.clone();
+        let others = TonicErrors::new(self.routes.clone(), services.link().clone());
+        // Everyone is anonymous until authentication is built; then the connection says who its client is.
+        let principal = Arc::new(Principal::default());
+        let service = Streams::new(services, others, principal, Arc::clone(whereabouts));
         let service = TowerToHyperService::new(service);
         let patience = self.keep_alive.saturating_mul(STARVATION);
         let stream = RoamingStream::new(stream, Arc::clone(whereabouts), patience);
@@ -239,11 +242,11 @@ impl Connections {
     }
 
     fn take_leave(&self, ended: Ended, peer: SocketAddr) {
-        self.services.metrics.connections.dec();
+        self.services.metrics().connections.dec();
         match ended {
             Ok(()) => tracing::debug!(%peer, "connection ended"),
             Err(error) => {
-                self.services.metrics.connections_failed.inc();
+                self.services.metrics().connections_failed.inc();
                 tracing::info!(%peer, error = causes(error.as_ref()), "connection closed");
             }
         }

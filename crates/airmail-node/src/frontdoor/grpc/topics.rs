@@ -1,10 +1,11 @@
 //! ListTopics: the topics of a namespace that hold messages, a page at a time.
 
-use super::{Services, principal};
-use airmail_broker::{Command, Outcome};
+use super::{Services, principal_of};
+use airmail_broker::{Command, Outcome, Principal};
 use airmail_log::TopicPage;
 use airmail_model::{Error, ErrorCode};
 use airmail_proto::v1;
+use tonic::Request;
 
 /// Topics of a page where the request does not say.
 const PAGE: u32 = 1_000;
@@ -13,9 +14,11 @@ const PAGE_MAX: u32 = 10_000;
 
 pub(super) async fn list(
     services: &Services,
-    request: v1::ListTopicsRequest,
+    request: Request<v1::ListTopicsRequest>,
 ) -> Result<v1::ListTopicsResponse, Error> {
-    let link = &services.link;
+    let principal = principal_of(&request)?;
+    let request = request.into_inner();
+    let link = services.link();
     link.check_up()?;
     if request.limit > PAGE_MAX {
         return Err(Error::new(ErrorCode::InvalidArgument)
@@ -33,7 +36,7 @@ pub(super) async fn list(
     };
     let namespace = link.namespace(&request.namespace)?.namespace.id;
     let command = Command::ListTopics { namespace, page };
-    match link.command(principal(), command).await? {
+    match link.command(Principal::clone(&principal), command).await? {
         Outcome::Topics { topics, more } => {
             let topics = topics.into_iter().map(|topic| v1::TopicSeen {
                 name: topic.name,

@@ -1,0 +1,132 @@
+//! Front doors: where clients come in, each with a protocol of its own.
+//!
+//! What they have in common is written once, in words of `airmail-model` alone: a [`SessionHandle`] is one
+//! client's session with the node, from Hello to its end. A front door is a translator between its protocol
+//! and sessions. [`grpc`] is the first: only there do messages of the API (`v1`) occur, and `cargo xtask
+//! tidy` says so. [`http`] has health and metrics, and no sessions.
+//!
+//! An identity comes from the connection: whoever accepts one says who is at its other end, once, and
+//! every session and every call on it is given that `Principal`. Nothing behind a front door makes one up.
+
+mod error;
+pub(crate) mod grpc;
+pub(crate) mod http;
+mod session;
+
+pub use error::{NamespaceNotFound, PublishRefusal, SessionError, SubscribeRefusal, Unavailable};
+pub(crate) use session::{AfterRequests, RequestSource};
+pub use session::{SessionEvents, SessionHandle, SessionRequests};
+
+use crate::link::Link;
+use crate::metrics::Metrics;
+use airmail_model::batch::batches_by_log;
+use airmail_model::frame::NamedMap;
+use airmail_model::{
+    Batch, Checked, Error, Limits, MapEpoch, Message, Mono, NamespaceId, TopicHash, TopicName,
+};
+use std::fmt;
+use std::sync::Arc;
+
+/// What a front door is given of the node. Cheap to clone.
+#[derive(Clone)]
+pub struct FrontDoor {
+    link: Link,
+    metrics: Arc<Metrics>,
+}
+
+impl fmt::Debug for FrontDoor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FrontDoor").finish_non_exhaustive()
+    }
+}
+
+impl FrontDoor {
+    pub(crate) fn new(link: Link, metrics: Arc<Metrics>) -> FrontDoor {
+        FrontDoor { link, metrics }
+    }
+
+    pub(crate) fn link(&self) -> &Link {
+        &self.link
+    }
+
+    pub(crate) fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// Limits that the node holds its clients to.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        self.link.limits()
+    }
+
+    /// The node's monotonic clock, by which a publish is said to have been received.
+    #[must_use]
+    pub fn mono(&self) -> Mono {
+        self.link.mono()
+    }
+
+    /// Whether the node can be asked anything now.
+    ///
+    /// # Errors
+    /// [`Unavailable`] while it starts or stops.
+    pub fn check_up(&self) -> Result<(), Unavailable> {
+        self.link.check_up()
+    }
+
+    /// The namespace and hash of a topic, by names; the empty namespace is `default`.
+    ///
+    /// # Errors
+    /// [`SubscribeRefusal`] for a topic's name that is not allowed, or a namespace that does not exist.
+    pub fn topic(
+        &self,
+        namespace: &str,
+        topic: &str,
+    ) -> Result<(NamespaceId, TopicHash), SubscribeRefusal> {
+        TopicName::check(topic, self.limits()).map_err(SubscribeRefusal::Unacceptable)?;
+        let id = self.link.namespace(namespace)?.namespace.id;
+        Ok((id, TopicName::hash_of(id, topic)))
+    }
+
+    /// The number of a namespace; the empty name is `default`.
+    pub(crate) fn namespace_id(&self, name: &str) -> Option<NamespaceId> {
+        let entry = self.link.namespace(name).ok()?;
+        Some(entry.namespace.id)
+    }
+
+    /// Plain messages as batches for a namespace's logs; the empty namespace is `default`. A message that
+    /// its front door could not read stands in its place as an error.
+    ///
+    /// # Errors
+    /// [`PublishRefusal`] for the first message that cannot be published: nothing is encoded then.
+    pub fn encode(
+        &self,
+        namespace: &str,
+        messages: impl IntoIterator<Item = Result<Message, Error>>,
+    ) -> Result<Vec<Checked<Batch>>, PublishRefusal> {
+        let entry = self.link.namespace(namespace)?;
+        let time_us = self.link.now().wall.0;
+        batches_by_log(&entry.map, messages, time_us, self.limits())
+            .map_err(PublishRefusal::Unacceptable)
+    }
+
+    /// The map of a namespace, under its name; the empty name is `default`.
+    fn named_map(&self, name: &str) -> Result<NamedMap, NamespaceNotFound> {
+        let entry = self.link.namespace(name)?;
+        Ok(NamedMap {
+            name: entry.namespace.name.clone(),
+            map: entry.map.clone(),
+        })
+    }
+
+    /// The epoch of a namespace's map; 0 if no namespace has that number.
+    pub(crate) fn epoch_of(&self, id: NamespaceId) -> MapEpoch {
+        let catalog = self.link.catalog();
+        catalog.get(id).map_or(MapEpoch(0), |entry| entry.map.epoch)
+    }
+
+    /// The name of a namespace; empty if no namespace has that number.
+    pub(crate) fn name_of(&self, id: NamespaceId) -> String {
+        let entry = self.link.catalog().get(id).cloned();
+        entry.map_or(String::new(), |entry| entry.namespace.name.clone())
+    }
+}

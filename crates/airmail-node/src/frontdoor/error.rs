@@ -1,0 +1,181 @@
+//! Errors of the border between front doors and the node: small, typed, each with its facts.
+//!
+//! Where one of them leaves the node it becomes an entry of the one table of errors that users see
+//! (`airmail-model`'s `error.rs`), by the conversions at the end of this file and nowhere else.
+
+use airmail_model::namespace::namespace_not_found;
+use airmail_model::{Error, ErrorCode};
+use std::time::Duration;
+
+/// Delay that a client is advised while the node is starting.
+const STARTING: Duration = Duration::from_millis(500);
+
+/// The node can be asked nothing now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unavailable {
+    /// The node has not opened its logs yet.
+    #[error("the node is starting")]
+    Starting,
+    /// The node stops: whatever has not been handed to it was not done.
+    #[error("the node is stopping")]
+    Stopping,
+}
+
+/// A request names a namespace that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no namespace is called {name}")]
+pub struct NamespaceNotFound {
+    /// The name that was asked for.
+    pub name: String,
+}
+
+/// A rule of the session is broken, or the node ends it: nothing more can be asked on it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SessionError {
+    /// The node takes no requests now.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    /// The first request was not Hello, or a later one was.
+    #[error("hello must come first, and only first: found {found}")]
+    HelloExpected {
+        /// The request that came instead.
+        found: &'static str,
+    },
+    /// Hello names a namespace that does not exist.
+    #[error(transparent)]
+    NamespaceNotFound(#[from] NamespaceNotFound),
+}
+
+/// A publish refused before any shard saw it. The session goes on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PublishRefusal {
+    /// The batch, or a message of it, is not one that this node accepts; the error has the field.
+    #[error(transparent)]
+    Unacceptable(Error),
+    /// Plain messages for a namespace that does not exist.
+    #[error(transparent)]
+    NamespaceNotFound(#[from] NamespaceNotFound),
+    /// The request has neither a batch nor messages.
+    #[error("the request has no body")]
+    BodyAbsent,
+}
+
+/// A subscription refused before any shard saw it. The session goes on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SubscribeRefusal {
+    /// The topic, the start or a reserved field is not one that this node accepts; the error has the field.
+    #[error(transparent)]
+    Unacceptable(Error),
+    /// The namespace does not exist.
+    #[error(transparent)]
+    NamespaceNotFound(#[from] NamespaceNotFound),
+}
+
+impl From<Unavailable> for Error {
+    fn from(why: Unavailable) -> Error {
+        match why {
+            Unavailable::Starting => Error::new(ErrorCode::Overloaded)
+                .field("node")
+                .value("starting")
+                .retry_after(STARTING),
+            Unavailable::Stopping => Error::new(ErrorCode::ShuttingDown)
+                .field("node")
+                .value("stopping"),
+        }
+    }
+}
+
+impl From<NamespaceNotFound> for Error {
+    fn from(missing: NamespaceNotFound) -> Error {
+        namespace_not_found(&missing.name)
+    }
+}
+
+impl From<SessionError> for Error {
+    fn from(error: SessionError) -> Error {
+        match error {
+            SessionError::Unavailable(why) => why.into(),
+            SessionError::HelloExpected { found } => Error::new(ErrorCode::HelloExpected)
+                .field("kind")
+                .value(found)
+                .limit("hello first, and only first"),
+            SessionError::NamespaceNotFound(missing) => missing.into(),
+        }
+    }
+}
+
+impl From<PublishRefusal> for Error {
+    fn from(refusal: PublishRefusal) -> Error {
+        match refusal {
+            PublishRefusal::Unacceptable(error) => error,
+            PublishRefusal::NamespaceNotFound(missing) => missing.into(),
+            PublishRefusal::BodyAbsent => Error::new(ErrorCode::InvalidArgument)
+                .field("body")
+                .value("absent")
+                .limit("batch or messages"),
+        }
+    }
+}
+
+impl From<SubscribeRefusal> for Error {
+    fn from(refusal: SubscribeRefusal) -> Error {
+        match refusal {
+            SubscribeRefusal::Unacceptable(error) => error,
+            SubscribeRefusal::NamespaceNotFound(missing) => missing.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_of_the_border_has_its_entry_in_the_table() {
+        let nowhere = || NamespaceNotFound {
+            name: "nowhere".into(),
+        };
+        let topic = Error::new(ErrorCode::TopicInvalid).field("topic");
+        let table: [(Error, ErrorCode, &str); 8] = [
+            (Unavailable::Starting.into(), ErrorCode::Overloaded, "node"),
+            (
+                Unavailable::Stopping.into(),
+                ErrorCode::ShuttingDown,
+                "node",
+            ),
+            (
+                SessionError::HelloExpected { found: "add" }.into(),
+                ErrorCode::HelloExpected,
+                "kind",
+            ),
+            (
+                SessionError::from(nowhere()).into(),
+                ErrorCode::NamespaceNotFound,
+                "namespace",
+            ),
+            (
+                PublishRefusal::BodyAbsent.into(),
+                ErrorCode::InvalidArgument,
+                "body",
+            ),
+            (
+                PublishRefusal::from(nowhere()).into(),
+                ErrorCode::NamespaceNotFound,
+                "namespace",
+            ),
+            (
+                SubscribeRefusal::from(nowhere()).into(),
+                ErrorCode::NamespaceNotFound,
+                "namespace",
+            ),
+            (
+                SubscribeRefusal::Unacceptable(topic).into(),
+                ErrorCode::TopicInvalid,
+                "topic",
+            ),
+        ];
+        for (error, code, field) in table {
+            assert_eq!((error.code(), error.field_name()), (code, field));
+        }
+    }
+}

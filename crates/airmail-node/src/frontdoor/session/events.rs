@@ -1,0 +1,106 @@
+//! The listening half of a session: what the node has to tell its client.
+
+use super::Shared;
+use crate::frontdoor::FrontDoor;
+use crate::outbox::{Event, Taker};
+use airmail_model::frame::{Ack, Refused, Reply, RequestId};
+use airmail_model::{Error, Mono};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+
+/// The listening half of a session. When it is dropped, the session is over.
+pub struct SessionEvents {
+    door: FrontDoor,
+    taker: Taker,
+    shared: Arc<Shared>,
+    /// When the events that were taken together were taken, once an ack among them wanted to know.
+    taken_at: Option<Mono>,
+}
+
+impl fmt::Debug for SessionEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionEvents").finish_non_exhaustive()
+    }
+}
+
+impl SessionEvents {
+    pub(super) fn new(door: &FrontDoor, taker: Taker, shared: Arc<Shared>) -> SessionEvents {
+        SessionEvents {
+            door: door.clone(),
+            taker,
+            shared,
+            taken_at: None,
+        }
+    }
+
+    /// The front door's view of the node.
+    #[must_use]
+    pub fn door(&self) -> &FrontDoor {
+        &self.door
+    }
+
+    /// The next event; `None` when the session is over. A delivery counts as consumed when it is given here,
+    /// while credit comes back by itself.
+    ///
+    /// # Errors
+    /// Why the session ends: it is told once, after every event that was there.
+    #[inline]
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
+        loop {
+            if self.taker.has_none_at_hand() {
+                self.taken_at = None;
+            }
+            let event = match self.taker.poll_take(cx) {
+                Poll::Ready(Some(Ok(event))) => event,
+                other => return other,
+            };
+            match event {
+                Event::Reply(Reply::Acked { request, result }) => {
+                    // Others of the same request have still to be answered.
+                    let Some((request, result)) = self.settle(request, result) else {
+                        continue;
+                    };
+                    let acked = Reply::Acked { request, result };
+                    return Poll::Ready(Some(Ok(Event::Reply(acked))));
+                }
+                Event::Reply(Reply::Delivery(ref delivery))
+                    if self.shared.automatic.load(Ordering::Relaxed) =>
+                {
+                    self.taker.return_credit(delivery.body.cost());
+                    return Poll::Ready(Some(Ok(event)));
+                }
+                _ => return Poll::Ready(Some(Ok(event))),
+            }
+        }
+    }
+
+    /// The next event, as [`SessionEvents::poll_next`] gives it. Can be dropped and called again.
+    ///
+    /// # Errors
+    /// As [`SessionEvents::poll_next`].
+    pub async fn next(&mut self) -> Option<Result<Event, Error>> {
+        std::future::poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// Whether something has come that was not taken yet.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        self.taker.has_more()
+    }
+
+    /// Takes the ack of a batch. The answer to its client's request, if this was the last batch of it.
+    fn settle(
+        &mut self,
+        batch: RequestId,
+        result: Result<Ack, Refused>,
+    ) -> Option<(RequestId, Result<Ack, Refused>)> {
+        let settled = self.shared.window.settle(batch, result)?;
+        let now = *self.taken_at.get_or_insert_with(|| self.door.mono());
+        let took = now.since(settled.since);
+        let latency = &self.door.metrics().publish_latency;
+        latency.observe(took.as_secs_f64());
+        settled.answer
+    }
+}

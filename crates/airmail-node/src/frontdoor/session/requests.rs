@@ -1,0 +1,328 @@
+//! The asking half of a session: its requests, and how they are read until there are no more.
+
+use super::Shared;
+use crate::beside::beside;
+use crate::frontdoor::{FrontDoor, PublishRefusal, SessionError, SubscribeRefusal, Unavailable};
+use crate::outbox::{Event, NotAdded, Outbox, Over};
+use airmail_model::frame::{
+    Credit, Generation, Hello, Maps, Request, RequestId, Subscribe, SubscriptionId, Welcome,
+};
+use airmail_model::namespace::DEFAULT_NAMESPACE;
+use airmail_model::{Batch, Checked, Error, Message, Mono};
+use bytes::Bytes;
+use futures::future::Either;
+use std::fmt;
+use std::iter;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Where a translator's requests come from.
+pub(crate) trait RequestSource: Send {
+    /// Reads one request and does it on `session`. `Break`: the client has no more.
+    ///
+    /// # Errors
+    /// What the client did that ends the session.
+    fn do_next(
+        &mut self,
+        session: &SessionRequests,
+    ) -> impl Future<Output = Result<ControlFlow<()>, Error>> + Send;
+}
+
+/// What becomes of a session whose client asks for nothing more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AfterRequests {
+    /// It ends when everything published is answered.
+    End,
+    /// It goes on receiving until its client hangs up.
+    Receive,
+}
+
+/// The asking half of a session.
+pub struct SessionRequests {
+    door: FrontDoor,
+    queue: Arc<Outbox>,
+    shared: Arc<Shared>,
+}
+
+impl fmt::Debug for SessionRequests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionRequests").finish_non_exhaustive()
+    }
+}
+
+impl SessionRequests {
+    pub(super) fn new(door: FrontDoor, queue: Arc<Outbox>, shared: Arc<Shared>) -> SessionRequests {
+        SessionRequests {
+            door,
+            queue,
+            shared,
+        }
+    }
+
+    /// The front door's view of the node.
+    #[must_use]
+    pub fn door(&self) -> &FrontDoor {
+        &self.door
+    }
+
+    // ---- The requests ----
+
+    /// Says Hello: first, and once. Answered by [`Event::Welcome`].
+    ///
+    /// # Errors
+    /// [`SessionError`] if Hello was said already, a namespace does not exist, or the node starts or stops.
+    pub async fn hello(&self, hello: &Hello) -> Result<(), SessionError> {
+        self.is_new()?;
+        let welcome = self.welcome(hello)?;
+        self.shared.greeted.store(true, Ordering::Relaxed);
+        let bytes = match hello.credit {
+            Credit::Nothing => 0,
+            Credit::Bytes(bytes) => bytes,
+            Credit::Automatic => {
+                self.shared.automatic.store(true, Ordering::Relaxed);
+                self.door.limits().credit_bytes
+            }
+        };
+        self.queue.push(Event::Welcome(Box::new(welcome)));
+        if bytes > 0 {
+            self.ask(Request::Credit { bytes }).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether Hello is still to be said.
+    ///
+    /// # Errors
+    /// [`SessionError::HelloExpected`] if it has been.
+    pub(crate) fn is_new(&self) -> Result<(), SessionError> {
+        if self.shared.greeted.load(Ordering::Relaxed) {
+            let found = "a second hello";
+            return Err(SessionError::HelloExpected { found });
+        }
+        Ok(())
+    }
+
+    /// Whether Hello has been said.
+    ///
+    /// # Errors
+    /// [`SessionError::HelloExpected`] if it is still to be.
+    pub(crate) fn is_greeted(&self) -> Result<(), SessionError> {
+        if self.shared.greeted.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let found = "a request before hello";
+        Err(SessionError::HelloExpected { found })
+    }
+
+    fn welcome(&self, hello: &Hello) -> Result<Welcome, SessionError> {
+        self.door.check_up()?;
+        let default = [DEFAULT_NAMESPACE.to_owned()];
+        let wanted: &[String] = if hello.namespaces.is_empty() {
+            &default
+        } else {
+            &hello.namespaces
+        };
+        let mut namespaces = Vec::with_capacity(wanted.len());
+        for name in wanted {
+            namespaces.push(self.door.named_map(name)?);
+        }
+        Ok(Welcome {
+            protocol: hello.protocol,
+            node: self.door.link().node().to_owned(),
+            limits: self.door.limits().clone(),
+            namespaces,
+        })
+    }
+
+    /// Publishes an encoded batch, which is checked here, once. Answered by [`Event::Reply`] with an ack, or
+    /// by [`Event::PublishRefused`]; either has the client's own number, which it may use again.
+    /// `received` is when the request came, by [`FrontDoor::mono`].
+    ///
+    /// # Errors
+    /// [`SessionError`]: nothing can be asked on this session any more.
+    pub async fn publish(
+        &self,
+        request: RequestId,
+        batch: Bytes,
+        received: Mono,
+    ) -> Result<(), SessionError> {
+        self.is_greeted()?;
+        let batch = match Batch::check(batch, self.door.limits()) {
+            Ok(batch) => batch,
+            Err(error) => {
+                self.refuse(request, PublishRefusal::Unacceptable(error));
+                return Ok(());
+            }
+        };
+        let size = iter::once(batch.bytes().len());
+        let request = self.shared.window.begin(request, size, received);
+        Ok(self.ask(Request::Publish { request, batch }).await?)
+    }
+
+    /// Publishes batches that have one number and one answer: the last one's ack, or the first refusal.
+    ///
+    /// # Errors
+    /// As [`SessionRequests::publish`].
+    pub async fn publish_together(
+        &self,
+        request: RequestId,
+        batches: Vec<Checked<Batch>>,
+        received: Mono,
+    ) -> Result<(), SessionError> {
+        self.is_greeted()?;
+        if batches.is_empty() {
+            self.refuse(request, PublishRefusal::BodyAbsent);
+            return Ok(());
+        }
+        let sizes = batches.iter().map(|batch| batch.bytes().len());
+        let first = self.shared.window.begin(request, sizes, received);
+        for (batch, number) in batches.into_iter().zip(first.0..) {
+            let request = RequestId(number);
+            self.ask(Request::Publish { request, batch }).await?;
+        }
+        Ok(())
+    }
+
+    /// Publishes plain messages to a namespace, as the batches that they make for its logs. A message that
+    /// its front door could not read stands in its place as an error, and refuses all.
+    ///
+    /// # Errors
+    /// As [`SessionRequests::publish`].
+    pub async fn publish_messages(
+        &self,
+        request: RequestId,
+        namespace: &str,
+        messages: impl IntoIterator<Item = Result<Message, Error>>,
+        received: Mono,
+    ) -> Result<(), SessionError> {
+        self.is_greeted()?;
+        match self.door.encode(namespace, messages) {
+            Ok(batches) => self.publish_together(request, batches, received).await,
+            Err(refusal) => {
+                self.refuse(request, refusal);
+                Ok(())
+            }
+        }
+    }
+
+    /// Answers a publish that its front door found wrong, as one that was refused here.
+    pub fn refuse(&self, request: RequestId, refusal: PublishRefusal) {
+        let error = Error::from(refusal.clone());
+        self.door.metrics().refused_at_edge(&error);
+        let refused = Event::PublishRefused(request, Box::new(refusal));
+        self.queue.push(refused);
+    }
+
+    /// Begins a subscription. Answered by a status.
+    ///
+    /// # Errors
+    /// As [`SessionRequests::publish`].
+    pub async fn add(&self, subscribe: Subscribe) -> Result<(), SessionError> {
+        self.is_greeted()?;
+        Ok(self.ask(Request::Add(subscribe)).await?)
+    }
+
+    /// Answers a subscription that its front door found wrong.
+    pub fn refuse_subscription(
+        &self,
+        subscription: SubscriptionId,
+        generation: Generation,
+        refusal: SubscribeRefusal,
+    ) {
+        self.queue.push(Event::NotAdded(Box::new(NotAdded {
+            subscription,
+            generation,
+            refusal,
+        })));
+    }
+
+    /// Ends a subscription. Answered by a status.
+    ///
+    /// # Errors
+    /// As [`SessionRequests::publish`].
+    pub async fn remove(&self, subscription: SubscriptionId) -> Result<(), SessionError> {
+        self.is_greeted()?;
+        Ok(self.ask(Request::Remove { subscription }).await?)
+    }
+
+    /// Grants credit for deliveries; from here on none comes back by itself.
+    ///
+    /// # Errors
+    /// As [`SessionRequests::publish`].
+    pub async fn credit(&self, bytes: u32) -> Result<(), SessionError> {
+        self.is_greeted()?;
+        self.shared.automatic.store(false, Ordering::Relaxed);
+        Ok(self.ask(Request::Credit { bytes }).await?)
+    }
+
+    /// Asks for the maps of namespaces. Answered by [`Event::Maps`].
+    ///
+    /// # Errors
+    /// [`SessionError::HelloExpected`] before Hello.
+    pub fn resolve(&self, namespaces: &[String]) -> Result<(), SessionError> {
+        self.is_greeted()?;
+        let mut maps = Maps::default();
+        for name in namespaces {
+            match self.door.named_map(name) {
+                Ok(map) => maps.found.push(map),
+                Err(missing) => maps.missing.push(missing.into()),
+            }
+        }
+        self.queue.push(Event::Maps(Box::new(maps)));
+        Ok(())
+    }
+
+    fn ask(&self, request: Request) -> impl Future<Output = Result<(), Unavailable>> {
+        let session = self.queue.session();
+        self.door.link().request(session, request)
+    }
+
+    // ---- How they are read ----
+
+    /// Whether another request may be read: what waits for its ack, and for the client, is within bounds.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.shared.window.has_room() && self.queue.has_room()
+    }
+
+    /// Whether everything published has been answered.
+    pub(super) fn has_all_answers(&self) -> bool {
+        self.shared.window.is_empty()
+    }
+
+    /// Reads and does requests until the session ends, whyever it does.
+    pub(crate) async fn read(self, mut source: impl RequestSource, after: AfterRequests) {
+        let stop = self.door.link().stop();
+        let over = self.queue.over(stop);
+        let end = match beside(over, self.read_all(&mut source)).await {
+            Either::Left(Over::Gone) => return,
+            Either::Left(Over::Stopping) => Err(Unavailable::Stopping.into()),
+            Either::Right(end) => end,
+        };
+        // What was taken in is still answered, in a stop as well.
+        tokio::select! {
+            () = self.queue.gone() => {}
+            () = self.shared.window.empty() => {}
+        }
+        let end = if end.is_ok() && after == AfterRequests::Receive {
+            match self.queue.over(stop).await {
+                Over::Gone => return,
+                Over::Stopping => Err(Unavailable::Stopping.into()),
+            }
+        } else {
+            end
+        };
+        self.queue.end(end);
+    }
+
+    async fn read_all(&self, source: &mut impl RequestSource) -> Result<(), Error> {
+        loop {
+            self.shared.window.room().await;
+            self.queue.room().await;
+            if source.do_next(self).await?.is_break() {
+                return Ok(());
+            }
+        }
+    }
+}
