@@ -22,6 +22,7 @@ mod roots;
 mod runtime;
 mod sentences;
 mod silence;
+mod translators;
 
 use crate::workspace;
 use anyhow::bail;
@@ -66,6 +67,7 @@ fn all() -> anyhow::Result<Complaints> {
         complaints.extend(raw_ids::check(file));
         complaints.extend(sentences::check(file));
         complaints.extend(silence::check(file));
+        complaints.extend(translators::check(file));
     }
     for file in &java {
         complaints.extend(names::check_path(&file.path));
