@@ -16,27 +16,24 @@ use crate::metrics::{Metrics, Snapshot};
 use crate::telling::Telling;
 use airmail_model::Error;
 use axum::Router;
-use axum::extract::State;
-use axum::http::{Request, StatusCode, header};
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use futures::future::{Either, Ready, ready};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use same_origin::SameOrigin;
-use std::convert::Infallible;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::task::TaskTracker;
-use tonic::codegen::Service;
 
 /// How long the shard may take to answer before it counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -125,13 +122,14 @@ impl HttpDoor {
             .header_read_timeout(self.begin);
         builder.http2().timer(TokioTimer::new());
         let beginning = Arc::new(Beginning::default());
-        let service = TowerToHyperService::new(Asked {
-            router,
+        let asked = Asked {
             own: self.own.clone(),
             reached,
             metrics: Arc::clone(&self.metrics),
             beginning: Arc::clone(&beginning),
-        });
+        };
+        let checked = router.layer(from_fn_with_state(asked, check));
+        let service = TowerToHyperService::new(checked);
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
         tokio::select! {
             ended = connection.as_mut() => {
@@ -151,10 +149,9 @@ impl HttpDoor {
     }
 }
 
-/// The pages as one connection has them, and that one has been asked for.
+/// State of one connection, which every request on it is held to.
 #[derive(Clone)]
 struct Asked {
-    router: Router,
     own: SameOrigin,
     /// The address that the connection was made to.
     reached: IpAddr,
@@ -162,27 +159,14 @@ struct Asked {
     beginning: Arc<Beginning>,
 }
 
-impl<B> Service<Request<B>> for Asked
-where
-    Router: Service<Request<B>, Response = Response, Error = Infallible>,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future =
-        Either<Ready<Result<Response, Infallible>>, <Router as Service<Request<B>>>::Future>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.router.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        self.beginning.begin();
-        match self.own.check(self.reached, &request) {
-            Ok(()) => Either::Right(self.router.call(request)),
-            Err(foreign) => {
-                self.metrics.doors.http_refused(foreign.header);
-                Either::Left(ready(Ok(foreign.into_response())))
-            }
+/// Notes that the connection has made a request, and answers it if it is for a page of the node's own.
+async fn check(State(asked): State<Asked>, request: Request, next: Next) -> Response {
+    asked.beginning.begin();
+    match asked.own.check(asked.reached, &request) {
+        Ok(()) => next.run(request).await,
+        Err(foreign) => {
+            asked.metrics.doors.http_refused(foreign.header);
+            foreign.into_response()
         }
     }
 }
