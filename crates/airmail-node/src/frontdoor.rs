@@ -17,8 +17,8 @@ pub use error::{NamespaceNotFound, PublishRefusal, SessionError, SubscribeRefusa
 pub(crate) use session::{AfterRequests, RequestSource};
 pub use session::{SessionEvents, SessionHandle, SessionRequests};
 
-use crate::link::Link;
 use crate::metrics::Metrics;
+use crate::shard_handle::ShardHandle;
 use airmail_model::batch::batches_by_log;
 use airmail_model::frame::NamedMap;
 use airmail_model::{
@@ -30,7 +30,7 @@ use std::sync::Arc;
 /// What a front door is given of the node. Cheap to clone.
 #[derive(Clone)]
 pub struct FrontDoor {
-    link: Link,
+    handle: ShardHandle,
     metrics: Arc<Metrics>,
 }
 
@@ -41,12 +41,12 @@ impl fmt::Debug for FrontDoor {
 }
 
 impl FrontDoor {
-    pub(crate) fn new(link: Link, metrics: Arc<Metrics>) -> FrontDoor {
-        FrontDoor { link, metrics }
+    pub(crate) fn new(handle: ShardHandle, metrics: Arc<Metrics>) -> FrontDoor {
+        FrontDoor { handle, metrics }
     }
 
-    pub(crate) fn link(&self) -> &Link {
-        &self.link
+    pub(crate) fn handle(&self) -> &ShardHandle {
+        &self.handle
     }
 
     pub(crate) fn metrics(&self) -> &Arc<Metrics> {
@@ -56,13 +56,13 @@ impl FrontDoor {
     /// Limits that the node holds its clients to.
     #[must_use]
     pub fn limits(&self) -> &Limits {
-        self.link.limits()
+        self.handle.limits()
     }
 
     /// The node's monotonic clock, by which a publish is said to have been received.
     #[must_use]
     pub fn mono(&self) -> Mono {
-        self.link.mono()
+        self.handle.mono()
     }
 
     /// Whether the node can be asked anything now.
@@ -70,7 +70,7 @@ impl FrontDoor {
     /// # Errors
     /// [`Unavailable`] while it starts or stops.
     pub fn check_up(&self) -> Result<(), Unavailable> {
-        self.link.check_up()
+        self.handle.check_up()
     }
 
     /// The namespace and hash of a topic, by names; the empty namespace is `default`.
@@ -83,13 +83,13 @@ impl FrontDoor {
         topic: &str,
     ) -> Result<(NamespaceId, TopicHash), SubscribeRefusal> {
         TopicName::check(topic, self.limits()).map_err(SubscribeRefusal::Unacceptable)?;
-        let id = self.link.namespace(namespace)?.namespace.id;
+        let id = self.handle.namespace(namespace)?.namespace.id;
         Ok((id, TopicName::hash_of(id, topic)))
     }
 
     /// The number of a namespace; the empty name is `default`.
     pub(crate) fn namespace_id(&self, name: &str) -> Option<NamespaceId> {
-        let entry = self.link.namespace(name).ok()?;
+        let entry = self.handle.namespace(name).ok()?;
         Some(entry.namespace.id)
     }
 
@@ -103,15 +103,15 @@ impl FrontDoor {
         namespace: &str,
         messages: impl IntoIterator<Item = Result<Message, Error>>,
     ) -> Result<Vec<Checked<Batch>>, PublishRefusal> {
-        let entry = self.link.namespace(namespace)?;
-        let time_us = self.link.now().wall.0;
+        let entry = self.handle.namespace(namespace)?;
+        let time_us = self.handle.now().wall.0;
         batches_by_log(&entry.map, messages, time_us, self.limits())
             .map_err(PublishRefusal::Unacceptable)
     }
 
     /// The map of a namespace, under its name; the empty name is `default`.
     fn named_map(&self, name: &str) -> Result<NamedMap, NamespaceNotFound> {
-        let entry = self.link.namespace(name)?;
+        let entry = self.handle.namespace(name)?;
         Ok(NamedMap {
             name: entry.namespace.name.clone(),
             map: entry.map.clone(),
@@ -120,13 +120,13 @@ impl FrontDoor {
 
     /// The epoch of a namespace's map; 0 if no namespace has that number.
     pub(crate) fn epoch_of(&self, id: NamespaceId) -> MapEpoch {
-        let catalog = self.link.catalog();
+        let catalog = self.handle.catalog();
         catalog.get(id).map_or(MapEpoch(0), |entry| entry.map.epoch)
     }
 
     /// The name of a namespace; empty if no namespace has that number.
     pub(crate) fn name_of(&self, id: NamespaceId) -> String {
-        let entry = self.link.catalog().get(id).cloned();
+        let entry = self.handle.catalog().get(id).cloned();
         entry.map_or(String::new(), |entry| entry.namespace.name.clone())
     }
 }

@@ -4,16 +4,14 @@
 //! the process's environment but [`environment`], and nothing handles signals: that is the program's.
 //!
 //! One shard is one OS thread with one current-thread runtime, which owns its connections for
-//! life, the [`airmail_broker::Node`] and its storage; front doors only translate (`frontdoor`), and
-//! the shard takes turns (`turns`). Connections that ask for mailboxes have nothing to do with a
-//! shard, and move to threads of their own (`roaming`). HTTP runs where [`start`] was called, so that it answers when
-//! a shard does not. Listeners, clock, seed and shutdown are passed in.
+//! life, the [`airmail_broker::Node`] and its storage; front doors only translate (`frontdoor`), and the event
+//! loop gives the shard its turns (`event_loop`). Connections that ask for mailboxes have nothing to do with
+//! a shard, and move to threads of their own (`runtime`). HTTP runs where [`start`] was called, so that it
+//! answers when a shard does not. Listeners, clock, seed and shutdown are passed in.
 
 #![forbid(unsafe_code)]
 
-mod alarm;
 mod beginning;
-mod beside;
 mod bugs;
 #[cfg(feature = "test-switches")]
 pub mod clock;
@@ -21,26 +19,25 @@ mod clock_told;
 pub mod config;
 pub mod descriptors;
 pub mod environment;
+mod event_loop;
 mod frontdoor;
-mod link;
 pub mod mailboxes;
 mod metrics;
-mod outbox;
 mod reach;
-mod roaming;
+mod runtime;
+mod send_queue;
+mod shard_handle;
 mod shard_thread;
 mod starvation;
 pub mod storage;
 mod telling;
-mod thread_time;
-mod turns;
 
 pub use frontdoor::http::same_origin;
 pub use frontdoor::{
     FrontDoor, NamespaceNotFound, PublishRefusal, SessionError, SessionEvents, SessionHandle,
     SessionRequests, SubscribeRefusal, Unavailable,
 };
-pub use outbox::{Event, NotAdded};
+pub use send_queue::{Event, NotAdded};
 
 use crate::config::Config;
 use airmail_broker::{Admission, AllowAll, Authorizer, UnfitStorage};
@@ -48,11 +45,11 @@ use airmail_model::clock::Clock;
 use airmail_model::{Durability, Error};
 use frontdoor::grpc::listener;
 use frontdoor::http::{self, HttpDoor};
-use link::Link;
 use mailboxes::{MailboxUrl, NodeMailboxes};
 use metrics::Metrics;
 use reach::Door;
 use same_origin::SameOrigin;
+use shard_handle::ShardHandle;
 use shard_thread::ShardThread;
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
@@ -229,7 +226,7 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
     let durability = options.config.durability;
     let connections = descriptors::connections(&options.config)?;
     metrics.doors.connections_max.set(connections.into());
-    let (link, receiver) = Link::new(
+    let (handle, receiver) = ShardHandle::new(
         (options.config.name.clone(), options.seed),
         options.config.limits.clone(),
         Arc::clone(&options.clock),
@@ -238,16 +235,16 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
     );
     let http = TaskTracker::new();
     if let (Some(listener), Some(address)) = (options.http, http_address) {
-        let door = (link.clone(), Arc::clone(&metrics), http.clone());
+        let door = (handle.clone(), Arc::clone(&metrics), http.clone());
         serve_http(listener, http_door(address, &options.config, door))?;
     }
-    let waker_link = link.clone();
+    let waker_handle = handle.clone();
     let standing = Arc::new(Standing::default());
     let storage = storage::open(
         &options.config,
         options.seed,
         &options.clock,
-        Arc::new(move || waker_link.wake()),
+        Arc::new(move || waker_handle.wake()),
         &standing,
     )?;
     let authorizer = Arc::clone(&options.access.authorizer);
@@ -257,7 +254,7 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
     let mailboxes = NodeMailboxes::open(&options.config).await?;
     metrics.mailbox.watch(mailboxes.mailboxes());
     let patience = options.config.stop_timeout.0;
-    let door = FrontDoor::new(link.clone(), metrics);
+    let door = FrontDoor::new(handle.clone(), metrics);
     let shard = ShardThread {
         config: options.config,
         connections,
@@ -283,8 +280,8 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
         mailboxes,
         patience,
     };
-    let running = wait_until_ready(running, &link).await?;
-    say_if_other(durability, &link);
+    let running = wait_until_ready(running, &handle).await?;
+    say_if_other(durability, &handle);
     Ok(running)
 }
 
@@ -292,10 +289,10 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
 fn http_door(
     address: SocketAddr,
     config: &Config,
-    (link, metrics, tasks): (Link, Arc<Metrics>, TaskTracker),
+    (handle, metrics, tasks): (ShardHandle, Arc<Metrics>, TaskTracker),
 ) -> HttpDoor {
     HttpDoor {
-        link,
+        handle,
         metrics,
         own: SameOrigin::new(address, config.http_hosts.clone()),
         most: config.http_connections,
@@ -319,8 +316,8 @@ fn spawn(shard: ShardThread) -> Result<(JoinHandle<()>, oneshot::Receiver<()>), 
 }
 
 /// A setting that comes too late is not ignored in silence.
-fn say_if_other(asked: Option<Durability>, link: &Link) {
-    let (Some(asked), Ok(entry)) = (asked, link.namespace("")) else {
+fn say_if_other(asked: Option<Durability>, handle: &ShardHandle) {
+    let (Some(asked), Ok(entry)) = (asked, handle.namespace("")) else {
         return;
     };
     let held = entry.namespace.spec.durability;
@@ -333,8 +330,11 @@ fn say_if_other(asked: Option<Durability>, link: &Link) {
     }
 }
 
-async fn wait_until_ready(mut running: Running, link: &Link) -> Result<Running, StartError> {
-    while !link.is_ready() && !running.shutdown.is_cancelled() {
+async fn wait_until_ready(
+    mut running: Running,
+    handle: &ShardHandle,
+) -> Result<Running, StartError> {
+    while !handle.is_ready() && !running.shutdown.is_cancelled() {
         if !matches!(
             running.ended.try_recv(),
             Err(oneshot::error::TryRecvError::Empty)

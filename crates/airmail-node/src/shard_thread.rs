@@ -6,9 +6,9 @@
 //! `node.stop_timeout`; what does not end in it is abandoned, and the log says so.
 
 use super::Access;
-use super::link::ToShard;
+use super::event_loop::EventLoop;
+use super::shard_handle::ToShard;
 use super::storage::Standing;
-use super::turns::Turns;
 use crate::config::Config;
 use crate::frontdoor::FrontDoor;
 use crate::frontdoor::grpc::listener::Connections;
@@ -61,7 +61,7 @@ impl ShardThread {
     async fn live(self) {
         let tasks = TaskTracker::new();
         let (finish, abandon) = (CancellationToken::new(), CancellationToken::new());
-        let link = self.door.link().clone();
+        let handle = self.door.handle().clone();
         let services = Services {
             door: self.door,
             tasks: tasks.clone(),
@@ -89,13 +89,13 @@ impl ShardThread {
                 return;
             }
         }
-        let turns = Turns::new(self.node, link.clone(), self.receiver, self.clock);
+        let event_loop = EventLoop::new(self.node, handle.clone(), self.receiver, self.clock);
         // One half for the streams, one for the storage.
         let patience = self.config.stop_timeout.0 / 2;
         let give_up = CancellationToken::new();
         let supervise = async {
-            health.serve_when_ready(&link).await;
-            health.serve_until_stopped(&link).await;
+            health.serve_when_ready(&handle).await;
+            health.serve_until_stopped(&handle).await;
             self.mailboxes.end_waits();
             health.stop().await;
             tasks.close();
@@ -112,7 +112,7 @@ impl ShardThread {
         // As a task, which is woken as the connections' are: before the runtime would poll what
         // the thread blocks on, it looks for more from the sockets.
         let mut shard = JoinSet::new();
-        shard.spawn(turns.run(finish.clone(), give_up.clone()));
+        shard.spawn(event_loop.run(finish.clone(), give_up.clone()));
         tokio::select! {
             ended = shard.join_next() => {
                 if let Some(Err(error)) = ended {

@@ -2,8 +2,8 @@
 
 mod lookout;
 mod on_disk;
-mod punctual;
-mod served;
+mod precise_timer;
+mod throttled;
 
 use super::StartError;
 use crate::config::Config;
@@ -14,13 +14,13 @@ use airmail_model::clock::Clock;
 use airmail_model::{Error, ErrorCode};
 pub(crate) use lookout::Standing;
 use on_disk::OnDisk;
-use punctual::Punctual;
-use served::Served;
+use precise_timer::PreciseTimer;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use throttled::ThrottledStorage;
 
 /// The longest service time of a `memory:` storage, in microseconds: a second.
 pub const SERVICE_US_MAX: u32 = 1_000_000;
@@ -119,8 +119,10 @@ pub(crate) fn open(
                 None => Box::new(storage),
                 Some(service_us) => {
                     let service = Duration::from_micros(service_us.get().into());
-                    let timer = Punctual::start(waker).map_err(|error| failed(error.into()))?;
-                    Box::new(Served::new(storage, service, config.pending.0).on_time(timer))
+                    let timer = PreciseTimer::start(waker).map_err(|error| failed(error.into()))?;
+                    Box::new(
+                        ThrottledStorage::new(storage, service, config.pending.0).on_time(timer),
+                    )
                 }
             })
         }

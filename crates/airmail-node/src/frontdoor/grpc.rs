@@ -29,8 +29,8 @@ pub(crate) use health::Health;
 pub(crate) use routes::all_routes;
 
 use super::FrontDoor;
-use crate::link::Link;
 use crate::metrics::Metrics;
+use crate::shard_handle::ShardHandle;
 use crate::storage::Standing;
 use airmail_broker::{Authorizer, Principal};
 use airmail_mailbox::Mailboxes;
@@ -96,12 +96,12 @@ impl Services {
     fn call(&self, name: &'static str) -> Call {
         Call {
             name,
-            request_id: self.link().request_id(),
+            request_id: self.handle().request_id(),
         }
     }
 
-    fn link(&self) -> &Link {
-        self.door.link()
+    fn handle(&self) -> &ShardHandle {
+        self.door.handle()
     }
 
     fn metrics(&self) -> &Metrics {

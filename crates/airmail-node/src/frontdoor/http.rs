@@ -11,8 +11,8 @@ pub mod same_origin;
 
 use crate::beginning::Beginning;
 use crate::bugs;
-use crate::link::Link;
 use crate::metrics::{Metrics, Snapshot};
+use crate::shard_handle::ShardHandle;
 use crate::telling::Telling;
 use airmail_model::Error;
 use axum::Router;
@@ -53,7 +53,7 @@ pub(crate) const DOOR: &str = "http";
 /// What the port needs.
 #[derive(Clone)]
 pub(crate) struct HttpDoor {
-    pub(crate) link: Link,
+    pub(crate) handle: ShardHandle,
     pub(crate) metrics: Arc<Metrics>,
     /// Which requests are answered.
     pub(crate) own: SameOrigin,
@@ -79,7 +79,7 @@ impl HttpDoor {
         loop {
             let accepted = tokio::select! {
                 biased;
-                () = self.link.stop().cancelled() => return,
+                () = self.handle.stop().cancelled() => return,
                 accepted = listener.accept() => accepted,
             };
             match accepted {
@@ -139,7 +139,7 @@ impl HttpDoor {
                 return;
             }
             () = beginning.is_overdue(self.begin) => return,
-            () = self.link.stop().cancelled() => {}
+            () = self.handle.stop().cancelled() => {}
             () = sleep(LIFE) => {}
         }
         connection.as_mut().graceful_shutdown();
@@ -197,13 +197,13 @@ async fn healthz() -> &'static str {
 }
 
 async fn readyz(State(shared): State<HttpDoor>) -> Response {
-    if let Err(why) = shared.link.check_up() {
+    if let Err(why) = shared.handle.check_up() {
         return unavailable(&Error::from(why).to_string());
     }
     if let Some(why) = bugs::why_not_ready() {
         return unavailable(&why);
     }
-    match tokio::time::timeout(PATIENCE, shared.link.snapshot()).await {
+    match tokio::time::timeout(PATIENCE, shared.handle.snapshot()).await {
         Ok(Ok(snapshot)) => readiness(&snapshot),
         Ok(Err(error)) => unavailable(&error.to_string()),
         Err(_) => unavailable("the shard does not answer"),
@@ -223,7 +223,7 @@ fn readiness(snapshot: &Snapshot) -> Response {
 }
 
 async fn text(State(shared): State<HttpDoor>) -> Response {
-    let snapshot = match tokio::time::timeout(PATIENCE, shared.link.snapshot()).await {
+    let snapshot = match tokio::time::timeout(PATIENCE, shared.handle.snapshot()).await {
         Ok(Ok(snapshot)) => snapshot,
         Ok(Err(error)) => return unavailable(&error.to_string()),
         Err(_) => return unavailable("the shard does not answer"),

@@ -22,7 +22,7 @@ pub use requests::SessionRequests;
 pub(crate) use requests::{AfterRequests, RequestSource};
 
 use super::{FrontDoor, SessionError, Unavailable};
-use crate::outbox::{Event, Taker};
+use crate::send_queue::{Event, Taker};
 use airmail_broker::Principal;
 use airmail_model::frame::{Hello, RequestId, Subscribe, SubscriptionId};
 use airmail_model::{Error, Mono};
@@ -69,7 +69,7 @@ async fn halves(
     greeted: bool,
     credit: u32,
 ) -> Result<(SessionRequests, SessionEvents), Unavailable> {
-    let queue = door.link().open(principal, credit).await?;
+    let queue = door.handle().open(principal, credit).await?;
     let shared = Arc::new(Shared {
         window: Window::new(door.limits().unacked_bytes as usize),
         greeted: AtomicBool::new(greeted),
@@ -128,7 +128,7 @@ impl SessionHandle {
         SessionHandle {
             requests,
             events,
-            stop: Box::pin(door.link().stop().clone().cancelled_owned()),
+            stop: Box::pin(door.handle().stop().clone().cancelled_owned()),
         }
     }
 

@@ -18,7 +18,7 @@ impl Services {
         principal: &Principal,
         command: Command,
     ) -> Result<v1::Namespace, Error> {
-        match self.link().command(principal.clone(), command).await? {
+        match self.handle().command(principal.clone(), command).await? {
             Outcome::Namespace(namespace) => Ok(namespace_to_proto(&namespace)),
             Outcome::Deleted | Outcome::Topics { .. } => Err(Error::new(ErrorCode::Internal)),
         }
@@ -30,7 +30,7 @@ impl Services {
     ) -> Result<v1::Namespace, Error> {
         let principal = principal_of(&request)?;
         let request = request.into_inner();
-        self.link().check_up()?;
+        self.handle().check_up()?;
         Namespace::check_name(&request.name)?;
         let spec = spec_from_proto(request.spec.as_ref())?;
         let command = Command::CreateNamespace {
@@ -48,7 +48,7 @@ impl Services {
     ) -> Result<v1::Namespace, Error> {
         let principal = principal_of(&request)?;
         let request = request.into_inner();
-        self.link().check_up()?;
+        self.handle().check_up()?;
         let spec = spec_from_proto(request.spec.as_ref())?;
         let command = Command::UpdateNamespace {
             name: request.name,
@@ -66,13 +66,13 @@ impl Services {
     ) -> Result<v1::DeleteNamespaceResponse, Error> {
         let principal = principal_of(&request)?;
         let request = request.into_inner();
-        self.link().check_up()?;
+        self.handle().check_up()?;
         let command = Command::DeleteNamespace {
             name: request.name,
             based_on: (request.based_on > 0).then_some(request.based_on),
         };
         let principal = Principal::clone(&principal);
-        match self.link().command(principal, command).await? {
+        match self.handle().command(principal, command).await? {
             Outcome::Deleted => Ok(v1::DeleteNamespaceResponse {}),
             Outcome::Namespace(_) | Outcome::Topics { .. } => Err(Error::new(ErrorCode::Internal)),
         }
@@ -83,21 +83,21 @@ impl Services {
         request: Request<v1::AcceptClockRequest>,
     ) -> Result<v1::Clock, Error> {
         let principal = principal_of(&request)?;
-        self.link().check_up()?;
+        self.handle().check_up()?;
         let may = self.authorizer.authorize(&principal, Action::Administer);
         may?;
-        Ok(clock_to_proto(&self.link().accept_clock().await?))
+        Ok(clock_to_proto(&self.handle().accept_clock().await?))
     }
 
     fn find(&self, name: &str) -> Result<v1::Namespace, Error> {
-        self.link().check_up()?;
-        let entry = self.link().namespace(name)?;
+        self.handle().check_up()?;
+        let entry = self.handle().namespace(name)?;
         Ok(namespace_to_proto(&entry.namespace))
     }
 
     fn all(&self) -> Result<v1::ListNamespacesResponse, Error> {
-        self.link().check_up()?;
-        let catalog = self.link().catalog();
+        self.handle().check_up()?;
+        let catalog = self.handle().catalog();
         let namespaces = catalog
             .iter()
             .map(|entry| namespace_to_proto(&entry.namespace));
@@ -159,8 +159,8 @@ impl Admin for Services {
         _request: Request<v1::GetFlowRequest>,
     ) -> Result<Response<v1::Flow>, Status> {
         let call = self.call("GetFlow");
-        let flow = self.link().snapshot().await;
-        let flow = flow.map(|snapshot| flow::to_proto(&snapshot.flow, self.link().mono()));
+        let flow = self.handle().snapshot().await;
+        let flow = flow.map(|snapshot| flow::to_proto(&snapshot.flow, self.handle().mono()));
         Self::answer(&call, flow)
     }
 
@@ -169,7 +169,7 @@ impl Admin for Services {
         _request: Request<v1::GetClockRequest>,
     ) -> Result<Response<v1::Clock>, Status> {
         let call = self.call("GetClock");
-        let snapshot = self.link().snapshot().await;
+        let snapshot = self.handle().snapshot().await;
         Self::answer(
             &call,
             snapshot.map(|snapshot| clock_to_proto(&snapshot.clock)),

@@ -6,7 +6,7 @@
 use super::plain::Format;
 use super::{Answers, Call, Services, principal_of};
 use crate::frontdoor::{FrontDoor, SessionHandle};
-use crate::outbox::Event;
+use crate::send_queue::Event;
 use airmail_broker::Principal;
 use airmail_model::frame::{
     Delivered, Delivery, GapReason, Generation, Reply, Start, State, Subscribe, SubscriptionId,

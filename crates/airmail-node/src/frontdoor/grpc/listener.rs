@@ -1,7 +1,7 @@
 //! Accepts connections and serves the gRPC services on them.
 //!
 //! A connection that does not speak HTTP/2 is closed, with a line in the log; no other notices. One
-//! that asks for mailboxes moves to their threads ([`crate::roaming`]). When the node stops, each gets
+//! that asks for mailboxes moves to their threads ([`crate::runtime::migration`]). When the node stops, each gets
 //! a GOAWAY and ends when its streams have.
 //!
 //! A place is for who uses it. A connection has to make its first request soon; from then on it is
@@ -12,8 +12,8 @@ use super::Services;
 use super::streams::Streams;
 use super::tonic_errors::TonicErrors;
 use super::turned_away::TurnedAway;
-use crate::beside::beside;
-use crate::roaming::{RoamingStream, Whereabouts};
+use crate::runtime::migration::{Home, MigratingStream};
+use crate::runtime::select_cold::select_cold;
 use crate::telling::Telling;
 use airmail_broker::Principal;
 use futures::future::{BoxFuture, Either};
@@ -70,14 +70,14 @@ pub(crate) struct Connections {
 type Service = TowerToHyperService<Streams<TonicErrors<Routes>>>;
 type Connection = hyper_util::server::conn::auto::Connection<
     'static,
-    TokioIo<RoamingStream>,
+    TokioIo<MigratingStream>,
     Service,
     TokioExecutor,
 >;
 type Ended = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 /// What is noticed beside what a connection does.
-enum Notice {
+enum Interruption {
     Stopping,
     /// It has made no request in time.
     Silent,
@@ -93,7 +93,7 @@ enum Course {
 impl Connections {
     /// Accepts until the node stops.
     pub(crate) async fn accept(self, listener: TcpListener) {
-        let stop = self.services.link().stop().clone();
+        let stop = self.services.handle().stop().clone();
         let (mut troubles, mut crowding) = (Telling::default(), Telling::default());
         loop {
             let accepted = tokio::select! {
@@ -140,19 +140,19 @@ impl Connections {
 
     /// Serves a connection where it was accepted, until it has ended or moves.
     async fn serve(self, stream: TcpStream, peer: SocketAddr) {
-        let whereabouts = Arc::new(Whereabouts::default());
-        let mut connection = Box::pin(self.connection(stream, &whereabouts));
+        let home = Arc::new(Home::default());
+        let mut connection = Box::pin(self.connection(stream, &home));
         let course = {
-            let served = until_it_leaves(connection.as_mut(), &whereabouts);
-            beside(self.notice(&whereabouts), served).await
+            let served = until_it_leaves(connection.as_mut(), &home);
+            select_cold(self.interruption(&home), served).await
         };
         let ended = match course {
             Either::Right(Course::Ended(ended)) => ended,
-            Either::Left(Notice::Stopping) => self.wind_up(connection).await,
-            Either::Left(Notice::Silent) => self.close_silent(connection, &whereabouts, peer).await,
+            Either::Left(Interruption::Stopping) => self.wind_up(connection).await,
+            Either::Left(Interruption::Silent) => self.close_silent(connection, &home, peer).await,
             Either::Right(Course::Leaves) => {
                 let (tasks, threads) = (self.services.tasks.clone(), self.mailbox_threads.clone());
-                tasks.spawn_on(self.serve_there(connection, whereabouts, peer), &threads);
+                tasks.spawn_on(self.serve_there(connection, home, peer), &threads);
                 return;
             }
         };
@@ -160,12 +160,12 @@ impl Connections {
     }
 
     /// Waits for what comes once or never.
-    async fn notice(&self, whereabouts: &Whereabouts) -> Notice {
-        let stop = pin!(self.services.link().stop().cancelled());
-        let silence = pin!(whereabouts.beginning().is_overdue(self.begin));
+    async fn interruption(&self, home: &Home) -> Interruption {
+        let stop = pin!(self.services.handle().stop().cancelled());
+        let silence = pin!(home.beginning().is_overdue(self.begin));
         match futures::future::select(stop, silence).await {
-            Either::Left(_) => Notice::Stopping,
-            Either::Right(_) => Notice::Silent,
+            Either::Left(_) => Interruption::Stopping,
+            Either::Right(_) => Interruption::Silent,
         }
     }
 
@@ -173,12 +173,12 @@ impl Connections {
     async fn close_silent(
         &self,
         mut connection: Pin<Box<Connection>>,
-        whereabouts: &Whereabouts,
+        home: &Home,
         peer: SocketAddr,
     ) -> Ended {
         connection.as_mut().graceful_shutdown();
         let ended = tokio::time::timeout(FAREWELL, connection.as_mut()).await;
-        if whereabouts.beginning().has_begun() {
+        if home.beginning().has_begun() {
             return match ended {
                 Ok(ended) => ended,
                 Err(_) => self.wind_up(connection).await,
@@ -193,13 +193,13 @@ impl Connections {
     fn serve_there(
         self,
         mut connection: Pin<Box<Connection>>,
-        whereabouts: Arc<Whereabouts>,
+        home: Arc<Home>,
         peer: SocketAddr,
     ) -> BoxFuture<'static, ()> {
         Box::pin(async move {
-            whereabouts.arrive();
-            let stop = self.services.link().stop().cancelled();
-            let ended = match beside(stop, connection.as_mut()).await {
+            home.arrive();
+            let stop = self.services.handle().stop().cancelled();
+            let ended = match select_cold(stop, connection.as_mut()).await {
                 Either::Right(ended) => ended,
                 Either::Left(()) => self.wind_up(connection).await,
             };
@@ -207,7 +207,7 @@ impl Connections {
         })
     }
 
-    fn connection(&self, stream: TcpStream, whereabouts: &Arc<Whereabouts>) -> Connection {
+    fn connection(&self, stream: TcpStream, home: &Arc<Home>) -> Connection {
         let mut builder = Builder::new(TokioExecutor::new()).http2_only();
         builder
             .http2()
@@ -220,13 +220,13 @@ impl Connections {
             .keep_alive_interval(self.keep_alive)
             .keep_alive_timeout(self.keep_alive);
         let services = self.services.clone();
-        let others = TonicErrors::new(self.routes.clone(), services.link().clone());
+        let others = TonicErrors::new(self.routes.clone(), services.handle().clone());
         // Everyone is anonymous until authentication is built; then the connection says who its client is.
         let principal = Arc::new(Principal::default());
-        let service = Streams::new(services, others, principal, Arc::clone(whereabouts));
+        let service = Streams::new(services, others, principal, Arc::clone(home));
         let service = TowerToHyperService::new(service);
         let patience = self.keep_alive.saturating_mul(STARVATION);
-        let stream = RoamingStream::new(stream, Arc::clone(whereabouts), patience);
+        let stream = MigratingStream::new(stream, Arc::clone(home), patience);
         builder
             .serve_connection(TokioIo::new(stream), service)
             .into_owned()
@@ -235,7 +235,7 @@ impl Connections {
     /// Lets what is under way end, while there is patience.
     async fn wind_up(&self, mut connection: Pin<Box<Connection>>) -> Ended {
         connection.as_mut().graceful_shutdown();
-        match beside(self.abandon.cancelled(), connection).await {
+        match select_cold(self.abandon.cancelled(), connection).await {
             Either::Left(()) => Ok(()),
             Either::Right(ended) => ended,
         }
@@ -254,13 +254,10 @@ impl Connections {
 }
 
 /// Serves a connection until it has ended, or until a call on it says that it is to be elsewhere.
-async fn until_it_leaves(
-    mut connection: Pin<&mut Connection>,
-    whereabouts: &Whereabouts,
-) -> Course {
+async fn until_it_leaves(mut connection: Pin<&mut Connection>, home: &Home) -> Course {
     poll_fn(|cx| match connection.as_mut().poll(cx) {
         Poll::Ready(ended) => Poll::Ready(Course::Ended(ended)),
-        Poll::Pending if whereabouts.is_leaving() => Poll::Ready(Course::Leaves),
+        Poll::Pending if home.is_leaving() => Poll::Ready(Course::Leaves),
         Poll::Pending => Poll::Pending,
     })
     .await

@@ -8,8 +8,8 @@ use super::requests::Requests;
 use super::{Call, Services, principal_of, reading_error};
 use crate::frontdoor::session::{self, SessionEvents, SessionRequests};
 use crate::frontdoor::{AfterRequests, PublishRefusal, RequestSource};
-use crate::link::stopping;
-use crate::outbox::Event;
+use crate::send_queue::Event;
+use crate::shard_handle::stopping;
 use airmail_broker::Principal;
 use airmail_model::frame::{Ack, Credit, Hello, Refused, Reply, RequestId};
 use airmail_model::{Error, ErrorCode, Mono};
@@ -198,7 +198,7 @@ pub(super) async fn one(
     let request = request.into_inner();
     let door = &services.door;
     door.check_up()?;
-    let epoch = services.link().namespace(&request.namespace)?.map.epoch;
+    let epoch = services.handle().namespace(&request.namespace)?.map.epoch;
     let message = request.message.ok_or_else(|| {
         Error::new(ErrorCode::InvalidArgument)
             .field("message")
@@ -225,7 +225,7 @@ pub(super) async fn one(
     let next = ack.extent.next();
     let position = match log {
         Some(log) => {
-            let life = services.link().incarnation(log).await?;
+            let life = services.handle().incarnation(log).await?;
             life.map(|life| position_of(log, life, epoch, next).to_string())
         }
         None => None,

@@ -5,7 +5,7 @@
 use super::replies::response;
 use super::requests::Requests;
 use super::{Call, Services, publish, reading_error, subscribe};
-use crate::roaming::Whereabouts;
+use crate::runtime::migration::Home;
 use airmail_broker::Principal;
 use bytes::Bytes;
 use std::convert::Infallible;
@@ -29,7 +29,7 @@ pub(super) struct Streams<S> {
     others: S,
     /// The client at the other end.
     principal: Arc<Principal>,
-    whereabouts: Arc<Whereabouts>,
+    home: Arc<Home>,
 }
 
 impl<S> Streams<S> {
@@ -37,13 +37,13 @@ impl<S> Streams<S> {
         services: Services,
         others: S,
         principal: Arc<Principal>,
-        whereabouts: Arc<Whereabouts>,
+        home: Arc<Home>,
     ) -> Streams<S> {
         Streams {
             services,
             others,
             principal,
-            whereabouts,
+            home,
         }
     }
 
@@ -69,19 +69,19 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Answer {
-        self.whereabouts.beginning().begin();
+        self.home.beginning().begin();
         let path = request.uri().path();
         if path.starts_with(MAILBOX) {
-            self.whereabouts.ask_for_mailboxes();
+            self.home.ask_for_mailboxes();
         } else if path == PUBLISH {
-            self.whereabouts.stay();
+            self.home.stay();
             let (services, principal) = self.for_a_stream();
             return Box::pin(async move {
                 let answer = begin_publish(&services, principal, request).await;
                 Ok(answer.unwrap_or_else(Status::into_http))
             });
         } else if path == SUBSCRIBE {
-            self.whereabouts.stay();
+            self.home.stay();
             let (services, principal) = self.for_a_stream();
             return Box::pin(async move {
                 let answer = begin_subscribe(&services, principal, request).await;

@@ -11,7 +11,7 @@ use super::requests::Requests;
 use super::{Call, Services, reading_error};
 use crate::frontdoor::session::{self, SessionEvents, SessionRequests};
 use crate::frontdoor::{AfterRequests, RequestSource, SubscribeRefusal};
-use crate::outbox::Event;
+use crate::send_queue::Event;
 use airmail_broker::Principal;
 use airmail_model::frame::{Credit, Delivered, Delivery, Generation, Reply, State, SubscriptionId};
 use airmail_model::{Error, ErrorCode, MapEpoch};

@@ -4,7 +4,7 @@
 //! service has by the generated code, before any handler sees it, each with a status of its own; this
 //! layer puts ours in its place. On streams the handler does it.
 
-use crate::link::Link;
+use crate::shard_handle::ShardHandle;
 use airmail_model::{Error, ErrorCode};
 use airmail_proto::error::{status_from_error, unread_error};
 use std::future::Future;
@@ -21,12 +21,12 @@ const MAILBOX: &str = "/airmail.v1.Mailbox/";
 #[derive(Clone)]
 pub(crate) struct TonicErrors<S> {
     inner: S,
-    link: Link,
+    handle: ShardHandle,
 }
 
 impl<S> TonicErrors<S> {
-    pub(crate) fn new(inner: S, link: Link) -> TonicErrors<S> {
-        TonicErrors { inner, link }
+    pub(crate) fn new(inner: S, handle: ShardHandle) -> TonicErrors<S> {
+        TonicErrors { inner, handle }
     }
 }
 
@@ -45,21 +45,21 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let link = self.link.clone();
+        let handle = self.handle.clone();
         let uri = request.uri().clone();
         let answer = self.inner.call(request);
         Box::pin(async move {
             let response = answer.await?;
             let status = Status::from_header_map(response.headers());
             let refused = status.and_then(|status| {
-                let frame_bytes = link.limits().frame_bytes;
+                let frame_bytes = handle.limits().frame_bytes;
                 let error = refusal(&status, uri.path(), frame_bytes)?;
                 Some((error, status))
             });
             Ok(match refused {
                 None => response,
                 Some((error, theirs)) => {
-                    let request_id = link.request_id();
+                    let request_id = handle.request_id();
                     tracing::info!(request_id, %error, "request refused");
                     let mut ours = status_from_error(&error, &request_id);
                     // Such as what is spoken, after what is not.

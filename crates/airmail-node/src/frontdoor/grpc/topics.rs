@@ -18,8 +18,8 @@ pub(super) async fn list(
 ) -> Result<v1::ListTopicsResponse, Error> {
     let principal = principal_of(&request)?;
     let request = request.into_inner();
-    let link = services.link();
-    link.check_up()?;
+    let handle = services.handle();
+    handle.check_up()?;
     if request.limit > PAGE_MAX {
         return Err(Error::new(ErrorCode::InvalidArgument)
             .field("limit")
@@ -34,9 +34,12 @@ pub(super) async fn list(
             limit => limit,
         },
     };
-    let namespace = link.namespace(&request.namespace)?.namespace.id;
+    let namespace = handle.namespace(&request.namespace)?.namespace.id;
     let command = Command::ListTopics { namespace, page };
-    match link.command(Principal::clone(&principal), command).await? {
+    match handle
+        .command(Principal::clone(&principal), command)
+        .await?
+    {
         Outcome::Topics { topics, more } => {
             let topics = topics.into_iter().map(|topic| v1::TopicSeen {
                 name: topic.name,

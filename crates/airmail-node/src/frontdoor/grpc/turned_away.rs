@@ -43,7 +43,7 @@ pub(crate) struct TurnedAway {
 impl TurnedAway {
     /// Tells a client that there are so many connections already.
     pub(super) fn tell(&self, stream: TcpStream, open: u32, services: &Services) {
-        let stop = services.link().stop().clone();
+        let stop = services.handle().stop().clone();
         let error = Error::new(ErrorCode::Overloaded)
             .field("listen.connections")
             .value(open)
@@ -51,7 +51,7 @@ impl TurnedAway {
             .retry_after(RETRY_AFTER);
         let refusal = Refusal {
             error,
-            request_id: services.link().request_id(),
+            request_id: services.handle().request_id(),
             told: Arc::new(Notify::new()),
         };
         let task = services.tasks.spawn(async move {

@@ -2,7 +2,7 @@
 
 use super::Shared;
 use crate::frontdoor::FrontDoor;
-use crate::outbox::{Event, Taker};
+use crate::send_queue::{Event, Taker};
 use airmail_model::frame::{Ack, Refused, Reply, RequestId};
 use airmail_model::{Error, Mono};
 use std::fmt;

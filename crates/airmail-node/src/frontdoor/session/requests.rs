@@ -1,9 +1,9 @@
 //! The asking half of a session: its requests, and how they are read until there are no more.
 
 use super::Shared;
-use crate::beside::beside;
 use crate::frontdoor::{FrontDoor, PublishRefusal, SessionError, SubscribeRefusal, Unavailable};
-use crate::outbox::{Event, NotAdded, Outbox, Over};
+use crate::runtime::select_cold::select_cold;
+use crate::send_queue::{Event, NotAdded, Over, SendQueue};
 use airmail_model::frame::{
     Credit, Generation, Hello, Maps, Request, RequestId, Subscribe, SubscriptionId, Welcome,
 };
@@ -41,7 +41,7 @@ pub(crate) enum AfterRequests {
 /// The asking half of a session.
 pub struct SessionRequests {
     door: FrontDoor,
-    queue: Arc<Outbox>,
+    queue: Arc<SendQueue>,
     shared: Arc<Shared>,
 }
 
@@ -52,7 +52,11 @@ impl fmt::Debug for SessionRequests {
 }
 
 impl SessionRequests {
-    pub(super) fn new(door: FrontDoor, queue: Arc<Outbox>, shared: Arc<Shared>) -> SessionRequests {
+    pub(super) fn new(
+        door: FrontDoor,
+        queue: Arc<SendQueue>,
+        shared: Arc<Shared>,
+    ) -> SessionRequests {
         SessionRequests {
             door,
             queue,
@@ -129,7 +133,7 @@ impl SessionRequests {
         }
         Ok(Welcome {
             protocol: hello.protocol,
-            node: self.door.link().node().to_owned(),
+            node: self.door.handle().node().to_owned(),
             limits: self.door.limits().clone(),
             namespaces,
         })
@@ -275,7 +279,7 @@ impl SessionRequests {
 
     fn ask(&self, request: Request) -> impl Future<Output = Result<(), Unavailable>> {
         let session = self.queue.session();
-        self.door.link().request(session, request)
+        self.door.handle().request(session, request)
     }
 
     // ---- How they are read ----
@@ -293,9 +297,9 @@ impl SessionRequests {
 
     /// Reads and does requests until the session ends, whyever it does.
     pub(crate) async fn read(self, mut source: impl RequestSource, after: AfterRequests) {
-        let stop = self.door.link().stop();
+        let stop = self.door.handle().stop();
         let over = self.queue.over(stop);
-        let end = match beside(over, self.read_all(&mut source)).await {
+        let end = match select_cold(over, self.read_all(&mut source)).await {
             Either::Left(Over::Gone) => return,
             Either::Left(Over::Stopping) => Err(Unavailable::Stopping.into()),
             Either::Right(end) => end,

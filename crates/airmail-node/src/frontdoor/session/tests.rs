@@ -1,8 +1,8 @@
 use super::*;
 use crate::frontdoor::PublishRefusal;
-use crate::link::{Link, ToShard};
 use crate::metrics::Metrics;
-use crate::outbox::Outbox;
+use crate::send_queue::SendQueue;
+use crate::shard_handle::{ShardHandle, ToShard};
 use airmail_model::batch::BatchTarget;
 use airmail_model::clock::SystemClock;
 use airmail_model::frame::{Ack, Channel, Credit, Delivered, Delivery, Refused, Reply, Request};
@@ -25,23 +25,23 @@ impl Shard {
     fn new() -> Shard {
         let stop = CancellationToken::new();
         let clock = Arc::new(SystemClock::new());
-        let (link, requests) =
-            Link::new(("n".into(), 1), Limits::DEFAULT, clock, stop.clone(), false);
+        let (handle, requests) =
+            ShardHandle::new(("n".into(), 1), Limits::DEFAULT, clock, stop.clone(), false);
         Shard {
-            door: FrontDoor::new(link, Arc::new(Metrics::default())),
+            door: FrontDoor::new(handle, Arc::new(Metrics::default())),
             requests,
             stop,
         }
     }
 
     /// A session for one call, and where its events are put in.
-    async fn session(&mut self, credit: u32) -> (SessionHandle, Arc<Outbox>) {
+    async fn session(&mut self, credit: u32) -> (SessionHandle, Arc<SendQueue>) {
         let principal = Principal::default();
         let session = SessionHandle::for_one_call(&self.door, principal, credit).await;
-        let Ok(ToShard::Opened { outbox, .. }) = self.requests.try_recv() else {
+        let Ok(ToShard::Opened { queue, .. }) = self.requests.try_recv() else {
             panic!("a session was opened");
         };
-        (session.unwrap(), outbox)
+        (session.unwrap(), queue)
     }
 
     /// The number of the publish that is asked for next.
@@ -124,11 +124,11 @@ async fn credit_comes_back_by_itself_until_the_client_grants_some() {
     let (mut session, queue) = shard.session(1_000).await;
     queue.push(delivery());
     assert!(matches!(now(&mut session), Some(Ok(_))));
-    assert!(queue.attend().credit > 0);
+    assert!(queue.take_notice().credit > 0);
     session.credit(50).await.unwrap();
     queue.push(delivery());
     assert!(matches!(now(&mut session), Some(Ok(_))));
-    assert_eq!(queue.attend().credit, 0);
+    assert_eq!(queue.take_notice().credit, 0);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 //! the table.
 
 use crate::frontdoor::grpc::{Services, principal_of};
-use crate::link::stopping;
+use crate::shard_handle::stopping;
 use airmail_broker::{Action, Authorizer as _, MailboxAction, Principal};
 use airmail_model::{Error, ErrorCode};
 use airmail_proto::error::status_from_error;
@@ -42,7 +42,7 @@ impl Services {
     ) -> Result<Response<T>, Status> {
         let call = self.call(asked.name);
         let begun = self.door.mono();
-        let result = if self.link().stop().is_cancelled() {
+        let result = if self.handle().stop().is_cancelled() {
             Err(stopping())
         } else if let Err(denied) = self.permit(asked, actions) {
             Err(denied)

@@ -15,7 +15,7 @@ use std::time::Duration;
 const TOLD: usize = 16;
 
 /// See the module's documentation. Its thread ends when it is dropped.
-pub(super) struct Punctual {
+pub(super) struct PreciseTimer {
     /// How long to wait from now. `None` only while it is dropped.
     tell: Option<SyncSender<Duration>>,
     /// What was told last.
@@ -23,15 +23,15 @@ pub(super) struct Punctual {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Punctual {
+impl PreciseTimer {
     /// # Errors
     /// The system has no more threads.
-    pub(super) fn start(waker: Waker) -> io::Result<Punctual> {
+    pub(super) fn start(waker: Waker) -> io::Result<PreciseTimer> {
         let (tell, told) = sync_channel(TOLD);
         let thread = std::thread::Builder::new()
             .name("storage-timer".into())
             .spawn(move || wait(&told, &waker))?;
-        Ok(Punctual {
+        Ok(PreciseTimer {
             tell: Some(tell),
             at: None,
             thread: Some(thread),
@@ -49,7 +49,7 @@ impl Punctual {
     }
 }
 
-impl Drop for Punctual {
+impl Drop for PreciseTimer {
     fn drop(&mut self) {
         self.tell = None;
         if let Some(thread) = self.thread.take() {
@@ -59,9 +59,9 @@ impl Drop for Punctual {
     }
 }
 
-impl fmt::Debug for Punctual {
+impl fmt::Debug for PreciseTimer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Punctual")
+        f.debug_struct("PreciseTimer")
             .field("at", &self.at)
             .finish_non_exhaustive()
     }
@@ -90,7 +90,7 @@ mod tests {
     fn each_time_that_comes_wakes_once_and_an_earlier_one_in_its_place() {
         let (woke, wakes) = sync_channel(16);
         let waker: Waker = Arc::new(move || woke.send(()).unwrap());
-        let mut punctual = Punctual::start(waker).unwrap();
+        let mut punctual = PreciseTimer::start(waker).unwrap();
         let far = Mono(3_600_000_000_000);
         punctual.wake_at(far, Mono(0));
         for at in [Mono(1000), Mono(2000)] {

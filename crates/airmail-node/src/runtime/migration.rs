@@ -8,8 +8,8 @@
 //! What moves is the connection's future. Its socket is registered anew where it is polled next; the
 //! timers of its keep-alive stay with the shard's runtime, which lives for longer.
 
-use super::beginning::Beginning;
-use super::starvation::Starvation;
+use crate::beginning::Beginning;
+use crate::starvation::Starvation;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -30,24 +30,24 @@ const ARRIVED: u8 = 3;
 
 /// Where a connection is served, and is to be served.
 #[derive(Debug, Default)]
-pub(super) struct Whereabouts {
+pub(crate) struct Home {
     place: AtomicU8,
     beginning: Beginning,
 }
 
-impl Whereabouts {
+impl Home {
     /// Whether it has made a request at all.
-    pub(super) fn beginning(&self) -> &Beginning {
+    pub(crate) fn beginning(&self) -> &Beginning {
         &self.beginning
     }
 
     /// A request of mailboxes has come.
-    pub(super) fn ask_for_mailboxes(&self) {
+    pub(crate) fn ask_for_mailboxes(&self) {
         self.decide(LEAVES);
     }
 
     /// A stream of a shard's has been opened.
-    pub(super) fn stay(&self) {
+    pub(crate) fn stay(&self) {
         self.decide(STAYS);
     }
 
@@ -60,37 +60,33 @@ impl Whereabouts {
     }
 
     /// Whether it is to move now.
-    pub(super) fn is_leaving(&self) -> bool {
+    pub(crate) fn is_leaving(&self) -> bool {
         self.place.load(Ordering::Relaxed) == LEAVES
     }
 
     /// It is on its new runtime, and has not been polled there.
-    pub(super) fn arrive(&self) {
+    pub(crate) fn arrive(&self) {
         self.place.store(ARRIVED, Ordering::Relaxed);
     }
 }
 
 /// The socket of a connection that may move.
 #[derive(Debug)]
-pub(super) struct RoamingStream {
+pub(crate) struct MigratingStream {
     /// Absent only if it could not be registered anew.
     stream: Option<TcpStream>,
-    whereabouts: Arc<Whereabouts>,
+    home: Arc<Home>,
     /// It is registered where it is served for good.
     settled: bool,
     starvation: Starvation,
 }
 
-impl RoamingStream {
+impl MigratingStream {
     /// A peer that takes nothing and says nothing for so long as `patience` is given up.
-    pub(super) fn new(
-        stream: TcpStream,
-        whereabouts: Arc<Whereabouts>,
-        patience: Duration,
-    ) -> RoamingStream {
-        RoamingStream {
+    pub(crate) fn new(stream: TcpStream, home: Arc<Home>, patience: Duration) -> MigratingStream {
+        MigratingStream {
             stream: Some(stream),
-            whereabouts,
+            home,
             settled: false,
             starvation: Starvation::new(patience),
         }
@@ -99,7 +95,7 @@ impl RoamingStream {
     /// The socket, registered with the runtime that polls it.
     fn here(&mut self) -> io::Result<Pin<&mut TcpStream>> {
         if !self.settled {
-            match self.whereabouts.place.load(Ordering::Relaxed) {
+            match self.home.place.load(Ordering::Relaxed) {
                 STAYS => self.settled = true,
                 ARRIVED => {
                     self.settled = true;
@@ -114,7 +110,7 @@ impl RoamingStream {
     }
 }
 
-impl AsyncRead for RoamingStream {
+impl AsyncRead for MigratingStream {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -133,7 +129,7 @@ impl AsyncRead for RoamingStream {
     }
 }
 
-impl AsyncWrite for RoamingStream {
+impl AsyncWrite for MigratingStream {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -185,12 +181,12 @@ mod tests {
 
     #[test]
     fn what_a_connection_is_for_is_decided_by_its_first_call() {
-        let streams = Whereabouts::default();
+        let streams = Home::default();
         assert!(!streams.is_leaving());
         streams.stay();
         streams.ask_for_mailboxes();
         assert!(!streams.is_leaving());
-        let asks = Whereabouts::default();
+        let asks = Home::default();
         asks.ask_for_mailboxes();
         asks.stay();
         assert!(asks.is_leaving());
@@ -212,22 +208,22 @@ mod tests {
         let mut peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (accepted, _) = listener.accept().unwrap();
         accepted.set_nonblocking(true).unwrap();
-        let whereabouts = Arc::new(Whereabouts::default());
-        let mut roaming = first.block_on(async {
+        let home = Arc::new(Home::default());
+        let mut moving = first.block_on(async {
             let stream = TcpStream::from_std(accepted).unwrap();
-            let mut roaming = RoamingStream::new(stream, Arc::clone(&whereabouts), Duration::MAX);
-            roaming.write_all(b"one").await.unwrap();
-            roaming
+            let mut moving = MigratingStream::new(stream, Arc::clone(&home), Duration::MAX);
+            moving.write_all(b"one").await.unwrap();
+            moving
         });
-        whereabouts.ask_for_mailboxes();
-        whereabouts.arrive();
+        home.ask_for_mailboxes();
+        home.arrive();
         // While the first runtime is still there: its registration is given up.
-        second.block_on(roaming.write_all(b"two")).unwrap();
+        second.block_on(moving.write_all(b"two")).unwrap();
         drop(first);
         second.block_on(async {
             std::io::Write::write_all(&mut peer, b"three").unwrap();
             let mut heard = [0; 5];
-            roaming.read_exact(&mut heard).await.unwrap();
+            moving.read_exact(&mut heard).await.unwrap();
             assert_eq!(&heard, b"three");
         });
         let mut said = [0; 6];

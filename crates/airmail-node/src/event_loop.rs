@@ -1,16 +1,16 @@
-//! A shard's life: wait until something happens, take in a bounded amount of it, take one turn,
-//! hand out what came of it.
+//! A shard's event loop: wait until something happens, take in a bounded amount of it, take one turn, hand
+//! out what came of it.
 //!
 //! The connections' tasks run on the same thread between turns; each turn takes at most
 //! [`TURN_BYTES`] of requests, so that neither side starves the other.
 
-use super::alarm::Alarm;
 use super::clock_told::ClockTold;
-use super::link::{Link, ToShard, stopping};
 use super::metrics::Snapshot;
-use super::outbox::{Attention, Event, Outbox};
-use super::thread_time::ThreadTime;
-use airmail_broker::node::Outbox as Sent;
+use super::runtime::alarm::Alarm;
+use super::runtime::thread_time::ThreadTime;
+use super::send_queue::{Event, Notice, SendQueue};
+use super::shard_handle::{ShardHandle, ToShard, stopping};
+use airmail_broker::node::Outbox as TurnOutput;
 use airmail_broker::{CommandId, Input, Node, Outcome, SessionId};
 use airmail_log::LogStorage;
 use airmail_model::clock::Clock;
@@ -28,18 +28,18 @@ const TURN_BYTES: usize = 1 << 20;
 const TURN_ITEMS: usize = 1024;
 
 /// A shard with everything that it needs of the outside.
-pub(crate) struct Turns {
+pub(crate) struct EventLoop {
     pub(crate) node: Node<Box<dyn LogStorage>>,
-    pub(crate) link: Link,
+    pub(crate) handle: ShardHandle,
     pub(crate) receiver: mpsc::Receiver<ToShard>,
     pub(crate) clock: Arc<dyn Clock>,
-    outboxes: BTreeMap<SessionId, Arc<Outbox>>,
+    queues: BTreeMap<SessionId, Arc<SendQueue>>,
     commands: BTreeMap<CommandId, oneshot::Sender<Result<Outcome, Error>>>,
     next_command: u64,
-    sent: Sent,
+    output: TurnOutput,
     /// Of one turn, to be sent after what else there is.
     acks: Vec<(SessionId, Reply)>,
-    attention: Vec<SessionId>,
+    notices: Vec<SessionId>,
     /// That the shard has failed has been told.
     failed: bool,
     /// The storage has been told that every log is open.
@@ -50,24 +50,24 @@ pub(crate) struct Turns {
     clock_told: ClockTold,
 }
 
-impl Turns {
+impl EventLoop {
     pub(crate) fn new(
         node: Node<Box<dyn LogStorage>>,
-        link: Link,
+        handle: ShardHandle,
         receiver: mpsc::Receiver<ToShard>,
         clock: Arc<dyn Clock>,
-    ) -> Turns {
-        Turns {
+    ) -> EventLoop {
+        EventLoop {
             node,
-            link,
+            handle,
             receiver,
             clock,
-            outboxes: BTreeMap::new(),
+            queues: BTreeMap::new(),
             commands: BTreeMap::new(),
             next_command: 1,
-            sent: Sent::default(),
+            output: TurnOutput::default(),
             acks: Vec::new(),
-            attention: Vec::new(),
+            notices: Vec::new(),
             failed: false,
             opened: false,
             renewed: 0,
@@ -85,7 +85,7 @@ impl Turns {
             let first = tokio::select! {
                 biased;
                 message = self.receiver.recv() => message,
-                () = self.link.woken() => None,
+                () = self.handle.woken() => None,
                 () = alarm.until(deadline, now) => None,
                 () = finish.cancelled() => break,
             };
@@ -97,8 +97,8 @@ impl Turns {
                 tokio::task::yield_now().await;
             }
         }
-        for outbox in self.outboxes.values() {
-            outbox.end(Err(stopping()));
+        for queue in self.queues.values() {
+            queue.end(Err(stopping()));
         }
         self.close(&mut alarm, &mut time, give_up).await;
     }
@@ -114,19 +114,19 @@ impl Turns {
             }
             next = self.receiver.try_recv().ok();
         }
-        self.attend(now);
+        self.take_notices(now);
     }
 
     /// Takes one message; its size.
     fn take(&mut self, now: Now, message: ToShard) -> usize {
         match message {
             ToShard::Opened {
-                outbox,
+                queue,
                 principal,
                 credit,
             } => {
-                let session = outbox.session();
-                self.outboxes.insert(session, outbox);
+                let session = queue.session();
+                self.queues.insert(session, queue);
                 let opened = Input::Opened {
                     session,
                     principal,
@@ -140,7 +140,7 @@ impl Turns {
                     Request::Publish { batch, .. } => batch.bytes().len(),
                     _ => 64,
                 };
-                if self.outboxes.contains_key(&session) {
+                if self.queues.contains_key(&session) {
                     self.node.input(now, Input::Request { session, request });
                 }
                 bytes
@@ -190,15 +190,15 @@ impl Turns {
     }
 
     /// Deliveries that have gone, credit that comes back, and streams that are gone.
-    fn attend(&mut self, now: Now) {
-        self.link.take_attention(&mut self.attention);
-        for session in self.attention.drain(..) {
-            let Some(outbox) = self.outboxes.get(&session) else {
+    fn take_notices(&mut self, now: Now) {
+        self.handle.take_notices(&mut self.notices);
+        for session in self.notices.drain(..) {
+            let Some(queue) = self.queues.get(&session) else {
                 continue;
             };
-            let Attention { credit, sent, gone } = outbox.attend();
+            let Notice { credit, sent, gone } = queue.take_notice();
             if gone {
-                self.outboxes.remove(&session);
+                self.queues.remove(&session);
                 self.node.input(now, Input::Closed { session });
                 continue;
             }
@@ -217,34 +217,37 @@ impl Turns {
         if self.node.shard().has_late() {
             self.node.worked(time.more());
         }
-        let deadline = self.node.turn(now, &mut self.sent);
+        let deadline = self.node.turn(now, &mut self.output);
         self.tell_failure();
         self.tell_lives();
         self.clock_told.tell(&self.node.storage().clock());
         // Before the answers: whoever reads "created" finds the namespace there.
         let shard = self.node.shard();
-        self.link.publish_catalog(shard.catalog(), shard.ready());
+        self.handle.publish_catalog(shard.catalog(), shard.ready());
         // Acks go last: whoever publishes has other batches under way, a subscriber waits for this
         // one. A publish stream has nothing but acks, so the order within a session stays.
         let acked = |reply: &Reply| matches!(reply, Reply::Acked { .. });
-        let late = self.sent.replies.extract_if(.., |(_, reply)| acked(reply));
+        let late = self
+            .output
+            .replies
+            .extract_if(.., |(_, reply)| acked(reply));
         self.acks.extend(late);
-        let replies = self.sent.replies.drain(..).chain(self.acks.drain(..));
+        let replies = self.output.replies.drain(..).chain(self.acks.drain(..));
         let mut replies = replies.peekable();
         while let Some((session, reply)) = replies.next() {
-            let Some(outbox) = self.outboxes.get(&session) else {
+            let Some(queue) = self.queues.get(&session) else {
                 continue;
             };
             let more = || Some(replies.next_if(|(next, _)| *next == session)?.1);
             let of_session = std::iter::once(reply).chain(std::iter::from_fn(more));
-            outbox.push_all(of_session.map(Event::Reply));
+            queue.push_all(of_session.map(Event::Reply));
         }
-        for session in self.sent.watch.drain(..) {
-            if let Some(outbox) = self.outboxes.get(&session) {
-                outbox.watch();
+        for session in self.output.watch.drain(..) {
+            if let Some(queue) = self.queues.get(&session) {
+                queue.watch();
             }
         }
-        for (id, outcome) in self.sent.outcomes.drain(..) {
+        for (id, outcome) in self.output.outcomes.drain(..) {
             if let Some(answer) = self.commands.remove(&id) {
                 // Whoever asked may have gone.
                 let _ = answer.send(outcome);
@@ -290,7 +293,7 @@ impl Turns {
             }
             tokio::select! {
                 biased;
-                () = self.link.woken() => {}
+                () = self.handle.woken() => {}
                 () = alarm.until(deadline, now) => {}
                 () = give_up.cancelled() => {
                     tracing::error!("storage did not close in time: its next start takes longer");

@@ -11,7 +11,7 @@
 //!   empty, exactly one append is done in each service time.
 //! - The line is bounded by bytes, as what waits for a journal is.
 
-use super::punctual::Punctual;
+use super::precise_timer::PreciseTimer;
 use airmail_log::{Call, Capabilities, ClockState, Completion, LogStorage, Refusal, Tag, Trouble};
 use airmail_model::{Mono, Now};
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// See the module's documentation.
 #[derive(Debug)]
-pub(super) struct Served<S> {
+pub(super) struct ThrottledStorage<S> {
     inside: S,
     service: Duration,
     /// What the line may hold, in bytes, unless one batch alone has more.
@@ -31,7 +31,7 @@ pub(super) struct Served<S> {
     /// When the service before the line's head ended.
     free_at: Mono,
     /// Wakes whoever polls when a service ends. `None`: the deadline of the poll will do.
-    timer: Option<Punctual>,
+    timer: Option<PreciseTimer>,
     /// Asked to close; what waits is served no more, but stored.
     closing: bool,
     /// The storage inside has been asked, too.
@@ -53,10 +53,10 @@ enum What {
     Refused { t: Tag, why: Refusal },
 }
 
-impl<S> Served<S> {
+impl<S> ThrottledStorage<S> {
     /// In front of a storage; `line_bytes_max` bounds what waits.
-    pub(super) fn new(inside: S, service: Duration, line_bytes_max: u64) -> Served<S> {
-        Served {
+    pub(super) fn new(inside: S, service: Duration, line_bytes_max: u64) -> ThrottledStorage<S> {
+        ThrottledStorage {
             inside,
             service,
             line_bytes_max,
@@ -72,9 +72,9 @@ impl<S> Served<S> {
 
     /// The same, which wakes whoever polls when a service ends: where few appends wait, the next one
     /// comes only after that, and any lateness would be a longer service.
-    pub(super) fn on_time(self, timer: Punctual) -> Served<S> {
+    pub(super) fn on_time(self, timer: PreciseTimer) -> ThrottledStorage<S> {
         let timer = Some(timer);
-        Served { timer, ..self }
+        ThrottledStorage { timer, ..self }
     }
 
     fn wait(&mut self, what: What) {
@@ -101,7 +101,7 @@ impl<S> Served<S> {
     }
 }
 
-impl<S: LogStorage> Served<S> {
+impl<S: LogStorage> ThrottledStorage<S> {
     /// Hands on what has been served by now; when the next one will have been.
     fn serve(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
         let fresh = std::mem::take(&mut self.fresh);
@@ -129,7 +129,7 @@ impl<S: LogStorage> Served<S> {
     }
 }
 
-impl<S: LogStorage> LogStorage for Served<S> {
+impl<S: LogStorage> LogStorage for ThrottledStorage<S> {
     fn capabilities(&self) -> Capabilities {
         self.inside.capabilities()
     }
@@ -223,14 +223,14 @@ mod tests {
 
     /// A storage with its log open, in virtual time.
     struct World {
-        storage: Served<MemoryStorage>,
+        storage: ThrottledStorage<MemoryStorage>,
         next: u64,
     }
 
     impl World {
         fn new(line_bytes_max: u64) -> World {
             let inside = memory::open(1, at(0)).unwrap();
-            let mut storage = Served::new(inside, SERVICE, line_bytes_max);
+            let mut storage = ThrottledStorage::new(inside, SERVICE, line_bytes_max);
             let spec = LogSpec {
                 epoch: MapEpoch(1),
                 durability: Durability::Memory,

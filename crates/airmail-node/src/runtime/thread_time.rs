@@ -12,7 +12,7 @@ use tokio::runtime::RuntimeMetrics;
 
 /// Of the thread that made it.
 #[derive(Debug)]
-pub(super) struct ThreadTime {
+pub(crate) struct ThreadTime {
     /// `nanoseconds that it ran, nanoseconds that it was ready to run and did not, …`
     schedstat: Option<File>,
     runtime: RuntimeMetrics,
@@ -22,7 +22,7 @@ pub(super) struct ThreadTime {
 
 impl ThreadTime {
     /// Of this thread, which is the one worker of `runtime`.
-    pub(super) fn new(runtime: RuntimeMetrics) -> ThreadTime {
+    pub(crate) fn new(runtime: RuntimeMetrics) -> ThreadTime {
         ThreadTime {
             schedstat: File::open("/proc/thread-self/schedstat").ok(),
             runtime,
@@ -31,7 +31,7 @@ impl ThreadTime {
     }
 
     /// How much more than when it was asked last.
-    pub(super) fn more(&mut self) -> Duration {
+    pub(crate) fn more(&mut self) -> Duration {
         let now = match self.scheduled() {
             Some(time) => time,
             None => self.runtime.worker_total_busy_duration(0),

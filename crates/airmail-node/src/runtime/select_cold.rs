@@ -12,38 +12,38 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 /// Wakes the task, and notes that it was for the rare side.
-struct Bell {
-    rung: AtomicBool,
+struct ColdWaker {
+    woken: AtomicBool,
     task: AtomicWaker,
 }
 
-impl Wake for Bell {
+impl Wake for ColdWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.rung.store(true, Ordering::Release);
+        self.woken.store(true, Ordering::Release);
         self.task.wake();
     }
 }
 
 /// Whichever ends first; the rare one if both have.
-pub(super) async fn beside<R: Future, O: Future>(
+pub(crate) async fn select_cold<R: Future, O: Future>(
     rare: R,
     often: O,
 ) -> Either<R::Output, O::Output> {
     let (mut rare, mut often) = (pin!(rare), pin!(often));
-    let bell = Arc::new(Bell {
+    let cold_waker = Arc::new(ColdWaker {
         // To be polled once by itself.
-        rung: AtomicBool::new(true),
+        woken: AtomicBool::new(true),
         task: AtomicWaker::new(),
     });
-    let waker = Waker::from(Arc::clone(&bell));
+    let waker = Waker::from(Arc::clone(&cold_waker));
     poll_fn(|cx| {
         // Before looking, so that what rings later wakes this task.
-        bell.task.register(cx.waker());
-        if bell.rung.swap(false, Ordering::Acquire)
+        cold_waker.task.register(cx.waker());
+        if cold_waker.woken.swap(false, Ordering::Acquire)
             && let Poll::Ready(done) = rare.as_mut().poll(&mut Context::from_waker(&waker))
         {
             return Poll::Ready(Either::Left(done));
@@ -74,7 +74,7 @@ mod tests {
                 often.notified().await;
             }
         };
-        let mut both = pin!(beside(rarely, forever));
+        let mut both = pin!(select_cold(rarely, forever));
         for _ in 0..5 {
             assert!(futures::poll!(both.as_mut()).is_pending());
             often.notify_one();
@@ -87,7 +87,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_end_of_the_other_side_is_given() {
-        let both = beside(std::future::pending::<()>(), async { 7 });
+        let both = select_cold(std::future::pending::<()>(), async { 7 });
         assert!(matches!(both.await, Either::Right(7)));
     }
 }

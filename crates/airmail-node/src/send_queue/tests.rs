@@ -9,12 +9,12 @@ use std::future::Future as _;
 use std::pin::pin;
 use tokio_util::sync::CancellationToken;
 
-fn outbox() -> (Arc<Outbox>, Link) {
+fn queue() -> (Arc<SendQueue>, ShardHandle) {
     let clock = Arc::new(SystemClock::new());
     let stop = CancellationToken::new();
-    let (link, _receiver) = Link::new(("n".into(), 1), Limits::DEFAULT, clock, stop, true);
-    let outbox = Outbox::new(SessionId(4), link.clone());
-    (Arc::new(outbox), link)
+    let (handle, _receiver) = ShardHandle::new(("n".into(), 1), Limits::DEFAULT, clock, stop, true);
+    let queue = SendQueue::new(SessionId(4), handle.clone());
+    (Arc::new(queue), handle)
 }
 
 fn mark(previous: u64, next: u64) -> Event {
@@ -58,8 +58,8 @@ fn delivery(bytes: usize) -> Event {
     }))
 }
 
-fn taker(outbox: &Arc<Outbox>) -> Taker {
-    Taker::new(Arc::clone(outbox))
+fn taker(queue: &Arc<SendQueue>) -> Taker {
+    Taker::new(Arc::clone(queue))
 }
 
 fn take(taker: &mut Taker) -> Option<Result<Event, Error>> {
@@ -72,11 +72,11 @@ fn take(taker: &mut Taker) -> Option<Result<Event, Error>> {
 
 #[test]
 fn marks_that_continue_one_another_become_one() {
-    let (outbox, _) = outbox();
-    outbox.push(mark(0, 5));
-    outbox.push(mark(4, 9));
-    outbox.push(mark(20, 30));
-    let mut taker = taker(&outbox);
+    let (queue, _) = queue();
+    queue.push(mark(0, 5));
+    queue.push(mark(4, 9));
+    queue.push(mark(20, 30));
+    let mut taker = taker(&queue);
     let Some(Ok(Event::Reply(Reply::Mark { previous, next, .. }))) = take(&mut taker) else {
         panic!("a mark expected");
     };
@@ -87,11 +87,11 @@ fn marks_that_continue_one_another_become_one() {
 
 #[test]
 fn gaps_are_joined_only_for_the_same_reason() {
-    let (outbox, _) = outbox();
-    outbox.push(gap(0, 5, GapReason::Loss));
-    outbox.push(gap(5, 9, GapReason::Loss));
-    outbox.push(gap(9, 12, GapReason::Retention));
-    let mut taker = taker(&outbox);
+    let (queue, _) = queue();
+    queue.push(gap(0, 5, GapReason::Loss));
+    queue.push(gap(5, 9, GapReason::Loss));
+    queue.push(gap(9, 12, GapReason::Retention));
+    let mut taker = taker(&queue);
     let Some(Ok(Event::Reply(Reply::Gap { previous, last, .. }))) = take(&mut taker) else {
         panic!("a gap expected");
     };
@@ -102,11 +102,11 @@ fn gaps_are_joined_only_for_the_same_reason() {
 
 #[test]
 fn a_stream_ends_after_what_was_queued_and_tells_its_error_once() {
-    let (outbox, _) = outbox();
-    outbox.push(mark(0, 5));
-    outbox.end(Err(Error::new(ErrorCode::ShuttingDown)));
-    outbox.push(mark(4, 9));
-    let mut taker = taker(&outbox);
+    let (queue, _) = queue();
+    queue.push(mark(0, 5));
+    queue.end(Err(Error::new(ErrorCode::ShuttingDown)));
+    queue.push(mark(4, 9));
+    let mut taker = taker(&queue);
     assert!(matches!(take(&mut taker), Some(Ok(_))));
     let Some(Err(error)) = take(&mut taker) else {
         panic!("an error expected");
@@ -117,7 +117,7 @@ fn a_stream_ends_after_what_was_queued_and_tells_its_error_once() {
 
 #[test]
 fn a_client_that_takes_nothing_is_given_up_at_the_bound() {
-    let (outbox, _) = outbox();
+    let (queue, _) = queue();
     let ack = || {
         Event::Reply(Reply::Acked {
             request: RequestId(0),
@@ -128,9 +128,9 @@ fn a_client_that_takes_nothing_is_given_up_at_the_bound() {
         })
     };
     for _ in 0..=ITEMS_MAX {
-        outbox.push(ack());
+        queue.push(ack());
     }
-    let Some(Err(error)) = take(&mut taker(&outbox)) else {
+    let Some(Err(error)) = take(&mut taker(&queue)) else {
         panic!("an error expected");
     };
     assert_eq!(error.code(), ErrorCode::Overloaded);
@@ -141,14 +141,14 @@ fn a_client_that_takes_nothing_is_given_up_at_the_bound() {
 fn a_client_that_grants_what_it_has_not_taken_is_cut_off_at_a_bound_of_bytes() {
     let mebibyte = delivery(1 << 20);
     let bytes = size_of_delivery(&mebibyte);
-    let (outbox, _) = outbox();
+    let (queue, _) = queue();
     let mut pushed = 0;
-    while !outbox.state.lock().queue.is_empty() || pushed == 0 {
+    while !queue.state.lock().queue.is_empty() || pushed == 0 {
         pushed += bytes;
-        outbox.push(delivery(1 << 20));
+        queue.push(delivery(1 << 20));
     }
     assert!(pushed > BYTES_MAX && pushed - bytes <= BYTES_MAX);
-    let Some(Err(error)) = take(&mut taker(&outbox)) else {
+    let Some(Err(error)) = take(&mut taker(&queue)) else {
         panic!("an error expected");
     };
     assert_eq!(error.code(), ErrorCode::Overloaded);
@@ -157,15 +157,15 @@ fn a_client_that_grants_what_it_has_not_taken_is_cut_off_at_a_bound_of_bytes() {
 
 #[test]
 fn what_is_pushed_together_is_taken_in_order_with_what_comes_later() {
-    let (outbox, _) = outbox();
-    let mut taker = taker(&outbox);
-    outbox.push_all([gap(0, 1, GapReason::Loss), gap(2, 3, GapReason::Loss)]);
+    let (queue, _) = queue();
+    let mut taker = taker(&queue);
+    queue.push_all([gap(0, 1, GapReason::Loss), gap(2, 3, GapReason::Loss)]);
     let first = |taker: &mut Taker| match take(taker) {
         Some(Ok(Event::Reply(Reply::Gap { last, .. }))) => last,
         other => panic!("a gap expected: {other:?}"),
     };
     assert_eq!(first(&mut taker), Sequence(1));
-    outbox.push(gap(4, 5, GapReason::Loss));
+    queue.push(gap(4, 5, GapReason::Loss));
     assert!(taker.has_more());
     assert_eq!([first(&mut taker), first(&mut taker)], [3, 5].map(Sequence));
     assert!(!taker.has_more());
@@ -173,38 +173,38 @@ fn what_is_pushed_together_is_taken_in_order_with_what_comes_later() {
 
 #[test]
 fn requests_are_read_again_when_there_is_room() {
-    let (outbox, _) = outbox();
+    let (queue, _) = queue();
     for n in 0..=ROOM_ITEMS as u64 {
-        outbox.push(gap(2 * n, 2 * n + 1, GapReason::Loss));
+        queue.push(gap(2 * n, 2 * n + 1, GapReason::Loss));
     }
-    let mut room = pin!(outbox.room());
+    let mut room = pin!(queue.room());
     let mut cx = Context::from_waker(Waker::noop());
     assert!(room.as_mut().poll(&mut cx).is_pending());
-    let mut taker = taker(&outbox);
+    let mut taker = taker(&queue);
     take(&mut taker);
     assert!(room.as_mut().poll(&mut cx).is_ready());
 }
 
 #[test]
-fn a_session_wants_attention_once_however_often_credit_comes_back() {
-    let (outbox, link) = outbox();
-    outbox.return_credit(3);
-    outbox.return_credit(4);
+fn a_session_gives_one_notice_however_often_credit_comes_back() {
+    let (queue, handle) = queue();
+    queue.return_credit(3);
+    queue.return_credit(4);
     let mut sessions = Vec::new();
-    link.take_attention(&mut sessions);
+    handle.take_notices(&mut sessions);
     assert_eq!(sessions, [SessionId(4)]);
-    let attention = outbox.attend();
-    assert_eq!((attention.credit, attention.gone), (7, false));
-    drop(taker(&outbox));
-    link.take_attention(&mut sessions);
+    let notice = queue.take_notice();
+    assert_eq!((notice.credit, notice.gone), (7, false));
+    drop(taker(&queue));
+    handle.take_notices(&mut sessions);
     assert_eq!(sessions.len(), 2);
-    let attention = outbox.attend();
-    assert_eq!((attention.credit, attention.gone), (0, true));
+    let notice = queue.take_notice();
+    assert_eq!((notice.credit, notice.gone), (0, true));
 }
 
 /// Whether the shard has been woken since this was last asked.
-fn woken(link: &Link) -> bool {
-    let mut woken = pin!(link.woken());
+fn woken(handle: &ShardHandle) -> bool {
+    let mut woken = pin!(handle.woken());
     let mut cx = Context::from_waker(Waker::noop());
     woken.as_mut().poll(&mut cx).is_ready()
 }
@@ -217,33 +217,33 @@ fn drain(taker: &mut Taker) {
 
 #[test]
 fn the_shard_learns_what_was_taken_and_is_not_woken_for_it() {
-    let (outbox, link) = outbox();
-    let mut taker = taker(&outbox);
+    let (queue, handle) = queue();
+    let mut taker = taker(&queue);
     let bytes = size_of_delivery(&delivery(100)) as u64;
-    outbox.push_all([delivery(100), mark(0, 5), delivery(100)]);
+    queue.push_all([delivery(100), mark(0, 5), delivery(100)]);
     drain(&mut taker);
     let mut sessions = Vec::new();
-    link.take_attention(&mut sessions);
+    handle.take_notices(&mut sessions);
     assert_eq!(sessions, [SessionId(4)]);
-    assert_eq!(outbox.attend().sent, 2 * bytes);
-    assert!(!woken(&link));
-    assert_eq!(outbox.attend().sent, 0);
+    assert_eq!(queue.take_notice().sent, 2 * bytes);
+    assert!(!woken(&handle));
+    assert_eq!(queue.take_notice().sent, 0);
 }
 
 #[test]
 fn the_shard_is_woken_when_a_stream_that_it_waits_for_has_taken_all() {
-    let (outbox, link) = outbox();
-    let mut taker = taker(&outbox);
-    outbox.push(delivery(100));
-    outbox.watch();
-    assert!(!woken(&link));
+    let (queue, handle) = queue();
+    let mut taker = taker(&queue);
+    queue.push(delivery(100));
+    queue.watch();
+    assert!(!woken(&handle));
     drain(&mut taker);
-    assert!(woken(&link));
-    outbox.attend();
+    assert!(woken(&handle));
+    queue.take_notice();
     // It had taken all before the shard said that it waits.
-    outbox.push(delivery(100));
+    queue.push(delivery(100));
     drain(&mut taker);
-    assert!(!woken(&link));
-    outbox.watch();
-    assert!(woken(&link));
+    assert!(!woken(&handle));
+    queue.watch();
+    assert!(woken(&handle));
 }

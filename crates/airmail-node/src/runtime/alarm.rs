@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep};
 
 /// See the module's documentation.
 #[derive(Debug, Default)]
-pub(super) struct Alarm {
+pub(crate) struct Alarm {
     /// Kept when it has rung: setting it again is cheaper than a new one.
     timer: Option<Pin<Box<Sleep>>>,
     /// When it rings, if it is set.
@@ -21,7 +21,7 @@ pub(super) struct Alarm {
 impl Alarm {
     /// Waits until `deadline`, or less long; for ever if there is none. `now` is the time of the
     /// turn that gave the deadline. Can be dropped and called again.
-    pub(super) async fn until(&mut self, deadline: Option<Mono>, now: Now) {
+    pub(crate) async fn until(&mut self, deadline: Option<Mono>, now: Now) {
         let Some(deadline) = deadline else {
             return std::future::pending().await;
         };

@@ -1,11 +1,11 @@
-//! How handlers speak to a shard: a bounded queue to it, an [`Outbox`] back from it.
+//! A front door's handle of a shard: a bounded queue to it, a [`SendQueue`] back from it.
 //!
 //! Requests wait in the queue and, when that is full, in the connection, whose socket is then not
 //! read. What must never wait or get lost (a stream is gone, credit comes back) goes by a list of
-//! sessions that want attention: each is on it at most once, so that it is bounded by their number.
+//! sessions that have a notice for the shard: each is on it at most once, so that it is bounded by their number.
 
 use super::metrics::Snapshot;
-use super::outbox::Outbox;
+use super::send_queue::SendQueue;
 use crate::frontdoor::{NamespaceNotFound, Unavailable};
 use airmail_broker::catalog::{Catalog, Entry};
 use airmail_broker::{Command, Outcome, Principal, SessionId};
@@ -28,7 +28,7 @@ const QUEUE_ITEMS: usize = 1024;
 pub(crate) enum ToShard {
     /// A stream has begun.
     Opened {
-        outbox: Arc<Outbox>,
+        queue: Arc<SendQueue>,
         principal: Principal,
         credit: u32,
     },
@@ -65,7 +65,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     catalog: Mutex<Arc<Catalog>>,
     ready: AtomicBool,
-    attention: Mutex<Vec<SessionId>>,
+    notices: Mutex<Vec<SessionId>>,
     wake: Notify,
     sessions: AtomicU64,
     calls: AtomicU64,
@@ -74,19 +74,19 @@ struct Shared {
 
 /// A handler's side of a shard. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Link {
+pub(crate) struct ShardHandle {
     sender: mpsc::Sender<ToShard>,
     shared: Arc<Shared>,
 }
 
-impl Link {
+impl ShardHandle {
     pub(crate) fn new(
         (node, seed): (String, u64),
         limits: Limits,
         clock: Arc<dyn Clock>,
         stop: CancellationToken,
         counts_sent: bool,
-    ) -> (Link, mpsc::Receiver<ToShard>) {
+    ) -> (ShardHandle, mpsc::Receiver<ToShard>) {
         let (sender, receiver) = mpsc::channel(QUEUE_ITEMS);
         let shared = Shared {
             node,
@@ -96,17 +96,17 @@ impl Link {
             clock,
             catalog: Mutex::default(),
             ready: AtomicBool::new(false),
-            attention: Mutex::default(),
+            notices: Mutex::default(),
             wake: Notify::new(),
             sessions: AtomicU64::new(1),
             calls: AtomicU64::new(1),
             stop,
         };
-        let link = Link {
+        let handle = ShardHandle {
             sender,
             shared: Arc::new(shared),
         };
-        (link, receiver)
+        (handle, receiver)
     }
 
     // ---- For handlers ----
@@ -165,21 +165,21 @@ impl Link {
         found.ok_or_else(|| NamespaceNotFound { name: name.into() })
     }
 
-    /// Opens a session: its outbox is what the shard answers into.
+    /// Opens a session: its queue is what the shard answers into.
     pub(crate) async fn open(
         &self,
         principal: Principal,
         credit: u32,
-    ) -> Result<Arc<Outbox>, Unavailable> {
+    ) -> Result<Arc<SendQueue>, Unavailable> {
         let session = SessionId(self.shared.sessions.fetch_add(1, Ordering::Relaxed));
-        let outbox = Arc::new(Outbox::new(session, self.clone()));
+        let queue = Arc::new(SendQueue::new(session, self.clone()));
         self.send(ToShard::Opened {
-            outbox: Arc::clone(&outbox),
+            queue: Arc::clone(&queue),
             principal,
             credit,
         })
         .await?;
-        Ok(outbox)
+        Ok(queue)
     }
 
     pub(crate) async fn request(
@@ -233,17 +233,16 @@ impl Link {
         sent.map_err(|_| Unavailable::Stopping)
     }
 
-    // ---- For outboxes and storage ----
+    // ---- For queues and storage ----
 
     /// Whether the shard is to be told what connections take.
     pub(crate) fn counts_sent(&self) -> bool {
         self.shared.counts_sent
     }
 
-    /// Puts a session on the list of those that want attention, which the shard looks at in its next
-    /// turn.
-    pub(crate) fn list(&self, session: SessionId) {
-        self.shared.attention.lock().push(session);
+    /// Puts a session on the list of those that have a notice, which the shard takes in its next turn.
+    pub(crate) fn notify(&self, session: SessionId) {
+        self.shared.notices.lock().push(session);
     }
 
     /// Makes the shard take a turn soon. Can be called from any thread.
@@ -257,8 +256,8 @@ impl Link {
         self.shared.wake.notified().await;
     }
 
-    pub(crate) fn take_attention(&self, into: &mut Vec<SessionId>) {
-        into.append(&mut self.shared.attention.lock());
+    pub(crate) fn take_notices(&self, into: &mut Vec<SessionId>) {
+        into.append(&mut self.shared.notices.lock());
     }
 
     pub(crate) fn publish_catalog(&self, catalog: &Arc<Catalog>, ready: bool) {
@@ -292,7 +291,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_stop_cuts_off_may_have_been_done_if_it_changes_something() {
-        let (link, mut shard) = Link::new(
+        let (handle, mut shard) = ShardHandle::new(
             ("node".into(), 1),
             Limits::DEFAULT,
             Arc::new(SystemClock::new()),
@@ -316,7 +315,7 @@ mod tests {
             (question, ErrorCode::ShuttingDown),
         ] {
             let ends = async { drop(shard.recv().await) };
-            let (told, ()) = futures::join!(link.command(Principal::default(), command), ends);
+            let (told, ()) = futures::join!(handle.command(Principal::default(), command), ends);
             assert_eq!(told.unwrap_err().code(), code);
         }
         // What was never handed over was not done.
@@ -325,7 +324,7 @@ mod tests {
             name: "n".into(),
             based_on: None,
         };
-        let told = link.command(Principal::default(), late).await;
+        let told = handle.command(Principal::default(), late).await;
         assert_eq!(told.unwrap_err().code(), ErrorCode::ShuttingDown);
     }
 }

@@ -1,14 +1,14 @@
-//! What a shard has for one stream, until the connection takes it.
+//! A session's queue of events, from the shard to the connection that takes them.
 //!
 //! Deliveries in it are bounded by the credit that the shard counts, and by its copilot, which is told
 //! what the connection has taken; acks by the stream's window of
-//! unacknowledged bytes; everything else by [`Outbox::room`], for which the reading side waits before it asks for
+//! unacknowledged bytes; everything else by [`SendQueue::room`], for which the reading side waits before it asks for
 //! more. The connection takes all that waits at once, so a stream holds at most twice these bounds:
 //! what it has taken and not written, and what waits. A client that takes nothing all the same is cut off with `OVERLOADED`: that is the answer
 //! to the last bound. Marks and gaps that continue one another are joined, so that a client that
 //! does not read for days costs no more than one that does not read for a second.
 
-use super::link::Link;
+use super::shard_handle::ShardHandle;
 use crate::frontdoor::{PublishRefusal, SubscribeRefusal};
 use airmail_broker::SessionId;
 use airmail_model::frame::{Generation, Maps, Reply, RequestId, SubscriptionId, Welcome};
@@ -69,7 +69,7 @@ pub(crate) enum Over {
 
 /// What a shard should know of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Attention {
+pub(crate) struct Notice {
     /// Credit to be given back.
     pub(crate) credit: u32,
     /// Bytes of deliveries that the connection has taken.
@@ -89,7 +89,7 @@ struct State {
     sent: u64,
     /// The shard wants to know at once when all is taken.
     watched: bool,
-    listed: bool,
+    notified: bool,
     waker: Option<Waker>,
 }
 
@@ -116,18 +116,18 @@ impl State {
 
 /// See the module's documentation.
 #[derive(Debug)]
-pub(crate) struct Outbox {
+pub(crate) struct SendQueue {
     session: SessionId,
-    link: Link,
+    handle: ShardHandle,
     state: Mutex<State>,
     changed: Notify,
 }
 
-impl Outbox {
-    pub(crate) fn new(session: SessionId, link: Link) -> Outbox {
-        Outbox {
+impl SendQueue {
+    pub(crate) fn new(session: SessionId, handle: ShardHandle) -> SendQueue {
+        SendQueue {
             session,
-            link,
+            handle,
             state: Mutex::default(),
             changed: Notify::new(),
         }
@@ -174,7 +174,7 @@ impl Outbox {
         given: u64,
     ) -> Poll<Option<Result<(), Error>>> {
         let mut state = self.state.lock();
-        if given > 0 && self.link.counts_sent() {
+        if given > 0 && self.handle.counts_sent() {
             self.count_sent(&mut state, given);
         }
         if !state.queue.is_empty() {
@@ -208,11 +208,11 @@ impl Outbox {
     /// Adds to what the shard is told when it looks next; if it waits for that, it looks soon.
     fn count_sent(&self, state: &mut State, given: u64) {
         state.sent += given;
-        if !std::mem::replace(&mut state.listed, true) {
-            self.link.list(self.session);
+        if !std::mem::replace(&mut state.notified, true) {
+            self.handle.notify(self.session);
         }
         if state.queue.is_empty() && std::mem::take(&mut state.watched) {
-            self.link.wake();
+            self.handle.wake();
         }
     }
 
@@ -222,7 +222,7 @@ impl Outbox {
         // It may have taken all of it meanwhile.
         state.watched = state.sent == 0 || !state.queue.is_empty();
         if !state.watched {
-            self.link.wake();
+            self.handle.wake();
         }
     }
 
@@ -278,7 +278,7 @@ impl Outbox {
         state.gone = true;
         state.queue.clear();
         state.bytes = 0;
-        self.list(state);
+        self.notify(state);
         self.changed.notify_waiters();
     }
 
@@ -286,35 +286,35 @@ impl Outbox {
     pub(crate) fn return_credit(&self, bytes: u32) {
         let mut state = self.state.lock();
         state.credit_back = state.credit_back.saturating_add(bytes);
-        self.list(state);
+        self.notify(state);
     }
 
     /// For the shard: what has happened since it last asked.
-    pub(crate) fn attend(&self) -> Attention {
+    pub(crate) fn take_notice(&self) -> Notice {
         let mut state = self.state.lock();
-        state.listed = false;
-        Attention {
+        state.notified = false;
+        Notice {
             credit: std::mem::take(&mut state.credit_back),
             sent: std::mem::take(&mut state.sent),
             gone: state.gone,
         }
     }
 
-    fn list(&self, mut state: MutexGuard<'_, State>) {
-        let lists = !std::mem::replace(&mut state.listed, true);
+    fn notify(&self, mut state: MutexGuard<'_, State>) {
+        let notifies = !std::mem::replace(&mut state.notified, true);
         drop(state);
-        if lists {
-            self.link.list(self.session);
+        if notifies {
+            self.handle.notify(self.session);
         }
-        self.link.wake();
+        self.handle.wake();
     }
 }
 
-/// Whoever takes from an outbox: all that is there at a time. When dropped, the shard closes the
+/// Whoever takes from a send queue: all that is there at a time. When dropped, the shard closes the
 /// session.
 #[derive(Debug)]
 pub(crate) struct Taker {
-    outbox: Arc<Outbox>,
+    queue: Arc<SendQueue>,
     /// Taken, and not yet given.
     taken: VecDeque<Event>,
     /// Bytes of deliveries given, of what was taken last.
@@ -322,9 +322,9 @@ pub(crate) struct Taker {
 }
 
 impl Taker {
-    pub(crate) fn new(outbox: Arc<Outbox>) -> Taker {
+    pub(crate) fn new(queue: Arc<SendQueue>) -> Taker {
         Taker {
-            outbox,
+            queue,
             taken: VecDeque::new(),
             given: 0,
         }
@@ -335,7 +335,7 @@ impl Taker {
     pub(crate) fn poll_take(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
         if self.taken.is_empty() {
             let given = std::mem::take(&mut self.given);
-            match self.outbox.poll_take(cx, &mut self.taken, given) {
+            match self.queue.poll_take(cx, &mut self.taken, given) {
                 Poll::Ready(Some(Ok(()))) => {}
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error))),
                 Poll::Ready(None) => return Poll::Ready(None),
@@ -354,21 +354,21 @@ impl Taker {
 
     /// Whether something can be taken at once.
     pub(crate) fn has_more(&self) -> bool {
-        !self.taken.is_empty() || self.outbox.has_more()
+        !self.taken.is_empty() || self.queue.has_more()
     }
 }
 
 impl Deref for Taker {
-    type Target = Outbox;
+    type Target = SendQueue;
 
-    fn deref(&self) -> &Outbox {
-        &self.outbox
+    fn deref(&self) -> &SendQueue {
+        &self.queue
     }
 }
 
 impl Drop for Taker {
     fn drop(&mut self) {
-        self.outbox.leave();
+        self.queue.leave();
     }
 }
 
