@@ -1,4 +1,4 @@
-//! What a node does about a bug of its own ([`mod@airmail_model::bug`]): it is logged, once for each place
+//! A node's answer to a bug of its own ([`mod@airmail_model::bug`]): it is logged, once for each place
 //! in the source, and the node is not ready from then on.
 //!
 //! It goes on serving all the same. What the wrong place concerned was failed, and the rest works; but a
@@ -8,7 +8,7 @@
 use airmail_model::bug::{self, Met};
 use std::time::Duration;
 
-/// How often a node looks whether one was met.
+/// Time between two looks whether a bug was met.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Sees to it that bugs are logged.
@@ -33,7 +33,7 @@ pub(super) async fn met() {
     }
 }
 
-/// Why the node is not ready, if a bug is the cause.
+/// The cause why the node is not ready, if that is a bug.
 pub(super) fn why_not_ready() -> Option<String> {
     let first = bug::first()?;
     let count = bug::count();

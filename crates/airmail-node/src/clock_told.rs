@@ -1,10 +1,10 @@
-//! What the log says of a wall clock that jumps: once when it is noticed, and once when it is over.
+//! Lines of the log about a wall clock that jumps: one when it is noticed, and one when it is over.
 
 use airmail_log::{ClockState, HeldJump};
 use airmail_model::Wall;
 use std::time::Duration;
 
-/// What has been told.
+/// The jumps that the log has told of.
 #[derive(Debug, Default)]
 pub(crate) struct ClockTold {
     jumps: u64,

@@ -37,7 +37,7 @@ pub fn raise() {
     }
 }
 
-/// How many connections there may be: as many as the settings say, or fewer if the system does not
+/// Number of connections that there may be: as many as the settings say, or fewer if the system does not
 /// let the process have so many open files, which is told.
 ///
 /// # Errors
@@ -59,7 +59,7 @@ pub(super) fn connections(config: &Config) -> Result<u32, StartError> {
     Ok(most)
 }
 
-/// What the node needs for itself.
+/// Open files that the node needs for itself.
 fn set_aside(config: &Config) -> u64 {
     let storage = match StorageUrl::parse(&config.log_url, &config.data) {
         Ok(StorageUrl::Memory { .. }) => OF_MEMORY,
@@ -70,7 +70,7 @@ fn set_aside(config: &Config) -> u64 {
     storage + mailboxes + OF_PROCESS + u64::from(of_clients)
 }
 
-/// What is left for connections, at most `wanted`. Without a limit there is room for all.
+/// Open files left for connections, at most `wanted`. Without a limit there is room for all.
 fn share(limit: Option<u64>, needed: u64, wanted: u32) -> Result<u32, StartError> {
     let Some(limit) = limit else {
         return Ok(wanted);

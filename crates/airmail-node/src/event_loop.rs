@@ -37,16 +37,16 @@ pub(crate) struct EventLoop {
     commands: BTreeMap<CommandId, oneshot::Sender<Result<Outcome, Error>>>,
     next_command: u64,
     output: TurnOutput,
-    /// Of one turn, to be sent after what else there is.
+    /// Acks of one turn, to be sent after its other replies.
     acks: Vec<(SessionId, Reply)>,
     notices: Vec<SessionId>,
-    /// That the shard has failed has been told.
+    /// The log has told that the shard has failed.
     failed: bool,
     /// The storage has been told that every log is open.
     opened: bool,
     /// New lives of logs that have been told.
     renewed: u64,
-    /// What has been told of the clock.
+    /// Jumps of the clock that the log has told of.
     clock_told: ClockTold,
 }
 

@@ -27,7 +27,7 @@ use airmail_model::{
 use std::fmt;
 use std::sync::Arc;
 
-/// What a front door is given of the node. Cheap to clone.
+/// The node as its front doors see it. Cheap to clone.
 #[derive(Clone)]
 pub struct FrontDoor {
     handle: ShardHandle,

@@ -61,13 +61,13 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// How often a start looks whether the shard is ready.
+/// Time between two looks of a start whether the shard is ready.
 const READY_STEP: Duration = Duration::from_millis(2);
 
-/// How long a stop waits for HTTP requests under way.
+/// Time that a stop waits for HTTP requests under way.
 const HTTP_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Who answers the two questions that every action passes.
+/// Answers to the two questions that every action passes.
 pub struct Access {
     /// Whether a principal may do it.
     pub authorizer: Arc<dyn Authorizer>,
@@ -97,13 +97,13 @@ pub struct NodeOptions {
     /// Its settings. Addresses in them are not looked at: listeners are given, on loopback unless the
     /// settings let anyone come.
     pub config: Config,
-    /// Who may do what, and when.
+    /// Permission and room for every action.
     pub access: Access,
     /// Where clients connect (gRPC).
     pub listener: TcpListener,
     /// Where health and metrics are served; `None`: nowhere.
     pub http: Option<TcpListener>,
-    /// Who tells the time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Source of every random choice: ids, salts, jitter.
     pub seed: u64,
@@ -111,7 +111,7 @@ pub struct NodeOptions {
     pub shutdown: CancellationToken,
 }
 
-/// Why a node did not start.
+/// The cause why a node did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A setting is wrong.
@@ -122,7 +122,7 @@ pub enum StartError {
     Storage {
         /// The storage's URL.
         url: String,
-        /// What it says.
+        /// The error that it gave.
         error: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The storage is one that a shard cannot honour.
@@ -133,23 +133,23 @@ pub enum StartError {
     Mailboxes {
         /// The store's URL, without its secrets.
         url: String,
-        /// What it says.
+        /// The error that it gave.
         error: Error,
     },
     /// The system refused a thread, a socket or a timer.
     #[error("{what}: {error}")]
     System {
-        /// What was asked for.
+        /// The thing that was asked for.
         what: &'static str,
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
     /// The system does not let the process have enough open files.
     #[error("open files: {limit}, limit: at least {needed} (ulimit -n, LimitNOFILE)")]
     OpenFiles {
-        /// How many it lets it have.
+        /// Open files that it lets the process have.
         limit: u64,
-        /// How many a node with these settings needs.
+        /// Open files that a node with these settings needs.
         needed: u64,
     },
     /// The shard ended before it was ready.
@@ -174,7 +174,7 @@ pub struct Running {
     thread: Option<JoinHandle<()>>,
     http: TaskTracker,
     mailboxes: NodeMailboxes,
-    /// How long the mailboxes may take to end.
+    /// Time that the mailboxes may take to end.
     patience: Duration,
 }
 
@@ -285,7 +285,7 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
     Ok(running)
 }
 
-/// What answers HTTP at an address.
+/// The front door for HTTP at an address.
 fn http_door(
     address: SocketAddr,
     config: &Config,

@@ -1,4 +1,4 @@
-//! What a node measures, as Prometheus text. Each metric is in `docs/metrics.md`; a test compares.
+//! A node's metrics, as Prometheus text. Each is in `docs/metrics.md`; a test compares.
 //!
 //! The shard counts by itself; its counters are asked for at each scrape. Only what the shell alone
 //! sees is counted here.
@@ -148,7 +148,7 @@ const GAUGES: &[Reading] = &[
     ),
 ];
 
-/// What the shell counts by itself. Cheap to share: each metric is a handle.
+/// Metrics that the shell counts by itself. Cheap to share: each metric is a handle.
 pub(crate) struct Metrics {
     /// From a batch's arrival to its ack on the wire, in seconds.
     pub(crate) publish_latency: Histogram,
@@ -158,9 +158,9 @@ pub(crate) struct Metrics {
     pub(crate) connections_opened: Counter,
     /// Connections that ended in an error: garbage, or another protocol.
     pub(crate) connections_failed: Counter,
-    /// Who is let in.
+    /// Connections let in and turned away at the ports.
     pub(crate) doors: DoorMetrics,
-    /// What mailboxes are asked.
+    /// Requests of mailboxes.
     pub(crate) mailbox: MailboxMetrics,
     edge_refusals: Family<Vec<(String, String)>, Counter>,
 }
@@ -234,7 +234,7 @@ impl Metrics {
     }
 }
 
-/// What others count, at the moment of a scrape.
+/// Counters of the shard and the mailboxes, at the moment of a scrape.
 #[derive(Debug)]
 struct Sampled {
     snapshot: Snapshot,
@@ -330,7 +330,7 @@ impl Snapshot {
     }
 }
 
-/// What the process holds in memory, as the system counts it; 0 where it does not say.
+/// Bytes that the process holds in memory, as the system counts them; 0 where it does not say.
 fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,4 +1,4 @@
-//! Who reaches a node's listeners.
+//! Reachability of a node's listeners: by this machine alone, or by anyone.
 //!
 //! A node asks nobody who they are: whoever reaches it may do everything. So it listens where this machine
 //! alone reaches it, unless the settings say that anyone may; and then that is told, at each start and for
@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 /// A listener of the node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Door {
-    /// What it is called in metrics.
+    /// Its name in metrics.
     pub(super) name: &'static str,
     /// The setting that says where it is.
     pub(super) setting: &'static str,

@@ -54,11 +54,11 @@ pub struct NotAdded {
     pub subscription: SubscriptionId,
     /// The generation that it was asked for with.
     pub generation: Generation,
-    /// What is wrong with it.
+    /// The cause.
     pub refusal: SubscribeRefusal,
 }
 
-/// Why a stream is over.
+/// The cause that ends a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Over {
     /// Nothing can be sent on it any more.
@@ -67,7 +67,7 @@ pub(crate) enum Over {
     Stopping,
 }
 
-/// What a shard should know of a stream.
+/// A stream's news for its shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Notice {
     /// Credit to be given back.

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 /// Messages to a shard that wait for its turn.
 const QUEUE_ITEMS: usize = 1024;
 
-/// What handlers ask of a shard.
+/// A front door's message to a shard.
 #[derive(Debug)]
 pub(crate) enum ToShard {
     /// A stream has begun.
@@ -43,7 +43,7 @@ pub(crate) enum ToShard {
         command: Command,
         answer: oneshot::Sender<Result<Outcome, Error>>,
     },
-    /// Which life a log is in.
+    /// Asks which life a log is in.
     Incarnation {
         log: LogId,
         answer: oneshot::Sender<Option<Incarnation>>,
@@ -208,7 +208,7 @@ impl ShardHandle {
         outcome.await.map_err(gone)?
     }
 
-    /// Which life a log is in.
+    /// Asks which life a log is in.
     pub(crate) async fn incarnation(&self, log: LogId) -> Result<Option<Incarnation>, Error> {
         let (answer, incarnation) = oneshot::channel();
         self.send(ToShard::Incarnation { log, answer }).await?;

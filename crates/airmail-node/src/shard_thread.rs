@@ -29,7 +29,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// What goes to the shard's thread.
+/// Everything that goes to the shard's thread.
 pub(super) struct ShardThread {
     pub(super) config: Config,
     /// Connections at once.
@@ -43,7 +43,7 @@ pub(super) struct ShardThread {
     pub(super) mailboxes: Mailboxes,
     /// Where connections go that ask for mailboxes.
     pub(super) mailbox_threads: Handle,
-    /// Of the data directory, if the mailboxes are in it.
+    /// State of the data directory, if the mailboxes are in it.
     pub(super) mailbox_standing: Option<Arc<Standing>>,
 }
 

@@ -35,7 +35,7 @@ impl Starvation {
         }
     }
 
-    /// What became of a write, or that the peer is given up.
+    /// The result of a write, or the error that gives the peer up.
     pub(super) fn look<T>(
         &mut self,
         written: Poll<io::Result<T>>,

@@ -1,9 +1,9 @@
-//! What happens again and again is told now and then, with how often it has happened.
+//! Limits how often the log tells of something that happens again and again, and counts it meanwhile.
 
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// So long nothing is told again.
+/// Time between two lines of the log about the same thing.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// See the module's documentation.
@@ -14,7 +14,7 @@ pub(super) struct Telling {
 }
 
 impl Telling {
-    /// It has happened. Says how often it has since it was told, if it is to be told now.
+    /// Counts it once more. Gives how often it has happened since it was last told, if it is to be told now.
     pub(super) fn happened(&mut self, now: Instant) -> Option<u64> {
         self.times += 1;
         if self.told.is_some_and(|told| now < told + PAUSE) {

@@ -1,4 +1,4 @@
-//! What comes and goes leaves nothing behind: alone in a process, so that threads and open files
+//! Nodes and clients that come and go leave nothing behind: alone in a process, so that threads and open files
 //! can be counted.
 
 #![forbid(unsafe_code)]

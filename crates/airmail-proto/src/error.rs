@@ -121,7 +121,7 @@ pub fn is_oversize(status: &Status) -> bool {
     status.code() == Code::OutOfRange && status.message().contains("message length too large")
 }
 
-/// What became of a message that was larger than `frame_bytes`, in the table's terms.
+/// The table's error for a message larger than `frame_bytes`.
 #[must_use]
 pub fn oversize_error(status_message: &str, frame_bytes: u32) -> Error {
     let found = status_message
@@ -155,7 +155,7 @@ pub fn unread_error(status: &Status, frame_bytes: u32) -> Option<Error> {
     }
 }
 
-/// What is wrong with bytes that could not be decoded, from prost's words: first where it was, from
+/// The error for bytes that could not be decoded, from prost's words: first where it was, from
 /// the inside out, as `Message.topic: PublishOneRequest.message: `, and then what.
 fn malformed(message: &str) -> Error {
     let mut what = message

@@ -22,7 +22,7 @@ impl<const ROOM: usize> Fields<ROOM> {
         }
     }
 
-    /// What has been written.
+    /// The fields written so far.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }

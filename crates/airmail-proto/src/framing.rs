@@ -15,7 +15,7 @@ use tonic::Status;
 
 /// Bytes before each message: whether it is compressed, and its length.
 pub const PREFIX_BYTES: usize = 5;
-/// What is smaller is gathered.
+/// Frames with less data than this are gathered in one buffer.
 const SMALL_BYTES: usize = 4 << 10;
 /// Room for pieces that is kept between messages.
 const KEPT_PIECES: usize = 8;
@@ -42,13 +42,13 @@ pub struct Deframer {
     pieces: VecDeque<Bytes>,
     /// Small pieces that came after these.
     small: BytesMut,
-    /// Of all.
+    /// Size of all pieces, in bytes.
     bytes: usize,
     message_bytes_max: usize,
 }
 
 impl Deframer {
-    /// For messages of at most `message_bytes_max`.
+    /// A deframer for messages of at most `message_bytes_max`.
     #[must_use]
     pub fn new(message_bytes_max: usize) -> Deframer {
         Deframer {
@@ -174,7 +174,7 @@ impl Deframer {
     }
 }
 
-/// What was decoded, or that it could not be.
+/// The decoded message, or the status of one that could not be decoded.
 fn decoded<M>(message: Result<M, prost::DecodeError>) -> Result<Option<M>, Status> {
     let message = message.map_err(|error| Status::internal(error.to_string()))?;
     Ok(Some(message))

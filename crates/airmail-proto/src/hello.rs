@@ -36,7 +36,7 @@ pub fn check_client_hello(hello: &v1::ClientHello) -> Result<u32, Error> {
     Ok(spoken)
 }
 
-/// What a node says of itself, as a message.
+/// A node's answer to Hello, as a message.
 #[must_use]
 pub fn welcome_to_proto(welcome: &Welcome) -> v1::ServerHello {
     let named = welcome.namespaces.iter();
@@ -51,7 +51,7 @@ pub fn welcome_to_proto(welcome: &Welcome) -> v1::ServerHello {
     }
 }
 
-/// What a node says of itself, from a message.
+/// A node's answer to Hello, from a message.
 ///
 /// # Errors
 /// `PROTOCOL_UNSUPPORTED` if the node chose a version that this build does not speak;

@@ -81,7 +81,7 @@ pub fn settings_from_proto(settings: Option<v1::QueueSettings>) -> QueueSettings
     }
 }
 
-/// Which accounts are asked for.
+/// Reads which accounts a request asks for.
 #[must_use]
 pub fn accounts_from_proto(request: v1::ListAccountsRequest) -> Which<AccountId> {
     which(request.ids, request.after, request.limit, AccountId)
@@ -94,7 +94,7 @@ pub fn accounts_to_proto(which: Which<AccountId>) -> v1::ListAccountsRequest {
     v1::ListAccountsRequest { ids, after, limit }
 }
 
-/// Which queues are asked for.
+/// Reads which queues a request asks for.
 #[must_use]
 pub fn queues_from_proto(request: v1::ListQueuesRequest) -> Which<QueueId> {
     which(request.ids, request.after, request.limit, QueueId)

@@ -52,18 +52,18 @@ pub fn retention_from_proto(retention: &v1::Retention) -> Retention {
     }
 }
 
-/// What a request says about a namespace: only what is given is there.
+/// A change of a namespace, as a request asks for it. `None`: not in the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpecChange {
     /// Logs in the normal lane.
     pub logs: Option<u16>,
-    /// How long records are kept.
+    /// Time and size for which records are kept.
     pub retention: Option<Retention>,
-    /// What an ack promises.
+    /// Promise of an ack.
     pub durability: Option<Durability>,
 }
 
-/// What a request says about a namespace.
+/// Reads the change of a namespace that a request asks for.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for a durability that is none; `NAMESPACE_INVALID` for too many logs;

@@ -1,4 +1,4 @@
-//! What travels on a publish stream: batches up, acks and maps down.
+//! Messages of a publish stream: batches up, acks and maps down.
 
 use crate::error::{error_from_proto, error_to_proto};
 use crate::fields::Fields;
@@ -94,13 +94,13 @@ impl AckList {
         self.acks.extend_from_slice(one.bytes());
     }
 
-    /// How many there are.
+    /// Number of acks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there is none.
+    /// Whether the list has no ack.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0

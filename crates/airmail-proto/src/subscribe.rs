@@ -1,4 +1,4 @@
-//! What travels on a subscribe stream: subscriptions and credit up, deliveries and what belongs to
+//! Messages of a subscribe stream: subscriptions and credit up, deliveries and what belongs to
 //! them down.
 
 mod replies;

@@ -40,7 +40,7 @@ fn generate(to: &Path) {
         .unwrap();
 }
 
-/// What tonic serves of it.
+/// The services without the calls that a node answers below tonic's codec.
 fn served(mut descriptors: FileDescriptorSet) -> FileDescriptorSet {
     let files = descriptors.file.iter_mut();
     for service in files.flat_map(|file| &mut file.service) {

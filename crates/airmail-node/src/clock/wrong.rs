@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How often the file is looked at.
+/// Time between two looks at the file.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How far a clock is off, in microseconds: `+1d`, `-2h`, `0s`.
+/// Offset of a clock, in microseconds: `+1d`, `-2h`, `0s`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offset(pub i64);
 

@@ -125,7 +125,7 @@ fn principal_of<T>(request: &Request<T>) -> Result<Arc<Principal>, Error> {
     })
 }
 
-/// What to make of a stream's reading end: the client is done (`None`), or what is wrong.
+/// Reads the end of a stream's requests: the client is done (`None`), or sent something wrong.
 fn reading_error(door: &FrontDoor, status: &Status) -> Option<Error> {
     unread_error(status, door.limits().frame_bytes)
 }

@@ -35,31 +35,31 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::task::TaskTracker;
 
-/// How long the shard may take to answer before it counts as stuck.
+/// Time after which a shard that does not answer counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long a connection is kept for further requests.
+/// Time that a connection is kept for further requests.
 const LIFE: Duration = Duration::from_secs(60);
-/// How long the last answer may take to be taken.
+/// Time that the last answer may take to be taken.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// Connections beyond the bound that are told so at the same time; further ones are closed at once.
 pub(crate) const TURNED_AWAY: u32 = 4;
-/// How long that may take.
+/// Time that this may take.
 const TURNING_AWAY: Duration = Duration::from_secs(1);
-/// How long to leave the listener alone when the system has no more to give (files, memory).
+/// Pause before the next connection is accepted when the system has no more to give (files, memory).
 const BREATH: Duration = Duration::from_millis(100);
-/// What this port is called in metrics.
+/// This port's name in metrics.
 pub(crate) const DOOR: &str = "http";
 
-/// What the port needs.
+/// Everything that the port needs.
 #[derive(Clone)]
 pub(crate) struct HttpDoor {
     pub(crate) handle: ShardHandle,
     pub(crate) metrics: Arc<Metrics>,
-    /// Which requests are answered.
+    /// The rule about which requests are answered.
     pub(crate) own: SameOrigin,
     /// Connections at once.
     pub(crate) most: u32,
-    /// How long the head of a request may take.
+    /// Time that the head of a request may take.
     pub(crate) begin: Duration,
     /// The connections.
     pub(crate) tasks: TaskTracker,

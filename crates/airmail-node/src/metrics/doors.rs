@@ -1,4 +1,4 @@
-//! Who comes to the node's two ports, and who is not let in.
+//! Metrics of the node's two ports: connections let in and turned away.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -7,7 +7,7 @@ use prometheus_client::registry::Registry;
 
 type Labels = Vec<(&'static str, &'static str)>;
 
-/// What is counted at the ports, `grpc` and `http`. Cheap to share: each metric is a handle.
+/// Metrics of the ports, `grpc` and `http`. Cheap to share: each metric is a handle.
 #[derive(Debug, Default)]
 pub(crate) struct DoorMetrics {
     /// Connections of clients that there may be.

@@ -1,4 +1,4 @@
-//! What pilot and copilot measure and decide. The label `gate` says which of them: `publish`, in
+//! Metrics of the two flow gates. The label `gate` says which: `publish`, in
 //! messages, or `delivery`, in bytes.
 
 use airmail_broker::Flow;
@@ -14,7 +14,7 @@ fn of_last(reading: &Reading, value: fn(&Decision) -> f64) -> f64 {
     reading.last().map_or(0.0, value)
 }
 
-/// How they stand.
+/// Gauges of each gate.
 const LEVELS: &[Level] = &[
     ("airmail_flow_bound", "What may be in flight", |reading| {
         reading.bound as f64

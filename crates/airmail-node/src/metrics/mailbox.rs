@@ -1,4 +1,4 @@
-//! What mailboxes are asked, and what their store has to do.
+//! Metrics of the mailboxes: requests, and the load of their store.
 
 use airmail_mailbox::Mailboxes;
 use airmail_mailbox::message::{Settle, Take};
@@ -23,7 +23,7 @@ fn timing() -> Histogram {
     Histogram::new(exponential_buckets(0.000_05, 2.0, 20))
 }
 
-/// What the service counts. Cheap to share: each metric is a handle.
+/// Metrics that the service counts. Cheap to share: each metric is a handle.
 pub(crate) struct MailboxMetrics {
     requests: Family<Labels, Counter>,
     seconds: Timings,
@@ -31,7 +31,7 @@ pub(crate) struct MailboxMetrics {
     handed_out: Family<Labels, Counter>,
     settled: Family<Labels, Counter>,
     waiting: Gauge,
-    /// Whose load is told, once they are open.
+    /// The mailboxes whose load is told, once they are open.
     mailboxes: OnceLock<Mailboxes>,
 }
 
@@ -153,7 +153,7 @@ fn successes<T>(results: &[Result<T, Error>]) -> u64 {
     results.iter().filter(|result| result.is_ok()).count() as u64
 }
 
-/// What a store has to do, and what it has done.
+/// Writes a store's load, and the work it has done.
 pub(super) fn encode(
     load: &StoreLoad,
     encoder: &mut DescriptorEncoder<'_>,

@@ -1,4 +1,4 @@
-//! How long the shard's thread has worked, or would have if it had had a processor.
+//! Measures how long the shard's thread has worked, or would have if it had had a processor.
 //!
 //! The runtime knows how long it was not asleep. What it does not know is how long it was awake and
 //! had no processor, which is no time that could be given to late subscribers. The system does, for
@@ -10,18 +10,18 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 use tokio::runtime::RuntimeMetrics;
 
-/// Of the thread that made it.
+/// Stopwatch of the thread that made it.
 #[derive(Debug)]
 pub(crate) struct ThreadTime {
     /// `nanoseconds that it ran, nanoseconds that it was ready to run and did not, …`
     schedstat: Option<File>,
     runtime: RuntimeMetrics,
-    /// What was told last.
+    /// The time that was told last.
     told: Duration,
 }
 
 impl ThreadTime {
-    /// Of this thread, which is the one worker of `runtime`.
+    /// A stopwatch of this thread, which is the one worker of `runtime`.
     pub(crate) fn new(runtime: RuntimeMetrics) -> ThreadTime {
         ThreadTime {
             schedstat: File::open("/proc/thread-self/schedstat").ok(),
@@ -30,7 +30,7 @@ impl ThreadTime {
         }
     }
 
-    /// How much more than when it was asked last.
+    /// Time worked since this was asked last.
     pub(crate) fn more(&mut self) -> Duration {
         let now = match self.scheduled() {
             Some(time) => time,

@@ -16,9 +16,9 @@ const TOLD: usize = 16;
 
 /// See the module's documentation. Its thread ends when it is dropped.
 pub(super) struct PreciseTimer {
-    /// How long to wait from now. `None` only while it is dropped.
+    /// Takes times to wait from now. `None` only while it is dropped.
     tell: Option<SyncSender<Duration>>,
-    /// What was told last.
+    /// The time that was told last.
     at: Option<Mono>,
     thread: Option<JoinHandle<()>>,
 }

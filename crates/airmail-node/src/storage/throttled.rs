@@ -22,11 +22,11 @@ use std::time::Duration;
 pub(super) struct ThrottledStorage<S> {
     inside: S,
     service: Duration,
-    /// What the line may hold, in bytes, unless one batch alone has more.
+    /// Bytes that the line may hold, unless one batch alone has more.
     line_bytes_max: u64,
     line: VecDeque<Waiting>,
     line_bytes: u64,
-    /// How many at the line's end were not there at the last poll.
+    /// Number of appends at the line's end that were not there at the last poll.
     fresh: usize,
     /// When the service before the line's head ended.
     free_at: Mono,
@@ -94,7 +94,7 @@ impl<S> ThrottledStorage<S> {
         })
     }
 
-    /// How long the line takes.
+    /// Time that the line takes.
     fn length(&self) -> Duration {
         let waiting = u32::try_from(self.line.len()).unwrap_or(u32::MAX);
         self.service.saturating_mul(waiting)

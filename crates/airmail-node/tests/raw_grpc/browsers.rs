@@ -1,4 +1,4 @@
-//! What a browser sends for somebody else's page, with the headers that it sends: the port for HTTP refuses
+//! Requests that a browser sends for somebody else's page, with its headers: the port for HTTP refuses
 //! it, and the port for gRPC does not understand it.
 
 use crate::node::Node;
@@ -7,7 +7,7 @@ use airmail_testkit::waiting::waiting;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// What browsers send beside what a test is about: Chrome, Firefox and Safari.
+/// Headers that browsers send beside those that a test is about: Chrome, Firefox and Safari.
 const BROWSERS: [&str; 3] = [
     "Connection: keep-alive\r\nsec-ch-ua: \"Chromium\";v=\"142\", \"Not_A Brand\";v=\"99\"\r\n\
      sec-ch-ua-mobile: ?0\r\nsec-ch-ua-platform: \"Linux\"\r\n\
@@ -36,7 +36,7 @@ async fn node(settings: &[(&str, &str)]) -> (Node, String) {
     (node, http)
 }
 
-/// What an address answers to these bytes, until it closes the connection.
+/// The answer of an address to these bytes, until it closes the connection.
 async fn say(address: &str, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(bytes).await.unwrap();
@@ -124,7 +124,7 @@ async fn a_page_whose_own_name_leads_to_this_machine_is_refused() {
     node.stop().await;
 }
 
-/// What every connection of HTTP/2 begins with, a frame of settings without any, and a request for the
+/// The beginning of every connection of HTTP/2, a frame of settings without any, and a request for the
 /// metrics of a host.
 fn http_2(authority: &str) -> Vec<u8> {
     // GET and http, from HPACK's own table; path and authority as they are.

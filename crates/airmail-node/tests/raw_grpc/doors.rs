@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tonic::transport::{Channel, Endpoint};
 
-/// What every connection of HTTP/2 begins with, and a frame of settings without any.
+/// The beginning of every connection of HTTP/2, and a frame of settings without any.
 const BEGIN: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 /// A frame that asks for an answer.
 const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0airmail?";

@@ -11,7 +11,7 @@ use airmail_proto::v1::subscribe_request::Kind as Ask;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tonic::Status;
 
-/// What a status says; it must have a request id.
+/// The error that a status carries; it must have a request id.
 fn error_of(status: &Status) -> Error {
     assert!(!request_id_of(status).is_empty(), "{status:?}");
     error_from_status(status)

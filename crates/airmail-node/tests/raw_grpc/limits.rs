@@ -1,4 +1,4 @@
-//! What a node is told by its settings, and what keeps it upright.
+//! Limits that a node's settings name, and that keep it upright.
 
 use crate::node::{Node, batch};
 use airmail_node::config::Config;

@@ -64,7 +64,7 @@ fn calls() -> Vec<String> {
     calls
 }
 
-/// What a call says to this message. With a request id.
+/// The answer of a call to this message, with a request id.
 async fn refused(node: &Node, path: &str, message: &'static [u8]) -> Error {
     let mut grpc = tonic::client::Grpc::new(node.channel.clone());
     grpc.ready().await.unwrap();

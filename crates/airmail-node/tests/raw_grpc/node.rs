@@ -163,7 +163,7 @@ pub(crate) fn message(topic: &str, payload: &str) -> v1::Message {
     }
 }
 
-/// What a publish stream says to Hello.
+/// The answer of a publish stream to Hello.
 pub(crate) fn hello() -> v1::ClientHello {
     v1::ClientHello {
         protocol_min: 1,

@@ -13,7 +13,7 @@ use std::path::Path;
 enum Proof {
     /// File, below `crates`, and test.
     Test(&'static str, &'static str),
-    /// Why no request provokes it.
+    /// The cause why no request provokes it.
     Reserved(&'static str),
 }
 

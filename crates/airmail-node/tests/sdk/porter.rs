@@ -17,14 +17,14 @@ use tonic::client::GrpcService as _;
 use tonic::service::Routes;
 use tonic::transport::{Channel, Endpoint, Server};
 
-/// What is done with the next calls.
+/// The fate of the next calls.
 #[derive(Clone, Debug, Default)]
 enum Plan {
     #[default]
     Pass,
-    /// So many are answered with this error, and do nothing.
+    /// Number of calls answered with this error, which do nothing.
     Refuse(Error, u32),
-    /// So many are done, and their answers are lost on the way back.
+    /// Number of calls done whose answers are lost on the way back.
     Lose(u32),
     /// None is ever answered.
     Hold,
@@ -36,7 +36,7 @@ struct State {
     calls: BTreeMap<String, u32>,
 }
 
-/// What a call meets.
+/// The fate of one call.
 enum Way {
     Through,
     Refused(Error),

@@ -1,4 +1,4 @@
-//! What a subscription says of itself: `ready` is a promise, by which programs write out what they have
+//! A subscription's own word: `ready` is a promise, by which programs write out what they have
 //! collected.
 
 use crate::node::{Node, PATIENCE, message};

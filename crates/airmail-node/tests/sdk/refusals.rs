@@ -1,4 +1,4 @@
-//! What those who decide can say of a publish, as a user of the SDK meets it: the error with its
+//! Refusals of a publish by the authorizer or the admission, as a user of the SDK meets them: the error with its
 //! facts, the next message stored, nothing stored that was refused.
 
 use crate::node::Node;

@@ -1,4 +1,4 @@
-//! What the table of errors says is waited for is waited for by every call, within its time; nothing
+//! Errors that the table calls waited for are waited for by every call, within its time; nothing
 //! else is, and no change is made twice.
 
 use crate::node::{Node, PATIENCE};

@@ -1,4 +1,4 @@
-//! What is sent to mailboxes, asked of them and handed out.
+//! Messages of mailboxes: sent, asked for and handed out.
 
 use super::{recipients_from_proto, recipients_to_proto};
 use crate::error::{error_from_proto, error_to_proto};
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Messages of one piece of an answer are together no larger, unless one alone is: any gRPC client
 /// takes this much at once.
 const PIECE_BYTES: usize = 256 << 10;
-/// What a message has beside its content and key, at most.
+/// Bytes of a message beside its content and key, at most.
 const HEAD_BYTES: usize = 100;
 
 /// A message to be sent, from a message. Its bounds are still to be checked.
@@ -106,7 +106,7 @@ pub fn pieces(messages: Vec<Message>) -> Vec<v1::ReceiveResponse> {
     pieces
 }
 
-/// What a reader asks for, and how long it waits. Its bounds are still to be checked, but for that
+/// Reads what a reader asks for, and how long it waits. Its bounds are still to be checked, but for that
 /// of the wait.
 ///
 /// # Errors
@@ -127,7 +127,7 @@ pub fn receive_from_proto(request: &v1::ReceiveRequest) -> Result<(Receive, Dura
     Ok((receive, Duration::from_millis(request.wait_ms)))
 }
 
-/// What a reader asks for, as a message.
+/// A reader's request, as a message.
 #[must_use]
 pub fn receive_to_proto(request: Receive, wait: Duration) -> v1::ReceiveRequest {
     v1::ReceiveRequest {
@@ -164,7 +164,7 @@ pub fn receipts_to_proto(receipts: &[Receipt]) -> Vec<v1::MailboxReceipt> {
     receipts.iter().map(receipt).collect()
 }
 
-/// What became of messages that were sent, as a message.
+/// Results of messages that were sent, as a message.
 #[must_use]
 pub fn sent_to_proto(results: Vec<Result<MessageId, Error>>) -> v1::SendResponse {
     let result = |result: Result<MessageId, Error>| v1::SendResult {
@@ -178,7 +178,7 @@ pub fn sent_to_proto(results: Vec<Result<MessageId, Error>>) -> v1::SendResponse
     }
 }
 
-/// What became of messages that were sent.
+/// Results of messages that were sent, from a message.
 #[must_use]
 pub fn sent_from_proto(response: v1::SendResponse) -> Vec<Result<MessageId, Error>> {
     let result = |result: v1::SendResult| match result.kind {
@@ -189,7 +189,7 @@ pub fn sent_from_proto(response: v1::SendResponse) -> Vec<Result<MessageId, Erro
     response.results.into_iter().map(result).collect()
 }
 
-/// What became of leases, as a message.
+/// Results for leases, as a message.
 #[must_use]
 pub fn settled_to_proto(results: Vec<Result<(), Error>>) -> v1::SettleResponse {
     let result = |result: Result<(), Error>| v1::SettleResult {
@@ -200,7 +200,7 @@ pub fn settled_to_proto(results: Vec<Result<(), Error>>) -> v1::SettleResponse {
     }
 }
 
-/// What became of leases.
+/// Results for leases, from a message.
 #[must_use]
 pub fn settled_from_proto(response: v1::SettleResponse) -> Vec<Result<(), Error>> {
     let result = |result: v1::SettleResult| match result.error {

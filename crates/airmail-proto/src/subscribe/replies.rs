@@ -1,4 +1,4 @@
-//! What a node says on a subscribe stream, both ways.
+//! A node's messages on a subscribe stream, translated both ways.
 
 use crate::error::{error_from_proto, error_to_proto};
 use crate::fields::Fields;
@@ -212,7 +212,7 @@ pub fn reply_to_proto(
     Some(v1::SubscribeResponse { kind: Some(kind) })
 }
 
-/// What a node says on a subscribe stream, as the SDK takes it.
+/// A node's message on a subscribe stream, as the SDK takes it.
 #[derive(Clone, Debug)]
 pub enum FromNode {
     /// The answer to Hello.
@@ -221,7 +221,7 @@ pub enum FromNode {
     Reply(Reply),
 }
 
-/// What a node says on a subscribe stream, from a message. Batches are checked
+/// Reads a node's message on a subscribe stream. Batches are checked
 /// to the last byte.
 ///
 /// # Errors
@@ -265,7 +265,7 @@ pub fn delivery_from_proto(delivery: v1::Delivery) -> Result<Delivery, Error> {
     })
 }
 
-/// What a node delivers may be a slice; every checksum must hold.
+/// Checks a delivered batch, which may be a slice; every checksum must hold.
 fn check_delivered(bytes: Bytes) -> Result<Checked<Batch>, Error> {
     let (batch, damaged) = Batch::check_stored(bytes)?;
     match damaged.first() {

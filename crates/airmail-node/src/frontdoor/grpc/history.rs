@@ -72,7 +72,7 @@ struct History {
     ended: bool,
 }
 
-/// What a reply means for the stream.
+/// A reply's meaning for the stream.
 enum Step {
     Send(Kind),
     Skip,

@@ -41,11 +41,11 @@ const SEND_BUFFER_BYTES: usize = 1 << 20;
 /// A peer that takes nothing and says nothing is given up after so many times the time after which it
 /// is asked: by then it has not answered for long.
 const STARVATION: u32 = 3;
-/// How long one that is closed for its silence may take to hear it.
+/// Time that a connection closed for its silence may take to hear it.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// What this port is called in metrics.
+/// This port's name in metrics.
 pub(crate) const DOOR: &str = "grpc";
-/// How long to leave the listener alone when the system has no more to give (files, memory).
+/// Pause before the next connection is accepted when the system has no more to give (files, memory).
 const BREATH: Duration = Duration::from_millis(100);
 
 /// Everything that a connection needs.
@@ -55,9 +55,9 @@ pub(crate) struct Connections {
     pub(crate) services: Services,
     /// Connections at once.
     pub(crate) most: u32,
-    /// How long one may take to make its first request.
+    /// Time that a connection may take to make its first request.
     pub(crate) begin: Duration,
-    /// How long one may be silent before it is asked, and then take to answer.
+    /// Time that a connection may be silent before it is asked, and then take to answer.
     pub(crate) keep_alive: Duration,
     /// Tells those for whom there is no place.
     pub(crate) turned_away: TurnedAway,
@@ -76,14 +76,14 @@ type Connection = hyper_util::server::conn::auto::Connection<
 >;
 type Ended = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
-/// What is noticed beside what a connection does.
+/// A cause to interrupt a connection.
 enum Interruption {
     Stopping,
     /// It has made no request in time.
     Silent,
 }
 
-/// What became of a connection.
+/// The way on of a connection.
 enum Course {
     Ended(Ended),
     /// It asks for mailboxes.

@@ -13,7 +13,7 @@ use airmail_proto::subscribe::{delivery_to_proto, reply_to_proto};
 use airmail_proto::v1;
 use std::collections::BTreeMap;
 
-/// What a stream's deliveries look like: the first Add decides.
+/// Format of a stream's deliveries: the first Add decides.
 #[derive(Debug, Default)]
 pub(super) enum Format {
     /// No Add has come yet.
@@ -41,7 +41,7 @@ impl Format {
     }
 }
 
-/// What a stream of plain messages remembers.
+/// Memory of a stream of plain messages.
 #[derive(Debug, Default)]
 pub(super) struct Plain {
     topics: BTreeMap<(SubscriptionId, Generation), TopicHash>,

@@ -74,7 +74,7 @@ impl Frames {
 struct Replies<A> {
     answers: A,
     out: Frames,
-    /// How the stream ends, when all that is in `out` is sent.
+    /// Status with which the stream ends, when all that is in `out` is sent.
     end: Option<Status>,
     ended: bool,
 }

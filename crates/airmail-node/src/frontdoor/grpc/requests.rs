@@ -19,7 +19,7 @@ const ACCEPT_ENCODING: &str = "grpc-accept-encoding";
 /// See the module's documentation.
 pub(crate) struct Requests<M> {
     body: Body,
-    /// What has come and was not taken yet.
+    /// Data that have come and were not taken yet.
     frames: Deframer,
     message: PhantomData<fn() -> M>,
 }

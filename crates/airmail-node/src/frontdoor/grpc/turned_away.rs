@@ -1,4 +1,4 @@
-//! Who finds all places taken is told so in words.
+//! Tells clients for whom there is no place that there is none, in words.
 //!
 //! A connection beyond the bound is served for a moment all the same, so that its client hears an
 //! error of the table with a delay, and not that a pipe is broken. So are only a few at a time, and
@@ -28,7 +28,7 @@ use tonic::codegen::http::{Request, Response};
 
 /// Connections that are told at the same time.
 pub(crate) const PLACES: u32 = 16;
-/// How long one may take to ask and to hear it.
+/// Time that a client may take to ask and to hear it.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// When to try again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);

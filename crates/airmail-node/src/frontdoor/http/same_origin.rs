@@ -1,4 +1,4 @@
-//! Which requests over HTTP are answered, where a browser may have been made to send them.
+//! Refuses requests over HTTP that a browser may have been made to send by somebody else's page.
 //!
 //! A browser on this machine runs anybody's pages, and sends what they ask for to wherever they say, also
 //! to loopback, which nobody else reaches. Two headers tell such requests. `Origin` says which page one is
@@ -22,7 +22,7 @@ const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 /// The port of an origin that names none.
 const HTTP_PORT: u16 = 80;
 
-/// What one listener answers. See the module's documentation.
+/// The rule of one listener. See the module's documentation.
 #[derive(Clone, Debug)]
 pub struct SameOrigin {
     listener: SocketAddr,
@@ -34,9 +34,9 @@ pub struct SameOrigin {
 pub struct Foreign {
     /// The header that says so: `host` or `origin`.
     pub header: &'static str,
-    /// What stands in it.
+    /// The header's value.
     value: String,
-    /// What would be right.
+    /// A value that would be right.
     wanted: String,
 }
 

@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Where a translator's requests come from.
+/// Source of a translator's requests.
 pub(crate) trait RequestSource: Send {
     /// Reads one request and does it on `session`. `Break`: the client has no more.
     ///
@@ -29,7 +29,7 @@ pub(crate) trait RequestSource: Send {
     ) -> impl Future<Output = Result<ControlFlow<()>, Error>> + Send;
 }
 
-/// What becomes of a session whose client asks for nothing more.
+/// The way on of a session whose client asks for nothing more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AfterRequests {
     /// It ends when everything published is answered.

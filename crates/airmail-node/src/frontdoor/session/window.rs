@@ -16,7 +16,7 @@ struct Waiting {
     since: Mono,
 }
 
-/// What a batch is of a client's request.
+/// A batch's part in its client's request.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
     /// All of it.
@@ -92,7 +92,7 @@ pub(crate) struct Window {
     freed: Notify,
 }
 
-/// What settling a batch brought.
+/// Result of settling a batch.
 #[derive(Debug)]
 pub(crate) struct Settled {
     /// When the batch was taken in.

@@ -1,4 +1,4 @@
-//! How pilot and copilot stand, as it is told to clients.
+//! State of the two flow gates, as clients are told it.
 
 use airmail_broker::Flow;
 use airmail_flow::{Decision, Reading, RefusalReason, Rule};

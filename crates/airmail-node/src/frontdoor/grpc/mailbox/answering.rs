@@ -1,4 +1,4 @@
-//! How every call of mailboxes is answered: if it may be made, counted, timed, and with its error from
+//! The answer to every call of mailboxes: if it may be made, counted, timed, and with its error from
 //! the table.
 
 use crate::frontdoor::grpc::{Services, principal_of};
@@ -72,7 +72,7 @@ impl Services {
         })
     }
 
-    /// Why nothing is stored where the mailboxes are, if so.
+    /// The cause why nothing is stored where the mailboxes are, if so.
     fn withheld(&self) -> Option<String> {
         self.mailbox_standing.as_ref()?.withheld()
     }
