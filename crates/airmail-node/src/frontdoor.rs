@@ -26,12 +26,15 @@ use airmail_model::{
 };
 use std::fmt;
 use std::sync::Arc;
+use tokio_util::task::TaskTracker;
 
 /// The node as its front doors see it. Cheap to clone.
 #[derive(Clone)]
 pub struct FrontDoor {
     handle: ShardHandle,
     metrics: Arc<Metrics>,
+    /// Connections and sessions, which a stop waits for.
+    tasks: TaskTracker,
 }
 
 impl fmt::Debug for FrontDoor {
@@ -42,7 +45,11 @@ impl fmt::Debug for FrontDoor {
 
 impl FrontDoor {
     pub(crate) fn new(handle: ShardHandle, metrics: Arc<Metrics>) -> FrontDoor {
-        FrontDoor { handle, metrics }
+        FrontDoor {
+            handle,
+            metrics,
+            tasks: TaskTracker::new(),
+        }
     }
 
     pub(crate) fn handle(&self) -> &ShardHandle {
@@ -51,6 +58,10 @@ impl FrontDoor {
 
     pub(crate) fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
+    }
+
+    pub(crate) fn tasks(&self) -> &TaskTracker {
+        &self.tasks
     }
 
     /// Limits that the node holds its clients to.

@@ -27,7 +27,6 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 /// Everything that goes to the shard's thread.
 pub(super) struct ShardThread {
@@ -59,12 +58,11 @@ impl ShardThread {
     }
 
     async fn live(self) {
-        let tasks = TaskTracker::new();
+        let tasks = self.door.tasks().clone();
         let (finish, abandon) = (CancellationToken::new(), CancellationToken::new());
         let handle = self.door.handle().clone();
         let services = Services {
             door: self.door,
-            tasks: tasks.clone(),
             mailboxes: self.mailboxes.clone(),
             mailbox_standing: self.mailbox_standing.clone(),
             authorizer: self.authorizer,

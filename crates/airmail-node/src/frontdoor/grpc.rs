@@ -42,7 +42,6 @@ use futures::Stream;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use tokio_util::task::TaskTracker;
 use tonic::{Request, Response, Status};
 
 /// A stream of answers.
@@ -53,8 +52,6 @@ type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 pub(crate) struct Services {
     /// Sessions, and whatever else the node is asked.
     pub(crate) door: FrontDoor,
-    /// The tasks that read streams' requests.
-    pub(crate) tasks: TaskTracker,
     pub(crate) mailboxes: Mailboxes,
     /// State of the data directory, if the mailboxes are in it.
     pub(crate) mailbox_standing: Option<Arc<Standing>>,

@@ -33,6 +33,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll};
 use tokio_util::sync::WaitForCancellationFutureOwned;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 use window::Window;
 
 /// State that both halves of a session look at.
@@ -81,10 +82,12 @@ async fn halves(
 }
 
 /// A session, whole. When it is dropped, its subscriptions end; what was published is stored or refused all
-/// the same.
+/// the same. A node that stops waits for its sessions, for as long as `node.stop_timeout` allows.
 pub struct SessionHandle {
     requests: SessionRequests,
     events: SessionEvents,
+    /// A stop of the node waits for it.
+    open: TaskTrackerToken,
     stop: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
@@ -128,6 +131,7 @@ impl SessionHandle {
         SessionHandle {
             requests,
             events,
+            open: door.tasks().token(),
             stop: Box::pin(door.handle().stop().clone().cancelled_owned()),
         }
     }
@@ -135,7 +139,7 @@ impl SessionHandle {
     /// The asking half and the listening half, for two tasks. Neither is told by itself that the node stops.
     #[must_use]
     pub fn split(self) -> (SessionRequests, SessionEvents) {
-        (self.requests, self.events)
+        (self.requests, self.events.held_by(self.open))
     }
 
     /// Whether another request may be read. If not, it is to be read after some more events.

@@ -135,7 +135,10 @@ impl Connections {
         }
         self.services.metrics().connections.inc();
         self.services.metrics().connections_opened.inc();
-        self.services.tasks.spawn(self.clone().serve(stream, peer));
+        self.services
+            .door
+            .tasks()
+            .spawn(self.clone().serve(stream, peer));
     }
 
     /// Serves a connection where it was accepted, until it has ended or moves.
@@ -151,7 +154,10 @@ impl Connections {
             Either::Left(Interruption::Stopping) => self.wind_up(connection).await,
             Either::Left(Interruption::Silent) => self.close_silent(connection, &home, peer).await,
             Either::Right(Course::Leaves) => {
-                let (tasks, threads) = (self.services.tasks.clone(), self.mailbox_threads.clone());
+                let (tasks, threads) = (
+                    self.services.door.tasks().clone(),
+                    self.mailbox_threads.clone(),
+                );
                 tasks.spawn_on(self.serve_there(connection, home, peer), &threads);
                 return;
             }

@@ -42,7 +42,8 @@ pub(super) async fn stream(
         request_id: call.request_id.clone(),
     };
     services
-        .tasks
+        .door
+        .tasks()
         .spawn(session.read(batches, AfterRequests::End));
     Ok(Acks {
         events,

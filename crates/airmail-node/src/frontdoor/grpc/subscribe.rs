@@ -44,7 +44,8 @@ pub(super) async fn stream(
         request_id: call.request_id.clone(),
     };
     services
-        .tasks
+        .door
+        .tasks()
         .spawn(session.read(subscriptions, AfterRequests::Receive));
     Ok(Deliveries {
         events,

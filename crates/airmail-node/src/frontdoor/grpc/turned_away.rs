@@ -54,7 +54,7 @@ impl TurnedAway {
             request_id: services.handle().request_id(),
             told: Arc::new(Notify::new()),
         };
-        let task = services.tasks.spawn(async move {
+        let task = services.door.tasks().spawn(async move {
             // Whatever becomes of it, it is over then.
             tokio::select! {
                 _ = tokio::time::timeout(PATIENCE, tell(stream, refusal)) => {}

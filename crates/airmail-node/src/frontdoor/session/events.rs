@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// The listening half of a session. When it is dropped, the session is over.
 pub struct SessionEvents {
@@ -17,6 +18,9 @@ pub struct SessionEvents {
     shared: Arc<Shared>,
     /// When the events that were taken together were taken, once an ack among them wanted to know.
     taken_at: Option<Mono>,
+    /// A stop of the node waits for it, where no task does that is waited for.
+    #[expect(dead_code, reason = "dropped with this")]
+    open: Option<TaskTrackerToken>,
 }
 
 impl fmt::Debug for SessionEvents {
@@ -32,6 +36,15 @@ impl SessionEvents {
             taker,
             shared,
             taken_at: None,
+            open: None,
+        }
+    }
+
+    /// These events, for which a stop of the node waits.
+    pub(super) fn held_by(self, open: TaskTrackerToken) -> SessionEvents {
+        SessionEvents {
+            open: Some(open),
+            ..self
         }
     }
 

@@ -147,6 +147,18 @@ async fn a_stop_is_told_when_everything_published_has_been_answered() {
 }
 
 #[tokio::test]
+async fn a_stop_waits_for_every_session_that_is_open() {
+    let mut shard = Shard::new();
+    let (whole, _) = shard.session(0).await;
+    let (split, _) = shard.session(0).await;
+    let (requests, events) = split.split();
+    drop(requests);
+    assert_eq!(shard.door.tasks().len(), 2);
+    drop((whole, events));
+    assert!(shard.door.tasks().is_empty());
+}
+
+#[tokio::test]
 async fn nothing_can_be_asked_before_hello() {
     let shard = Shard::new();
     let session = SessionHandle::open(&shard.door, Principal::default()).await;
