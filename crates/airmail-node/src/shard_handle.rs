@@ -182,12 +182,12 @@ impl ShardHandle {
         Ok(queue)
     }
 
-    pub(crate) async fn request(
+    pub(crate) fn request(
         &self,
         session: SessionId,
         request: Request,
-    ) -> Result<(), Unavailable> {
-        self.send(ToShard::Request { session, request }).await
+    ) -> impl Future<Output = Result<(), Unavailable>> {
+        self.send(ToShard::Request { session, request })
     }
 
     pub(crate) async fn command(

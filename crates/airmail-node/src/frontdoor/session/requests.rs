@@ -14,6 +14,7 @@ use futures::future::Either;
 use std::fmt;
 use std::iter;
 use std::ops::ControlFlow;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -193,19 +194,23 @@ impl SessionRequests {
     ///
     /// # Errors
     /// As [`SessionRequests::publish`].
-    pub async fn publish_messages(
+    pub fn publish_messages(
         &self,
         request: RequestId,
         namespace: &str,
         messages: impl IntoIterator<Item = Result<Message, Error>>,
         received: Mono,
-    ) -> Result<(), SessionError> {
-        self.is_greeted()?;
-        match self.door.encode(namespace, messages) {
-            Ok(batches) => self.publish_together(request, batches, received).await,
-            Err(refusal) => {
-                self.refuse(request, refusal);
-                Ok(())
+    ) -> impl Future<Output = Result<(), SessionError>> {
+        // Before anything is waited for, so that a session that waits does not hold room for the messages.
+        let encoded = self.is_greeted();
+        let encoded = encoded.map(|()| self.door.encode(namespace, messages));
+        async move {
+            match encoded? {
+                Ok(batches) => self.publish_together(request, batches, received).await,
+                Err(refusal) => {
+                    self.refuse(request, refusal);
+                    Ok(())
+                }
             }
         }
     }
@@ -298,11 +303,15 @@ impl SessionRequests {
     /// Reads and does requests until the session ends, whyever it does.
     pub(crate) async fn read(self, mut source: impl RequestSource, after: AfterRequests) {
         let stop = self.door.handle().stop();
-        let over = self.queue.over(stop);
-        let end = match select_cold(over, self.read_all(&mut source)).await {
-            Either::Left(Over::Gone) => return,
-            Either::Left(Over::Stopping) => Err(Unavailable::Stopping.into()),
-            Either::Right(end) => end,
+        let end = {
+            // Pinned here: whoever is given a future by value has room for it twice.
+            let over = pin!(self.queue.over(stop));
+            let requests = pin!(self.read_all(&mut source));
+            match select_cold(over, requests).await {
+                Either::Left(Over::Gone) => return,
+                Either::Left(Over::Stopping) => Err(Unavailable::Stopping.into()),
+                Either::Right(end) => end,
+            }
         };
         // What was taken in is still answered, in a stop as well.
         tokio::select! {
