@@ -24,10 +24,10 @@ use std::time::Duration;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::filter::Targets;
 
-/// What connections may be given to begin, and to show life.
+/// Bounds of the times that connections are given to begin, and to show life.
 const SPAN_MIN: Duration = Duration::from_millis(10);
 const SPAN_MAX: Duration = Duration::from_secs(86_400);
-/// What is less is how clocks are kept right.
+/// Smallest jump of the wall clock that can be watched for: smaller ones are how clocks are kept right.
 const CLOCK_JUMP_MIN: Duration = Duration::from_secs(1);
 
 /// Everything that can be set about a node.
@@ -37,7 +37,7 @@ pub struct Config {
     pub data: PathBuf,
     /// Shards: threads with connections and logs of their own. 1, for now.
     pub shards: u16,
-    /// Which parts of a node run here. `all`, for now.
+    /// Parts of a node that run here. `all`, for now.
     pub roles: String,
     /// The node's name, told in Hello and in logs.
     pub name: String,
@@ -49,12 +49,12 @@ pub struct Config {
     pub allow_anyone: bool,
     /// Connections at once.
     pub connections: u32,
-    /// How long a connection may take to make its first request.
+    /// Time that a connection may take to make its first request.
     pub begin: Span,
-    /// How long a connection may be silent before it is asked whether it is there; as long again it
+    /// Time that a connection may be silent before it is asked whether it is there; as long again it
     /// may take to answer.
     pub keep_alive: Span,
-    /// How long a stop waits for what is under way.
+    /// Time that a stop waits for requests under way.
     pub stop_timeout: Span,
     /// Where health and metrics are served: `HOST:PORT`.
     pub http: String,
@@ -65,13 +65,13 @@ pub struct Config {
     /// The storage: `disk:PATH`, `memory:`, or for experiments `memory:?service_us=N`. Empty: `disk:`
     /// in the data directory.
     pub log_url: String,
-    /// What is logged: `error`, `warn`, `info`, `debug`, `trace`, or a filter of tracing.
+    /// Level of the log: `error`, `warn`, `info`, `debug`, `trace`, or a filter of tracing.
     pub log_level: String,
-    /// How it is logged: `text` or `json`.
+    /// Format of the log: `text` or `json`.
     pub log_format: String,
     /// Durability of the default namespace. `None`: the strongest that the storage has.
     pub durability: Option<Durability>,
-    /// What clients may send, and what the node will send.
+    /// Limits of what clients may send, and the node will.
     pub limits: Limits,
     /// A segment's size on disk.
     pub segment: ByteSize,
@@ -79,13 +79,13 @@ pub struct Config {
     pub cache: ByteSize,
     /// Appends that wait for the disk; what goes beyond is refused.
     pub pending: ByteSize,
-    /// How far the wall clock has to jump for retention by time to wait.
+    /// Smallest jump of the wall clock for which retention by time waits.
     pub clock_jump: Span,
-    /// How often a quiet subscription is told how far its log has come.
+    /// Time after which a quiet subscription is told how far its log has come.
     pub mark_interval: Span,
     /// Readers of storage for late subscribers.
     pub readers: u32,
-    /// What bounds messages in flight.
+    /// Bounds of messages in flight.
     pub flow: FlowConfig,
     /// Where mailboxes are kept, and with how much they are worked on.
     pub mailbox: MailboxConfig,
@@ -147,7 +147,7 @@ impl Config {
     /// Sets one setting by its `section.key`, as flags do.
     ///
     /// # Errors
-    /// As [`Config::read`].
+    /// Those of [`Config::read`].
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), Error> {
         let setting = SETTINGS.iter().find(|setting| setting.name() == name);
         let setting = setting.ok_or_else(|| invalid(name).limit("a setting that there is"))?;
@@ -193,7 +193,7 @@ impl Config {
         Ok(())
     }
 
-    /// What is logged.
+    /// The filter of the log.
     ///
     /// A part of the filter that is no level must have a level: else a misspelt level would be taken for
     /// the name of a part, and silence all others. There is no filter by spans or values of fields: a node

@@ -1,4 +1,4 @@
-//! Which storage a URL means, and how it is opened.
+//! Storages by their URL, and how they are opened.
 
 mod lookout;
 mod on_disk;
@@ -25,13 +25,13 @@ use throttled::ThrottledStorage;
 /// The longest service time of a `memory:` storage, in microseconds: a second.
 pub const SERVICE_US_MAX: u32 = 1_000_000;
 
-/// What a storage's URL says.
+/// A storage's URL, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StorageUrl {
     /// `memory:`, or `memory:?service_us=N` with appends that take N microseconds each, one after
     /// another: a node of known capacity, for experiments and tests.
     Memory {
-        /// How long a batch's append takes, 1 to [`SERVICE_US_MAX`]. `None`: no longer than it must.
+        /// Time that a batch's append takes, 1 to [`SERVICE_US_MAX`]. `None`: no longer than it must.
         service_us: Option<NonZeroU32>,
     },
     /// `disk:PATH`

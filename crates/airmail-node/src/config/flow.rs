@@ -1,4 +1,4 @@
-//! How pilot and copilot are set: what a node's operator may choose of `airmail-flow`'s settings.
+//! Settings of the two flow gates: those of `airmail-flow` that a node's operator may choose.
 
 use airmail_flow::{
     GateSettings, GradientSettings, LimiterKind, LimiterSettings, SettingsError, SharesSettings,
@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice(pub Option<LimiterKind>);
 
-/// What stands for none.
+/// Word for no limiter.
 const OFF: &str = "off";
 
 impl fmt::Display for Choice {
@@ -38,7 +38,7 @@ impl FromStr for Choice {
 /// Settings of section `flow`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowConfig {
-    /// What bounds the published messages in flight.
+    /// Limiter of the published messages in flight.
     pub publish_limiter: Choice,
     /// Its first bound, in messages; `fixed` keeps it.
     pub publish_in_flight: u64,
@@ -50,9 +50,9 @@ pub struct FlowConfig {
     pub publish_floor: Span,
     /// Messages that may wait to be in flight.
     pub publish_waiting: u64,
-    /// How long one may wait.
+    /// Time that one may wait.
     pub publish_wait: Span,
-    /// What bounds the deliveries in flight.
+    /// Limiter of the deliveries in flight.
     pub delivery_limiter: Choice,
     /// Its first and least bound, in bytes; `fixed` keeps it.
     pub delivery_in_flight: ByteSize,

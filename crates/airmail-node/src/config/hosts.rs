@@ -8,7 +8,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
-/// What a host should have looked like.
+/// Description of a host, for whoever wrote another thing.
 const HOST_EXPECTED: &str = "a name such as node.example.org, or an address, without a port";
 /// The longest name that the name system has, in bytes.
 const NAME_BYTES_MAX: usize = 253;
@@ -154,7 +154,7 @@ impl FromStr for Hosts {
 }
 
 impl fmt::Display for Hosts {
-    /// As a file has them.
+    /// Writes the hosts as a file has them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let quoted: Vec<String> = self.0.iter().map(|host| format!("\"{host}\"")).collect();
         write!(f, "[{}]", quoted.join(", "))

@@ -21,9 +21,9 @@ pub struct MailboxConfig {
     pub threads: u32,
     /// Requests that may wait for a connection.
     pub waiting: u32,
-    /// How long a request waits for a database that is away or locked.
+    /// Time that a request waits for a database that is away or locked.
     pub patience: Span,
-    /// How large one of the three parts of the storage in PostgreSQL grows before the next is begun.
+    /// Size to which one of the three parts of the storage in PostgreSQL grows before the next is begun.
     pub slot: ByteSize,
 }
 
@@ -42,7 +42,7 @@ impl Default for MailboxConfig {
 }
 
 impl MailboxConfig {
-    /// How to use the database at `url`.
+    /// Options for the database at `url`.
     #[must_use]
     pub fn options(&self, url: &str) -> Options {
         Options {
@@ -81,7 +81,7 @@ impl MailboxConfig {
         shown
     }
 
-    /// How many threads there are to be.
+    /// Number of threads.
     #[must_use]
     pub fn threads(&self) -> usize {
         match self.threads {

@@ -13,7 +13,7 @@ pub struct Setting {
     pub section: &'static str,
     /// Its key in the section.
     pub key: &'static str,
-    /// What it means, its unit and bounds.
+    /// Its meaning, unit and bounds.
     pub about: &'static str,
     /// Whether its value is text in the file, rather than a number, `true` or `false`, or a list.
     pub quoted: bool,

@@ -19,17 +19,17 @@ use std::thread::{Builder, JoinHandle};
 #[derive(Debug, Default)]
 pub(crate) struct Standing {
     changed: AtomicBool,
-    /// Why nothing may be stored, if so.
+    /// The cause why nothing may be stored, if so.
     withheld: Mutex<Option<String>>,
 }
 
 impl Standing {
-    /// Why nothing may be stored, if so.
+    /// The cause why nothing may be stored, if so.
     pub(crate) fn withheld(&self) -> Option<String> {
         self.withheld.lock().clone()
     }
 
-    /// What has changed since the last time, if anything: why nothing may be stored from here on,
+    /// The change since the last time, if there is one: the cause why nothing may be stored from here on,
     /// or `None` where it may again.
     pub(super) fn change(&self) -> Option<Option<String>> {
         let changed = self.changed.load(Ordering::Relaxed);
