@@ -1,6 +1,7 @@
 //! Storage calls and readers under way. A tag or reader number is never used twice, so that what
 //! comes too late is known by having no entry.
 
+use crate::catalog::SystemAppend;
 use crate::keys::{CaravanKey, LateKey, LogKey};
 use airmail_log::{ReaderId, Tag};
 use airmail_model::{NamespaceId, Sequence};
@@ -11,10 +12,8 @@ use std::collections::BTreeMap;
 pub(crate) enum Purpose {
     /// Opening log 0.
     OpenSystem,
-    /// Appending a namespace command to log 0.
-    Change,
-    /// Appending that a namespace's logs are gone to log 0.
-    Purge,
+    /// Appending to log 0.
+    AppendSystem(SystemAppend),
     /// Opening a namespace's log.
     Open(LogKey),
     /// Deleting a namespace's log.

@@ -1,70 +1,148 @@
-//! The namespaces as they stand: the fold of log 0, as an immutable snapshot.
+//! The catalog: which namespaces there are, as a state machine of its own.
 //!
-//! A change makes a new snapshot, so that whoever holds one (a handler that answers Hello, a
-//! listing) sees one moment. Namespaces are few and change seldom: copying the index is cheap.
+//! It owns log 0, in which every change of a namespace is a command: opens it, reads it, appends to it,
+//! and knows how much of it has been folded. Sessions, subscriptions and the logs of namespaces are not
+//! its business. What a change means for logs it orders from the side that has them (`Order`), and that
+//! side says when it is done (`CatalogInput::LogSettled`). So the catalog can stand beside several such
+//! sides, and each can be understood without the other.
+//!
+//! - The start: log 0 is opened and read to its end; then every namespace's logs are ordered open, and
+//!   those that deletions left behind are ordered away. A first start makes the namespace `default`. All
+//!   is ready when all of these orders are done, or have failed.
+//! - A command is checked, and appended to log 0 while others wait. It is done when the reader of log 0
+//!   has met it and its orders are done, not when it was appended: the state is the fold, here as after
+//!   a restart.
+//!
+//! Whoever drives it gives the storage's answers about log 0 as inputs, and gives no tags and no readers'
+//! numbers: at most one opening, one reader and one command's append are under way at a time, so an
+//! answer needs no name.
+//!
+//! Invariants, which `check.rs` asserts after each step where bugs panic, under the names that stand
+//! first here:
+//!
+//! - `phase`: the start never goes back; what is ready stays ready.
+//! - `served`: what is served is the fold of a prefix of log 0, and nothing before log 0 was read to its
+//!   end. The prefix never shrinks.
+//! - `numbers`: a namespace's number is never given twice: each new one is above all that were ever given.
+//!   `names`: each namespace is found by its own name, and its map is its own.
+//! - `answers`: a command that was taken is answered exactly once.
+//! - `line`: a command waits only while another is under way, at most `commands_max` wait, and one step
+//!   appends at most one.
+//! - `ready`: no command of a client is taken before all is ready; and all is ready only with a namespace
+//!   that was ever made, unless log 0 is torn.
+//! - `met`: what is noted for the command under way has been read, in order.
+//! - `torn`: a log 0 with a piece missing is never whole again.
+//! - `settling`: only what was ever made has orders under way, and none before log 0 was read to its end.
+//! - `orders`: a log is ordered open as its namespace says, and ordered away only when its namespace is
+//!   deleted.
 
-use airmail_model::{LogMap, Namespace, NamespaceId};
-use std::collections::BTreeMap;
+mod change;
+mod check;
+mod commands;
+mod fold;
+mod messages;
+mod orders;
+mod snapshot;
+mod system_log;
+#[cfg(test)]
+mod tests;
+mod validate;
+
+use crate::input::{Command, CommandId};
+use airmail_model::{Error, NamespaceId, Now};
+use commands::Current;
+use fold::Fold;
+pub(crate) use messages::{
+    CatalogConfig, CatalogEffect, CatalogEffects, CatalogInput, CommandRefusal, Order, SystemAppend,
+};
+use orders::Settling;
+pub use snapshot::{Catalog, Entry};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use system_log::SystemLog;
 
-/// A namespace and its map from topics to logs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// The namespace.
-    pub namespace: Namespace,
-    /// Its map.
-    pub map: LogMap,
+/// How far the start has got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    /// Log 0 is being opened.
+    #[default]
+    Opening,
+    /// Log 0 is being read for the first time.
+    Replaying,
+    /// The namespaces are known, their logs are being opened.
+    Settling,
+    /// All is open.
+    Ready,
 }
 
-/// Every namespace, by name and by number.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Catalog {
-    by_id: BTreeMap<NamespaceId, Arc<Entry>>,
-    by_name: BTreeMap<String, NamespaceId>,
+/// The namespaces, log 0, and the commands about them. See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct CatalogCore {
+    config: CatalogConfig,
+    phase: Phase,
+    log: SystemLog,
+    fold: Fold,
+    /// What has been folded, as it is served.
+    snapshot: Arc<Catalog>,
+    /// Why it is not ready, or takes no commands.
+    failure: Option<Error>,
+    /// Namespaces some of whose logs are being opened or deleted.
+    settling: BTreeMap<NamespaceId, Settling>,
+    /// Commands that wait for the one under way.
+    queue: VecDeque<(CommandId, Command)>,
+    current: Option<Current>,
 }
 
-impl Catalog {
-    /// The namespace of a number.
-    #[must_use]
-    pub fn get(&self, id: NamespaceId) -> Option<&Arc<Entry>> {
-        self.by_id.get(&id)
+impl CatalogCore {
+    /// A catalog that has not begun: [`CatalogInput::Start`] is to be given once, before all else.
+    pub(crate) fn new(config: CatalogConfig) -> CatalogCore {
+        CatalogCore {
+            config,
+            phase: Phase::default(),
+            log: SystemLog::default(),
+            fold: Fold::default(),
+            snapshot: Arc::default(),
+            failure: None,
+            settling: BTreeMap::new(),
+            queue: VecDeque::new(),
+            current: None,
+        }
     }
 
-    /// The namespace of a name.
-    #[must_use]
-    pub fn by_name(&self, name: &str) -> Option<&Arc<Entry>> {
-        self.get(*self.by_name.get(name)?)
+    /// Takes what has happened, and adds what it wants done, to be done in order.
+    pub(crate) fn step(&mut self, now: Now, input: CatalogInput, out: &mut CatalogEffects) {
+        let before = self.before(&input, out);
+        match input {
+            CatalogInput::Start => self.open(out),
+            CatalogInput::Opened(bounds) => self.opened(&bounds, out),
+            CatalogInput::OpenRefused(why) => self.open_refused(&why, out),
+            CatalogInput::Batch { r, stored } => self.batch(now, r, &stored, out),
+            CatalogInput::Gap { extent, why } => self.gap(extent, why),
+            CatalogInput::Tail => self.tail(now, out),
+            CatalogInput::ReaderEnded => self.reader_ended(out),
+            CatalogInput::Retry => self.retry(out),
+            CatalogInput::Appended { of, extent } => self.appended(now, of, extent, out),
+            CatalogInput::AppendRefused { of, why } => self.append_refused(now, of, &why, out),
+            CatalogInput::Command { id, command } => self.command(now, id, command, out),
+            CatalogInput::LogSettled { namespace, result } => {
+                self.log_settled(now, namespace, result, out);
+            }
+        }
+        self.after(before, out);
     }
 
-    /// Each namespace, in byte order of name.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Entry>> {
-        self.by_name.values().map(|id| &self.by_id[id])
+    /// Whether the namespaces are known and their logs open.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.phase == Phase::Ready
     }
 
-    /// How many there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.by_id.len()
+    /// Why it is not ready, or takes no commands, if it is more than a matter of time.
+    pub(crate) fn failure(&self) -> Option<&Error> {
+        self.failure.as_ref()
     }
 
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.by_id.is_empty()
-    }
-
-    /// Puts a namespace in, or in place of the one with its number. Names do not change.
-    pub(crate) fn put(&mut self, namespace: Namespace) {
-        self.by_name.insert(namespace.name.clone(), namespace.id);
-        let map = namespace.map();
-        self.by_id
-            .insert(namespace.id, Arc::new(Entry { namespace, map }));
-    }
-
-    /// Takes a namespace out.
-    pub(crate) fn remove(&mut self, id: NamespaceId) -> Option<Arc<Entry>> {
-        let entry = self.by_id.remove(&id)?;
-        self.by_name.remove(&entry.namespace.name);
-        Some(entry)
+    /// The namespaces as they stand.
+    pub(crate) fn snapshot(&self) -> &Arc<Catalog> {
+        &self.snapshot
     }
 }

@@ -10,7 +10,6 @@ mod allowance;
 mod calls;
 mod caravan;
 pub mod catalog;
-mod command;
 pub mod config;
 mod fitness;
 pub mod input;

@@ -3,29 +3,29 @@
 //! The tables are in modules of their own, by side: sessions with their budgets; logs with their
 //! rooms, and caravans. What happens is in this module's children, one for each thing that can.
 //! One side reaches the other only by keys, so that a border between shards can be put there.
+//! Namespaces and log 0 are a state machine within ([`crate::catalog`]), which is handed what
+//! concerns it, and whose orders are carried out here.
 
 mod admit;
 mod board;
+mod command;
 mod copilot;
-mod fold;
 mod late;
 mod listing;
 mod live;
-mod manage;
+mod orders;
 mod pilot;
 mod publish;
 mod rollback;
-mod start;
 mod subscribe;
 mod timer;
 mod travel;
-mod validate;
 
 use crate::access::{Admission, Authorizer};
 use crate::allowance::Allowance;
 use crate::calls::{Calls, Owner, Purpose};
 use crate::caravan::Caravans;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, CatalogConfig, CatalogCore, CatalogInput};
 use crate::config::ShardConfig;
 use crate::fitness::{self, UnfitStorage};
 use crate::input::{Effects, Input, SessionId};
@@ -41,7 +41,6 @@ use airmail_model::frame::{Reply, Request, State};
 use airmail_model::{Error, ErrorCode, Incarnation, LogId, Mono, Now, Wall};
 use copilot::Copilot;
 use listing::Listings;
-use manage::Namespaces;
 use pilot::Pilot;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -56,7 +55,7 @@ pub struct Shard {
     capabilities: Capabilities,
     authorizer: Box<dyn Authorizer>,
     admission: Box<dyn Admission>,
-    namespaces: Namespaces,
+    catalog: CatalogCore,
     sessions: Sessions,
     subs: Subscriptions,
     logs: Logs,
@@ -139,11 +138,16 @@ impl Shard {
             random: SmallRng::seed_from_u64(config.seed),
             pilot: config.pilot.map(Pilot::new),
             copilot: config.copilot.map(Copilot::new),
+            catalog: CatalogCore::new(CatalogConfig {
+                strongest: capabilities.strongest,
+                default_namespace: config.default_namespace,
+                read_window_bytes: config.room_window_bytes,
+                commands_max: config.commands,
+            }),
             config,
             capabilities,
             authorizer,
             admission,
-            namespaces: Namespaces::default(),
             sessions: Sessions::default(),
             subs: Subscriptions::default(),
             logs: Logs::default(),
@@ -158,6 +162,12 @@ impl Shard {
             stats: Stats::default(),
             matches: Vec::new(),
         })
+    }
+
+    /// Begins to open the logs.
+    pub fn start(&mut self, now: Now, out: &mut Effects) {
+        self.step_catalog(now, CatalogInput::Start, out);
+        out.deadline = self.deadline();
     }
 
     /// Takes what has happened, and adds what it wants done. Total: every input is legal at every
@@ -240,19 +250,23 @@ impl Shard {
     fn completion(&mut self, now: Now, completion: Completion, out: &mut Effects) {
         match completion {
             Completion::Batch { r, stored } => match self.calls.owner(r) {
-                Some(Owner::System) => self.system_batch(now, &stored, out),
+                Some(Owner::System) => {
+                    self.step_catalog(now, CatalogInput::Batch { r, stored }, out);
+                }
                 Some(Owner::Room(log)) => self.room_batch(now, log, &stored, out),
                 Some(Owner::Caravan(caravan)) => self.caravan_batch(now, caravan, &stored, out),
                 None => {}
             },
             Completion::Gap { r, extent, why } => match self.calls.owner(r) {
-                Some(Owner::System) => self.system_gap(extent, why),
+                Some(Owner::System) => {
+                    self.step_catalog(now, CatalogInput::Gap { extent, why }, out);
+                }
                 Some(Owner::Room(log)) => self.room_gap(now, log, extent, why, out),
                 Some(Owner::Caravan(caravan)) => self.caravan_gap(now, caravan, extent, why, out),
                 None => {}
             },
             Completion::Tail { r, next } => match self.calls.owner(r) {
-                Some(Owner::System) => self.system_tail(now, out),
+                Some(Owner::System) => self.step_catalog(now, CatalogInput::Tail, out),
                 Some(Owner::Caravan(caravan)) => self.caravan_tail(now, caravan, next, out),
                 Some(Owner::Room(_)) | None => {}
             },
@@ -263,7 +277,9 @@ impl Shard {
             }
             Completion::Ended { r, .. } => self.reader_ended(now, r, out),
             Completion::Opened { t, bounds } => match self.calls.answered(t) {
-                Some(Purpose::OpenSystem) => self.system_opened(bounds, out),
+                Some(Purpose::OpenSystem) => {
+                    self.step_catalog(now, CatalogInput::Opened(bounds), out);
+                }
                 Some(Purpose::Open(log)) => self.log_opened(now, log, bounds, out),
                 Some(Purpose::Renew(log)) => self.renewed(log, bounds, out),
                 _ => {}
@@ -304,20 +320,20 @@ impl Shard {
     /// Whether the namespaces are known and their logs open.
     #[must_use]
     pub fn ready(&self) -> bool {
-        self.namespaces.is_ready()
+        self.catalog.is_ready()
     }
 
     /// Why the shard is not ready, or takes no namespace commands, if it is more than a matter of
     /// time.
     #[must_use]
     pub fn failure(&self) -> Option<&Error> {
-        self.namespaces.failure()
+        self.catalog.failure()
     }
 
     /// The namespaces as they stand.
     #[must_use]
     pub fn catalog(&self) -> &Arc<Catalog> {
-        self.namespaces.catalog()
+        self.catalog.snapshot()
     }
 
     /// What has been counted.

@@ -248,7 +248,7 @@ impl Shard {
                 .map(|late| self.late[*late].sub),
         );
         for key in subs {
-            let error = super::fold::deleted(namespace);
+            let error = super::orders::deleted(namespace);
             self.stats.refuse(error.code());
             self.tell_status(key, State::Failed(error), out);
             self.forget(key, out);

@@ -6,6 +6,7 @@
 use super::Shard;
 use crate::access::Action;
 use crate::calls::Purpose;
+use crate::catalog::CatalogInput;
 use crate::input::Effects;
 use crate::keys::{LogKey, SessionKey};
 use crate::log_head::{Openness, Pending};
@@ -142,7 +143,7 @@ impl Shard {
         refusal::refused(error, entry.map(|entry| &entry.map))
     }
 
-    /// The storage has taken a batch: a client's, or a command of the shard's own.
+    /// The storage has taken a batch: a client's, or one of the catalog's.
     pub(super) fn appended(&mut self, now: Now, t: Tag, done: Completion, out: &mut Effects) {
         let Completion::Appended {
             extent,
@@ -173,7 +174,9 @@ impl Shard {
                 };
                 self.settle(log, number, Ok(ack), out);
             }
-            Some(Purpose::Change) => self.change_appended(now, extent, out),
+            Some(Purpose::AppendSystem(of)) => {
+                self.step_catalog(now, CatalogInput::Appended { of, extent }, out);
+            }
             _ => {}
         }
     }

@@ -1,15 +1,14 @@
 //! What happens because time passes: progress marks, retries, admissions.
 
 use super::Shard;
-use super::manage::Phase;
 use super::pilot::Pilot;
 use crate::calls::Purpose;
+use crate::catalog::CatalogInput;
 use crate::input::Effects;
 use crate::log_head::Openness;
-use crate::refusal;
 use airmail_log::{Refusal, Tag};
 use airmail_model::frame::Reply;
-use airmail_model::{LogId, Mono, Now};
+use airmail_model::{Mono, Now};
 
 impl Shard {
     /// When the shard wants to be called, if nothing else happens before.
@@ -31,7 +30,7 @@ impl Shard {
         }
         due(&mut self.timers.late);
         if due(&mut self.timers.retry) {
-            self.retry(out);
+            self.retry(now, out);
         }
         self.admit_parked(now, out);
         self.expire(out);
@@ -76,19 +75,13 @@ impl Shard {
         }
     }
 
-    fn retry(&mut self, out: &mut Effects) {
-        if self.namespaces.reader.is_none() {
-            if self.namespaces.phase == Phase::Opening {
-                self.open_system(out);
-            } else {
-                self.read_system(out);
-            }
-        }
+    fn retry(&mut self, now: Now, out: &mut Effects) {
+        self.step_catalog(now, CatalogInput::Retry, out);
         let logs: Vec<_> = self.logs.keys().map(|(_, key)| key).collect();
         for log in logs {
             let head = &self.logs[log];
             if head.openness == Openness::Failed {
-                self.open_log(log, out);
+                self.open_again(log, out);
             } else if head.room.failed {
                 self.read_room(log, out);
             }
@@ -101,10 +94,12 @@ impl Shard {
     pub(super) fn refused(&mut self, now: Now, t: Tag, why: &Refusal, out: &mut Effects) {
         match self.calls.answered(t) {
             Some(Purpose::OpenSystem) => {
-                self.namespaces.failure = Some(refusal::error(why, LogId::SYSTEM, None));
-                self.retry_later(now);
+                self.step_catalog(now, CatalogInput::OpenRefused(why.clone()), out);
             }
-            Some(Purpose::Change) => self.change_refused(now, why, out),
+            Some(Purpose::AppendSystem(of)) => {
+                let why = why.clone();
+                self.step_catalog(now, CatalogInput::AppendRefused { of, why }, out);
+            }
             Some(Purpose::Open(log)) => self.log_not_opened(now, log, why, out),
             Some(Purpose::Delete(id, log)) => self.log_not_deleted(now, id, log, why, out),
             Some(Purpose::Append(log, number)) => self.append_refused(log, number, why, out),
@@ -117,8 +112,7 @@ impl Shard {
             }
             Some(Purpose::Renew(log)) => self.not_renewed(log, why, out),
             Some(Purpose::Topics(listing, part)) => self.topics_refused(listing, part, why, out),
-            // The deletion is done once more at the next start.
-            Some(Purpose::Purge) | None => {}
+            None => {}
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::Shard;
 use super::live::reason;
 use crate::calls::Owner;
+use crate::catalog::CatalogInput;
 use crate::input::Effects;
 use crate::keys::{CaravanKey, LateKey};
 use crate::places::Places;
@@ -231,7 +232,7 @@ impl Shard {
         };
         self.calls.give_up(r);
         match owner {
-            Owner::System => self.namespaces.reader = None,
+            Owner::System => self.step_catalog(now, CatalogInput::ReaderEnded, out),
             Owner::Room(log) => self.logs[log].room.failed = true,
             Owner::Caravan(caravan) => {
                 self.disband(caravan, false, out);

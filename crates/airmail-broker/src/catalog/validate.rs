@@ -1,12 +1,13 @@
 //! What a namespace command must satisfy before it is written to log 0.
 
-use super::Shard;
-use crate::command::Change;
+use super::CatalogCore;
+use super::change::Change;
 use crate::input::Command;
+use airmail_model::bug;
 use airmail_model::namespace::LOGS_MAX;
 use airmail_model::{Durability, Error, ErrorCode, Namespace, NamespaceSpec, Retention};
 
-impl Shard {
+impl CatalogCore {
     /// Checks a command against the namespaces as they stand.
     pub(super) fn to_change(&self, command: Command) -> Result<Change, Error> {
         match command {
@@ -17,7 +18,7 @@ impl Shard {
                 durability,
             } => {
                 Namespace::check_name(&name)?;
-                if self.catalog().by_name(&name).is_some() {
+                if self.snapshot.by_name(&name).is_some() {
                     return Err(Error::new(ErrorCode::NamespaceExists)
                         .field("namespace")
                         .value(name));
@@ -26,7 +27,7 @@ impl Shard {
                     return Err(invalid("logs", logs, format!("1 to {LOGS_MAX}")));
                 }
                 check_retention(retention)?;
-                let id = self.namespaces.fold.next_id();
+                let id = self.fold.next_id();
                 let used_up = || invalid("namespace", &name, format!("{} were made", u32::MAX));
                 Ok(Change::Create {
                     id: id.ok_or_else(used_up)?,
@@ -69,12 +70,15 @@ impl Shard {
                     based_on: namespace.version,
                 })
             }
-            Command::ListTopics { .. } => Err(Error::new(ErrorCode::InvalidArgument)),
+            Command::ListTopics { namespace, .. } => {
+                bug!("a listing of namespace {namespace} came to the catalog");
+                Err(Error::new(ErrorCode::InvalidArgument))
+            }
         }
     }
 
     fn named(&self, name: &str, based_on: Option<u64>) -> Result<Namespace, Error> {
-        let Some(entry) = self.catalog().by_name(name) else {
+        let Some(entry) = self.snapshot.by_name(name) else {
             return Err(Error::new(ErrorCode::NamespaceNotFound)
                 .field("namespace")
                 .value(name));
@@ -90,7 +94,7 @@ impl Shard {
     }
 
     fn durability(&self, wanted: Option<Durability>) -> Result<Durability, Error> {
-        let strongest = self.capabilities.strongest;
+        let strongest = self.config.strongest;
         match wanted {
             Some(wanted) if wanted > strongest => Err(Error::new(ErrorCode::DurabilityUnavailable)
                 .field("durability")

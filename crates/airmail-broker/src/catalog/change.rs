@@ -1,8 +1,8 @@
-//! Namespace commands as they stand in log 0, and what each does to the namespaces.
+//! Namespace commands as they stand in log 0.
 //!
-//! A command names the version that it is based on; one that finds another version is void, which
-//! every reader of the log finds alike. Encoding, little endian, in the payload of one record of a
-//! control batch (whose checksums protect it): version u8 (1), kind u8, namespace id u32, then
+//! What each does to the namespaces is the fold's (`fold.rs`). Encoding, little endian, in the payload of
+//! one record of a control batch (whose checksums protect it): version u8 (1), kind u8, namespace id u32,
+//! then
 //! - 1 create: logs u16, settings, name (length u8, bytes)
 //! - 2 update: based on u64, settings
 //! - 3 delete: based on u64
@@ -10,14 +10,12 @@
 //!
 //! with settings = durability u8, retention time ms u64, retention bytes u64 (`u64::MAX`: without).
 
-use crate::catalog::Catalog;
 use airmail_model::batch::BatchTarget;
 use airmail_model::namespace::LOGS_MAX;
 use airmail_model::{
     Batch, BatchEncoder, Checked, Durability, Error, Limits, LogId, MapEpoch, Message, Namespace,
     NamespaceId, NamespaceSpec, Retention, TopicName, Wall,
 };
-use std::collections::BTreeMap;
 
 const VERSION: u8 = 1;
 const CREATE: u8 = 1;
@@ -27,11 +25,11 @@ const PURGED: u8 = 4;
 /// The topic of commands, in namespace 0.
 const TOPIC: &str = "namespaces";
 /// The map of log 0, for ever.
-pub(crate) const SYSTEM_EPOCH: MapEpoch = MapEpoch(1);
+pub(super) const SYSTEM_EPOCH: MapEpoch = MapEpoch(1);
 
 /// One command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(super) enum Change {
     /// There is to be a namespace of this number and name. Void unless both are free.
     Create {
         id: NamespaceId,
@@ -53,7 +51,7 @@ pub(crate) enum Change {
 
 impl Change {
     /// The namespace that it is about.
-    pub(crate) fn id(&self) -> NamespaceId {
+    pub(super) fn id(&self) -> NamespaceId {
         match self {
             Change::Create { id, .. }
             | Change::Update { id, .. }
@@ -95,7 +93,7 @@ impl Change {
 
     /// Reads what `encode` wrote; `None` for anything else, such as a later version's command or a
     /// namespace that no node of this version would have made.
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Change> {
+    pub(super) fn decode(bytes: &[u8]) -> Option<Change> {
         let mut from = Reader(bytes);
         if from.u8()? != VERSION {
             return None;
@@ -147,7 +145,7 @@ impl Change {
     ///
     /// # Errors
     /// None that is known: a command is far below every limit.
-    pub(crate) fn to_batch(&self, wall: Wall) -> Result<Checked<Batch>, Error> {
+    pub(super) fn to_batch(&self, wall: Wall) -> Result<Checked<Batch>, Error> {
         let topic = TopicName::new(TOPIC, &Limits::DEFAULT)?;
         let mut encoder = BatchEncoder::new(LogId::SYSTEM.namespace);
         let message = Message::new(topic, self.encode());
@@ -193,72 +191,6 @@ impl Reader<'_> {
         };
         let (time_ms, bytes) = (limit()?, limit()?);
         Some((durability, Retention { time_ms, bytes }))
-    }
-}
-
-/// The state that log 0 folds to.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Fold {
-    /// Namespaces as they stand.
-    pub(crate) catalog: Catalog,
-    /// Deleted namespaces whose logs may still be there, with how many each had.
-    pub(crate) dying: BTreeMap<NamespaceId, u16>,
-    /// The highest number ever given to a namespace.
-    pub(crate) last_id: NamespaceId,
-}
-
-impl Fold {
-    /// The number of the next namespace; `None` when the last one was given.
-    pub(crate) fn next_id(&self) -> Option<NamespaceId> {
-        self.last_id.0.checked_add(1).map(NamespaceId)
-    }
-
-    /// Does what a command says; `false` if it is void.
-    pub(crate) fn apply(&mut self, change: &Change) -> bool {
-        let version = self.catalog.get(change.id()).map(|e| e.namespace.version);
-        match change {
-            Change::Create { id, name, spec } => {
-                if *id <= self.last_id || self.catalog.by_name(name).is_some() {
-                    return false;
-                }
-                self.last_id = *id;
-                self.catalog.put(Namespace {
-                    id: *id,
-                    name: name.clone(),
-                    spec: spec.clone(),
-                    version: 1,
-                    epoch: MapEpoch(1),
-                });
-            }
-            Change::Update {
-                id,
-                based_on,
-                retention,
-                durability,
-            } => {
-                let Some(entry) = self.catalog.get(*id) else {
-                    return false;
-                };
-                if version != Some(*based_on) {
-                    return false;
-                }
-                let mut namespace = entry.namespace.clone();
-                namespace.version += 1;
-                namespace.spec.retention = *retention;
-                namespace.spec.durability = *durability;
-                self.catalog.put(namespace);
-            }
-            Change::Delete { id, based_on } => {
-                if version != Some(*based_on) {
-                    return false;
-                }
-                if let Some(entry) = self.catalog.remove(*id) {
-                    self.dying.insert(*id, entry.namespace.spec.logs);
-                }
-            }
-            Change::Purged { id } => return self.dying.remove(id).is_some(),
-        }
-        true
     }
 }
 
@@ -313,28 +245,5 @@ mod tests {
         for name in ["", "_system", "a b", "ä"] {
             assert_eq!(Change::decode(&create(9, name).encode()), None, "{name}");
         }
-    }
-
-    #[test]
-    fn after_the_last_number_there_is_no_next() {
-        let mut fold = Fold::default();
-        assert!(fold.apply(&create(u32::MAX, "last")));
-        assert_eq!(fold.next_id(), None);
-    }
-
-    #[test]
-    fn a_command_based_on_another_version_is_void() {
-        let mut fold = Fold::default();
-        let id = NamespaceId(1);
-        assert!(fold.apply(&create(1, "a")));
-        assert!(!fold.apply(&create(1, "b")), "the number is taken");
-        assert!(!fold.apply(&create(2, "a")), "the name is taken");
-        assert!(!fold.apply(&Change::Delete { id, based_on: 2 }));
-        assert!(fold.apply(&Change::Delete { id, based_on: 1 }));
-        assert!(!fold.apply(&create(1, "a")), "numbers are never reused");
-        assert_eq!(fold.next_id(), Some(NamespaceId(2)));
-        assert_eq!(fold.dying.get(&id), Some(&7));
-        assert!(fold.apply(&Change::Purged { id }));
-        assert!(fold.dying.is_empty());
     }
 }

@@ -1,0 +1,223 @@
+//! What the catalog always is, whatever the storage answers: its invariants, asserted.
+//!
+//! A step is compared with what was there before it; the rest is read off the state. Each line names the
+//! invariant that it is of, as the documentation of the module above does. A look costs about as much as
+//! a change does, which copies the index of all namespaces.
+
+use super::messages::{CatalogEffect, CatalogEffects, CatalogInput, Order, SystemAppend};
+use super::snapshot::{Catalog, Entry};
+use super::{CatalogCore, Phase};
+use crate::input::CommandId;
+use airmail_model::bug;
+use airmail_model::{Lane, LogId, NamespaceId, Sequence};
+use std::sync::Arc;
+
+/// What there was when a step began.
+#[derive(Debug)]
+pub(super) struct Before {
+    phase: Phase,
+    next: Sequence,
+    is_torn: bool,
+    last_id: NamespaceId,
+    snapshot: Arc<Catalog>,
+    /// Commands of clients that were not answered, with the one that the step takes.
+    unanswered: Vec<CommandId>,
+    /// Effects of earlier steps.
+    effects: usize,
+}
+
+impl CatalogCore {
+    /// Notes what there is, if the step that begins is to be looked at.
+    pub(super) fn before(&self, input: &CatalogInput, out: &CatalogEffects) -> Option<Before> {
+        if !bug::is_checking() {
+            return None;
+        }
+        let mut unanswered = self.unanswered();
+        if let CatalogInput::Command { id, .. } = input {
+            unanswered.push(*id);
+        }
+        Some(Before {
+            phase: self.phase,
+            next: self.log.next,
+            is_torn: self.log.is_torn,
+            last_id: self.fold.last_id,
+            snapshot: Arc::clone(&self.snapshot),
+            unanswered,
+            effects: out.in_order.len(),
+        })
+    }
+
+    /// Asserts what a step may have done.
+    pub(super) fn after(&self, before: Option<Before>, out: &CatalogEffects) {
+        if let Some(before) = before {
+            let effects = out.in_order.get(before.effects..).unwrap_or_default();
+            self.check_step(&before, effects);
+            self.check();
+        }
+    }
+
+    fn check_step(&self, before: &Before, effects: &[CatalogEffect]) {
+        let (was, is) = (before.phase, self.phase);
+        assert!(was <= is, "phase: from {was:?} back to {is:?}");
+        let (was, is) = (before.next, self.log.next);
+        assert!(was <= is, "served: the prefix shrinks from {was} to {is}");
+        let torn = (before.is_torn, self.log.is_torn);
+        assert!(torn != (true, false), "torn: log 0 is whole again");
+        let (was, is) = (before.last_id, self.fold.last_id);
+        assert!(was <= is, "numbers: the last was {was}, and is {is}");
+        if before.phase > Phase::Replaying {
+            for id in self.snapshot.iter().map(|entry| entry.namespace.id) {
+                assert!(
+                    id > before.last_id || before.snapshot.get(id).is_some(),
+                    "numbers: {id} is given again, after {}",
+                    before.last_id
+                );
+            }
+        }
+        self.check_answers(before, effects);
+        self.check_appends(effects);
+        for effect in effects {
+            if let CatalogEffect::Order(order) = effect {
+                self.check_order(*order);
+            }
+        }
+    }
+
+    /// Asserts that what a step answered is what is not unanswered any more.
+    fn check_answers(&self, before: &Before, effects: &[CatalogEffect]) {
+        let mut was = before.unanswered.clone();
+        let mut is = self.unanswered();
+        is.extend(effects.iter().filter_map(|effect| match effect {
+            CatalogEffect::Answer { id, .. } => Some(*id),
+            _ => None,
+        }));
+        was.sort_unstable();
+        is.sort_unstable();
+        assert_eq!(was, is, "answers: commands before a step, and after");
+    }
+
+    fn check_appends(&self, effects: &[CatalogEffect]) {
+        let is_command = |effect: &&CatalogEffect| {
+            let of = SystemAppend::Command;
+            matches!(effect, CatalogEffect::Append { of: is, .. } if *is == of)
+        };
+        let begun = effects.iter().filter(is_command).count();
+        let current = self.current.as_ref();
+        assert!(
+            begun == 0 || begun == 1 && current.is_some_and(|current| current.at.is_none()),
+            "line: {begun} commands are appended in one step, for {current:?}"
+        );
+    }
+
+    fn check_order(&self, order: Order) {
+        match order {
+            Order::Open { log, spec } => {
+                let entry = self.snapshot.get(log.namespace);
+                assert!(
+                    entry.is_some_and(|entry| has(entry, log) && entry.log_spec() == spec),
+                    "orders: {log} is to be opened with {spec:?}, for {entry:?}"
+                );
+            }
+            Order::Delete { namespace, logs } => {
+                let dying = self.fold.dying.get(&namespace).copied();
+                assert_eq!(dying, Some(logs), "orders: {namespace} is to be deleted");
+            }
+        }
+    }
+
+    /// Asserts the invariants of the state.
+    ///
+    /// # Panics
+    /// If one does not hold; the message begins with its name.
+    pub(super) fn check(&self) {
+        self.check_served();
+        self.check_commands();
+        let last_id = self.fold.last_id;
+        for (id, settling) in &self.settling {
+            assert!(
+                self.phase > Phase::Replaying && *id <= last_id,
+                "settling: {settling:?} of {id}, of {last_id}, while {:?}",
+                self.phase
+            );
+        }
+    }
+
+    fn check_served(&self) {
+        if self.phase > Phase::Replaying {
+            let same = *self.snapshot == self.fold.catalog;
+            assert!(same, "served: {:?}, not {:?}", self.snapshot, self.fold);
+        } else {
+            let snapshot = &self.snapshot;
+            assert!(snapshot.is_empty(), "served: {snapshot:?} too early");
+        }
+        let opened = self.phase > Phase::Opening;
+        assert!(opened || !self.log.is_read, "served: read before opened");
+        let last_id = self.fold.last_id;
+        let ids = self.fold.catalog.iter().map(|entry| entry.namespace.id);
+        for id in ids.chain(self.fold.dying.keys().copied()) {
+            assert!(id <= last_id, "numbers: {id} is above the last, {last_id}");
+        }
+        for id in self.fold.dying.keys() {
+            let entry = self.fold.catalog.get(*id);
+            assert!(entry.is_none(), "numbers: {entry:?} is deleted and there");
+        }
+        let (names, count) = (self.snapshot.iter().len(), self.snapshot.len());
+        assert_eq!(names, count, "names: and namespaces");
+        for entry in self.snapshot.iter() {
+            let namespace = &entry.namespace;
+            let found = self.snapshot.by_name(&namespace.name);
+            assert!(
+                found.is_some_and(|found| found.namespace.id == namespace.id)
+                    && entry.map.namespace == namespace.id
+                    && entry.map.epoch == namespace.epoch,
+                "names: {entry:?}, found as {found:?}"
+            );
+        }
+    }
+
+    fn check_commands(&self) {
+        let (waiting, most) = (self.queue.len(), self.config.commands_max);
+        assert!(waiting <= most, "line: {waiting} commands wait, of {most}");
+        assert!(
+            waiting == 0 || self.current.is_some(),
+            "line: {waiting} commands wait for none"
+        );
+        let phase = self.phase;
+        let clients = self.unanswered().len();
+        assert!(
+            clients == 0 || phase == Phase::Ready,
+            "ready: {clients} commands of clients while {phase:?}"
+        );
+        assert!(
+            phase < Phase::Ready || self.has_begun(),
+            "ready: without a namespace that was ever made"
+        );
+        if let Some(current) = &self.current {
+            assert!(
+                phase > Phase::Replaying,
+                "ready: {current:?} while {phase:?}"
+            );
+            let last = current.met.last();
+            assert!(
+                current.met.is_sorted_by(|(one, _), (next, _)| one < next)
+                    && last.is_none_or(|(last, _)| *last < self.log.next),
+                "met: {current:?}, up to {}",
+                self.log.next
+            );
+        }
+    }
+
+    /// The commands of clients that have been taken and not answered.
+    fn unanswered(&self) -> Vec<CommandId> {
+        let current = self.current.iter().filter_map(|current| current.id);
+        current
+            .chain(self.queue.iter().map(|(id, _)| *id))
+            .collect()
+    }
+}
+
+/// Whether a log is of a namespace.
+fn has(entry: &Entry, log: LogId) -> bool {
+    let namespace = &entry.namespace;
+    log.namespace == namespace.id && log.lane == Lane::Normal && log.index.0 < namespace.spec.logs
+}

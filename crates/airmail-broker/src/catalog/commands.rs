@@ -1,0 +1,184 @@
+//! Commands: checked, written to log 0 one at a time, answered when log 0 says so.
+
+use super::change::Change;
+use super::messages::{CatalogEffect, CatalogEffects, CommandRefusal, SystemAppend};
+use super::{CatalogCore, Phase};
+use crate::input::{Command, CommandId, Outcome};
+use crate::refusal;
+use airmail_log::Refusal;
+use airmail_model::bug;
+use airmail_model::{Error, ErrorCode, Extent, LogId, Now, Sequence};
+
+/// The command under way.
+#[derive(Debug)]
+pub(super) struct Current {
+    /// The client's; `None`: the catalog's own, at the first start.
+    pub(super) id: Option<CommandId>,
+    pub(super) change: Change,
+    /// Where it was appended.
+    pub(super) at: Option<Sequence>,
+    /// What has been met in log 0 meanwhile, and whether it was not void.
+    pub(super) met: Vec<(Sequence, bool)>,
+}
+
+impl CatalogCore {
+    /// A client's command: put in line, or refused.
+    pub(super) fn command(
+        &mut self,
+        now: Now,
+        id: CommandId,
+        command: Command,
+        out: &mut CatalogEffects,
+    ) {
+        match self.admit() {
+            Ok(()) => self.queue.push_back((id, command)),
+            Err(refusal) => out.answer(id, Err(refusal)),
+        }
+        self.next_command(now, out);
+    }
+
+    /// Whether a command may be put in line.
+    fn admit(&self) -> Result<(), CommandRefusal> {
+        if self.phase != Phase::Ready {
+            return Err(CommandRefusal::NotReady);
+        }
+        if let Some(error) = &self.failure {
+            return Err(CommandRefusal::Failed(error.clone()));
+        }
+        let commands_max = self.config.commands_max;
+        if self.queue.len() >= commands_max {
+            return Err(CommandRefusal::QueueFull { commands_max });
+        }
+        Ok(())
+    }
+
+    /// Begins the next command, if none is under way.
+    fn next_command(&mut self, now: Now, out: &mut CatalogEffects) {
+        while self.current.is_none() {
+            let Some((id, command)) = self.queue.pop_front() else {
+                // Input: none waits.
+                return;
+            };
+            let begun = self
+                .to_change(command)
+                .and_then(|change| self.begin(now, Some(id), change, out));
+            if let Err(error) = begun {
+                out.answer(id, Err(CommandRefusal::Failed(error)));
+            }
+        }
+    }
+
+    /// Makes the namespace `default`, at the first start.
+    pub(super) fn create_default(&mut self, now: Now, out: &mut CatalogEffects) {
+        let first = self.config.default_namespace;
+        let command = Command::CreateNamespace {
+            name: "default".into(),
+            logs: first.logs,
+            retention: first.retention,
+            durability: first.durability,
+        };
+        let begun = self
+            .to_change(command)
+            .and_then(|change| self.begin(now, None, change, out));
+        self.failure = begun.err();
+    }
+
+    fn begin(
+        &mut self,
+        now: Now,
+        id: Option<CommandId>,
+        change: Change,
+        out: &mut CatalogEffects,
+    ) -> Result<(), Error> {
+        let batch = change.to_batch(now.wall)?;
+        let of = SystemAppend::Command;
+        out.push(CatalogEffect::Append { of, batch });
+        self.current = Some(Current {
+            id,
+            change,
+            at: None,
+            met: Vec::new(),
+        });
+        Ok(())
+    }
+
+    /// What was appended is in log 0.
+    pub(super) fn appended(
+        &mut self,
+        now: Now,
+        of: SystemAppend,
+        extent: Extent,
+        out: &mut CatalogEffects,
+    ) {
+        if of == SystemAppend::Purge {
+            return;
+        }
+        match &mut self.current {
+            Some(current) => current.at = Some(extent.first),
+            None => bug!("a command of nobody is in log 0 at {}", extent.first),
+        }
+        self.conclude(now, out);
+    }
+
+    /// What was to be appended did not get into log 0, or may not have. A purge that did not is done
+    /// once more at the next start, as the deletion that it belongs to.
+    pub(super) fn append_refused(
+        &mut self,
+        now: Now,
+        of: SystemAppend,
+        why: &Refusal,
+        out: &mut CatalogEffects,
+    ) {
+        if of == SystemAppend::Command {
+            let error = refusal::error(why, LogId::SYSTEM, None);
+            self.finish(now, Err(error), out);
+        }
+    }
+
+    /// Takes note of a command met in log 0.
+    pub(super) fn met(&mut self, at: Sequence, applied: bool) {
+        if let Some(current) = &mut self.current {
+            current.met.push((at, applied));
+        }
+    }
+
+    /// Answers the command under way, if log 0 has said what became of it and the logs it is about
+    /// are opened or deleted.
+    pub(super) fn conclude(&mut self, now: Now, out: &mut CatalogEffects) {
+        let Some(current) = &self.current else {
+            // Input: log 0 is read, or a log is opened anew, while no command is under way.
+            return;
+        };
+        let id = current.change.id();
+        let mut met = current.met.iter();
+        let Some((_, applied)) = met.find(|(at, _)| Some(*at) == current.at) else {
+            // Input: the storage has not answered the append, or its reader has not come that far.
+            return;
+        };
+        if !applied {
+            let error = Error::new(ErrorCode::NamespaceChanged).field("namespace");
+            return self.finish(now, Err(error), out);
+        }
+        match self.settling.get(&id) {
+            Some(settling) if settling.left > 0 => return,
+            _ => {}
+        }
+        let settled = self.settling.remove(&id);
+        let error = settled.and_then(|settling| settling.error);
+        let result = match (error, self.snapshot.get(id)) {
+            (Some(error), _) => Err(error),
+            (None, Some(entry)) => Ok(Outcome::Namespace(entry.namespace.clone())),
+            (None, None) => Ok(Outcome::Deleted),
+        };
+        self.finish(now, result, out);
+    }
+
+    fn finish(&mut self, now: Now, result: Result<Outcome, Error>, out: &mut CatalogEffects) {
+        match self.current.take().map(|current| current.id) {
+            Some(Some(id)) => out.answer(id, result.map_err(CommandRefusal::Failed)),
+            Some(None) => self.failure = result.err(),
+            None => bug!("a command of nobody has come to {result:?}"),
+        }
+        self.next_command(now, out);
+    }
+}

@@ -1,0 +1,129 @@
+//! What goes into the catalog and what comes out of it: two closed enums, and what they are made of.
+//!
+//! Effects stand in one list, because their order matters: a log is opened before an append that relies
+//! on it, and credit is given back before the next command is written.
+
+use crate::config::FirstNamespace;
+use crate::input::{Command, CommandId, Outcome};
+use airmail_log::{Bounds, GapWhy, LogSpec, ReaderId, Refusal, Stored};
+use airmail_model::{Batch, Checked, Durability, Error, Extent, LogId, NamespaceId, Sequence};
+
+/// The settings of a [`CatalogCore`](super::CatalogCore).
+#[derive(Clone, Debug)]
+pub(crate) struct CatalogConfig {
+    /// The strongest durability that the storage has.
+    pub(crate) strongest: Durability,
+    /// How the namespace `default` is made on the first start.
+    pub(crate) default_namespace: FirstNamespace,
+    /// Bytes that the reader of log 0 may be ahead.
+    pub(crate) read_window_bytes: u32,
+    /// Commands that may wait for the one under way.
+    pub(crate) commands_max: usize,
+}
+
+/// Everything that can happen to a catalog.
+#[derive(Debug)]
+pub(crate) enum CatalogInput {
+    /// The catalog begins.
+    Start,
+    /// Log 0 is open, and holds this.
+    Opened(Bounds),
+    /// The storage could not open log 0.
+    OpenRefused(Refusal),
+    /// The reader of log 0 gives its next batch.
+    Batch { r: ReaderId, stored: Stored },
+    /// The reader of log 0 will not get these numbers.
+    Gap { extent: Extent, why: GapWhy },
+    /// The reader of log 0 has given everything.
+    Tail,
+    /// The reader of log 0 has ended: the storage has failed it.
+    ReaderEnded,
+    /// An append to log 0 is durable.
+    Appended { of: SystemAppend, extent: Extent },
+    /// An append did not get into log 0, or may not have.
+    AppendRefused { of: SystemAppend, why: Refusal },
+    /// A client, who may, wants namespaces changed.
+    Command { id: CommandId, command: Command },
+    /// A log that was ordered open or away is, or could not be.
+    LogSettled {
+        namespace: NamespaceId,
+        result: Result<(), Error>,
+    },
+    /// The time has come that was asked for by [`CatalogEffect::RetryLater`].
+    Retry,
+}
+
+/// What an append to log 0 is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SystemAppend {
+    /// The command under way.
+    Command,
+    /// The note that nothing is left of a deleted namespace.
+    Purge,
+}
+
+/// Everything that a catalog can want done.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum CatalogEffect {
+    /// Open log 0. Answered by `Opened` or `OpenRefused`.
+    Open(LogSpec),
+    /// Read log 0, with so much credit.
+    Read { from: Sequence, credit_bytes: u32 },
+    /// Give the reader of log 0 more credit.
+    Credit { r: ReaderId, bytes: u32 },
+    /// Append to log 0. Answered by `Appended` or `AppendRefused`.
+    Append {
+        of: SystemAppend,
+        batch: Checked<Batch>,
+    },
+    /// Do something to logs of namespaces.
+    Order(Order),
+    /// Answer a command.
+    Answer {
+        id: CommandId,
+        result: Result<Outcome, CommandRefusal>,
+    },
+    /// Take note that [`CatalogCore::snapshot`](super::CatalogCore::snapshot) is another.
+    Changed,
+    /// Give [`CatalogInput::Retry`] after the usual delay.
+    RetryLater,
+}
+
+/// What the side that has the logs is to do. Each log concerned is answered for by
+/// [`CatalogInput::LogSettled`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Open a log, or keep an open one so from now on.
+    Open { log: LogId, spec: LogSpec },
+    /// End all that a deleted namespace's logs are used for, and delete them: those with the indexes
+    /// below `logs`.
+    Delete { namespace: NamespaceId, logs: u16 },
+}
+
+/// Why a command was not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CommandRefusal {
+    /// The namespaces are not known yet, or not all of their logs are open.
+    NotReady,
+    /// As many commands wait as may.
+    QueueFull { commands_max: usize },
+    /// The command cannot be done, or was not.
+    Failed(Error),
+}
+
+/// What a catalog wants done, in order.
+#[derive(Debug, Default)]
+pub(crate) struct CatalogEffects {
+    /// To be carried out from the first to the last.
+    pub(crate) in_order: Vec<CatalogEffect>,
+}
+
+impl CatalogEffects {
+    pub(super) fn push(&mut self, effect: CatalogEffect) {
+        self.in_order.push(effect);
+    }
+
+    pub(super) fn answer(&mut self, id: CommandId, result: Result<Outcome, CommandRefusal>) {
+        self.push(CatalogEffect::Answer { id, result });
+    }
+}

@@ -1,0 +1,110 @@
+//! What changes mean for the logs of namespaces: orders to the side that has them, and what comes of
+//! those.
+
+use super::change::Change;
+use super::messages::{CatalogEffect, CatalogEffects, Order, SystemAppend};
+use super::{CatalogCore, Phase};
+use airmail_model::bug;
+use airmail_model::{Error, Lane, NamespaceId, Now};
+use std::sync::Arc;
+
+/// Logs of a namespace that are being opened or deleted.
+#[derive(Debug, Default)]
+pub(super) struct Settling {
+    /// How many have not been answered for.
+    pub(super) left: usize,
+    /// Why the first of those that failed did.
+    pub(super) error: Option<Error>,
+}
+
+impl CatalogCore {
+    /// Orders for the logs what a command means. While log 0 is read for the first time, only its end
+    /// counts.
+    pub(super) fn changed(&mut self, change: &Change, out: &mut CatalogEffects) {
+        if self.phase < Phase::Settling {
+            return;
+        }
+        self.serve(out);
+        match change {
+            Change::Create { id, .. } | Change::Update { id, .. } => self.order_open(*id, out),
+            Change::Delete { id, .. } => self.order_deletion(*id, out),
+            Change::Purged { .. } => {}
+        }
+    }
+
+    /// Orders every log open that there is to be, and every other one away.
+    pub(super) fn order_all(&mut self, out: &mut CatalogEffects) {
+        self.serve(out);
+        let known: Vec<_> = self.snapshot.iter().map(|e| e.namespace.id).collect();
+        for id in known {
+            self.order_open(id, out);
+        }
+        let dying: Vec<_> = self.fold.dying.keys().copied().collect();
+        for id in dying {
+            self.order_deletion(id, out);
+        }
+    }
+
+    /// Makes what has been folded visible.
+    fn serve(&mut self, out: &mut CatalogEffects) {
+        self.snapshot = Arc::new(self.fold.catalog.clone());
+        out.push(CatalogEffect::Changed);
+    }
+
+    /// Orders a namespace's logs open, or open ones to be kept as it says now.
+    fn order_open(&mut self, id: NamespaceId, out: &mut CatalogEffects) {
+        let Some(entry) = self.snapshot.get(id) else {
+            bug!("namespace {id} is to be opened and is not there");
+            return;
+        };
+        let spec = entry.log_spec();
+        let settling = self.settling.entry(id).or_default();
+        for log in entry.map.logs(Lane::Normal) {
+            settling.left += 1;
+            out.push(CatalogEffect::Order(Order::Open { log, spec }));
+        }
+    }
+
+    /// Orders a deleted namespace's logs away.
+    fn order_deletion(&mut self, id: NamespaceId, out: &mut CatalogEffects) {
+        let Some(logs) = self.fold.dying.get(&id).copied() else {
+            bug!("namespace {id} is to be deleted and was not");
+            return;
+        };
+        self.settling.entry(id).or_default().left += usize::from(logs);
+        let namespace = id;
+        out.push(CatalogEffect::Order(Order::Delete { namespace, logs }));
+    }
+
+    /// One of a namespace's logs is opened or deleted, or could not be. One that could not be opened is
+    /// tried again by the side that has it, which tells that too.
+    pub(super) fn log_settled(
+        &mut self,
+        now: Now,
+        id: NamespaceId,
+        result: Result<(), Error>,
+        out: &mut CatalogEffects,
+    ) {
+        if let Some(settling) = self.settling.get_mut(&id) {
+            settling.left = settling.left.saturating_sub(1);
+            settling.error = settling.error.take().or(result.err());
+            if settling.left == 0 && settling.error.is_none() {
+                self.purge(now, id, out);
+            }
+        }
+        self.conclude(now, out);
+        self.check_ready();
+    }
+
+    /// Writes down that nothing of a deleted namespace is left.
+    fn purge(&mut self, now: Now, id: NamespaceId, out: &mut CatalogEffects) {
+        if !self.fold.dying.contains_key(&id) {
+            return;
+        }
+        // If it is not written, the deletion is only done once more at the next start.
+        if let Ok(batch) = (Change::Purged { id }).to_batch(now.wall) {
+            let of = SystemAppend::Purge;
+            out.push(CatalogEffect::Append { of, batch });
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Log 0: opened, read to its end and ever on, and folded.
+
+use super::change::{Change, SYSTEM_EPOCH};
+use super::messages::{CatalogEffect, CatalogEffects};
+use super::{CatalogCore, Phase};
+use crate::refusal;
+use airmail_log::{Bounds, GapWhy, LogSpec, ReaderId, Refusal, Stored};
+use airmail_model::bug;
+use airmail_model::{Error, ErrorCode, Extent, LogId, Now, Retention, Sequence};
+
+/// How log 0 stands.
+#[derive(Debug, Default)]
+pub(super) struct SystemLog {
+    /// The storage has a reader of it.
+    pub(super) is_read: bool,
+    /// The first number that has not been folded.
+    pub(super) next: Sequence,
+    /// Numbers are missing: what they said is not known, and there may be no namespace.
+    pub(super) is_torn: bool,
+}
+
+impl CatalogCore {
+    pub(super) fn open(&self, out: &mut CatalogEffects) {
+        out.push(CatalogEffect::Open(LogSpec {
+            durability: self.config.strongest,
+            retention: Retention::default(),
+            epoch: SYSTEM_EPOCH,
+        }));
+    }
+
+    pub(super) fn opened(&mut self, bounds: &Bounds, out: &mut CatalogEffects) {
+        if self.phase != Phase::Opening {
+            bug!("log 0 is opened at {} once more", bounds.first);
+            return;
+        }
+        self.phase = Phase::Replaying;
+        self.failure = None;
+        self.log.next = bounds.first;
+        self.read(out);
+    }
+
+    pub(super) fn open_refused(&mut self, why: &Refusal, out: &mut CatalogEffects) {
+        self.failure = Some(refusal::error(why, LogId::SYSTEM, None));
+        out.push(CatalogEffect::RetryLater);
+    }
+
+    /// Reads log 0 on, from what has been folded.
+    fn read(&mut self, out: &mut CatalogEffects) {
+        self.log.is_read = true;
+        out.push(CatalogEffect::Read {
+            from: self.log.next,
+            credit_bytes: self.config.read_window_bytes,
+        });
+    }
+
+    /// The storage has failed the reader: it reads on from there, later.
+    pub(super) fn reader_ended(&mut self, out: &mut CatalogEffects) {
+        self.log.is_read = false;
+        out.push(CatalogEffect::RetryLater);
+    }
+
+    /// Opens log 0, or reads it on, if either has failed.
+    pub(super) fn retry(&mut self, out: &mut CatalogEffects) {
+        if self.log.is_read {
+            return;
+        }
+        if self.phase == Phase::Opening {
+            self.open(out);
+        } else {
+            self.read(out);
+        }
+    }
+
+    /// Folds the next commands of log 0.
+    pub(super) fn batch(
+        &mut self,
+        now: Now,
+        r: ReaderId,
+        stored: &Stored,
+        out: &mut CatalogEffects,
+    ) {
+        for record in stored.batch.iter() {
+            // A command that cannot be read is of a later version: it is void here.
+            let change = Change::decode(record.payload);
+            let applied = change.as_ref().is_some_and(|c| self.fold.apply(c));
+            let at = stored.base.plus(record.index.into());
+            self.met(at, applied);
+            if let Some(change) = change.filter(|_| applied) {
+                self.changed(&change, out);
+            }
+        }
+        self.log.next = stored.extent.next();
+        let bytes = u32::try_from(stored.batch.bytes().len()).unwrap_or(u32::MAX);
+        out.push(CatalogEffect::Credit { r, bytes });
+        self.conclude(now, out);
+    }
+
+    /// Something of log 0 is missing: what was folded may be wrong. What is known goes on being
+    /// served, but nothing is changed any more.
+    pub(super) fn gap(&mut self, extent: Extent, why: GapWhy) {
+        self.log.next = extent.next();
+        if why != GapWhy::Unused {
+            let lost = format!("{} to {}", extent.first, extent.last);
+            let error = Error::new(ErrorCode::StorageFailed)
+                .field("log")
+                .value(format_args!("{} lacks numbers {lost}", LogId::SYSTEM))
+                .limit("restored from a copy");
+            self.failure = Some(error);
+            self.log.is_torn = true;
+        }
+    }
+
+    /// Log 0 has been read to its end: the first time, its namespaces are known.
+    pub(super) fn tail(&mut self, now: Now, out: &mut CatalogEffects) {
+        if self.phase != Phase::Replaying {
+            return;
+        }
+        self.phase = Phase::Settling;
+        self.order_all(out);
+        if !self.has_begun() && self.failure.is_none() {
+            self.create_default(now, out);
+        }
+        self.check_ready();
+    }
+
+    /// Whether a namespace was ever made, or it cannot be known.
+    pub(super) fn has_begun(&self) -> bool {
+        self.fold.last_id.0 != 0 || self.log.is_torn
+    }
+
+    /// Ready, once nothing of the start is under way. Where log 0 is damaged there may be no
+    /// namespace: what is known is served, and [`CatalogCore::failure`] says why it is not all.
+    pub(super) fn check_ready(&mut self) {
+        let waits = self.current.is_some()
+            || self.settling.values().any(|s| s.left > 0)
+            || self.snapshot.is_empty() && !self.has_begun();
+        if self.phase == Phase::Settling && !waits {
+            self.phase = Phase::Ready;
+            self.settling.clear();
+        }
+    }
+}
