@@ -30,8 +30,10 @@
 //!   appends at most one.
 //! - `ready`: no command of a client is taken before all is ready; and all is ready only with a namespace
 //!   that was ever made, unless log 0 is torn.
-//! - `met`: what is noted for the command under way has been read, in order.
-//! - `torn`: a log 0 with a piece missing is never whole again.
+//! - `met`: what is noted for the command under way has been read, in order; and the command itself is
+//!   noted when it was read, so that it cannot wait for ever.
+//! - `torn`: a log 0 with a piece missing is never whole again, says so, and is not appended to but for
+//!   deletions that have come to their end.
 //! - `settling`: only what was ever made has orders under way, and none before log 0 was read to its end.
 //! - `orders`: a log is ordered open as its namespace says, and ordered away only when its namespace is
 //!   deleted.
@@ -117,7 +119,7 @@ impl CatalogCore {
             CatalogInput::Opened(bounds) => self.opened(&bounds, out),
             CatalogInput::OpenRefused(why) => self.open_refused(&why, out),
             CatalogInput::Batch { r, stored } => self.batch(now, r, &stored, out),
-            CatalogInput::Gap { extent, why } => self.gap(extent, why),
+            CatalogInput::Gap { extent, why } => self.gap(now, extent, why, out),
             CatalogInput::Tail => self.tail(now, out),
             CatalogInput::ReaderEnded => self.reader_ended(out),
             CatalogInput::Retry => self.retry(out),

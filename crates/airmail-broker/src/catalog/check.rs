@@ -75,7 +75,7 @@ impl CatalogCore {
             }
         }
         self.check_answers(before, effects);
-        self.check_appends(effects);
+        self.check_appends(before, effects);
         for effect in effects {
             if let CatalogEffect::Order(order) = effect {
                 self.check_order(*order);
@@ -96,13 +96,14 @@ impl CatalogCore {
         assert_eq!(was, is, "answers: commands before a step, and after");
     }
 
-    fn check_appends(&self, effects: &[CatalogEffect]) {
+    fn check_appends(&self, before: &Before, effects: &[CatalogEffect]) {
         let is_command = |effect: &&CatalogEffect| {
             let of = SystemAppend::Command;
             matches!(effect, CatalogEffect::Append { of: is, .. } if *is == of)
         };
         let begun = effects.iter().filter(is_command).count();
         let current = self.current.as_ref();
+        assert!(begun == 0 || !before.is_torn, "torn: {current:?} begins");
         assert!(
             begun == 0 || begun == 1 && current.is_some_and(|current| current.at.is_none()),
             "line: {begun} commands are appended in one step, for {current:?}"
@@ -132,6 +133,8 @@ impl CatalogCore {
     pub(super) fn check(&self) {
         self.check_served();
         self.check_commands();
+        let torn = (self.log.is_torn, &self.failure);
+        assert!(!matches!(torn, (true, None)), "torn: and nothing is said");
         let last_id = self.fold.last_id;
         for (id, settling) in &self.settling {
             assert!(
@@ -197,12 +200,17 @@ impl CatalogCore {
                 phase > Phase::Replaying,
                 "ready: {current:?} while {phase:?}"
             );
-            let last = current.met.last();
+            let (next, met) = (self.log.next, &current.met);
+            let mut ends = met.iter().map(|met| met.extent.next());
             assert!(
-                current.met.is_sorted_by(|(one, _), (next, _)| one < next)
-                    && last.is_none_or(|(last, _)| *last < self.log.next),
-                "met: {current:?}, up to {}",
-                self.log.next
+                met.is_sorted_by(|one, other| one.extent.last < other.extent.first)
+                    && ends.all(|end| end <= next),
+                "met: {current:?}, up to {next}"
+            );
+            let was_read = current.at.is_some_and(|at| at < next);
+            assert!(
+                !was_read || current.became().is_some(),
+                "met: {current:?} was read before {next}, and is not noted"
             );
         }
     }

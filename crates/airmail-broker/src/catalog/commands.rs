@@ -17,8 +17,36 @@ pub(super) struct Current {
     pub(super) change: Change,
     /// Where it was appended.
     pub(super) at: Option<Sequence>,
-    /// What has been met in log 0 meanwhile, and whether it was not void.
-    pub(super) met: Vec<(Sequence, bool)>,
+    /// What has been met in log 0 meanwhile, in order.
+    pub(super) met: Vec<Met>,
+}
+
+/// What the reader of log 0 came upon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Met {
+    pub(super) extent: Extent,
+    pub(super) became: Became,
+}
+
+/// What became of a command in log 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Became {
+    /// It was done.
+    Applied,
+    /// It was void.
+    Void,
+    /// It is lost.
+    Lost,
+}
+
+impl Current {
+    /// What became of it; `None` while that is not known.
+    pub(super) fn became(&self) -> Option<Became> {
+        let at = self.at?;
+        let mut met = self.met.iter();
+        let met = met.find(|met| met.extent.contains(at))?;
+        Some(met.became)
+    }
 }
 
 impl CatalogCore {
@@ -42,14 +70,17 @@ impl CatalogCore {
         if self.phase != Phase::Ready {
             return Err(CommandRefusal::NotReady);
         }
-        if let Some(error) = &self.failure {
-            return Err(CommandRefusal::Failed(error.clone()));
-        }
+        self.may_change().map_err(CommandRefusal::Failed)?;
         let commands_max = self.config.commands_max;
         if self.queue.len() >= commands_max {
             return Err(CommandRefusal::QueueFull { commands_max });
         }
         Ok(())
+    }
+
+    /// Whether namespaces can be changed; else why not.
+    fn may_change(&self) -> Result<(), Error> {
+        self.failure.clone().map_or(Ok(()), Err)
     }
 
     /// Begins the next command, if none is under way.
@@ -60,7 +91,8 @@ impl CatalogCore {
                 return;
             };
             let begun = self
-                .to_change(command)
+                .may_change()
+                .and_then(|()| self.to_change(command))
                 .and_then(|change| self.begin(now, Some(id), change, out));
             if let Err(error) = begun {
                 out.answer(id, Err(CommandRefusal::Failed(error)));
@@ -135,10 +167,10 @@ impl CatalogCore {
         }
     }
 
-    /// Takes note of a command met in log 0.
-    pub(super) fn met(&mut self, at: Sequence, applied: bool) {
+    /// Takes note of what was met in log 0.
+    pub(super) fn met(&mut self, extent: Extent, became: Became) {
         if let Some(current) = &mut self.current {
-            current.met.push((at, applied));
+            current.met.push(Met { extent, became });
         }
     }
 
@@ -150,13 +182,20 @@ impl CatalogCore {
             return;
         };
         let id = current.change.id();
-        let mut met = current.met.iter();
-        let Some((_, applied)) = met.find(|(at, _)| Some(*at) == current.at) else {
+        let Some(became) = current.became() else {
             // Input: the storage has not answered the append, or its reader has not come that far.
             return;
         };
-        if !applied {
-            let error = Error::new(ErrorCode::NamespaceChanged).field("namespace");
+        let error = match became {
+            Became::Applied => None,
+            Became::Void => Some(Error::new(ErrorCode::NamespaceChanged).field("namespace")),
+            Became::Lost => Some(refusal::error(
+                &Refusal::OutcomeUnknown,
+                LogId::SYSTEM,
+                None,
+            )),
+        };
+        if let Some(error) = error {
             return self.finish(now, Err(error), out);
         }
         match self.settling.get(&id) {
@@ -176,6 +215,8 @@ impl CatalogCore {
     fn finish(&mut self, now: Now, result: Result<Outcome, Error>, out: &mut CatalogEffects) {
         match self.current.take().map(|current| current.id) {
             Some(Some(id)) => out.answer(id, result.map_err(CommandRefusal::Failed)),
+            // What is torn stays so, whatever has become of the first namespace.
+            Some(None) if self.log.is_torn => {}
             Some(None) => self.failure = result.err(),
             None => bug!("a command of nobody has come to {result:?}"),
         }

@@ -1,6 +1,7 @@
 //! Log 0: opened, read to its end and ever on, and folded.
 
 use super::change::{Change, SYSTEM_EPOCH};
+use super::commands::Became;
 use super::messages::{CatalogEffect, CatalogEffects};
 use super::{CatalogCore, Phase};
 use crate::refusal;
@@ -84,7 +85,12 @@ impl CatalogCore {
             let change = Change::decode(record.payload);
             let applied = change.as_ref().is_some_and(|c| self.fold.apply(c));
             let at = stored.base.plus(record.index.into());
-            self.met(at, applied);
+            let became = if applied {
+                Became::Applied
+            } else {
+                Became::Void
+            };
+            self.met(Extent::starting_at(at, 1), became);
             if let Some(change) = change.filter(|_| applied) {
                 self.changed(&change, out);
             }
@@ -96,8 +102,9 @@ impl CatalogCore {
     }
 
     /// Something of log 0 is missing: what was folded may be wrong. What is known goes on being
-    /// served, but nothing is changed any more.
-    pub(super) fn gap(&mut self, extent: Extent, why: GapWhy) {
+    /// served, but nothing is changed any more: the commands that wait are refused as soon as it is known
+    /// what became of the one under way.
+    pub(super) fn gap(&mut self, now: Now, extent: Extent, why: GapWhy, out: &mut CatalogEffects) {
         self.log.next = extent.next();
         if why != GapWhy::Unused {
             let lost = format!("{} to {}", extent.first, extent.last);
@@ -107,6 +114,9 @@ impl CatalogCore {
                 .limit("restored from a copy");
             self.failure = Some(error);
             self.log.is_torn = true;
+            self.met(extent, Became::Lost);
+            self.conclude(now, out);
+            self.check_ready();
         }
     }
 

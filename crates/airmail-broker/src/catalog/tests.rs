@@ -400,6 +400,65 @@ fn a_torn_log_0_serves_what_is_known_and_changes_nothing() {
 }
 
 #[test]
+fn commands_that_wait_when_log_0_turns_out_to_be_torn_are_refused() {
+    let mut driver = Driver::ready();
+    driver.ask(7, create_command("orders"));
+    driver.ask(8, create_command("bills"));
+    driver.lose(2, 2);
+    assert_eq!(
+        driver.answers(),
+        [],
+        "what became of the first is not known"
+    );
+    let of = SystemAppend::Command;
+    let extent = number(3);
+    driver.step(CatalogInput::Appended { of, extent });
+    driver.give(3, &create(2, "orders", 1));
+    driver.settle(2);
+    let made = driver.core.snapshot().by_name("orders").cloned();
+    let made = Outcome::Namespace(made.expect("made").namespace.clone());
+    let failed = Err(ErrorCode::StorageFailed);
+    assert_eq!(driver.answers(), [(7, Ok(made)), (8, failed)]);
+    assert_eq!(driver.appended(), []);
+}
+
+#[test]
+fn a_command_that_is_lost_from_log_0_is_answered_with_unknown() {
+    let unknown = Err(ErrorCode::OutcomeUnknown);
+    for is_lost_first in [true, false] {
+        let mut driver = Driver::ready();
+        driver.ask(7, create_command("orders"));
+        let of = SystemAppend::Command;
+        let extent = number(2);
+        let appended = CatalogInput::Appended { of, extent };
+        if is_lost_first {
+            driver.lose(2, 2);
+            driver.step(appended);
+        } else {
+            driver.step(appended);
+            driver.lose(2, 2);
+        }
+        assert_eq!(driver.answers(), [(7, unknown.clone())]);
+        let why = driver.core.failure().map(Error::code);
+        assert_eq!(why, Some(ErrorCode::StorageFailed));
+    }
+}
+
+#[test]
+fn a_log_0_that_is_torn_during_a_first_start_stays_torn_when_that_is_done() {
+    let mut driver = Driver::restarted(&[]);
+    let default = create(1, "default", 1);
+    assert_eq!(driver.appended(), std::slice::from_ref(&default));
+    let appended = std::mem::take(&mut driver.effects);
+    driver.lose(1, 1);
+    driver.effects = appended;
+    driver.write(2, &default);
+    driver.settle(1);
+    assert!(driver.core.is_ready());
+    assert!(driver.core.failure().is_some());
+}
+
+#[test]
 fn a_log_0_without_its_first_command_makes_no_namespace_and_is_ready() {
     let mut driver = Driver::new();
     driver.step(CatalogInput::Start);

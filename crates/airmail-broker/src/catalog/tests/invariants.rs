@@ -2,6 +2,7 @@
 //! finds it so.
 
 use super::*;
+use crate::catalog::commands::{Became, Met};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A catalog with one command under way and one that waits.
@@ -26,6 +27,13 @@ fn complaint(look: impl FnOnce()) -> String {
 
 type Break = fn(&mut CatalogCore);
 
+fn applied(at: u64) -> Met {
+    Met {
+        extent: number(at),
+        became: Became::Applied,
+    }
+}
+
 fn rename(core: &mut CatalogCore) {
     let entry = core.fold.catalog.get(NamespaceId(1)).unwrap();
     let name = "another".to_owned();
@@ -39,7 +47,7 @@ fn rename(core: &mut CatalogCore) {
 
 #[test]
 fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
-    let breaks: [(&str, Break); 13] = [
+    let breaks: [(&str, Break); 15] = [
         ("served", |c| c.snapshot = Arc::default()),
         ("served", |c| c.phase = Phase::Replaying),
         ("numbers", |c| c.fold.last_id = NamespaceId(0)),
@@ -59,11 +67,15 @@ fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
         }),
         ("met", |c| {
             let current = c.current.as_mut().unwrap();
-            current.met = vec![(Sequence(9), true)];
+            current.met = vec![applied(9)];
         }),
         ("met", |c| {
+            c.current.as_mut().unwrap().at = Some(Sequence(1))
+        }),
+        ("torn", |c| c.log.is_torn = true),
+        ("met", |c| {
             let current = c.current.as_mut().unwrap();
-            current.met = vec![(Sequence(1), true), (Sequence(1), true)];
+            current.met = vec![applied(1), applied(1)];
         }),
         ("settling", |c| {
             c.settling.entry(NamespaceId(5)).or_default();
