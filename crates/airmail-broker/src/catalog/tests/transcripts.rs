@@ -184,7 +184,11 @@ fn show(effect: &CatalogEffect, core: &CatalogCore) -> String {
                 let namespace = &entry.namespace;
                 format!("{} {}", namespace.id, namespace.name)
             });
-            format!("serve: {}", each.collect::<Vec<_>>().join(", "))
+            let each: Vec<String> = each.collect();
+            match each[..] {
+                [] => "serve nothing".to_owned(),
+                _ => format!("serve: {}", each.join(", ")),
+            }
         }
         CatalogEffect::RetryLater => "retry later".to_owned(),
     }
