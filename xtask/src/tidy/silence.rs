@@ -9,7 +9,8 @@ use super::Complaints;
 use crate::workspace::File;
 
 /// The folders and files that are held to it, without the `.rs` of a file.
-const PLACES: [&str; 2] = [
+const PLACES: [&str; 3] = [
+    "crates/airmail-broker/src/catalog",
     "crates/airmail-client/src/core",
     "crates/airmail-log/src/journal",
 ];
