@@ -33,7 +33,7 @@ pub enum Input {
         request: Request,
     },
     /// A stream's connection has taken deliveries. To be told for every delivery, sooner or later, if
-    /// there is a copilot; at once when nothing of a stream in [`Effects::watch`] is left.
+    /// there is a delivery gate; at once when nothing of a stream in [`Effects::watch`] is left.
     Sent {
         /// The stream.
         session: SessionId,

@@ -1,5 +1,9 @@
-//! Places in the shard's tables: small numbers instead of pointers, so that a live subscription
-//! costs tens of bytes. None is zero, so that an option of one costs no more.
+//! Places in the tables of gateway and tower: small numbers instead of pointers, so that a live
+//! subscription costs tens of bytes. None is zero, so that an option of one costs no more.
+//!
+//! Each side has keys of its own; what one tells the other names logs by their ids. Only the key of a
+//! subscription that is behind goes to the tower and back, within a [`crate::link::MemberId`], and the
+//! tower looks nothing up by it.
 
 use std::num::NonZeroU32;
 
@@ -29,7 +33,7 @@ macro_rules! key {
 }
 
 key!(
-    /// An open session.
+    /// An open session of the gateway.
     SessionKey
 );
 key!(
@@ -37,38 +41,48 @@ key!(
     SubKey
 );
 key!(
-    /// A log. Never reused, unlike the others.
+    /// A log as the gateway knows it. Never reused, unlike the others.
     LogKey
 );
 key!(
     /// The record of a subscription that is not live.
-    LateKey
+    BehindKey
 );
 key!(
-    /// A reader for late subscribers, and those aboard.
-    CaravanKey
+    /// A log as the tower knows it. Never reused.
+    TowerLogKey
+);
+key!(
+    /// A catch-up reader of the tower.
+    ReaderKey
+);
+key!(
+    /// A member of the tower: somebody for whom it reads, or is about to.
+    MemberKey
 );
 
 impl SubKey {
     /// No subscription: the end of a list.
     pub(crate) const NONE: SubKey = SubKey(NonZeroU32::MAX);
     /// In place of the next in a list: the subscription is in none, for it is not live.
-    pub(crate) const LATE: SubKey = SubKey(NonZeroU32::MIN.saturating_add(u32::MAX - 2));
+    pub(crate) const BEHIND: SubKey = SubKey(NonZeroU32::MIN.saturating_add(u32::MAX - 2));
 
     /// The record whose number is kept in place of a neighbour.
-    pub(crate) fn to_late(self) -> LateKey {
-        LateKey(self.0)
+    pub(crate) fn to_behind(self) -> BehindKey {
+        BehindKey(self.0)
     }
 }
 
-impl LateKey {
-    /// Below every key.
-    pub(crate) const MIN: LateKey = LateKey(NonZeroU32::MIN);
-    /// Above every key.
-    pub(crate) const MAX: LateKey = LateKey(NonZeroU32::MAX);
-
-    /// To be kept in place of a neighbour.
+impl BehindKey {
+    /// The same number, to be kept in place of a neighbour.
     pub(crate) fn to_neighbour(self) -> SubKey {
         SubKey(self.0)
     }
+}
+
+impl MemberKey {
+    /// Below every key.
+    pub(crate) const MIN: MemberKey = MemberKey(NonZeroU32::MIN);
+    /// Above every key.
+    pub(crate) const MAX: MemberKey = MemberKey(NonZeroU32::MAX);
 }

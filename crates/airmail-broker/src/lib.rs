@@ -6,27 +6,23 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
-mod allowance;
-mod calls;
-mod caravan;
 pub mod catalog;
 pub mod config;
 mod fitness;
+mod gateway;
 pub mod input;
 mod keys;
-mod late;
-mod log_head;
+mod link;
 pub mod node;
-mod numbers;
 mod places;
 mod refusal;
-mod room;
 #[cfg(feature = "sabotage")]
 pub mod sabotage;
-mod session;
 pub mod shard;
 pub mod stats;
-mod subscription;
+mod tower;
+#[cfg(test)]
+mod transcript;
 
 pub use access::{Action, Admission, Admit, AllowAll, Authorizer, Cost, MailboxAction, Principal};
 pub use catalog::{Catalog, Entry};

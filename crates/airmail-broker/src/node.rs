@@ -69,7 +69,7 @@ impl<S: LogStorage> Node<S> {
 
     /// Takes something that has happened. What comes of it is done and given by the next turn.
     pub fn input(&mut self, now: Now, input: Input) {
-        self.shard.take(now, input, &mut self.effects);
+        self.shard.apply(now, input, &mut self.effects);
         self.taken = true;
     }
 
@@ -86,7 +86,7 @@ impl<S: LogStorage> Node<S> {
             self.input(now, Input::Timer);
         }
         if std::mem::take(&mut self.taken) {
-            self.shard.settle_down(now, &mut self.effects);
+            self.shard.finish_step(now, &mut self.effects);
             self.pass_calls();
         }
         let mut again = None;
@@ -99,10 +99,10 @@ impl<S: LogStorage> Node<S> {
                     bytes += stored.batch.bytes().len();
                 }
                 self.shard
-                    .take(now, Input::Storage(completion), &mut self.effects);
+                    .apply(now, Input::Storage(completion), &mut self.effects);
             }
             if !quiet {
-                self.shard.settle_down(now, &mut self.effects);
+                self.shard.finish_step(now, &mut self.effects);
             }
             let asked = self.pass_calls();
             again = deadline;

@@ -168,7 +168,7 @@ impl EventLoop {
             }
             ToShard::Snapshot { answer } => {
                 let snapshot = Snapshot {
-                    stats: self.node.shard().stats().clone(),
+                    stats: self.node.shard().stats(),
                     ready: self.node.shard().ready(),
                     namespaces: self.node.shard().catalog().len() as u64,
                     trouble: self.node.storage().trouble(),
@@ -268,7 +268,7 @@ impl EventLoop {
     /// Tells that a position has shown that the files are older than they were; and the storage, that
     /// every log has been opened.
     fn tell_lives(&mut self) {
-        let renewed = self.node.shard().stats().renewed;
+        let renewed = self.node.shard().renewed();
         if renewed > std::mem::replace(&mut self.renewed, renewed) {
             tracing::warn!(
                 logs = renewed,

@@ -66,7 +66,7 @@ impl Catalog {
     }
 
     /// Puts a namespace in, or in place of the one with its number. Names do not change.
-    pub(super) fn put(&mut self, namespace: Namespace) {
+    pub(crate) fn put(&mut self, namespace: Namespace) {
         self.by_name.insert(namespace.name.clone(), namespace.id);
         let map = namespace.map();
         self.by_id

@@ -24,7 +24,7 @@ fn a_subscriber_from_the_latest_gets_nothing_from_before() {
     let client = world.open(1, PLENTY);
     world.add(client, 0, "a", Start::Latest);
     world.tell(client, "a", "before");
-    // Acknowledged in the same turn in which the room reads it.
+    // Acknowledged in the same turn in which the tail reader gives it.
     let request = world.publish(client, &[("a", "between")]);
     world.add(client, 1, "a", Start::Latest);
     world.run();

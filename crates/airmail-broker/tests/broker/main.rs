@@ -9,7 +9,7 @@
 )]
 
 mod client;
-mod copilot;
+mod delivery_gate;
 mod vec_storage;
 mod world;
 
@@ -18,9 +18,9 @@ mod fitness;
 mod journal;
 mod live;
 mod namespaces;
-mod pilot;
 mod positions;
+mod publish_gate;
 mod publishing;
 mod random;
-mod rollback;
+mod renewal;
 mod subscriptions;

@@ -258,7 +258,7 @@ impl Run {
         for session in self.sessions.keys().copied().collect::<Vec<_>>() {
             self.world.credit(session, PLENTY);
         }
-        // With a copilot each of those behind may have to come back for every single delivery, and what
+        // With a delivery gate each of those behind may have to come back for every single delivery, and what
         // may be read for them in a second is bounded.
         for _ in 0..60 {
             self.world.pass(Duration::from_secs(3));

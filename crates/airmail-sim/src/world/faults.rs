@@ -133,7 +133,7 @@ impl World {
         if let Some(node) = self.node.take() {
             self.evidence
                 .census
-                .take_shard(node.shard().stats(), &node.shard().flow());
+                .take_shard(&node.shard().stats(), &node.shard().flow());
         }
         self.asked = None;
         self.restore_ended();

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::catalog::commands::{Became, Met};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use crate::transcript::complaint;
 
 /// A catalog with one command under way and one that waits.
 fn busy() -> Driver {
@@ -11,18 +11,6 @@ fn busy() -> Driver {
     driver.ask(7, create_command("orders"));
     driver.ask(8, create_command("bills"));
     driver
-}
-
-/// What is said where `look` panics.
-fn complaint(look: impl FnOnce()) -> String {
-    let panicked = catch_unwind(AssertUnwindSafe(look)).expect_err("nothing was complained of");
-    // One without facts is a literal.
-    let text = match panicked.downcast::<String>() {
-        Ok(text) => *text,
-        Err(other) => (*other.downcast::<&str>().expect("a text")).to_owned(),
-    };
-    text.trim_start_matches("assertion `left == right` failed: ")
-        .to_owned()
 }
 
 type Break = fn(&mut CatalogCore);

@@ -1,82 +1,51 @@
-//! Transcripts: what happens to a catalog and what it wants done, as text that can be read without the
-//! code. They are in `tests/transcripts/catalog`; with `AIRMAIL_REWRITE=1` they are written anew.
-//!
-//! A line that begins with `>` is an input. The indented lines below it are what comes of it. All other
-//! lines are remarks.
+//! What happens to a catalog and what it wants done, as text: see `tests/transcripts/catalog`.
 
 use super::*;
-use std::fmt::Write;
-use std::path::Path;
 
-#[test]
-fn a_first_start_is_as_written() {
-    hold("first_start");
+macro_rules! transcripts {
+    ($($claim:ident: $name:literal,)*) => {
+        $(
+            #[test]
+            fn $claim() {
+                let mut driver = Driver::new();
+                crate::transcript::hold("catalog", $name, |line| tell(&mut driver, line));
+            }
+        )*
+    };
 }
 
-#[test]
-fn a_restart_is_as_written() {
-    hold("restart");
+transcripts! {
+    a_first_start_is_as_written: "first_start",
+    a_restart_is_as_written: "restart",
+    commands_in_line_are_as_written: "commands_in_line",
+    a_void_command_is_as_written: "void_command",
+    a_torn_log_0_is_as_written: "torn",
+    a_command_that_is_lost_is_answered_as_written: "lost_command",
+    a_reader_that_fails_is_started_again_as_written: "failed_reader",
+    a_log_that_cannot_be_opened_is_told_as_written: "unopened_log",
+    a_first_start_that_cannot_write_is_as_written: "failed_first_start",
+    checks_before_writing_are_as_written: "refused_commands",
 }
 
-#[test]
-fn commands_in_line_are_as_written() {
-    hold("commands_in_line");
-}
-
-#[test]
-fn a_void_command_is_as_written() {
-    hold("void_command");
-}
-
-#[test]
-fn a_torn_log_0_is_as_written() {
-    hold("torn");
-}
-
-/// Compares a transcript with what comes of its inputs, or writes it.
-#[track_caller]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a test: whether it compares or writes is said by the environment"
-)]
-fn hold(name: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/transcripts/catalog")
-        .join(format!("{name}.txt"));
-    let old = std::fs::read_to_string(&path).expect("a transcript");
-    let new = play(&old);
-    if std::env::var_os("AIRMAIL_REWRITE").is_some() {
-        std::fs::write(&path, new).expect("it can be written");
-    } else {
-        let command = "AIRMAIL_REWRITE=1 cargo test -p airmail-broker transcripts";
-        assert!(new == old, "{name}.txt is stale: {command}\n\n{new}");
+/// Takes an input, and tells what came of it.
+fn tell(driver: &mut Driver, line: &str) -> Option<Vec<String>> {
+    let before = (driver.core.phase, driver.core.failure.clone());
+    driver.step(read(line)?);
+    let core = &driver.core;
+    let effects = driver.effects.iter();
+    let mut lines: Vec<String> = effects.map(|effect| show(effect, core)).collect();
+    if core.phase != before.0 {
+        lines.push(format!(
+            "it is {}",
+            format!("{:?}", core.phase).to_lowercase()
+        ));
     }
-}
-
-/// The transcript of a script's inputs, with its remarks.
-fn play(script: &str) -> String {
-    let mut driver = Driver::new();
-    let mut transcript = String::new();
-    for line in script.lines().filter(|line| !line.starts_with("  ")) {
-        let _ = writeln!(transcript, "{line}");
-        if let Some(input) = line.strip_prefix("> ") {
-            let before = (driver.core.phase, driver.core.failure.clone());
-            driver.step(read(input).unwrap_or_else(|| panic!("{input:?} is no input")));
-            for effect in &driver.effects {
-                let _ = writeln!(transcript, "  {}", show(effect, &driver.core));
-            }
-            if driver.core.phase != before.0 {
-                let phase = format!("{:?}", driver.core.phase).to_lowercase();
-                let _ = writeln!(transcript, "  it is {phase}");
-            }
-            match driver.core.failure() {
-                same if same == before.1.as_ref() => {}
-                Some(error) => _ = writeln!(transcript, "  it says: {error}"),
-                None => _ = writeln!(transcript, "  it says nothing more"),
-            }
-        }
+    match core.failure() {
+        same if same == before.1.as_ref() => {}
+        Some(error) => lines.push(format!("it says: {error}")),
+        None => lines.push("it says nothing more".to_owned()),
     }
-    transcript
+    Some(lines)
 }
 
 /// The input that a line means.

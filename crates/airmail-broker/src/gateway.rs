@@ -1,0 +1,346 @@
+//! The gateway: the clients' side of a shard, as a state machine of its own.
+//!
+//! It owns sessions, subscriptions, budgets, every subscription's position, and the order in which publishes
+//! are answered. Where logs end and what is in them it asks of the tower ([`crate::link`]); which namespaces
+//! there are it is told by the catalog. It knows neither the storage nor who reads it.
+//!
+//! - A publish is checked, admitted ([`admission`]), waits at the [`publish_gate`] if too much is in flight,
+//!   and goes to the tower. A log's publishes are answered in order ([`publish_order`]).
+//! - A subscription is located ([`subscribe`]). Then it is live, at its log's [`tail`], or behind
+//!   ([`behind`]): the tower reads for it as for a member ([`catching_up`]), or it waits for credit, or at
+//!   the tail for its number to come ([`standing`]).
+//! - What the tower gives of a log goes to all who are live there ([`live`]), within each session's credit
+//!   and what the [`delivery_gate`] lets through.
+//! - A position from beyond its log's end begins a new life of the log ([`renewal`]).
+//!
+//! Invariants, which `check.rs` asserts after each step where bugs panic, under the names that stand first
+//! here:
+//!
+//! - `one_state`: a subscription is either live, in the list of its topic at its log's tail, or behind with
+//!   a record of its own; a record belongs to the subscription that names it, and after a step waits for
+//!   exactly one thing.
+//! - `told`: no client is told more than was looked at for it: `told ≤ at`.
+//! - `parked`: those who wait for credit are known to their session by their tickets, and no others.
+//! - `following`: a session's count of members is that of its subscriptions that the tower reads for.
+//! - `waiting`: whoever waits at a tail waits for a number that the tail has not got to (`at > next`), or for
+//!   a time, and never has an end.
+//! - `ranges`: a session's range of a log counts its live subscriptions there, and never goes beyond the
+//!   tail (`range.next ≤ tail.next`); a session knows each log of which it has a range.
+//! - `attached`: the tower gives a log's tail as long as somebody is there, and no longer; what is closed has
+//!   nobody.
+//! - `order`: the first publish that waits for its turn has no answer yet, and what is in flight is what was
+//!   counted.
+//! - `gates`: after a step nobody's turn has come who was not let go on, and what waits is no more than may.
+//! - `admission`: a session that waits for admission is asked for again.
+//! - `credit`: no session has more credit than one may hold.
+
+mod admission;
+mod behind;
+mod catching_up;
+mod check;
+mod command;
+mod delivery_gate;
+mod listing;
+mod live;
+mod log;
+mod messages;
+mod numbers;
+mod publish;
+mod publish_gate;
+mod publish_order;
+mod renewal;
+mod session;
+mod standing;
+mod subscribe;
+mod subscription;
+mod tail;
+#[cfg(test)]
+mod tests;
+mod timer;
+
+use crate::access::{Admission, Authorizer};
+use crate::catalog::Catalog;
+use crate::config::ShardConfig;
+use crate::input::SessionId;
+use crate::link::{FromTower, ToTower};
+use crate::stats::Stats;
+use airmail_flow::Reading;
+use airmail_model::frame::{Reply, Request, State};
+use airmail_model::{Error, ErrorCode, Incarnation, LogId, NamespaceId, Now};
+use behind::BehindTable;
+use delivery_gate::DeliveryGate;
+use listing::Listings;
+use live::LiveWork;
+use log::{GatewayLogs, LogState};
+pub(crate) use messages::{GatewayEffects, GatewayInput};
+use publish_gate::PublishGate;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use session::Sessions;
+use std::sync::Arc;
+use std::time::Duration;
+use subscription::Subscriptions;
+use timer::Timers;
+
+/// Sessions, subscriptions and publishes. See the module's documentation.
+pub(crate) struct Gateway {
+    config: ShardConfig,
+    access: Access,
+    namespaces: Namespaces,
+    sessions: Sessions,
+    subs: Subscriptions,
+    logs: GatewayLogs,
+    behind: BehindTable,
+    listings: Listings,
+    timers: Timers,
+    random: SmallRng,
+    /// The clocks, as of this step.
+    now: Now,
+    publish_gate: Option<PublishGate>,
+    delivery_gate: Option<DeliveryGate>,
+    live: LiveWork,
+    stats: Stats,
+}
+
+/// Who decides what clients may do, and when.
+struct Access {
+    authorizer: Box<dyn Authorizer>,
+    admission: Box<dyn Admission>,
+}
+
+/// The namespaces as the catalog has last told.
+#[derive(Default)]
+struct Namespaces {
+    catalog: Arc<Catalog>,
+    is_ready: bool,
+}
+
+impl Gateway {
+    /// A gateway without clients.
+    pub(crate) fn new(
+        config: ShardConfig,
+        authorizer: Box<dyn Authorizer>,
+        admission: Box<dyn Admission>,
+    ) -> Gateway {
+        Gateway {
+            random: SmallRng::seed_from_u64(config.seed),
+            publish_gate: config.pilot.map(PublishGate::new),
+            delivery_gate: config.copilot.map(DeliveryGate::new),
+            config,
+            access: Access {
+                authorizer,
+                admission,
+            },
+            namespaces: Namespaces::default(),
+            sessions: Sessions::default(),
+            subs: Subscriptions::default(),
+            logs: GatewayLogs::default(),
+            behind: BehindTable::default(),
+            listings: Listings::default(),
+            timers: Timers::default(),
+            now: Now::default(),
+            live: LiveWork::default(),
+            stats: Stats::default(),
+        }
+    }
+
+    /// Takes what has happened, and adds what it wants done. [`Gateway::finish_step`] is to be called when
+    /// no more is to be taken at once.
+    pub(crate) fn apply(&mut self, now: Now, input: GatewayInput, out: &mut GatewayEffects) {
+        self.now = now;
+        match input {
+            GatewayInput::Opened {
+                session,
+                principal,
+                credit,
+            } => {
+                self.sessions.open(session, principal, credit);
+            }
+            GatewayInput::Request { session, request } => self.request(session, request, out),
+            GatewayInput::Sent { session, bytes } => self.sent(session, bytes, out),
+            GatewayInput::Closed { session } => self.close(session, out),
+            GatewayInput::Command {
+                id,
+                principal,
+                command,
+            } => self.command(id, &principal, command, out),
+            GatewayInput::FromTower(message) => self.told(message, out),
+            GatewayInput::Namespaces { catalog, is_ready } => {
+                self.namespaces = Namespaces { catalog, is_ready };
+            }
+            GatewayInput::Answered { id, result } => self.command_answered(id, result, out),
+            GatewayInput::Timer => self.timer(out),
+        }
+    }
+
+    /// Ends a step, or several that were taken at once.
+    pub(crate) fn finish_step(&mut self, now: Now, out: &mut GatewayEffects) {
+        self.now = now;
+        self.let_in(out);
+        self.watch(out);
+        let bytes = std::mem::take(&mut self.live.moved_bytes);
+        if bytes > 0 {
+            out.tell(ToTower::Moved { bytes });
+        }
+    }
+
+    fn request(&mut self, session: SessionId, request: Request, out: &mut GatewayEffects) {
+        let Some(key) = self.sessions.find(session) else {
+            // Input: a request that was under way when its stream ended.
+            return;
+        };
+        match request {
+            Request::Publish { request, batch } => self.publish(key, request, batch, out),
+            Request::Add(wanted) => {
+                let (subscription, generation) = (wanted.subscription, wanted.generation);
+                if let Err(error) = self.add(key, wanted, out) {
+                    self.stats.refuse(error.code());
+                    let state = State::Failed(error);
+                    let reply = Reply::Status {
+                        subscription,
+                        generation,
+                        state,
+                    };
+                    out.reply(session, reply);
+                }
+            }
+            Request::Remove { subscription } => self.remove(key, subscription, out),
+            Request::Credit { bytes } => {
+                if !self.sessions[key].has_credit() {
+                    self.mark_later();
+                }
+                #[cfg(feature = "sabotage")]
+                let bytes = match self.config.bug {
+                    Some(crate::sabotage::Bug::CreditLost) => bytes / 2,
+                    _ => bytes,
+                };
+                self.sessions[key].grant(bytes);
+                self.unpark(key, out);
+            }
+        }
+    }
+
+    fn told(&mut self, message: FromTower, out: &mut GatewayEffects) {
+        match message {
+            FromTower::Opened { log, incarnation } => self.log_opened(log, incarnation),
+            FromTower::Closed { log } => self.log_closed(log, out),
+            FromTower::Gone { log } => self.log_gone(log, out),
+            FromTower::Live {
+                log,
+                generation,
+                previous,
+                stored,
+            } => self.live_batch(log, generation, previous, &stored, out),
+            FromTower::LiveGap {
+                log,
+                generation,
+                extent,
+                why,
+            } => self.live_gap(log, generation, extent, why, out),
+            FromTower::Part { member, part } => self.part(member, part, out),
+            FromTower::PartGap {
+                member,
+                extent,
+                why,
+            } => self.part_gap(member, extent, why, out),
+            FromTower::Progress { member, next } => self.progress(member, next, out),
+            FromTower::Reached { member, next, end } => self.reached(member, next, end, out),
+            FromTower::Ended { member, next } => self.ended(member, next, out),
+            FromTower::Answer {
+                member,
+                end,
+                answer,
+            } => self.answered(member, end, answer, out),
+            FromTower::Appended {
+                log,
+                number,
+                result,
+            } => self.appended(log, number, result, out),
+            FromTower::Renewed { log, result } => self.renewed(log, result, out),
+            FromTower::Topics {
+                listing,
+                part,
+                result,
+            } => self.topics_told(listing, part, result, out),
+        }
+    }
+
+    /// A log can be used, or is kept otherwise from now on.
+    fn log_opened(&mut self, log: LogId, incarnation: Incarnation) {
+        match self.logs.find(log) {
+            Some(key) => self.logs[key].incarnation = incarnation,
+            None => _ = self.logs.insert(log, incarnation),
+        }
+    }
+
+    /// A log's namespace is deleted: nobody is on it any more.
+    fn log_closed(&mut self, log: LogId, out: &mut GatewayEffects) {
+        let Some(key) = self.logs.find(log) else {
+            // Input: a log that could never be opened.
+            return;
+        };
+        self.logs[key].state = LogState::Closed;
+        self.fail_subscribers(key, out);
+    }
+
+    /// A log is deleted: what was asked of it is not answered any more.
+    fn log_gone(&mut self, log: LogId, out: &mut GatewayEffects) {
+        let Some(key) = self.logs.find(log) else {
+            // Input: a log that could never be opened.
+            return;
+        };
+        self.abandon(key, out);
+    }
+
+    /// The namespaces, as the catalog has last told.
+    fn catalog(&self) -> &Arc<Catalog> {
+        &self.namespaces.catalog
+    }
+
+    /// What has been counted on this side, with this side's gauges.
+    pub(crate) fn stats(&self) -> Stats {
+        let mut stats = self.stats.clone();
+        stats.sessions = self.sessions.len() as u64;
+        stats.detached_subscriptions = self.behind.len() as u64;
+        stats.live_subscriptions = (self.subs.len() - self.behind.len()) as u64;
+        stats
+    }
+
+    /// How many logs have begun a new life.
+    pub(crate) fn renewed_logs(&self) -> u64 {
+        self.stats.renewed
+    }
+
+    /// How many members the tower is to have for this side.
+    pub(crate) fn members(&self) -> u64 {
+        let members = self.sessions.iter();
+        members.map(|(_, session)| session.following).sum()
+    }
+
+    /// What the publish gate lets through, if there is one.
+    pub(crate) fn publishes(&self) -> Option<Reading> {
+        self.publish_gate.as_ref().map(PublishGate::reading)
+    }
+
+    /// What the delivery gate lets through, if there is one.
+    pub(crate) fn deliveries(&self) -> Option<Reading> {
+        self.delivery_gate.as_ref().map(DeliveryGate::reading)
+    }
+
+    /// What a client is told that has to come again: a little spread, so that not all come at once.
+    fn busy(&mut self, field: &str) -> Error {
+        let least = u64::try_from(self.config.retry_delay.as_millis()).unwrap_or(u64::MAX / 4) / 2;
+        let delay = least + self.random.random_range(0..=least);
+        Error::new(ErrorCode::Overloaded)
+            .field(field)
+            .retry_after(Duration::from_millis(delay))
+    }
+}
+
+/// What a subscription is told whose namespace is no more.
+fn deleted(id: NamespaceId) -> Error {
+    Error::new(ErrorCode::NamespaceNotFound)
+        .field("namespace")
+        .value(id)
+        .limit("not deleted")
+}

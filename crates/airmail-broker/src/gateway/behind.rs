@@ -1,0 +1,137 @@
+//! Subscriptions that are behind: where each stands, and what it waits for.
+//!
+//! `at` is how far a subscription has really got, `told` how far its client knows. Between the two
+//! there is nothing for it, so that the next delivery or gap covers from `told` on.
+
+use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
+use crate::link::MemberId;
+use airmail_model::frame::Until;
+use airmail_model::{AppendTime, Sequence, TopicHash};
+use slab::Slab;
+
+/// What a subscription that is behind waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BehindState {
+    /// It goes from one of the others to another, within a step.
+    Moving,
+    /// The tower is asked where it begins, or for the new life of its log.
+    Locating(Begin),
+    /// Its session has no credit, or lets others go first.
+    NoCredit,
+    /// The tower reads for it, or is about to.
+    Reading,
+    /// It waits at the tail for its number or its time to come.
+    AwaitingTail,
+}
+
+/// Where a subscription is to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begin {
+    /// After what is stored now.
+    Latest,
+    /// With this number.
+    At(Sequence),
+    /// With the first number kept. `lost`: its position is of an earlier life of the log.
+    First { lost: bool },
+    /// With the first record appended at this time or later.
+    Time(AppendTime),
+    /// At a position of the log's present life: this number, unless it lies beyond the log's end.
+    Position(Sequence),
+}
+
+/// A subscription that is behind.
+#[derive(Clone, Debug)]
+pub(crate) struct Behind {
+    pub(crate) sub: SubKey,
+    pub(crate) session: SessionKey,
+    pub(crate) log: LogKey,
+    pub(crate) topic: TopicHash,
+    /// The first number that its client has not been told of.
+    pub(crate) told: Sequence,
+    /// The first number that has not been looked at for it; never less than `told`.
+    pub(crate) at: Sequence,
+    /// What was asked for of an end, until it is known which number that is.
+    pub(crate) asked_until: Option<Until>,
+    /// Where it is complete. `None`: it goes live.
+    pub(crate) until: Option<Sequence>,
+    /// What was appended before is not asked for.
+    pub(crate) not_before: Option<AppendTime>,
+    /// What was appended then or later is not asked for, and completes it.
+    pub(crate) not_after: Option<AppendTime>,
+    /// Its client has been told that it is detached.
+    pub(crate) shown: bool,
+    /// Which attempt to read for it, or to locate it, is under way: what the tower says of another is
+    /// dropped. Also when it began to wait, in the order of all tickets.
+    pub(crate) ticket: u64,
+    pub(crate) state: BehindState,
+}
+
+/// Every subscription that is behind.
+#[derive(Debug, Default)]
+pub(crate) struct BehindTable {
+    slab: Slab<Behind>,
+    tickets: u64,
+}
+
+impl BehindTable {
+    /// Puts one in.
+    pub(crate) fn insert(&mut self, behind: Behind) -> BehindKey {
+        BehindKey::new(self.slab.insert(behind))
+    }
+
+    /// Takes one out; it waits for nothing any more.
+    pub(crate) fn remove(&mut self, key: BehindKey) -> Behind {
+        self.slab.remove(key.place())
+    }
+
+    /// The key of a member, if it is still the same attempt.
+    pub(crate) fn find(&self, member: MemberId) -> Option<BehindKey> {
+        let behind = self.slab.get(member.behind.place())?;
+        (behind.ticket == member.ticket).then_some(member.behind)
+    }
+
+    /// What the tower knows one by.
+    pub(crate) fn member(&self, key: BehindKey) -> MemberId {
+        MemberId {
+            behind: key,
+            ticket: self[key].ticket,
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.slab.len()
+    }
+
+    /// Every one, in order of key.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (BehindKey, &Behind)> {
+        let all = self.slab.iter();
+        all.map(|(place, behind)| (BehindKey::new(place), behind))
+    }
+
+    /// Those of one log, in order of key.
+    pub(crate) fn of_log(&self, log: LogKey) -> Vec<BehindKey> {
+        let mine = self.iter().filter(|(_, behind)| behind.log == log);
+        mine.map(|(key, _)| key).collect()
+    }
+
+    /// A ticket later than all before.
+    pub(crate) fn ticket(&mut self) -> u64 {
+        self.tickets += 1;
+        self.tickets
+    }
+}
+
+impl std::ops::Index<BehindKey> for BehindTable {
+    type Output = Behind;
+
+    fn index(&self, key: BehindKey) -> &Behind {
+        &self.slab[key.place()]
+    }
+}
+
+impl std::ops::IndexMut<BehindKey> for BehindTable {
+    fn index_mut(&mut self, key: BehindKey) -> &mut Behind {
+        &mut self.slab[key.place()]
+    }
+}

@@ -1,0 +1,128 @@
+//! What the tower reads for those who are behind, on its way to their clients.
+//!
+//! The tower knows members and not clients: it gives what a member asked for, and goes on. What a client
+//! may not be given is dropped here; then the member leaves, and its subscription stands where the first
+//! part that was dropped begins. What still comes for it after that is for an attempt that is over.
+
+use super::behind::BehindState;
+use super::live::reason;
+use super::{Gateway, GatewayEffects};
+use crate::keys::BehindKey;
+use crate::link::{MemberId, Part};
+use airmail_log::GapWhy;
+use airmail_model::bug;
+use airmail_model::frame::{Channel, Delivery, GapReason, Reply};
+use airmail_model::{Extent, Sequence};
+
+impl Gateway {
+    /// Which subscription a member is, if it is read for in this attempt.
+    fn find_member(&self, member: MemberId) -> Option<BehindKey> {
+        let key = self.behind.find(member)?;
+        let state = self.behind[key].state;
+        if state != BehindState::Reading {
+            bug!("{member:?} is read for, and is {state:?}");
+            return None;
+        }
+        Some(key)
+    }
+
+    /// Gives one its part of a batch; one that may be given nothing leaves, and stands before it.
+    pub(super) fn part(&mut self, member: MemberId, part: Part, out: &mut GatewayEffects) {
+        let Some(key) = self.find_member(member) else {
+            // Input: a member that has left since the tower sent this.
+            return;
+        };
+        let behind = &self.behind[key];
+        let session = behind.session;
+        let cost = part.body.len();
+        #[cfg(feature = "sabotage")]
+        let cost = match self.config.bug {
+            Some(crate::sabotage::Bug::LateNotCharged) => 0,
+            _ => cost,
+        };
+        if !self.may_deliver(session) || !self.sessions[session].spend(cost) {
+            self.leave(key, out);
+            self.behind[key].at = part.first;
+            self.follow(key, out);
+            return;
+        }
+        self.stats.delivered(&part.body);
+        self.given(session, part.body.len());
+        let behind = &mut self.behind[key];
+        let sub = &self.subs[behind.sub];
+        let delivery = Delivery {
+            channel: Channel::Detached(sub.id, sub.generation),
+            log: self.logs[behind.log].id,
+            previous: behind.told.before(),
+            last: part.end.before(),
+            base: part.base,
+            appended: part.appended,
+            body: part.body,
+        };
+        out.reply(self.sessions[session].id, Reply::Delivery(delivery));
+        (behind.told, behind.at, behind.not_before) = (part.end, part.end, None);
+    }
+
+    /// Tells one that numbers will not come.
+    pub(super) fn part_gap(
+        &mut self,
+        member: MemberId,
+        extent: Extent,
+        why: GapWhy,
+        out: &mut GatewayEffects,
+    ) {
+        let Some(key) = self.find_member(member) else {
+            // Input: a member that has left since the tower sent this.
+            return;
+        };
+        let why = reason(why);
+        if why != GapReason::Unused {
+            self.tell_gap(key, extent.first, extent.last, why, out);
+        }
+    }
+
+    /// Tells one how far it has got without a message; later, if it has no credit.
+    pub(super) fn progress(&mut self, member: MemberId, next: Sequence, out: &mut GatewayEffects) {
+        let Some(key) = self.find_member(member) else {
+            // Input: a member that has left since the tower sent this.
+            return;
+        };
+        let behind = &mut self.behind[key];
+        behind.at = behind.at.max(next);
+        if self.sessions[behind.session].has_credit() {
+            self.tell_progress(key, next, out);
+        } else {
+            self.timers.withheld.insert(member);
+        }
+    }
+
+    /// The tower has read for one up to its tail. It goes live, waits there, or is read for again if this
+    /// side's tail has got further meanwhile.
+    pub(super) fn reached(
+        &mut self,
+        member: MemberId,
+        next: Sequence,
+        end: Sequence,
+        out: &mut GatewayEffects,
+    ) {
+        let Some(key) = self.find_member(member) else {
+            // Input: a member that has left since the tower sent this.
+            return;
+        };
+        self.lift(key);
+        let behind = &mut self.behind[key];
+        let session = behind.session;
+        behind.at = behind.at.max(next);
+        self.go_on(key, end, out);
+        self.unpark(session, out);
+    }
+
+    /// The tower has given one all that it asked for.
+    pub(super) fn ended(&mut self, member: MemberId, next: Sequence, out: &mut GatewayEffects) {
+        let Some(key) = self.find_member(member) else {
+            // Input: a member that has left since the tower sent this.
+            return;
+        };
+        self.complete(key, next, out);
+    }
+}

@@ -1,0 +1,107 @@
+//! The delivery gate: how many bytes of deliveries may be on their way to clients, and who gets none
+//! meanwhile.
+//!
+//! Credit bounds what one stream may be sent; the gate bounds what all of them have been given and
+//! their connections have not taken. A stream that is turned away is treated as one without credit: its
+//! live subscriptions are detached where the delivery begins, and go on from there when it has taken
+//! what it has. Nobody else waits for it ([`Shares`]).
+
+use super::{Gateway, GatewayEffects};
+use crate::input::SessionId;
+use crate::keys::SessionKey;
+use airmail_flow::{Reading, Share, Shares, SharesSettings};
+use airmail_model::Mono;
+
+/// The gate, and the streams that it turned away.
+#[derive(Debug)]
+pub(super) struct DeliveryGate {
+    shares: Shares,
+    /// Streams that were turned away in this step.
+    watch: Vec<SessionId>,
+}
+
+impl DeliveryGate {
+    pub(super) fn new(settings: SharesSettings) -> DeliveryGate {
+        DeliveryGate {
+            shares: Shares::new(settings),
+            watch: Vec::new(),
+        }
+    }
+
+    /// The gate's bound and what is in flight.
+    pub(super) fn reading(&self) -> Reading {
+        self.shares.reading()
+    }
+
+    /// Gives back what was on its way to a stream that is gone.
+    pub(super) fn forget(&mut self, now: Mono, mut share: Share) {
+        self.shares.abandon(now, &mut share);
+    }
+}
+
+impl Gateway {
+    /// Whether a stream may be given a delivery.
+    pub(super) fn may_deliver(&mut self, session: SessionKey) -> bool {
+        if !self.sessions[session].has_credit() {
+            return false;
+        }
+        let room = self.has_room(session);
+        if let Some(gate) = self.delivery_gate.as_mut().filter(|_| !room) {
+            gate.shares.turned_away();
+        }
+        room
+    }
+
+    /// Whether one more of a stream's subscriptions may be read for.
+    pub(super) fn may_follow(&mut self, session: SessionKey) -> bool {
+        self.sessions[session].may_follow() && self.has_room(session)
+    }
+
+    /// Whether it has not too much on its way; else it is watched.
+    fn has_room(&mut self, session: SessionKey) -> bool {
+        let Some(gate) = &mut self.delivery_gate else {
+            // Input: a shard without a gate.
+            return true;
+        };
+        let session = &self.sessions[session];
+        let room = gate.shares.admits(session.share);
+        if !room {
+            gate.watch.push(session.id);
+        }
+        room
+    }
+
+    /// Counts a delivery of so many bytes that a stream is given.
+    pub(super) fn given(&mut self, session: SessionKey, bytes: usize) {
+        if let Some(gate) = &mut self.delivery_gate {
+            let share = &mut self.sessions[session].share;
+            gate.shares.enter(self.now.mono, share, bytes as u64);
+        }
+    }
+
+    /// Counts so many bytes of deliveries that a stream's connection has taken.
+    pub(super) fn sent(&mut self, session: SessionId, bytes: u64, out: &mut GatewayEffects) {
+        let Some(key) = self.sessions.find(session) else {
+            // Input: a stream that has ended meanwhile.
+            return;
+        };
+        let Some(gate) = &mut self.delivery_gate else {
+            // Input: a shard without a gate.
+            return;
+        };
+        let share = &mut self.sessions[key].share;
+        gate.shares.leave(self.now.mono, share, bytes);
+        if !self.sessions[key].parked.is_empty() {
+            self.unpark(key, out);
+        }
+    }
+
+    /// Says which streams were turned away in this step.
+    pub(super) fn watch(&mut self, out: &mut GatewayEffects) {
+        if let Some(gate) = &mut self.delivery_gate {
+            gate.watch.sort_unstable();
+            gate.watch.dedup();
+            out.watch.append(&mut gate.watch);
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! At the tail: what the tower gives of a log goes to its live subscriptions.
+//!
+//! A session gets one delivery for each batch that holds something for it: the batch itself where
+//! it wants every topic in it, else a slice, shared by all sessions that want the same topics. If
+//! it has no credit, the subscriptions that the batch concerns are detached where the batch begins.
+
+use super::behind::{Behind, BehindState};
+use super::{Gateway, GatewayEffects};
+use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
+use crate::link::ToTower;
+use crate::places::Places;
+use airmail_log::{GapWhy, Stored};
+use airmail_model::bug;
+use airmail_model::frame::{Channel, Delivered, Delivery, GapReason, Reply, State};
+use airmail_model::{Extent, LogId, Sequence};
+use smallvec::SmallVec;
+
+/// Places in a batch's table of topics.
+type Topics = SmallVec<[u16; 8]>;
+/// Slices of one batch that are kept for the next session that wants the same.
+const SLICES_KEPT: usize = 32;
+
+/// What live traffic has moved, and what is kept between batches for its memory.
+#[derive(Debug, Default)]
+pub(super) struct LiveWork {
+    /// Bytes that were published and delivered since the tower was last told.
+    pub(super) moved_bytes: usize,
+    /// The live subscriptions that a batch concerns.
+    matches: Vec<(SessionKey, u16, SubKey)>,
+}
+
+/// A batch on its way to the sessions of a tail.
+struct Fanout<'a> {
+    log: LogKey,
+    id: LogId,
+    stored: &'a Stored,
+    topics: usize,
+    places: Option<Places>,
+    slices: SmallVec<[(Topics, Delivered); 4]>,
+}
+
+impl Fanout<'_> {
+    /// The part of the batch with these topics.
+    fn body(&mut self, topics: Topics) -> Option<Delivered> {
+        if topics.len() == self.topics {
+            return Some(Delivered::Whole(self.stored.batch.clone()));
+        }
+        if let Some((_, body)) = self.slices.iter().find(|(kept, _)| *kept == topics) {
+            return Some(body.clone());
+        }
+        let batch = &self.stored.batch;
+        let places = self.places.get_or_insert_with(|| Places::of(batch));
+        let body = Delivered::Slice(places.slice(batch, &topics)?);
+        if self.slices.len() < SLICES_KEPT {
+            self.slices.push((topics, body.clone()));
+        }
+        Some(body)
+    }
+}
+
+impl Gateway {
+    /// Which tail a live message is for, if it is of the present attachment and leaves no hole. The tower
+    /// is asked again for what is in a hole.
+    fn find_tail(
+        &mut self,
+        log: LogId,
+        generation: u64,
+        previous: Sequence,
+        out: &mut GatewayEffects,
+    ) -> Option<LogKey> {
+        let key = self.logs.find(log)?;
+        let tail = &self.logs[key].tail;
+        if !tail.is_attached || tail.generation != generation {
+            return None;
+        }
+        let next = tail.next;
+        if previous.plus(1) > next {
+            self.attach(key, next, out);
+            return None;
+        }
+        Some(key)
+    }
+
+    /// A batch at the tail of a log.
+    pub(super) fn live_batch(
+        &mut self,
+        log: LogId,
+        generation: u64,
+        previous: Sequence,
+        stored: &Stored,
+        out: &mut GatewayEffects,
+    ) {
+        let Some(key) = self.find_tail(log, generation, previous, out) else {
+            // Input: what the tower had sent before it was told that nobody is at the tail any more, or
+            // that its log is to be read from elsewhere.
+            return;
+        };
+        if stored.extent.last < self.logs[key].tail.next {
+            return;
+        }
+        while let Some(waiting) = self.logs[key].tail.wake_by_time(stored.appended) {
+            let behind = &mut self.behind[waiting];
+            behind.not_before = None;
+            behind.at = behind.at.max(stored.extent.first);
+            let at = behind.at;
+            self.logs[key].tail.waiting.insert((at, waiting));
+        }
+        self.wake(key, stored.extent.last, out);
+        let mut matches = std::mem::take(&mut self.live.matches);
+        let tail = &self.logs[key].tail;
+        for (place, topic) in (0u16..).zip(stored.batch.topics()) {
+            let found = tail.subscribers(&self.subs, topic.hash);
+            matches.extend(found.map(|sub| (self.subs[sub].session, place, sub)));
+        }
+        matches.sort_unstable();
+        let mut fanout = Fanout {
+            log: key,
+            id: log,
+            stored,
+            topics: stored.batch.topics().len(),
+            places: None,
+            slices: SmallVec::new(),
+        };
+        for group in matches.chunk_by(|one, other| one.0 == other.0) {
+            self.deliver(&mut fanout, group, out);
+        }
+        matches.clear();
+        self.live.matches = matches;
+        self.tail_at(key, stored.extent.next(), out);
+    }
+
+    /// Gives one session its part of a batch, or detaches those whom it concerns.
+    fn deliver(
+        &mut self,
+        fanout: &mut Fanout<'_>,
+        group: &[(SessionKey, u16, SubKey)],
+        out: &mut GatewayEffects,
+    ) {
+        let Some((session, ..)) = group.first().copied() else {
+            bug!("a batch of {} is for a session that wants none", fanout.id);
+            return;
+        };
+        if !self.may_deliver(session) {
+            for (_, _, sub) in group {
+                self.detach(*sub, fanout.stored.extent.first, out);
+            }
+            return;
+        }
+        let mut topics: Topics = group.iter().map(|(_, place, _)| *place).collect();
+        topics.dedup();
+        let Some(body) = fanout.body(topics) else {
+            // Input: a publisher whose batch names a topic of which it holds no record.
+            return;
+        };
+        let (stored, tail) = (fanout.stored, &mut self.logs[fanout.log].tail);
+        let Some(range) = tail.ranges.get_mut(&session) else {
+            bug!("{session:?} is live on {} and has no range", fanout.id);
+            // Read for from here on, nobody misses anything.
+            for (_, _, sub) in group {
+                self.detach(*sub, stored.extent.first, out);
+            }
+            return;
+        };
+        let previous = range.next.before();
+        range.next = stored.extent.next();
+        self.sessions[session].spend(body.len());
+        self.given(session, body.len());
+        self.stats.delivered(&body);
+        self.live.moved_bytes += body.len();
+        let delivery = Delivery {
+            channel: Channel::Live,
+            log: fanout.id,
+            previous,
+            last: stored.extent.last,
+            base: stored.base,
+            appended: stored.appended,
+            body,
+        };
+        out.reply(self.sessions[session].id, Reply::Delivery(delivery));
+    }
+
+    /// Numbers at the tail that no reader will get.
+    pub(super) fn live_gap(
+        &mut self,
+        log: LogId,
+        generation: u64,
+        extent: Extent,
+        why: GapWhy,
+        out: &mut GatewayEffects,
+    ) {
+        let Some(key) = self.find_tail(log, generation, extent.first.before(), out) else {
+            // Input: as with a batch, what the tower had sent before it was told better.
+            return;
+        };
+        if extent.last < self.logs[key].tail.next {
+            return;
+        }
+        let why = reason(why);
+        if why != GapReason::Unused {
+            self.wake(key, extent.last, out);
+            self.tell_live(key, extent, why, out);
+            self.tell_timed(key, extent, why, out);
+        }
+        self.tail_at(key, extent.next(), out);
+    }
+
+    /// Tells a gap to every session with somebody live at the tail.
+    fn tell_live(&mut self, key: LogKey, extent: Extent, why: GapReason, out: &mut GatewayEffects) {
+        let log = &mut self.logs[key];
+        for (session, range) in &mut log.tail.ranges {
+            if range.live == 0 {
+                continue;
+            }
+            let gap = |previous: Sequence, last: Sequence, why: GapReason| Reply::Gap {
+                channel: Channel::Live,
+                log: log.id,
+                previous,
+                last,
+                why,
+            };
+            let id = self.sessions[*session].id;
+            let quiet = range.next.before();
+            if range.next < extent.first {
+                let last = extent.first.before();
+                out.reply(id, gap(quiet, last, GapReason::Unused));
+            }
+            let previous = quiet.max(extent.first.before());
+            out.reply(id, gap(previous, extent.last, why));
+            range.next = extent.next();
+            self.stats.gap(why);
+        }
+    }
+
+    /// Tells a gap to those who wait for a time: it may have come within.
+    fn tell_timed(
+        &mut self,
+        log: LogKey,
+        extent: Extent,
+        why: GapReason,
+        out: &mut GatewayEffects,
+    ) {
+        let timed = self.logs[log].tail.timed.iter();
+        for key in timed.map(|(_, key)| *key).collect::<Vec<_>>() {
+            let first = self.behind[key].at.max(extent.first);
+            if first <= extent.last {
+                self.tell_gap(key, first, extent.last, why, out);
+            }
+        }
+    }
+
+    /// Moves the tail on to `next`.
+    fn tail_at(&mut self, log: LogKey, next: Sequence, out: &mut GatewayEffects) {
+        let tail = &mut self.logs[log].tail;
+        tail.next = tail.next.max(next);
+        self.wake(log, next, out);
+        self.mark_later();
+        self.rest_tail(log, out);
+    }
+
+    /// Lets those go live who wait for a number up to `last`.
+    fn wake(&mut self, log: LogKey, last: Sequence, out: &mut GatewayEffects) {
+        while let Some(behind) = self.logs[log].tail.wake(last) {
+            self.behind[behind].state = BehindState::Moving;
+            self.go_live(behind, out);
+        }
+    }
+
+    /// Takes a live subscription off the tail, at `at`, to be read for.
+    fn detach(&mut self, key: SubKey, at: Sequence, out: &mut GatewayEffects) {
+        let behind = self.take_off(key, at, false, out);
+        self.stats.detached += 1;
+        self.follow(behind, out);
+    }
+
+    /// Takes a live subscription off the tail, at `at`, and tells its client so. It waits for nothing yet.
+    pub(super) fn take_off(
+        &mut self,
+        key: SubKey,
+        at: Sequence,
+        resumed: bool,
+        out: &mut GatewayEffects,
+    ) -> BehindKey {
+        let sub = self.subs[key];
+        let log = &mut self.logs[sub.log];
+        let told = log.tail.ranges.get(&sub.session).map_or(at, |r| r.next);
+        log.tail.unlink(&mut self.subs, key);
+        #[cfg(feature = "sabotage")]
+        let further = u64::from(self.config.bug == Some(crate::sabotage::Bug::DetachOffByOne));
+        #[cfg(feature = "sabotage")]
+        let (told, at) = (told.plus(further), at.plus(further));
+        let state = State::Detached {
+            log: log.id,
+            incarnation: log.incarnation,
+            next: told.min(at),
+            resumed,
+        };
+        let ticket = self.behind.ticket();
+        let behind = self.behind.insert(Behind {
+            sub: key,
+            session: sub.session,
+            log: sub.log,
+            topic: sub.topic(),
+            told: told.min(at),
+            at,
+            asked_until: None,
+            until: None,
+            not_before: None,
+            not_after: None,
+            shown: true,
+            ticket,
+            state: BehindState::Moving,
+        });
+        self.subs[key].set_behind(Some(behind));
+        self.tell_status(key, state, out);
+        behind
+    }
+
+    /// Has the tower give a log's tail from `from` on: for the first who comes, or after a hole.
+    pub(super) fn attach(&mut self, key: LogKey, from: Sequence, out: &mut GatewayEffects) {
+        let log = &mut self.logs[key];
+        let tail = &mut log.tail;
+        self.stats.rooms += u64::from(!tail.is_attached);
+        tail.is_attached = true;
+        tail.generation += 1;
+        tail.next = from;
+        out.tell(ToTower::Attach {
+            log: log.id,
+            generation: tail.generation,
+            from,
+        });
+    }
+
+    /// Gives a log's tail up if nobody is there any more.
+    pub(super) fn rest_tail(&mut self, key: LogKey, out: &mut GatewayEffects) {
+        let log = &mut self.logs[key];
+        if log.tail.is_attached && log.tail.is_idle() {
+            log.tail.is_attached = false;
+            self.stats.rooms -= 1;
+            out.tell(ToTower::Detach {
+                log: log.id,
+                generation: log.tail.generation,
+            });
+        }
+    }
+}
+
+/// A storage's reason, as a client is told.
+pub(super) fn reason(why: GapWhy) -> GapReason {
+    match why {
+        GapWhy::Unused => GapReason::Unused,
+        GapWhy::Retention => GapReason::Retention,
+        GapWhy::Loss => GapReason::Loss,
+    }
+}

@@ -1,0 +1,103 @@
+//! Logs as the gateway knows them: whether each can be used, who is at its tail, and whose publishes have
+//! not been answered. Where a log ends is not among that: it is asked of the tower.
+
+use super::publish_order::PublishOrder;
+use super::tail::Tail;
+use crate::keys::{BehindKey, LogKey};
+use airmail_model::{Incarnation, LogId};
+use std::collections::BTreeMap;
+
+/// Whether a log can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogState {
+    /// It can.
+    Open,
+    /// Its namespace is deleted.
+    Closed,
+}
+
+/// A log.
+#[derive(Debug)]
+pub(crate) struct GatewayLog {
+    pub(crate) id: LogId,
+    pub(crate) state: LogState,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) tail: Tail,
+    /// It has begun a new life since the gateway began: no position of this one can lie beyond its
+    /// end but by mistake.
+    pub(crate) renewed: bool,
+    /// Subscriptions that wait for its new life, by ticket.
+    pub(crate) renewing: Vec<(BehindKey, u64)>,
+    pub(crate) publishes: PublishOrder,
+}
+
+/// Every log that the tower has told of, but for those that are gone.
+#[derive(Debug, Default)]
+pub(crate) struct GatewayLogs {
+    logs: Vec<Option<Box<GatewayLog>>>,
+    by_id: BTreeMap<LogId, LogKey>,
+}
+
+impl GatewayLogs {
+    /// Puts a log in that can be used.
+    pub(crate) fn insert(&mut self, id: LogId, incarnation: Incarnation) -> LogKey {
+        let key = LogKey::new(self.logs.len());
+        self.logs.push(Some(Box::new(GatewayLog {
+            id,
+            state: LogState::Open,
+            incarnation,
+            tail: Tail::default(),
+            renewed: false,
+            renewing: Vec::new(),
+            publishes: PublishOrder::default(),
+        })));
+        self.by_id.insert(id, key);
+        key
+    }
+
+    /// The key of a log.
+    pub(crate) fn find(&self, id: LogId) -> Option<LogKey> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// Takes a log out; nobody is at its tail, and no publish waits for its answer.
+    pub(crate) fn remove(&mut self, key: LogKey) -> Option<Box<GatewayLog>> {
+        let log = self.logs.get_mut(key.place())?.take()?;
+        self.by_id.remove(&log.id);
+        Some(log)
+    }
+
+    /// A log, unless it is gone.
+    pub(crate) fn get_mut(&mut self, key: LogKey) -> Option<&mut GatewayLog> {
+        self.logs.get_mut(key.place())?.as_deref_mut()
+    }
+
+    /// Every log, in order of id.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = LogKey> + '_ {
+        self.by_id.values().copied()
+    }
+}
+
+impl std::ops::Index<LogKey> for GatewayLogs {
+    type Output = GatewayLog;
+
+    #[expect(
+        clippy::expect_used,
+        reason = "only keys of logs not yet removed are kept"
+    )]
+    fn index(&self, key: LogKey) -> &GatewayLog {
+        self.logs[key.place()].as_deref().expect("the log exists")
+    }
+}
+
+impl std::ops::IndexMut<LogKey> for GatewayLogs {
+    #[expect(
+        clippy::expect_used,
+        reason = "only keys of logs not yet removed are kept"
+    )]
+    fn index_mut(&mut self, key: LogKey) -> &mut GatewayLog {
+        self.logs[key.place()]
+            .as_deref_mut()
+            .expect("the log exists")
+    }
+}

@@ -1,0 +1,195 @@
+//! Sessions: one for each client's stream, with its budget.
+//!
+//! Credit is in bytes and may be overdrawn by one delivery. A session that has none gets no
+//! deliveries: its live subscriptions are detached as messages for them come, and what is behind
+//! stays parked here until there is credit again. So a client that does not read costs the node
+//! nothing but what it has been promised, and that is at most [`CREDIT_BYTES_MAX`].
+
+use super::numbers::Numbers;
+use super::subscription::Subscriptions;
+use crate::access::Principal;
+use crate::input::SessionId;
+use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
+use airmail_flow::Share;
+use airmail_model::frame::{DELIVERY_OVERHEAD_BYTES, RequestId, SubscriptionId};
+use airmail_model::limits::CREDIT_BYTES_MAX;
+use airmail_model::{Batch, Checked, Mono};
+use slab::Slab;
+use std::collections::{BTreeMap, VecDeque};
+
+/// A client's stream.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// By which it is known outside.
+    pub(crate) id: SessionId,
+    /// Who is at its other end.
+    pub(crate) principal: Principal,
+    /// Logs at whose tails it has a range.
+    pub(crate) logs: Vec<LogKey>,
+    /// Subscriptions that are behind and not to be read for, by ticket: oldest first.
+    pub(crate) parked: BTreeMap<u64, BehindKey>,
+    /// Subscriptions that are behind and that the tower reads for.
+    pub(crate) following: u64,
+    /// Publishes that wait for admission.
+    pub(crate) publishes: Publishes,
+    /// Deliveries that its connection has not taken, in bytes.
+    pub(crate) share: Share,
+    credit: i64,
+    numbers: Numbers,
+}
+
+/// Publishes of one session that wait for admission, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Publishes {
+    pub(crate) queue: VecDeque<(RequestId, Checked<Batch>)>,
+    /// Bytes in the queue.
+    pub(crate) bytes: usize,
+    /// When the first may be tried again; there is one if the queue is not empty.
+    pub(crate) wake: Mono,
+}
+
+impl Session {
+    /// Whether a delivery may be sent.
+    pub(crate) fn has_credit(&self) -> bool {
+        self.credit > 0
+    }
+
+    /// Takes a delivery of `bytes` off the credit, unless there is none.
+    pub(crate) fn spend(&mut self, bytes: usize) -> bool {
+        let open = self.has_credit();
+        if open {
+            let cost = i64::try_from(bytes).unwrap_or(i64::MAX);
+            self.credit -= cost.saturating_add(DELIVERY_OVERHEAD_BYTES.into());
+        }
+        open
+    }
+
+    /// Bytes of deliveries that may be sent; less than none if it is overdrawn.
+    pub(crate) fn credit(&self) -> i64 {
+        self.credit
+    }
+
+    /// Grants more, up to what a session can hold.
+    pub(crate) fn grant(&mut self, bytes: u32) {
+        let granted = self.credit.saturating_add(bytes.into());
+        self.credit = granted.min(CREDIT_BYTES_MAX.into());
+    }
+
+    /// Whether one more subscription may be read for: there is credit for a delivery to each that is.
+    pub(crate) fn may_follow(&self) -> bool {
+        let deliveries = self.credit.div_euclid(DELIVERY_OVERHEAD_BYTES.into()) + 1;
+        self.has_credit() && self.following < u64::try_from(deliveries).unwrap_or(0)
+    }
+
+    /// The subscription of a number.
+    pub(crate) fn find(&self, subs: &Subscriptions, id: SubscriptionId) -> Option<SubKey> {
+        self.numbers.find(subs, id)
+    }
+
+    /// Takes over a subscription whose number is free.
+    pub(crate) fn put(&mut self, subs: &Subscriptions, key: SubKey) {
+        self.numbers.put(subs, key);
+    }
+
+    /// Gives up a subscription.
+    pub(crate) fn take(&mut self, subs: &Subscriptions, key: SubKey) {
+        self.numbers.take(subs, key);
+    }
+
+    /// How many subscriptions it has.
+    pub(crate) fn subscriptions(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// Its subscriptions, in order of key.
+    pub(crate) fn everything(&self) -> Vec<SubKey> {
+        self.numbers.everything()
+    }
+}
+
+/// The open sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    slab: Slab<Session>,
+    by_id: BTreeMap<SessionId, SessionKey>,
+}
+
+impl Sessions {
+    /// Opens a session; `false` if it is open already.
+    pub(crate) fn open(&mut self, id: SessionId, principal: Principal, credit: u32) -> bool {
+        if self.by_id.contains_key(&id) {
+            return false;
+        }
+        let key = self.slab.insert(Session {
+            id,
+            principal,
+            logs: Vec::new(),
+            parked: BTreeMap::new(),
+            following: 0,
+            publishes: Publishes::default(),
+            share: Share::default(),
+            credit: credit.min(CREDIT_BYTES_MAX).into(),
+            numbers: Numbers::default(),
+        });
+        self.by_id.insert(id, SessionKey::new(key));
+        true
+    }
+
+    /// Where an open session is.
+    pub(crate) fn find(&self, id: SessionId) -> Option<SessionKey> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// Takes a session out; nothing may refer to it any more.
+    pub(crate) fn close(&mut self, key: SessionKey) {
+        let session = self.slab.remove(key.place());
+        self.by_id.remove(&session.id);
+    }
+
+    /// Every open session, in order of key.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SessionKey, &Session)> {
+        let all = self.slab.iter();
+        all.map(|(place, session)| (SessionKey::new(place), session))
+    }
+
+    /// How many are open.
+    pub(crate) fn len(&self) -> usize {
+        self.slab.len()
+    }
+}
+
+impl std::ops::Index<SessionKey> for Sessions {
+    type Output = Session;
+
+    fn index(&self, key: SessionKey) -> &Session {
+        &self.slab[key.place()]
+    }
+}
+
+impl std::ops::IndexMut<SessionKey> for Sessions {
+    fn index_mut(&mut self, key: SessionKey) -> &mut Session {
+        &mut self.slab[key.place()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_holds_no_more_credit_than_its_bound_however_much_is_granted() {
+        let mut sessions = Sessions::default();
+        assert!(sessions.open(SessionId(1), Principal::default(), u32::MAX));
+        let key = sessions.find(SessionId(1)).expect("open");
+        let session = &mut sessions[key];
+        for _ in 0..3 {
+            session.grant(u32::MAX);
+        }
+        let mebibyte = 1 << 20;
+        let sent = (0..1_000).filter(|_| session.spend(mebibyte)).count();
+        let most = CREDIT_BYTES_MAX as usize / mebibyte;
+        assert!((most - 1..=most).contains(&sent), "{sent} MiB");
+        session.grant(u32::MAX);
+        assert!(session.has_credit(), "what was overdrawn is made good");
+    }
+}

@@ -1,0 +1,271 @@
+//! What becomes of a subscription that is behind: it is told where it stands, waits, is read for, goes
+//! live, completes or ends.
+
+use super::behind::BehindState;
+use super::{Gateway, GatewayEffects};
+use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
+use crate::link::{Follow, ToTower};
+use airmail_model::frame::{Channel, GapReason, Reply, State};
+use airmail_model::{AppendTime, Error, Sequence};
+
+impl Gateway {
+    /// Tells a subscription's client how it stands.
+    pub(super) fn tell_status(&mut self, key: SubKey, state: State, out: &mut GatewayEffects) {
+        let sub = &self.subs[key];
+        let reply = Reply::Status {
+            subscription: sub.id,
+            generation: sub.generation,
+            state,
+        };
+        out.reply(self.sessions[sub.session].id, reply);
+    }
+
+    /// Tells its client, once, that a subscription is behind, and where.
+    pub(super) fn tell_detached(&mut self, key: BehindKey, out: &mut GatewayEffects) {
+        let behind = &mut self.behind[key];
+        if std::mem::replace(&mut behind.shown, true) {
+            return;
+        }
+        let log = &self.logs[behind.log];
+        let state = State::Detached {
+            log: log.id,
+            incarnation: log.incarnation,
+            next: behind.told,
+            resumed: false,
+        };
+        let sub = behind.sub;
+        self.tell_status(sub, state, out);
+    }
+
+    /// Tells a gap on a subscription's own channel; what lies between `told` and its beginning is
+    /// told as unused.
+    pub(super) fn tell_gap(
+        &mut self,
+        key: BehindKey,
+        first: Sequence,
+        last: Sequence,
+        why: GapReason,
+        out: &mut GatewayEffects,
+    ) {
+        if self.behind[key].told < first && why != GapReason::Unused {
+            let told = self.behind[key].told;
+            self.tell_gap(key, told, first.before(), GapReason::Unused, out);
+        }
+        let behind = &mut self.behind[key];
+        let sub = &self.subs[behind.sub];
+        let reply = Reply::Gap {
+            channel: Channel::Detached(sub.id, sub.generation),
+            log: self.logs[behind.log].id,
+            previous: first.before(),
+            last,
+            why,
+        };
+        out.reply(self.sessions[behind.session].id, reply);
+        behind.told = behind.told.max(last.plus(1));
+        behind.at = behind.at.max(behind.told);
+        self.stats.gap(why);
+    }
+
+    /// Tells its client all that there was nothing in, up to `next`.
+    pub(super) fn tell_progress(
+        &mut self,
+        key: BehindKey,
+        next: Sequence,
+        out: &mut GatewayEffects,
+    ) {
+        let told = self.behind[key].told;
+        if self.behind[key].shown && told < next {
+            self.tell_gap(key, told, next.before(), GapReason::Unused, out);
+        }
+    }
+
+    /// Takes one out of whatever it waits for. The tower is not told.
+    pub(super) fn lift(&mut self, key: BehindKey) {
+        let behind = &self.behind[key];
+        let session = &mut self.sessions[behind.session];
+        match behind.state {
+            BehindState::Locating(_) | BehindState::Moving => {}
+            BehindState::NoCredit => {
+                session.parked.remove(&behind.ticket);
+            }
+            BehindState::Reading => session.following -= 1,
+            BehindState::AwaitingTail => {
+                let tail = &mut self.logs[behind.log].tail;
+                tail.waiting.remove(&(behind.at, key));
+                if let Some(time) = behind.not_before {
+                    tail.timed.remove(&(time, key));
+                }
+            }
+        }
+        self.behind[key].state = BehindState::Moving;
+    }
+
+    /// Takes one out of whatever it waits for, and out of the tower if that reads for it.
+    pub(super) fn leave(&mut self, key: BehindKey, out: &mut GatewayEffects) {
+        if self.behind[key].state == BehindState::Reading {
+            let member = self.behind.member(key);
+            out.tell(ToTower::Leave { member });
+        }
+        self.lift(key);
+    }
+
+    /// Goes to the tail if it has nothing to be read first, else is read for. `end` is where the log ends
+    /// as the tower has just told.
+    pub(super) fn go_on(&mut self, key: BehindKey, end: Sequence, out: &mut GatewayEffects) {
+        let behind = &self.behind[key];
+        let (log, at, until) = (behind.log, behind.at, behind.until);
+        let tail = &self.logs[log].tail;
+        let is_attached = tail.is_attached;
+        let here = if is_attached { tail.next } else { end };
+        if until.is_some() || at < here {
+            self.tell_detached(key, out);
+            self.follow(key, out);
+            return;
+        }
+        if !is_attached {
+            self.attach(log, end, out);
+        }
+        self.go_to_tail(key, Some(end), out);
+    }
+
+    /// Goes live if the tail is at its number, or waits there. The tail has not got further. `end` is
+    /// where the log ends, if the tower has just told.
+    fn go_to_tail(&mut self, key: BehindKey, end: Option<Sequence>, out: &mut GatewayEffects) {
+        let wall = self.now.wall;
+        let behind = &mut self.behind[key];
+        let at = behind.at;
+        // What is appended from now on is as new as the clock says; what the tail has not given may be
+        // older.
+        let is_at_end = end.is_some_and(|end| at >= end);
+        let has_passed = |time: &mut AppendTime| is_at_end && time.0 <= wall.0;
+        behind.not_before.take_if(has_passed);
+        let (log, not_before) = (behind.log, behind.not_before);
+        if let Some(time) = not_before {
+            self.tell_detached(key, out);
+            self.behind[key].state = BehindState::AwaitingTail;
+            self.logs[log].tail.timed.insert((time, key));
+            return;
+        }
+        if end.is_some_and(|end| at > end) {
+            self.tell_detached(key, out);
+        }
+        if at == self.logs[log].tail.next {
+            self.go_live(key, out);
+        } else {
+            self.behind[key].state = BehindState::AwaitingTail;
+            self.logs[log].tail.waiting.insert((at, key));
+        }
+    }
+
+    /// Goes live: it waits for nothing, and the tail has got to it.
+    pub(super) fn go_live(&mut self, key: BehindKey, out: &mut GatewayEffects) {
+        // Its number may have been one of those that are never used.
+        let behind = &self.behind[key];
+        let at = behind.at.max(self.logs[behind.log].tail.next);
+        if at > behind.at {
+            self.tell_detached(key, out);
+        }
+        self.tell_progress(key, at, out);
+        let behind = self.behind.remove(key);
+        self.subs[behind.sub].set_behind(None);
+        let log = &mut self.logs[behind.log];
+        if log.tail.link(&mut self.subs, behind.sub) {
+            self.sessions[behind.session].logs.push(behind.log);
+        }
+        let state = State::Live {
+            log: log.id,
+            incarnation: log.incarnation,
+            next: at,
+        };
+        self.stats.rejoined += u64::from(behind.shown);
+        self.tell_status(behind.sub, state, out);
+    }
+
+    /// Ends one to which all has been given that it asked for, up to `next`.
+    pub(super) fn complete(&mut self, key: BehindKey, next: Sequence, out: &mut GatewayEffects) {
+        self.lift(key);
+        self.tell_progress(key, next, out);
+        let sub = self.behind[key].sub;
+        self.tell_status(sub, State::Complete { next }, out);
+        self.forget(sub, out);
+    }
+
+    /// Has the tower read for one that waits for nothing, or lets it wait for credit first.
+    pub(super) fn follow(&mut self, key: BehindKey, out: &mut GatewayEffects) {
+        let ticket = self.behind.ticket();
+        self.behind[key].ticket = ticket;
+        let session = self.behind[key].session;
+        if !self.may_follow(session) {
+            self.behind[key].state = BehindState::NoCredit;
+            self.sessions[session].parked.insert(ticket, key);
+            return;
+        }
+        self.sessions[session].following += 1;
+        self.behind[key].state = BehindState::Reading;
+        let member = self.behind.member(key);
+        let behind = &self.behind[key];
+        out.tell(ToTower::Follow(Follow {
+            member,
+            log: self.logs[behind.log].id,
+            topic: behind.topic,
+            from: behind.at,
+            until: behind.until,
+            not_before: behind.not_before,
+            not_after: behind.not_after,
+        }));
+    }
+
+    /// Has those read for whom the session's credit allows it, oldest first. The tower finds out which of
+    /// them are at the end; that one is at the tail, as far as it is attached, is known here.
+    pub(super) fn unpark(&mut self, session: SessionKey, out: &mut GatewayEffects) {
+        while !self.sessions[session].parked.is_empty() && self.may_follow(session) {
+            let Some((_, key)) = self.sessions[session].parked.pop_first() else {
+                // Input: nobody waits any more.
+                return;
+            };
+            let behind = &mut self.behind[key];
+            behind.state = BehindState::Moving;
+            let tail = &self.logs[behind.log].tail;
+            let is_unbounded = behind.until.is_none() && behind.not_before.is_none();
+            if is_unbounded && tail.is_attached && behind.at >= tail.next {
+                self.go_to_tail(key, None, out);
+            } else {
+                self.follow(key, out);
+            }
+        }
+    }
+
+    /// Removes every trace of a subscription that nothing more is said of.
+    pub(super) fn forget(&mut self, key: SubKey, out: &mut GatewayEffects) {
+        let sub = self.subs[key];
+        self.sessions[sub.session].take(&self.subs, key);
+        self.logs[sub.log].tail.returned.remove(&key);
+        if let Some(behind) = sub.behind() {
+            self.leave(behind, out);
+            self.behind.remove(behind);
+        } else {
+            self.logs[sub.log].tail.unlink(&mut self.subs, key);
+        }
+        self.subs.remove(key);
+        self.rest_tail(sub.log, out);
+        self.unpark(sub.session, out);
+    }
+
+    /// Ends a subscription with an error.
+    pub(super) fn end_with(&mut self, sub: SubKey, error: Error, out: &mut GatewayEffects) {
+        self.stats.refuse(error.code());
+        self.tell_status(sub, State::Failed(error), out);
+        self.forget(sub, out);
+    }
+
+    /// Ends every subscription of a log whose namespace is deleted.
+    pub(super) fn fail_subscribers(&mut self, log: LogKey, out: &mut GatewayEffects) {
+        let namespace = self.logs[log].id.namespace;
+        let mut subs = self.logs[log].tail.everyone(&self.subs);
+        let behind = self.behind.of_log(log);
+        subs.extend(behind.iter().map(|key| self.behind[*key].sub));
+        for key in subs {
+            self.end_with(key, super::deleted(namespace), out);
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Subscriptions begin and end.
+//!
+//! Where one begins and ends depends on where its log ends, so that is asked of the tower first, always;
+//! and then, for the earliest, a time, or a position that seems to lie beyond the end, what the storage
+//! says. Then it goes live if there is nothing to be read first, waits at the tail if its number is still
+//! to come, or is read for.
+
+use super::behind::{Begin, Behind, BehindState};
+use super::log::LogState;
+use super::subscription::Subscription;
+use super::{Gateway, GatewayEffects};
+use crate::access::Action;
+use crate::input::SessionId;
+use crate::keys::{BehindKey, LogKey, SessionKey};
+use crate::link::{Answer, MemberId, Question, ToTower};
+use crate::refusal;
+use airmail_log::{Bounds, Refusal};
+use airmail_model::bug;
+use airmail_model::frame::{
+    GapReason, Generation, Reply, Start, State, Subscribe, SubscriptionId, Until,
+};
+use airmail_model::{Error, ErrorCode, Lane, LogId, Position, Sequence};
+
+impl Gateway {
+    /// A client wants a subscription.
+    pub(super) fn add(
+        &mut self,
+        session: SessionKey,
+        wanted: Subscribe,
+        out: &mut GatewayEffects,
+    ) -> Result<(), Error> {
+        let log = self.may_add(session, &wanted)?;
+        let begin = self.begin_of(log, &wanted)?;
+        let not_before = match wanted.start {
+            Start::Time(time) => Some(time),
+            _ => None,
+        };
+        let (id, generation) = (wanted.subscription, wanted.generation);
+        let sub = Subscription::new(wanted.topic, id, generation, session, log);
+        let sub = self.subs.insert(sub);
+        self.sessions[session].put(&self.subs, sub);
+        if matches!(wanted.start, Start::Position(_)) && !self.logs[log].renewed {
+            self.logs[log].tail.returned.insert(sub);
+        }
+        let ticket = self.behind.ticket();
+        let behind = self.behind.insert(Behind {
+            sub,
+            session,
+            log,
+            topic: wanted.topic,
+            told: Sequence(0),
+            at: Sequence(0),
+            asked_until: wanted.until,
+            until: None,
+            not_before,
+            not_after: None,
+            shown: false,
+            ticket,
+            state: BehindState::Locating(begin),
+        });
+        self.subs[sub].set_behind(Some(behind));
+        self.ask_tower(behind, Question::End, out);
+        Ok(())
+    }
+
+    /// Asks the tower about the log of one that is to be located.
+    pub(super) fn ask_tower(&self, key: BehindKey, question: Question, out: &mut GatewayEffects) {
+        out.tell(ToTower::Ask {
+            member: self.behind.member(key),
+            log: self.logs[self.behind[key].log].id,
+            question,
+        });
+    }
+
+    /// Whether a subscription may be made, and on which log.
+    fn may_add(&mut self, session: SessionKey, wanted: &Subscribe) -> Result<LogKey, Error> {
+        let id = wanted.namespace;
+        if id == LogId::SYSTEM.namespace {
+            return Err(Error::new(ErrorCode::NamespaceReserved)
+                .field("namespace")
+                .value(id)
+                .limit("at least 1"));
+        }
+        let action = match wanted.until {
+            None => Action::Subscribe(id, wanted.topic),
+            Some(_) => Action::History(id, wanted.topic),
+        };
+        let principal = &self.sessions[session].principal;
+        self.access.authorizer.authorize(principal, action)?;
+        if !self.namespaces.is_ready {
+            return Err(self.busy("node"));
+        }
+        let invalid = |field: &str| Error::new(ErrorCode::SubscriptionInvalid).field(field);
+        let mine = &self.sessions[session];
+        if mine.find(&self.subs, wanted.subscription).is_some() {
+            return Err(invalid("subscription")
+                .value(wanted.subscription.0)
+                .limit("a number not in use"));
+        }
+        let most = self.config.limits.subscriptions;
+        if mine.subscriptions() >= most as usize {
+            return Err(invalid("subscriptions")
+                .value(mine.subscriptions() + 1)
+                .limit(most));
+        }
+        let Some(entry) = self.catalog().get(id) else {
+            return Err(Error::new(ErrorCode::NamespaceNotFound)
+                .field("namespace")
+                .value(id));
+        };
+        let log = entry.map.log(wanted.topic, Lane::Normal);
+        let open = |key: &LogKey| self.logs[*key].state == LogState::Open;
+        match self.logs.find(log).filter(open) {
+            Some(key) => Ok(key),
+            None => Err(self.busy("log").value(log)),
+        }
+    }
+
+    fn begin_of(&self, log: LogKey, wanted: &Subscribe) -> Result<Begin, Error> {
+        Ok(match &wanted.start {
+            Start::Latest => Begin::Latest,
+            Start::Earliest => Begin::First { lost: false },
+            Start::Sequence(sequence) => Begin::At((*sequence).max(Sequence::FIRST)),
+            Start::Time(time) => Begin::Time(*time),
+            Start::Position(position) => self.begin_at_position(log, wanted, position)?,
+        })
+    }
+
+    fn begin_at_position(
+        &self,
+        log: LogKey,
+        wanted: &Subscribe,
+        position: &Position,
+    ) -> Result<Begin, Error> {
+        let invalid = |field: &str| Error::new(ErrorCode::PositionInvalid).field(field);
+        if position.namespace != wanted.namespace {
+            return Err(invalid("position.namespace")
+                .value(position.namespace)
+                .limit(wanted.namespace));
+        }
+        let log = &self.logs[log];
+        let mut places = position.logs.iter();
+        let Some(place) = places.find(|place| place.log == log.id) else {
+            return Err(invalid("position.logs")
+                .value(format_args!("{} logs", position.logs.len()))
+                .limit(format_args!("log {} among them", log.id)));
+        };
+        Ok(if place.incarnation == log.incarnation {
+            Begin::Position(place.next)
+        } else {
+            Begin::First { lost: true }
+        })
+    }
+
+    /// The tower has answered what it was asked for one that is to be located.
+    pub(super) fn answered(
+        &mut self,
+        member: MemberId,
+        end: Sequence,
+        answer: Answer,
+        out: &mut GatewayEffects,
+    ) {
+        let Some(key) = self.behind.find(member) else {
+            // Input: a subscription that has ended since it was asked for.
+            return;
+        };
+        let BehindState::Locating(begin) = self.behind[key].state else {
+            bug!("{answer:?} is for {:?}", self.behind[key]);
+            return;
+        };
+        match (answer, begin) {
+            (Answer::End, begin) => self.end_told(key, begin, end, out),
+            (Answer::Bounds(bounds), Begin::First { lost }) => {
+                self.first_found(key, lost, &bounds, end, out);
+            }
+            (Answer::Bounds(bounds), Begin::Position(next)) => {
+                self.reach_found(key, next, &bounds, end, out);
+            }
+            (Answer::Time(at), Begin::Time(_)) => self.begin_at(key, at, end, out),
+            (Answer::Refused(why), _) => self.not_found(key, &why, out),
+            (answer, begin) => bug!("{answer:?} is for one that begins at {begin:?}"),
+        }
+    }
+
+    /// It is known where the log ends, and so where a subscription does that has an end.
+    fn end_told(&mut self, key: BehindKey, begin: Begin, end: Sequence, out: &mut GatewayEffects) {
+        let behind = &mut self.behind[key];
+        (behind.until, behind.not_after) = match behind.asked_until.take() {
+            None => (None, None),
+            Some(Until::Now) => (Some(end), None),
+            Some(Until::Sequence(before)) => (Some(before.min(end)), None),
+            Some(Until::Time(time)) => (Some(end), Some(time)),
+        };
+        match begin {
+            Begin::Latest => {
+                let tail = &self.logs[self.behind[key].log].tail;
+                let has_got_further = tail.is_attached && tail.next > end;
+                let at = if has_got_further { tail.next } else { end };
+                self.begin_at(key, at, end, out);
+            }
+            Begin::At(at) => self.begin_at(key, at, end, out),
+            Begin::First { .. } => self.ask_tower(key, Question::Bounds, out),
+            Begin::Time(time) => self.ask_tower(key, Question::Time(time), out),
+            Begin::Position(next) if next > end => self.ask_tower(key, Question::Bounds, out),
+            Begin::Position(next) => self.begin_at(key, next.max(Sequence::FIRST), end, out),
+        }
+    }
+
+    /// It is known where a subscription begins. To one that waits beyond the end no more is told
+    /// than there is: what it is told may come back as a position.
+    pub(super) fn begin_at(
+        &mut self,
+        key: BehindKey,
+        at: Sequence,
+        end: Sequence,
+        out: &mut GatewayEffects,
+    ) {
+        let behind = &mut self.behind[key];
+        behind.state = BehindState::Moving;
+        (behind.told, behind.at) = (behind.told.max(at.min(end)), at);
+        match behind.until {
+            Some(until) if until <= at => {
+                self.tell_detached(key, out);
+                self.complete(key, at, out);
+            }
+            _ => self.go_on(key, end, out),
+        }
+    }
+
+    /// The storage has said what a log holds.
+    fn first_found(
+        &mut self,
+        key: BehindKey,
+        lost: bool,
+        bounds: &Bounds,
+        end: Sequence,
+        out: &mut GatewayEffects,
+    ) {
+        if lost {
+            // The client learns from the new incarnation that the old one's numbers are void; what
+            // the new one no longer has is lost to it too.
+            let behind = &mut self.behind[key];
+            (behind.told, behind.at) = (Sequence::FIRST, Sequence::FIRST);
+            self.tell_detached(key, out);
+            if bounds.first > Sequence::FIRST {
+                let last = bounds.first.before();
+                self.tell_gap(key, Sequence::FIRST, last, GapReason::Loss, out);
+            }
+        }
+        self.begin_at(key, bounds.first, end, out);
+    }
+
+    /// The storage cannot say where a subscription begins.
+    pub(super) fn not_found(&mut self, key: BehindKey, why: &Refusal, out: &mut GatewayEffects) {
+        let behind = &self.behind[key];
+        let (sub, log) = (behind.sub, self.logs[behind.log].id);
+        let error = refusal::error(why, log, None).retry_after(self.config.retry_delay);
+        self.end_with(sub, error, out);
+    }
+
+    /// A client ends a subscription.
+    pub(super) fn remove(
+        &mut self,
+        session: SessionKey,
+        id: SubscriptionId,
+        out: &mut GatewayEffects,
+    ) {
+        let Some(sub) = self.sessions[session].find(&self.subs, id) else {
+            let error = Error::new(ErrorCode::SubscriptionInvalid)
+                .field("subscription")
+                .value(id.0)
+                .limit("a number in use");
+            self.stats.refuse(error.code());
+            let reply = Reply::Status {
+                subscription: id,
+                generation: Generation::default(),
+                state: State::Failed(error),
+            };
+            out.reply(self.sessions[session].id, reply);
+            // Input: a client that names a subscription that it does not have; it has been told.
+            return;
+        };
+        self.tell_status(sub, State::Removed, out);
+        self.forget(sub, out);
+    }
+
+    /// Forgets everything of a stream that has ended.
+    pub(super) fn close(&mut self, id: SessionId, out: &mut GatewayEffects) {
+        let Some(session) = self.sessions.find(id) else {
+            // Input: a stream that is told to have ended twice.
+            return;
+        };
+        self.drop_parked(session);
+        for sub in self.sessions[session].everything() {
+            self.forget(sub, out);
+        }
+        for log in std::mem::take(&mut self.sessions[session].logs) {
+            if let Some(log) = self.logs.get_mut(log) {
+                log.tail.ranges.remove(&session);
+            }
+        }
+        if let Some(gate) = &mut self.delivery_gate {
+            gate.forget(self.now.mono, self.sessions[session].share);
+        }
+        self.sessions.close(session);
+    }
+}

@@ -1,0 +1,118 @@
+//! Subscriptions: what is kept of each while it is live.
+//!
+//! 40 bytes and two table places (its session's and its topic's), whatever its state; one that is
+//! behind has a [`super::behind::Behind`] besides. The live subscriptions of a topic form a list
+//! through this table, whose head is in the [`super::tail::Tail`]; one that is not live is in none,
+//! and keeps the key of its record in the links' place.
+
+use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
+use airmail_model::TopicHash;
+use airmail_model::frame::{Generation, SubscriptionId};
+use slab::Slab;
+
+const _: () = assert!(size_of::<Subscription>() == 40);
+/// A place of a slab, which finds room for its own mark in the keys.
+const _: () = assert!(size_of::<Result<Subscription, usize>>() == 40);
+
+/// One subscription. The topic is kept in words of four bytes for its alignment's sake.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Subscription {
+    topic: [u32; 4],
+    /// Its number on its stream.
+    pub(crate) id: SubscriptionId,
+    /// Which use of the number.
+    pub(crate) generation: Generation,
+    /// Whose it is.
+    pub(crate) session: SessionKey,
+    /// Where its topic lives.
+    pub(crate) log: LogKey,
+    /// Neighbours in its topic's list while it is live; else its record, and [`SubKey::BEHIND`].
+    pub(crate) before: SubKey,
+    pub(crate) after: SubKey,
+}
+
+impl Subscription {
+    /// A subscription that is not live, and has no record yet.
+    pub(crate) fn new(
+        topic: TopicHash,
+        id: SubscriptionId,
+        generation: Generation,
+        session: SessionKey,
+        log: LogKey,
+    ) -> Subscription {
+        let word = |n: u32| (topic.0 >> (32 * n)) as u32;
+        Subscription {
+            topic: [word(0), word(1), word(2), word(3)],
+            id,
+            generation,
+            session,
+            log,
+            before: SubKey::NONE,
+            after: SubKey::NONE,
+        }
+    }
+
+    /// Its record while it is not live.
+    pub(crate) fn behind(&self) -> Option<BehindKey> {
+        (self.after == SubKey::BEHIND).then(|| self.before.to_behind())
+    }
+
+    /// Gets a record, or loses it; it is in no list.
+    pub(crate) fn set_behind(&mut self, behind: Option<BehindKey>) {
+        (self.before, self.after) = match behind {
+            Some(behind) => (behind.to_neighbour(), SubKey::BEHIND),
+            None => (SubKey::NONE, SubKey::NONE),
+        };
+    }
+
+    /// Its topic.
+    pub(crate) fn topic(&self) -> TopicHash {
+        let words = self.topic.iter().rev();
+        TopicHash(words.fold(0, |hash, word| hash << 32 | u128::from(*word)))
+    }
+
+    /// Whether its topic is `topic`.
+    pub(crate) fn is_of(&self, topic: TopicHash) -> bool {
+        self.topic() == topic
+    }
+}
+
+/// Every subscription of the gateway.
+#[derive(Debug, Default)]
+pub(crate) struct Subscriptions(Slab<Subscription>);
+
+impl Subscriptions {
+    /// Puts one in.
+    pub(crate) fn insert(&mut self, subscription: Subscription) -> SubKey {
+        SubKey::new(self.0.insert(subscription))
+    }
+
+    /// Takes one out; it is in no list any more.
+    pub(crate) fn remove(&mut self, key: SubKey) -> Subscription {
+        self.0.remove(key.place())
+    }
+
+    /// Every one, in order of key.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SubKey, &Subscription)> {
+        self.0.iter().map(|(place, sub)| (SubKey::new(place), sub))
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl std::ops::Index<SubKey> for Subscriptions {
+    type Output = Subscription;
+
+    fn index(&self, key: SubKey) -> &Subscription {
+        &self.0[key.place()]
+    }
+}
+
+impl std::ops::IndexMut<SubKey> for Subscriptions {
+    fn index_mut(&mut self, key: SubKey) -> &mut Subscription {
+        &mut self.0[key.place()]
+    }
+}

@@ -1,0 +1,4 @@
+//! The gateway alone: clients, tower and catalog are whatever a test says.
+
+mod invariants;
+mod transcripts;

@@ -1,0 +1,117 @@
+//! Each invariant is asserted: a gateway that breaks it is complained of under its name.
+
+use super::super::Gateway;
+use super::super::log::LogState;
+use super::transcripts::Driver;
+use crate::input::SessionId;
+use crate::keys::{BehindKey, LogKey, SessionKey};
+use crate::transcript::{self, LOG, complaint};
+use airmail_model::Sequence;
+use airmail_model::frame::RequestId;
+
+/// Client 1 has a subscription that is live, one that is read for, and one that waits for number 9, and
+/// publishes; client 2 has one that waits for credit.
+fn busy() -> Driver {
+    let mut driver = Driver::new();
+    let lines = [
+        "catalog: there is namespace 1",
+        "tower: the log is open, in life 7",
+        "client 1 opens with 1000000 bytes of credit",
+        "client 2 opens with 0 bytes of credit",
+        "client 1 adds 0 on a from latest",
+        "tower: for 1.0#1: the end is 5",
+        "client 1 adds 1 on a from number 1",
+        "tower: for 1.1#2: the end is 5",
+        "client 1 adds 2 on a from number 9",
+        "tower: for 1.2#4: the end is 5",
+        "client 2 adds 0 on a from number 1",
+        "tower: for 2.0#5: the end is 5",
+        "client 1 publishes a",
+    ];
+    for line in lines {
+        driver.step(line).unwrap_or_else(|| panic!("{line:?}"));
+    }
+    driver
+}
+
+fn log(gateway: &Gateway) -> LogKey {
+    gateway.logs.find(LOG).expect("open")
+}
+
+fn session(gateway: &Gateway, id: u64) -> SessionKey {
+    gateway.sessions.find(SessionId(id)).expect("open")
+}
+
+fn first_behind(gateway: &Gateway) -> BehindKey {
+    gateway.behind.iter().next().expect("some are").0
+}
+
+type Break = fn(&mut Gateway);
+
+#[test]
+fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
+    busy().gateway.check();
+    let breaks: [(&str, Break); 13] = [
+        ("one_state", |g| {
+            let (one, sub) = (first_behind(g), g.subs.iter().next().expect("some").0);
+            g.behind[one].sub = sub;
+        }),
+        ("one_state", |g| {
+            let log = log(g);
+            g.logs[log].tail.live += 1;
+            let session = session(g, 1);
+            let range = g.logs[log].tail.ranges.get_mut(&session);
+            range.expect("live").live += 1;
+        }),
+        ("told", |g| {
+            let one = first_behind(g);
+            g.behind[one].told = g.behind[one].at.plus(1);
+        }),
+        ("parked", |g| {
+            let two = session(g, 2);
+            g.sessions[two].parked.clear();
+        }),
+        ("following", |g| {
+            let one = session(g, 1);
+            g.sessions[one].following += 1;
+        }),
+        ("waiting", |g| {
+            let log = log(g);
+            let (_, one) = g.logs[log].tail.waiting.pop_first().expect("waits");
+            g.logs[log].tail.waiting.insert((Sequence(77), one));
+        }),
+        ("ranges", |g| {
+            let (log, one) = (log(g), session(g, 1));
+            let range = g.logs[log].tail.ranges.get_mut(&one).expect("live");
+            range.next = Sequence(99);
+        }),
+        ("ranges", |g| {
+            let (log, one) = (log(g), session(g, 1));
+            g.logs[log].tail.ranges.remove(&one);
+        }),
+        ("ranges", |g| {
+            let one = session(g, 1);
+            g.sessions[one].logs.clear();
+        }),
+        ("attached", |g| {
+            let log = log(g);
+            g.logs[log].tail.is_attached = false;
+        }),
+        ("attached", |g| {
+            let log = log(g);
+            g.logs[log].state = LogState::Closed;
+        }),
+        ("order", |g| g.stats.appends_in_flight += 1),
+        ("admission", |g| {
+            let one = session(g, 1);
+            let waits = (RequestId(9), transcript::batch(&["a"]));
+            g.sessions[one].publishes.queue.push_back(waits);
+        }),
+    ];
+    for (name, broken) in breaks {
+        let mut driver = busy();
+        broken(&mut driver.gateway);
+        let said = complaint(|| driver.gateway.check());
+        assert!(said.starts_with(name), "{name}: {said}");
+    }
+}

@@ -1,0 +1,314 @@
+//! The tower: the logs' side of a shard, as a state machine of its own.
+//!
+//! It has the storage to itself: opens and deletes logs, appends to them, and reads them, live for the gateway
+//! that is attached to a log's tail, and for members, who are behind. It knows topics, numbers and members,
+//! and no client's position ([`crate::link`]): whatever it loses, a gateway can ask for again.
+//!
+//! - [`orders`]: what the catalog wants of log 0 and of the logs of namespaces. [`asks`]: what the gateway asks
+//!   of a log. [`calls`]: which call of the storage was made for what.
+//! - [`tail_reader`]: one reader of each log to whose tail the gateway is attached.
+//! - [`catchup`]: few readers for many members. How much they may read is a matter of [`allowance`].
+//!
+//! Invariants, which `check.rs` asserts after each step where bugs panic, under the names that stand first
+//! here:
+//!
+//! - `one_place`: a member either waits for a reader, in the queue by ticket and by place, or is a member of
+//!   exactly one reader, which is of its log and of its topic.
+//! - `ahead`: whoever joins a reader wants nothing that it has given before (asserted in
+//!   [`catchup::schedule`]).
+//! - `readers`: there are at most as many catch-up readers as the settings say, and none without members;
+//!   nobody waits for one while another could be started, unless reading is held or used up.
+//! - `ends`: a reader that has got to a member's end has no such member any more.
+//! - `owners`: a reader of the storage that was not given up belongs to exactly one tail or catch-up reader.
+//! - `end`: nothing is given beyond a log's end (`tail.next ≤ end`).
+//! - `closed`: what is being deleted has neither tail nor members.
+
+mod allowance;
+mod asks;
+mod calls;
+mod catchup;
+mod check;
+mod log;
+mod messages;
+mod orders;
+mod tail_reader;
+#[cfg(test)]
+mod tests;
+mod timer;
+
+use crate::catalog::CatalogInput;
+use crate::config::ShardConfig;
+use crate::link::{Answer, FromTower, ToTower};
+use airmail_log::{Call, Capabilities, Completion, GapWhy, ReaderId, Refusal, Stored, Tag};
+use airmail_model::frame::Ack;
+use airmail_model::{Extent, Incarnation, LogId, Now};
+use allowance::Allowance;
+use calls::{Calls, Owner, Purpose};
+use catchup::member::Members;
+use catchup::reader::Readers;
+use log::{Openness, TowerLogs};
+pub(crate) use messages::{TowerEffects, TowerInput};
+use std::time::Duration;
+use timer::Timers;
+
+/// Logs, their readers, and those who are behind. See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct Tower {
+    config: ShardConfig,
+    capabilities: Capabilities,
+    logs: TowerLogs,
+    members: Members,
+    readers: Readers,
+    allowance: Allowance,
+    calls: Calls,
+    timers: Timers,
+    /// The clocks, as of this step.
+    now: Now,
+    stats: TowerStats,
+}
+
+/// What a tower counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TowerStats {
+    /// How often a catch-up reader was started.
+    pub(crate) readers_started: u64,
+    /// Bytes that catch-up readers have read.
+    pub(crate) read_bytes: u64,
+    /// Gauge: catch-up readers.
+    pub(crate) readers: u64,
+}
+
+impl Tower {
+    /// A tower without logs.
+    pub(crate) fn new(config: ShardConfig, capabilities: Capabilities) -> Tower {
+        Tower {
+            config,
+            capabilities,
+            logs: TowerLogs::default(),
+            members: Members::default(),
+            readers: Readers::default(),
+            allowance: Allowance::default(),
+            calls: Calls::default(),
+            timers: Timers::default(),
+            now: Now::default(),
+            stats: TowerStats::default(),
+        }
+    }
+
+    /// Takes what has happened, and adds what it wants done. [`Tower::finish_step`] is to be called when no
+    /// more is to be taken at once.
+    pub(crate) fn apply(&mut self, now: Now, input: TowerInput, out: &mut TowerEffects) {
+        self.now = now;
+        match input {
+            TowerInput::FromGateway(message) => self.told(message, out),
+            TowerInput::Storage(completion) => self.completion(completion, out),
+            TowerInput::Order(order) => self.order(order, out),
+            TowerInput::OpenSystem(spec) => self.open_system(spec, out),
+            TowerInput::ReadSystem { from, credit_bytes } => {
+                self.read_system(from, credit_bytes, out);
+            }
+            TowerInput::CreditSystem { r, bytes } => out.call(Call::Credit { r, bytes }),
+            TowerInput::AppendSystem { of, batch } => self.append_system(of, batch, out),
+            TowerInput::RetrySystem => self.retry_later(),
+            TowerInput::Timer => self.timer(out),
+        }
+    }
+
+    /// Ends a step, or several that were taken at once.
+    pub(crate) fn finish_step(&mut self, now: Now, out: &mut TowerEffects) {
+        self.now = now;
+        self.schedule(out);
+    }
+
+    fn told(&mut self, message: ToTower, out: &mut TowerEffects) {
+        match message {
+            ToTower::Attach {
+                log,
+                generation,
+                from,
+            } => self.attach(log, generation, from, out),
+            ToTower::Detach { log, generation } => self.detach(log, generation, out),
+            ToTower::Follow(follow) => self.follow(&follow, out),
+            ToTower::Leave { member } => self.leave(member, out),
+            ToTower::Ask {
+                member,
+                log,
+                question,
+            } => self.ask(member, log, question, out),
+            ToTower::Append { log, number, batch } => self.append(log, number, batch, out),
+            ToTower::Renew { log } => self.renew(log, out),
+            ToTower::Topics {
+                listing,
+                part,
+                log,
+                page,
+            } => self.list_topics(listing, part, log, page, out),
+            ToTower::Moved { bytes } => self.allowance.live(bytes),
+        }
+    }
+
+    /// Takes what the storage tells. What is of a call or a reader that was given up changes nothing.
+    fn completion(&mut self, completion: Completion, out: &mut TowerEffects) {
+        match completion {
+            Completion::Batch { r, stored } => self.batch(r, stored, out),
+            Completion::Gap { r, extent, why } => self.gap(r, extent, why, out),
+            Completion::Tail { r, next } => match self.calls.owner(r) {
+                Some(Owner::System) => out.to_catalog.push_back(CatalogInput::Tail),
+                Some(Owner::CatchUp(reader)) => self.reader_tail(reader, next, out),
+                Some(Owner::Tail(_)) | None => {}
+            },
+            Completion::Sealed { r, last, .. } => {
+                if let Some(Owner::CatchUp(reader)) = self.calls.owner(r) {
+                    self.reader_tail(reader, last.plus(1), out);
+                }
+            }
+            Completion::Ended { r, .. } => self.reader_ended(r, out),
+            Completion::Opened { t, bounds } => match self.calls.answered(t) {
+                Some(Purpose::OpenSystem) => {
+                    out.to_catalog.push_back(CatalogInput::Opened(bounds));
+                }
+                Some(Purpose::Open(log)) => self.log_opened(log, &bounds, out),
+                Some(Purpose::Renew(log)) => self.renewed(log, Ok(bounds), out),
+                _ => {}
+            },
+            Completion::Bounds { t, bounds } => self.found(t, Answer::Bounds(bounds), out),
+            Completion::Found { t, at } => self.found(t, Answer::Time(at), out),
+            Completion::Appended {
+                t,
+                extent,
+                at,
+                held,
+                duplicate,
+                exact,
+            } => match self.calls.answered(t) {
+                Some(Purpose::Append(log, number)) => {
+                    let ack = Ack {
+                        extent,
+                        appended: at,
+                        held,
+                        copies: 1,
+                        duplicate,
+                        exact,
+                    };
+                    self.appended(log, number, Ok(ack), out);
+                }
+                Some(Purpose::AppendSystem(of)) => self.system_appended(of, Ok(extent), out),
+                _ => {}
+            },
+            Completion::Refused { t, why } => self.refused(t, why, out),
+            Completion::Topics { t, page } => {
+                if let Some(Purpose::Topics(listing, part)) = self.calls.answered(t) {
+                    let result = Ok(page);
+                    out.tell(FromTower::Topics {
+                        listing,
+                        part,
+                        result,
+                    });
+                }
+            }
+            Completion::Done { t } => {
+                if let Some(Purpose::Delete(namespace, log)) = self.calls.answered(t) {
+                    self.log_deleted(namespace, log, Ok(()), out);
+                }
+            }
+        }
+    }
+
+    /// A reader gives a batch.
+    fn batch(&mut self, r: ReaderId, stored: Stored, out: &mut TowerEffects) {
+        match self.calls.owner(r) {
+            Some(Owner::System) => out.to_catalog.push_back(CatalogInput::Batch { r, stored }),
+            Some(Owner::Tail(log)) => self.tail_batch(log, stored, out),
+            Some(Owner::CatchUp(reader)) => self.reader_batch(reader, &stored, out),
+            None => {}
+        }
+    }
+
+    /// A reader tells numbers that it will not give.
+    fn gap(&mut self, r: ReaderId, extent: Extent, why: GapWhy, out: &mut TowerEffects) {
+        match self.calls.owner(r) {
+            Some(Owner::System) => out.to_catalog.push_back(CatalogInput::Gap { extent, why }),
+            Some(Owner::Tail(log)) => self.tail_gap(log, extent, why, out),
+            Some(Owner::CatchUp(reader)) => self.reader_gap(reader, extent, why, out),
+            None => {}
+        }
+    }
+
+    /// The storage has an answer to a question of the gateway.
+    fn found(&mut self, t: Tag, answer: Answer, out: &mut TowerEffects) {
+        if let Some(Purpose::Answer(log, member)) = self.calls.answered(t) {
+            self.answer(log, member, answer, out);
+        }
+    }
+
+    /// The storage has refused a call.
+    fn refused(&mut self, t: Tag, why: Refusal, out: &mut TowerEffects) {
+        let Some(purpose) = self.calls.answered(t) else {
+            // Input: a storage that answers what was not asked, or twice.
+            return;
+        };
+        match purpose {
+            Purpose::OpenSystem => out.to_catalog.push_back(CatalogInput::OpenRefused(why)),
+            Purpose::AppendSystem(of) => self.system_appended(of, Err(why), out),
+            Purpose::Open(log) => self.log_not_opened(log, &why, out),
+            Purpose::Delete(namespace, log) => self.log_deleted(namespace, log, Err(&why), out),
+            Purpose::Append(log, number) => self.appended(log, number, Err(why), out),
+            Purpose::Answer(log, member) => self.answer(log, member, Answer::Refused(why), out),
+            Purpose::Renew(log) => self.renewed(log, Err(why), out),
+            Purpose::Topics(listing, part) => {
+                let result = Err(why);
+                out.tell(FromTower::Topics {
+                    listing,
+                    part,
+                    result,
+                });
+            }
+        }
+    }
+
+    /// A reader has ended, which the tower did not ask for: the storage has failed it.
+    fn reader_ended(&mut self, r: ReaderId, out: &mut TowerEffects) {
+        let Some(owner) = self.calls.owner(r) else {
+            // Input: a reader that was given up meanwhile.
+            return;
+        };
+        self.calls.give_up(r);
+        match owner {
+            Owner::System => out.to_catalog.push_back(CatalogInput::ReaderEnded),
+            Owner::Tail(log) => {
+                if let Some(tail) = &mut self.logs[log].tail {
+                    tail.reader = None;
+                }
+            }
+            Owner::CatchUp(reader) => {
+                self.disband(reader);
+                self.timers.hold = Some(self.now.mono.plus(self.config.retry_delay));
+            }
+        }
+        self.retry_later();
+    }
+
+    /// The shard's thread has worked for `time`, on whatever.
+    pub(crate) fn worked(&mut self, time: Duration) {
+        self.allowance.worked(time);
+    }
+
+    /// Whether somebody waits to be read for, or is.
+    pub(crate) fn has_members(&self) -> bool {
+        self.members.queued() > 0 || self.readers.len() > 0
+    }
+
+    /// The life of a log, if it is open.
+    pub(crate) fn incarnation(&self, log: LogId) -> Option<Incarnation> {
+        let log = self.logs.get(self.logs.find(log)?)?;
+        (log.openness == Openness::Open).then_some(log.incarnation)
+    }
+
+    /// What has been counted.
+    pub(crate) fn stats(&self) -> TowerStats {
+        TowerStats {
+            readers: self.readers.len() as u64,
+            ..self.stats
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What the gateway asks of a log: appends, questions, a new life, topics. Each is a call of the storage,
+//! but for where a log ends, which is known here.
+
+use super::calls::Purpose;
+use super::{Tower, TowerEffects};
+use crate::keys::TowerLogKey;
+use crate::link::{Answer, FromTower, MemberId, Question};
+use airmail_log::{Bounds, Call, Refusal, TopicPage};
+use airmail_model::frame::Ack;
+use airmail_model::{Batch, Checked, LogId};
+
+impl Tower {
+    /// Appends a batch of the gateway's.
+    pub(super) fn append(
+        &mut self,
+        log: LogId,
+        number: u64,
+        batch: Checked<Batch>,
+        out: &mut TowerEffects,
+    ) {
+        let Some(key) = self.logs.find(log) else {
+            // Input: a log that was deleted before the gateway was told, which then answers by itself.
+            return;
+        };
+        out.call(Call::Append {
+            t: self.calls.tag(Purpose::Append(key, number)),
+            log,
+            map: batch.map_epoch(),
+            batch,
+        });
+    }
+
+    /// The storage has taken a batch of the gateway's, or has refused it.
+    pub(super) fn appended(
+        &mut self,
+        key: TowerLogKey,
+        number: u64,
+        result: Result<Ack, Refusal>,
+        out: &mut TowerEffects,
+    ) {
+        let Some(log) = self.logs.get_mut(key) else {
+            // Input: a log that was deleted meanwhile, and whose publishes the gateway answered then.
+            return;
+        };
+        if let Ok(ack) = &result {
+            log.end = log.end.max(ack.extent.next());
+        }
+        out.tell(FromTower::Appended {
+            log: log.id,
+            number,
+            result,
+        });
+    }
+
+    /// Answers what the gateway asks about a log, or asks the storage.
+    pub(super) fn ask(
+        &mut self,
+        member: MemberId,
+        log: LogId,
+        question: Question,
+        out: &mut TowerEffects,
+    ) {
+        let Some(key) = self.logs.find_open(log) else {
+            // Input: a log that was deleted before the gateway was told.
+            return;
+        };
+        let mut tag = || self.calls.tag(Purpose::Answer(key, member));
+        match question {
+            Question::End => self.answer(key, member, Answer::End, out),
+            Question::Bounds => out.call(Call::Bounds { t: tag(), log }),
+            Question::Time(at) => out.call(Call::FindTime { t: tag(), log, at }),
+        }
+    }
+
+    /// Gives the gateway an answer, with where the log ends now.
+    pub(super) fn answer(
+        &mut self,
+        key: TowerLogKey,
+        member: MemberId,
+        answer: Answer,
+        out: &mut TowerEffects,
+    ) {
+        let Some(log) = self.logs.get(key) else {
+            // Input: a log that was deleted meanwhile, with its subscriptions.
+            return;
+        };
+        out.tell(FromTower::Answer {
+            member,
+            end: log.end,
+            answer,
+        });
+    }
+
+    /// Begins a new life of a log.
+    pub(super) fn renew(&mut self, log: LogId, out: &mut TowerEffects) {
+        let Some(key) = self.logs.find_open(log) else {
+            // Input: a log that was deleted before the gateway was told.
+            return;
+        };
+        let t = self.calls.tag(Purpose::Renew(key));
+        out.call(Call::Renew { t, log });
+    }
+
+    /// A log has begun a new life, or could not.
+    pub(super) fn renewed(
+        &mut self,
+        key: TowerLogKey,
+        result: Result<Bounds, Refusal>,
+        out: &mut TowerEffects,
+    ) {
+        let Some(log) = self.logs.get_mut(key) else {
+            // Input: a log that was deleted meanwhile, with its subscriptions.
+            return;
+        };
+        let result = result.map(|bounds| bounds.incarnation);
+        if let Ok(incarnation) = result {
+            log.incarnation = incarnation;
+        }
+        out.tell(FromTower::Renewed {
+            log: log.id,
+            result,
+        });
+    }
+
+    /// Lists a page of a log's topics.
+    pub(super) fn list_topics(
+        &mut self,
+        listing: u64,
+        part: usize,
+        log: LogId,
+        page: Box<TopicPage>,
+        out: &mut TowerEffects,
+    ) {
+        let t = self.calls.tag(Purpose::Topics(listing, part));
+        out.call(Call::Topics { t, log, page });
+    }
+}

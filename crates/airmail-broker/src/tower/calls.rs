@@ -1,0 +1,88 @@
+//! Storage calls and readers under way. A tag or reader number is never used twice, so a late completion
+//! is recognised because its tag or reader is no longer in the table.
+
+use crate::catalog::SystemAppend;
+use crate::keys::{ReaderKey, TowerLogKey};
+use crate::link::MemberId;
+use airmail_log::{ReaderId, Tag};
+use airmail_model::NamespaceId;
+use std::collections::BTreeMap;
+
+/// What a call was made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Opening log 0.
+    OpenSystem,
+    /// Appending to log 0.
+    AppendSystem(SystemAppend),
+    /// Opening a namespace's log.
+    Open(TowerLogKey),
+    /// Deleting a namespace's log.
+    Delete(NamespaceId, TowerLogKey),
+    /// A publish, by the gateway's number.
+    Append(TowerLogKey, u64),
+    /// A question of the gateway.
+    Answer(TowerLogKey, MemberId),
+    /// Beginning a new life of a log.
+    Renew(TowerLogKey),
+    /// A part of a listing of topics.
+    Topics(u64, usize),
+}
+
+/// Whose a reader is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The catalog's, of log 0.
+    System,
+    /// A log's tail reader.
+    Tail(TowerLogKey),
+    /// A catch-up reader.
+    CatchUp(ReaderKey),
+}
+
+/// What is under way.
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    tags: u64,
+    calls: BTreeMap<Tag, Purpose>,
+    reader_ids: u64,
+    readers: BTreeMap<ReaderId, Owner>,
+}
+
+impl Calls {
+    /// A tag for a call that is about to be made.
+    pub(crate) fn tag(&mut self, purpose: Purpose) -> Tag {
+        self.tags += 1;
+        let tag = Tag(self.tags);
+        self.calls.insert(tag, purpose);
+        tag
+    }
+
+    /// What a tag's call was made for; it is under way no more.
+    pub(crate) fn answered(&mut self, tag: Tag) -> Option<Purpose> {
+        self.calls.remove(&tag)
+    }
+
+    /// A new reader.
+    pub(crate) fn reader(&mut self, owner: Owner) -> ReaderId {
+        self.reader_ids += 1;
+        let reader = ReaderId(self.reader_ids);
+        self.readers.insert(reader, owner);
+        reader
+    }
+
+    /// Whose a reader is, unless it has been given up.
+    pub(crate) fn owner(&self, reader: ReaderId) -> Option<Owner> {
+        self.readers.get(&reader).copied()
+    }
+
+    /// Gives a reader up: what still comes of it is dropped.
+    pub(crate) fn give_up(&mut self, reader: ReaderId) {
+        self.readers.remove(&reader);
+    }
+
+    /// Every reader that has not been given up, and whose it is.
+    pub(crate) fn readers(&self) -> impl Iterator<Item = (ReaderId, Owner)> + '_ {
+        self.readers.iter().map(|(reader, owner)| (*reader, *owner))
+    }
+}

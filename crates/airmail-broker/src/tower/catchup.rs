@@ -1,0 +1,13 @@
+//! Catching up: those who are behind share readers of the storage.
+//!
+//! There are few readers, so they move like elevators: each picks up the members who want what lies a little
+//! ahead of it in its log, and after its quantum makes place for those who have waited longest. A reader of
+//! one topic goes by the storage's topic index; one of several topics reads everything and deals it out.
+//!
+//! - [`member`]: for whom it is read, and who waits for a reader. [`reader`]: the readers.
+//! - [`schedule`]: who gets a reader, and what readers may read. [`dispatch`]: what readers give.
+
+pub(super) mod dispatch;
+pub(super) mod member;
+pub(super) mod reader;
+pub(super) mod schedule;

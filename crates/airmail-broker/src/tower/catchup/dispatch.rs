@@ -1,0 +1,226 @@
+//! What a catch-up reader gives is dealt out to its members: each batch is cut once for all who want the
+//! same of it.
+
+use super::member::Member;
+use crate::keys::{MemberKey, ReaderKey};
+use crate::link::{FromTower, Part};
+use crate::places::Places;
+use crate::tower::{Tower, TowerEffects};
+use airmail_log::{GapWhy, Stored};
+use airmail_model::frame::Delivered;
+use airmail_model::{Extent, Sequence};
+use smallvec::SmallVec;
+
+/// What a batch costs besides its bytes, in bytes: to find and check it, or to find nothing.
+const BATCH_COST: u64 = 1 << 10;
+/// What each of its topics costs: to look up who wants it.
+const TOPIC_COST: u64 = 64;
+
+/// Slices of one batch, by topic: made once for all who want the whole of it.
+#[derive(Default)]
+struct Slices {
+    places: Option<Places>,
+    made: SmallVec<[(u16, Delivered); 4]>,
+}
+
+impl Tower {
+    /// A batch for a reader's members.
+    pub(in crate::tower) fn reader_batch(
+        &mut self,
+        key: ReaderKey,
+        stored: &Stored,
+        out: &mut TowerEffects,
+    ) {
+        let bytes = stored.batch.bytes().len();
+        self.stats.read_bytes += bytes as u64;
+        let reader = &mut self.readers[key];
+        let log = &mut self.logs[reader.log];
+        log.end = log.end.max(stored.extent.next());
+        // Before anybody can join: who does has this batch behind.
+        reader.position = stored.extent.next();
+        let cost = bytes as u64 + BATCH_COST + TOPIC_COST * stored.batch.topics().len() as u64;
+        reader.used += cost;
+        self.allowance.spend(cost);
+        reader.granted -= i64::try_from(bytes).unwrap_or(i64::MAX);
+        self.end_by_time(key, stored, out);
+        let mut slices = Slices::default();
+        for (place, topic) in (0u16..).zip(stored.batch.topics()) {
+            let those: SmallVec<[MemberKey; 8]> = self.readers[key].of_topic(topic.hash).collect();
+            for member in those {
+                self.give(member, place, stored, &mut slices, out);
+            }
+        }
+        self.advance(key, out);
+    }
+
+    /// Gives a member its part of a batch.
+    fn give(
+        &mut self,
+        key: MemberKey,
+        topic: u16,
+        stored: &Stored,
+        slices: &mut Slices,
+        out: &mut TowerEffects,
+    ) {
+        let member = &mut self.members[key];
+        let first = member.at.max(stored.extent.first);
+        let until = member.until.unwrap_or(Sequence::MAX);
+        let end = until.min(stored.extent.next());
+        let is_early = member.not_before.is_some_and(|time| stored.appended < time);
+        if first >= end || is_early {
+            return;
+        }
+        let Some(body) = part(stored, topic, first, end, slices) else {
+            // Input: a batch that holds none of the topic's records between the two.
+            return;
+        };
+        (member.at, member.not_before) = (end, None);
+        out.tell(FromTower::Part {
+            member: member.id,
+            part: Part {
+                first,
+                end,
+                base: stored.base,
+                appended: stored.appended,
+                body,
+            },
+        });
+    }
+
+    /// Ends members that wanted nothing as new as this batch.
+    fn end_by_time(&mut self, reader: ReaderKey, stored: &Stored, out: &mut TowerEffects) {
+        while let Some((time, key)) = self.readers[reader].times.first().copied() {
+            if time > stored.appended {
+                return;
+            }
+            let next = self.members[key].at.max(stored.extent.first);
+            self.end(key, next, out);
+        }
+    }
+
+    fn end(&mut self, key: MemberKey, next: Sequence, out: &mut TowerEffects) {
+        let member = self.members[key].id;
+        self.remove_member(key);
+        out.tell(FromTower::Ended { member, next });
+    }
+
+    /// Numbers that a reader will not give.
+    pub(in crate::tower) fn reader_gap(
+        &mut self,
+        key: ReaderKey,
+        extent: Extent,
+        why: GapWhy,
+        out: &mut TowerEffects,
+    ) {
+        if why != GapWhy::Unused {
+            for member in self.readers[key].everyone() {
+                self.give_gap(member, extent, why, out);
+            }
+        }
+        let reader = &mut self.readers[key];
+        reader.position = extent.next();
+        reader.used += BATCH_COST;
+        self.allowance.spend(BATCH_COST);
+        self.advance(key, out);
+    }
+
+    fn give_gap(&mut self, key: MemberKey, extent: Extent, why: GapWhy, out: &mut TowerEffects) {
+        let member = &mut self.members[key];
+        let first = member.at.max(extent.first);
+        let until = member.until.unwrap_or(Sequence::MAX);
+        let last = extent.last.min(until.before());
+        if first <= last {
+            member.at = last.plus(1);
+            out.tell(FromTower::PartGap {
+                member: member.id,
+                extent: Extent { first, last },
+                why,
+            });
+        }
+    }
+
+    /// A reader has given everything before `next`.
+    pub(in crate::tower) fn reader_tail(
+        &mut self,
+        key: ReaderKey,
+        next: Sequence,
+        out: &mut TowerEffects,
+    ) {
+        let position = &mut self.readers[key].position;
+        *position = next.max(*position);
+        self.advance(key, out);
+    }
+
+    /// Ends the members whose end a reader has got to, and at the tail all that want to get there.
+    fn advance(&mut self, key: ReaderKey, out: &mut TowerEffects) {
+        let (log, position) = (self.readers[key].log, self.readers[key].position);
+        while let Some((until, member)) = self.readers[key].ends.first().copied() {
+            if until > position {
+                break;
+            }
+            self.end(member, until, out);
+        }
+        if position >= self.logs[log].here() {
+            for member in self.readers[key].everyone() {
+                if self.members[member].until.is_none() {
+                    self.arrive(member, position, out);
+                }
+            }
+        }
+        self.rest_reader(key, out);
+        self.mark_later();
+    }
+
+    /// Hands a member over to the gateway's tail.
+    fn arrive(&mut self, key: MemberKey, next: Sequence, out: &mut TowerEffects) {
+        let Member { id, log, .. } = self.members[key];
+        self.remove_member(key);
+        let end = self.logs[log].end;
+        out.tell(FromTower::Reached {
+            member: id,
+            next,
+            end,
+        });
+    }
+
+    /// Tells members, now and then, how far they have got without a message.
+    pub(in crate::tower) fn mark(&mut self, out: &mut TowerEffects) {
+        for reader in self.readers.keys() {
+            let next = self.readers[reader].position;
+            for key in self.readers[reader].everyone() {
+                let member = &mut self.members[key];
+                if member.at < next {
+                    member.at = next;
+                    let member = member.id;
+                    out.tell(FromTower::Progress { member, next });
+                }
+            }
+        }
+    }
+}
+
+/// The records of one topic with numbers in `first..end`.
+fn part(
+    stored: &Stored,
+    topic: u16,
+    first: Sequence,
+    end: Sequence,
+    slices: &mut Slices,
+) -> Option<Delivered> {
+    let batch = &stored.batch;
+    if first <= stored.extent.first && end > stored.extent.last {
+        if batch.topics().len() == 1 {
+            return Some(Delivered::Whole(batch.clone()));
+        }
+        if let Some((_, body)) = slices.made.iter().find(|(of, _)| *of == topic) {
+            return Some(body.clone());
+        }
+        let places = slices.places.get_or_insert_with(|| Places::of(batch));
+        let body = Delivered::Slice(places.slice(batch, &[topic])?);
+        slices.made.push((topic, body.clone()));
+        return Some(body);
+    }
+    let range = first..end;
+    let keep = |index: u16, of: u16| of == topic && range.contains(&stored.base.plus(index.into()));
+    batch.slice(keep).map(Delivered::Slice)
+}

@@ -1,0 +1,266 @@
+//! Who gets a reader: those who want what lies ahead of one join it, others wait their turn.
+
+use super::member::{Member, Place};
+use super::reader::CatchUpReader;
+use crate::keys::{MemberKey, ReaderKey};
+use crate::link::{Follow, FromTower, MemberId};
+use crate::tower::calls::Owner;
+use crate::tower::{Tower, TowerEffects};
+use airmail_log::{Call, ReaderId, Scope, ScopeFilter};
+use airmail_model::TopicHash;
+use std::collections::BTreeSet;
+
+/// How many have to wait near a reader of one topic before it reads all topics for them.
+const SHARE: usize = 16;
+
+impl Tower {
+    /// Reads for a member from now on, or tells that there is nothing to read.
+    pub(in crate::tower) fn follow(&mut self, wanted: &Follow, out: &mut TowerEffects) {
+        let (member, from) = (wanted.member, wanted.from);
+        let Some(log) = self.logs.find_open(wanted.log) else {
+            // Input: a log that was deleted before the gateway was told.
+            return;
+        };
+        let (here, end) = (self.logs[log].here(), self.logs[log].end);
+        match wanted.until {
+            None if from >= here => {
+                let next = from;
+                return out.tell(FromTower::Reached { member, next, end });
+            }
+            Some(until) if from >= until => {
+                return out.tell(FromTower::Ended { member, next: from });
+            }
+            _ => {}
+        }
+        let key = self.members.insert(Member {
+            id: member,
+            log,
+            topic: wanted.topic,
+            at: from,
+            until: wanted.until,
+            not_before: wanted.not_before,
+            not_after: wanted.not_after,
+            ticket: 0,
+            place: Place::Queued,
+        });
+        if !self.join_passing(key) {
+            self.members.enqueue(key);
+        }
+    }
+
+    /// Nothing more is wanted for a member.
+    pub(in crate::tower) fn leave(&mut self, member: MemberId, out: &mut TowerEffects) {
+        let Some(key) = self.members.find(member) else {
+            // Input: a member that came to its end, or to the tail, before the gateway was told.
+            return;
+        };
+        if let Place::Reading(reader) = self.remove_member(key) {
+            self.rest_reader(reader, out);
+        }
+    }
+
+    /// Takes a member out of wherever it is; gives where that was.
+    pub(super) fn remove_member(&mut self, key: MemberKey) -> Place {
+        let member = self.members[key];
+        match member.place {
+            Place::Queued => self.members.dequeue(key),
+            Place::Reading(reader) => self.readers[reader].remove(key, &member),
+        }
+        self.members.remove(key);
+        member.place
+    }
+
+    /// Gives readers to those who wait, and lets readers read on. Runs at the end of each step, or of several
+    /// that were taken at once.
+    pub(in crate::tower) fn schedule(&mut self, out: &mut TowerEffects) {
+        let now = self.now.mono;
+        let is_held = self.timers.hold.is_some_and(|until| until > now);
+        if is_held || !self.has_members() {
+            return;
+        }
+        if !self.allowance.is_open(now) {
+            self.timers.allowance = Some(self.allowance.again());
+            return;
+        }
+        self.timers.allowance = None;
+        self.timers.hold = None;
+        if self.members.queued() > 0 {
+            for reader in self.readers.keys() {
+                self.pick_up(reader, out);
+            }
+        }
+        self.take_turns(out);
+        self.grant_readers(out);
+        while self.readers.len() < self.config.caravans {
+            let Some(key) = self.members.oldest() else {
+                break;
+            };
+            self.start_reader(key, out);
+        }
+    }
+
+    /// Joins a reader that is under way, if one suits; `true` if so.
+    fn join_passing(&mut self, key: MemberKey) -> bool {
+        let member = self.members[key];
+        let suits = |reader: &CatchUpReader| {
+            let to = reader.position.plus(self.config.caravan_span);
+            reader.log == member.log
+                && (reader.position..=to).contains(&member.at)
+                && reader.topic.is_none_or(|topic| topic == member.topic)
+        };
+        let found = self.readers.iter().find(|(_, reader)| suits(reader));
+        let found = found.map(|(reader, _)| reader);
+        if let Some(reader) = found {
+            self.join(key, reader);
+        }
+        found.is_some()
+    }
+
+    fn join(&mut self, key: MemberKey, reader: ReaderKey) {
+        let member = &mut self.members[key];
+        member.place = Place::Reading(reader);
+        let reader = &mut self.readers[reader];
+        let (at, position) = (member.at, reader.position);
+        debug_assert!(at >= position, "ahead: {member:?} joins at {position}");
+        reader.insert(key, member);
+    }
+
+    /// Takes in those who wait a little ahead. A reader of one topic takes its own; where many others wait,
+    /// it is exchanged for one that reads everything.
+    fn pick_up(&mut self, key: ReaderKey, out: &mut TowerEffects) {
+        loop {
+            let reader = &self.readers[key];
+            let (log, position, topic) = (reader.log, reader.position, reader.topic);
+            let to = position.plus(self.config.caravan_span);
+            let most = if topic.is_some() { SHARE } else { usize::MAX };
+            let near: Vec<MemberKey> = self.members.near(log, position, to, most).collect();
+            let mine = near.iter().copied();
+            let mine: Vec<MemberKey> = mine
+                .filter(|member| topic.is_none_or(|topic| self.members[*member].topic == topic))
+                .collect();
+            for member in &mine {
+                self.members.dequeue(*member);
+                self.join(*member, key);
+            }
+            if topic.is_none() || mine.is_empty() && near.len() < SHARE {
+                return;
+            }
+            if mine.is_empty() {
+                self.exchange(key, None, out);
+            }
+        }
+    }
+
+    /// Ends readers that have had their turn, for the sake of those who wait.
+    fn take_turns(&mut self, out: &mut TowerEffects) {
+        let mut waiting = self.members.queued();
+        for reader in self.readers.keys() {
+            if self.readers[reader].used < self.config.caravan_quantum_bytes {
+                continue;
+            }
+            if waiting == 0 || self.readers.len() < self.config.caravans {
+                self.readers[reader].used = 0;
+                self.narrow(reader, out);
+                continue;
+            }
+            waiting -= 1;
+            self.stop_reading(reader, out);
+            self.disband(reader);
+        }
+    }
+
+    /// Lets a reader whose members want one topic read only that.
+    fn narrow(&mut self, reader: ReaderKey, out: &mut TowerEffects) {
+        let one = self.readers[reader].only_topic();
+        let is_wide = self.readers[reader].topic.is_none();
+        if let Some(topic) = one.filter(|_| is_wide && self.capabilities.topic_index) {
+            self.exchange(reader, Some(topic), out);
+        }
+    }
+
+    /// Starts a reader for one who waits.
+    fn start_reader(&mut self, key: MemberKey, out: &mut TowerEffects) {
+        self.members.dequeue(key);
+        let member = &self.members[key];
+        let topic = Some(member.topic).filter(|_| self.capabilities.topic_index);
+        let reader = self.readers.insert(CatchUpReader {
+            log: member.log,
+            reader: ReaderId(0),
+            position: member.at,
+            topic,
+            members: BTreeSet::new(),
+            ends: BTreeSet::new(),
+            times: BTreeSet::new(),
+            granted: 0,
+            used: 0,
+        });
+        self.join(key, reader);
+        self.stats.readers_started += 1;
+        self.read(reader, topic, out);
+        self.pick_up(reader, out);
+    }
+
+    /// Exchanges the storage's reader for one of other topics.
+    fn exchange(&mut self, reader: ReaderKey, topic: Option<TopicHash>, out: &mut TowerEffects) {
+        self.stop_reading(reader, out);
+        self.read(reader, topic, out);
+    }
+
+    fn read(&mut self, key: ReaderKey, topic: Option<TopicHash>, out: &mut TowerEffects) {
+        let r = self.calls.reader(Owner::CatchUp(key));
+        let credit = self.config.caravan_step_bytes;
+        let reader = &mut self.readers[key];
+        reader.reader = r;
+        reader.topic = topic;
+        reader.granted = credit.into();
+        out.call(Call::Read {
+            r,
+            log: self.logs[reader.log].id,
+            from: reader.position,
+            scope: Box::new(Scope {
+                filter: topic.map_or(ScopeFilter::All, ScopeFilter::Topic),
+                ..Scope::default()
+            }),
+            credit,
+        });
+    }
+
+    /// Lets readers give another step, if they have given most of the last.
+    fn grant_readers(&mut self, out: &mut TowerEffects) {
+        let step = i64::from(self.config.caravan_step_bytes);
+        for key in self.readers.keys() {
+            let reader = &mut self.readers[key];
+            if reader.granted <= step / 2 {
+                let bytes = u32::try_from(step - reader.granted).unwrap_or(u32::MAX);
+                reader.granted = step;
+                let r = reader.reader;
+                out.call(Call::Credit { r, bytes });
+            }
+        }
+    }
+
+    pub(super) fn stop_reading(&mut self, reader: ReaderKey, out: &mut TowerEffects) {
+        let r = self.readers[reader].reader;
+        self.calls.give_up(r);
+        out.call(Call::Stop { r });
+    }
+
+    /// Ends a reader without members.
+    pub(super) fn rest_reader(&mut self, key: ReaderKey, out: &mut TowerEffects) {
+        let found = self.readers.get(key);
+        if found.is_some_and(|reader| reader.members.is_empty()) {
+            self.stop_reading(key, out);
+            self.readers.remove(key);
+        }
+    }
+
+    /// Ends a reader; its members wait again, where they have got, behind all others.
+    pub(in crate::tower) fn disband(&mut self, key: ReaderKey) {
+        let ended = self.readers.remove(key);
+        for (_, key) in ended.members {
+            let member = &mut self.members[key];
+            member.at = member.at.max(ended.position);
+            self.members.enqueue(key);
+        }
+    }
+}

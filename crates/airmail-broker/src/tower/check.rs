@@ -1,0 +1,121 @@
+//! What the tower always is, whatever the storage and the gateway tell: its invariants, asserted. Each line
+//! names the invariant that it is of, as the documentation of the module above does.
+
+use super::Tower;
+use super::calls::Owner;
+use super::catchup::member::{Member, Place};
+use super::catchup::reader::CatchUpReader;
+use super::log::Openness;
+use crate::keys::{MemberKey, ReaderKey};
+
+impl Tower {
+    /// How many members there are, which is also about how much there is to look at.
+    pub(crate) fn member_count(&self) -> usize {
+        let (_, _, members) = self.members.counts();
+        members
+    }
+
+    /// Asserts the invariants.
+    ///
+    /// # Panics
+    /// If one does not hold; the message begins with its name.
+    pub(crate) fn check(&self) {
+        let mut queued = 0;
+        let mut reading = 0;
+        for (key, member) in self.members.iter() {
+            match member.place {
+                Place::Queued => queued += 1,
+                Place::Reading(_) => reading += 1,
+            }
+            self.check_member(key, member);
+        }
+        let counts = (queued, queued, queued + reading);
+        assert_eq!(self.members.counts(), counts, "one_place: who is queued");
+        let mut members = 0;
+        for (key, reader) in self.readers.iter() {
+            members += reader.members.len();
+            self.check_reader(key, reader);
+        }
+        assert_eq!(members, reading, "one_place: who has a reader");
+        let (readers, most) = (self.readers.len(), self.config.caravans);
+        assert!(readers <= most, "readers: {readers}, of {most}");
+        let may_start = self.timers.hold.is_none() && self.timers.allowance.is_none();
+        assert!(
+            queued == 0 || readers == most || !may_start,
+            "readers: {queued} wait for one, and there are {readers} of {most}"
+        );
+        self.check_owners();
+        self.check_logs();
+    }
+
+    fn check_member(&self, key: MemberKey, member: &Member) {
+        let found = self.members.find(member.id);
+        assert_eq!(found, Some(key), "one_place: {member:?}");
+        match member.place {
+            Place::Queued => assert!(self.members.is_queued(key), "one_place: {member:?}"),
+            Place::Reading(reader) => {
+                let found = self.readers.get(reader);
+                let has = |reader: &CatchUpReader| {
+                    reader.members.contains(&(member.topic, key))
+                        && reader.log == member.log
+                        && reader.topic.is_none_or(|topic| topic == member.topic)
+                };
+                assert!(found.is_some_and(has), "one_place: {member:?} of {found:?}");
+            }
+        }
+        let openness = self.logs[member.log].openness;
+        assert_ne!(openness, Openness::Deleting, "closed: {member:?} is there");
+    }
+
+    fn check_reader(&self, key: ReaderKey, reader: &CatchUpReader) {
+        assert!(!reader.members.is_empty(), "readers: {key:?} is nobody's");
+        let end = reader.ends.first();
+        assert!(
+            end.is_none_or(|(until, _)| *until > reader.position),
+            "ends: {end:?} behind {}",
+            reader.position
+        );
+        let owner = self.calls.owner(reader.reader);
+        let mine = Some(Owner::CatchUp(key));
+        assert_eq!(owner, mine, "owners: the reader of {key:?}");
+    }
+
+    fn check_owners(&self) {
+        let mut catching_up = 0;
+        for (r, owner) in self.calls.readers() {
+            match owner {
+                Owner::System => {}
+                Owner::CatchUp(_) => catching_up += 1,
+                Owner::Tail(log) => {
+                    let tail = self.logs.get(log).and_then(|log| log.tail);
+                    let reader = tail.and_then(|tail| tail.reader);
+                    assert_eq!(reader, Some(r), "owners: the tail of {log:?}");
+                }
+            }
+        }
+        let readers = self.readers.len();
+        assert_eq!(catching_up, readers, "owners: catch-up readers");
+    }
+
+    fn check_logs(&self) {
+        for key in self.logs.keys() {
+            let log = &self.logs[key];
+            let next = log.tail.map(|tail| tail.next);
+            assert!(
+                next.is_none_or(|next| next <= log.end),
+                "end: {next:?} of {} is given, of {}",
+                log.id,
+                log.end
+            );
+            let is_closed = log.openness == Openness::Deleting;
+            assert!(!is_closed || next.is_none(), "closed: {} is read", log.id);
+            let reader = log.tail.and_then(|tail| tail.reader);
+            let owner = reader.map(|reader| self.calls.owner(reader));
+            assert!(
+                owner.is_none_or(|owner| owner == Some(Owner::Tail(key))),
+                "owners: {owner:?} has the tail of {}",
+                log.id
+            );
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Logs as the tower knows them: whether each is open, how far it goes, and the reader of its tail.
+
+use crate::keys::TowerLogKey;
+use airmail_log::{LogSpec, ReaderId};
+use airmail_model::{Incarnation, LogId, Sequence};
+use std::collections::BTreeMap;
+
+/// Whether a log can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Openness {
+    /// The storage has been asked to open it.
+    Opening,
+    /// It can be used.
+    Open,
+    /// It could not be opened; it will be tried again.
+    Failed,
+    /// The storage has been asked to delete it.
+    Deleting,
+}
+
+/// The reader of a log's tail, as long as the gateway is attached.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TailReader {
+    /// Which attachment it serves.
+    pub(crate) generation: u64,
+    /// The storage's reader. `None`: it has failed, and is to be started again.
+    pub(crate) reader: Option<ReaderId>,
+    /// The first number that has not been given to the gateway.
+    pub(crate) next: Sequence,
+    /// Bytes that the reader has given since it was last granted any.
+    pub(crate) given: u32,
+}
+
+/// A log.
+#[derive(Debug)]
+pub(crate) struct TowerLog {
+    pub(crate) id: LogId,
+    pub(crate) openness: Openness,
+    /// How its namespace wants it kept.
+    pub(crate) spec: LogSpec,
+    pub(crate) incarnation: Incarnation,
+    /// The first number above all that the tower knows to be durable. Only this tower appends (a
+    /// storage with many writers is refused), so every ack it gave is below.
+    pub(crate) end: Sequence,
+    pub(crate) tail: Option<TailReader>,
+}
+
+impl TowerLog {
+    /// Where a member is at the tail: the first number that the gateway has not been given, or the end if
+    /// it is not attached.
+    pub(crate) fn here(&self) -> Sequence {
+        self.tail.map_or(self.end, |tail| tail.next)
+    }
+}
+
+/// Every log of the tower but log 0.
+#[derive(Debug, Default)]
+pub(crate) struct TowerLogs {
+    logs: Vec<Option<Box<TowerLog>>>,
+    by_id: BTreeMap<LogId, TowerLogKey>,
+}
+
+impl TowerLogs {
+    /// The log's key; made if the log is new.
+    pub(crate) fn key(&mut self, id: LogId) -> TowerLogKey {
+        if let Some(key) = self.find(id) {
+            return key;
+        }
+        let key = TowerLogKey::new(self.logs.len());
+        self.logs.push(Some(Box::new(TowerLog {
+            id,
+            openness: Openness::Opening,
+            spec: LogSpec::default(),
+            incarnation: Incarnation(0),
+            end: Sequence::FIRST,
+            tail: None,
+        })));
+        self.by_id.insert(id, key);
+        key
+    }
+
+    /// The key of a log.
+    pub(crate) fn find(&self, id: LogId) -> Option<TowerLogKey> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// The key of a log that is not being deleted.
+    pub(crate) fn find_open(&self, id: LogId) -> Option<TowerLogKey> {
+        self.find(id)
+            .filter(|key| self[*key].openness != Openness::Deleting)
+    }
+
+    /// A log, to look at.
+    pub(crate) fn get(&self, key: TowerLogKey) -> Option<&TowerLog> {
+        self.logs.get(key.place())?.as_deref()
+    }
+
+    /// A log, unless it has been deleted.
+    pub(crate) fn get_mut(&mut self, key: TowerLogKey) -> Option<&mut TowerLog> {
+        self.logs.get_mut(key.place())?.as_deref_mut()
+    }
+
+    /// Takes a log out.
+    pub(crate) fn remove(&mut self, key: TowerLogKey) -> Option<Box<TowerLog>> {
+        let log = self.logs.get_mut(key.place())?.take()?;
+        self.by_id.remove(&log.id);
+        Some(log)
+    }
+
+    /// Every log, in order of id.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = TowerLogKey> + '_ {
+        self.by_id.values().copied()
+    }
+}
+
+impl std::ops::Index<TowerLogKey> for TowerLogs {
+    type Output = TowerLog;
+
+    #[expect(
+        clippy::expect_used,
+        reason = "only keys of logs not yet removed are kept"
+    )]
+    fn index(&self, key: TowerLogKey) -> &TowerLog {
+        self.logs[key.place()].as_deref().expect("the log exists")
+    }
+}
+
+impl std::ops::IndexMut<TowerLogKey> for TowerLogs {
+    #[expect(
+        clippy::expect_used,
+        reason = "only keys of logs not yet removed are kept"
+    )]
+    fn index_mut(&mut self, key: TowerLogKey) -> &mut TowerLog {
+        self.logs[key.place()]
+            .as_deref_mut()
+            .expect("the log exists")
+    }
+}

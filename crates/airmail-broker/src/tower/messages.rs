@@ -1,0 +1,54 @@
+//! What goes into the tower and what comes out of it.
+
+use crate::catalog::{CatalogInput, Order, SystemAppend};
+use crate::link::{FromTower, ToTower};
+use airmail_log::{Call, Completion, LogSpec, ReaderId};
+use airmail_model::{Batch, Checked, Sequence};
+use std::collections::VecDeque;
+
+/// Everything that can happen to a tower.
+#[derive(Debug)]
+pub(crate) enum TowerInput {
+    /// The gateway tells something.
+    FromGateway(ToTower),
+    /// The storage tells something.
+    Storage(Completion),
+    /// The catalog wants something of a namespace's logs.
+    Order(Order),
+    /// The catalog wants log 0 opened.
+    OpenSystem(LogSpec),
+    /// The catalog wants log 0 read.
+    ReadSystem { from: Sequence, credit_bytes: u32 },
+    /// The catalog lets the reader of log 0 give more.
+    CreditSystem { r: ReaderId, bytes: u32 },
+    /// The catalog appends to log 0.
+    AppendSystem {
+        of: SystemAppend,
+        batch: Checked<Batch>,
+    },
+    /// The catalog wants to try again later.
+    RetrySystem,
+    /// Time has passed.
+    Timer,
+}
+
+/// Everything that a tower can want done.
+#[derive(Debug, Default)]
+pub(crate) struct TowerEffects {
+    /// To be asked of the storage, in order.
+    pub(crate) storage: Vec<Call>,
+    /// For the gateway, in order.
+    pub(crate) to_gateway: VecDeque<FromTower>,
+    /// For the catalog, in order.
+    pub(crate) to_catalog: VecDeque<CatalogInput>,
+}
+
+impl TowerEffects {
+    pub(super) fn tell(&mut self, message: FromTower) {
+        self.to_gateway.push_back(message);
+    }
+
+    pub(super) fn call(&mut self, call: Call) {
+        self.storage.push(call);
+    }
+}

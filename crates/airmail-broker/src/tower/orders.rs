@@ -1,0 +1,169 @@
+//! What the catalog orders: log 0 is served for it, and the logs of namespaces are opened, and tried again,
+//! or deleted with all that they are used for.
+
+use super::calls::{Owner, Purpose};
+use super::log::Openness;
+use super::{Tower, TowerEffects};
+use crate::catalog::{CatalogInput, Order, SystemAppend};
+use crate::keys::TowerLogKey;
+use crate::link::FromTower;
+use crate::refusal;
+use airmail_log::{Bounds, Call, LogSpec, Refusal};
+use airmail_model::bug;
+use airmail_model::{Batch, Checked, Error, Extent, Lane, LogId, LogIndex, NamespaceId, Sequence};
+
+impl Tower {
+    pub(super) fn open_system(&mut self, spec: LogSpec, out: &mut TowerEffects) {
+        let log = LogId::SYSTEM;
+        let t = self.calls.tag(Purpose::OpenSystem);
+        out.call(Call::Open { t, log, spec });
+    }
+
+    pub(super) fn read_system(&mut self, from: Sequence, credit: u32, out: &mut TowerEffects) {
+        out.call(Call::Read {
+            r: self.calls.reader(Owner::System),
+            log: LogId::SYSTEM,
+            from,
+            scope: Box::default(),
+            credit,
+        });
+    }
+
+    pub(super) fn append_system(
+        &mut self,
+        of: SystemAppend,
+        batch: Checked<Batch>,
+        out: &mut TowerEffects,
+    ) {
+        out.call(Call::Append {
+            t: self.calls.tag(Purpose::AppendSystem(of)),
+            log: LogId::SYSTEM,
+            map: batch.map_epoch(),
+            batch,
+        });
+    }
+
+    pub(super) fn system_appended(
+        &mut self,
+        of: SystemAppend,
+        result: Result<Extent, Refusal>,
+        out: &mut TowerEffects,
+    ) {
+        out.to_catalog.push_back(match result {
+            Ok(extent) => CatalogInput::Appended { of, extent },
+            Err(why) => CatalogInput::AppendRefused { of, why },
+        });
+    }
+
+    pub(super) fn order(&mut self, order: Order, out: &mut TowerEffects) {
+        match order {
+            Order::Open { log, spec } => {
+                let key = self.logs.key(log);
+                self.logs[key].spec = spec;
+                self.open_log(key, out);
+            }
+            Order::Delete { namespace, logs } => {
+                let indexes = (0..logs).map(LogIndex);
+                for index in indexes {
+                    let lane = Lane::Normal;
+                    let log = LogId {
+                        namespace,
+                        lane,
+                        index,
+                    };
+                    self.delete_log(log, out);
+                }
+            }
+        }
+    }
+
+    /// Asks the storage to open a log, or to keep an open one as its namespace says now.
+    pub(super) fn open_log(&mut self, key: TowerLogKey, out: &mut TowerEffects) {
+        let log = &mut self.logs[key];
+        if log.openness != Openness::Open {
+            log.openness = Openness::Opening;
+        }
+        let t = self.calls.tag(Purpose::Open(key));
+        let (log, spec) = (log.id, log.spec);
+        out.call(Call::Open { t, log, spec });
+    }
+
+    pub(super) fn log_opened(&mut self, key: TowerLogKey, bounds: &Bounds, out: &mut TowerEffects) {
+        let Some(log) = self.logs.get_mut(key) else {
+            // Input: a log that was deleted while it was opened.
+            return;
+        };
+        let id = log.id;
+        if log.openness != Openness::Deleting {
+            log.openness = Openness::Open;
+            log.incarnation = bounds.incarnation;
+            log.end = log.end.max(bounds.next);
+            out.tell(FromTower::Opened {
+                log: id,
+                incarnation: bounds.incarnation,
+            });
+        }
+        settled(id.namespace, Ok(()), out);
+    }
+
+    /// A log could not be opened: it is tried again. One that is open stays as it is.
+    pub(super) fn log_not_opened(
+        &mut self,
+        key: TowerLogKey,
+        why: &Refusal,
+        out: &mut TowerEffects,
+    ) {
+        let Some(log) = self.logs.get_mut(key) else {
+            // Input: a log that was deleted while it was opened.
+            return;
+        };
+        let id = log.id;
+        if log.openness == Openness::Opening {
+            log.openness = Openness::Failed;
+            self.retry_later();
+        }
+        settled(id.namespace, Err(refusal::error(why, id, None)), out);
+    }
+
+    /// Ends everything that a log was used for, and deletes it.
+    fn delete_log(&mut self, log: LogId, out: &mut TowerEffects) {
+        let key = self.logs.key(log);
+        self.stop_tail(key, out);
+        for member in self.members.of_log(key) {
+            let member = self.members[member].id;
+            self.leave(member, out);
+        }
+        self.logs[key].openness = Openness::Deleting;
+        out.tell(FromTower::Closed { log });
+        let t = self.calls.tag(Purpose::Delete(log.namespace, key));
+        out.call(Call::Delete { t, log });
+    }
+
+    /// A log is deleted, or could not be. The namespace is gone all the same; what is left is deleted at the
+    /// next start.
+    pub(super) fn log_deleted(
+        &mut self,
+        namespace: NamespaceId,
+        key: TowerLogKey,
+        result: Result<(), &Refusal>,
+        out: &mut TowerEffects,
+    ) {
+        let Some(log) = self.logs.remove(key) else {
+            bug!("a log of {namespace} is deleted twice: {key:?}");
+            return settled(namespace, Ok(()), out);
+        };
+        let log = log.id;
+        out.tell(FromTower::Gone { log });
+        let result = match result {
+            Ok(()) | Err(Refusal::NoLog) => Ok(()),
+            Err(why) => Err(refusal::error(why, log, None)),
+        };
+        settled(namespace, result, out);
+    }
+}
+
+/// Tells the catalog that a log is opened or deleted, or could not be.
+fn settled(namespace: NamespaceId, result: Result<(), Error>, out: &mut TowerEffects) {
+    let input = CatalogInput::LogSettled { namespace, result };
+    out.to_catalog.push_back(input);
+}

@@ -1,0 +1,4 @@
+//! The tower alone: storage, gateway and catalog are whatever a test says.
+
+mod invariants;
+mod transcripts;

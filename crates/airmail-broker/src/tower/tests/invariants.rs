@@ -1,0 +1,82 @@
+//! Each invariant is asserted: a tower that breaks it is complained of under its name.
+
+use super::super::Tower;
+use super::super::catchup::member::Place;
+use super::super::log::Openness;
+use super::transcripts::Driver;
+use crate::keys::{MemberKey, ReaderKey, TowerLogKey};
+use crate::transcript::{LOG, complaint};
+use airmail_model::Sequence;
+
+/// The gateway is attached; one member has a reader, and an end, and one waits for a reader.
+fn busy() -> Driver {
+    let mut driver = Driver::new();
+    let lines = [
+        "catalog: open the log",
+        "storage: #1 is open with 1 to 99 in life 7",
+        "gateway: attach (1) from 100",
+        "gateway: read a for m1 from 1 until 9",
+        "gateway: read a for m2 from 50",
+    ];
+    for line in lines {
+        driver.step(line).unwrap_or_else(|| panic!("{line:?}"));
+    }
+    driver
+}
+
+fn log(tower: &Tower) -> TowerLogKey {
+    tower.logs.find(LOG).expect("open")
+}
+
+fn member(tower: &Tower, nth: usize) -> MemberKey {
+    tower.members.iter().nth(nth).expect("a member").0
+}
+
+fn reader(tower: &Tower) -> ReaderKey {
+    tower.readers.keys()[0]
+}
+
+type Break = fn(&mut Tower);
+
+#[test]
+fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
+    busy().tower.check();
+    let breaks: [(&str, Break); 9] = [
+        ("one_place", |t| {
+            let one = member(t, 0);
+            t.members[one].place = Place::Queued;
+        }),
+        ("one_place", |t| {
+            let two = member(t, 1);
+            t.members.dequeue(two);
+        }),
+        ("one_place", |t| {
+            let one = member(t, 0);
+            t.members[one].topic.0 += 1;
+        }),
+        ("readers", |t| t.config.caravans = 0),
+        ("readers", |t| t.config.caravans = 2),
+        ("ends", |t| {
+            let one = reader(t);
+            t.readers[one].position = Sequence(9);
+        }),
+        ("owners", |t| {
+            let one = reader(t);
+            t.calls.give_up(t.readers[one].reader);
+        }),
+        ("end", |t| {
+            let log = log(t);
+            t.logs[log].end = Sequence(7);
+        }),
+        ("closed", |t| {
+            let log = log(t);
+            t.logs[log].openness = Openness::Deleting;
+        }),
+    ];
+    for (name, broken) in breaks {
+        let mut driver = busy();
+        broken(&mut driver.tower);
+        let said = complaint(|| driver.tower.check());
+        assert!(said.starts_with(name), "{name}: {said}");
+    }
+}

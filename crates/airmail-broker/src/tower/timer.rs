@@ -1,0 +1,67 @@
+//! What the tower does because time passes: it tells members how far they have got, and tries again what
+//! the storage has failed.
+
+use super::log::Openness;
+use super::{Tower, TowerEffects};
+use crate::catalog::CatalogInput;
+use crate::keys::TowerLogKey;
+use airmail_model::Mono;
+
+/// When to do something even if nothing happens.
+#[derive(Debug, Default)]
+pub(super) struct Timers {
+    /// To tell members how far they have got.
+    pub(super) marks: Option<Mono>,
+    /// To open logs and start readers that failed.
+    pub(super) retry: Option<Mono>,
+    /// No catch-up reader is started before: one has failed.
+    pub(super) hold: Option<Mono>,
+    /// To let catch-up readers read on: what they may read was used up.
+    pub(super) allowance: Option<Mono>,
+}
+
+impl Tower {
+    /// When the tower wants to be called, if nothing else happens before.
+    pub(crate) fn deadline(&self) -> Option<Mono> {
+        let timers = &self.timers;
+        let all = [timers.marks, timers.retry, timers.allowance];
+        all.into_iter().flatten().min()
+    }
+
+    pub(super) fn timer(&mut self, out: &mut TowerEffects) {
+        let now = self.now.mono;
+        let is_due = |at: &mut Option<Mono>| at.take_if(|at| *at <= now).is_some();
+        if is_due(&mut self.timers.marks) {
+            self.mark(out);
+        }
+        is_due(&mut self.timers.allowance);
+        if is_due(&mut self.timers.retry) {
+            self.retry(out);
+        }
+    }
+
+    /// Makes sure that members are told before long how far they have got.
+    pub(super) fn mark_later(&mut self) {
+        let at = self.now.mono.plus(self.config.mark_interval);
+        self.timers.marks.get_or_insert(at);
+    }
+
+    /// Makes sure that what failed is tried again.
+    pub(super) fn retry_later(&mut self) {
+        let at = self.now.mono.plus(self.config.retry_delay);
+        self.timers.retry.get_or_insert(at);
+    }
+
+    fn retry(&mut self, out: &mut TowerEffects) {
+        out.to_catalog.push_back(CatalogInput::Retry);
+        let logs: Vec<TowerLogKey> = self.logs.keys().collect();
+        for key in logs {
+            let log = &self.logs[key];
+            if log.openness == Openness::Failed {
+                self.open_log(key, out);
+            } else if log.tail.is_some_and(|tail| tail.reader.is_none()) {
+                self.read_tail(key, out);
+            }
+        }
+    }
+}
