@@ -21,6 +21,7 @@ mod raw_ids;
 mod roots;
 mod runtime;
 mod sentences;
+mod sides;
 mod silence;
 mod translators;
 
@@ -66,6 +67,7 @@ fn all() -> anyhow::Result<Complaints> {
         complaints.extend(fields::check(file));
         complaints.extend(raw_ids::check(file));
         complaints.extend(sentences::check(file));
+        complaints.extend(sides::check(file));
         complaints.extend(silence::check(file));
         complaints.extend(translators::check(file));
     }

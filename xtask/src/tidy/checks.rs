@@ -7,8 +7,10 @@ use super::Complaints;
 use crate::workspace::File;
 
 /// Folders or files, without the `.rs` of a file, and the checks that there are at least.
-const FLOORS: [(&str, usize); 3] = [
+const FLOORS: [(&str, usize); 5] = [
     ("crates/airmail-broker/src/catalog", 30),
+    ("crates/airmail-broker/src/gateway", 25),
+    ("crates/airmail-broker/src/tower", 15),
     ("crates/airmail-client/src/core", 35),
     ("crates/airmail-log/src", 60),
 ];

@@ -9,8 +9,10 @@ use super::Complaints;
 use crate::workspace::File;
 
 /// The folders and files that are held to it, without the `.rs` of a file.
-const PLACES: [&str; 3] = [
+const PLACES: [&str; 5] = [
     "crates/airmail-broker/src/catalog",
+    "crates/airmail-broker/src/gateway",
+    "crates/airmail-broker/src/tower",
     "crates/airmail-client/src/core",
     "crates/airmail-log/src/journal",
 ];
