@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use airmail_broker::{AllowAll, Node, Outbox, ShardConfig};
+use airmail_broker::{AllowAll, Engine, ShardConfig, TurnOutput};
 use airmail_fuzz::directory::Directory;
 use airmail_fuzz::fuzz_target;
 use airmail_log::journal::{JournalConfig, JournalStorage};
@@ -71,9 +71,9 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let config = ShardConfig::default();
-    let node = Node::new(config, storage, Box::new(AllowAll), Box::new(AllowAll), NOW);
+    let node = Engine::new(config, storage, Box::new(AllowAll), Box::new(AllowAll), NOW);
     let mut node = node.expect("a shard can honour a journal");
-    let mut out = Outbox::default();
+    let mut out = TurnOutput::default();
     for _ in 0..4 {
         node.turn(NOW, &mut out);
     }

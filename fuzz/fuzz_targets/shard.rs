@@ -4,7 +4,7 @@
 #![no_main]
 
 use airmail_broker::{
-    AllowAll, Command, CommandId, Input, Node, Outbox, Principal, SessionId, ShardConfig,
+    AllowAll, Command, CommandId, Engine, Input, Principal, SessionId, ShardConfig, TurnOutput,
 };
 use airmail_fuzz::directory::Directory;
 use airmail_fuzz::fuzz_target;
@@ -115,8 +115,8 @@ type Range = (u64, Option<(SubscriptionId, Generation)>, LogId);
 
 /// The node under test, and what its clients have been told.
 struct World {
-    node: Node<JournalStorage<Directory>>,
-    out: Outbox,
+    node: Engine<JournalStorage<Directory>>,
+    out: TurnOutput,
     now: Now,
     /// The stream of each client; every stream has a number of its own.
     open: BTreeMap<u8, u64>,
@@ -148,11 +148,11 @@ impl World {
             commands: 2,
             ..ShardConfig::default()
         };
-        let node = Node::new(config, storage, Box::new(AllowAll), Box::new(AllowAll), now);
+        let node = Engine::new(config, storage, Box::new(AllowAll), Box::new(AllowAll), now);
         let node = node.expect("a shard can honour a journal");
         World {
             node,
-            out: Outbox::default(),
+            out: TurnOutput::default(),
             now,
             open: BTreeMap::new(),
             streams: 0,

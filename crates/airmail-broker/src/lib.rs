@@ -1,6 +1,6 @@
 //! The broker's core: one [`Shard`] is everything a node does, as a state machine without I/O.
 //!
-//! `step(now, input, out)` is total and deterministic; [`Node`] couples a shard with its storage
+//! `step(now, input, out)` is total and deterministic; [`Engine`] couples a shard with its storage
 //! for the async shell and for the simulator alike.
 
 #![forbid(unsafe_code)]
@@ -8,12 +8,12 @@
 pub mod access;
 pub mod catalog;
 pub mod config;
+pub mod engine;
 mod fitness;
 mod gateway;
 pub mod input;
 mod keys;
 mod link;
-pub mod node;
 mod places;
 mod refusal;
 #[cfg(feature = "sabotage")]
@@ -27,8 +27,8 @@ mod transcript;
 pub use access::{Action, Admission, Admit, AllowAll, Authorizer, Cost, MailboxAction, Principal};
 pub use catalog::{Catalog, Entry};
 pub use config::{FirstNamespace, ShardConfig};
+pub use engine::{Engine, TurnOutput};
 pub use fitness::UnfitStorage;
 pub use input::{Command, CommandId, Effects, Input, Outcome, SessionId};
-pub use node::{Node, Outbox};
 pub use shard::{Flow, Shard};
 pub use stats::Stats;

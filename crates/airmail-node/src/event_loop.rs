@@ -10,8 +10,8 @@ use super::runtime::alarm::Alarm;
 use super::runtime::thread_time::ThreadTime;
 use super::send_queue::{Event, Notice, SendQueue};
 use super::shard_handle::{ShardHandle, ToShard, stopping};
-use airmail_broker::node::Outbox as TurnOutput;
-use airmail_broker::{CommandId, Input, Node, Outcome, SessionId};
+use airmail_broker::engine::TurnOutput;
+use airmail_broker::{CommandId, Engine, Input, Outcome, SessionId};
 use airmail_log::LogStorage;
 use airmail_model::clock::Clock;
 use airmail_model::frame::{Reply, Request};
@@ -29,7 +29,7 @@ const TURN_ITEMS: usize = 1024;
 
 /// A shard with everything that it needs of the outside.
 pub(crate) struct EventLoop {
-    pub(crate) node: Node<Box<dyn LogStorage>>,
+    pub(crate) node: Engine<Box<dyn LogStorage>>,
     pub(crate) handle: ShardHandle,
     pub(crate) receiver: mpsc::Receiver<ToShard>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -52,7 +52,7 @@ pub(crate) struct EventLoop {
 
 impl EventLoop {
     pub(crate) fn new(
-        node: Node<Box<dyn LogStorage>>,
+        node: Engine<Box<dyn LogStorage>>,
         handle: ShardHandle,
         receiver: mpsc::Receiver<ToShard>,
         clock: Arc<dyn Clock>,

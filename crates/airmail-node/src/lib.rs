@@ -4,7 +4,7 @@
 //! the process's environment but [`environment`], and nothing handles signals: that is the program's.
 //!
 //! One shard is one OS thread with one current-thread runtime, which owns its connections for
-//! life, the [`airmail_broker::Node`] and its storage; front doors only translate (`frontdoor`), and the event
+//! life, the [`airmail_broker::Engine`] and its storage; front doors only translate (`frontdoor`), and the event
 //! loop gives the shard its turns (`event_loop`). Connections that ask for mailboxes have nothing to do with
 //! a shard, and move to threads of their own (`runtime`). HTTP runs where [`start`] was called, so that it
 //! answers when a shard does not. Listeners, clock, seed and shutdown are passed in.

@@ -15,7 +15,7 @@ use crate::frontdoor::grpc::listener::Connections;
 use crate::frontdoor::grpc::turned_away::TurnedAway;
 use crate::frontdoor::grpc::{Services, all_routes};
 use airmail_broker::config::{FirstNamespace, ShardConfig};
-use airmail_broker::{Authorizer, Node, UnfitStorage};
+use airmail_broker::{Authorizer, Engine, UnfitStorage};
 use airmail_log::LogStorage;
 use airmail_mailbox::Mailboxes;
 use airmail_model::Now;
@@ -38,7 +38,7 @@ pub(super) struct ShardThread {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) door: FrontDoor,
     pub(super) receiver: mpsc::Receiver<ToShard>,
-    pub(super) node: Node<Box<dyn LogStorage>>,
+    pub(super) node: Engine<Box<dyn LogStorage>>,
     pub(super) mailboxes: Mailboxes,
     /// Where connections go that ask for mailboxes.
     pub(super) mailbox_threads: Handle,
@@ -134,10 +134,10 @@ pub(super) fn begin(
     storage: Box<dyn LogStorage>,
     access: Access,
     now: Now,
-) -> Result<Node<Box<dyn LogStorage>>, UnfitStorage> {
+) -> Result<Engine<Box<dyn LogStorage>>, UnfitStorage> {
     let config = shard_config(config, seed);
     let authorizer = Box::new(access.authorizer);
-    Node::new(config, storage, authorizer, access.admission, now)
+    Engine::new(config, storage, authorizer, access.admission, now)
 }
 
 fn shard_config(config: &Config, seed: u64) -> ShardConfig {

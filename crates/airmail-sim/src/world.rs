@@ -24,7 +24,7 @@ use crate::shape::Shape;
 use crate::swarm::Swarm;
 use crate::tuning;
 use crate::weather::{Pace, Weather};
-use airmail_broker::{CommandId, Node, SessionId};
+use airmail_broker::{CommandId, Engine, SessionId};
 use airmail_log::journal::JournalStorage;
 use airmail_model::{Durability, LogMap, Mono, NamespaceId, Retention};
 use client::Client;
@@ -83,7 +83,7 @@ pub struct World {
     weather: Weather,
     evidence: Evidence,
     shape: Shape,
-    node: Option<Node<JournalStorage<SimFiles>>>,
+    node: Option<Engine<JournalStorage<SimFiles>>>,
     wake: Option<Mono>,
     down_until: Mono,
     plans: Vec<Plan>,

@@ -1,13 +1,13 @@
 //! What a shard cannot honour it refuses at its start, by the capability's name.
 
 use crate::vec_storage::VecStorage;
-use airmail_broker::{AllowAll, Node, ShardConfig, UnfitStorage};
+use airmail_broker::{AllowAll, Engine, ShardConfig, UnfitStorage};
 use airmail_log::Dedup;
 use airmail_model::Now;
 
 fn refusal(storage: VecStorage) -> Option<UnfitStorage> {
     let allow = || Box::new(AllowAll);
-    Node::new(
+    Engine::new(
         ShardConfig::default(),
         storage,
         allow(),

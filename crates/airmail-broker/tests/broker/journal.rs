@@ -2,7 +2,7 @@
 
 use crate::client::{Client, Mode};
 use crate::world::{LOG, NS, PLENTY, batch, topic};
-use airmail_broker::{AllowAll, Input, Node, Outbox, Principal, SessionId, ShardConfig};
+use airmail_broker::{AllowAll, Engine, Input, Principal, SessionId, ShardConfig, TurnOutput};
 use airmail_log::memory::{self, MemoryStorage};
 use airmail_model::frame::{
     Generation, Request, RequestId, Start, Subscribe, SubscriptionId, Until,
@@ -11,7 +11,7 @@ use airmail_model::{Mono, Now, Wall};
 use std::time::Duration;
 
 struct Bench {
-    node: Node<MemoryStorage>,
+    node: Engine<MemoryStorage>,
     now: Now,
     client: Client,
 }
@@ -22,7 +22,7 @@ impl Bench {
     fn run(&mut self) {
         let mut quiet = 0;
         while quiet < 5 {
-            let mut out = Outbox::default();
+            let mut out = TurnOutput::default();
             let wake = self.node.turn(self.now, &mut out);
             let busy = !out.replies.is_empty() || wake.is_some_and(|at| at <= self.now.mono);
             quiet = if busy { 0 } else { quiet + 1 };
@@ -62,7 +62,7 @@ fn live_late_and_history_agree_over_the_memory_journal() {
     let storage = memory::open(7, now).expect("memory opens");
     let allow = || Box::new(AllowAll);
     let mut bench = Bench {
-        node: Node::new(ShardConfig::default(), storage, allow(), allow(), now)
+        node: Engine::new(ShardConfig::default(), storage, allow(), allow(), now)
             .expect("a fit storage"),
         now,
         client: Client::new(PLENTY),

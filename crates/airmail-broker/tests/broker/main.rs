@@ -1,4 +1,4 @@
-//! The shard, driven through [`airmail_broker::Node`] over a storage of vectors, with clients that
+//! The shard, driven through [`airmail_broker::Engine`] over a storage of vectors, with clients that
 //! hold it to the protocol.
 
 #![forbid(unsafe_code)]

@@ -4,7 +4,7 @@ use crate::client::Mode;
 use crate::vec_storage::VecStorage;
 use crate::world::{LOG, World, batch};
 use airmail_broker::{
-    Action, Admission, Admit, AllowAll, Authorizer, Cost, Input, Node, Principal, ShardConfig,
+    Action, Admission, Admit, AllowAll, Authorizer, Cost, Engine, Input, Principal, ShardConfig,
 };
 use airmail_log::Refusal;
 use airmail_model::frame::{Start, State};
@@ -177,7 +177,7 @@ fn what_waits_for_admission_keeps_its_order_and_its_bound() {
     };
     let mut world = World::starting(config.clone(), VecStorage::new());
     let admission = Box::new(OneASecond::default());
-    world.node = Node::new(
+    world.node = Engine::new(
         config,
         VecStorage::new(),
         Box::new(AllowAll),
@@ -229,7 +229,7 @@ fn the_authorizer_is_asked_before_anything_is_done() {
     let mut world = World::new();
     let config = ShardConfig::default();
     let admission = Box::new(AllowAll);
-    world.node = Node::new(
+    world.node = Engine::new(
         config,
         VecStorage::new(),
         Box::new(ReadOnly),

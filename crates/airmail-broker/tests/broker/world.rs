@@ -3,7 +3,8 @@
 use crate::client::Client;
 use crate::vec_storage::VecStorage;
 use airmail_broker::{
-    AllowAll, Command, CommandId, Input, Node, Outbox, Outcome, Principal, SessionId, ShardConfig,
+    AllowAll, Command, CommandId, Engine, Input, Outcome, Principal, SessionId, ShardConfig,
+    TurnOutput,
 };
 use airmail_model::batch::BatchTarget;
 use airmail_model::frame::{Reply, Request, RequestId, Start, Subscribe, SubscriptionId, Until};
@@ -26,7 +27,7 @@ pub(crate) const LOG: LogId = LogId {
 pub(crate) const PLENTY: u32 = 1 << 30;
 
 pub(crate) struct World {
-    pub(crate) node: Node<VecStorage>,
+    pub(crate) node: Engine<VecStorage>,
     pub(crate) now: Now,
     pub(crate) clients: BTreeMap<SessionId, Client>,
     pub(crate) outcomes: BTreeMap<CommandId, Result<Outcome, Error>>,
@@ -87,7 +88,7 @@ impl World {
         };
         let allow = || Box::new(AllowAll);
         World {
-            node: Node::new(config, storage, allow(), allow(), now).expect("a fit storage"),
+            node: Engine::new(config, storage, allow(), allow(), now).expect("a fit storage"),
             now,
             clients: BTreeMap::new(),
             outcomes: BTreeMap::new(),
@@ -102,7 +103,7 @@ impl World {
 
     /// One turn, without time passing.
     pub(crate) fn turn(&mut self) -> bool {
-        let mut out = Outbox::default();
+        let mut out = TurnOutput::default();
         self.wake = self.node.turn(self.now, &mut out);
         let any = !out.replies.is_empty() || !out.outcomes.is_empty();
         for (session, reply) in out.replies {

@@ -7,7 +7,7 @@ use crate::invariants::bounded::Budget;
 use crate::invariants::{Checked, Violation};
 use crate::plant::Plant;
 use crate::tuning;
-use airmail_broker::{AllowAll, Input, Node, Outbox, Principal, SessionId};
+use airmail_broker::{AllowAll, Engine, Input, Principal, SessionId, TurnOutput};
 use airmail_log::journal::JournalStorage;
 use airmail_model::frame::{DELIVERY_OVERHEAD_BYTES, Reply};
 
@@ -26,7 +26,7 @@ impl World {
             Violation::new("G1 what was written can be opened", detail)
         })?;
         let config = tuning::shard(&mut chance, self.plant);
-        let node = Node::new(
+        let node = Engine::new(
             config,
             storage,
             Box::new(AllowAll),
@@ -97,7 +97,7 @@ impl World {
 
     /// Lets the disk and the node go on until neither has anything to do now.
     pub(super) fn turn(&mut self) -> Checked {
-        let mut out = Outbox::default();
+        let mut out = TurnOutput::default();
         for _ in 0..ROUNDS_MAX {
             self.weather.machine.disk().advance(self.weather.now.mono);
             let Some(node) = &mut self.node else {

@@ -20,7 +20,7 @@ const TURN_BYTES: usize = 1 << 20;
 
 /// What a turn gives to be sent. The caller empties it.
 #[derive(Debug, Default)]
-pub struct Outbox {
+pub struct TurnOutput {
     /// To clients, in order for each session.
     pub replies: Vec<(SessionId, Reply)>,
     /// Streams of which [`Input::Sent`] is awaited.
@@ -31,7 +31,7 @@ pub struct Outbox {
 
 /// A [`Shard`] with the [`LogStorage`] that it owns.
 #[derive(Debug)]
-pub struct Node<S> {
+pub struct Engine<S> {
     shard: Shard,
     storage: S,
     effects: Effects,
@@ -40,8 +40,8 @@ pub struct Node<S> {
     taken: bool,
 }
 
-impl<S: LogStorage> Node<S> {
-    /// A node that begins to open its logs; [`Shard::ready`] says when it has.
+impl<S: LogStorage> Engine<S> {
+    /// An engine that begins to open its logs; [`Shard::ready`] says when it has.
     ///
     /// # Errors
     /// [`UnfitStorage`]: the storage has a capability that a shard cannot honour.
@@ -51,20 +51,20 @@ impl<S: LogStorage> Node<S> {
         authorizer: Box<dyn Authorizer>,
         admission: Box<dyn Admission>,
         now: Now,
-    ) -> Result<Node<S>, UnfitStorage> {
+    ) -> Result<Engine<S>, UnfitStorage> {
         let mut effects = Effects::default();
         let capabilities = storage.capabilities();
         let mut shard = Shard::new(config, capabilities, authorizer, admission)?;
         shard.start(now, &mut effects);
-        let mut node = Node {
+        let mut engine = Engine {
             shard,
             storage,
             effects,
             completions: Vec::new(),
             taken: false,
         };
-        node.pass_calls();
-        Ok(node)
+        engine.pass_calls();
+        Ok(engine)
     }
 
     /// Takes something that has happened. What comes of it is done and given by the next turn.
@@ -73,7 +73,7 @@ impl<S: LogStorage> Node<S> {
         self.taken = true;
     }
 
-    /// The thread that runs this node has worked for `time` since this was last said, on whatever.
+    /// The thread that runs this engine has worked for `time` since this was last said, on whatever.
     /// See [`Shard::worked`].
     pub fn worked(&mut self, time: Duration) {
         self.shard.worked(time);
@@ -81,7 +81,7 @@ impl<S: LogStorage> Node<S> {
 
     /// Does what is ready and moves what is to be sent to `out`. Returns when to take the next turn
     /// if nothing else happens before: at once if there is more to do, never if `None`.
-    pub fn turn(&mut self, now: Now, out: &mut Outbox) -> Option<Mono> {
+    pub fn turn(&mut self, now: Now, out: &mut TurnOutput) -> Option<Mono> {
         if self.effects.deadline.is_some_and(|at| at <= now.mono) {
             self.input(now, Input::Timer);
         }
@@ -136,12 +136,12 @@ impl<S: LogStorage> Node<S> {
         &self.storage
     }
 
-    /// The storage, to be told that the node stops.
+    /// The storage, to be told that the engine stops.
     pub fn storage_mut(&mut self) -> &mut S {
         &mut self.storage
     }
 
-    /// Ends the node and gives its storage back.
+    /// Ends the engine and gives its storage back.
     #[must_use]
     pub fn into_storage(self) -> S {
         self.storage
