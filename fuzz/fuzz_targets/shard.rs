@@ -143,8 +143,8 @@ impl World {
         };
         let config = ShardConfig {
             limits,
-            caravans: 2,
-            caravan_step_bytes: 256,
+            catch_up_readers: 2,
+            catch_up_step_bytes: 256,
             commands: 2,
             ..ShardConfig::default()
         };

@@ -17,25 +17,25 @@ pub struct ShardConfig {
     /// How often positions of quiet ranges are told. Default 1 s.
     pub mark_interval: Duration,
     /// Storage readers for late subscribers. Default 8.
-    pub caravans: usize,
+    pub catch_up_readers: usize,
     /// Bytes that a late subscribers' reader is granted at a time, so that live traffic passes in
     /// between. Default 256 KiB.
-    pub caravan_step_bytes: u32,
+    pub catch_up_step_bytes: u32,
     /// Bytes after which a reader is given to those who wait longest for one. Default 4 MiB.
-    pub caravan_quantum_bytes: u64,
+    pub catch_up_quantum_bytes: u64,
     /// How many numbers ahead of a reader a late subscriber may stand to share it. Default 2^20.
-    pub caravan_span: u64,
+    pub catch_up_span: u64,
     /// Bytes that the tail reader of a log may be ahead of the shard. Default 1 MiB.
-    pub room_window_bytes: u32,
+    pub tail_window_bytes: u32,
     /// Bytes of one session's publishes that may wait for admission. Default 1 MiB.
     pub parked_bytes: usize,
     /// What bounds the published messages in flight. Default `None`: nothing but what clients are let
     /// send.
-    pub pilot: Option<GateSettings>,
+    pub publish_gate: Option<GateSettings>,
     /// Bytes of publishes that may wait for their turn to be in flight. Default 64 MiB.
-    pub pilot_waiting_bytes: usize,
+    pub publish_waiting_bytes: usize,
     /// What bounds the deliveries in flight. Default `None`: nothing but each stream's credit.
-    pub copilot: Option<SharesSettings>,
+    pub delivery_gate: Option<SharesSettings>,
     /// Namespace commands that may wait for their turn. Default 256.
     pub commands: usize,
     /// Listings of topics that may be under way. Default 64.
@@ -55,15 +55,15 @@ impl Default for ShardConfig {
             limits: Limits::DEFAULT,
             default_namespace: FirstNamespace::default(),
             mark_interval: Duration::from_secs(1),
-            caravans: 8,
-            caravan_step_bytes: 256 << 10,
-            caravan_quantum_bytes: 4 << 20,
-            caravan_span: 1 << 20,
-            room_window_bytes: 1 << 20,
+            catch_up_readers: 8,
+            catch_up_step_bytes: 256 << 10,
+            catch_up_quantum_bytes: 4 << 20,
+            catch_up_span: 1 << 20,
+            tail_window_bytes: 1 << 20,
             parked_bytes: 1 << 20,
-            pilot: None,
-            pilot_waiting_bytes: 64 << 20,
-            copilot: None,
+            publish_gate: None,
+            publish_waiting_bytes: 64 << 20,
+            delivery_gate: None,
             commands: 256,
             listings: 64,
             retry_delay: Duration::from_secs(1),

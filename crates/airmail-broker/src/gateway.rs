@@ -124,8 +124,8 @@ impl Gateway {
     ) -> Gateway {
         Gateway {
             random: SmallRng::seed_from_u64(config.seed),
-            publish_gate: config.pilot.map(PublishGate::new),
-            delivery_gate: config.copilot.map(DeliveryGate::new),
+            publish_gate: config.publish_gate.map(PublishGate::new),
+            delivery_gate: config.delivery_gate.map(DeliveryGate::new),
             config,
             access: Access {
                 authorizer,

@@ -87,7 +87,7 @@ impl Shard {
             catalog: CatalogCore::new(CatalogConfig {
                 strongest: capabilities.strongest,
                 default_namespace: config.default_namespace,
-                read_window_bytes: config.room_window_bytes,
+                read_window_bytes: config.tail_window_bytes,
                 commands_max: config.commands,
             }),
             gateway: Gateway::new(config.clone(), authorizer, admission),
@@ -299,9 +299,9 @@ impl Shard {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let (mut stats, tower) = (self.gateway.stats(), self.tower.stats());
-        stats.caravans_started = tower.readers_started;
-        stats.caravan_bytes = tower.read_bytes;
-        stats.caravans = tower.readers;
+        stats.catch_up_readers_started = tower.readers_started;
+        stats.catch_up_bytes = tower.read_bytes;
+        stats.catch_up_readers = tower.readers;
         stats
     }
 

@@ -38,9 +38,9 @@ pub struct Stats {
     /// Times that a detached subscription went live.
     pub rejoined: u64,
     /// Times that a reader for late subscribers was started.
-    pub caravans_started: u64,
+    pub catch_up_readers_started: u64,
     /// Bytes read for late subscribers.
-    pub caravan_bytes: u64,
+    pub catch_up_bytes: u64,
     /// Publishes that waited for admission.
     pub parked: u64,
     refused: [u64; CODES],
@@ -51,9 +51,9 @@ pub struct Stats {
     /// Gauge: subscriptions behind.
     pub detached_subscriptions: u64,
     /// Gauge: readers for late subscribers.
-    pub caravans: u64,
+    pub catch_up_readers: u64,
     /// Gauge: logs with subscribers at their tail.
-    pub rooms: u64,
+    pub tails: u64,
     /// Gauge: publishes that the storage has not yet answered.
     pub appends_in_flight: u64,
     /// Gauge: bytes of them.
@@ -77,15 +77,15 @@ impl Default for Stats {
             renewed: 0,
             detached: 0,
             rejoined: 0,
-            caravans_started: 0,
-            caravan_bytes: 0,
+            catch_up_readers_started: 0,
+            catch_up_bytes: 0,
             parked: 0,
             refused: [0; CODES],
             sessions: 0,
             live_subscriptions: 0,
             detached_subscriptions: 0,
-            caravans: 0,
-            rooms: 0,
+            catch_up_readers: 0,
+            tails: 0,
             appends_in_flight: 0,
             appends_in_flight_bytes: 0,
         }

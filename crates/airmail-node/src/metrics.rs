@@ -106,12 +106,12 @@ const COUNTERS: &[Reading] = &[
     (
         "airmail_caravans_started",
         "Readers started for late subscribers",
-        |s| s.caravans_started,
+        |s| s.catch_up_readers_started,
     ),
     (
         "airmail_caravan_bytes",
         "Bytes read for late subscribers",
-        |s| s.caravan_bytes,
+        |s| s.catch_up_bytes,
     ),
 ];
 
@@ -129,12 +129,12 @@ const GAUGES: &[Reading] = &[
         |s| s.detached_subscriptions,
     ),
     ("airmail_caravans", "Readers for late subscribers", |s| {
-        s.caravans
+        s.catch_up_readers
     }),
     (
         "airmail_rooms",
         "Logs with subscribers at their tail",
-        |s| s.rooms,
+        |s| s.tails,
     ),
     (
         "airmail_appends_in_flight",

@@ -149,9 +149,9 @@ fn shard_config(config: &Config, seed: u64) -> ShardConfig {
             ..FirstNamespace::default()
         },
         mark_interval: config.mark_interval.0,
-        caravans: config.readers as usize,
-        pilot: config.flow.pilot(),
-        copilot: config.flow.copilot(),
+        catch_up_readers: config.readers as usize,
+        publish_gate: config.flow.pilot(),
+        delivery_gate: config.flow.copilot(),
         ..ShardConfig::default()
     }
 }

@@ -127,7 +127,7 @@ kinds! {
     #[World] DeliveryPutOff = "delivery put off: too much not taken",
     #[World] BoundChanged = "a limiter changed its bound",
     #[World] Rejoined = "late subscription went live",
-    #[World] Caravan = "caravan started",
+    #[World] CatchUpReader = "catch-up reader started",
     #[World] Slice = "slice delivered",
     #[World] Mark = "mark sent",
     #[World] NamespaceCreated = "namespace created",
@@ -190,7 +190,7 @@ impl Census {
     pub fn take_shard(&mut self, stats: &Stats, flow: &Flow) {
         self.add(Kind::Detached, stats.detached);
         self.add(Kind::Rejoined, stats.rejoined);
-        self.add(Kind::Caravan, stats.caravans_started);
+        self.add(Kind::CatchUpReader, stats.catch_up_readers_started);
         self.add(Kind::Slice, stats.slices);
         self.add(Kind::Mark, stats.marks);
         self.add(Kind::RestoreMet, stats.renewed);

@@ -72,21 +72,21 @@ pub fn shard(chance: &mut Entropy, plant: Option<Plant>) -> ShardConfig {
         seed: chance.next(),
         bug: plant.and_then(Plant::in_broker),
         mark_interval: Duration::from_millis(chance.between(1, 200)),
-        caravans: chance.index(3) + 1,
-        caravan_step_bytes: 1 << chance.between(9, 13),
-        caravan_quantum_bytes: 1 << chance.between(10, 14),
-        caravan_span: chance.between(1, 300),
-        room_window_bytes: 1 << chance.between(10, 16),
+        catch_up_readers: chance.index(3) + 1,
+        catch_up_step_bytes: 1 << chance.between(9, 13),
+        catch_up_quantum_bytes: 1 << chance.between(10, 14),
+        catch_up_span: chance.between(1, 300),
+        tail_window_bytes: 1 << chance.between(10, 16),
         retry_delay: Duration::from_millis(chance.between(1, 50)),
-        pilot: chance.coin().then(|| pilot(chance)),
-        pilot_waiting_bytes: 1 << chance.between(10, 20),
-        copilot: chance.coin().then(|| copilot(chance)),
+        publish_gate: chance.coin().then(|| publish_gate(chance)),
+        publish_waiting_bytes: 1 << chance.between(10, 20),
+        delivery_gate: chance.coin().then(|| delivery_gate(chance)),
         ..ShardConfig::default()
     }
 }
 
 /// Any limiter, with so small a bound and so short a line that publishes wait and are refused.
-fn pilot(chance: &mut Entropy) -> GateSettings {
+fn publish_gate(chance: &mut Entropy) -> GateSettings {
     GateSettings {
         window_messages: chance.between(1, 200),
         waiting_messages_max: chance.between(0, 500),
@@ -104,7 +104,7 @@ fn pilot(chance: &mut Entropy) -> GateSettings {
 }
 
 /// Any limiter, with so small a bound that deliveries are put off.
-fn copilot(chance: &mut Entropy) -> SharesSettings {
+fn delivery_gate(chance: &mut Entropy) -> SharesSettings {
     SharesSettings {
         window: chance.between(1, 20_000),
         limiter: LimiterSettings {

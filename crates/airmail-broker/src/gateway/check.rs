@@ -170,7 +170,7 @@ impl Gateway {
         let settled = self.publish_gate.as_ref().map(PublishGate::is_settled);
         assert_ne!(settled, Some(false), "gates: somebody's turn was missed");
         let waiting = self.publish_gate.as_ref().map(PublishGate::waiting_bytes);
-        let (waiting, most) = (waiting.unwrap_or(0), self.config.pilot_waiting_bytes);
+        let (waiting, most) = (waiting.unwrap_or(0), self.config.publish_waiting_bytes);
         assert!(waiting <= most, "gates: {waiting} bytes wait, of {most}");
         let (listings, most) = (self.listings.len(), self.config.listings);
         assert!(listings <= most, "gates: {listings} listings, of {most}");

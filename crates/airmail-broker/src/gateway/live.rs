@@ -319,7 +319,7 @@ impl Gateway {
     pub(super) fn attach(&mut self, key: LogKey, from: Sequence, out: &mut GatewayEffects) {
         let log = &mut self.logs[key];
         let tail = &mut log.tail;
-        self.stats.rooms += u64::from(!tail.is_attached);
+        self.stats.tails += u64::from(!tail.is_attached);
         tail.is_attached = true;
         tail.generation += 1;
         tail.next = from;
@@ -335,7 +335,7 @@ impl Gateway {
         let log = &mut self.logs[key];
         if log.tail.is_attached && log.tail.is_idle() {
             log.tail.is_attached = false;
-            self.stats.rooms -= 1;
+            self.stats.tails -= 1;
             out.tell(ToTower::Detach {
                 log: log.id,
                 generation: log.tail.generation,

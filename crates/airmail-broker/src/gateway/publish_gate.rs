@@ -85,7 +85,7 @@ impl Gateway {
         let bytes = batch.bytes().len();
         let room = self
             .config
-            .pilot_waiting_bytes
+            .publish_waiting_bytes
             .saturating_sub(publish_gate.bytes);
         let waiting = Waiting {
             session: self.sessions[session].id,

@@ -64,11 +64,11 @@ struct Crossing {
 impl Crossing {
     fn new(seed: u64) -> Crossing {
         let config = ShardConfig {
-            caravans: 2,
-            caravan_step_bytes: 600,
-            caravan_quantum_bytes: 2_000,
-            caravan_span: 20,
-            room_window_bytes: 1_000,
+            catch_up_readers: 2,
+            catch_up_step_bytes: 600,
+            catch_up_quantum_bytes: 2_000,
+            catch_up_span: 20,
+            tail_window_bytes: 1_000,
             ..ShardConfig::default()
         };
         let now = Now {

@@ -37,7 +37,7 @@ impl Tower {
             self.check_reader(key, reader);
         }
         assert_eq!(members, reading, "one_place: who has a reader");
-        let (readers, most) = (self.readers.len(), self.config.caravans);
+        let (readers, most) = (self.readers.len(), self.config.catch_up_readers);
         assert!(readers <= most, "readers: {readers}, of {most}");
         let may_start = self.timers.hold.is_none() && self.timers.allowance.is_none();
         assert!(

@@ -68,7 +68,7 @@ impl Tower {
             log: log.id,
             from: tail.next,
             scope: Box::default(),
-            credit: self.config.room_window_bytes,
+            credit: self.config.tail_window_bytes,
         });
     }
 
@@ -118,7 +118,7 @@ impl Tower {
 
     /// Lets a tail's reader give as much again as it has given.
     fn grant_tail(&mut self, key: TowerLogKey, bytes: usize, out: &mut TowerEffects) {
-        let window = self.config.room_window_bytes;
+        let window = self.config.tail_window_bytes;
         let Some(tail) = &mut self.logs[key].tail else {
             bug!("{bytes} bytes of {key:?} are read for nobody");
             return;

@@ -178,16 +178,16 @@ fn one_that_never_reads_costs_the_same_however_much_comes() {
     assert!(world.client(stuck).payloads(0).is_empty());
     assert_eq!(world.client(stuck).sub(0).history, ["live", "detached"]);
     let stats = world.node.shard().stats();
-    assert_eq!((stats.caravans, stats.detached), (0, 1));
+    assert_eq!((stats.catch_up_readers, stats.detached), (0, 1));
 }
 
 #[test]
 fn more_positions_than_readers_all_make_progress() {
     let config = ShardConfig {
-        caravans: 2,
-        caravan_step_bytes: 300,
-        caravan_quantum_bytes: 600,
-        caravan_span: 1,
+        catch_up_readers: 2,
+        catch_up_step_bytes: 300,
+        catch_up_quantum_bytes: 600,
+        catch_up_span: 1,
         ..ShardConfig::default()
     };
     let (mut world, client) = filled(config, 200);
@@ -213,7 +213,7 @@ fn more_positions_than_readers_all_make_progress() {
     }
     assert!(world.node.storage().readers_most <= 2 + 2);
     assert!(
-        world.node.shard().stats().caravans_started > 3,
+        world.node.shard().stats().catch_up_readers_started > 3,
         "they took turns"
     );
 }
@@ -354,7 +354,7 @@ fn a_log_trimmed_to_its_end_tells_the_gap_and_goes_live() {
 #[test]
 fn a_trim_while_catching_up_is_told_from_where_the_subscriber_stood() {
     let config = ShardConfig {
-        caravan_step_bytes: 400,
+        catch_up_step_bytes: 400,
         ..ShardConfig::default()
     };
     let (mut world, client) = filled(config, 100);
@@ -431,8 +431,8 @@ fn a_number_in_use_is_refused_and_the_first_use_goes_on() {
 #[test]
 fn a_session_closed_in_the_middle_of_everything_leaves_nothing() {
     let config = ShardConfig {
-        caravans: 2,
-        caravan_step_bytes: 200,
+        catch_up_readers: 2,
+        catch_up_step_bytes: 200,
         ..ShardConfig::default()
     };
     let (mut world, _) = filled(config, 100);
@@ -455,7 +455,7 @@ fn a_session_closed_in_the_middle_of_everything_leaves_nothing() {
         world.run();
         let stats = world.node.shard().stats();
         let left = (stats.live_subscriptions, stats.detached_subscriptions);
-        assert_eq!((left, stats.caravans, stats.rooms), ((0, 0), 0, 0));
+        assert_eq!((left, stats.catch_up_readers, stats.tails), ((0, 0), 0, 0));
         assert_eq!(world.node.storage().readers(), 1);
     }
 }

@@ -10,7 +10,7 @@ use airmail_model::frame::Start;
 /// At most so many bytes that connections have not taken.
 fn world(bytes: u64) -> World {
     let config = ShardConfig {
-        copilot: Some(SharesSettings {
+        delivery_gate: Some(SharesSettings {
             window: 1_000,
             limiter: LimiterSettings {
                 kind: LimiterKind::Fixed,

@@ -102,7 +102,7 @@ fn nothing_comes_after_the_answer_to_remove() {
     world.run();
     assert_eq!(world.node.storage().readers(), 1, "only log 0 is read");
     let stats = world.node.shard().stats();
-    assert_eq!((stats.live_subscriptions, stats.rooms), (0, 0));
+    assert_eq!((stats.live_subscriptions, stats.tails), (0, 0));
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn settings() -> GateSettings {
 
 fn world(config: ShardConfig) -> World {
     let config = ShardConfig {
-        pilot: Some(settings()),
+        publish_gate: Some(settings()),
         ..config
     };
     World::with(config, VecStorage::new())
@@ -68,7 +68,7 @@ fn what_finds_no_place_in_the_line_is_refused_with_a_delay() {
 #[test]
 fn bytes_that_wait_are_bounded_too() {
     let mut world = world(ShardConfig {
-        pilot_waiting_bytes: 300,
+        publish_waiting_bytes: 300,
         ..ShardConfig::default()
     });
     let client = world.open(1, 0);

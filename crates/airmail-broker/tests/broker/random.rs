@@ -44,7 +44,7 @@ struct Run {
 }
 
 /// A small bound, and a line that is long enough for all.
-fn pilot(random: &mut SmallRng) -> GateSettings {
+fn publish_gate(random: &mut SmallRng) -> GateSettings {
     GateSettings {
         window_messages: random.random_range(1..20),
         wait_ms_max: 1 << 40,
@@ -59,7 +59,7 @@ fn pilot(random: &mut SmallRng) -> GateSettings {
 }
 
 /// So little that every second delivery is one too many.
-fn copilot(random: &mut SmallRng) -> SharesSettings {
+fn delivery_gate(random: &mut SmallRng) -> SharesSettings {
     SharesSettings {
         window: random.random_range(1..500),
         limiter: LimiterSettings {
@@ -77,13 +77,13 @@ impl Run {
         storage.topic_index = random.random_bool(0.7);
         let config = ShardConfig {
             seed,
-            caravans: random.random_range(1..4),
-            caravan_step_bytes: random.random_range(200..2_000),
-            caravan_quantum_bytes: random.random_range(200..4_000),
-            caravan_span: random.random_range(1..200),
-            room_window_bytes: random.random_range(200..4_000),
-            pilot: random.random_bool(0.5).then(|| pilot(&mut random)),
-            copilot: random.random_bool(0.5).then(|| copilot(&mut random)),
+            catch_up_readers: random.random_range(1..4),
+            catch_up_step_bytes: random.random_range(200..2_000),
+            catch_up_quantum_bytes: random.random_range(200..4_000),
+            catch_up_span: random.random_range(1..200),
+            tail_window_bytes: random.random_range(200..4_000),
+            publish_gate: random.random_bool(0.5).then(|| publish_gate(&mut random)),
+            delivery_gate: random.random_bool(0.5).then(|| delivery_gate(&mut random)),
             ..ShardConfig::default()
         };
         let mut world = World::with(config, storage);
@@ -350,7 +350,7 @@ fn every_subscription_gets_exactly_its_messages_in_order_whatever_happens() {
             (stats.live_subscriptions, stats.detached_subscriptions),
             (0, 0)
         );
-        assert_eq!((stats.caravans, stats.rooms), (0, 0));
+        assert_eq!((stats.catch_up_readers, stats.tails), (0, 0));
         assert_eq!(run.world.node.storage().readers(), 1);
     }
 }

@@ -134,11 +134,11 @@ fn one_subscription_too_many_is_refused_and_the_others_go_on() {
 #[test]
 fn with_every_bound_at_its_smallest_everything_still_arrives() {
     let config = ShardConfig {
-        caravans: 1,
-        caravan_step_bytes: 1,
-        caravan_quantum_bytes: 1,
-        caravan_span: 1,
-        room_window_bytes: 1,
+        catch_up_readers: 1,
+        catch_up_step_bytes: 1,
+        catch_up_quantum_bytes: 1,
+        catch_up_span: 1,
+        tail_window_bytes: 1,
         parked_bytes: 1,
         commands: 1,
         listings: 1,

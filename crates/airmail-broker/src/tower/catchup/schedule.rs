@@ -91,7 +91,7 @@ impl Tower {
         }
         self.take_turns(out);
         self.grant_readers(out);
-        while self.readers.len() < self.config.caravans {
+        while self.readers.len() < self.config.catch_up_readers {
             let Some(key) = self.members.oldest() else {
                 break;
             };
@@ -103,7 +103,7 @@ impl Tower {
     fn join_passing(&mut self, key: MemberKey) -> bool {
         let member = self.members[key];
         let suits = |reader: &CatchUpReader| {
-            let to = reader.position.plus(self.config.caravan_span);
+            let to = reader.position.plus(self.config.catch_up_span);
             reader.log == member.log
                 && (reader.position..=to).contains(&member.at)
                 && reader.topic.is_none_or(|topic| topic == member.topic)
@@ -131,7 +131,7 @@ impl Tower {
         loop {
             let reader = &self.readers[key];
             let (log, position, topic) = (reader.log, reader.position, reader.topic);
-            let to = position.plus(self.config.caravan_span);
+            let to = position.plus(self.config.catch_up_span);
             let most = if topic.is_some() { SHARE } else { usize::MAX };
             let near: Vec<MemberKey> = self.members.near(log, position, to, most).collect();
             let mine = near.iter().copied();
@@ -155,10 +155,10 @@ impl Tower {
     fn take_turns(&mut self, out: &mut TowerEffects) {
         let mut waiting = self.members.queued();
         for reader in self.readers.keys() {
-            if self.readers[reader].used < self.config.caravan_quantum_bytes {
+            if self.readers[reader].used < self.config.catch_up_quantum_bytes {
                 continue;
             }
-            if waiting == 0 || self.readers.len() < self.config.caravans {
+            if waiting == 0 || self.readers.len() < self.config.catch_up_readers {
                 self.readers[reader].used = 0;
                 self.narrow(reader, out);
                 continue;
@@ -208,7 +208,7 @@ impl Tower {
 
     fn read(&mut self, key: ReaderKey, topic: Option<TopicHash>, out: &mut TowerEffects) {
         let r = self.calls.reader(Owner::CatchUp(key));
-        let credit = self.config.caravan_step_bytes;
+        let credit = self.config.catch_up_step_bytes;
         let reader = &mut self.readers[key];
         reader.reader = r;
         reader.topic = topic;
@@ -227,7 +227,7 @@ impl Tower {
 
     /// Lets readers give another step, if they have given most of the last.
     fn grant_readers(&mut self, out: &mut TowerEffects) {
-        let step = i64::from(self.config.caravan_step_bytes);
+        let step = i64::from(self.config.catch_up_step_bytes);
         for key in self.readers.keys() {
             let reader = &mut self.readers[key];
             if reader.granted <= step / 2 {

@@ -54,8 +54,8 @@ fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
             let one = member(t, 0);
             t.members[one].topic.0 += 1;
         }),
-        ("readers", |t| t.config.caravans = 0),
-        ("readers", |t| t.config.caravans = 2),
+        ("readers", |t| t.config.catch_up_readers = 0),
+        ("readers", |t| t.config.catch_up_readers = 2),
         ("ends", |t| {
             let one = reader(t);
             t.readers[one].position = Sequence(9);

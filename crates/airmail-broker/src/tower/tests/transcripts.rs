@@ -51,11 +51,11 @@ impl Driver {
     /// One catch-up reader, which gives 1,000 bytes at a time and has its turn after as many.
     pub(super) fn new() -> Driver {
         let config = ShardConfig {
-            caravans: 1,
-            caravan_step_bytes: 1_000,
-            caravan_quantum_bytes: 1_000,
-            caravan_span: 2,
-            room_window_bytes: 4,
+            catch_up_readers: 1,
+            catch_up_step_bytes: 1_000,
+            catch_up_quantum_bytes: 1_000,
+            catch_up_span: 2,
+            tail_window_bytes: 4,
             ..ShardConfig::default()
         };
         let capabilities = Capabilities {
