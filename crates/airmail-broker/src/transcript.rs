@@ -53,6 +53,26 @@ pub(crate) fn hold(core: &str, name: &str, mut step: impl FnMut(&str) -> Option<
     }
 }
 
+/// What ARCHITECTURE.md shows of a transcript is what stands there.
+#[test]
+fn the_architecture_shows_transcripts_as_they_are() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).expect(path);
+    let page = read("../../ARCHITECTURE.md");
+    for (core, name) in [
+        ("gateway", "without_credit"),
+        ("tower", "catching_up"),
+        ("catalog", "failed_reader"),
+    ] {
+        let link =
+            format!("crates/airmail-broker/tests/transcripts/{core}/{name}.txt)).\n\n```text\n");
+        let (_, rest) = page.split_once(&link).expect("it is named");
+        let (shown, _) = rest.split_once("```").expect("a block");
+        let whole = read(&format!("tests/transcripts/{core}/{name}.txt"));
+        assert!(whole.contains(shown), "{core}/{name}: {shown}");
+    }
+}
+
 /// A batch with an empty message on each of these topics, for the log of the transcripts.
 pub(crate) fn batch(topics: &[&str]) -> Checked<Batch> {
     let mut encoder = BatchEncoder::new(NAMESPACE);
