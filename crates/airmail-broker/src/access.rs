@@ -6,14 +6,14 @@ use airmail_model::{Error, NamespaceId, Now, TopicHash};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Who asks. Every input that begins something carries one.
+/// The caller. Every input that begins something carries one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Principal {
     /// The name it is known by. Empty: anonymous, the only one until authentication is built.
     pub name: String,
 }
 
-/// What is asked.
+/// Actions that a caller may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Publish to topics of a namespace.
@@ -30,7 +30,7 @@ pub enum Action {
     Mailbox(MailboxAction),
 }
 
-/// What is asked of mailboxes.
+/// Actions on mailboxes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MailboxAction {
     /// Whether the node answers.
@@ -75,7 +75,7 @@ impl Authorizer for AllowAll {
     }
 }
 
-/// What an action takes of the node.
+/// Cost of an action to the node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Messages published; 1 for anything else.

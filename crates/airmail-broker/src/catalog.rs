@@ -63,7 +63,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use system_log::SystemLog;
 
-/// How far the start has got.
+/// Progress of the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     /// Log 0 is being opened.
@@ -84,9 +84,9 @@ pub(crate) struct CatalogCore {
     phase: Phase,
     log: SystemLog,
     fold: Fold,
-    /// What has been folded, as it is served.
+    /// The folded namespaces, as they are served.
     snapshot: Arc<Catalog>,
-    /// Why it is not ready, or takes no commands.
+    /// Reason for which it is not ready, or takes no commands.
     failure: Option<Error>,
     /// Namespaces some of whose logs are being opened or deleted.
     settling: BTreeMap<NamespaceId, Settling>,
@@ -138,7 +138,7 @@ impl CatalogCore {
         self.phase == Phase::Ready
     }
 
-    /// Why it is not ready, or takes no commands, if it is more than a matter of time.
+    /// Reason for which it is not ready, or takes no commands, if it is more than a matter of time.
     pub(crate) fn failure(&self) -> Option<&Error> {
         self.failure.as_ref()
     }

@@ -1,4 +1,4 @@
-//! What can be set about a shard, with the defaults in one place.
+//! Settings of a shard, with the defaults in one place.
 
 use airmail_flow::{GateSettings, SharesSettings};
 use airmail_model::{Durability, Limits, Retention};
@@ -7,14 +7,15 @@ use std::time::Duration;
 /// The settings of a [`crate::Shard`]. Bounds are for the whole shard unless they say otherwise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShardConfig {
-    /// Of every random choice: equal seeds and inputs give equal effects. Default 0.
+    /// Seed of every random choice: equal seeds and inputs give equal effects. Default 0.
     pub seed: u64,
-    /// What clients may send. Only [`Limits::subscriptions`] is checked here: the rest is checked
-    /// at the edge, when bytes become [`airmail_model::Checked`].
+    /// Limits on clients' requests. Only [`Limits::subscriptions`] is checked here: the rest is
+    /// checked at the edge, when bytes become [`airmail_model::Checked`].
     pub limits: Limits,
-    /// How the namespace `default` is made on the first start. Later starts do not look at it.
+    /// Settings with which the namespace `default` is made on the first start. Later starts do not
+    /// look at it.
     pub default_namespace: FirstNamespace,
-    /// How often positions of quiet ranges are told. Default 1 s.
+    /// Interval at which positions of quiet ranges are told. Default 1 s.
     pub mark_interval: Duration,
     /// Storage readers for late subscribers. Default 8.
     pub catch_up_readers: usize,
@@ -23,18 +24,19 @@ pub struct ShardConfig {
     pub catch_up_step_bytes: u32,
     /// Bytes after which a reader is given to those who wait longest for one. Default 4 MiB.
     pub catch_up_quantum_bytes: u64,
-    /// How many numbers ahead of a reader a late subscriber may stand to share it. Default 2^20.
+    /// Numbers ahead of a reader at which a late subscriber may stand to share it. Default 2^20.
     pub catch_up_span: u64,
     /// Bytes that the tail reader of a log may be ahead of the shard. Default 1 MiB.
     pub tail_window_bytes: u32,
     /// Bytes of one session's publishes that may wait for admission. Default 1 MiB.
     pub parked_bytes: usize,
-    /// What bounds the published messages in flight. Default `None`: nothing but what clients are let
-    /// send.
+    /// Gate for published messages in flight. Default `None`: they are bounded only by the number
+    /// that clients may send.
     pub publish_gate: Option<GateSettings>,
     /// Bytes of publishes that may wait for their turn to be in flight. Default 64 MiB.
     pub publish_waiting_bytes: usize,
-    /// What bounds the deliveries in flight. Default `None`: nothing but each stream's credit.
+    /// Gate for deliveries in flight. Default `None`: they are bounded only by each stream's
+    /// credit.
     pub delivery_gate: Option<SharesSettings>,
     /// Namespace commands that may wait for their turn. Default 256.
     pub commands: usize,
@@ -73,14 +75,14 @@ impl Default for ShardConfig {
     }
 }
 
-/// How the namespace `default` is made.
+/// Settings of the namespace `default`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstNamespace {
     /// Logs in the normal lane. Default 1.
     pub logs: u16,
-    /// How long records are kept. Default: for ever.
+    /// Bounds on the records that are kept. Default: for ever.
     pub retention: Retention,
-    /// What an ack promises. Default (`None`): the strongest that the storage has.
+    /// Durability that an ack promises. Default (`None`): the strongest that the storage has.
     pub durability: Option<Durability>,
 }
 

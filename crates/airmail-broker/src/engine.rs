@@ -18,7 +18,7 @@ const ROUNDS: usize = 8;
 /// Bytes read from the storage in one turn, as `ROUNDS`.
 const TURN_BYTES: usize = 1 << 20;
 
-/// What a turn gives to be sent. The caller empties it.
+/// Output of a turn, to be sent. The caller empties it.
 #[derive(Debug, Default)]
 pub struct TurnOutput {
     /// To clients, in order for each session.

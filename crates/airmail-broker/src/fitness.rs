@@ -1,13 +1,14 @@
-//! What a shard needs of its storage, asked once, before it begins.
+//! Requirements of a shard on its storage, checked once, before it begins.
 //!
-//! A storage says by its [`Capabilities`] what it promises. Where a shard is built on another promise,
-//! it refuses the storage at its start and names the capability, rather than break a guarantee later.
-//! [`check`] takes the capabilities apart by name: a new one does not compile before it is decided here.
+//! A storage lists its promises in its [`Capabilities`]. If a shard needs another promise, it
+//! refuses the storage at its start and names the capability, rather than break a guarantee later.
+//! [`check`] takes the capabilities apart by name: a new one does not compile before it is decided
+//! here.
 
 use airmail_log::{Capabilities, Dedup};
 use std::fmt;
 
-/// Why a shard does not begin on a storage: a capability that it cannot honour.
+/// Reason for which a shard does not begin on a storage: a capability that it cannot honour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnfitStorage {
     /// Retries are recognised elsewhere than on append. A shard delivers every batch that it reads,

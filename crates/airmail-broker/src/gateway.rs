@@ -102,7 +102,7 @@ pub(crate) struct Gateway {
     stats: Stats,
 }
 
-/// Who decides what clients may do, and when.
+/// Deciders of what clients may do, and when.
 struct Access {
     authorizer: Box<dyn Authorizer>,
     admission: Box<dyn Admission>,
@@ -297,7 +297,7 @@ impl Gateway {
         &self.namespaces.catalog
     }
 
-    /// What has been counted on this side, with this side's gauges.
+    /// Counters of this side, with this side's gauges.
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = self.stats.clone();
         stats.sessions = self.sessions.len() as u64;
@@ -306,28 +306,29 @@ impl Gateway {
         stats
     }
 
-    /// How many logs have begun a new life.
+    /// Number of logs that have begun a new life.
     pub(crate) fn renewed_logs(&self) -> u64 {
         self.stats.renewed
     }
 
-    /// How many members the tower is to have for this side.
+    /// Number of members that the tower should have for this side.
     pub(crate) fn members(&self) -> u64 {
         let members = self.sessions.iter();
         members.map(|(_, session)| session.following).sum()
     }
 
-    /// What the publish gate lets through, if there is one.
+    /// Reading of the publish gate, if there is one.
     pub(crate) fn publishes(&self) -> Option<Reading> {
         self.publish_gate.as_ref().map(PublishGate::reading)
     }
 
-    /// What the delivery gate lets through, if there is one.
+    /// Reading of the delivery gate, if there is one.
     pub(crate) fn deliveries(&self) -> Option<Reading> {
         self.delivery_gate.as_ref().map(DeliveryGate::reading)
     }
 
-    /// What a client is told that has to come again: a little spread, so that not all come at once.
+    /// Error for a client that has to come again: with a little spread, so that not all come at
+    /// once.
     fn busy(&mut self, field: &str) -> Error {
         let least = u64::try_from(self.config.retry_delay.as_millis()).unwrap_or(u64::MAX / 4) / 2;
         let delay = least + self.random.random_range(0..=least);
@@ -337,7 +338,7 @@ impl Gateway {
     }
 }
 
-/// What a subscription is told whose namespace is no more.
+/// Error for a subscription whose namespace is no more.
 fn deleted(id: NamespaceId) -> Error {
     Error::new(ErrorCode::NamespaceNotFound)
         .field("namespace")

@@ -20,7 +20,7 @@ pub enum Input {
     Opened {
         /// The stream.
         session: SessionId,
-        /// Who is at its other end.
+        /// The client at its other end.
         principal: Principal,
         /// Bytes of deliveries that it has room for.
         credit: u32,
@@ -29,7 +29,7 @@ pub enum Input {
     Request {
         /// The stream.
         session: SessionId,
-        /// What.
+        /// The request.
         request: Request,
     },
     /// A stream's connection has taken deliveries. To be told for every delivery, sooner or later, if
@@ -49,9 +49,9 @@ pub enum Input {
     Command {
         /// Comes back with the answer.
         id: CommandId,
-        /// Who asks.
+        /// The caller.
         principal: Principal,
-        /// What.
+        /// The command.
         command: Command,
     },
     /// The storage has something to say.
@@ -60,7 +60,7 @@ pub enum Input {
     Timer,
 }
 
-/// What a unary call asks for.
+/// Commands of unary calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Creates a namespace. Durability `None`: the strongest that the storage has.
@@ -69,9 +69,9 @@ pub enum Command {
         name: String,
         /// Logs in the normal lane.
         logs: u16,
-        /// How long records are kept.
+        /// Bounds on the records that are kept.
         retention: Retention,
-        /// What an ack promises.
+        /// Durability that an ack promises.
         durability: Option<Durability>,
     },
     /// Changes a namespace. `None`: stays as it is.
@@ -80,9 +80,9 @@ pub enum Command {
         name: String,
         /// Number of logs. Reserved: another number than it has is refused as unimplemented.
         logs: Option<u16>,
-        /// How long records are kept.
+        /// Bounds on the records that are kept.
         retention: Option<Retention>,
-        /// What an ack promises.
+        /// Durability that an ack promises.
         durability: Option<Durability>,
         /// Refused as `NAMESPACE_CHANGED` if it is at another version.
         based_on: Option<u64>,
@@ -98,12 +98,12 @@ pub enum Command {
     ListTopics {
         /// The namespace.
         namespace: NamespaceId,
-        /// Which.
+        /// The page to list.
         page: TopicPage,
     },
 }
 
-/// What became of a command.
+/// Result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The namespace as created or changed; durable.

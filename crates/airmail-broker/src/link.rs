@@ -1,34 +1,36 @@
-//! What gateway and tower tell each other: two closed enums, and nothing else crosses.
+//! The link between gateway and tower: two closed enums, and nothing else crosses.
 //!
-//! The gateway has the sessions and every subscription's position, the tower has the logs and reads them.
-//! Here both are in one thread, and a message is taken in the same step in which it was sent. The rules are
-//! made so that a queue between them would change none: each side may be told late, and stays right.
+//! The gateway has the sessions and every subscription's position, the tower has the logs and reads
+//! them. Here both are in one thread, and a message is taken in the same step in which it was sent.
+//! The rules are made so that a queue between them would change none: each side may be told late,
+//! and stays right.
 //!
 //! - Messages of one direction arrive in the order in which they were sent.
-//! - The link never waits for a client. What comes for a session that may be given nothing is dropped by
-//!   the gateway, which leaves, stands where the first that was dropped begins, and follows again later.
-//! - Whatever answers or serves somebody names what it is for: the generation of an attachment, the ticket
-//!   of a member, the number of a publish. What comes for an earlier one is dropped.
-//! - Live goes by log, and late goes by member. Each live message is of the numbers after `previous`; one
-//!   that leaves a hole is answered by a new attachment from where the gateway stands.
-//! - The end of a log is asked when it is needed, and never kept by the gateway: every answer brings the
-//!   end as it is then.
+//! - The link never waits for a client. A part for a session without credit is dropped by the
+//!   gateway, which leaves, stands where the first dropped part begins, and follows again later.
+//! - Each answer or delivery names its purpose: the generation of an attachment, the ticket of a
+//!   member, the number of a publish. One for an earlier purpose is dropped.
+//! - Live goes by log, and late goes by member. Each live message is of the numbers after
+//!   `previous`; one that leaves a hole is answered by a new attachment from where the gateway
+//!   stands.
+//! - The end of a log is asked when it is needed, and never kept by the gateway: every answer
+//!   brings the end as it is then.
 
 use crate::keys::BehindKey;
 use airmail_log::{Bounds, GapWhy, Refusal, Stored, TopicPage, TopicSeen};
 use airmail_model::frame::{Ack, Delivered};
 use airmail_model::{AppendTime, Batch, Checked, Extent, Incarnation, LogId, Sequence, TopicHash};
 
-/// Whom the tower reads for or answers: a subscription that is behind, in one of its attempts.
+/// Id of the tower's work for one subscription: one that is behind, in one of its attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MemberId {
     /// The gateway's record. The tower only gives it back.
     pub(crate) behind: BehindKey,
-    /// Which attempt of the record. Never used twice.
+    /// The attempt of the record. Never used twice.
     pub(crate) ticket: u64,
 }
 
-/// What the gateway tells the tower.
+/// Messages of the gateway to the tower.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ToTower {
     /// Give the log's batches and gaps from here on, as they become durable. Takes the place of an earlier
@@ -69,7 +71,7 @@ pub(crate) enum ToTower {
     Moved { bytes: usize },
 }
 
-/// What a member wants.
+/// Request of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Follow {
     pub(crate) member: MemberId,
@@ -79,24 +81,24 @@ pub(crate) struct Follow {
     pub(crate) from: Sequence,
     /// Where it ends. `None`: it wants to get to the tail.
     pub(crate) until: Option<Sequence>,
-    /// What was appended before is not for it.
+    /// Time before which appended records are not for it.
     pub(crate) not_before: Option<AppendTime>,
-    /// What was appended then or later is not for it, and ends it.
+    /// Time from which appended records are not for it; the first of them ends it.
     pub(crate) not_after: Option<AppendTime>,
 }
 
-/// What the gateway can ask about a log.
+/// Questions of the gateway about a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Question {
     /// Only the end.
     End,
-    /// What the storage holds.
+    /// The bounds that the storage holds.
     Bounds,
-    /// Which number the first record has that was appended at this time or later.
+    /// The number of the first record that was appended at this time or later.
     Time(AppendTime),
 }
 
-/// What the tower tells the gateway.
+/// Messages of the tower to the gateway.
 #[derive(Clone, Debug)]
 pub(crate) enum FromTower {
     /// The log can be used.
@@ -147,7 +149,7 @@ pub(crate) enum FromTower {
         end: Sequence,
         answer: Answer,
     },
-    /// What became of an append.
+    /// The result of an append.
     Appended {
         log: LogId,
         number: u64,
@@ -166,7 +168,7 @@ pub(crate) enum FromTower {
     },
 }
 
-/// What of a batch is for a member.
+/// The part of a batch that is for a member.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     /// The first number of the batch that may be for it.
@@ -179,7 +181,7 @@ pub(crate) struct Part {
     pub(crate) body: Delivered,
 }
 
-/// What the tower answers.
+/// Answers of the tower.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     End,

@@ -1,4 +1,4 @@
-//! What the storage's refusals are in the table of errors.
+//! Translation of the storage's refusals into the table of errors.
 
 use airmail_log::Refusal;
 use airmail_model::batch::ProducerStamp;
@@ -46,7 +46,7 @@ pub(crate) fn error(why: &Refusal, log: LogId, producer: Option<ProducerStamp>) 
     }
 }
 
-/// As the answer to a publish; `map` goes with it where the client's may be stale.
+/// Makes the answer to a publish; `map` goes with it where the client's may be stale.
 pub(crate) fn refused(error: Error, map: Option<&LogMap>) -> Refused {
     let stale = matches!(error.code(), ErrorCode::MapStale | ErrorCode::LogSealed);
     Refused {

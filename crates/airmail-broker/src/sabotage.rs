@@ -5,7 +5,7 @@
 pub enum Bug {
     /// A subscription that is taken off the tail is told to stand one number further.
     DetachOffByOne,
-    /// What is delivered to late subscribers is not taken off their session's credit.
+    /// Deliveries to late subscribers are not taken off their session's credit.
     LateNotCharged,
     /// A part of the credit that a client gives back is lost.
     CreditLost,

@@ -41,7 +41,7 @@ pub struct Shard {
     unchecked_steps: usize,
 }
 
-/// What bounds what is in flight, as it stands.
+/// Readings of the two gates.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Flow {
     /// The publish gate's: published messages that the storage has not answered.
@@ -282,8 +282,8 @@ impl Shard {
         self.catalog.is_ready()
     }
 
-    /// Why the shard is not ready, or takes no namespace commands, if it is more than a matter of
-    /// time.
+    /// Reason for which the shard is not ready, or takes no namespace commands, if it is more than
+    /// a matter of time.
     #[must_use]
     pub fn failure(&self) -> Option<&Error> {
         self.catalog.failure()
@@ -295,7 +295,7 @@ impl Shard {
         self.catalog.snapshot()
     }
 
-    /// What has been counted, by both sides.
+    /// Counters of both sides.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let (mut stats, tower) = (self.gateway.stats(), self.tower.stats());
@@ -305,13 +305,13 @@ impl Shard {
         stats
     }
 
-    /// How many logs have begun a new life because a position lay beyond their end.
+    /// Number of logs that have begun a new life because a position lay beyond their end.
     #[must_use]
     pub fn renewed(&self) -> u64 {
         self.gateway.renewed_logs()
     }
 
-    /// What both gates let through; `None` for one that is off.
+    /// Readings of both gates; `None` for one that is off.
     #[must_use]
     pub fn flow(&self) -> Flow {
         Flow {

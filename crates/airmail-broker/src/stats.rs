@@ -1,4 +1,4 @@
-//! What a shard counts. Plain numbers: whoever wants to export them reads them.
+//! Counters of a shard. Plain numbers: the node reads and exports them.
 
 use airmail_model::ErrorCode;
 use airmail_model::frame::{Delivered, GapReason};
@@ -93,7 +93,7 @@ impl Default for Stats {
 }
 
 impl Stats {
-    /// How often something was refused with `code`.
+    /// Number of refusals with `code`.
     #[must_use]
     pub fn refused(&self, code: ErrorCode) -> u64 {
         self.refused.get(code as usize).copied().unwrap_or(0)

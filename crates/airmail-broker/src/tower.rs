@@ -67,10 +67,10 @@ pub(crate) struct Tower {
     stats: TowerStats,
 }
 
-/// What a tower counts.
+/// Counters of a tower.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TowerStats {
-    /// How often a catch-up reader was started.
+    /// Number of catch-up readers started.
     pub(crate) readers_started: u64,
     /// Bytes that catch-up readers have read.
     pub(crate) read_bytes: u64,
@@ -304,7 +304,7 @@ impl Tower {
         (log.openness == Openness::Open).then_some(log.incarnation)
     }
 
-    /// What has been counted.
+    /// Counters so far.
     pub(crate) fn stats(&self) -> TowerStats {
         TowerStats {
             readers: self.readers.len() as u64,

@@ -101,7 +101,7 @@ pub(crate) fn stored(first: u64, topics: &[&str]) -> Stored {
     }
 }
 
-/// What a storage says of a log in its given life that has these numbers.
+/// A storage's bounds of a log in its given life that has these numbers.
 pub(crate) fn bounds(first: u64, next: u64, incarnation: u64) -> Bounds {
     Bounds {
         first: Sequence(first),
@@ -143,7 +143,7 @@ pub(crate) fn extent(first: &str, last: &str) -> Option<Extent> {
     })
 }
 
-/// What is said where `look` panics.
+/// The message with which `look` panics.
 pub(crate) fn complaint(look: impl FnOnce()) -> String {
     let panicked = catch_unwind(AssertUnwindSafe(look)).expect_err("nothing was complained of");
     // One without facts is a literal.

@@ -1,8 +1,8 @@
-//! What the catalog always is, whatever the storage answers: its invariants, asserted.
+//! Invariants of the catalog, asserted after each step, whatever the storage answers.
 //!
-//! A step is compared with what was there before it; the rest is read off the state. Each line names the
-//! invariant that it is of, as the documentation of the module above does. A look costs about as much as
-//! a change does, which copies the index of all namespaces.
+//! A step is compared with the state before it; the rest is read off the state. Each line names its
+//! invariant, as the documentation of the module above does. A look costs about as much as a
+//! change, which copies the index of all namespaces.
 
 use super::messages::{CatalogEffect, CatalogEffects, CatalogInput, Order, SystemAppend};
 use super::snapshot::{Catalog, Entry};
@@ -12,7 +12,7 @@ use airmail_model::bug;
 use airmail_model::{Lane, LogId, NamespaceId, Sequence};
 use std::sync::Arc;
 
-/// What there was when a step began.
+/// State when a step began.
 #[derive(Debug)]
 pub(super) struct Before {
     phase: Phase,

@@ -17,18 +17,18 @@ pub(super) struct Current {
     pub(super) change: Change,
     /// Where it was appended.
     pub(super) at: Option<Sequence>,
-    /// What has been met in log 0 meanwhile, in order.
+    /// Commands met in log 0 meanwhile, in order.
     pub(super) met: Vec<Met>,
 }
 
-/// What the reader of log 0 came upon.
+/// A command that the reader of log 0 came upon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Met {
     pub(super) extent: Extent,
     pub(super) became: Became,
 }
 
-/// What became of a command in log 0.
+/// Result of a command in log 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Became {
     /// It was done.
@@ -40,7 +40,7 @@ pub(super) enum Became {
 }
 
 impl Current {
-    /// What became of it; `None` while that is not known.
+    /// Result of the command; `None` while that is not known.
     pub(super) fn became(&self) -> Option<Became> {
         let at = self.at?;
         let mut met = self.met.iter();
@@ -134,7 +134,7 @@ impl CatalogCore {
         Ok(())
     }
 
-    /// What was appended is in log 0.
+    /// Notes that an append is in log 0.
     pub(super) fn appended(
         &mut self,
         now: Now,
@@ -152,8 +152,8 @@ impl CatalogCore {
         self.conclude(now, out);
     }
 
-    /// What was to be appended did not get into log 0, or may not have. A purge that did not is done
-    /// once more at the next start, as the deletion that it belongs to.
+    /// Notes that an append did not get into log 0, or may not have. A purge that did not is done
+    /// once more at the next start, like the deletion that it belongs to.
     pub(super) fn append_refused(
         &mut self,
         now: Now,

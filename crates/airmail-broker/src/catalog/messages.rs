@@ -1,4 +1,4 @@
-//! What goes into the catalog and what comes out of it: two closed enums, and what they are made of.
+//! Inputs and effects of the catalog: two closed enums, and their parts.
 //!
 //! Effects stand in one list, because their order matters: a log is opened before an append that relies
 //! on it, and credit is given back before the next command is written.
@@ -13,7 +13,7 @@ use airmail_model::{Batch, Checked, Durability, Error, Extent, LogId, NamespaceI
 pub(crate) struct CatalogConfig {
     /// The strongest durability that the storage has.
     pub(crate) strongest: Durability,
-    /// How the namespace `default` is made on the first start.
+    /// Settings with which the namespace `default` is made on the first start.
     pub(crate) default_namespace: FirstNamespace,
     /// Bytes that the reader of log 0 may be ahead.
     pub(crate) read_window_bytes: u32,
@@ -53,7 +53,7 @@ pub(crate) enum CatalogInput {
     Retry,
 }
 
-/// What an append to log 0 is of.
+/// Purposes of an append to log 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SystemAppend {
     /// The command under way.
@@ -89,7 +89,7 @@ pub(crate) enum CatalogEffect {
     RetryLater,
 }
 
-/// What the side that has the logs is to do. Each log concerned is answered for by
+/// Orders to the side that has the logs. Each log concerned is answered for by
 /// [`CatalogInput::LogSettled`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
@@ -100,18 +100,18 @@ pub(crate) enum Order {
     Delete { namespace: NamespaceId, logs: u16 },
 }
 
-/// Why a command was not done.
+/// Reason for which a command was not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CommandRefusal {
     /// The namespaces are not known yet, or not all of their logs are open.
     NotReady,
-    /// As many commands wait as may.
+    /// The queue holds as many commands as may wait.
     QueueFull { commands_max: usize },
     /// The command cannot be done, or was not.
     Failed(Error),
 }
 
-/// What a catalog wants done, in order.
+/// Effects of a catalog's step, in order.
 #[derive(Debug, Default)]
 pub(crate) struct CatalogEffects {
     /// To be carried out from the first to the last.

@@ -1,5 +1,5 @@
-//! What changes mean for the logs of namespaces: orders to the side that has them, and what comes of
-//! those.
+//! Orders that follow from changes to namespaces, to the side that has their logs, and the results
+//! of those.
 
 use super::change::Change;
 use super::messages::{CatalogEffect, CatalogEffects, Order, SystemAppend};
@@ -11,9 +11,9 @@ use std::sync::Arc;
 /// Logs of a namespace that are being opened or deleted.
 #[derive(Debug, Default)]
 pub(super) struct Settling {
-    /// How many have not been answered for.
+    /// Number of orders that have not been answered for.
     pub(super) left: usize,
-    /// Why the first of those that failed did.
+    /// Error of the first of those that failed.
     pub(super) error: Option<Error>,
 }
 

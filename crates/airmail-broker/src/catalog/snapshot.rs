@@ -18,7 +18,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// How each of its logs is to be kept.
+    /// Settings of each of its logs.
     pub(crate) fn log_spec(&self) -> LogSpec {
         LogSpec {
             durability: self.namespace.spec.durability,
@@ -53,7 +53,7 @@ impl Catalog {
         self.by_name.values().map(|id| &self.by_id[id])
     }
 
-    /// How many there are.
+    /// Number of namespaces.
     #[must_use]
     pub fn len(&self) -> usize {
         self.by_id.len()

@@ -9,7 +9,7 @@ use airmail_log::{Bounds, GapWhy, LogSpec, ReaderId, Refusal, Stored};
 use airmail_model::bug;
 use airmail_model::{Error, ErrorCode, Extent, LogId, Now, Retention, Sequence};
 
-/// How log 0 stands.
+/// State of log 0.
 #[derive(Debug, Default)]
 pub(super) struct SystemLog {
     /// The storage has a reader of it.

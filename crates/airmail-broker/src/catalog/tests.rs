@@ -109,7 +109,7 @@ impl Driver {
         self.step(CatalogInput::Gap { extent, why });
     }
 
-    /// What the last step wrote to log 0.
+    /// Changes that the last step wrote to log 0.
     fn appended(&self) -> Vec<Change> {
         let batches = self.effects.iter().filter_map(|effect| match effect {
             CatalogEffect::Append { batch, .. } => Some(batch),
@@ -118,7 +118,7 @@ impl Driver {
         batches.flat_map(changes_of).flatten().collect()
     }
 
-    /// What the last step ordered.
+    /// Orders of the last step.
     fn orders(&self) -> Vec<Order> {
         let orders = self.effects.iter().filter_map(|effect| match effect {
             CatalogEffect::Order(order) => Some(*order),
@@ -127,7 +127,7 @@ impl Driver {
         orders.collect()
     }
 
-    /// What the last step answered: to whom, and the code of a refusal.
+    /// Answers of the last step: the caller, and the result or the code of a refusal.
     fn answers(&self) -> Vec<(u64, Result<Outcome, ErrorCode>)> {
         let answers = self.effects.iter().filter_map(|effect| match effect {
             CatalogEffect::Answer { id, result } => Some((id.0, result.clone())),

@@ -1,4 +1,4 @@
-//! What a namespace command must satisfy before it is written to log 0.
+//! Validation of a namespace command before it is written to log 0.
 
 use super::CatalogCore;
 use super::change::Change;

@@ -9,7 +9,7 @@ use airmail_model::frame::Until;
 use airmail_model::{AppendTime, Sequence, TopicHash};
 use slab::Slab;
 
-/// What a subscription that is behind waits for.
+/// Reason for which a subscription that is behind waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BehindState {
     /// It goes from one of the others to another, within a step.
@@ -50,18 +50,18 @@ pub(crate) struct Behind {
     pub(crate) told: Sequence,
     /// The first number that has not been looked at for it; never less than `told`.
     pub(crate) at: Sequence,
-    /// What was asked for of an end, until it is known which number that is.
+    /// The end that was asked for, until its number is known.
     pub(crate) asked_until: Option<Until>,
     /// Where it is complete. `None`: it goes live.
     pub(crate) until: Option<Sequence>,
-    /// What was appended before is not asked for.
+    /// Time before which appended records are not asked for.
     pub(crate) not_before: Option<AppendTime>,
-    /// What was appended then or later is not asked for, and completes it.
+    /// Time from which appended records are not asked for; the first of them completes it.
     pub(crate) not_after: Option<AppendTime>,
     /// Its client has been told that it is detached.
     pub(crate) shown: bool,
-    /// Which attempt to read for it, or to locate it, is under way: what the tower says of another is
-    /// dropped. Also when it began to wait, in the order of all tickets.
+    /// The attempt to read for it, or to locate it, that is under way: answers of the tower for
+    /// another are dropped. Also the time at which it began to wait, in the order of all tickets.
     pub(crate) ticket: u64,
     pub(crate) state: BehindState,
 }
@@ -90,7 +90,7 @@ impl BehindTable {
         (behind.ticket == member.ticket).then_some(member.behind)
     }
 
-    /// What the tower knows one by.
+    /// Id by which the tower knows a subscription.
     pub(crate) fn member(&self, key: BehindKey) -> MemberId {
         MemberId {
             behind: key,
@@ -98,7 +98,7 @@ impl BehindTable {
         }
     }
 
-    /// How many there are.
+    /// Number of subscriptions behind.
     pub(crate) fn len(&self) -> usize {
         self.slab.len()
     }

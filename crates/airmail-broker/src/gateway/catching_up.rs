@@ -1,8 +1,9 @@
-//! What the tower reads for those who are behind, on its way to their clients.
+//! Parts that the tower reads for subscriptions that are behind, on their way to clients.
 //!
-//! The tower knows members and not clients: it gives what a member asked for, and goes on. What a client
-//! may not be given is dropped here; then the member leaves, and its subscription stands where the first
-//! part that was dropped begins. What still comes for it after that is for an attempt that is over.
+//! The tower knows members and not clients: it gives the parts that a member asked for, and goes
+//! on. A part for which a client has no credit is dropped here; then the member leaves, and its
+//! subscription stands where the first dropped part begins. Parts that still come for it after that
+//! belong to an attempt that is over.
 
 use super::behind::BehindState;
 use super::live::reason;
@@ -15,7 +16,7 @@ use airmail_model::frame::{Channel, Delivery, GapReason, Reply};
 use airmail_model::{Extent, Sequence};
 
 impl Gateway {
-    /// Which subscription a member is, if it is read for in this attempt.
+    /// The subscription of a member, if it is read for in this attempt.
     fn find_member(&self, member: MemberId) -> Option<BehindKey> {
         let key = self.behind.find(member)?;
         let state = self.behind[key].state;

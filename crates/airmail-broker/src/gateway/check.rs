@@ -1,5 +1,5 @@
-//! What the gateway always is, whatever clients do and the tower tells: its invariants, asserted. Each line
-//! names the invariant that it is of, as the documentation of the module above does.
+//! Invariants of the gateway, asserted whatever clients do and the tower tells. Each line names its
+//! invariant, as the documentation of the module above does.
 
 use super::Gateway;
 use super::behind::{Behind, BehindState};
@@ -9,7 +9,7 @@ use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
 use airmail_model::limits::CREDIT_BYTES_MAX;
 use std::collections::BTreeMap;
 
-/// What the records of those who are behind add up to, for one session.
+/// Sums over the records of subscriptions that are behind, for one session.
 #[derive(Default)]
 struct Waits {
     parked: usize,

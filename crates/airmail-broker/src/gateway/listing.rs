@@ -22,7 +22,7 @@ pub(super) struct Listings {
 }
 
 impl Listings {
-    /// How many are under way.
+    /// Number of listings under way.
     pub(super) fn len(&self) -> usize {
         self.open.len()
     }
@@ -35,7 +35,7 @@ struct Listing {
     parts: Vec<Part>,
 }
 
-/// What one log has answered.
+/// Answer of one log.
 #[derive(Debug)]
 struct Part {
     log: LogId,

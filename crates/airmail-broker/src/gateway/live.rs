@@ -20,7 +20,7 @@ type Topics = SmallVec<[u16; 8]>;
 /// Slices of one batch that are kept for the next session that wants the same.
 const SLICES_KEPT: usize = 32;
 
-/// What live traffic has moved, and what is kept between batches for its memory.
+/// Bytes that live traffic has moved, and buffers that are kept between batches for their memory.
 #[derive(Debug, Default)]
 pub(super) struct LiveWork {
     /// Bytes that were published and delivered since the tower was last told.
@@ -59,8 +59,8 @@ impl Fanout<'_> {
 }
 
 impl Gateway {
-    /// Which tail a live message is for, if it is of the present attachment and leaves no hole. The tower
-    /// is asked again for what is in a hole.
+    /// Finds the tail that a live message is for, if it is of the present attachment and leaves no
+    /// hole. The numbers of a hole are asked of the tower again.
     fn find_tail(
         &mut self,
         log: LogId,

@@ -1,4 +1,4 @@
-//! What goes into the gateway and what comes out of it.
+//! Inputs and effects of the gateway.
 
 use crate::access::Principal;
 use crate::catalog::{Catalog, CommandRefusal};

@@ -12,7 +12,7 @@ use hashbrown::HashTable;
 /// Numbers below this are always in the list.
 const FEW: usize = 16;
 
-/// Which subscription has which number.
+/// Subscriptions of a session by their numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Numbers {
     /// By number. The last is never `None`.
@@ -77,7 +77,7 @@ impl Numbers {
         }
     }
 
-    /// How many there are.
+    /// Number of subscriptions.
     pub(crate) fn len(&self) -> usize {
         self.len
     }

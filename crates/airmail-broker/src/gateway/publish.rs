@@ -155,7 +155,7 @@ impl Gateway {
         self.settle(key, number, result, out);
     }
 
-    /// What a client is told whose batch the storage has refused.
+    /// Answer for a client whose batch the storage has refused.
     fn append_refused(&mut self, key: LogKey, number: u64, why: &Refusal) -> Refused {
         let log = &mut self.logs[key];
         let id = log.id;

@@ -166,7 +166,7 @@ impl Gateway {
     }
 }
 
-/// What a client is told.
+/// Error for the client.
 fn overloaded(refusal: Refusal, bound: u64) -> Error {
     let error = Error::new(ErrorCode::Overloaded)
         .field("publishes")

@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, VecDeque};
 pub(crate) struct Session {
     /// By which it is known outside.
     pub(crate) id: SessionId,
-    /// Who is at its other end.
+    /// The client at its other end.
     pub(crate) principal: Principal,
     /// Logs at whose tails it has a range.
     pub(crate) logs: Vec<LogKey>,
@@ -96,7 +96,7 @@ impl Session {
         self.numbers.take(subs, key);
     }
 
-    /// How many subscriptions it has.
+    /// Number of its subscriptions.
     pub(crate) fn subscriptions(&self) -> usize {
         self.numbers.len()
     }
@@ -152,7 +152,7 @@ impl Sessions {
         all.map(|(place, session)| (SessionKey::new(place), session))
     }
 
-    /// How many are open.
+    /// Number of open sessions.
     pub(crate) fn len(&self) -> usize {
         self.slab.len()
     }

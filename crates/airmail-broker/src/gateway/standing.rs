@@ -1,5 +1,5 @@
-//! What becomes of a subscription that is behind: it is told where it stands, waits, is read for, goes
-//! live, completes or ends.
+//! States of a subscription that is behind: it is told its place, waits, is read for, goes live,
+//! completes or ends.
 
 use super::behind::BehindState;
 use super::{Gateway, GatewayEffects};

@@ -20,9 +20,9 @@ pub(crate) struct Subscription {
     topic: [u32; 4],
     /// Its number on its stream.
     pub(crate) id: SubscriptionId,
-    /// Which use of the number.
+    /// The use of the number.
     pub(crate) generation: Generation,
-    /// Whose it is.
+    /// The session that has it.
     pub(crate) session: SessionKey,
     /// Where its topic lives.
     pub(crate) log: LogKey,
@@ -97,7 +97,7 @@ impl Subscriptions {
         self.0.iter().map(|(place, sub)| (SubKey::new(place), sub))
     }
 
-    /// How many there are.
+    /// Number of subscriptions.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

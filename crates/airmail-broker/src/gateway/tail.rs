@@ -26,7 +26,7 @@ pub(crate) struct Range {
 pub(crate) struct Tail {
     /// The tower gives the log from `next` on: somebody is there.
     pub(crate) is_attached: bool,
-    /// Which attachment: how many there have been.
+    /// Number of the attachment, counting all so far.
     pub(crate) generation: u64,
     /// The first number that the tower has not given. Means nothing while not attached.
     pub(crate) next: Sequence,

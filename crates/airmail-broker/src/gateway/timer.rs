@@ -1,5 +1,5 @@
-//! What the gateway does because time passes: it tells how far quiet logs have got, admits publishes that
-//! wait, and refuses those that have waited for too long.
+//! Work of the gateway that is due by time: it tells the progress of quiet logs, admits publishes
+//! that wait, and refuses those that have waited for too long.
 
 use super::publish_gate::PublishGate;
 use super::{Gateway, GatewayEffects};

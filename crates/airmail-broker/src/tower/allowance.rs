@@ -1,15 +1,16 @@
-//! How much may be read for late subscribers: a share of the shard's work, and of what is left over.
+//! Allowance for late subscribers' reads: a share of the shard's work, and of the time that is left
+//! over.
 //!
 //! Counted in bytes, because the shard has no clock. Late reading spends them; they come from three
-//! sides: a part of what live traffic moves, so that late reading is a bounded share of a shard
-//! that has no time left; time that nobody used, so that it goes fast where there is; and a little
-//! for all time that passes, so that it never stands still. Little is saved up: what is read at a
-//! time is what live traffic may have to wait for.
+//! sides: a part of the bytes that live traffic moves, so that late reading is a bounded share of a
+//! shard that has no time left; time that nobody used, so that it goes fast where there is; and a
+//! little for all time that passes, so that it never stands still. Little is saved up: live traffic
+//! may have to wait for everything that is read at a time.
 
 use airmail_model::Mono;
 use std::time::Duration;
 
-/// What may be saved up, and so be read in one piece, about.
+/// Bytes that may be saved up, and so be read in one piece, about.
 const MOST_BYTES: i64 = 512 << 10;
 /// Live bytes for each late one where no time is left. A batch that comes in and goes out once
 /// counts twice, a late one once; it has to be checked again, and a byte of it was measured to take
@@ -23,7 +24,7 @@ const LEAST_BYTES_EACH_US: u64 = 2;
 /// millisecond and rounds up: in one of them little more comes in than may be saved up.
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// What late reading may still do.
+/// Bytes that late reading may still read.
 #[derive(Debug)]
 pub(crate) struct Allowance {
     /// May be overdrawn by what was granted before.

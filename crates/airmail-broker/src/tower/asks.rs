@@ -1,5 +1,5 @@
-//! What the gateway asks of a log: appends, questions, a new life, topics. Each is a call of the storage,
-//! but for where a log ends, which is known here.
+//! Requests of the gateway about a log: appends, questions, a new life, topics. Each is a call of
+//! the storage, but for the log's end, which is known here.
 
 use super::calls::Purpose;
 use super::{Tower, TowerEffects};

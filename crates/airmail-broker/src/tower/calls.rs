@@ -8,7 +8,7 @@ use airmail_log::{ReaderId, Tag};
 use airmail_model::NamespaceId;
 use std::collections::BTreeMap;
 
-/// What a call was made for.
+/// Purposes of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Opening log 0.
@@ -29,7 +29,7 @@ pub(crate) enum Purpose {
     Topics(u64, usize),
 }
 
-/// Whose a reader is.
+/// Owners of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// The catalog's, of log 0.
@@ -40,7 +40,7 @@ pub(crate) enum Owner {
     CatchUp(ReaderKey),
 }
 
-/// What is under way.
+/// Calls and readers under way.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     tags: u64,
@@ -58,7 +58,7 @@ impl Calls {
         tag
     }
 
-    /// What a tag's call was made for; it is under way no more.
+    /// Takes the purpose of a tag's call, which is under way no more.
     pub(crate) fn answered(&mut self, tag: Tag) -> Option<Purpose> {
         self.calls.remove(&tag)
     }
@@ -71,7 +71,7 @@ impl Calls {
         reader
     }
 
-    /// Whose a reader is, unless it has been given up.
+    /// Owner of a reader, unless it has been given up.
     pub(crate) fn owner(&self, reader: ReaderId) -> Option<Owner> {
         self.readers.get(&reader).copied()
     }

@@ -1,5 +1,5 @@
-//! What the tower always is, whatever the storage and the gateway tell: its invariants, asserted. Each line
-//! names the invariant that it is of, as the documentation of the module above does.
+//! Invariants of the tower, asserted whatever the storage and the gateway tell. Each line names its
+//! invariant, as the documentation of the module above does.
 
 use super::Tower;
 use super::calls::Owner;
@@ -9,7 +9,7 @@ use super::log::Openness;
 use crate::keys::{MemberKey, ReaderKey};
 
 impl Tower {
-    /// How many members there are, which is also about how much there is to look at.
+    /// Number of members, which is also about the amount there is to look at.
     pub(crate) fn member_count(&self) -> usize {
         let (_, _, members) = self.members.counts();
         members

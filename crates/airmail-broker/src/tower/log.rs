@@ -21,7 +21,7 @@ pub(crate) enum Openness {
 /// The reader of a log's tail, as long as the gateway is attached.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TailReader {
-    /// Which attachment it serves.
+    /// Generation of the attachment that it serves.
     pub(crate) generation: u64,
     /// The storage's reader. `None`: it has failed, and is to be started again.
     pub(crate) reader: Option<ReaderId>,
@@ -36,7 +36,7 @@ pub(crate) struct TailReader {
 pub(crate) struct TowerLog {
     pub(crate) id: LogId,
     pub(crate) openness: Openness,
-    /// How its namespace wants it kept.
+    /// Settings that its namespace wants.
     pub(crate) spec: LogSpec,
     pub(crate) incarnation: Incarnation,
     /// The first number above all that the tower knows to be durable. Only this tower appends (a

@@ -1,4 +1,4 @@
-//! What goes into the tower and what comes out of it.
+//! Inputs and effects of the tower.
 
 use crate::catalog::{CatalogInput, Order, SystemAppend};
 use crate::link::{FromTower, ToTower};

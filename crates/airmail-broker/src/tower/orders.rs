@@ -1,5 +1,5 @@
-//! What the catalog orders: log 0 is served for it, and the logs of namespaces are opened, and tried again,
-//! or deleted with all that they are used for.
+//! Orders of the catalog: log 0 is served for it, and the logs of namespaces are opened, and tried
+//! again, or deleted with everything that uses them.
 
 use super::calls::{Owner, Purpose};
 use super::log::Openness;

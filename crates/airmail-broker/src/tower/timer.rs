@@ -1,5 +1,5 @@
-//! What the tower does because time passes: it tells members how far they have got, and tries again what
-//! the storage has failed.
+//! Work of the tower that is due by time: it tells members their progress, and tries failed calls
+//! of the storage again.
 
 use super::log::Openness;
 use super::{Tower, TowerEffects};

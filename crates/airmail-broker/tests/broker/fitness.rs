@@ -1,4 +1,4 @@
-//! What a shard cannot honour it refuses at its start, by the capability's name.
+//! Storages that a shard cannot honour: it refuses them at its start, by the capability's name.
 
 use crate::vec_storage::VecStorage;
 use airmail_broker::{AllowAll, Engine, ShardConfig, UnfitStorage};

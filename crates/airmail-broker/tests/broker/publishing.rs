@@ -1,4 +1,4 @@
-//! What is refused, what waits, and in which order publishes are answered.
+//! Publishes that are refused, publishes that wait, and the order of their answers.
 
 use crate::client::Mode;
 use crate::vec_storage::VecStorage;

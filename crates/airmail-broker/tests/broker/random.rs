@@ -17,7 +17,7 @@ use std::time::Duration;
 
 const TOPICS: u32 = 6;
 
-/// What a subscription was asked for.
+/// The request of a subscription.
 struct Asked {
     topic: String,
     /// The first number that it must have. `None`: whatever comes after its status.
@@ -39,7 +39,7 @@ struct Run {
     messages: u64,
     /// Whether logs lose and are trimmed.
     lossy: bool,
-    /// What no longer is there, or never was.
+    /// Numbers that are no longer there, or never were.
     gone: Vec<Extent>,
 }
 
@@ -58,7 +58,7 @@ fn publish_gate(random: &mut SmallRng) -> GateSettings {
     }
 }
 
-/// So little that every second delivery is one too many.
+/// A delivery gate so small that every second delivery is one too many.
 fn delivery_gate(random: &mut SmallRng) -> SharesSettings {
     SharesSettings {
         window: random.random_range(1..500),

@@ -53,11 +53,11 @@ pub(crate) struct VecStorage {
     waiting: Vec<(Tag, LogId, Checked<Batch>)>,
     /// Appends are not answered, nor readable, while this holds.
     pub(crate) stalled: bool,
-    /// What every publish is refused with.
+    /// Refusal of every publish.
     pub(crate) refusal: Option<Refusal>,
-    /// What every wish for a new life is refused with.
+    /// Refusal of every new life.
     pub(crate) renewal_refusal: Option<Refusal>,
-    /// What every read ends with.
+    /// Error with which every read ends.
     pub(crate) read_failure: Option<Refusal>,
     /// Deletions are neither done nor answered.
     pub(crate) deaf_to_delete: bool,
@@ -104,7 +104,7 @@ impl VecStorage {
         }
     }
 
-    /// As after a restart: what was under way is forgotten.
+    /// Restarts the storage: calls under way are forgotten.
     pub(crate) fn restarted(mut self) -> VecStorage {
         self.readers.clear();
         self.done.clear();
@@ -113,7 +113,7 @@ impl VecStorage {
         self
     }
 
-    /// As after a restart on an older copy of the files: a log ends before `next`.
+    /// Restarts the storage on an older copy of the files: a log ends before `next`.
     pub(crate) fn set_back(mut self, log: LogId, next: Sequence) -> VecStorage {
         let entry = self.logs.get_mut(&log).expect("open");
         entry.entries.retain(|entry| entry.extent().last < next);

@@ -92,7 +92,7 @@ fn a_step_after_which_a_planted_break_stands_is_the_one_that_complains() {
     assert_eq!(complaint, "numbers: 1 is above the last, 0");
 }
 
-/// What is complained of a step that does `change` and nothing else.
+/// The complaint about a step that does `change` and nothing else.
 fn step_complaint(change: impl FnOnce(&mut CatalogCore, &mut CatalogEffects)) -> String {
     let mut core = busy().core;
     let mut out = CatalogEffects::default();

@@ -1,4 +1,4 @@
-//! What happens to a catalog and what it wants done, as text: see `tests/transcripts/catalog`.
+//! Transcripts of the catalog: its inputs and effects as text, in `tests/transcripts/catalog`.
 
 use super::*;
 

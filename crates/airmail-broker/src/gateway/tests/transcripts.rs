@@ -1,4 +1,4 @@
-//! What happens to a gateway and what it wants done, as text: see `tests/transcripts/gateway`.
+//! Transcripts of the gateway: its inputs and effects as text, in `tests/transcripts/gateway`.
 //!
 //! A member is written `1.0#3`: subscription 0 of client 1, in the attempt with ticket 3. The log is the only
 //! one of namespace 1. An attachment to its tail is written by its generation, `(1)`.

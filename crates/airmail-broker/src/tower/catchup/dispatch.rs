@@ -1,5 +1,5 @@
-//! What a catch-up reader gives is dealt out to its members: each batch is cut once for all who want the
-//! same of it.
+//! Dispatch of a catch-up reader's batches to its members: each batch is cut once for all members
+//! that want the same of it.
 
 use super::member::Member;
 use crate::keys::{MemberKey, ReaderKey};
@@ -11,9 +11,9 @@ use airmail_model::frame::Delivered;
 use airmail_model::{Extent, Sequence};
 use smallvec::SmallVec;
 
-/// What a batch costs besides its bytes, in bytes: to find and check it, or to find nothing.
+/// Cost of a batch besides its bytes, in bytes: to find and check it, or to find nothing.
 const BATCH_COST: u64 = 1 << 10;
-/// What each of its topics costs: to look up who wants it.
+/// Cost of each of its topics, in bytes: to look up the members that want it.
 const TOPIC_COST: u64 = 64;
 
 /// Slices of one batch, by topic: made once for all who want the whole of it.

@@ -9,7 +9,7 @@ use airmail_model::{AppendTime, Sequence, TopicHash};
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a member has.
+/// States of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// It waits for a reader.
@@ -28,9 +28,9 @@ pub(crate) struct Member {
     pub(crate) at: Sequence,
     /// Where it ends. `None`: at the tail.
     pub(crate) until: Option<Sequence>,
-    /// What was appended before is not for it.
+    /// Time before which appended records are not for it.
     pub(crate) not_before: Option<AppendTime>,
-    /// What was appended then or later is not for it, and ends it.
+    /// Time from which appended records are not for it; the first of them ends it.
     pub(crate) not_after: Option<AppendTime>,
     /// When it began to wait, in the order of all tickets.
     pub(crate) ticket: u64,
@@ -98,12 +98,12 @@ impl Members {
         self.by_place.remove(&(member.log, member.at, key));
     }
 
-    /// Who has waited longest for a reader.
+    /// The member that has waited longest for a reader.
     pub(crate) fn oldest(&self) -> Option<MemberKey> {
         self.by_ticket.values().next().copied()
     }
 
-    /// How many wait for a reader.
+    /// Number of members that wait for a reader.
     pub(crate) fn queued(&self) -> usize {
         self.by_ticket.len()
     }
@@ -115,7 +115,7 @@ impl Members {
             && self.by_place.contains(&(member.log, member.at, key))
     }
 
-    /// How many entries the queue has, by ticket and by place, and how many members are known by id.
+    /// Numbers of entries in the queue, by ticket and by place, and of members known by id.
     pub(crate) fn counts(&self) -> (usize, usize, usize) {
         (self.by_ticket.len(), self.by_place.len(), self.by_id.len())
     }

@@ -87,7 +87,7 @@ impl Readers {
         self.0.get(key.place())
     }
 
-    /// How many there are.
+    /// Number of catch-up readers.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

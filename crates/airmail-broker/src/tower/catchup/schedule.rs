@@ -1,4 +1,5 @@
-//! Who gets a reader: those who want what lies ahead of one join it, others wait their turn.
+//! Schedule of catch-up readers: members that want numbers ahead of one join it, others wait their
+//! turn.
 
 use super::member::{Member, Place};
 use super::reader::CatchUpReader;
@@ -10,7 +11,8 @@ use airmail_log::{Call, ReaderId, Scope, ScopeFilter};
 use airmail_model::TopicHash;
 use std::collections::BTreeSet;
 
-/// How many have to wait near a reader of one topic before it reads all topics for them.
+/// Number of members that have to wait near a reader of one topic before it reads all topics for
+/// them.
 const SHARE: usize = 16;
 
 impl Tower {

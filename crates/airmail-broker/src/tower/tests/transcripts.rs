@@ -1,4 +1,4 @@
-//! What happens to a tower and what it wants done, as text: see `tests/transcripts/tower`.
+//! Transcripts of the tower: its inputs and effects as text, in `tests/transcripts/tower`.
 //!
 //! A member is written `m1`. A call of the storage is written by its tag, `#1`, and a reader of the storage by
 //! its number. The log is the only one of namespace 1. An attachment to its tail is written by its generation,
