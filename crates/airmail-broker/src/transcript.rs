@@ -53,7 +53,7 @@ pub(crate) fn hold(core: &str, name: &str, mut step: impl FnMut(&str) -> Option<
     }
 }
 
-/// What ARCHITECTURE.md shows of a transcript is what stands there.
+/// ARCHITECTURE.md shows parts of transcripts word for word.
 #[test]
 fn the_architecture_shows_transcripts_as_they_are() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

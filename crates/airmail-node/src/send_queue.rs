@@ -310,7 +310,7 @@ impl SendQueue {
     }
 }
 
-/// Whoever takes from a send queue: all that is there at a time. When dropped, the shard closes the
+/// The taking end of a send queue: it takes all that is there at a time. When it is dropped, the shard closes the
 /// session.
 #[derive(Debug)]
 pub(crate) struct Taker {

@@ -28,22 +28,8 @@ const REFUSED: [&str; 16] = [
     "Why",
 ];
 
-/// Folders that are not held to it yet.
-const EXCUSED: [&str; 7] = [
-    "crates/airmail-broker/",
-    "crates/airmail-client/",
-    "crates/airmail-mailbox/",
-    "crates/airmail-model/src/error.rs",
-    "crates/airmail-model/src/mailbox",
-    "crates/airmail-node/",
-    "crates/airmail-proto/",
-];
-
 /// Complains of each doc comment that begins with such a word.
 pub(crate) fn check(file: &File) -> Complaints {
-    if EXCUSED.iter().any(|excused| file.path.starts_with(excused)) {
-        return Complaints::new();
-    }
     let mut complaints = Complaints::new();
     let mut before = None;
     for (at, line) in file.text.lines().enumerate() {

@@ -11,7 +11,7 @@ const TRANSLATORS: [&str; 3] = [
     "crates/airmail-proto/src",
 ];
 
-/// What decides within a translator's crate, and is no translator.
+/// Folders in the crate of a translator that decide and translate nothing.
 const CORES: [&str; 1] = ["crates/airmail-client/src/core"];
 
 /// Programs that speak the API without the SDK, since what they measure or try is the API itself.

@@ -28,7 +28,7 @@ impl Wake for ColdWaker {
     }
 }
 
-/// Whichever ends first; the rare one if both have.
+/// Waits for the one that ends first; the rare one if both have.
 pub(crate) async fn select_cold<R: Future, O: Future>(
     rare: R,
     often: O,
