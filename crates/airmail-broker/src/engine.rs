@@ -69,7 +69,7 @@ impl<S: LogStorage> Engine<S> {
 
     /// Takes something that has happened. What comes of it is done and given by the next turn.
     pub fn input(&mut self, now: Now, input: Input) {
-        self.shard.apply(now, input, &mut self.effects);
+        self.shard.apply(now, input);
         self.taken = true;
     }
 
@@ -98,8 +98,7 @@ impl<S: LogStorage> Engine<S> {
                 if let Completion::Batch { stored, .. } = &completion {
                     bytes += stored.batch.bytes().len();
                 }
-                self.shard
-                    .apply(now, Input::Storage(completion), &mut self.effects);
+                self.shard.apply(now, Input::Storage(completion));
             }
             if !quiet {
                 self.shard.finish_step(now, &mut self.effects);

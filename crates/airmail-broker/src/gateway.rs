@@ -82,6 +82,9 @@ use std::time::Duration;
 use subscription::Subscriptions;
 use timer::Timers;
 
+/// Live bytes that are told to the tower at a time. What may be read for those behind is a small part of them.
+const MOVED_BYTES: usize = 16 << 10;
+
 /// Sessions, subscriptions and publishes. See the module's documentation.
 pub(crate) struct Gateway {
     config: ShardConfig,
@@ -178,8 +181,8 @@ impl Gateway {
         self.now = now;
         self.let_in(out);
         self.watch(out);
-        let bytes = std::mem::take(&mut self.live.moved_bytes);
-        if bytes > 0 {
+        if self.live.moved_bytes >= MOVED_BYTES {
+            let bytes = std::mem::take(&mut self.live.moved_bytes);
             out.tell(ToTower::Moved { bytes });
         }
     }

@@ -23,7 +23,6 @@ use airmail_log::Capabilities;
 use airmail_model::bug;
 use airmail_model::{Error, Incarnation, LogId, Now};
 use std::fmt;
-use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -100,23 +99,22 @@ impl Shard {
 
     /// Begins to open the logs.
     pub fn start(&mut self, now: Now, out: &mut Effects) {
-        self.lend(out);
         self.step_catalog(now, CatalogInput::Start);
         self.pass_messages(now);
-        self.lend(out);
+        self.give_effects(out);
         out.deadline = self.tower.deadline();
     }
 
     /// Takes what has happened, and adds what it wants done. Total: every input is legal at every
     /// time; one that refers to what is not there any more changes nothing.
     pub fn step(&mut self, now: Now, input: Input, out: &mut Effects) {
-        self.apply(now, input, out);
+        self.apply(now, input);
         self.finish_step(now, out);
     }
 
-    /// Applies one input. [`Shard::finish_step`] is to be called once after a group of inputs.
-    pub(crate) fn apply(&mut self, now: Now, input: Input, out: &mut Effects) {
-        self.lend(out);
+    /// Applies one input. [`Shard::finish_step`] is to be called once after a group of inputs, and gives what
+    /// comes of them.
+    pub(crate) fn apply(&mut self, now: Now, input: Input) {
         let input = match input {
             Input::Opened {
                 session,
@@ -141,8 +139,7 @@ impl Shard {
             },
             Input::Storage(completion) => {
                 self.step_tower(now, TowerInput::Storage(completion));
-                self.pass_messages(now);
-                return self.lend(out);
+                return self.pass_messages(now);
             }
             Input::Timer => {
                 self.step_tower(now, TowerInput::Timer);
@@ -151,17 +148,15 @@ impl Shard {
         };
         self.step_gateway(now, input);
         self.pass_messages(now);
-        self.lend(out);
     }
 
     /// Ends a step, or several.
     pub(crate) fn finish_step(&mut self, now: Now, out: &mut Effects) {
-        self.lend(out);
         self.gateway.finish_step(now, &mut self.from_gateway);
         self.pass_messages(now);
         self.tower.finish_step(now, &mut self.from_tower);
         self.pass_messages(now);
-        self.lend(out);
+        self.give_effects(out);
         let (gateway, tower) = (self.gateway.deadline(), self.tower.deadline());
         out.deadline = match (gateway, tower) {
             (Some(one), Some(other)) => Some(one.min(other)),
@@ -172,12 +167,12 @@ impl Shard {
         }
     }
 
-    /// Exchanges the lists that go outside with the caller's, so that both sides write to those; and back.
-    fn lend(&mut self, out: &mut Effects) {
-        mem::swap(&mut self.from_gateway.replies, &mut out.replies);
-        mem::swap(&mut self.from_gateway.outcomes, &mut out.outcomes);
-        mem::swap(&mut self.from_gateway.watch, &mut out.watch);
-        mem::swap(&mut self.from_tower.storage, &mut out.storage);
+    /// Gives the caller what both sides want done outside.
+    fn give_effects(&mut self, out: &mut Effects) {
+        give(&mut self.from_gateway.replies, &mut out.replies);
+        give(&mut self.from_gateway.outcomes, &mut out.outcomes);
+        give(&mut self.from_gateway.watch, &mut out.watch);
+        give(&mut self.from_tower.storage, &mut out.storage);
     }
 
     /// Passes on what the three tell one another, until all are silent.
@@ -324,5 +319,14 @@ impl Shard {
     #[must_use]
     pub fn incarnation(&self, log: LogId) -> Option<Incarnation> {
         self.tower.incarnation(log)
+    }
+}
+
+/// Adds one list to another, by exchanging them where that is enough.
+fn give<T>(from: &mut Vec<T>, to: &mut Vec<T>) {
+    if to.is_empty() {
+        std::mem::swap(from, to);
+    } else {
+        to.append(from);
     }
 }
