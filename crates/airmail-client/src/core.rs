@@ -12,6 +12,8 @@ pub mod backoff;
 mod check_schedule;
 pub mod producer;
 pub mod subscriber;
+#[cfg(test)]
+mod transcript;
 
 pub use attempts::{Attempts, Patience};
 pub use backoff::{Backoff, BackoffConfig};

@@ -59,6 +59,7 @@ pub mod conformance;
 pub mod mailboxes;
 pub mod notifier;
 pub mod postgres;
+mod receiver;
 pub mod sqlite;
 pub mod store;
 pub mod store_error;

@@ -2,9 +2,8 @@
 //!
 //! A map travels as runs of slots with one owner: a namespace of one log is one run.
 
-pub use airmail_model::frame::{NamedMap, Welcome};
-
 use crate::v1;
+use airmail_model::frame::{NamedMap, Welcome};
 use airmail_model::{Error, ErrorCode, Limits, LogIndex, LogMap, MapEpoch, NamespaceId, map};
 
 /// The lowest protocol version that this build speaks.

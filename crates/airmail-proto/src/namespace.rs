@@ -1,7 +1,5 @@
 //! Namespaces, retention, durability.
 
-pub use airmail_model::namespace::DEFAULT_NAMESPACE;
-
 use crate::v1;
 use airmail_model::{
     Durability, Error, ErrorCode, MapEpoch, Namespace, NamespaceId, NamespaceSpec, Retention,

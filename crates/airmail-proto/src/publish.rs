@@ -2,10 +2,10 @@
 
 use crate::error::{error_from_proto, error_to_proto};
 use crate::fields::Fields;
-use crate::hello::{NamedMap, map_from_proto, map_to_proto};
+use crate::hello::{map_from_proto, map_to_proto};
 use crate::namespace::{durability_from_proto, durability_to_proto};
 use crate::v1;
-use airmail_model::frame::{Ack, Refused, RequestId};
+use airmail_model::frame::{Ack, NamedMap, Refused, RequestId};
 use airmail_model::{AppendTime, Batch, Checked, Durability, Error, Extent, Sequence};
 use bytes::BufMut;
 use prost::Message as _;

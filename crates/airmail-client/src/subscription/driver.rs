@@ -13,10 +13,9 @@ use crate::core::{
 };
 use crate::named_topic::{NamedTopic, topic_name};
 use crate::received::{BatchCursor, Gap, MessageBatch, Received};
-use airmail_model::frame::{Reply, Start, State};
+use airmail_model::frame::{Reply, Start, State, Welcome};
 use airmail_model::position::LogPosition;
 use airmail_model::{Error, ErrorCode, LogMap, MapEpoch, Mono, NamespaceId, Position};
-use airmail_proto::hello::Welcome;
 use std::collections::VecDeque;
 use std::sync::Arc;
 

@@ -4,11 +4,12 @@ use super::PostgresStore;
 use super::job::StatementClass::{self, Change, Look, Search, Sweep};
 use super::job::{Job, ReplySender};
 use super::raised::Raised;
-use super::row::{message, receiver, wall};
+use super::row::{message, wall};
 use super::statement_error::away;
 use crate::id::{AccountId, MessageId, Name, QueueId};
 use crate::message::{Counts, Inbox, Message, Outgoing, Receipt, Receive, Recipients, Settle};
 use crate::notifier::Waiter;
+use crate::receiver::receiver;
 use crate::store::{
     Account, Answer, MailboxStore, Queue, QueueSettings, SendResults, SettleResults, StoreLoad,
     Which,

@@ -1,7 +1,8 @@
 //! Rows and parameters: conversions between the contract's types and those of the statements.
 
 use crate::id::{AccountId, LeaseId, MessageId, QueueId};
-use crate::message::{Message, Recipients};
+use crate::message::Message;
+use crate::receiver::recipients;
 use airmail_model::Wall;
 use bytes::Bytes;
 use std::time::SystemTime;
@@ -31,22 +32,6 @@ pub(super) fn wall(time: SystemTime) -> Wall {
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();
     Wall(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
-}
-
-/// Converts recipients to a `receiver` of the tables: an account, or 0 for broadcasts.
-pub(super) fn receiver(recipients: Recipients) -> i32 {
-    match recipients {
-        Recipients::Direct(account) => account.0,
-        Recipients::Broadcast => 0,
-    }
-}
-
-/// Converts a `receiver` of the tables.
-pub(super) fn recipients(receiver: i32) -> Recipients {
-    match receiver {
-        0 => Recipients::Broadcast,
-        account => Recipients::Direct(AccountId(account)),
-    }
 }
 
 /// Converts a duration in milliseconds to a `bigint`.

@@ -1,8 +1,9 @@
 //! Messages as they are stored, handed out and shown.
 
-use super::writer::{Writer, receiver, recipients};
+use super::writer::Writer;
 use crate::id::{AccountId, LeaseId, MessageId, QueueId};
 use crate::message::{ANSWER_BYTES_MAX, Inbox, Message, Outgoing, Receive, Recipients, Take};
+use crate::receiver::{receiver, recipients};
 use crate::store::SendResults;
 use crate::store_error::{NotForReader, NotFound, StoreError, StoreFailure};
 use airmail_model::Wall;

@@ -3,9 +3,10 @@
 
 use super::file;
 use super::load_counters::LoadCounters;
-use crate::id::{AccountId, QueueId};
-use crate::message::{Inbox, Recipients};
+use crate::id::QueueId;
+use crate::message::Inbox;
 use crate::notifier::Notifier;
+use crate::receiver::recipients;
 use crate::store_error::StoreFailure;
 use rusqlite::{Connection, OptionalExtension as _, Params, Row};
 use std::collections::BTreeMap;
@@ -267,20 +268,4 @@ fn failure(error: &rusqlite::Error) -> StoreFailure {
         tracing::error!(error = %error, "SQLite refused a statement");
     }
     failure
-}
-
-/// Converts recipients to a `receiver` of the table: an account, or 0 for broadcasts.
-pub(super) fn receiver(recipients: Recipients) -> i32 {
-    match recipients {
-        Recipients::Direct(account) => account.0,
-        Recipients::Broadcast => 0,
-    }
-}
-
-/// Converts a `receiver` of the table.
-pub(super) fn recipients(receiver: i32) -> Recipients {
-    match receiver {
-        0 => Recipients::Broadcast,
-        account => Recipients::Direct(AccountId(account)),
-    }
 }

@@ -2,11 +2,11 @@
 
 use crate::error::{error_from_proto, error_to_proto};
 use crate::fields::Fields;
-use crate::hello::{Welcome, welcome_from_proto};
+use crate::hello::welcome_from_proto;
 use crate::message::{lane_to_proto, log_from_proto, log_to_proto, position_of};
 use crate::v1;
 use airmail_model::frame::{
-    Channel, Delivered, Delivery, GapReason, Generation, Reply, State, SubscriptionId,
+    Channel, Delivered, Delivery, GapReason, Generation, Reply, State, SubscriptionId, Welcome,
 };
 use airmail_model::{
     AppendTime, Batch, Checked, Error, ErrorCode, Incarnation, LogId, MapEpoch, NamespaceId,

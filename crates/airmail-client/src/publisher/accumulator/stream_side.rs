@@ -7,10 +7,9 @@
 use super::{Accumulator, State, or_default};
 use crate::core::ProducerOutput;
 use crate::publisher::publish_frames;
-use airmail_model::frame::Reply;
+use airmail_model::frame::{NamedMap, Reply, Welcome};
 use airmail_model::{Error, ErrorCode, Mono};
 use airmail_proto::framing::framed;
-use airmail_proto::hello::{NamedMap, Welcome};
 use airmail_proto::publish::{ack_from_proto, maps_from_proto};
 use airmail_proto::v1::{self, publish_request, publish_response};
 use bytes::Bytes;

@@ -9,10 +9,9 @@
 
 use super::*;
 use crate::core::backoff::BackoffConfig;
+use crate::core::transcript;
 use airmail_model::frame::Ack;
 use airmail_model::{AppendTime, Batch, Checked, Durability, Extent, Sequence};
-use std::fmt::Write;
-use std::path::Path;
 
 #[test]
 fn a_batch_that_is_stored_is_as_written() {
@@ -89,42 +88,15 @@ fn the_memory_bound_is_as_written() {
     hold("memory_bound");
 }
 
-/// Compares a transcript with the effects of its inputs, or writes it.
+/// Holds a transcript to what a producer does.
 #[track_caller]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a test: whether it compares or writes is said by the environment"
-)]
 fn hold(name: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/transcripts/producer")
-        .join(format!("{name}.txt"));
-    let old = std::fs::read_to_string(&path).expect("a transcript");
-    let new = play(&old);
-    if std::env::var_os("AIRMAIL_REWRITE").is_some() {
-        std::fs::write(&path, new).expect("it can be written");
-    } else {
-        let command = "AIRMAIL_REWRITE=1 cargo test -p airmail-client transcripts";
-        assert!(new == old, "{name}.txt is stale: {command}\n\n{new}");
-    }
-}
-
-/// Writes the transcript of a script's inputs, with its remarks.
-fn play(script: &str) -> String {
     let mut player = Player::new();
-    let mut transcript = String::new();
-    for line in script.lines().filter(|line| !line.starts_with("  ")) {
-        let _ = writeln!(transcript, "{line}");
-        if let Some(input) = line.strip_prefix("> ") {
-            let words: Vec<&str> = input.split([' ', ',']).filter(|w| !w.is_empty()).collect();
-            let applied = player.apply(&words);
-            applied.unwrap_or_else(|| panic!("{input:?} is no input"));
-            for effect in player.poll() {
-                let _ = writeln!(transcript, "  {effect}");
-            }
-        }
-    }
-    transcript
+    transcript::hold("producer", name, |input| {
+        let words: Vec<&str> = input.split([' ', ',']).filter(|w| !w.is_empty()).collect();
+        player.apply(&words)?;
+        Some(player.poll())
+    });
 }
 
 /// Plays the inputs of a transcript to a producer.

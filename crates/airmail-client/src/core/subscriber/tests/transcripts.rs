@@ -9,8 +9,7 @@
 //! topic `a`, and number 11, of topic `x`. Time begins at 0 ms, and delays have no jitter.
 
 use super::*;
-use std::fmt::Write;
-use std::path::Path;
+use crate::core::transcript;
 use std::time::Duration;
 
 #[test]
@@ -58,45 +57,18 @@ fn credit_is_as_written() {
     hold("credit");
 }
 
-/// Compares a transcript with the effects of its inputs, or writes it.
+/// Holds a transcript to what a subscriber does.
 #[track_caller]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a test: whether it compares or writes is said by the environment"
-)]
 fn hold(name: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/transcripts/subscriber")
-        .join(format!("{name}.txt"));
-    let old = std::fs::read_to_string(&path).expect("a transcript");
-    let new = play(&old);
-    if std::env::var_os("AIRMAIL_REWRITE").is_some() {
-        std::fs::write(&path, new).expect("it can be written");
-    } else {
-        let command = "AIRMAIL_REWRITE=1 cargo test -p airmail-client transcripts";
-        assert!(new == old, "{name}.txt is stale: {command}\n\n{new}");
-    }
-}
-
-/// Writes the transcript of a script's inputs, with its remarks.
-fn play(script: &str) -> String {
     let mut player = Player::new();
-    let mut transcript = String::new();
-    for line in script.lines().filter(|line| !line.starts_with("  ")) {
-        let _ = writeln!(transcript, "{line}");
-        if let Some(input) = line.strip_prefix("> ") {
-            let words: Vec<&str> = input
-                .split([' ', ',', ':'])
-                .filter(|w| !w.is_empty())
-                .collect();
-            let applied = player.apply(&words);
-            applied.unwrap_or_else(|| panic!("{input:?} is no input"));
-            for effect in player.poll() {
-                let _ = writeln!(transcript, "  {effect}");
-            }
-        }
-    }
-    transcript
+    transcript::hold("subscriber", name, |input| {
+        let words: Vec<&str> = input
+            .split([' ', ',', ':'])
+            .filter(|w| !w.is_empty())
+            .collect();
+        player.apply(&words)?;
+        Some(player.poll())
+    });
 }
 
 /// Plays the inputs of a transcript to a subscriber.
