@@ -31,6 +31,15 @@ impl TopicName {
     /// # Errors
     /// `TOPIC_INVALID`, as [`TopicName::new`].
     pub fn check(name: &str, limits: &Limits) -> Result<(), Error> {
+        Self::check_bytes(name.as_bytes(), limits)
+    }
+
+    /// Whether these bytes are a name that may name a topic. Goes by bytes where bytes can tell,
+    /// because most names are ASCII, and a batch may have a name for each record.
+    ///
+    /// # Errors
+    /// `TOPIC_INVALID`, as [`TopicName::new`]; it names UTF-8 as the limit where they are none.
+    pub(crate) fn check_bytes(name: &[u8], limits: &Limits) -> Result<(), Error> {
         let bad = |value: String, limit: String| {
             Err(Error::new(ErrorCode::TopicInvalid)
                 .field("topic")
@@ -44,11 +53,13 @@ impl TopicName {
             let limit = format!("at most {} bytes", limits.topic_bytes);
             return bad(format!("{} bytes", name.len()), limit);
         }
-        // Letter by letter only where bytes cannot tell: most names are ASCII.
-        if name.bytes().all(|byte| matches!(byte, 0x20..=0x7e)) {
+        if name.iter().all(|byte| matches!(byte, 0x20..=0x7e)) {
             return Ok(());
         }
-        match name.chars().find(|c| c.is_control()) {
+        let Ok(letters) = std::str::from_utf8(name) else {
+            return bad(name.escape_ascii().to_string(), "UTF-8".into());
+        };
+        match letters.chars().find(|c| c.is_control()) {
             Some(c) => bad(format!("{c:?} in it"), "no control characters".into()),
             None => Ok(()),
         }
@@ -75,10 +86,13 @@ impl TopicName {
     /// The hash of a name that needs no check, such as one in a checked batch.
     #[must_use]
     pub fn hash_of(namespace: NamespaceId, name: &str) -> TopicHash {
-        TopicHash(xxhash_rust::xxh3::xxh3_128_with_seed(
-            name.as_bytes(),
-            namespace.0.into(),
-        ))
+        Self::hash_of_bytes(namespace, name.as_bytes())
+    }
+
+    /// The hash of a name that was checked as bytes.
+    pub(crate) fn hash_of_bytes(namespace: NamespaceId, name: &[u8]) -> TopicHash {
+        let seed = namespace.0.into();
+        TopicHash(xxhash_rust::xxh3::xxh3_128_with_seed(name, seed))
     }
 }
 

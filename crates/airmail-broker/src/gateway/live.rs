@@ -108,8 +108,8 @@ impl Gateway {
         self.wake(key, stored.extent.last, out);
         let mut matches = std::mem::take(&mut self.live.matches);
         let tail = &self.logs[key].tail;
-        for (place, topic) in (0u16..).zip(stored.batch.topics()) {
-            let found = tail.subscribers(&self.subs, topic.hash);
+        for (place, topic) in (0u16..).zip(stored.batch.topic_hashes()) {
+            let found = tail.subscribers(&self.subs, topic);
             matches.extend(found.map(|sub| (self.subs[sub].session, place, sub)));
         }
         matches.sort_unstable();
@@ -117,7 +117,7 @@ impl Gateway {
             log: key,
             id: log,
             stored,
-            topics: stored.batch.topics().len(),
+            topics: stored.batch.topic_hashes().len(),
             places: None,
             slices: SmallVec::new(),
         };

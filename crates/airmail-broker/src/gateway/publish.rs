@@ -119,12 +119,13 @@ impl Gateway {
                 .value(batch.map_epoch())
                 .limit(entry.map.epoch));
         }
-        for topic in batch.topics() {
-            let owner = entry.map.log(topic.hash, id.lane);
+        for (place, topic) in (0u16..).zip(batch.topic_hashes()) {
+            let owner = entry.map.log(topic, id.lane);
             if owner != id {
+                let (owner, name) = (owner.index, batch.topic(place).name);
                 return Err(stale("batch.log")
                     .value(id.index)
-                    .limit(format_args!("{}, for topic {:?}", owner.index, topic.name)));
+                    .limit(format_args!("{owner}, for topic {name:?}")));
             }
         }
         let state = self.logs.find(id).map(|log| self.logs[log].state);

@@ -106,7 +106,7 @@ impl Block {
         }
         self.end = location.end();
         if let Some(table) = &mut self.table {
-            table.add(slot, location, batch.topics().map(|topic| topic.hash));
+            table.add(slot, location, batch.topic_hashes());
         }
     }
 

@@ -166,11 +166,7 @@ fn table_of(bytes: Bytes, start: FileOffset, end: FileOffset, salt: u32) -> Tabl
                     length: envelope.length,
                     time: envelope.append_time,
                 };
-                table.add(
-                    envelope.slot,
-                    location,
-                    batch.topics().map(|topic| topic.hash),
-                );
+                table.add(envelope.slot, location, batch.topic_hashes());
             }
             Found::Record { .. } => {}
             Found::Nothing { at, envelope } => {

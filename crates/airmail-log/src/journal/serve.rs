@@ -250,7 +250,7 @@ impl Reading<'_> {
         let last = Extent::starting_at(base, batch.numbers()).last;
         let end = last.min(reader.until.before());
         if let ScopeFilter::Topic(topic) = reader.filter
-            && !batch.topics().any(|entry| entry.hash == topic)
+            && !batch.topic_hashes().any(|hash| hash == topic)
         {
             return reader.skip(end);
         }

@@ -76,6 +76,13 @@ impl Batch {
         (0..u16_at(&self.bytes, AT_TOPICS)).map(move |n| self.topic_at(&layout, n.into()))
     }
 
+    /// The hashes of its distinct topics, in the same order: for who finds topics by hash, because
+    /// reading a name costs a check of its letters.
+    pub fn topic_hashes(&self) -> impl ExactSizeIterator<Item = TopicHash> {
+        let layout = self.layout();
+        (0..u16_at(&self.bytes, AT_TOPICS)).map(move |n| self.topic_hash_at(&layout, n.into()))
+    }
+
     /// The topic at place `n` of the topic table, as `Record::topic` and `heads` give it.
     ///
     /// # Panics
@@ -232,10 +239,14 @@ impl Batch {
         let (start, end) = layout.name(&self.bytes, n);
         let name = &self.bytes[layout.names + start..layout.names + end];
         TopicEntry {
-            hash: TopicHash(u128_at(&self.bytes, layout.topic(n))),
+            hash: self.topic_hash_at(layout, n),
             // Found to be UTF-8 by the check.
             name: std::str::from_utf8(name).unwrap_or_default(),
         }
+    }
+
+    fn topic_hash_at(&self, layout: &Layout, n: usize) -> TopicHash {
+        TopicHash(u128_at(&self.bytes, layout.topic(n)))
     }
 
     fn record_at(&self, layout: &Layout, n: usize) -> Record<'_> {

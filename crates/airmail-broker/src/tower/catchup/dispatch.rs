@@ -44,8 +44,8 @@ impl Tower {
         reader.granted -= i64::try_from(bytes).unwrap_or(i64::MAX);
         self.end_by_time(key, stored, out);
         let mut slices = Slices::default();
-        for (place, topic) in (0u16..).zip(stored.batch.topics()) {
-            let those: SmallVec<[MemberKey; 8]> = self.readers[key].of_topic(topic.hash).collect();
+        for (place, topic) in (0u16..).zip(stored.batch.topic_hashes()) {
+            let those: SmallVec<[MemberKey; 8]> = self.readers[key].of_topic(topic).collect();
             for member in those {
                 self.give(member, place, stored, &mut slices, out);
             }

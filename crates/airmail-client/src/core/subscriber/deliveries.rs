@@ -73,8 +73,8 @@ impl Subscriber {
             Fit::Hole => return self.resubscribe_live(delivery.log),
             Fit::New => range.next = last.plus(1),
         }
-        for (topic, entry) in (0u16..).zip(delivery.batch.topics()) {
-            for index in self.live.members(entry.hash) {
+        for (topic, hash) in (0u16..).zip(delivery.batch.topic_hashes()) {
+            for index in self.live.members(hash) {
                 // A topic's members may be on several logs while its log changes.
                 let at = self.slots[*index as usize].log_position;
                 if let Some(at) = at.filter(|at| at.log == delivery.log) {
@@ -95,8 +95,8 @@ impl Subscriber {
     ) -> Option<Recipient> {
         let (index, from) = self.detached_range(channel, delivery.previous, delivery.last)?;
         let wanted = self.slots[index as usize].topic;
-        let mut topics = (0u16..).zip(delivery.batch.topics());
-        let (topic, _) = topics.find(|(_, entry)| entry.hash == wanted)?;
+        let mut topics = (0u16..).zip(delivery.batch.topic_hashes());
+        let (topic, _) = topics.find(|(_, hash)| *hash == wanted)?;
         Some(Recipient { index, topic, from })
     }
 

@@ -32,18 +32,11 @@ impl Walk<'_> {
                 let limit = format!("{start} to {}", names.len());
                 return Err(malformed(field("name_end"), end, limit));
             };
-            let Ok(name) = std::str::from_utf8(name) else {
-                let value = name.escape_ascii();
-                return Err(Error::new(ErrorCode::TopicInvalid)
-                    .field(field("name"))
-                    .value(value)
-                    .limit("UTF-8"));
-            };
             // Stored batches were held to the limits of the day they were taken.
             let limits = self.limits.unwrap_or(&UNLIMITED);
-            TopicName::check(name, limits).map_err(|error| error.field(field("name")))?;
+            TopicName::check_bytes(name, limits).map_err(|error| error.field(field("name")))?;
             let told = TopicHash(u128_at(bytes, layout.topic(n)));
-            let hash = TopicName::hash_of(namespace, name);
+            let hash = TopicName::hash_of_bytes(namespace, name);
             if hash != told {
                 let (value, limit) = (format!("{:032x}", told.0), format!("{:032x}", hash.0));
                 return Err(malformed(field("hash"), value, limit));
