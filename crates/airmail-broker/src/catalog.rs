@@ -43,8 +43,8 @@ mod check;
 mod commands;
 mod fold;
 mod messages;
+mod namespaces;
 mod orders;
-mod snapshot;
 mod system_log;
 #[cfg(test)]
 mod tests;
@@ -57,8 +57,8 @@ use fold::Fold;
 pub(crate) use messages::{
     CatalogConfig, CatalogEffect, CatalogEffects, CatalogInput, CommandRefusal, Order, SystemAppend,
 };
+pub use namespaces::{Catalog, Entry};
 use orders::Settling;
-pub use snapshot::{Catalog, Entry};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use system_log::SystemLog;

@@ -5,9 +5,9 @@
 
 use crate::access::{Admission, Authorizer};
 use crate::config::ShardConfig;
-use crate::fitness::UnfitStorage;
 use crate::input::{CommandId, Effects, Input, Outcome, SessionId};
 use crate::shard::Shard;
+use crate::storage_requirements::UnfitStorage;
 use airmail_log::{Completion, LogStorage};
 use airmail_model::frame::Reply;
 use airmail_model::{Error, Mono, Now};

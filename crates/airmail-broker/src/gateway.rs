@@ -6,12 +6,12 @@
 //!
 //! - A publish is checked, admitted ([`admission`]), waits at the [`publish_gate`] if too much is in flight,
 //!   and goes to the tower. A log's publishes are answered in order ([`publish_order`]).
-//! - A subscription is located ([`subscribe`]). Then it is live, at its log's [`tail`], or behind
-//!   ([`behind`]): the tower reads for it as for a member ([`catching_up`]), or it waits for credit, or at
-//!   the tail for its number to come ([`standing`]).
+//! - A subscription is located ([`subscribe`]). Then it is live, at its log's [`tail_subscriptions`], or behind
+//!   ([`behind`]): the tower reads for it as for a member ([`catchup_delivery`]), or it waits for credit, or at
+//!   the tail for its number to come ([`behind_transitions`]).
 //! - What the tower gives of a log goes to all who are live there ([`live`]), within each session's credit
 //!   and what the [`delivery_gate`] lets through.
-//! - A position from beyond its log's end begins a new life of the log ([`renewal`]).
+//! - A position from beyond its log's end begins a new life of the log ([`new_incarnation`]).
 //!
 //! Invariants, which `check.rs` asserts after each step where bugs panic, under the names that stand first
 //! here:
@@ -36,7 +36,8 @@
 
 mod admission;
 mod behind;
-mod catching_up;
+mod behind_transitions;
+mod catchup_delivery;
 mod check;
 mod command;
 mod delivery_gate;
@@ -44,16 +45,15 @@ mod listing;
 mod live;
 mod log;
 mod messages;
-mod numbers;
+mod new_incarnation;
 mod publish;
 mod publish_gate;
 mod publish_order;
-mod renewal;
 mod session;
-mod standing;
 mod subscribe;
 mod subscription;
-mod tail;
+mod subscriptions_by_number;
+mod tail_subscriptions;
 #[cfg(test)]
 mod tests;
 mod timer;

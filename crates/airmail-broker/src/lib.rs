@@ -9,17 +9,17 @@ pub mod access;
 pub mod catalog;
 pub mod config;
 pub mod engine;
-mod fitness;
 mod gateway;
 pub mod input;
 mod keys;
 mod link;
-mod places;
-mod refusal;
+mod records_by_topic;
 #[cfg(feature = "sabotage")]
 pub mod sabotage;
 pub mod shard;
 pub mod stats;
+mod storage_refusals;
+mod storage_requirements;
 mod tower;
 #[cfg(test)]
 mod transcript;
@@ -28,7 +28,7 @@ pub use access::{Action, Admission, Admit, AllowAll, Authorizer, Cost, MailboxAc
 pub use catalog::{Catalog, Entry};
 pub use config::{FirstNamespace, ShardConfig};
 pub use engine::{Engine, TurnOutput};
-pub use fitness::UnfitStorage;
 pub use input::{Command, CommandId, Effects, Input, Outcome, SessionId};
 pub use shard::{Flow, Shard};
 pub use stats::Stats;
+pub use storage_requirements::UnfitStorage;

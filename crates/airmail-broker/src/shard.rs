@@ -6,17 +6,17 @@
 //! nothing itself.
 
 #[cfg(test)]
-mod crossing;
+mod tests;
 
 use crate::access::{Admission, Authorizer};
 use crate::catalog::{
     Catalog, CatalogConfig, CatalogCore, CatalogEffect, CatalogEffects, CatalogInput,
 };
 use crate::config::ShardConfig;
-use crate::fitness::{self, UnfitStorage};
 use crate::gateway::{Gateway, GatewayEffects, GatewayInput};
 use crate::input::{Effects, Input};
 use crate::stats::Stats;
+use crate::storage_requirements::{self, UnfitStorage};
 use crate::tower::{Tower, TowerEffects, TowerInput};
 use airmail_flow::Reading;
 use airmail_log::Capabilities;
@@ -81,7 +81,7 @@ impl Shard {
         authorizer: Box<dyn Authorizer>,
         admission: Box<dyn Admission>,
     ) -> Result<Shard, UnfitStorage> {
-        fitness::check(&capabilities)?;
+        storage_requirements::check(&capabilities)?;
         Ok(Shard {
             catalog: CatalogCore::new(CatalogConfig {
                 strongest: capabilities.strongest,

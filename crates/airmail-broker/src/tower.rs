@@ -4,8 +4,8 @@
 //! that is attached to a log's tail, and for members, who are behind. It knows topics, numbers and members,
 //! and no client's position ([`crate::link`]): whatever it loses, a gateway can ask for again.
 //!
-//! - [`orders`]: what the catalog wants of log 0 and of the logs of namespaces. [`asks`]: what the gateway asks
-//!   of a log. [`calls`]: which call of the storage was made for what.
+//! - [`orders`]: what the catalog wants of log 0 and of the logs of namespaces. [`log_requests`]: what the
+//!   gateway asks of a log. [`storage_calls`]: which call of the storage was made for what.
 //! - [`tail_reader`]: one reader of each log to whose tail the gateway is attached.
 //! - [`catchup`]: few readers for many members. How much they may read is a matter of [`allowance`].
 //!
@@ -24,13 +24,13 @@
 //! - `closed`: what is being deleted has neither tail nor members.
 
 mod allowance;
-mod asks;
-mod calls;
 mod catchup;
 mod check;
 mod log;
+mod log_requests;
 mod messages;
 mod orders;
+mod storage_calls;
 mod tail_reader;
 #[cfg(test)]
 mod tests;
@@ -43,12 +43,12 @@ use airmail_log::{Call, Capabilities, Completion, GapWhy, ReaderId, Refusal, Sto
 use airmail_model::frame::Ack;
 use airmail_model::{Extent, Incarnation, LogId, Now};
 use allowance::Allowance;
-use calls::{Calls, Owner, Purpose};
 use catchup::member::Members;
 use catchup::reader::Readers;
 use log::{Openness, TowerLogs};
 pub(crate) use messages::{TowerEffects, TowerInput};
 use std::time::Duration;
+use storage_calls::{Calls, Owner, Purpose};
 use timer::Timers;
 
 /// Logs, their readers, and those who are behind. See the module's documentation.

@@ -80,9 +80,8 @@ mod tests {
 
     #[test]
     fn its_own_modules_comments_and_the_shard_are_free() {
-        let own =
-            "use crate::tower::calls::Owner;\n// gateway::Gateway\nuse crate::link::ToTower;\n";
-        assert!(check(&file("tower/asks.rs", own)).is_empty());
+        let own = "use crate::tower::storage_calls::Owner;\n// gateway::Gateway\nuse crate::link::ToTower;\n";
+        assert!(check(&file("tower/log_requests.rs", own)).is_empty());
         let both = "use crate::gateway::Gateway;\nuse crate::tower::Tower;\n";
         assert!(check(&file("shard.rs", both)).is_empty());
     }

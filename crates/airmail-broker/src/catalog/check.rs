@@ -5,7 +5,7 @@
 //! change, which copies the index of all namespaces.
 
 use super::messages::{CatalogEffect, CatalogEffects, CatalogInput, Order, SystemAppend};
-use super::snapshot::{Catalog, Entry};
+use super::namespaces::{Catalog, Entry};
 use super::{CatalogCore, Phase};
 use crate::input::CommandId;
 use airmail_model::bug;

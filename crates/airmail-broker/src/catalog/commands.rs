@@ -4,7 +4,7 @@ use super::change::Change;
 use super::messages::{CatalogEffect, CatalogEffects, CommandRefusal, SystemAppend};
 use super::{CatalogCore, Phase};
 use crate::input::{Command, CommandId, Outcome};
-use crate::refusal;
+use crate::storage_refusals;
 use airmail_log::Refusal;
 use airmail_model::bug;
 use airmail_model::{Error, ErrorCode, Extent, LogId, Now, Sequence};
@@ -162,7 +162,7 @@ impl CatalogCore {
         out: &mut CatalogEffects,
     ) {
         if of == SystemAppend::Command {
-            let error = refusal::error(why, LogId::SYSTEM, None);
+            let error = storage_refusals::error(why, LogId::SYSTEM, None);
             self.finish(now, Err(error), out);
         }
     }
@@ -189,7 +189,7 @@ impl CatalogCore {
         let error = match became {
             Became::Applied => None,
             Became::Void => Some(Error::new(ErrorCode::NamespaceChanged).field("namespace")),
-            Became::Lost => Some(refusal::error(
+            Became::Lost => Some(storage_refusals::error(
                 &Refusal::OutcomeUnknown,
                 LogId::SYSTEM,
                 None,

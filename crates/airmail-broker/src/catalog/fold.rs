@@ -4,7 +4,7 @@
 //! reader of the log finds alike.
 
 use super::change::Change;
-use super::snapshot::Catalog;
+use super::namespaces::Catalog;
 use airmail_model::{MapEpoch, Namespace, NamespaceId};
 use std::collections::BTreeMap;
 

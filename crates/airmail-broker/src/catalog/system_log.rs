@@ -4,7 +4,7 @@ use super::change::{Change, SYSTEM_EPOCH};
 use super::commands::Became;
 use super::messages::{CatalogEffect, CatalogEffects};
 use super::{CatalogCore, Phase};
-use crate::refusal;
+use crate::storage_refusals;
 use airmail_log::{Bounds, GapWhy, LogSpec, ReaderId, Refusal, Stored};
 use airmail_model::bug;
 use airmail_model::{Error, ErrorCode, Extent, LogId, Now, Retention, Sequence};
@@ -41,7 +41,7 @@ impl CatalogCore {
     }
 
     pub(super) fn open_refused(&mut self, why: &Refusal, out: &mut CatalogEffects) {
-        self.failure = Some(refusal::error(why, LogId::SYSTEM, None));
+        self.failure = Some(storage_refusals::error(why, LogId::SYSTEM, None));
         out.push(CatalogEffect::RetryLater);
     }
 

@@ -3,7 +3,7 @@
 use super::{Gateway, GatewayEffects};
 use crate::input::{CommandId, Outcome};
 use crate::link::ToTower;
-use crate::refusal;
+use crate::storage_refusals;
 use airmail_log::{Refusal, TopicPage, TopicSeen};
 use airmail_model::bug;
 use airmail_model::{Error, ErrorCode, Lane, LogId, NamespaceId};
@@ -145,7 +145,7 @@ impl Gateway {
             // Input: a listing that another log's refusal has ended.
             return;
         };
-        let error = refusal::error(why, listing.parts[place].log, None);
+        let error = storage_refusals::error(why, listing.parts[place].log, None);
         self.answer_command(listing.id, Err(error), out);
     }
 }

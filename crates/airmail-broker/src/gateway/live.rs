@@ -8,7 +8,7 @@ use super::behind::{Behind, BehindState};
 use super::{Gateway, GatewayEffects};
 use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
 use crate::link::ToTower;
-use crate::places::Places;
+use crate::records_by_topic::RecordsByTopic;
 use airmail_log::{GapWhy, Stored};
 use airmail_model::bug;
 use airmail_model::frame::{Channel, Delivered, Delivery, GapReason, Reply, State};
@@ -35,7 +35,7 @@ struct Fanout<'a> {
     id: LogId,
     stored: &'a Stored,
     topics: usize,
-    places: Option<Places>,
+    by_topic: Option<RecordsByTopic>,
     slices: SmallVec<[(Topics, Delivered); 4]>,
 }
 
@@ -49,8 +49,10 @@ impl Fanout<'_> {
             return Some(body.clone());
         }
         let batch = &self.stored.batch;
-        let places = self.places.get_or_insert_with(|| Places::of(batch));
-        let body = Delivered::Slice(places.slice(batch, &topics)?);
+        let by_topic = self
+            .by_topic
+            .get_or_insert_with(|| RecordsByTopic::of(batch));
+        let body = Delivered::Slice(by_topic.slice(batch, &topics)?);
         if self.slices.len() < SLICES_KEPT {
             self.slices.push((topics, body.clone()));
         }
@@ -118,7 +120,7 @@ impl Gateway {
             id: log,
             stored,
             topics: stored.batch.topic_hashes().len(),
-            places: None,
+            by_topic: None,
             slices: SmallVec::new(),
         };
         for group in matches.chunk_by(|one, other| one.0 == other.0) {

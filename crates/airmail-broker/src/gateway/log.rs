@@ -2,7 +2,7 @@
 //! not been answered. Where a log ends is not among that: it is asked of the tower.
 
 use super::publish_order::PublishOrder;
-use super::tail::Tail;
+use super::tail_subscriptions::Tail;
 use crate::keys::{BehindKey, LogKey};
 use airmail_model::{Incarnation, LogId};
 use std::collections::BTreeMap;

@@ -9,7 +9,7 @@ use super::{Gateway, GatewayEffects};
 use crate::access::Action;
 use crate::keys::{LogKey, SessionKey};
 use crate::link::ToTower;
-use crate::refusal;
+use crate::storage_refusals;
 use airmail_flow::Ticket;
 use airmail_log::Refusal;
 use airmail_model::bug;
@@ -137,7 +137,7 @@ impl Gateway {
 
     fn to_refused(&self, error: Error, log: LogId) -> Refused {
         let entry = self.catalog().get(log.namespace);
-        refusal::refused(error, entry.map(|entry| &entry.map))
+        storage_refusals::refused(error, entry.map(|entry| &entry.map))
     }
 
     /// The tower has said what became of a publish.
@@ -164,7 +164,7 @@ impl Gateway {
         let producer = pending.and_then(|pending| pending.producer);
         let error = match log.state {
             LogState::Closed => unknown(id),
-            LogState::Open => refusal::error(why, id, producer),
+            LogState::Open => storage_refusals::error(why, id, producer),
         };
         self.to_refused(error, id)
     }
@@ -204,7 +204,7 @@ impl Gateway {
                 pending.session
             );
             let unknown = Error::new(ErrorCode::OutcomeUnknown).field("publish");
-            Err(refusal::refused(unknown, None))
+            Err(storage_refusals::refused(unknown, None))
         });
         if pending.in_flight {
             self.stats.appends_in_flight -= 1;
@@ -236,7 +236,7 @@ impl Gateway {
         };
         let error = unknown(log.id);
         for mut pending in log.publishes.take_all() {
-            let refused = || Err(refusal::refused(error.clone(), None));
+            let refused = || Err(storage_refusals::refused(error.clone(), None));
             pending.result.get_or_insert_with(refused);
             self.answer(pending, out);
         }

@@ -5,8 +5,8 @@
 //! stays parked here until there is credit again. So a client that does not read costs the node
 //! nothing but what it has been promised, and that is at most [`CREDIT_BYTES_MAX`].
 
-use super::numbers::Numbers;
 use super::subscription::Subscriptions;
+use super::subscriptions_by_number::SubscriptionsByNumber;
 use crate::access::Principal;
 use crate::input::SessionId;
 use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
@@ -35,7 +35,7 @@ pub(crate) struct Session {
     /// Deliveries that its connection has not taken, in bytes.
     pub(crate) share: Share,
     credit: i64,
-    numbers: Numbers,
+    by_number: SubscriptionsByNumber,
 }
 
 /// Publishes of one session that wait for admission, in order.
@@ -83,27 +83,27 @@ impl Session {
 
     /// The subscription of a number.
     pub(crate) fn find(&self, subs: &Subscriptions, id: SubscriptionId) -> Option<SubKey> {
-        self.numbers.find(subs, id)
+        self.by_number.find(subs, id)
     }
 
     /// Takes over a subscription whose number is free.
     pub(crate) fn put(&mut self, subs: &Subscriptions, key: SubKey) {
-        self.numbers.put(subs, key);
+        self.by_number.put(subs, key);
     }
 
     /// Gives up a subscription.
     pub(crate) fn take(&mut self, subs: &Subscriptions, key: SubKey) {
-        self.numbers.take(subs, key);
+        self.by_number.take(subs, key);
     }
 
     /// Number of its subscriptions.
     pub(crate) fn subscriptions(&self) -> usize {
-        self.numbers.len()
+        self.by_number.len()
     }
 
     /// Its subscriptions, in order of key.
     pub(crate) fn everything(&self) -> Vec<SubKey> {
-        self.numbers.everything()
+        self.by_number.everything()
     }
 }
 
@@ -129,7 +129,7 @@ impl Sessions {
             publishes: Publishes::default(),
             share: Share::default(),
             credit: credit.min(CREDIT_BYTES_MAX).into(),
-            numbers: Numbers::default(),
+            by_number: SubscriptionsByNumber::default(),
         });
         self.by_id.insert(id, SessionKey::new(key));
         true

@@ -13,7 +13,7 @@ use crate::access::Action;
 use crate::input::SessionId;
 use crate::keys::{BehindKey, LogKey, SessionKey};
 use crate::link::{Answer, MemberId, Question, ToTower};
-use crate::refusal;
+use crate::storage_refusals;
 use airmail_log::{Bounds, Refusal};
 use airmail_model::bug;
 use airmail_model::frame::{
@@ -254,7 +254,7 @@ impl Gateway {
     pub(super) fn not_found(&mut self, key: BehindKey, why: &Refusal, out: &mut GatewayEffects) {
         let behind = &self.behind[key];
         let (sub, log) = (behind.sub, self.logs[behind.log].id);
-        let error = refusal::error(why, log, None).retry_after(self.config.retry_delay);
+        let error = storage_refusals::error(why, log, None).retry_after(self.config.retry_delay);
         self.end_with(sub, error, out);
     }
 

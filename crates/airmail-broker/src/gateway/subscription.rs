@@ -2,7 +2,7 @@
 //!
 //! 40 bytes and two table places (its session's and its topic's), whatever its state; one that is
 //! behind has a [`super::behind::Behind`] besides. The live subscriptions of a topic form a list
-//! through this table, whose head is in the [`super::tail::Tail`]; one that is not live is in none,
+//! through this table, whose head is in the [`super::tail_subscriptions::Tail`]; one that is not live is in none,
 //! and keeps the key of its record in the links' place.
 
 use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};

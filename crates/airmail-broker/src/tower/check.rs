@@ -2,10 +2,10 @@
 //! invariant, as the documentation of the module above does.
 
 use super::Tower;
-use super::calls::Owner;
 use super::catchup::member::{Member, Place};
 use super::catchup::reader::CatchUpReader;
 use super::log::Openness;
+use super::storage_calls::Owner;
 use crate::keys::{MemberKey, ReaderKey};
 
 impl Tower {

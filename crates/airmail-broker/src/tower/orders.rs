@@ -1,13 +1,13 @@
 //! Orders of the catalog: log 0 is served for it, and the logs of namespaces are opened, and tried
 //! again, or deleted with everything that uses them.
 
-use super::calls::{Owner, Purpose};
 use super::log::Openness;
+use super::storage_calls::{Owner, Purpose};
 use super::{Tower, TowerEffects};
 use crate::catalog::{CatalogInput, Order, SystemAppend};
 use crate::keys::TowerLogKey;
 use crate::link::FromTower;
-use crate::refusal;
+use crate::storage_refusals;
 use airmail_log::{Bounds, Call, LogSpec, Refusal};
 use airmail_model::bug;
 use airmail_model::{Batch, Checked, Error, Extent, Lane, LogId, LogIndex, NamespaceId, Sequence};
@@ -122,7 +122,11 @@ impl Tower {
             log.openness = Openness::Failed;
             self.retry_later();
         }
-        settled(id.namespace, Err(refusal::error(why, id, None)), out);
+        settled(
+            id.namespace,
+            Err(storage_refusals::error(why, id, None)),
+            out,
+        );
     }
 
     /// Ends everything that a log was used for, and deletes it.
@@ -156,7 +160,7 @@ impl Tower {
         out.tell(FromTower::Gone { log });
         let result = match result {
             Ok(()) | Err(Refusal::NoLog) => Ok(()),
-            Err(why) => Err(refusal::error(why, log, None)),
+            Err(why) => Err(storage_refusals::error(why, log, None)),
         };
         settled(namespace, result, out);
     }

@@ -1,7 +1,7 @@
 //! The tail of a log: one reader of the storage, whose batches and gaps go to the gateway that is attached.
 
-use super::calls::Owner;
 use super::log::TailReader;
+use super::storage_calls::Owner;
 use super::{Tower, TowerEffects};
 use crate::keys::TowerLogKey;
 use crate::link::FromTower;

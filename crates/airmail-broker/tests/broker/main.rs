@@ -14,13 +14,13 @@ mod vec_storage;
 mod world;
 
 mod behind;
-mod fitness;
-mod journal;
 mod live;
 mod namespaces;
+mod new_incarnation;
 mod positions;
 mod publish_gate;
 mod publishing;
 mod random;
-mod renewal;
+mod real_journal;
+mod storage_requirements;
 mod subscriptions;

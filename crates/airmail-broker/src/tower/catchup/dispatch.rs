@@ -4,7 +4,7 @@
 use super::member::Member;
 use crate::keys::{MemberKey, ReaderKey};
 use crate::link::{FromTower, Part};
-use crate::places::Places;
+use crate::records_by_topic::RecordsByTopic;
 use crate::tower::{Tower, TowerEffects};
 use airmail_log::{GapWhy, Stored};
 use airmail_model::frame::Delivered;
@@ -19,7 +19,7 @@ const TOPIC_COST: u64 = 64;
 /// Slices of one batch, by topic: made once for all who want the whole of it.
 #[derive(Default)]
 struct Slices {
-    places: Option<Places>,
+    by_topic: Option<RecordsByTopic>,
     made: SmallVec<[(u16, Delivered); 4]>,
 }
 
@@ -215,8 +215,10 @@ fn part(
         if let Some((_, body)) = slices.made.iter().find(|(of, _)| *of == topic) {
             return Some(body.clone());
         }
-        let places = slices.places.get_or_insert_with(|| Places::of(batch));
-        let body = Delivered::Slice(places.slice(batch, &[topic])?);
+        let by_topic = slices
+            .by_topic
+            .get_or_insert_with(|| RecordsByTopic::of(batch));
+        let body = Delivered::Slice(by_topic.slice(batch, &[topic])?);
         slices.made.push((topic, body.clone()));
         return Some(body);
     }

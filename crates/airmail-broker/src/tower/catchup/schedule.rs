@@ -5,7 +5,7 @@ use super::member::{Member, Place};
 use super::reader::CatchUpReader;
 use crate::keys::{MemberKey, ReaderKey};
 use crate::link::{Follow, FromTower, MemberId};
-use crate::tower::calls::Owner;
+use crate::tower::storage_calls::Owner;
 use crate::tower::{Tower, TowerEffects};
 use airmail_log::{Call, ReaderId, Scope, ScopeFilter};
 use airmail_model::TopicHash;

@@ -1,7 +1,7 @@
 //! Requests of the gateway about a log: appends, questions, a new life, topics. Each is a call of
 //! the storage, but for the log's end, which is known here.
 
-use super::calls::Purpose;
+use super::storage_calls::Purpose;
 use super::{Tower, TowerEffects};
 use crate::keys::TowerLogKey;
 use crate::link::{Answer, FromTower, MemberId, Question};

@@ -44,7 +44,7 @@ struct Sub {
 }
 
 /// Both sides, what is on its way between them, and a storage.
-struct Crossing {
+struct QueuedLink {
     gateway: Gateway,
     tower: Tower,
     storage: MemoryStorage,
@@ -61,8 +61,8 @@ struct Crossing {
     stored: Vec<(Sequence, &'static str)>,
 }
 
-impl Crossing {
-    fn new(seed: u64) -> Crossing {
+impl QueuedLink {
+    fn new(seed: u64) -> QueuedLink {
         let config = ShardConfig {
             catch_up_readers: 2,
             catch_up_step_bytes: 600,
@@ -77,7 +77,7 @@ impl Crossing {
         };
         let storage = memory::open(seed, now).expect("memory");
         let allow = || Box::new(AllowAll);
-        let mut crossing = Crossing {
+        let mut link = QueuedLink {
             gateway: Gateway::new(config.clone(), allow(), allow()),
             tower: Tower::new(config, storage.capabilities()),
             storage,
@@ -92,8 +92,8 @@ impl Crossing {
             sent: BTreeMap::new(),
             stored: Vec::new(),
         };
-        crossing.begin();
-        crossing
+        link.begin();
+        link
     }
 
     fn begin(&mut self) {
@@ -393,16 +393,16 @@ impl Crossing {
 #[test]
 fn whatever_crosses_everybody_gets_what_was_asked_for() {
     for seed in 0..300 {
-        let mut crossing = Crossing::new(seed);
+        let mut link = QueuedLink::new(seed);
         for _ in 0..400 {
-            crossing.step();
+            link.step();
         }
         for _ in 0..40 {
-            crossing.grant(PLENTY);
-            crossing.settle();
-            crossing.pass_time(1_000);
+            link.grant(PLENTY);
+            link.settle();
+            link.pass_time(1_000);
         }
-        crossing.settle();
-        crossing.check(seed);
+        link.settle();
+        link.check(seed);
     }
 }

@@ -14,7 +14,7 @@ const FEW: usize = 16;
 
 /// Subscriptions of a session by their numbers.
 #[derive(Debug, Default)]
-pub(crate) struct Numbers {
+pub(crate) struct SubscriptionsByNumber {
     /// By number. The last is never `None`.
     dense: Vec<Option<SubKey>>,
     /// Those whose numbers were far above when they came.
@@ -27,7 +27,7 @@ fn hash(id: SubscriptionId) -> u64 {
     u64::from(id.0).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-impl Numbers {
+impl SubscriptionsByNumber {
     /// The subscription of a number.
     pub(crate) fn find(&self, subs: &Subscriptions, id: SubscriptionId) -> Option<SubKey> {
         if let Some(Some(key)) = self.dense.get(id.0 as usize) {
@@ -99,7 +99,7 @@ mod tests {
     use airmail_model::TopicHash;
     use airmail_model::frame::Generation;
 
-    fn put(numbers: &mut Numbers, subs: &mut Subscriptions, id: u32) -> SubKey {
+    fn put(numbers: &mut SubscriptionsByNumber, subs: &mut Subscriptions, id: u32) -> SubKey {
         let (session, log) = (SessionKey::new(0), LogKey::new(0));
         let id = SubscriptionId(id);
         let sub = Subscription::new(TopicHash(7), id, Generation(1), session, log);
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn every_number_is_found_wherever_it_is_kept_and_no_other() {
-        let (mut numbers, mut subs) = (Numbers::default(), Subscriptions::default());
+        let (mut numbers, mut subs) = (SubscriptionsByNumber::default(), Subscriptions::default());
         let ids = [
             0,
             u32::MAX,
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn high_numbers_do_not_make_the_list_long() {
-        let (mut numbers, mut subs) = (Numbers::default(), Subscriptions::default());
+        let (mut numbers, mut subs) = (SubscriptionsByNumber::default(), Subscriptions::default());
         for id in (0..1_000).map(|n| u32::MAX - n * 1_000) {
             put(&mut numbers, &mut subs, id);
         }

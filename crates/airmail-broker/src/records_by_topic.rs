@@ -5,16 +5,16 @@ use smallvec::SmallVec;
 
 /// Places in a batch's record table, by topic.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct RecordsByTopic {
     /// All places: those of topic 0 ascending, those of topic 1, and so on.
     order: SmallVec<[u16; 64]>,
     /// Where each topic's begin in `order`, and at last the end.
     starts: SmallVec<[u16; 32]>,
 }
 
-impl Places {
+impl RecordsByTopic {
     /// Goes over the batch's record table twice.
-    pub(crate) fn of(batch: &Batch) -> Places {
+    pub(crate) fn of(batch: &Batch) -> RecordsByTopic {
         let mut starts: SmallVec<[u16; 32]> = SmallVec::from_elem(0, batch.topics().len() + 1);
         for (_, topic) in batch.heads() {
             starts[usize::from(topic) + 1] += 1;
@@ -29,7 +29,7 @@ impl Places {
             order[usize::from(*at)] = place;
             *at += 1;
         }
-        Places { order, starts }
+        RecordsByTopic { order, starts }
     }
 
     /// The records of these topics, which ascend. `None` if there are none.
@@ -70,7 +70,7 @@ mod tests {
             producer: None,
             producer_time: 0,
         });
-        let places = Places::of(&batch);
+        let places = RecordsByTopic::of(&batch);
         for topics in [&[0][..], &[3], &[0, 2], &[1, 2, 3], &[0, 1, 2, 3]] {
             let slice = batch.slice(|_, topic| topics.contains(&topic));
             assert_eq!(places.slice(&batch, topics), slice);
