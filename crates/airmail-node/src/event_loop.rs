@@ -4,7 +4,7 @@
 //! The connections' tasks run on the same thread between turns; each turn takes at most
 //! [`TURN_BYTES`] of requests, so that neither side starves the other.
 
-use super::clock_told::ClockTold;
+use super::clock_jump_logger::ClockJumpLogger;
 use super::metrics::Snapshot;
 use super::runtime::alarm::Alarm;
 use super::runtime::thread_time::ThreadTime;
@@ -47,7 +47,7 @@ pub(crate) struct EventLoop {
     /// New lives of logs that have been told.
     renewed: u64,
     /// Jumps of the clock that the log has told of.
-    clock_told: ClockTold,
+    clock_jumps: ClockJumpLogger,
 }
 
 impl EventLoop {
@@ -71,7 +71,7 @@ impl EventLoop {
             failed: false,
             opened: false,
             renewed: 0,
-            clock_told: ClockTold::default(),
+            clock_jumps: ClockJumpLogger::default(),
         }
     }
 
@@ -220,7 +220,7 @@ impl EventLoop {
         let deadline = self.node.turn(now, &mut self.output);
         self.tell_failure();
         self.tell_lives();
-        self.clock_told.tell(&self.node.storage().clock());
+        self.clock_jumps.tell(&self.node.storage().clock());
         // Before the answers: whoever reads "created" finds the namespace there.
         let shard = self.node.shard();
         self.handle.publish_catalog(shard.catalog(), shard.ready());

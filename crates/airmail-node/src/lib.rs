@@ -11,26 +11,26 @@
 
 #![forbid(unsafe_code)]
 
-mod beginning;
 mod bugs;
-#[cfg(feature = "test-switches")]
-pub mod clock;
-mod clock_told;
+mod clock_jump_logger;
 pub mod config;
 pub mod descriptors;
 pub mod environment;
 mod event_loop;
+mod first_request;
 mod frontdoor;
+mod listen_addresses;
+mod logging_rate_limit;
 pub mod mailboxes;
 mod metrics;
-mod reach;
+mod peer_stall;
 mod runtime;
 mod send_queue;
 mod shard_handle;
 mod shard_thread;
-mod starvation;
 pub mod storage;
-mod telling;
+#[cfg(feature = "test-switches")]
+pub mod wrong_clock;
 
 pub use frontdoor::http::same_origin;
 pub use frontdoor::{
@@ -45,9 +45,9 @@ use airmail_model::clock::Clock;
 use airmail_model::{Durability, Error};
 use frontdoor::grpc::listener;
 use frontdoor::http::{self, HttpDoor};
+use listen_addresses::Door;
 use mailboxes::{MailboxUrl, NodeMailboxes};
 use metrics::Metrics;
-use reach::Door;
 use same_origin::SameOrigin;
 use shard_handle::ShardHandle;
 use shard_thread::ShardThread;
@@ -365,7 +365,7 @@ fn addresses(
         setting: "http.address",
         address,
     }));
-    reach::allow(&doors, &options.config)?;
+    listen_addresses::allow(&doors, &options.config)?;
     for door in doors {
         metrics.doors.is_open(door.name, door.is_open());
     }

@@ -1,6 +1,6 @@
 //! Storages by their URL, and how they are opened.
 
-mod lookout;
+mod data_dir_watcher;
 mod on_disk;
 mod precise_timer;
 mod throttled;
@@ -12,7 +12,7 @@ use airmail_log::memory::MemoryFiles;
 use airmail_log::{LogStorage, Waker};
 use airmail_model::clock::Clock;
 use airmail_model::{Error, ErrorCode};
-pub(crate) use lookout::Standing;
+pub(crate) use data_dir_watcher::Standing;
 use on_disk::OnDisk;
 use precise_timer::PreciseTimer;
 use std::fmt;

@@ -2,24 +2,24 @@
 //! the node through sessions and calls of its [`FrontDoor`], or to the mailboxes.
 //!
 //! Publish and Subscribe are framed below tonic's codec, which copies every message into a buffer of its
-//! own, once on the way in and once on the way out: [`requests`] takes a message out of the HTTP/2 frame in
-//! which it came, and [`replies`] hands a batch to the connection as the memory in which it is stored,
+//! own, once on the way in and once on the way out: [`request_body`] takes a message out of the HTTP/2 frame in
+//! which it came, and [`response_body`] hands a batch to the connection as the memory in which it is stored,
 //! shared by all that it goes to. On the wire it is plain gRPC. Every other call is tonic's.
 //!
 //! The identity of a connection's client is established when it is accepted ([`listener`]). A stream is given
-//! it by [`streams`], and a call finds it among its request's extensions.
+//! it by [`connection_calls`], and a call finds it among its request's extensions.
 
 mod admin;
+mod connection_calls;
 mod health;
 mod history;
 pub(crate) mod listener;
 mod mailbox;
-mod plain;
+mod plain_messages;
 mod publish;
-mod replies;
-mod requests;
+mod request_body;
+mod response_body;
 mod routes;
-mod streams;
 mod subscribe;
 mod tonic_errors;
 mod topics;

@@ -9,11 +9,11 @@
 
 pub mod same_origin;
 
-use crate::beginning::Beginning;
 use crate::bugs;
+use crate::first_request::FirstRequest;
+use crate::logging_rate_limit::LoggingRateLimit;
 use crate::metrics::{Metrics, Snapshot};
 use crate::shard_handle::ShardHandle;
-use crate::telling::Telling;
 use airmail_model::Error;
 use axum::Router;
 use axum::extract::{Request, State};
@@ -75,7 +75,7 @@ impl HttpDoor {
             .with_state(self.clone());
         let places = |count: u32| Arc::new(Semaphore::new(count as usize));
         let (places, turned_away) = (places(self.most), places(TURNED_AWAY));
-        let mut troubles = Telling::default();
+        let mut troubles = LoggingRateLimit::default();
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -121,12 +121,12 @@ impl HttpDoor {
             .timer(TokioTimer::new())
             .header_read_timeout(self.begin);
         builder.http2().timer(TokioTimer::new());
-        let beginning = Arc::new(Beginning::default());
+        let first_request = Arc::new(FirstRequest::default());
         let asked = Asked {
             own: self.own.clone(),
             reached,
             metrics: Arc::clone(&self.metrics),
-            beginning: Arc::clone(&beginning),
+            first_request: Arc::clone(&first_request),
         };
         let checked = router.layer(from_fn_with_state(asked, check));
         let service = TowerToHyperService::new(checked);
@@ -138,7 +138,7 @@ impl HttpDoor {
                 }
                 return;
             }
-            () = beginning.is_overdue(self.begin) => return,
+            () = first_request.is_overdue(self.begin) => return,
             () = self.handle.stop().cancelled() => {}
             () = sleep(LIFE) => {}
         }
@@ -156,12 +156,12 @@ struct Asked {
     /// The address that the connection was made to.
     reached: IpAddr,
     metrics: Arc<Metrics>,
-    beginning: Arc<Beginning>,
+    first_request: Arc<FirstRequest>,
 }
 
 /// Notes that the connection has made a request, and answers it if it is for a page of the node's own.
 async fn check(State(asked): State<Asked>, request: Request, next: Next) -> Response {
-    asked.beginning.begin();
+    asked.first_request.note();
     match asked.own.check(asked.reached, &request) {
         Ok(()) => next.run(request).await,
         Err(foreign) => {

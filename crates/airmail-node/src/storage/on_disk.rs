@@ -3,7 +3,7 @@
 //!
 //! What the journal finds damaged is told here: once in the log, and by a count.
 
-use super::lookout::{Lookout, Standing};
+use super::data_dir_watcher::{DataDirWatcher, Standing};
 use crate::config::Config;
 use airmail_log::disk::{DataDir, DiskFiles, DiskOptions, Identity};
 use airmail_log::journal::{JournalConfig, JournalStorage, Problem};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct OnDisk {
     pub(super) journal: JournalStorage<DiskFiles>,
-    lookout: Option<Lookout>,
+    watcher: Option<DataDirWatcher>,
     /// After the others, so that their threads have ended before the locks are let go.
     directory: DataDir,
 }
@@ -49,11 +49,11 @@ impl OnDisk {
         for problem in directory.problems() {
             tell(path, &problem);
         }
-        let lookout = directory.guard()?.map(|guard| {
+        let watcher = directory.guard()?.map(|guard| {
             let (clock, standing) = (Arc::clone(clock), Arc::clone(standing));
-            Lookout::start(guard, clock, standing, Arc::clone(waker))
+            DataDirWatcher::start(guard, clock, standing, Arc::clone(waker))
         });
-        let lookout = lookout.transpose()?;
+        let watcher = watcher.transpose()?;
         let files = directory.files(0, &DiskOptions::default(), Arc::clone(waker))?;
         let journal = JournalConfig {
             cluster: directory.identity().cluster,
@@ -75,7 +75,7 @@ impl OnDisk {
         let journal = JournalStorage::open(files, journal, now)?;
         Ok(OnDisk {
             journal,
-            lookout,
+            watcher,
             directory,
         })
     }
@@ -92,7 +92,7 @@ impl LogStorage for OnDisk {
 
     /// A poll of the journal, with what the directory and the journal have to say besides.
     fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
-        let change = self.lookout.as_ref().and_then(|of| of.standing().change());
+        let change = self.watcher.as_ref().and_then(|of| of.standing().change());
         match change {
             Some(Some(why)) => self.journal.withhold(&why),
             Some(None) => self.journal.release(),

@@ -9,6 +9,7 @@
 
 mod browsers;
 mod doors;
+mod error_table;
 mod errors;
 mod history;
 mod limits;
@@ -19,5 +20,4 @@ mod publish;
 mod services;
 mod stop;
 mod subscribe;
-mod table;
 mod vectors;

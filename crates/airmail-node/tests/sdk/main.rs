@@ -4,12 +4,12 @@
 #![allow(clippy::unwrap_used, reason = "a test panics where something is wrong")]
 
 mod connections;
+mod faulty_proxy;
 mod mailbox;
-mod many;
+mod many_topics;
 mod node;
-mod porter;
 mod publishing;
 mod reading;
-mod ready;
 mod refusals;
-mod waited_for;
+mod retries;
+mod subscription_ready;

@@ -66,7 +66,7 @@ pub struct ServeArgs {
     /// Offset of the wall clock, such as +1d or -2h. For tests
     #[cfg(feature = "test-switches")]
     #[arg(long, value_name = "±TIME", hide = true, allow_hyphen_values = true)]
-    pub clock_offset: Option<airmail_node::clock::Offset>,
+    pub clock_offset: Option<airmail_node::wrong_clock::Offset>,
     /// A file that says so, and is read again while the node runs. For tests
     #[cfg(feature = "test-switches")]
     #[arg(long, value_name = "FILE", hide = true)]
@@ -116,7 +116,7 @@ impl ServeArgs {
     /// The system's clock, with the offset that was asked for.
     #[cfg(feature = "test-switches")]
     fn clock(&self) -> Arc<dyn Clock> {
-        use airmail_node::clock::WrongClock;
+        use airmail_node::wrong_clock::WrongClock;
         match (self.clock_offset, &self.clock_offset_file) {
             (None, None) => Arc::new(SystemClock::new()),
             (offset, file) => Arc::new(WrongClock::new(offset.unwrap_or_default(), file.clone())),

@@ -3,7 +3,7 @@
 //! A subscription with an end, on a session of its own, whose credit comes back as the connection
 //! takes what is sent.
 
-use super::plain::Format;
+use super::plain_messages::Format;
 use super::{Answers, Call, Services, principal_of};
 use crate::frontdoor::{FrontDoor, SessionHandle};
 use crate::send_queue::Event;

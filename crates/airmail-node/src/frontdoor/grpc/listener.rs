@@ -1,20 +1,20 @@
 //! Accepts connections and serves the gRPC services on them.
 //!
 //! A connection that does not speak HTTP/2 is closed, with a line in the log; no other notices. One
-//! that asks for mailboxes moves to their threads ([`crate::runtime::migration`]). When the node stops, each gets
-//! a GOAWAY and ends when its streams have.
+//! that asks for mailboxes moves to their threads ([`crate::runtime::connection_migration`]). When the node
+//! stops, each gets a GOAWAY and ends when its streams have.
 //!
 //! A place is for who uses it. A connection has to make its first request soon; from then on it is
 //! asked now and then whether it is there, and is closed if it does not answer, or if it takes nothing
-//! of what it is sent ([`crate::starvation`]). Who finds no place is told so ([`super::turned_away`]).
+//! of what it is sent ([`crate::peer_stall`]). Who finds no place is told so ([`super::turned_away`]).
 
 use super::Services;
-use super::streams::Streams;
+use super::connection_calls::ConnectionCalls;
 use super::tonic_errors::TonicErrors;
 use super::turned_away::TurnedAway;
-use crate::runtime::migration::{Home, MigratingStream};
+use crate::logging_rate_limit::LoggingRateLimit;
+use crate::runtime::connection_migration::{Home, MigratingStream};
 use crate::runtime::select_cold::select_cold;
-use crate::telling::Telling;
 use airmail_broker::Principal;
 use futures::future::{BoxFuture, Either};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -67,7 +67,7 @@ pub(crate) struct Connections {
     pub(crate) mailbox_threads: Handle,
 }
 
-type Service = TowerToHyperService<Streams<TonicErrors<Routes>>>;
+type Service = TowerToHyperService<ConnectionCalls<TonicErrors<Routes>>>;
 type Connection = hyper_util::server::conn::auto::Connection<
     'static,
     TokioIo<MigratingStream>,
@@ -94,7 +94,8 @@ impl Connections {
     /// Accepts until the node stops.
     pub(crate) async fn accept(self, listener: TcpListener) {
         let stop = self.services.handle().stop().clone();
-        let (mut troubles, mut crowding) = (Telling::default(), Telling::default());
+        let (mut troubles, mut crowding) =
+            (LoggingRateLimit::default(), LoggingRateLimit::default());
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -121,7 +122,7 @@ impl Connections {
         self.services.metrics().connections.get() >= i64::from(self.most)
     }
 
-    fn turn_away(&self, stream: TcpStream, peer: SocketAddr, crowding: &mut Telling) {
+    fn turn_away(&self, stream: TcpStream, peer: SocketAddr, crowding: &mut LoggingRateLimit) {
         self.services.metrics().doors.turned_away(DOOR);
         if let Some(times) = crowding.happened(Instant::now()) {
             tracing::warn!(%peer, limit = self.most, times, "turned away: too many connections");
@@ -168,7 +169,7 @@ impl Connections {
     /// Waits for what comes once or never.
     async fn interruption(&self, home: &Home) -> Interruption {
         let stop = pin!(self.services.handle().stop().cancelled());
-        let silence = pin!(home.beginning().is_overdue(self.begin));
+        let silence = pin!(home.first_request().is_overdue(self.begin));
         match futures::future::select(stop, silence).await {
             Either::Left(_) => Interruption::Stopping,
             Either::Right(_) => Interruption::Silent,
@@ -184,7 +185,7 @@ impl Connections {
     ) -> Ended {
         connection.as_mut().graceful_shutdown();
         let ended = tokio::time::timeout(FAREWELL, connection.as_mut()).await;
-        if home.beginning().has_begun() {
+        if home.first_request().has_come() {
             return match ended {
                 Ok(ended) => ended,
                 Err(_) => self.wind_up(connection).await,
@@ -229,7 +230,7 @@ impl Connections {
         let others = TonicErrors::new(self.routes.clone(), services.handle().clone());
         // Everyone is anonymous until authentication is built; then the connection says who its client is.
         let principal = Arc::new(Principal::default());
-        let service = Streams::new(services, others, principal, Arc::clone(home));
+        let service = ConnectionCalls::new(services, others, principal, Arc::clone(home));
         let service = TowerToHyperService::new(service);
         let patience = self.keep_alive.saturating_mul(STARVATION);
         let stream = MigratingStream::new(stream, Arc::clone(home), patience);

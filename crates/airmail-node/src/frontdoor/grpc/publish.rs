@@ -3,8 +3,8 @@
 //! A batch that is refused, here or by the shard, is answered by its ack, and the stream goes on; only what
 //! breaks the session's own rules ends it.
 
-use super::replies::{Answers, Frames};
-use super::requests::Requests;
+use super::request_body::RequestBody;
+use super::response_body::{Answers, Frames};
 use super::{Call, Services, principal_of, reading_error};
 use crate::frontdoor::session::{self, SessionEvents, SessionRequests};
 use crate::frontdoor::{AfterRequests, PublishRefusal, RequestSource};
@@ -34,7 +34,7 @@ pub(super) async fn stream(
     services: &Services,
     call: &Call,
     principal: Principal,
-    requests: Requests<v1::PublishRequest>,
+    requests: RequestBody<v1::PublishRequest>,
 ) -> Result<Acks, Error> {
     let (session, events) = session::open(&services.door, principal).await?;
     let batches = Batches {
@@ -53,7 +53,7 @@ pub(super) async fn stream(
 
 /// The requests of a stream.
 struct Batches {
-    requests: Requests<v1::PublishRequest>,
+    requests: RequestBody<v1::PublishRequest>,
     request_id: String,
 }
 

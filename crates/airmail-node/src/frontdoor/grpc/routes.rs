@@ -1,4 +1,5 @@
-//! Every gRPC service of the node behind one router, but for the two calls that [`super::streams`] answers.
+//! Every gRPC service of the node behind one router, but for the two calls that
+//! [`super::connection_calls`] answers.
 
 use super::{Health, Services};
 use crate::config::Config;

@@ -4,10 +4,10 @@
 //! counts as consumed, so that HTTP/2's own flow control is the client's; until the client sends its first
 //! Credit. A client that closes only its sending side goes on receiving.
 
-use super::plain::Format;
+use super::plain_messages::Format;
 use super::publish::hello_from_proto;
-use super::replies::{Answers, Frames};
-use super::requests::Requests;
+use super::request_body::RequestBody;
+use super::response_body::{Answers, Frames};
 use super::{Call, Services, reading_error};
 use crate::frontdoor::session::{self, SessionEvents, SessionRequests};
 use crate::frontdoor::{AfterRequests, RequestSource, SubscribeRefusal};
@@ -34,7 +34,7 @@ pub(super) async fn stream(
     services: &Services,
     call: &Call,
     principal: Principal,
-    requests: Requests<v1::SubscribeRequest>,
+    requests: RequestBody<v1::SubscribeRequest>,
 ) -> Result<Deliveries, Error> {
     let (session, events) = session::open(&services.door, principal).await?;
     let format = Arc::new(Mutex::new(Format::default()));
@@ -56,7 +56,7 @@ pub(super) async fn stream(
 
 /// The requests of a stream.
 struct Subscriptions {
-    requests: Requests<v1::SubscribeRequest>,
+    requests: RequestBody<v1::SubscribeRequest>,
     format: Arc<Mutex<Format>>,
     request_id: String,
 }

@@ -17,14 +17,14 @@ const ENCODING: &str = "grpc-encoding";
 const ACCEPT_ENCODING: &str = "grpc-accept-encoding";
 
 /// See the module's documentation.
-pub(crate) struct Requests<M> {
+pub(crate) struct RequestBody<M> {
     body: Body,
     /// Data that have come and were not taken yet.
     frames: Deframer,
     message: PhantomData<fn() -> M>,
 }
 
-impl<M: Message + Default> Requests<M> {
+impl<M: Message + Default> RequestBody<M> {
     /// Reads the messages of `body`, each of at most `message_bytes_max`.
     ///
     /// # Errors
@@ -33,9 +33,9 @@ impl<M: Message + Default> Requests<M> {
         headers: &HeaderMap,
         body: Body,
         message_bytes_max: usize,
-    ) -> Result<Requests<M>, Status> {
+    ) -> Result<RequestBody<M>, Status> {
         check_encoding(headers)?;
-        Ok(Requests {
+        Ok(RequestBody {
             body,
             frames: Deframer::new(message_bytes_max),
             message: PhantomData,

@@ -5,19 +5,19 @@ use std::time::Duration;
 
 /// See the module's documentation.
 #[derive(Debug, Default)]
-pub(super) struct Beginning(AtomicBool);
+pub(super) struct FirstRequest(AtomicBool);
 
-impl Beginning {
+impl FirstRequest {
     /// A request has come.
-    pub(super) fn begin(&self) {
+    pub(super) fn note(&self) {
         // A load is all that most requests cost.
-        if !self.has_begun() {
+        if !self.has_come() {
             self.0.store(true, Ordering::Relaxed);
         }
     }
 
     /// Whether any request has come.
-    pub(super) fn has_begun(&self) -> bool {
+    pub(super) fn has_come(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
@@ -27,7 +27,7 @@ impl Beginning {
         // timers are let go, for most connections go on for long.
         for _ in 0..2 {
             Box::pin(tokio::time::sleep(patience / 2)).await;
-            if self.has_begun() {
+            if self.has_come() {
                 std::future::pending::<()>().await;
             }
         }
@@ -42,11 +42,11 @@ mod tests {
     #[tokio::test]
     async fn who_makes_no_request_is_overdue_and_who_has_made_one_never_is() {
         let patience = Duration::from_millis(20);
-        let silent = Beginning::default();
+        let silent = FirstRequest::default();
         silent.is_overdue(patience).await;
-        assert!(!silent.has_begun());
-        let begun = Beginning::default();
-        begun.begin();
+        assert!(!silent.has_come());
+        let begun = FirstRequest::default();
+        begun.note();
         let overdue = begun.is_overdue(patience);
         let later = tokio::time::timeout(patience * 5, overdue);
         assert!(later.await.is_err(), "it has begun");

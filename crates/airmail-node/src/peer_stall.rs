@@ -13,16 +13,16 @@ use tokio::time::{Sleep, sleep};
 
 /// See the module's documentation.
 #[derive(Debug)]
-pub(super) struct Starvation {
+pub(super) struct PeerStall {
     patience: Duration,
     /// Since a write had to wait, and nothing has come.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
-impl Starvation {
+impl PeerStall {
     /// A peer is given up after `patience`.
-    pub(super) fn new(patience: Duration) -> Starvation {
-        Starvation {
+    pub(super) fn new(patience: Duration) -> PeerStall {
+        PeerStall {
             patience,
             waiting: None,
         }
@@ -61,30 +61,30 @@ mod tests {
     use futures::FutureExt as _;
     use std::future::poll_fn;
 
-    fn stuck(starvation: &mut Starvation) -> impl Future<Output = io::Result<()>> {
-        poll_fn(|cx| starvation.look(Poll::Pending, cx))
+    fn stuck(stall: &mut PeerStall) -> impl Future<Output = io::Result<()>> {
+        poll_fn(|cx| stall.look(Poll::Pending, cx))
     }
 
     #[tokio::test]
     async fn who_takes_nothing_and_says_nothing_is_given_up() {
-        let mut starvation = Starvation::new(Duration::from_millis(10));
-        let done = poll_fn(|cx| starvation.look(Poll::Ready(Ok(7)), cx));
+        let mut stall = PeerStall::new(Duration::from_millis(10));
+        let done = poll_fn(|cx| stall.look(Poll::Ready(Ok(7)), cx));
         assert_eq!(done.await.unwrap(), 7);
-        assert!(starvation.waiting.is_none(), "nothing had to wait");
-        let given_up = stuck(&mut starvation).await.unwrap_err();
+        assert!(stall.waiting.is_none(), "nothing had to wait");
+        let given_up = stuck(&mut stall).await.unwrap_err();
         assert_eq!(given_up.kind(), io::ErrorKind::TimedOut);
     }
 
     #[tokio::test]
     async fn who_says_something_has_all_its_time_again_and_who_takes_a_little_has_not() {
-        let mut starvation = Starvation::new(Duration::from_secs(3_600));
-        assert!(stuck(&mut starvation).now_or_never().is_none());
-        let since = starvation.waiting.as_ref().unwrap().deadline();
-        let a_little = poll_fn(|cx| starvation.look(Poll::Ready(Ok(1)), cx));
+        let mut stall = PeerStall::new(Duration::from_secs(3_600));
+        assert!(stuck(&mut stall).now_or_never().is_none());
+        let since = stall.waiting.as_ref().unwrap().deadline();
+        let a_little = poll_fn(|cx| stall.look(Poll::Ready(Ok(1)), cx));
         a_little.await.unwrap();
-        assert!(stuck(&mut starvation).now_or_never().is_none());
-        assert_eq!(starvation.waiting.as_ref().unwrap().deadline(), since);
-        starvation.heard();
-        assert!(starvation.waiting.is_none());
+        assert!(stuck(&mut stall).now_or_never().is_none());
+        assert_eq!(stall.waiting.as_ref().unwrap().deadline(), since);
+        stall.heard();
+        assert!(stall.waiting.is_none());
     }
 }

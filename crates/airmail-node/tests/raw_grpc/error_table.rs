@@ -20,7 +20,7 @@ enum Proof {
 use Proof::{Reserved, Test};
 
 const RAW: &str = "airmail-node/tests/raw_grpc/errors.rs";
-const TABLE: &str = "airmail-node/tests/raw_grpc/table.rs";
+const TABLE: &str = "airmail-node/tests/raw_grpc/error_table.rs";
 const MAILBOX: &str = "airmail-node/tests/raw_grpc/mailbox.rs";
 const REFUSALS: &str = "airmail-node/tests/sdk/refusals.rs";
 

@@ -1,4 +1,4 @@
-//! A porter before a node: refuses calls, loses their answers, or keeps them waiting, and lets all others
+//! A proxy before a node: refuses calls, loses their answers, or keeps them waiting, and lets all others
 //! through to the node.
 
 use airmail_client::Error;
@@ -45,14 +45,14 @@ enum Way {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Porter {
+pub(crate) struct FaultyProxy {
     pub(crate) address: SocketAddr,
     state: Arc<Mutex<State>>,
     _server: Arc<JoinSet<()>>,
 }
 
-impl Porter {
-    pub(crate) async fn before(node: SocketAddr) -> Porter {
+impl FaultyProxy {
+    pub(crate) async fn before(node: SocketAddr) -> FaultyProxy {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let endpoint = Endpoint::from_shared(format!("http://{node}")).unwrap();
@@ -72,7 +72,7 @@ impl Porter {
             let incoming = TcpListenerStream::new(listener);
             served.serve_with_incoming(incoming).await.unwrap();
         });
-        Porter {
+        FaultyProxy {
             address,
             state,
             _server: Arc::new(server),

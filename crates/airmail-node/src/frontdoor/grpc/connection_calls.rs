@@ -2,10 +2,10 @@
 //! answered here; every other goes on to tonic's routes. What the first call is for says where the
 //! connection is served from then on.
 
-use super::replies::response;
-use super::requests::Requests;
+use super::request_body::RequestBody;
+use super::response_body::response;
 use super::{Call, Services, publish, reading_error, subscribe};
-use crate::runtime::migration::Home;
+use crate::runtime::connection_migration::Home;
 use airmail_broker::Principal;
 use bytes::Bytes;
 use std::convert::Infallible;
@@ -24,7 +24,7 @@ const MAILBOX: &str = "/airmail.v1.Mailbox/";
 
 /// See the module's documentation.
 #[derive(Clone)]
-pub(super) struct Streams<S> {
+pub(super) struct ConnectionCalls<S> {
     services: Services,
     others: S,
     /// The client at the other end.
@@ -32,14 +32,14 @@ pub(super) struct Streams<S> {
     home: Arc<Home>,
 }
 
-impl<S> Streams<S> {
+impl<S> ConnectionCalls<S> {
     pub(super) fn new(
         services: Services,
         others: S,
         principal: Arc<Principal>,
         home: Arc<Home>,
-    ) -> Streams<S> {
-        Streams {
+    ) -> ConnectionCalls<S> {
+        ConnectionCalls {
             services,
             others,
             principal,
@@ -54,7 +54,7 @@ impl<S> Streams<S> {
 
 type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
-impl<S, B> Service<Request<B>> for Streams<S>
+impl<S, B> Service<Request<B>> for ConnectionCalls<S>
 where
     S: Service<Request<B>, Response = Response<Body>, Error = Infallible, Future = Answer>,
     B: HttpBody<Data = Bytes> + Send + 'static,
@@ -69,7 +69,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Answer {
-        self.home.beginning().begin();
+        self.home.first_request().note();
         let path = request.uri().path();
         if path.starts_with(MAILBOX) {
             self.home.ask_for_mailboxes();
@@ -130,7 +130,7 @@ fn requests<M, B>(
     services: &Services,
     call: &Call,
     request: Request<B>,
-) -> Result<Requests<M>, Status>
+) -> Result<RequestBody<M>, Status>
 where
     M: prost::Message + Default,
     B: HttpBody<Data = Bytes> + Send + 'static,
@@ -138,7 +138,7 @@ where
 {
     let (head, body) = request.into_parts();
     let limit = services.door.limits().frame_bytes as usize;
-    let requests = Requests::new(&head.headers, Body::new(body), limit);
+    let requests = RequestBody::new(&head.headers, Body::new(body), limit);
     requests.map_err(|refused| match reading_error(&services.door, &refused) {
         // With what is spoken, which the status tells beside its error.
         Some(error) => {

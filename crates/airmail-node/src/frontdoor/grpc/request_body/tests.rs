@@ -35,12 +35,12 @@ fn framed(payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn requests<M: Message + Default>(frames: impl IntoIterator<Item = Vec<u8>>) -> Requests<M> {
+fn requests<M: Message + Default>(frames: impl IntoIterator<Item = Vec<u8>>) -> RequestBody<M> {
     let frames = frames.into_iter().map(Bytes::from).collect();
-    Requests::new(&HeaderMap::new(), Body::new(Given(frames)), 1000).unwrap()
+    RequestBody::new(&HeaderMap::new(), Body::new(Given(frames)), 1000).unwrap()
 }
 
-async fn payloads(mut requests: Requests<PublishOneRequest>) -> Result<Vec<Bytes>, Status> {
+async fn payloads(mut requests: RequestBody<PublishOneRequest>) -> Result<Vec<Bytes>, Status> {
     let mut payloads = Vec::new();
     while let Some(request) = requests.message().await? {
         payloads.push(request.message.unwrap_or_default().payload);
@@ -65,7 +65,7 @@ async fn a_message_of_one_frame_is_not_copied() {
     let frame = Bytes::from([framed(b"one"), framed(b"two")].concat());
     let whole = frame.as_ptr_range();
     let body = Body::new(Given([frame.clone()].into()));
-    let requests = Requests::new(&HeaderMap::new(), body, 1000).unwrap();
+    let requests = RequestBody::new(&HeaderMap::new(), body, 1000).unwrap();
     let found = payloads(requests).await.unwrap();
     assert_eq!(found.len(), 2);
     for payload in found {
@@ -102,7 +102,7 @@ async fn what_is_no_grpc_is_told() {
 fn compression_is_refused_with_what_is_spoken() {
     let mut headers = HeaderMap::new();
     headers.insert(ENCODING, "gzip".parse().unwrap());
-    let requests = Requests::<SubscribeRequest>::new(&headers, Body::empty(), 1000);
+    let requests = RequestBody::<SubscribeRequest>::new(&headers, Body::empty(), 1000);
     let status = requests.err().unwrap();
     assert_eq!(status.code(), Code::Unimplemented);
     assert_eq!(status.metadata().get(ACCEPT_ENCODING).unwrap(), "identity");

@@ -22,7 +22,7 @@ pub(super) enum Format {
     /// Batches in the stored format.
     Batches,
     /// Plain messages.
-    Plain(Plain),
+    Plain(PlainMessages),
 }
 
 impl Format {
@@ -32,7 +32,7 @@ impl Format {
             *self = if batches {
                 Format::Batches
             } else {
-                Format::Plain(Plain::default())
+                Format::Plain(PlainMessages::default())
             };
         }
         if let Format::Plain(plain) = self {
@@ -43,14 +43,14 @@ impl Format {
 
 /// Memory of a stream of plain messages.
 #[derive(Debug, Default)]
-pub(super) struct Plain {
+pub(super) struct PlainMessages {
     topics: BTreeMap<(SubscriptionId, Generation), TopicHash>,
     /// From which number on each live subscription of a topic wants messages.
     live: BTreeMap<TopicHash, BTreeMap<(SubscriptionId, Generation), Sequence>>,
     lives: BTreeMap<LogId, Incarnation>,
 }
 
-impl Plain {
+impl PlainMessages {
     /// Takes note of a subscription.
     pub(super) fn add(&mut self, subscribe: &Subscribe) {
         let key = (subscribe.subscription, subscribe.generation);

@@ -43,20 +43,20 @@ impl Standing {
 }
 
 /// Ends the thread when it is dropped, and with it the locks that it holds.
-pub(super) struct Lookout {
+pub(super) struct DataDirWatcher {
     standing: Arc<Standing>,
     stop: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Lookout {
+impl DataDirWatcher {
     /// Starts to look. `waker` is called when the standing changes.
     pub(super) fn start(
         guard: Guard,
         clock: Arc<dyn Clock>,
         standing: Arc<Standing>,
         waker: Waker,
-    ) -> io::Result<Lookout> {
+    ) -> io::Result<DataDirWatcher> {
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
         let mut looking = Looking {
             guard,
@@ -72,7 +72,7 @@ impl Lookout {
             }
         };
         let thread = Builder::new().name("airmail-watch".into()).spawn(look)?;
-        Ok(Lookout {
+        Ok(DataDirWatcher {
             standing,
             stop,
             thread: Some(thread),
@@ -91,7 +91,7 @@ fn ends((stop, woken): &(Mutex<bool>, Condvar)) -> bool {
     *stop
 }
 
-impl Drop for Lookout {
+impl Drop for DataDirWatcher {
     fn drop(&mut self) {
         *self.stop.0.lock() = true;
         self.stop.1.notify_all();
@@ -102,9 +102,9 @@ impl Drop for Lookout {
     }
 }
 
-impl fmt::Debug for Lookout {
+impl fmt::Debug for DataDirWatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lookout")
+        f.debug_struct("DataDirWatcher")
             .field("standing", &self.standing)
             .finish_non_exhaustive()
     }

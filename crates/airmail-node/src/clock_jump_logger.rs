@@ -6,12 +6,12 @@ use std::time::Duration;
 
 /// The jumps that the log has told of.
 #[derive(Debug, Default)]
-pub(crate) struct ClockTold {
+pub(crate) struct ClockJumpLogger {
     jumps: u64,
     held: bool,
 }
 
-impl ClockTold {
+impl ClockJumpLogger {
     /// Tells what is new.
     pub(crate) fn tell(&mut self, clock: &ClockState) {
         let new = clock.jumps > self.jumps;

@@ -8,8 +8,8 @@
 //! What moves is the connection's future. Its socket is registered anew where it is polled next; the
 //! timers of its keep-alive stay with the shard's runtime, which lives for longer.
 
-use crate::beginning::Beginning;
-use crate::starvation::Starvation;
+use crate::first_request::FirstRequest;
+use crate::peer_stall::PeerStall;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -32,13 +32,13 @@ const ARRIVED: u8 = 3;
 #[derive(Debug, Default)]
 pub(crate) struct Home {
     place: AtomicU8,
-    beginning: Beginning,
+    first_request: FirstRequest,
 }
 
 impl Home {
     /// Whether it has made a request at all.
-    pub(crate) fn beginning(&self) -> &Beginning {
-        &self.beginning
+    pub(crate) fn first_request(&self) -> &FirstRequest {
+        &self.first_request
     }
 
     /// A request of mailboxes has come.
@@ -78,7 +78,7 @@ pub(crate) struct MigratingStream {
     home: Arc<Home>,
     /// It is registered where it is served for good.
     settled: bool,
-    starvation: Starvation,
+    stall: PeerStall,
 }
 
 impl MigratingStream {
@@ -88,7 +88,7 @@ impl MigratingStream {
             stream: Some(stream),
             home,
             settled: false,
-            starvation: Starvation::new(patience),
+            stall: PeerStall::new(patience),
         }
     }
 
@@ -123,7 +123,7 @@ impl AsyncRead for MigratingStream {
             Err(error) => Poll::Ready(Err(error)),
         };
         if buffer.filled().len() > before {
-            this.starvation.heard();
+            this.stall.heard();
         }
         read
     }
@@ -140,7 +140,7 @@ impl AsyncWrite for MigratingStream {
             Ok(stream) => stream.poll_write(cx, bytes),
             Err(error) => Poll::Ready(Err(error)),
         };
-        this.starvation.look(written, cx)
+        this.stall.look(written, cx)
     }
 
     fn poll_write_vectored(
@@ -153,7 +153,7 @@ impl AsyncWrite for MigratingStream {
             Ok(stream) => stream.poll_write_vectored(cx, slices),
             Err(error) => Poll::Ready(Err(error)),
         };
-        this.starvation.look(written, cx)
+        this.stall.look(written, cx)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -71,7 +71,7 @@ impl Frames {
 }
 
 /// See the module's documentation.
-struct Replies<A> {
+struct ResponseBody<A> {
     answers: A,
     out: Frames,
     /// Status with which the stream ends, when all that is in `out` is sent.
@@ -81,19 +81,19 @@ struct Replies<A> {
 
 /// The response that carries these answers.
 pub(crate) fn response(answers: impl Answers) -> Response<Body> {
-    let replies = Replies {
+    let body = ResponseBody {
         answers,
         out: Frames::default(),
         end: None,
         ended: false,
     };
-    let mut response = Response::new(Body::new(replies));
+    let mut response = Response::new(Body::new(body));
     let grpc = HeaderValue::from_static("application/grpc");
     response.headers_mut().insert(CONTENT_TYPE, grpc);
     response
 }
 
-impl<A: Answers> HttpBody for Replies<A> {
+impl<A: Answers> HttpBody for ResponseBody<A> {
     type Data = Bytes;
     type Error = Status;
 

@@ -24,8 +24,8 @@ impl Answers for Given {
     }
 }
 
-fn given(parts: &[Bytes], end: Status) -> Replies<Given> {
-    Replies {
+fn given(parts: &[Bytes], end: Status) -> ResponseBody<Given> {
+    ResponseBody {
         answers: Given {
             parts: parts.iter().cloned().collect(),
             waited: false,
@@ -38,26 +38,26 @@ fn given(parts: &[Bytes], end: Status) -> Replies<Given> {
 }
 
 /// The next frame; `None` while there is nothing to be sent.
-fn next(replies: &mut Replies<Given>) -> Option<Frame<Bytes>> {
+fn next(body: &mut ResponseBody<Given>) -> Option<Frame<Bytes>> {
     let mut cx = Context::from_waker(Waker::noop());
-    match Pin::new(replies).poll_frame(&mut cx) {
+    match Pin::new(body).poll_frame(&mut cx) {
         Poll::Ready(frame) => Some(frame.unwrap().unwrap()),
         Poll::Pending => None,
     }
 }
 
-fn data(replies: &mut Replies<Given>) -> Bytes {
-    next(replies).unwrap().into_data().unwrap()
+fn data(body: &mut ResponseBody<Given>) -> Bytes {
+    next(body).unwrap().into_data().unwrap()
 }
 
 #[test]
 fn small_answers_go_out_together() {
     let parts = [Bytes::from_static(b"one"), Bytes::from_static(b"two")];
-    let mut replies = given(&parts, Status::ok(""));
-    assert_eq!(data(&mut replies), &b"\0\0\0\0\x03one\0\0\0\0\x03two"[..]);
-    let trailers = next(&mut replies).unwrap().into_trailers().unwrap();
+    let mut body = given(&parts, Status::ok(""));
+    assert_eq!(data(&mut body), &b"\0\0\0\0\x03one\0\0\0\0\x03two"[..]);
+    let trailers = next(&mut body).unwrap().into_trailers().unwrap();
     assert_eq!(trailers.get("grpc-status").unwrap(), "0");
-    assert!(replies.is_end_stream());
+    assert!(body.is_end_stream());
 }
 
 #[test]
@@ -65,18 +65,18 @@ fn a_large_part_is_shared_and_keeps_its_place() {
     let large = Bytes::from(vec![7; SHARED_BYTES_MIN]);
     let small = Bytes::from_static(b"s");
     let parts = [small.clone(), large.clone(), small, large.clone()];
-    let mut replies = given(&parts, Status::ok(""));
+    let mut body = given(&parts, Status::ok(""));
     for _ in 0..2 {
-        assert_eq!(data(&mut replies), &b"\0\0\0\0\x01s\0\0\0\x40\0"[..]);
-        assert_eq!(data(&mut replies).as_ptr(), large.as_ptr());
+        assert_eq!(data(&mut body), &b"\0\0\0\0\x01s\0\0\0\x40\0"[..]);
+        assert_eq!(data(&mut body).as_ptr(), large.as_ptr());
     }
 }
 
 #[test]
 fn answers_together_are_bounded() {
     let part = Bytes::from(vec![7; SHARED_BYTES_MIN - 1]);
-    let mut replies = given(&vec![part; 100], Status::ok(""));
-    let first = data(&mut replies).len();
+    let mut body = given(&vec![part; 100], Status::ok(""));
+    let first = data(&mut body).len();
     assert!(
         (TOGETHER_BYTES..2 * TOGETHER_BYTES).contains(&first),
         "{first}"
@@ -86,14 +86,14 @@ fn answers_together_are_bounded() {
 #[test]
 fn a_stream_ends_with_its_error_after_what_was_put() {
     let part = [Bytes::from_static(b"one")];
-    let mut replies = given(&part, Status::unavailable("gone"));
-    data(&mut replies);
-    let trailers = next(&mut replies).unwrap().into_trailers().unwrap();
+    let mut body = given(&part, Status::unavailable("gone"));
+    data(&mut body);
+    let trailers = next(&mut body).unwrap().into_trailers().unwrap();
     assert_eq!(trailers.get("grpc-status").unwrap(), "14");
     assert_eq!(trailers.get("grpc-message").unwrap(), "gone");
     let mut cx = Context::from_waker(Waker::noop());
     assert!(matches!(
-        Pin::new(&mut replies).poll_frame(&mut cx),
+        Pin::new(&mut body).poll_frame(&mut cx),
         Poll::Ready(None)
     ));
 }

@@ -8,12 +8,12 @@ const PAUSE: Duration = Duration::from_secs(10);
 
 /// See the module's documentation.
 #[derive(Debug, Default)]
-pub(super) struct Telling {
+pub(super) struct LoggingRateLimit {
     told: Option<Instant>,
     times: u64,
 }
 
-impl Telling {
+impl LoggingRateLimit {
     /// Counts it once more. Gives how often it has happened since it was last told, if it is to be told now.
     pub(super) fn happened(&mut self, now: Instant) -> Option<u64> {
         self.times += 1;
@@ -32,12 +32,12 @@ mod tests {
     #[test]
     fn what_happens_often_is_told_once_in_a_while_with_how_often() {
         let begun = Instant::now();
-        let mut telling = Telling::default();
-        assert_eq!(telling.happened(begun), Some(1));
+        let mut limit = LoggingRateLimit::default();
+        assert_eq!(limit.happened(begun), Some(1));
         for _ in 0..99 {
-            assert_eq!(telling.happened(begun + PAUSE / 2), None);
+            assert_eq!(limit.happened(begun + PAUSE / 2), None);
         }
-        assert_eq!(telling.happened(begun + PAUSE), Some(100));
-        assert_eq!(telling.happened(begun + PAUSE * 3), Some(1));
+        assert_eq!(limit.happened(begun + PAUSE), Some(100));
+        assert_eq!(limit.happened(begun + PAUSE * 3), Some(1));
     }
 }

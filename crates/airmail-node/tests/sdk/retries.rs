@@ -1,8 +1,8 @@
 //! Errors that the table calls waited for are waited for by every call, within its time; nothing
 //! else is, and no change is made twice.
 
+use crate::faulty_proxy::FaultyProxy;
 use crate::node::{Node, PATIENCE};
-use crate::porter::Porter;
 use airmail_client::core::BackoffConfig;
 use airmail_client::mailbox::{
     AccountId, Outgoing, QueueId, QueueSettings, Receive, Recipients, Take, Which,
@@ -82,10 +82,10 @@ impl Call {
     }
 }
 
-/// A node behind a porter, with a queue that has a message.
+/// A node behind a proxy, with a queue that has a message.
 struct World {
     node: Node,
-    porter: Porter,
+    proxy: FaultyProxy,
     queue: QueueId,
     account: AccountId,
     /// For messages.
@@ -95,7 +95,7 @@ struct World {
 impl World {
     async fn new() -> World {
         let node = Node::in_memory().await;
-        let porter = Porter::before(node.address).await;
+        let proxy = FaultyProxy::before(node.address).await;
         let client = node.client().await;
         client.publish("t", "x").await.unwrap();
         let mailbox = client.mailbox();
@@ -104,7 +104,7 @@ impl World {
         let account = mailbox.create_account("account").await.unwrap();
         let world = World {
             node,
-            porter,
+            proxy,
             queue,
             account,
             wait: PATIENCE,
@@ -125,7 +125,7 @@ impl World {
             cap: Duration::from_millis(4),
         };
         Client::builder()
-            .url(format!("airmail://{}", self.porter.address))
+            .url(format!("airmail://{}", self.proxy.address))
             .connect_timeout(PATIENCE)
             .call_timeout(PATIENCE)
             .delivery_timeout(PATIENCE)
@@ -138,23 +138,23 @@ impl World {
         &self,
         call: Call,
         nth: usize,
-        plan: impl FnOnce(&Porter),
+        plan: impl FnOnce(&FaultyProxy),
     ) -> (Option<ErrorCode>, u32) {
-        let porter = &self.porter;
-        porter.pass();
+        let proxy = &self.proxy;
+        proxy.pass();
         if call == Connect {
-            plan(porter);
+            plan(proxy);
             let done = self.client().connect().await;
             return (
                 done.err().map(|error| error.code()),
-                porter.calls(call.name()),
+                proxy.calls(call.name()),
             );
         }
         let client = self.client().connect().await.unwrap();
-        plan(porter);
+        plan(proxy);
         let done = tokio::time::timeout(2 * PATIENCE, self.ask(call, nth, &client)).await;
-        let calls = porter.calls(call.name());
-        porter.pass();
+        let calls = proxy.calls(call.name());
+        proxy.pass();
         client.close().await.unwrap();
         let done = done.unwrap_or_else(|_| panic!("{call:?} waits for ever"));
         (done.err().map(|error| error.code()), calls)
@@ -218,7 +218,7 @@ async fn every_error_of_the_table_is_waited_for_or_told_as_the_table_says_by_eve
     let world = World::new().await;
     for (nth, &code) in ErrorCode::ALL.iter().enumerate() {
         for call in CALLS {
-            let refuse = |porter: &Porter| porter.refuse(error(code), TIMES);
+            let refuse = |proxy: &FaultyProxy| proxy.refuse(error(code), TIMES);
             let found = world.call(call, nth, refuse).await;
             // Whether a connection that broke had carried a change is not known.
             let unknown = code == ErrorCode::Disconnected && call.is_change();
@@ -243,7 +243,7 @@ async fn a_change_whose_answer_is_lost_is_not_made_again_and_what_changes_nothin
         if [Subscribe, SubscribeMany, Publish].contains(&call) {
             continue;
         }
-        let found = world.call(call, 0, |porter| porter.lose(1)).await;
+        let found = world.call(call, 0, |proxy| proxy.lose(1)).await;
         let expected = if call.is_change() {
             (Some(ErrorCode::OutcomeUnknown), 1)
         } else {
@@ -279,9 +279,9 @@ async fn a_call_that_is_never_answered_ends_in_its_time_and_says_for_what_it_wai
                 break client;
             }
         };
-        world.porter.hold();
+        world.proxy.hold();
         let asked = tokio::time::timeout(PATIENCE, world.ask(call, 0, &client)).await;
-        world.porter.pass();
+        world.proxy.pass();
         let told = asked.unwrap_or_else(|_| panic!("{call:?} waits for ever"));
         let told = told.unwrap_err();
         let expected = if call.is_change() {

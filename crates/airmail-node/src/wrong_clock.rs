@@ -1,4 +1,4 @@
-//! A wall clock that is wrong by as much as a test wants, and changes while the node runs.
+//! A wall clock that is wrong by as much as a test wants, and changes while the node runs. In no release.
 
 use airmail_model::clock::{Clock, SystemClock};
 use airmail_model::{Mono, Now, Wall};
