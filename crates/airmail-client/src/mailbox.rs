@@ -23,7 +23,7 @@ pub use airmail_model::mailbox::message::{
 #[doc(no_inline)]
 pub use airmail_model::mailbox::{
     Account, AccountId, Counts, LeaseId, Message, MessageId, Name, Outgoing, Queue, QueueId,
-    QueueSettings, Receipt, Receive, Recipients, Settle, Take, Which,
+    QueueSettings, Receipt, Receive, Recipients, Selection, Settle, Take,
 };
 
 /// A node's mailboxes. Cheap to clone; all clones share one connection.
@@ -132,13 +132,13 @@ impl Mailbox {
         Ok(AccountId(self.read(ask).await?.id))
     }
 
-    /// Accounts, by number. The page after one that is full is [`Which::After`] its last.
+    /// Accounts, by number. The page after one that is full is [`Selection::After`] its last.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for more than [`LIST_MAX`] at once.
-    pub async fn accounts(&self, which: Which<AccountId>) -> Result<Vec<Account>, Error> {
-        which.check()?;
-        let request = translate::accounts_to_proto(which);
+    pub async fn accounts(&self, selection: Selection<AccountId>) -> Result<Vec<Account>, Error> {
+        selection.check()?;
+        let request = translate::accounts_to_proto(selection);
         let ask = |node: Node| {
             let request = request.clone();
             async move { node.mailbox().list_accounts(request).await }
@@ -193,13 +193,13 @@ impl Mailbox {
         Ok(QueueId(self.read(ask).await?.id))
     }
 
-    /// Queues, by number. The page after one that is full is [`Which::After`] its last.
+    /// Queues, by number. The page after one that is full is [`Selection::After`] its last.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for more than [`LIST_MAX`] at once.
-    pub async fn queues(&self, which: Which<QueueId>) -> Result<Vec<Queue>, Error> {
-        which.check()?;
-        let request = translate::queues_to_proto(which);
+    pub async fn queues(&self, selection: Selection<QueueId>) -> Result<Vec<Queue>, Error> {
+        selection.check()?;
+        let request = translate::queues_to_proto(selection);
         let ask = |node: Node| {
             let request = request.clone();
             async move { node.mailbox().list_queues(request).await }

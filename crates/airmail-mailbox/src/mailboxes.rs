@@ -5,7 +5,7 @@ use crate::id::{AccountId, MessageId, Name, QueueId};
 use crate::message::{
     Counts, Message, Outgoing, Receipt, Receive, Recipients, Settle, Take, WAIT_MS_MAX, check_batch,
 };
-use crate::store::{Account, MailboxStore, Queue, QueueSettings, StoreLoad, Which};
+use crate::store::{Account, MailboxStore, Queue, QueueSettings, Selection, StoreLoad};
 use airmail_model::{Error, ErrorCode, bug};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -73,9 +73,9 @@ impl Mailboxes {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for too many at once.
-    pub async fn accounts(&self, which: Which<AccountId>) -> Result<Vec<Account>, Error> {
-        which.check()?;
-        Ok(self.store.accounts(which).await?)
+    pub async fn accounts(&self, selection: Selection<AccountId>) -> Result<Vec<Account>, Error> {
+        selection.check()?;
+        Ok(self.store.accounts(selection).await?)
     }
 
     /// Creates a queue.
@@ -115,9 +115,9 @@ impl Mailboxes {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for too many at once.
-    pub async fn queues(&self, which: Which<QueueId>) -> Result<Vec<Queue>, Error> {
-        which.check()?;
-        Ok(self.store.queues(which).await?)
+    pub async fn queues(&self, selection: Selection<QueueId>) -> Result<Vec<Queue>, Error> {
+        selection.check()?;
+        Ok(self.store.queues(selection).await?)
     }
 
     /// Removes all messages of a queue and returns how many.

@@ -7,7 +7,7 @@ use crate::store_error::{
     CreateQueueRefusal, DeleteRefusal, LeaseEnded, NameTaken, NotForReader, NotFound, StoreError,
     StoreFailure,
 };
-pub use airmail_model::mailbox::directory::{Account, Queue, QueueSettings, Which};
+pub use airmail_model::mailbox::directory::{Account, Queue, QueueSettings, Selection};
 use futures::future::BoxFuture;
 use std::fmt::Debug;
 
@@ -72,7 +72,7 @@ pub trait MailboxStore: Debug + Send + Sync + 'static {
     fn find_account(&self, name: Name) -> Answer<'_, AccountId, StoreError<NotFound>>;
 
     /// Lists accounts, by number.
-    fn accounts(&self, which: Which<AccountId>) -> Answer<'_, Vec<Account>>;
+    fn accounts(&self, selection: Selection<AccountId>) -> Answer<'_, Vec<Account>>;
 
     /// Creates a queue. The queue for its dead letters must exist.
     fn create_queue(
@@ -94,7 +94,7 @@ pub trait MailboxStore: Debug + Send + Sync + 'static {
     fn find_queue(&self, name: Name) -> Answer<'_, QueueId, StoreError<NotFound>>;
 
     /// Lists queues, by number.
-    fn queues(&self, which: Which<QueueId>) -> Answer<'_, Vec<Queue>>;
+    fn queues(&self, selection: Selection<QueueId>) -> Answer<'_, Vec<Queue>>;
 
     /// Removes all messages of a queue, also the delayed and the leased ones, and returns how many.
     fn purge(&self, queue: QueueId) -> Answer<'_, u64, StoreError<NotFound>>;

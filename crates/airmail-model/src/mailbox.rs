@@ -7,7 +7,7 @@ pub mod directory;
 pub mod id;
 pub mod message;
 
-pub use directory::{Account, Queue, QueueSettings, Which};
+pub use directory::{Account, Queue, QueueSettings, Selection};
 pub use id::{AccountId, LeaseId, MessageId, Name, QueueId};
 pub use message::{
     Counts, Inbox, Message, Outgoing, Receipt, Receive, Recipients, Settle, Take, check_batch,

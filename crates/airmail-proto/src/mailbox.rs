@@ -11,7 +11,7 @@ pub use message::{
 use crate::v1;
 use airmail_model::mailbox::directory::LIST_MAX;
 use airmail_model::mailbox::{
-    Account, AccountId, Counts, Name, Queue, QueueId, QueueSettings, Recipients, Which,
+    Account, AccountId, Counts, Name, Queue, QueueId, QueueSettings, Recipients, Selection,
 };
 use airmail_model::{Error, Wall};
 use std::num::NonZeroU32;
@@ -83,43 +83,43 @@ pub fn settings_from_proto(settings: Option<v1::QueueSettings>) -> QueueSettings
 
 /// Reads which accounts a request asks for.
 #[must_use]
-pub fn accounts_from_proto(request: v1::ListAccountsRequest) -> Which<AccountId> {
-    which(request.ids, request.after, request.limit, AccountId)
+pub fn accounts_from_proto(request: v1::ListAccountsRequest) -> Selection<AccountId> {
+    selection(request.ids, request.after, request.limit, AccountId)
 }
 
 /// A request for accounts.
 #[must_use]
-pub fn accounts_to_proto(which: Which<AccountId>) -> v1::ListAccountsRequest {
-    let (ids, after, limit) = parts(which, |account| account.0);
+pub fn accounts_to_proto(selection: Selection<AccountId>) -> v1::ListAccountsRequest {
+    let (ids, after, limit) = parts(selection, |account| account.0);
     v1::ListAccountsRequest { ids, after, limit }
 }
 
 /// Reads which queues a request asks for.
 #[must_use]
-pub fn queues_from_proto(request: v1::ListQueuesRequest) -> Which<QueueId> {
-    which(request.ids, request.after, request.limit, QueueId)
+pub fn queues_from_proto(request: v1::ListQueuesRequest) -> Selection<QueueId> {
+    selection(request.ids, request.after, request.limit, QueueId)
 }
 
 /// A request for queues.
 #[must_use]
-pub fn queues_to_proto(which: Which<QueueId>) -> v1::ListQueuesRequest {
-    let (ids, after, limit) = parts(which, |queue| queue.0);
+pub fn queues_to_proto(selection: Selection<QueueId>) -> v1::ListQueuesRequest {
+    let (ids, after, limit) = parts(selection, |queue| queue.0);
     v1::ListQueuesRequest { ids, after, limit }
 }
 
-fn which<Id>(ids: Vec<i32>, after: i32, limit: u32, id: impl Fn(i32) -> Id) -> Which<Id> {
+fn selection<Id>(ids: Vec<i32>, after: i32, limit: u32, id: impl Fn(i32) -> Id) -> Selection<Id> {
     if !ids.is_empty() {
-        return Which::These(ids.into_iter().map(id).collect());
+        return Selection::These(ids.into_iter().map(id).collect());
     }
     let limit = if limit == 0 { LIST_MAX } else { limit as usize };
     let id = id(after);
-    Which::After { id, limit }
+    Selection::After { id, limit }
 }
 
-fn parts<Id>(which: Which<Id>, number: impl Fn(Id) -> i32) -> (Vec<i32>, i32, u32) {
-    match which {
-        Which::These(ids) => (ids.into_iter().map(number).collect(), 0, 0),
-        Which::After { id, limit } => {
+fn parts<Id>(selection: Selection<Id>, number: impl Fn(Id) -> i32) -> (Vec<i32>, i32, u32) {
+    match selection {
+        Selection::These(ids) => (ids.into_iter().map(number).collect(), 0, 0),
+        Selection::After { id, limit } => {
             let limit = u32::try_from(limit).unwrap_or(u32::MAX);
             (Vec::new(), number(id), limit)
         }
@@ -195,18 +195,21 @@ mod tests {
     }
 
     #[test]
-    fn which_of_a_list_survives_and_an_empty_request_is_the_first_page() {
+    fn a_selection_survives_and_an_empty_request_is_the_first_page() {
         let pages = [
-            Which::After {
+            Selection::After {
                 id: QueueId(3),
                 limit: 7,
             },
-            Which::These(vec![QueueId(1), QueueId(2)]),
+            Selection::These(vec![QueueId(1), QueueId(2)]),
         ];
-        for which in pages {
-            assert_eq!(queues_from_proto(queues_to_proto(which.clone())), which);
+        for selection in pages {
+            assert_eq!(
+                queues_from_proto(queues_to_proto(selection.clone())),
+                selection
+            );
         }
-        let first = Which::After {
+        let first = Selection::After {
             id: AccountId(0),
             limit: LIST_MAX,
         };

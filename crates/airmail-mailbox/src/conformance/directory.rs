@@ -5,7 +5,7 @@ use super::fixture::{LASTING, code};
 use crate::Mailboxes;
 use crate::id::{AccountId, QueueId};
 use crate::message::{Counts, Outgoing, Receive, Recipients};
-use crate::store::{Account, QueueSettings, Which};
+use crate::store::{Account, QueueSettings, Selection};
 use airmail_model::ErrorCode;
 use airmail_model::mailbox::directory::LIST_MAX;
 
@@ -117,17 +117,19 @@ pub async fn a_list_is_read_in_pages_or_by_number(mailboxes: Mailboxes) {
     let fixture = Fixture::new(mailboxes).await;
     let mailboxes = &fixture.mailboxes;
     let ids = |accounts: Vec<Account>| accounts.iter().map(|one| one.id).collect::<Vec<_>>();
-    let page = |id, limit| mailboxes.accounts(Which::After { id, limit });
+    let page = |id, limit| mailboxes.accounts(Selection::After { id, limit });
     let (alice, bob, carol) = (fixture.alice, fixture.bob, fixture.carol);
     assert_eq!(ids(page(AccountId(0), 2).await.unwrap()), [alice, bob]);
     assert_eq!(ids(page(bob, 2).await.unwrap()), [carol]);
     assert!(page(carol, 2).await.unwrap().is_empty());
-    let these = Which::These(vec![carol, AccountId(77), alice, carol]);
+    let these = Selection::These(vec![carol, AccountId(77), alice, carol]);
     assert_eq!(
         ids(mailboxes.accounts(these).await.unwrap()),
         [alice, carol]
     );
-    let queue = mailboxes.queues(Which::These(vec![fixture.other])).await;
+    let queue = mailboxes
+        .queues(Selection::These(vec![fixture.other]))
+        .await;
     assert_eq!(queue.unwrap()[0].name.as_str(), "other");
     for limit in [0, LIST_MAX + 1] {
         assert_eq!(
@@ -135,12 +137,12 @@ pub async fn a_list_is_read_in_pages_or_by_number(mailboxes: Mailboxes) {
             ErrorCode::InvalidArgument
         );
     }
-    let too_many = mailboxes.queues(Which::These(vec![QueueId(1); LIST_MAX + 1]));
+    let too_many = mailboxes.queues(Selection::These(vec![QueueId(1); LIST_MAX + 1]));
     assert_eq!(code(too_many.await), ErrorCode::InvalidArgument);
 }
 
-fn all<Id>(id: Id) -> Which<Id> {
-    Which::After {
+fn all<Id>(id: Id) -> Selection<Id> {
+    Selection::After {
         id,
         limit: LIST_MAX,
     }

@@ -11,8 +11,8 @@ use crate::message::{Counts, Inbox, Message, Outgoing, Receipt, Receive, Recipie
 use crate::notifier::Waiter;
 use crate::receiver::receiver;
 use crate::store::{
-    Account, Answer, MailboxStore, Queue, QueueSettings, SendResults, SettleResults, StoreLoad,
-    Which,
+    Account, Answer, MailboxStore, Queue, QueueSettings, Selection, SendResults, SettleResults,
+    StoreLoad,
 };
 use crate::store_error::{
     CreateQueueRefusal, DeleteRefusal, NameTaken, NotForReader, NotFound, StoreError, StoreFailure,
@@ -133,18 +133,18 @@ impl MailboxStore for PostgresStore {
         })
     }
 
-    fn accounts(&self, which: Which<AccountId>) -> Answer<'_, Vec<Account>> {
-        let sql = match which {
-            Which::After { .. } => {
+    fn accounts(&self, selection: Selection<AccountId>) -> Answer<'_, Vec<Account>> {
+        let sql = match selection {
+            Selection::After { .. } => {
                 "SELECT id, name, created_at FROM airmail.account
                  WHERE id > $1 ORDER BY id LIMIT $2"
             }
-            Which::These(_) => {
+            Selection::These(_) => {
                 "SELECT id, name, created_at FROM airmail.account
                  WHERE id = ANY($1) ORDER BY id LIMIT $2"
             }
         };
-        let parameters = selection(which, |account| account.0);
+        let parameters = selection_parameters(selection, |account| account.0);
         Box::pin(async move {
             let rows = self.query(sql, Look, parameters).await?;
             rows.iter().map(account).collect()
@@ -193,18 +193,18 @@ impl MailboxStore for PostgresStore {
         })
     }
 
-    fn queues(&self, which: Which<QueueId>) -> Answer<'_, Vec<Queue>> {
-        let sql = match which {
-            Which::After { .. } => {
+    fn queues(&self, selection: Selection<QueueId>) -> Answer<'_, Vec<Queue>> {
+        let sql = match selection {
+            Selection::After { .. } => {
                 "SELECT id, name, created_at, deliveries_max, dead_letter FROM airmail.queue
                  WHERE id > $1 ORDER BY id LIMIT $2"
             }
-            Which::These(_) => {
+            Selection::These(_) => {
                 "SELECT id, name, created_at, deliveries_max, dead_letter FROM airmail.queue
                  WHERE id = ANY($1) ORDER BY id LIMIT $2"
             }
         };
-        let parameters = selection(which, |queue| queue.0);
+        let parameters = selection_parameters(selection, |queue| queue.0);
         Box::pin(async move {
             let rows = self.query(sql, Look, parameters).await?;
             rows.iter().map(queue).collect()
@@ -350,13 +350,13 @@ fn name(row: &Row) -> Result<Name, StoreFailure> {
 }
 
 /// Makes the parameters of a statement that lists accounts or queues.
-fn selection<Id>(which: Which<Id>, number: impl Fn(Id) -> i32) -> Parameters {
-    match which {
-        Which::After { id, limit } => vec![
+fn selection_parameters<Id>(selection: Selection<Id>, number: impl Fn(Id) -> i32) -> Parameters {
+    match selection {
+        Selection::After { id, limit } => vec![
             Box::new(number(id)),
             Box::new(i64::try_from(limit).unwrap_or(i64::MAX)),
         ],
-        Which::These(ids) => {
+        Selection::These(ids) => {
             let ids: Vec<i32> = ids.into_iter().map(number).collect();
             vec![Box::new(ids), Box::new(i64::MAX)]
         }

@@ -5,8 +5,8 @@ use crate::id::{AccountId, MessageId, Name, QueueId};
 use crate::message::{Counts, Inbox, Message, Outgoing, Receipt, Receive, Recipients, Settle};
 use crate::notifier::Waiter;
 use crate::store::{
-    Account, Answer, MailboxStore, Queue, QueueSettings, SendResults, SettleResults, StoreLoad,
-    Which,
+    Account, Answer, MailboxStore, Queue, QueueSettings, Selection, SendResults, SettleResults,
+    StoreLoad,
 };
 use crate::store_error::{
     CreateQueueRefusal, DeleteRefusal, NameTaken, NotForReader, NotFound, StoreError,
@@ -29,8 +29,8 @@ impl MailboxStore for SqliteStore {
         Box::pin(self.submit(move |writer| writer.find_account(&name)))
     }
 
-    fn accounts(&self, which: Which<AccountId>) -> Answer<'_, Vec<Account>> {
-        Box::pin(self.submit(move |writer| writer.accounts(&which)))
+    fn accounts(&self, selection: Selection<AccountId>) -> Answer<'_, Vec<Account>> {
+        Box::pin(self.submit(move |writer| writer.accounts(&selection)))
     }
 
     fn create_queue(
@@ -53,8 +53,8 @@ impl MailboxStore for SqliteStore {
         Box::pin(self.submit(move |writer| writer.find_queue(&name)))
     }
 
-    fn queues(&self, which: Which<QueueId>) -> Answer<'_, Vec<Queue>> {
-        Box::pin(self.submit(move |writer| writer.queues(&which)))
+    fn queues(&self, selection: Selection<QueueId>) -> Answer<'_, Vec<Queue>> {
+        Box::pin(self.submit(move |writer| writer.queues(&selection)))
     }
 
     fn purge(&self, queue: QueueId) -> Answer<'_, u64, StoreError<NotFound>> {

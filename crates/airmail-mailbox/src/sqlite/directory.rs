@@ -3,7 +3,7 @@
 use super::writer::Writer;
 use crate::id::{AccountId, Name, QueueId};
 use crate::message::Counts;
-use crate::store::{Account, Queue, QueueSettings, Which};
+use crate::store::{Account, Queue, QueueSettings, Selection};
 use crate::store_error::{
     CreateQueueRefusal, DeleteRefusal, Entity, NameTaken, NotEmpty, NotFound, StoreError,
     StoreFailure,
@@ -57,9 +57,9 @@ impl Writer {
 
     pub(super) fn accounts(
         &mut self,
-        which: &Which<AccountId>,
+        selection: &Selection<AccountId>,
     ) -> Result<Vec<Account>, StoreFailure> {
-        let (condition, parameters) = selection(which, |account| account.0);
+        let (condition, parameters) = condition(selection, |account| account.0);
         let sql = format!("SELECT id, name, created_at FROM account {condition}");
         let rows: Vec<(i32, String, i64)> = self.all(&sql, parameters, |row| row.try_into())?;
         let account = |(id, name, created_at): (i32, String, i64)| {
@@ -118,8 +118,11 @@ impl Writer {
             .ok_or_else(|| StoreError::Refused(NotFound::queue(name)))
     }
 
-    pub(super) fn queues(&mut self, which: &Which<QueueId>) -> Result<Vec<Queue>, StoreFailure> {
-        let (condition, parameters) = selection(which, |queue| queue.0);
+    pub(super) fn queues(
+        &mut self,
+        selection: &Selection<QueueId>,
+    ) -> Result<Vec<Queue>, StoreFailure> {
+        let (condition, parameters) = condition(selection, |queue| queue.0);
         let columns = "id, name, created_at, deliveries_max, dead_letter";
         let sql = format!("SELECT {columns} FROM queue {condition}");
         let rows: Vec<QueueRow> = self.all(&sql, parameters, |row| row.try_into())?;
@@ -188,13 +191,16 @@ impl Writer {
 }
 
 /// Returns the end of a statement that lists rows by number, and its parameters.
-fn selection<Id>(which: &Which<Id>, number: impl Fn(&Id) -> i32) -> (&'static str, (Value, i64)) {
-    match which {
-        Which::After { id, limit } => (
+fn condition<Id>(
+    selection: &Selection<Id>,
+    number: impl Fn(&Id) -> i32,
+) -> (&'static str, (Value, i64)) {
+    match selection {
+        Selection::After { id, limit } => (
             "WHERE id > ?1 ORDER BY id LIMIT ?2",
             (Value::from(number(id)), i64::try_from(*limit).unwrap_or(0)),
         ),
-        Which::These(ids) => {
+        Selection::These(ids) => {
             let ids: Vec<String> = ids.iter().map(|id| number(id).to_string()).collect();
             (
                 "WHERE id IN (SELECT value FROM json_each(?1)) ORDER BY id LIMIT ?2",

@@ -62,7 +62,7 @@ impl QueueSettings {
 
 /// A selection of accounts or queues, which are listed by number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Which<Id> {
+pub enum Selection<Id> {
     /// The first ones with a higher number than `id`.
     After {
         /// The number before the first; 0 for the beginning.
@@ -74,15 +74,15 @@ pub enum Which<Id> {
     These(Vec<Id>),
 }
 
-impl<Id> Which<Id> {
+impl<Id> Selection<Id> {
     /// Checks the bounds.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT`, with the field.
     pub fn check(&self) -> Result<(), Error> {
         let (field, count) = match self {
-            Which::After { limit, .. } => ("limit", *limit),
-            Which::These(ids) => ("ids", ids.len()),
+            Selection::After { limit, .. } => ("limit", *limit),
+            Selection::These(ids) => ("ids", ids.len()),
         };
         if count == 0 || count > LIST_MAX {
             return Err(invalid(field, count, format!("1 to {LIST_MAX}")));

@@ -3,7 +3,7 @@
 use crate::node::{Node, PATIENCE, Wire, text};
 use airmail_client::mailbox::{
     AccountId, BATCH_MAX, CONTENT_BYTES_MAX, Mailbox, MessageId, Outgoing, QueueId, QueueSettings,
-    Receive, Recipients, Settle, Take, Which,
+    Receive, Recipients, Selection, Settle, Take,
 };
 use airmail_client::{Client, Error, ErrorCode};
 use airmail_testkit::lasting::lasting_address;
@@ -157,9 +157,9 @@ async fn accounts_queues_and_what_they_hold_are_found_and_told() {
     assert_eq!(mailbox.ping("hello").await.unwrap(), "hello");
     assert_eq!(mailbox.find_account("bob").await.unwrap(), world.bob);
     assert_eq!(mailbox.find_queue("queue").await.unwrap(), world.queue);
-    let accounts = mailbox.accounts(Which::These(vec![world.bob])).await;
+    let accounts = mailbox.accounts(Selection::These(vec![world.bob])).await;
     assert_eq!(accounts.unwrap()[0].name.as_str(), "bob");
-    let page = Which::After {
+    let page = Selection::After {
         id: QueueId(0),
         limit: 5,
     };

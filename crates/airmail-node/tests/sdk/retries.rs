@@ -5,7 +5,7 @@ use crate::faulty_proxy::FaultyProxy;
 use crate::node::{Node, PATIENCE};
 use airmail_client::core::BackoffConfig;
 use airmail_client::mailbox::{
-    AccountId, Outgoing, QueueId, QueueSettings, Receive, Recipients, Take, Which,
+    AccountId, Outgoing, QueueId, QueueSettings, Receive, Recipients, Selection, Take,
 };
 use airmail_client::{Client, ClientBuilder, Error, ErrorCode, Start};
 use std::time::Duration;
@@ -186,7 +186,7 @@ impl World {
             FindAccount => mailbox.find_account("account").await.map(drop),
             ListAccounts => {
                 let id = AccountId(0);
-                let first = Which::After { id, limit: 10 };
+                let first = Selection::After { id, limit: 10 };
                 mailbox.accounts(first).await.map(drop)
             }
             CountMessages => mailbox.counts(self.queue).await.map(drop),

@@ -126,9 +126,9 @@ impl Mailbox for Services {
         request: Request<v1::ListAccountsRequest>,
     ) -> Answer<v1::ListAccountsResponse> {
         let asked = Asked::new("ListAccounts", &request);
-        let which = translate::accounts_from_proto(request.into_inner());
+        let selection = translate::accounts_from_proto(request.into_inner());
         let listed = async {
-            let accounts = self.mailboxes.accounts(which).await?;
+            let accounts = self.mailboxes.accounts(selection).await?;
             let accounts = accounts.iter().map(translate::account_to_proto).collect();
             Ok(v1::ListAccountsResponse { accounts })
         };
@@ -184,9 +184,9 @@ impl Mailbox for Services {
         request: Request<v1::ListQueuesRequest>,
     ) -> Answer<v1::ListQueuesResponse> {
         let asked = Asked::new("ListQueues", &request);
-        let which = translate::queues_from_proto(request.into_inner());
+        let selection = translate::queues_from_proto(request.into_inner());
         let listed = async {
-            let queues = self.mailboxes.queues(which).await?;
+            let queues = self.mailboxes.queues(selection).await?;
             let queues = queues.iter().map(translate::queue_to_proto).collect();
             Ok(v1::ListQueuesResponse { queues })
         };

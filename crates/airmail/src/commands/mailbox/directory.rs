@@ -3,7 +3,7 @@
 use super::typed::Typed;
 use crate::commands::lines::time_text;
 use airmail_client::mailbox::{
-    Account, AccountId, LIST_MAX, Mailbox, Queue, QueueId, QueueSettings, Recipients, Which,
+    Account, AccountId, LIST_MAX, Mailbox, Queue, QueueId, QueueSettings, Recipients, Selection,
 };
 use airmail_client::{Error, ErrorCode};
 use airmail_model::AppendTime;
@@ -133,7 +133,7 @@ pub(super) async fn accounts(action: AccountAction, mailbox: &Mailbox) -> anyhow
         }
         AccountAction::Show { name, json } => {
             let id = mailbox.find_account(&name).await?;
-            let found = mailbox.accounts(Which::These(vec![id])).await?;
+            let found = mailbox.accounts(Selection::These(vec![id])).await?;
             match found.first() {
                 Some(account) if json => write_account(&mut std::io::stdout(), account, true),
                 Some(account) => {
@@ -237,7 +237,7 @@ pub(super) async fn queues(action: QueueAction, mailbox: &Mailbox) -> anyhow::Re
 
 async fn show_queue(name: &str, json: bool, mailbox: &Mailbox) -> anyhow::Result<()> {
     let id = mailbox.find_queue(name).await?;
-    let found = mailbox.queues(Which::These(vec![id])).await?;
+    let found = mailbox.queues(Selection::These(vec![id])).await?;
     let Some(queue) = found.first() else {
         return Err(gone(ErrorCode::QueueNotFound, "queue", name).into());
     };
@@ -327,14 +327,14 @@ pub(super) async fn names(
     ids.dedup();
     let mut names = BTreeMap::new();
     for some in ids.chunks(LIST_MAX) {
-        for queue in mailbox.queues(Which::These(some.to_vec())).await? {
+        for queue in mailbox.queues(Selection::These(some.to_vec())).await? {
             names.insert(queue.id, queue.name.to_string());
         }
     }
     Ok(names)
 }
 
-fn after<Id>(id: Id) -> Which<Id> {
+fn after<Id>(id: Id) -> Selection<Id> {
     let limit = LIST_MAX;
-    Which::After { id, limit }
+    Selection::After { id, limit }
 }

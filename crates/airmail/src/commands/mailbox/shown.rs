@@ -4,7 +4,7 @@ use super::directory;
 use crate::commands::lines::time_text;
 use airmail_client::Error;
 use airmail_client::mailbox::{
-    AccountId, LIST_MAX, Mailbox, Message, QueueId, Receipt, Recipients, Which,
+    AccountId, LIST_MAX, Mailbox, Message, QueueId, Receipt, Recipients, Selection,
 };
 use airmail_model::AppendTime;
 use base64::Engine as _;
@@ -50,7 +50,11 @@ impl<'a> Names<'a> {
         accounts.sort_unstable();
         accounts.dedup();
         for some in accounts.chunks(LIST_MAX) {
-            for account in self.mailbox.accounts(Which::These(some.to_vec())).await? {
+            for account in self
+                .mailbox
+                .accounts(Selection::These(some.to_vec()))
+                .await?
+            {
                 self.accounts.insert(account.id, account.name.to_string());
             }
         }
