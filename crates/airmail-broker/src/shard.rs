@@ -267,7 +267,7 @@ impl Shard {
 
     /// Whether somebody waits to be read for, or is: then it matters what [`Shard::worked`] says.
     #[must_use]
-    pub fn has_late(&self) -> bool {
+    pub fn has_subscriptions_behind(&self) -> bool {
         self.tower.has_members()
     }
 

@@ -214,7 +214,7 @@ impl EventLoop {
     }
 
     fn turn(&mut self, now: Now, time: &mut ThreadTime) -> Option<Mono> {
-        if self.node.shard().has_late() {
+        if self.node.shard().has_subscriptions_behind() {
             self.node.worked(time.more());
         }
         let deadline = self.node.turn(now, &mut self.output);
