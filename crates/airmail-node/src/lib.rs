@@ -231,7 +231,7 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
         options.config.limits.clone(),
         Arc::clone(&options.clock),
         options.shutdown.clone(),
-        options.config.flow.copilot().is_some(),
+        options.config.flow.delivery_gate().is_some(),
     );
     let http = TaskTracker::new();
     if let (Some(listener), Some(address)) = (options.http, http_address) {

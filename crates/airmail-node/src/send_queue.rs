@@ -1,6 +1,6 @@
 //! A session's queue of events, from the shard to the connection that takes them.
 //!
-//! Deliveries in it are bounded by the credit that the shard counts, and by its copilot, which is told
+//! Deliveries in it are bounded by the credit that the shard counts, and by its delivery gate, which is told
 //! what the connection has taken; acks by the stream's window of
 //! unacknowledged bytes; everything else by [`SendQueue::room`], for which the reading side waits before it asks for
 //! more. The connection takes all that waits at once, so a stream holds at most twice these bounds:

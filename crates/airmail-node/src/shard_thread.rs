@@ -150,8 +150,8 @@ fn shard_config(config: &Config, seed: u64) -> ShardConfig {
         },
         mark_interval: config.mark_interval.0,
         catch_up_readers: config.readers as usize,
-        publish_gate: config.flow.pilot(),
-        delivery_gate: config.flow.copilot(),
+        publish_gate: config.flow.publish_gate(),
+        delivery_gate: config.flow.delivery_gate(),
         ..ShardConfig::default()
     }
 }

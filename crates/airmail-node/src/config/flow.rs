@@ -75,9 +75,9 @@ impl Default for FlowConfig {
 }
 
 impl FlowConfig {
-    /// The pilot's; `None`: there is none.
+    /// Settings of the publish gate; `None`: there is none.
     #[must_use]
-    pub fn pilot(&self) -> Option<GateSettings> {
+    pub fn publish_gate(&self) -> Option<GateSettings> {
         let defaults = LimiterSettings::DEFAULT;
         Some(GateSettings {
             window_messages: self.publish_window,
@@ -98,9 +98,9 @@ impl FlowConfig {
         })
     }
 
-    /// The copilot's; `None`: there is none.
+    /// Settings of the delivery gate; `None`: there is none.
     #[must_use]
-    pub fn copilot(&self) -> Option<SharesSettings> {
+    pub fn delivery_gate(&self) -> Option<SharesSettings> {
         let defaults = SharesSettings::DEFAULT;
         let least = self.delivery_in_flight.0;
         Some(SharesSettings {
@@ -120,8 +120,8 @@ impl FlowConfig {
     /// # Errors
     /// The first that cannot: the setting, and what is wrong with it.
     pub fn check(&self) -> Result<(), (&'static str, SettingsError)> {
-        if let Some(pilot) = self.pilot() {
-            pilot.validate().map_err(|error| {
+        if let Some(gate) = self.publish_gate() {
+            gate.validate().map_err(|error| {
                 let setting = match error.field {
                     "window_messages" => "flow.publish_window",
                     _ => "flow.publish_in_flight",
@@ -129,8 +129,8 @@ impl FlowConfig {
                 (setting, error)
             })?;
         }
-        let copilot = self.copilot().map(|copilot| copilot.limiter.validate());
-        copilot
+        let delivery = self.delivery_gate().map(|gate| gate.limiter.validate());
+        delivery
             .unwrap_or(Ok(()))
             .map_err(|error| ("flow.delivery_in_flight", error))
     }
@@ -145,15 +145,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pilot_and_copilot_are_on_by_default_and_can_be_turned_off() {
+    fn both_gates_are_on_by_default_and_can_be_turned_off() {
         let mut config = FlowConfig::default();
-        let pilot = config.pilot().unwrap();
-        assert_eq!(pilot.limiter.kind, LimiterKind::Gradient);
-        assert_eq!(pilot.validate(), Ok(()));
-        assert!(config.copilot().is_some());
+        let gate = config.publish_gate().unwrap();
+        assert_eq!(gate.limiter.kind, LimiterKind::Gradient);
+        assert_eq!(gate.validate(), Ok(()));
+        assert!(config.delivery_gate().is_some());
         config.publish_limiter = "off".parse().unwrap();
         config.delivery_limiter = "off".parse().unwrap();
-        assert_eq!((config.pilot(), config.copilot()), (None, None));
+        assert_eq!(
+            (config.publish_gate(), config.delivery_gate()),
+            (None, None)
+        );
         assert_eq!(config.check(), Ok(()));
     }
 
