@@ -225,7 +225,7 @@ fn nothing_is_delivered_before_it_is_durable() {
 }
 
 #[test]
-fn a_room_whose_reader_fails_goes_on_where_it_was() {
+fn a_tail_whose_reader_fails_goes_on_where_it_was() {
     let mut world = World::new();
     let client = world.open(1, PLENTY);
     world.add(client, 0, "a", Start::Latest);
