@@ -82,7 +82,7 @@ pub use node_clock::{ClockJump, NodeClock};
 #[cfg(feature = "grpc")]
 pub use node_flow::{FlowDecision, FlowGate};
 #[cfg(feature = "grpc")]
-pub use publisher::{Publish, Published, Publisher, Receipt, Summary, SummaryReceipt};
+pub use publisher::{AckFuture, Publish, Published, Publisher, Summary, SummaryFuture};
 #[cfg(feature = "grpc")]
 pub use received::{Gap, Item, Items, MessageBatch, Received};
 #[cfg(feature = "grpc")]

@@ -2,9 +2,10 @@
 //!
 //! A [`Publisher`] hands messages over to the client's one [`accumulator`], which encodes them at
 //! once; a sender that finds no room there waits for its turn. Each message's result comes back by
-//! its [`Receipt`].
+//! its [`AckFuture`].
 
 pub(crate) mod accumulator;
+mod ack_future;
 mod client_ended;
 mod completion_page;
 mod completions;
@@ -13,11 +14,10 @@ mod publish_frames;
 mod publish_stream;
 pub(crate) mod publish_task;
 mod published;
-mod receipt;
 mod request_body;
 
+pub use ack_future::{AckFuture, SummaryFuture};
 pub use published::{Published, Summary};
-pub use receipt::{Receipt, SummaryReceipt};
 
 use crate::core::MessageRef;
 use crate::named_topic::topic_name;
@@ -68,11 +68,11 @@ impl Publisher {
     ///
     /// # Errors
     /// `SHUTTING_DOWN` once the client is closed. All other errors, those of the message itself
-    /// among them, come by the receipt.
+    /// among them, come by the ack future.
     ///
     /// # Cancel safety
     /// If the future is dropped before it is done, the message is not taken.
-    pub async fn send(&self, message: Message) -> Result<Receipt, Error> {
+    pub async fn send(&self, message: Message) -> Result<AckFuture, Error> {
         consume_budget().await;
         let offered = MessageRef::Message(&message);
         if let Some(appended) = self.accumulator.try_append(&self.namespace, offered) {
@@ -103,7 +103,7 @@ impl Publisher {
     ///
     /// # Cancel safety
     /// That of [`Publisher::send`].
-    pub async fn send_ref(&self, topic: &TopicName, payload: &[u8]) -> Result<Receipt, Error> {
+    pub async fn send_ref(&self, topic: &TopicName, payload: &[u8]) -> Result<AckFuture, Error> {
         consume_budget().await;
         let offered = MessageRef::Payload(topic, payload);
         if let Some(appended) = self.accumulator.try_append(&self.namespace, offered) {
@@ -118,14 +118,14 @@ impl Publisher {
         WaitToSubmit::new(&self.accumulator, &self.namespace, submission)
     }
 
-    /// Hands several messages over, in their order, with one receipt for all.
+    /// Hands several messages over, in their order, with one ack future for all.
     ///
     /// # Errors
     /// Those of [`Publisher::send`].
     ///
     /// # Cancel safety
     /// If the future is dropped before it is done, none of the messages is taken.
-    pub async fn send_all(&self, messages: Vec<Message>) -> Result<SummaryReceipt, Error> {
+    pub async fn send_all(&self, messages: Vec<Message>) -> Result<SummaryFuture, Error> {
         consume_budget().await;
         Ok(self.wait_to_submit(messages).await?)
     }

@@ -3,8 +3,8 @@
 use super::{Failure, Outcome, System};
 use crate::chunk::Chunk;
 use crate::run::{Account, Job};
+use airmail_client::{AckFuture, Publisher, Start, Subscription};
 use airmail_client::{Client, Items, ManyItems, ManySubscription};
-use airmail_client::{Publisher, Receipt, Start, Subscription};
 use airmail_model::{Durability, Limits, TopicName};
 use std::future::Future;
 
@@ -128,15 +128,15 @@ impl super::Publisher for AirmailPublisher {
 
     async fn send(&mut self, chunk: &Chunk) -> Result<Self::Acks, Failure> {
         let messages = chunk.messages();
-        let mut receipts = Vec::with_capacity(messages.len());
+        let mut acks = Vec::with_capacity(messages.len());
         for (topic, payload) in messages {
-            receipts.push(
+            acks.push(
                 self.publisher
                     .send_ref(&self.topics[topic], payload)
                     .await?,
             );
         }
-        Ok(Box::pin(outcome(receipts)))
+        Ok(Box::pin(outcome(acks)))
     }
 
     async fn flush(&mut self) -> Result<(), Failure> {
@@ -145,10 +145,10 @@ impl super::Publisher for AirmailPublisher {
 }
 
 /// Asks the last one first: when that is stored, the others need not be waited for one by one.
-pub async fn outcome(mut receipts: Vec<Receipt>) -> Outcome {
+pub async fn outcome(mut acks: Vec<AckFuture>) -> Outcome {
     let mut outcome = Outcome::default();
-    while let Some(receipt) = receipts.pop() {
-        outcome.enter(receipt.await.map(drop).map_err(Failure::from));
+    while let Some(ack) = acks.pop() {
+        outcome.enter(ack.await.map(drop).map_err(Failure::from));
     }
     outcome
 }

@@ -25,9 +25,9 @@ mod waiters;
 pub(super) use stream_side::{AccumulatorStatus, Drained};
 pub(super) use waiters::{Submission, WaitToSubmit};
 
+use super::ack_future::AckFuture;
 use super::client_ended::ClientEnded;
 use super::completions::Completions;
-use super::receipt::Receipt;
 use crate::context::ClientContext;
 use crate::core::{Accepted, Backoff, MessageRef, Producer, ProducerOutput, PublishError, Ticket};
 use airmail_model::namespace::DEFAULT_NAMESPACE;
@@ -122,14 +122,14 @@ impl Accumulator {
 
     #[inline(never)]
     fn wake(&self, mut state: MutexGuard<'_, State>) {
-        let receipts = std::mem::take(state.completions.wakes());
+        let wakers = std::mem::take(state.completions.wakes());
         let others = std::mem::take(&mut state.wakes);
         let task = std::mem::take(&mut state.stream.wake_task);
         drop(state);
         if task {
             self.task.notify_one();
         }
-        receipts.into_iter().for_each(Waker::wake);
+        wakers.into_iter().for_each(Waker::wake);
         others.into_iter().for_each(Waker::wake);
     }
 
@@ -138,7 +138,7 @@ impl Accumulator {
         &self,
         namespace: &Arc<str>,
         message: MessageRef<'_>,
-    ) -> Option<Result<Receipt, ClientEnded>> {
+    ) -> Option<Result<AckFuture, ClientEnded>> {
         self.with(|state| {
             if state.closed {
                 return Some(Err(ClientEnded::Closed));
@@ -162,7 +162,7 @@ impl Accumulator {
             if let Some(error) = refused {
                 state.completions.fail(ticket, 1, &error);
             }
-            Some(Ok(Receipt { page, number }))
+            Some(Ok(AckFuture { page, number }))
         })
     }
 

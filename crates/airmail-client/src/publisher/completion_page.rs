@@ -1,8 +1,8 @@
-//! The results of neighbouring messages, in one place that all their receipts point to.
+//! The results of neighbouring messages, in one place that all their ack futures point to.
 //!
-//! A receipt is a page and a number. An answer for a whole batch is one span on each page that the
+//! An ack future is a page and a number. An answer for a whole batch is one span on each page that the
 //! batch is on, however many messages it has, so a message costs no allocation and no wake-up of
-//! its own, and a receipt that is dropped costs nothing. Where one span covers the whole page it is
+//! its own, and an ack future that is dropped costs nothing. Where one span covers the whole page it is
 //! read without a lock.
 
 use super::client_ended::ClientEnded;
@@ -40,7 +40,7 @@ impl CompletedSpan {
 #[derive(Debug, Default)]
 struct PageState {
     spans: Vec<CompletedSpan>,
-    /// Receipts that are being awaited, by number.
+    /// Ack futures that are being awaited, by number.
     waiting: Vec<(u64, Waker)>,
     /// The client was dropped: nothing more will be known.
     abandoned: bool,
@@ -91,7 +91,7 @@ impl CompletionPage {
         }
     }
 
-    /// Ends the wait of every receipt: nothing more will be known.
+    /// Ends the wait of every ack future: nothing more will be known.
     pub(super) fn abandon(&self, wakes: &mut Vec<Waker>) {
         let mut page = self.state.lock();
         page.abandoned = true;

@@ -1,4 +1,4 @@
-//! Completions: the result of each message, brought to its receipt.
+//! Completions: the result of each message, brought to its ack future.
 //!
 //! Messages are numbered as they are handed over. Those that were handed over one by one share
 //! *pages* ([`CompletionPage`]) with up to 255 neighbours, of the same batch where that is known;
@@ -199,7 +199,7 @@ impl Completions {
         flushed
     }
 
-    /// Gives the wakers of the receipts that are ready, to be woken once no lock is held.
+    /// Gives the wakers of the ack futures that are ready, to be woken once no lock is held.
     #[inline]
     pub(super) fn wakes(&mut self) -> &mut Vec<Waker> {
         &mut self.wakes

@@ -19,8 +19,8 @@ async fn cut_connections_lose_double_and_reorder_nothing() {
     tasks.spawn(async move {
         for chunk in 0..100 {
             let messages = (0..50).map(|n| message("t", chunk * 50 + n)).collect();
-            let receipt = publisher.send_all(messages).await.unwrap();
-            let summary = receipt.await.unwrap();
+            let ack = publisher.send_all(messages).await.unwrap();
+            let summary = ack.await.unwrap();
             assert_eq!((summary.stored, summary.error), (50, None));
             if chunk % 5 == 0 {
                 cuts.iter().for_each(Cutter::cut);
@@ -46,9 +46,9 @@ async fn a_node_that_stops_and_comes_back_is_gone_on_with() {
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
         for n in 0..1_500 {
-            let receipt = publisher.send(message("t", n)).await.unwrap();
+            let ack = publisher.send(message("t", n)).await.unwrap();
             if n % 10 == 0 {
-                receipt.await.unwrap();
+                ack.await.unwrap();
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         }

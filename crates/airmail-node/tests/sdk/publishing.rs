@@ -38,13 +38,13 @@ async fn closing_delivers_what_was_accepted() {
     let node = Node::in_memory().await;
     let client = node.client().await;
     let publisher = client.publisher();
-    let mut receipts = Vec::new();
+    let mut acks = Vec::new();
     for n in 0..3_000 {
-        receipts.push(publisher.send(message("kept", n)).await.unwrap());
+        acks.push(publisher.send(message("kept", n)).await.unwrap());
     }
     client.close().await.unwrap();
-    for receipt in receipts {
-        receipt.await.unwrap();
+    for ack in acks {
+        ack.await.unwrap();
     }
     let late = publisher.send(message("kept", "late")).await.unwrap_err();
     assert_eq!(late.code(), ErrorCode::ShuttingDown);
@@ -63,12 +63,12 @@ async fn a_shutdown_that_was_passed_in_is_a_clean_end_too() {
     });
     let client = builder.connect().await.unwrap();
     let publisher = client.publisher();
-    let receipt = publisher
+    let ack = publisher
         .send_all((0..500).map(|n| message("t", n)).collect())
         .await
         .unwrap();
     stop.send(()).unwrap();
-    let summary = receipt.await.unwrap();
+    let summary = ack.await.unwrap();
     assert_eq!((summary.stored, summary.failed), (500, 0));
     while publisher.send(message("t", "late")).await.is_ok() {
         tokio::task::yield_now().await;
@@ -86,9 +86,9 @@ async fn a_small_memory_bound_makes_senders_wait_and_loses_nothing() {
     let client = builder.connect().await.unwrap();
     let publisher = client.publisher();
     let messages = (0..5_000).map(|n| message("narrow", n)).collect();
-    let receipt = publisher.send_all(messages).await.unwrap();
+    let ack = publisher.send_all(messages).await.unwrap();
     publisher.flush().await.unwrap();
-    assert_eq!(receipt.await.unwrap().stored, 5_000);
+    assert_eq!(ack.await.unwrap().stored, 5_000);
     assert_eq!(stored(&client, "narrow").await, numbers(0..5_000));
     client.close().await.unwrap();
     node.stop().await;
@@ -104,18 +104,18 @@ async fn many_senders_that_wait_for_room_keep_each_its_order_and_lose_nothing() 
         let publisher = client.publisher();
         tasks.spawn(async move {
             let topic = TopicName::new("full", &Limits::DEFAULT).unwrap();
-            let mut receipts = Vec::new();
+            let mut acks = Vec::new();
             for n in 0..50 {
                 let payload = format!("{sender}/{n}");
-                let receipt = match n % 2 {
+                let ack = match n % 2 {
                     0 => publisher.send_ref(&topic, payload.as_bytes()).await,
                     _ => publisher.send(message("full", payload)).await,
                 };
-                receipts.push(receipt.unwrap());
+                acks.push(ack.unwrap());
             }
             let mut numbers = Vec::new();
-            for receipt in receipts {
-                numbers.push(receipt.await.unwrap().sequence);
+            for ack in acks {
+                numbers.push(ack.await.unwrap().sequence);
             }
             assert!(numbers.is_sorted_by(|a, b| a < b));
         });
@@ -167,8 +167,8 @@ async fn batches_hold_what_single_reading_gives_and_both_may_be_mixed() {
     let mut subscription = client.subscribe("t").open().await.unwrap();
     let publisher = client.publisher();
     let messages = (0..2_000).map(|n| message("t", n)).collect();
-    let receipt = publisher.send_all(messages).await.unwrap();
-    assert_eq!(receipt.await.unwrap().stored, 2_000);
+    let ack = publisher.send_all(messages).await.unwrap();
+    assert_eq!(ack.await.unwrap().stored, 2_000);
     let mut payloads = Vec::new();
     while payloads.len() < 2_000 {
         payloads.extend(crate::node::take(&mut subscription, 1).await);
@@ -269,8 +269,8 @@ async fn topics_over_many_logs_keep_their_order() {
     let messages = (0..4_000)
         .map(|n| message(&format!("t{}", n % 40), n / 40))
         .collect();
-    let receipt = publisher.send_all(messages).await.unwrap();
-    assert_eq!(receipt.await.unwrap().stored, 4_000);
+    let ack = publisher.send_all(messages).await.unwrap();
+    assert_eq!(ack.await.unwrap().stored, 4_000);
     for topic in 0..40 {
         let mut history = client
             .history(&format!("t{topic}"))

@@ -9,8 +9,8 @@ use std::time::Duration;
 /// Publishes a hundred messages to each of the topics.
 async fn publish(client: &Client, topics: &[&str]) {
     let messages = (0..100).flat_map(|n| topics.iter().map(move |topic| message(topic, n)));
-    let receipt = client.publisher().send_all(messages.collect()).await;
-    assert_eq!(receipt.unwrap().await.unwrap().error, None);
+    let ack = client.publisher().send_all(messages.collect()).await;
+    assert_eq!(ack.unwrap().await.unwrap().error, None);
 }
 
 /// Reads a subscription of either kind until it has had `count` items, and for a while after that, in which

@@ -11,7 +11,7 @@ use airmail_bench::progress::Progress;
 use airmail_bench::stamp::Stamp;
 use airmail_bench::system::Failure;
 use airmail_bench::system::airmail::outcome;
-use airmail_client::{Client, Receipt};
+use airmail_client::{AckFuture, Client};
 use airmail_flow::Ticket;
 use airmail_model::{Limits, Mono, TopicName};
 use parking_lot::Mutex;
@@ -49,7 +49,7 @@ pub(super) struct Publisher {
 }
 
 /// A chunk that was sent.
-type Sent = (Ticket, Vec<Receipt>);
+type Sent = (Ticket, Vec<AckFuture>);
 
 /// State that sending and taking acks share.
 struct Shared {

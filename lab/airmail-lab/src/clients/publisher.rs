@@ -103,7 +103,7 @@ async fn publish(
     round: u64,
 ) -> anyhow::Result<()> {
     let begun_us = now_us();
-    let mut receipts = Vec::new();
+    let mut acks = Vec::new();
     for number in 0..MESSAGES {
         let stamp = Stamp {
             run: task.run,
@@ -113,11 +113,11 @@ async fn publish(
             sent_us: begun_us,
         };
         let payload = stamp.payload(task.size);
-        receipts.push(publisher.send_ref(topic, &payload).await?);
+        acks.push(publisher.send_ref(topic, &payload).await?);
     }
     publisher.flush().await?;
-    for receipt in receipts {
-        receipt.await?;
+    for ack in acks {
+        ack.await?;
     }
     Ok(())
 }

@@ -89,7 +89,7 @@ impl Harness {
         });
     }
 
-    fn offer(&self, payload: &str) -> Receipt {
+    fn offer(&self, payload: &str) -> AckFuture {
         let topic = TopicName::new("a", &Limits::DEFAULT).unwrap();
         let namespace: Arc<str> = "".into();
         let message = MessageRef::Payload(&topic, payload.as_bytes());
@@ -147,9 +147,9 @@ impl Harness {
     }
 }
 
-fn failure(receipt: &mut Receipt) -> Option<ErrorCode> {
+fn failure(ack: &mut AckFuture) -> Option<ErrorCode> {
     let mut context = Context::from_waker(Waker::noop());
-    match Pin::new(receipt).poll(&mut context) {
+    match Pin::new(ack).poll(&mut context) {
         Poll::Ready(result) => result.err().map(|error| error.code()),
         Poll::Pending => None,
     }
@@ -189,9 +189,9 @@ fn a_message_that_comes_before_the_tasks_turn_after_a_refusal_is_sent() {
 #[test]
 fn what_waits_behind_something_that_expires_is_sent() {
     let mut harness = Harness::open();
-    let mut receipts = Vec::new();
+    let mut acks = Vec::new();
     for payload in ["0", "1"] {
-        receipts.push(harness.offer(payload));
+        acks.push(harness.offer(payload));
         assert!(harness.sends());
         harness.give_turn();
     }
@@ -200,14 +200,14 @@ fn what_waits_behind_something_that_expires_is_sent() {
     assert!(!harness.sends(), "two are in flight");
     harness.late(30_000);
     let unknown = Some(ErrorCode::OutcomeUnknown);
-    assert!(receipts.iter_mut().all(|r| failure(r) == unknown));
+    assert!(acks.iter_mut().all(|r| failure(r) == unknown));
     assert!(harness.is_woken() && harness.sends());
 }
 
 #[test]
 fn a_message_expires_in_time_even_if_the_transport_takes_nothing() {
     let mut harness = Harness::open();
-    let mut receipt = harness.offer("0");
+    let mut ack = harness.offer("0");
     assert!(harness.sends());
     harness.give_turn();
     let pause = Duration::from_millis(700);
@@ -215,7 +215,7 @@ fn a_message_expires_in_time_even_if_the_transport_takes_nothing() {
     harness.give_turn();
     // The stream does not ask again.
     (0..30_000).step_by(50).for_each(|ms| harness.late(ms));
-    assert_eq!(failure(&mut receipt), None);
+    assert_eq!(failure(&mut ack), None);
     harness.late(30_000);
-    assert_eq!(failure(&mut receipt), Some(ErrorCode::StorageFull));
+    assert_eq!(failure(&mut ack), Some(ErrorCode::StorageFull));
 }

@@ -4,9 +4,9 @@
 //! over nothing, and its turn goes to the next.
 
 use super::{Accumulator, Stalled, State};
+use crate::publisher::ack_future::{AckFuture, SummaryFuture};
 use crate::publisher::client_ended::ClientEnded;
 use crate::publisher::completions::Completions;
-use crate::publisher::receipt::{Receipt, SummaryReceipt};
 use airmail_model::Message;
 use std::collections::VecDeque;
 use std::future::Future;
@@ -62,28 +62,28 @@ impl Waiters {
 
 /// One message, or several together, that a sender waits to hand over.
 pub(in crate::publisher) trait Submission: Unpin {
-    /// Receipt that its sender keeps.
-    type Receipt;
+    /// Future that its sender keeps.
+    type Future;
 
     /// Registers its messages, in order, for completion.
-    fn register(self, completions: &mut Completions) -> (VecDeque<Message>, Self::Receipt);
+    fn register(self, completions: &mut Completions) -> (VecDeque<Message>, Self::Future);
 }
 
 impl Submission for Message {
-    type Receipt = Receipt;
+    type Future = AckFuture;
 
-    fn register(self, completions: &mut Completions) -> (VecDeque<Message>, Receipt) {
+    fn register(self, completions: &mut Completions) -> (VecDeque<Message>, AckFuture) {
         let (page, number) = completions.add();
-        (VecDeque::from([self]), Receipt { page, number })
+        (VecDeque::from([self]), AckFuture { page, number })
     }
 }
 
 impl Submission for Vec<Message> {
-    type Receipt = SummaryReceipt;
+    type Future = SummaryFuture;
 
-    fn register(self, completions: &mut Completions) -> (VecDeque<Message>, SummaryReceipt) {
+    fn register(self, completions: &mut Completions) -> (VecDeque<Message>, SummaryFuture) {
         let group = completions.add_group(self.len() as u64);
-        (self.into(), SummaryReceipt(group))
+        (self.into(), SummaryFuture(group))
     }
 }
 
@@ -113,7 +113,7 @@ impl<'a, S> WaitToSubmit<'a, S> {
 }
 
 impl<S: Submission> Future for WaitToSubmit<'_, S> {
-    type Output = Result<S::Receipt, ClientEnded>;
+    type Output = Result<S::Future, ClientEnded>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let WaitToSubmit {
@@ -167,9 +167,9 @@ impl State {
         accumulator: &Accumulator,
         namespace: &Arc<str>,
         submission: S,
-    ) -> S::Receipt {
+    ) -> S::Future {
         let ticket = self.completions.next_ticket();
-        let (messages, receipt) = submission.register(&mut self.completions);
+        let (messages, ack) = submission.register(&mut self.completions);
         // The namespace may have to be resolved, or the submission given up in time.
         self.stream.wake_task = true;
         self.stalled = Some(Stalled {
@@ -178,7 +178,7 @@ impl State {
             ticket,
             since: self.read_clock(&accumulator.shared).mono,
         });
-        receipt
+        ack
     }
 }
 

@@ -1,4 +1,4 @@
-//! Receipts give the right result: through splits, renumbering, partial failures, and when they are
+//! Ack futures give the right result: through splits, renumbering, partial failures, and when they are
 //! dropped.
 
 use super::*;
@@ -30,11 +30,11 @@ fn failed(tickets: &[u64]) -> Settled {
     }
 }
 
-/// Gives a receipt's number in the log; `Some(Err)` if its message failed, `None` if nothing is
+/// Gives an ack future's number in the log; `Some(Err)` if its message failed, `None` if nothing is
 /// known.
-fn result(receipt: &(Arc<CompletionPage>, u64)) -> Option<Result<u64, ErrorCode>> {
+fn result(ack: &(Arc<CompletionPage>, u64)) -> Option<Result<u64, ErrorCode>> {
     let context = Context::from_waker(Waker::noop());
-    match receipt.0.poll(receipt.1, &context) {
+    match ack.0.poll(ack.1, &context) {
         Poll::Ready(known) => Some(known.map(|at| at.sequence.0).map_err(|e| e.code())),
         Poll::Pending => None,
     }
@@ -43,22 +43,22 @@ fn result(receipt: &(Arc<CompletionPage>, u64)) -> Option<Result<u64, ErrorCode>
 #[test]
 fn each_receipt_tells_its_own_number_across_pages_batches_and_order_of_answers() {
     let mut completions = Completions::default();
-    let receipts: Vec<_> = (0..600).map(|_| completions.add()).collect();
+    let acks: Vec<_> = (0..600).map(|_| completions.add()).collect();
     // Two logs' messages mixed, and the later half of one answered first.
     let even: Vec<u64> = (0..600).step_by(2).collect();
     let odd: Vec<u64> = (1..600).step_by(2).collect();
     completions.settle(&stored(&odd[150..], 5_000));
     completions.settle(&stored(&even, 10));
-    assert_eq!(result(&receipts[1]), None);
+    assert_eq!(result(&acks[1]), None);
     completions.settle(&stored(&odd[..150], 4_000));
-    for (at, receipt) in receipts.iter().enumerate() {
+    for (at, ack) in acks.iter().enumerate() {
         let half = at as u64 / 2;
         let number = match (at % 2, half) {
             (0, _) => 10 + half,
             (_, ..150) => 4_000 + half,
             _ => 5_000 + half - 150,
         };
-        assert_eq!(result(receipt), Some(Ok(number)), "{at}");
+        assert_eq!(result(ack), Some(Ok(number)), "{at}");
     }
     completions.flush();
     assert!(completions.pending.is_empty());
@@ -67,14 +67,14 @@ fn each_receipt_tells_its_own_number_across_pages_batches_and_order_of_answers()
 #[test]
 fn a_failure_in_the_middle_is_told_to_those_concerned_only() {
     let mut completions = Completions::default();
-    let receipts: Vec<_> = (0..9).map(|_| completions.add()).collect();
+    let acks: Vec<_> = (0..9).map(|_| completions.add()).collect();
     completions.settle(&failed(&[3, 4, 5]));
     // What was behind was renumbered and is stored in other batches than it was put in first.
     completions.settle(&stored(&[0, 1, 2, 6], 1));
     completions.settle(&stored(&[7, 8], 9));
     let unknown = Some(Err(ErrorCode::OutcomeUnknown));
     let ok = |number| Some(Ok(number));
-    let all: Vec<_> = receipts.iter().map(result).collect();
+    let all: Vec<_> = acks.iter().map(result).collect();
     let (one, two) = ([ok(1), ok(2), ok(3)], [ok(4), ok(9), ok(10)]);
     assert_eq!(all[..3], one);
     assert_eq!(all[3..6], [unknown, unknown, unknown]);

@@ -8,7 +8,7 @@ use super::super::ending::{Ending, Endings};
 use super::super::input::{Chunk, Input};
 use super::super::status_line::{StatusLine, rate};
 use super::{PublishArgs, topic_name};
-use airmail_client::{Client, Error, ErrorCode, Message, Publisher, SummaryReceipt};
+use airmail_client::{Client, Error, ErrorCode, Message, Publisher, SummaryFuture};
 use airmail_model::TopicName;
 use std::collections::VecDeque;
 use std::process::ExitCode;
@@ -105,15 +105,15 @@ impl Work<'_> {
                 }
             }
         }
-        let receipt = self.publisher.send_all(messages).await?;
-        self.pending.receipts.push_back(receipt);
+        let ack = self.publisher.send_all(messages).await?;
+        self.pending.acks.push_back(ack);
         Ok(refused)
     }
 }
 
 /// Messages that were handed over, and their outcomes.
 struct Pending {
-    receipts: VecDeque<SummaryReceipt>,
+    acks: VecDeque<SummaryFuture>,
     stored: u64,
     failed: u64,
     /// Error of the first message that failed.
@@ -124,7 +124,7 @@ struct Pending {
 impl Default for Pending {
     fn default() -> Pending {
         Pending {
-            receipts: VecDeque::new(),
+            acks: VecDeque::new(),
             stored: 0,
             failed: 0,
             error: None,
@@ -139,11 +139,11 @@ impl Pending {
     /// # Cancel safety
     /// Nothing is lost when the future is dropped before it is done.
     async fn settle(&mut self, most: usize) -> anyhow::Result<()> {
-        while self.receipts.len() > most
-            && let Some(receipt) = self.receipts.front_mut()
+        while self.acks.len() > most
+            && let Some(ack) = self.acks.front_mut()
         {
-            let summary = receipt.await?;
-            self.receipts.pop_front();
+            let summary = ack.await?;
+            self.acks.pop_front();
             self.stored += summary.stored;
             self.failed += summary.failed;
             self.error = self.error.take().or(summary.error);

@@ -171,8 +171,8 @@ fn publish_afterwards(original: &Original, load: &Load, client: &airmail_client:
         let last = of_log.map(|(_, number)| *number).max().unwrap();
         let publisher = client.publisher().namespace(topic.namespace);
         let published = load.runtime.block_on(async {
-            let receipt = publisher.send(load::message(topic, stamp)).await.unwrap();
-            receipt.await.unwrap()
+            let ack = publisher.send(load::message(topic, stamp)).await.unwrap();
+            ack.await.unwrap()
         });
         let number = published.sequence.0;
         assert!(

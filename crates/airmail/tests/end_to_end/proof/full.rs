@@ -177,8 +177,8 @@ impl Prober {
         self.next += 1;
         let message = load::message(&self.topic, stamp);
         let sent = load.runtime.block_on(async {
-            let receipt = self.client.publisher().send(message).await.unwrap();
-            receipt.await
+            let ack = self.client.publisher().send(message).await.unwrap();
+            ack.await
         });
         match &sent {
             Ok(_) => drop(self.stored.insert(stamp.number)),

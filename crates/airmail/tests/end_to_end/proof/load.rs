@@ -167,7 +167,7 @@ impl Load {
             tally: Arc::clone(&self.tally),
             random: SmallRng::seed_from_u64(seed),
             rate,
-            receipts: JoinSet::new(),
+            acks: JoinSet::new(),
         };
         self.publishers.push(self.runtime.spawn(work.run()));
     }

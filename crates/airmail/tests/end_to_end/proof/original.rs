@@ -191,7 +191,7 @@ async fn publish(
     next: &mut BTreeMap<(u32, u32), u64>,
     choices: &mut SmallRng,
 ) {
-    let mut receipts = Vec::new();
+    let mut acks = Vec::new();
     for topic in topics {
         let messages = (0..choices.random_range(1..12)).map(|_| {
             let number = next.entry((life, topic.index)).or_insert(0);
@@ -207,10 +207,10 @@ async fn publish(
             load::message(topic, stamp)
         });
         let publisher = client.publisher().namespace(topic.namespace);
-        receipts.push(publisher.send_all(messages.collect()).await.unwrap());
+        acks.push(publisher.send_all(messages.collect()).await.unwrap());
     }
-    for receipt in receipts {
-        assert_eq!(receipt.await.unwrap().failed, 0);
+    for ack in acks {
+        assert_eq!(ack.await.unwrap().failed, 0);
     }
 }
 

@@ -160,8 +160,8 @@ async fn publish(client: &Client) -> BTreeSet<u32> {
 async fn send(client: &Client, number: u32) -> bool {
     let topic = TopicName::new(TOPIC, &Limits::DEFAULT).unwrap();
     let message = Message::new(topic, mark(number));
-    let receipt = client.publisher().send(message).await.unwrap();
-    receipt.await.is_ok()
+    let ack = client.publisher().send(message).await.unwrap();
+    ack.await.is_ok()
 }
 
 async fn history(client: &Client) -> Vec<String> {

@@ -74,10 +74,10 @@ async fn publish(url: &str, numbers: std::ops::Range<u64>) -> anyhow::Result<()>
     let publisher = client.publisher();
     for number in numbers {
         let topic = TopicName::new(&format!("bench/topics/{number}"), &Limits::DEFAULT)?;
-        let receipt = publisher.send_ref(&topic, &PAYLOAD).await?;
+        let ack = publisher.send_ref(&topic, &PAYLOAD).await?;
         // Now and then, so that a node that stores nothing is noticed.
         if number % 10_000 == 0 {
-            receipt.await?;
+            ack.await?;
         }
     }
     publisher.flush().await?;

@@ -97,10 +97,10 @@ async fn send(
     stamp: Stamp,
 ) -> impl Future<Output = ()> + Send + use<> {
     history.note(Event::Invoked(stamp));
-    let receipt = publisher.send(load::message(topic, stamp)).await.unwrap();
+    let ack = publisher.send(load::message(topic, stamp)).await.unwrap();
     let history = Arc::clone(history);
     async move {
-        let answer = answer(receipt.await);
+        let answer = answer(ack.await);
         history.note(Event::Answered(stamp, answer));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Tally, Topic, message};
 use crate::proof::stamp::{STAMP_BYTES, Stamp};
-use airmail_client::{Client, Publisher, SummaryReceipt};
+use airmail_client::{Client, Publisher, SummaryFuture};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ pub(super) struct Publishing {
     pub(super) random: SmallRng,
     pub(super) rate: u64,
     /// Those of single messages.
-    pub(super) receipts: JoinSet<()>,
+    pub(super) acks: JoinSet<()>,
 }
 
 impl Publishing {
@@ -52,7 +52,7 @@ impl Publishing {
         while !waiting.is_empty() {
             self.settle(waiting.pop_front()).await;
         }
-        while self.receipts.join_next().await.is_some() {}
+        while self.acks.join_next().await.is_some() {}
         if let Err(error) = self.client.close().await {
             self.tally
                 .complain(format!("publisher {}: close: {error}", self.id));
@@ -79,22 +79,18 @@ impl Publishing {
     async fn send(&mut self, publisher: &Publisher, topic: &Topic, count: u64) -> Sent {
         let stamps: Vec<Stamp> = (0..count).map(|_| self.next(topic)).collect();
         let messages = stamps.iter().map(|stamp| message(topic, *stamp));
-        let receipt = publisher.send_all(messages.collect()).await.unwrap();
+        let ack = publisher.send_all(messages.collect()).await.unwrap();
         let first = stamps[0];
-        Sent {
-            first,
-            count,
-            receipt,
-        }
+        Sent { first, count, ack }
     }
 
     /// Its ack comes when it comes; the publisher goes on.
     async fn send_one(&mut self, publisher: &Publisher, topic: &Topic) {
         let stamp = self.next(topic);
-        let receipt = publisher.send(message(topic, stamp)).await.unwrap();
+        let ack = publisher.send(message(topic, stamp)).await.unwrap();
         let tally = Arc::clone(&self.tally);
-        self.receipts.spawn(async move {
-            match receipt.await {
+        self.acks.spawn(async move {
+            match ack.await {
                 Ok(published) => {
                     tally.acknowledged.fetch_add(1, Ordering::Relaxed);
                     let number = published.sequence.0;
@@ -106,15 +102,10 @@ impl Publishing {
     }
 
     async fn settle(&self, oldest: Option<Sent>) {
-        let Some(Sent {
-            first,
-            count,
-            receipt,
-        }) = oldest
-        else {
+        let Some(Sent { first, count, ack }) = oldest else {
             return;
         };
-        match receipt.await {
+        match ack.await {
             Ok(summary) => {
                 let stored = summary.stored;
                 self.tally.acknowledged.fetch_add(stored, Ordering::Relaxed);
@@ -131,5 +122,5 @@ impl Publishing {
 struct Sent {
     first: Stamp,
     count: u64,
-    receipt: SummaryReceipt,
+    ack: SummaryFuture,
 }

@@ -152,8 +152,8 @@ fn somebody_gets_in(stage: &mut Stage, choices: &mut SmallRng) {
         });
         history.note(Event::Invoked(stamp));
         let publisher = client.publisher().namespace(topic.namespace);
-        let receipt = publisher.send(load::message(&topic, stamp)).await.unwrap();
-        history.note(Event::Answered(stamp, answer(receipt.await)));
+        let ack = publisher.send(load::message(&topic, stamp)).await.unwrap();
+        history.note(Event::Answered(stamp, answer(ack.await)));
         client.close().await.unwrap();
     });
 }

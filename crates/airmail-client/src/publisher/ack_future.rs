@@ -1,4 +1,4 @@
-//! Receipts: futures that give a message's result to its publisher.
+//! Ack futures: they give a message's result to its publisher.
 
 use super::completion_page::CompletionPage;
 use super::group_completion::GroupCompletion;
@@ -12,13 +12,13 @@ use std::task::{Context, Poll};
 /// The result of one message, as a future. It keeps the results of some neighbours in memory, 256
 /// at most; dropping it costs nothing.
 #[derive(Debug)]
-#[must_use = "a message's failure is told by its receipt"]
-pub struct Receipt {
+#[must_use = "a message's failure is told by its ack future"]
+pub struct AckFuture {
     pub(super) page: Arc<CompletionPage>,
     pub(super) number: u64,
 }
 
-impl Future for Receipt {
+impl Future for AckFuture {
     type Output = Result<Published, Error>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -29,10 +29,10 @@ impl Future for Receipt {
 /// The results of several messages, as a future. It fails only if the client is dropped before all
 /// are known; otherwise the summary says how many failed, and why.
 #[derive(Debug)]
-#[must_use = "messages' failures are told by their receipt"]
-pub struct SummaryReceipt(pub(super) Arc<GroupCompletion>);
+#[must_use = "messages' failures are told by their ack future"]
+pub struct SummaryFuture(pub(super) Arc<GroupCompletion>);
 
-impl Future for SummaryReceipt {
+impl Future for SummaryFuture {
     type Output = Result<Summary, Error>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
