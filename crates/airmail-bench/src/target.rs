@@ -2,7 +2,7 @@
 
 use crate::part::Part;
 use crate::progress::Progress;
-use crate::run::{self, Job, Meeting};
+use crate::run::{self, Alone, Job, Meeting};
 use crate::system::Failure;
 use crate::system::airmail::Airmail;
 #[cfg(feature = "rivals")]
@@ -14,6 +14,8 @@ use crate::system::nats::Nats;
 use crate::system::null::Null;
 #[cfg(feature = "rivals")]
 use crate::system::redis::Redis;
+use std::future::Future;
+use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -88,6 +90,19 @@ impl Target {
             Target::Kafka(_) => "kafka",
             Target::Null => "null",
         }
+    }
+
+    /// Runs a job against it, in this process alone. Boxed, so that it is compiled with this crate
+    /// and not again by whoever waits for it.
+    ///
+    /// # Errors
+    /// As [`Target::run`].
+    pub fn run_alone(
+        &self,
+        job: Job,
+        progress: Arc<Progress>,
+    ) -> Pin<Box<dyn Future<Output = Result<Part, Failure>> + Send + '_>> {
+        Box::pin(async move { self.run(job, &mut Alone, progress).await })
     }
 
     /// Runs a job against it.

@@ -55,11 +55,11 @@ impl Admin {
                 durability,
             })),
         };
-        let ask = |node: Node| {
-            let request = request.clone();
-            async move { node.admin().create_namespace(request).await }
-        };
-        namespace_from_proto(self.shared.call(false, ask).await?.into_inner())
+        namespace_from_proto(
+            self.shared
+                .call(false, Node::create_namespace, request)
+                .await?,
+        )
     }
 
     /// Gets a namespace.
@@ -68,11 +68,8 @@ impl Admin {
     /// `NAMESPACE_NOT_FOUND`.
     pub async fn get(&self, name: &str) -> Result<Namespace, Error> {
         let name = name.to_owned();
-        let ask = |node: Node| {
-            let request = v1::GetNamespaceRequest { name: name.clone() };
-            async move { node.admin().get_namespace(request).await }
-        };
-        namespace_from_proto(self.shared.call(true, ask).await?.into_inner())
+        let request = v1::GetNamespaceRequest { name };
+        namespace_from_proto(self.shared.call(true, Node::get_namespace, request).await?)
     }
 
     /// Lists all namespaces.
@@ -81,8 +78,10 @@ impl Admin {
     /// `DISCONNECTED`, and what else the node says.
     pub async fn list(&self) -> Result<Vec<Namespace>, Error> {
         let request = v1::ListNamespacesRequest {};
-        let ask = |node: Node| async move { node.admin().list_namespaces(request).await };
-        let answer = self.shared.call(true, ask).await?.into_inner();
+        let answer = self
+            .shared
+            .call(true, Node::list_namespaces, request)
+            .await?;
         answer
             .namespaces
             .into_iter()
@@ -113,11 +112,11 @@ impl Admin {
             })),
             based_on: based_on.unwrap_or(0),
         };
-        let ask = |node: Node| {
-            let request = request.clone();
-            async move { node.admin().update_namespace(request).await }
-        };
-        namespace_from_proto(self.shared.call(false, ask).await?.into_inner())
+        namespace_from_proto(
+            self.shared
+                .call(false, Node::update_namespace, request)
+                .await?,
+        )
     }
 
     /// Gets the state of the node's flow control: one entry for each gate that is on.
@@ -125,8 +124,8 @@ impl Admin {
     /// # Errors
     /// No node answers.
     pub async fn flow(&self) -> Result<Vec<FlowGate>, Error> {
-        let ask = |node: Node| async move { node.admin().get_flow(v1::GetFlowRequest {}).await };
-        let flow = self.shared.call(true, ask).await?.into_inner();
+        let request = v1::GetFlowRequest {};
+        let flow = self.shared.call(true, Node::get_flow, request).await?;
         Ok(flow.gates.into_iter().map(FlowGate::from).collect())
     }
 
@@ -135,8 +134,8 @@ impl Admin {
     /// # Errors
     /// No node answers.
     pub async fn clock(&self) -> Result<NodeClock, Error> {
-        let ask = |node: Node| async move { node.admin().get_clock(v1::GetClockRequest {}).await };
-        let clock = self.shared.call(true, ask).await?.into_inner();
+        let request = v1::GetClockRequest {};
+        let clock = self.shared.call(true, Node::get_clock, request).await?;
         Ok(clock.into())
     }
 
@@ -146,8 +145,7 @@ impl Admin {
     /// No node answers; `PERMISSION_DENIED`.
     pub async fn accept_clock(&self) -> Result<NodeClock, Error> {
         let request = v1::AcceptClockRequest {};
-        let ask = |node: Node| async move { node.admin().accept_clock(request).await };
-        let clock = self.shared.call(true, ask).await?.into_inner();
+        let clock = self.shared.call(true, Node::accept_clock, request).await?;
         Ok(clock.into())
     }
 
@@ -161,10 +159,9 @@ impl Admin {
             name: name.to_owned(),
             based_on: based_on.unwrap_or(0),
         };
-        let ask = |node: Node| {
-            let request = request.clone();
-            async move { node.admin().delete_namespace(request).await }
-        };
-        self.shared.call(false, ask).await.map(|_| ())
+        self.shared
+            .call(false, Node::delete_namespace, request)
+            .await
+            .map(|_| ())
     }
 }

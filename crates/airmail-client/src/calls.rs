@@ -1,16 +1,17 @@
-//! Unary calls: made on one node after the other, and made again while the error is one to wait
+//! Calls: made on one node after the other, and made again while the error is one to wait
 //! for.
 //!
 //! A call whose answer was lost with its connection may have been done. Only a call that changes
 //! nothing is made again then; any other ends with `OUTCOME_UNKNOWN`.
 
+use crate::api::Answer;
 use crate::context::ClientContext;
 use crate::nodes::Node;
 use airmail_model::{Error, ErrorCode};
 use airmail_proto::error::{error_from_status, is_told_by_a_node};
 use std::future::Future;
 use std::time::Duration;
-use tonic::Status;
+use tonic::{Response, Status};
 
 impl ClientContext {
     /// Waits for a node's first answer, for this node's part of `connect_timeout`: a node that
@@ -32,33 +33,30 @@ impl ClientContext {
         within(self.call_timeout, answer).await
     }
 
-    /// Makes a unary call within the client's `call_timeout`; see [`ClientContext::call_within`].
-    pub(crate) async fn call<T, F>(
+    /// Makes a call within the client's `call_timeout`; see [`ClientContext::call_within`].
+    pub(crate) async fn call<R: Clone + Sync, A>(
         &self,
         repeatable: bool,
-        call: impl Fn(Node) -> F,
-    ) -> Result<T, Error>
-    where
-        F: Future<Output = Result<T, Status>>,
-    {
-        self.call_within(self.call_timeout, repeatable, call).await
+        call: fn(Node, R) -> Answer<'static, A>,
+        request: R,
+    ) -> Result<A, Error> {
+        let call = |node| call(node, request.clone());
+        let answer = self.call_within(self.call_timeout, repeatable, &call);
+        Ok(answer.await?.into_inner())
     }
 
-    /// Makes a unary call on one node after the other, until one answers. Errors that the table of
+    /// Makes a call on one node after the other, until one answers. Errors that the table of
     /// errors says are waited for are retried: for `timeout` in all, and for `connect_timeout`
     /// while no node can be reached.
     ///
     /// A `repeatable` call is made again even if a node may have done it. Any other is made again
     /// only after it was certainly not done, and gives `OUTCOME_UNKNOWN` where that is not known.
-    pub(crate) async fn call_within<T, F>(
+    pub(crate) async fn call_within<'c, A>(
         &self,
         timeout: Duration,
         repeatable: bool,
-        call: impl Fn(Node) -> F,
-    ) -> Result<T, Error>
-    where
-        F: Future<Output = Result<T, Status>>,
-    {
+        call: &(dyn Fn(Node) -> Answer<'c, A> + Sync),
+    ) -> Result<Response<A>, Error> {
         let begun = self.mono();
         let until = begun.plus(timeout);
         let mut attempts = self.attempts(timeout).from(begun);

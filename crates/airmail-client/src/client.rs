@@ -5,6 +5,7 @@
 //! settings are made by [`crate::ClientBuilder`].
 
 use crate::admin::Admin;
+use crate::api::Answer;
 use crate::context::ClientContext;
 use crate::history::HistoryRequest;
 use crate::mailbox::Mailbox;
@@ -48,11 +49,11 @@ impl Client {
     pub(crate) async fn reach(&self) -> Result<(), Error> {
         let request = airmail_proto::v1::ListNamespacesRequest {};
         let shared = &self.shared;
-        let ask = |node: Node| {
-            let answer = async move { node.admin().list_namespaces(request).await };
-            shared.first_answer(answer)
+        let ask = |node: Node| -> Answer<'_, _> {
+            Box::pin(shared.first_answer(node.list_namespaces(request)))
         };
-        shared.call(true, ask).await.map(|_| ())
+        let answer = shared.call_within(shared.call_timeout, true, &ask);
+        answer.await.map(drop)
     }
 
     /// Starts the publishing task.

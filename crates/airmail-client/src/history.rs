@@ -194,8 +194,8 @@ impl History {
             limit: self.left.unwrap_or(0),
             batches: true,
         };
-        let mut airmail = node.airmail();
-        match self.shared.first_answer(airmail.history(request)).await {
+        let answer = node.clone().history(request);
+        match self.shared.first_answer(answer).await {
             Ok(answer) => {
                 self.stream = Some((node, answer.into_inner()));
                 Ok(())

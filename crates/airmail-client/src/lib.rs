@@ -31,6 +31,8 @@ mod address;
 #[cfg(feature = "grpc")]
 mod admin;
 #[cfg(feature = "grpc")]
+mod api;
+#[cfg(feature = "grpc")]
 mod builder;
 #[cfg(feature = "grpc")]
 mod calls;

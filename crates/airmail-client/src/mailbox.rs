@@ -4,15 +4,14 @@
 
 mod messages;
 
+use crate::api::Answer;
 use crate::context::ClientContext;
 use crate::nodes::Node;
 use airmail_model::Error;
 use airmail_proto::mailbox as translate;
 use airmail_proto::v1;
 use bytes::Bytes;
-use std::future::Future;
 use std::sync::Arc;
-use tonic::{Response, Status};
 
 #[doc(no_inline)]
 pub use airmail_model::mailbox::directory::LIST_MAX;
@@ -67,19 +66,21 @@ impl Mailbox {
     }
 
     /// Makes a request that changes nothing; it is made again if its answer is lost.
-    async fn read<T, F>(&self, ask: impl Fn(Node) -> F) -> Result<T, Error>
-    where
-        F: Future<Output = Result<Response<T>, Status>>,
-    {
-        Ok(self.shared.call(true, ask).await?.into_inner())
+    async fn read<R: Clone + Sync, A>(
+        &self,
+        call: fn(Node, R) -> Answer<'static, A>,
+        request: R,
+    ) -> Result<A, Error> {
+        self.shared.call(true, call, request).await
     }
 
     /// Makes a request that changes something; if its answer is lost, the outcome is not known.
-    async fn change<T, F>(&self, ask: impl Fn(Node) -> F) -> Result<T, Error>
-    where
-        F: Future<Output = Result<Response<T>, Status>>,
-    {
-        Ok(self.shared.call(false, ask).await?.into_inner())
+    async fn change<R: Clone + Sync, A>(
+        &self,
+        call: fn(Node, R) -> Answer<'static, A>,
+        request: R,
+    ) -> Result<A, Error> {
+        self.shared.call(false, call, request).await
     }
 
     /// Gives back what it was given: whether a node answers. Its database is not asked.
@@ -88,11 +89,8 @@ impl Mailbox {
     /// Those of all requests.
     pub async fn ping(&self, payload: impl Into<Bytes>) -> Result<Bytes, Error> {
         let payload = payload.into();
-        let ask = |node: Node| {
-            let payload = payload.clone();
-            async move { node.mailbox().ping(v1::PingRequest { payload }).await }
-        };
-        Ok(self.read(ask).await?.payload)
+        let request = v1::PingRequest { payload };
+        Ok(self.read(Node::ping, request).await?.payload)
     }
 
     /// Creates an account.
@@ -100,12 +98,11 @@ impl Mailbox {
     /// # Errors
     /// `ACCOUNT_NAME_EXISTS`; `INVALID_ARGUMENT` for its name.
     pub async fn create_account(&self, name: &str) -> Result<AccountId, Error> {
-        let ask = |node: Node| {
-            let name = name.to_owned();
-            let request = v1::CreateAccountRequest { name };
-            async move { node.mailbox().create_account(request).await }
-        };
-        Ok(AccountId(self.change(ask).await?.id))
+        let name = name.to_owned();
+        let request = v1::CreateAccountRequest { name };
+        Ok(AccountId(
+            self.change(Node::create_account, request).await?.id,
+        ))
     }
 
     /// Deletes an account; with `force`, also all messages to and from it.
@@ -115,8 +112,7 @@ impl Mailbox {
     pub async fn delete_account(&self, account: AccountId, force: bool) -> Result<(), Error> {
         let id = account.0;
         let request = v1::DeleteAccountRequest { id, force };
-        let ask = |node: Node| async move { node.mailbox().delete_account(request).await };
-        self.change(ask).await.map(drop)
+        self.change(Node::delete_account, request).await.map(drop)
     }
 
     /// The account of a name.
@@ -124,12 +120,9 @@ impl Mailbox {
     /// # Errors
     /// `ACCOUNT_NOT_FOUND`; `INVALID_ARGUMENT` for what is no name.
     pub async fn find_account(&self, name: &str) -> Result<AccountId, Error> {
-        let ask = |node: Node| {
-            let name = name.to_owned();
-            let request = v1::FindAccountRequest { name };
-            async move { node.mailbox().find_account(request).await }
-        };
-        Ok(AccountId(self.read(ask).await?.id))
+        let name = name.to_owned();
+        let request = v1::FindAccountRequest { name };
+        Ok(AccountId(self.read(Node::find_account, request).await?.id))
     }
 
     /// Accounts, by number. The page after one that is full is [`Selection::After`] its last.
@@ -139,11 +132,11 @@ impl Mailbox {
     pub async fn accounts(&self, selection: Selection<AccountId>) -> Result<Vec<Account>, Error> {
         selection.check()?;
         let request = translate::accounts_to_proto(selection);
-        let ask = |node: Node| {
-            let request = request.clone();
-            async move { node.mailbox().list_accounts(request).await }
-        };
-        let accounts = self.read(ask).await?.accounts.into_iter();
+        let accounts = self
+            .read(Node::list_accounts, request)
+            .await?
+            .accounts
+            .into_iter();
         accounts.map(translate::account_from_proto).collect()
     }
 
@@ -158,14 +151,11 @@ impl Mailbox {
         settings: QueueSettings,
     ) -> Result<QueueId, Error> {
         settings.check()?;
-        let ask = |node: Node| {
-            let request = v1::CreateQueueRequest {
-                name: name.to_owned(),
-                settings: Some(translate::settings_to_proto(settings)),
-            };
-            async move { node.mailbox().create_queue(request).await }
+        let request = v1::CreateQueueRequest {
+            name: name.to_owned(),
+            settings: Some(translate::settings_to_proto(settings)),
         };
-        Ok(QueueId(self.change(ask).await?.id))
+        Ok(QueueId(self.change(Node::create_queue, request).await?.id))
     }
 
     /// Deletes a queue; with `force`, also its messages.
@@ -176,8 +166,7 @@ impl Mailbox {
     pub async fn delete_queue(&self, queue: QueueId, force: bool) -> Result<(), Error> {
         let id = queue.0;
         let request = v1::DeleteQueueRequest { id, force };
-        let ask = |node: Node| async move { node.mailbox().delete_queue(request).await };
-        self.change(ask).await.map(drop)
+        self.change(Node::delete_queue, request).await.map(drop)
     }
 
     /// The queue of a name.
@@ -185,12 +174,9 @@ impl Mailbox {
     /// # Errors
     /// `QUEUE_NOT_FOUND`; `INVALID_ARGUMENT` for what is no name.
     pub async fn find_queue(&self, name: &str) -> Result<QueueId, Error> {
-        let ask = |node: Node| {
-            let name = name.to_owned();
-            let request = v1::FindQueueRequest { name };
-            async move { node.mailbox().find_queue(request).await }
-        };
-        Ok(QueueId(self.read(ask).await?.id))
+        let name = name.to_owned();
+        let request = v1::FindQueueRequest { name };
+        Ok(QueueId(self.read(Node::find_queue, request).await?.id))
     }
 
     /// Queues, by number. The page after one that is full is [`Selection::After`] its last.
@@ -200,11 +186,11 @@ impl Mailbox {
     pub async fn queues(&self, selection: Selection<QueueId>) -> Result<Vec<Queue>, Error> {
         selection.check()?;
         let request = translate::queues_to_proto(selection);
-        let ask = |node: Node| {
-            let request = request.clone();
-            async move { node.mailbox().list_queues(request).await }
-        };
-        let queues = self.read(ask).await?.queues.into_iter();
+        let queues = self
+            .read(Node::list_queues, request)
+            .await?
+            .queues
+            .into_iter();
         queues.map(translate::queue_from_proto).collect()
     }
 
@@ -214,8 +200,7 @@ impl Mailbox {
     /// `QUEUE_NOT_FOUND`.
     pub async fn purge(&self, queue: QueueId) -> Result<u64, Error> {
         let request = v1::PurgeQueueRequest { id: queue.0 };
-        let ask = |node: Node| async move { node.mailbox().purge_queue(request).await };
-        Ok(self.change(ask).await?.messages)
+        Ok(self.change(Node::purge_queue, request).await?.messages)
     }
 
     /// Counts the messages of a queue.
@@ -224,8 +209,9 @@ impl Mailbox {
     /// `QUEUE_NOT_FOUND`.
     pub async fn counts(&self, queue: QueueId) -> Result<Counts, Error> {
         let request = v1::CountMessagesRequest { queue: queue.0 };
-        let ask = |node: Node| async move { node.mailbox().count_messages(request).await };
-        Ok(translate::counts_from_proto(self.read(ask).await?))
+        Ok(translate::counts_from_proto(
+            self.read(Node::count_messages, request).await?,
+        ))
     }
 
     /// The queues that hold something for an account, or a broadcast.
@@ -235,8 +221,7 @@ impl Mailbox {
     pub async fn queues_for(&self, recipients: Recipients) -> Result<Vec<QueueId>, Error> {
         let reader = translate::recipients_to_proto(recipients);
         let request = v1::FindQueuesRequest { reader };
-        let ask = |node: Node| async move { node.mailbox().find_queues(request).await };
-        let queues = self.read(ask).await?.queues;
+        let queues = self.read(Node::find_queues, request).await?.queues;
         Ok(queues.into_iter().map(QueueId).collect())
     }
 }

@@ -1,6 +1,7 @@
 //! Listing the topics that hold messages, a page at a time.
 
 use crate::context::ClientContext;
+use crate::nodes::Node;
 use airmail_model::{Error, Sequence};
 use airmail_proto::v1;
 use std::collections::VecDeque;
@@ -84,11 +85,7 @@ impl Topics {
                 after: self.after.clone(),
                 limit: PAGE,
             };
-            let ask = |node: crate::nodes::Node| {
-                let request = request.clone();
-                async move { node.airmail().list_topics(request).await }
-            };
-            let page = self.shared.call(true, ask).await?.into_inner();
+            let page = self.shared.call(true, Node::list_topics, request).await?;
             // Nothing says where the page after an empty one begins.
             self.more = page.more && !page.topics.is_empty();
             if let Some(last) = page.topics.last() {

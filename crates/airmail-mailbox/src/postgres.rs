@@ -45,6 +45,7 @@ use crate::notifier::Notifier;
 use crate::store::StoreLoad;
 use crate::store_error::{StoreFailure, StoreStartError};
 pub use connection::SESSION_OPTIONS;
+use futures::future::BoxFuture;
 use liveness::Liveness;
 use load_counters::LoadCounters;
 use low_water::LowWaterMarks;
@@ -101,13 +102,15 @@ impl Options {
     }
 
     /// Checks that the database can be used, if it answers: one that is away may come later. Takes some
-    /// seconds at most.
+    /// seconds at most. Boxed, so that the database's client is compiled with this crate alone.
     ///
     /// # Errors
     /// [`StoreStartError::InvalidSetting`]; [`StoreFailure::Unusable`] if the schema is a newer node's.
-    pub async fn check_database(&self) -> Result<(), StoreStartError> {
-        let config = connection::config(self)?;
-        Ok(connection::check_schema(&config).await?)
+    pub fn check_database(&self) -> BoxFuture<'_, Result<(), StoreStartError>> {
+        Box::pin(async {
+            let config = connection::config(self)?;
+            Ok(connection::check_schema(&config).await?)
+        })
     }
 }
 

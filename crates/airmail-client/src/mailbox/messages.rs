@@ -71,11 +71,7 @@ impl Mailbox {
     ) -> Result<Vec<Result<MessageId, Error>>, Error> {
         let count = messages.len();
         let request = v1::SendRequest { messages };
-        let ask = |node: Node| {
-            let request = request.clone();
-            async move { node.mailbox().send(request).await }
-        };
-        let sent = translate::sent_from_proto(self.change(ask).await?);
+        let sent = translate::sent_from_proto(self.change(Node::send, request).await?);
         complete(sent, count)
     }
 
@@ -99,11 +95,11 @@ impl Mailbox {
             // A node that was asked later waits for less.
             let rest = wait.saturating_sub(shared.mono().since(begun));
             let request = translate::receive_to_proto(request, rest);
-            async move { node.mailbox().receive(request).await }
+            node.receive(request)
         };
         let timeout = wait.saturating_add(shared.call_timeout);
         let repeatable = request.take == Take::Peek;
-        let answer = shared.call_within(timeout, repeatable, ask).await?;
+        let answer = shared.call_within(timeout, repeatable, &ask).await?;
         let mut pieces = answer.into_inner();
         let mut messages = Vec::new();
         loop {
@@ -192,28 +188,21 @@ impl Mailbox {
         check_batch("receipts", receipts.len())?;
         let receipts = translate::receipts_to_proto(receipts);
         let count = receipts.len();
-        let ask = |node: Node| {
-            let receipts = receipts.clone();
-            async move {
-                let mut mailbox = node.mailbox();
-                match what {
-                    Settle::Acknowledge => {
-                        let request = v1::AcknowledgeRequest { receipts };
-                        mailbox.acknowledge(request).await
-                    }
-                    Settle::Extend { lease_ms } => {
-                        let request = v1::ExtendRequest { receipts, lease_ms };
-                        mailbox.extend(request).await
-                    }
-                    Settle::Release { delay_ms } => {
-                        let request = v1::ReleaseRequest { receipts, delay_ms };
-                        mailbox.release(request).await
-                    }
-                }
+        let settled = match what {
+            Settle::Acknowledge => {
+                let request = v1::AcknowledgeRequest { receipts };
+                self.change(Node::acknowledge, request).await?
+            }
+            Settle::Extend { lease_ms } => {
+                let request = v1::ExtendRequest { receipts, lease_ms };
+                self.change(Node::extend, request).await?
+            }
+            Settle::Release { delay_ms } => {
+                let request = v1::ReleaseRequest { receipts, delay_ms };
+                self.change(Node::release, request).await?
             }
         };
-        let settled = translate::settled_from_proto(self.change(ask).await?);
-        complete(settled, count)
+        complete(translate::settled_from_proto(settled), count)
     }
 
     /// Shows a message by its number.
@@ -223,8 +212,7 @@ impl Mailbox {
     pub async fn look_up(&self, message: MessageId, reader: AccountId) -> Result<Message, Error> {
         let (id, reader) = (message.0, reader.0);
         let request = v1::LookUpMessageRequest { id, reader };
-        let ask = |node: Node| async move { node.mailbox().look_up_message(request).await };
-        shown(self.read(ask).await?.message)
+        shown(self.read(Node::look_up_message, request).await?.message)
     }
 
     /// Shows the oldest message from `sender` to `reader`, in any queue.
@@ -234,8 +222,7 @@ impl Mailbox {
     pub async fn find_from(&self, sender: AccountId, reader: AccountId) -> Result<Message, Error> {
         let (from, reader) = (sender.0, reader.0);
         let request = v1::FindMessageRequest { from, reader };
-        let ask = |node: Node| async move { node.mailbox().find_message(request).await };
-        shown(self.read(ask).await?.message)
+        shown(self.read(Node::find_message, request).await?.message)
     }
 }
 

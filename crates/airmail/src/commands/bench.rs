@@ -13,7 +13,7 @@ use airmail_bench::family::place::Program;
 use airmail_bench::family::{self, bystander, leader};
 use airmail_bench::part::Part;
 use airmail_bench::process::Usage;
-use airmail_bench::run::{Alone, Job};
+use airmail_bench::run::Job;
 use airmail_bench::{Progress, Report, Settings, Target, csv, disk, html, settings};
 use anyhow::{Context as _, bail};
 use futures::FutureExt as _;
@@ -179,9 +179,8 @@ async fn run_job(target: &Target, job: Job) -> anyhow::Result<Part> {
     }
     let progress = Arc::new(Progress::default());
     let watch = show(job.settings.clone(), Arc::clone(&progress));
-    let mut alone = Alone;
     tokio::select! {
-        part = target.run(job, &mut alone, progress) => Ok(part?),
+        part = target.run_alone(job, progress) => Ok(part?),
         never = watch => match never {},
     }
 }
