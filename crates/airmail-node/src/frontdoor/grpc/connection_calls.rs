@@ -2,11 +2,16 @@
 //! answered here; every other goes on to tonic's routes. What the first call is for says where the
 //! connection is served from then on.
 
+use super::publish::Publish;
 use super::request_body::RequestBody;
-use super::response_body::response;
-use super::{Call, Services, publish, reading_error, subscribe};
+use super::response_body::{Answers, response};
+use super::subscribe::Subscribe;
+use super::{Call, Services, reading_error};
+use crate::frontdoor::session::{self, SessionEvents};
+use crate::frontdoor::{AfterRequests, RequestSource};
 use crate::runtime::connection_migration::Home;
 use airmail_broker::Principal;
+use airmail_model::Error;
 use bytes::Bytes;
 use std::convert::Infallible;
 use std::future::Future;
@@ -21,6 +26,27 @@ use tonic::codegen::{Body as HttpBody, Service, StdError};
 const PUBLISH: &str = "/airmail.v1.Airmail/Publish";
 const SUBSCRIBE: &str = "/airmail.v1.Airmail/Subscribe";
 const MAILBOX: &str = "/airmail.v1.Mailbox/";
+
+/// A call whose requests and answers are streams, on a session of its own.
+pub(super) trait StreamCall: 'static {
+    /// Its name, as errors tell it.
+    const NAME: &'static str;
+    /// The way on when its client asks for nothing more.
+    const AFTER_REQUESTS: AfterRequests;
+    /// A message of its client.
+    type Request: prost::Message + Default;
+    /// The half that does what the client asks.
+    type Source: RequestSource + 'static;
+    /// The half that translates what the session has to tell.
+    type Answers: Answers;
+
+    /// Makes both halves.
+    fn halves(
+        call: Call,
+        requests: RequestBody<Self::Request>,
+        events: SessionEvents,
+    ) -> (Self::Source, Self::Answers);
+}
 
 /// See the module's documentation.
 #[derive(Clone)]
@@ -47,8 +73,19 @@ impl<S> ConnectionCalls<S> {
         }
     }
 
-    fn for_a_stream(&self) -> (Services, Principal) {
-        (self.services.clone(), Principal::clone(&self.principal))
+    /// Answers one of the calls that stream batches.
+    fn stream<C: StreamCall, B>(&self, request: Request<B>) -> Answer
+    where
+        B: HttpBody<Data = Bytes> + Send + 'static,
+        B::Error: Into<StdError>,
+    {
+        self.home.stay();
+        let services = self.services.clone();
+        let principal = Principal::clone(&self.principal);
+        Box::pin(async move {
+            let answer = begin::<C, B>(&services, principal, request).await;
+            Ok(answer.unwrap_or_else(Status::into_http))
+        })
     }
 }
 
@@ -74,19 +111,9 @@ where
         if path.starts_with(MAILBOX) {
             self.home.ask_for_mailboxes();
         } else if path == PUBLISH {
-            self.home.stay();
-            let (services, principal) = self.for_a_stream();
-            return Box::pin(async move {
-                let answer = begin_publish(&services, principal, request).await;
-                Ok(answer.unwrap_or_else(Status::into_http))
-            });
+            return self.stream::<Publish, B>(request);
         } else if path == SUBSCRIBE {
-            self.home.stay();
-            let (services, principal) = self.for_a_stream();
-            return Box::pin(async move {
-                let answer = begin_subscribe(&services, principal, request).await;
-                Ok(answer.unwrap_or_else(Status::into_http))
-            });
+            return self.stream::<Subscribe, B>(request);
         }
         let principal = Arc::clone(&self.principal);
         request.extensions_mut().insert(principal);
@@ -94,7 +121,8 @@ where
     }
 }
 
-async fn begin_publish<B>(
+/// Begins a stream: opens its session, and has its requests read.
+async fn begin<C: StreamCall, B>(
     services: &Services,
     principal: Principal,
     request: Request<B>,
@@ -103,27 +131,14 @@ where
     B: HttpBody<Data = Bytes> + Send + 'static,
     B::Error: Into<StdError>,
 {
-    let call = services.call("Publish");
+    let call = services.call(C::NAME);
     let requests = requests(services, &call, request)?;
-    let acks = publish::stream(services, &call, principal, requests).await;
-    acks.map(response).map_err(|error| call.status(&error))
-}
-
-async fn begin_subscribe<B>(
-    services: &Services,
-    principal: Principal,
-    request: Request<B>,
-) -> Result<Response<Body>, Status>
-where
-    B: HttpBody<Data = Bytes> + Send + 'static,
-    B::Error: Into<StdError>,
-{
-    let call = services.call("Subscribe");
-    let requests = requests(services, &call, request)?;
-    let deliveries = subscribe::stream(services, &call, principal, requests).await;
-    deliveries
-        .map(response)
-        .map_err(|error| call.status(&error))
+    let opened = session::open(&services.door, principal).await;
+    let (session, events) = opened.map_err(|error| call.status(&Error::from(error)))?;
+    let (source, answers) = C::halves(call, requests, events);
+    let reading = session.read(source, C::AFTER_REQUESTS);
+    services.door.tasks().spawn(reading);
+    Ok(response(answers))
 }
 
 fn requests<M, B>(

@@ -3,9 +3,10 @@
 //! A batch that is refused, here or by the shard, is answered by its ack, and the stream goes on; only what
 //! breaks the session's own rules ends it.
 
+use super::connection_calls::StreamCall;
 use super::request_body::RequestBody;
 use super::response_body::{Answers, Frames};
-use super::{Call, Services, principal_of, reading_error};
+use super::{Call, Services, principal_of};
 use crate::frontdoor::session::{self, SessionEvents, SessionRequests};
 use crate::frontdoor::{AfterRequests, PublishRefusal, RequestSource};
 use crate::send_queue::Event;
@@ -29,43 +30,39 @@ use tonic::{Request, Status};
 /// Acks that go into one message.
 const ACKS_MAX: usize = 1024;
 
-/// Begins a publish stream.
-pub(super) async fn stream(
-    services: &Services,
-    call: &Call,
-    principal: Principal,
-    requests: RequestBody<v1::PublishRequest>,
-) -> Result<Acks, Error> {
-    let (session, events) = session::open(&services.door, principal).await?;
-    let batches = Batches {
-        requests,
-        request_id: call.request_id.clone(),
-    };
-    services
-        .door
-        .tasks()
-        .spawn(session.read(batches, AfterRequests::End));
-    Ok(Acks {
-        events,
-        call: call.clone(),
-    })
+/// The call Publish: a stream of batches and a stream of their acks.
+pub(super) enum Publish {}
+
+impl StreamCall for Publish {
+    const NAME: &'static str = "Publish";
+    const AFTER_REQUESTS: AfterRequests = AfterRequests::End;
+    type Request = v1::PublishRequest;
+    type Source = Batches;
+    type Answers = Acks;
+
+    fn halves(
+        call: Call,
+        requests: RequestBody<v1::PublishRequest>,
+        events: SessionEvents,
+    ) -> (Batches, Acks) {
+        let batches = Batches {
+            requests,
+            request_id: call.request_id.clone(),
+        };
+        (batches, Acks { events, call })
+    }
 }
 
 /// The requests of a stream.
-struct Batches {
+pub(super) struct Batches {
     requests: RequestBody<v1::PublishRequest>,
     request_id: String,
 }
 
 impl RequestSource for Batches {
     async fn do_next(&mut self, session: &SessionRequests) -> Result<ControlFlow<()>, Error> {
-        let request = match self.requests.message().await {
-            Ok(Some(request)) => request,
-            Ok(None) => return Ok(ControlFlow::Break(())),
-            Err(status) => {
-                let end = reading_error(session.door(), &status);
-                return end.map_or(Ok(ControlFlow::Break(())), Err);
-            }
+        let Some(request) = self.requests.next(session.door()).await? else {
+            return Ok(ControlFlow::Break(()));
         };
         match request.kind {
             Some(Kind::Hello(hello)) => {

@@ -3,6 +3,9 @@
 //! A batch that lies in one frame is given as a part of that frame, without a copy; one that lies
 //! in several is gathered. Nothing is held for a stream that waits between messages.
 
+use super::reading_error;
+use crate::frontdoor::FrontDoor;
+use airmail_model::Error;
 use airmail_proto::framing::Deframer;
 use prost::Message;
 use std::marker::PhantomData;
@@ -40,6 +43,17 @@ impl<M: Message + Default> RequestBody<M> {
             frames: Deframer::new(message_bytes_max),
             message: PhantomData,
         })
+    }
+
+    /// The next request of a session's client; `None` when the client is done, or gone.
+    ///
+    /// # Errors
+    /// What the client sent that is no request.
+    pub(super) async fn next(&mut self, door: &FrontDoor) -> Result<Option<M>, Error> {
+        match self.message().await {
+            Ok(request) => Ok(request),
+            Err(status) => reading_error(door, &status).map_or(Ok(None), Err),
+        }
     }
 
     /// The next message; `None` when the client is done, or gone.

@@ -4,15 +4,15 @@
 //! counts as consumed, so that HTTP/2's own flow control is the client's; until the client sends its first
 //! Credit. A client that closes only its sending side goes on receiving.
 
+use super::Call;
+use super::connection_calls::StreamCall;
 use super::plain_messages::Format;
 use super::publish::hello_from_proto;
 use super::request_body::RequestBody;
 use super::response_body::{Answers, Frames};
-use super::{Call, Services, reading_error};
-use crate::frontdoor::session::{self, SessionEvents, SessionRequests};
+use crate::frontdoor::session::{SessionEvents, SessionRequests};
 use crate::frontdoor::{AfterRequests, RequestSource, SubscribeRefusal};
 use crate::send_queue::Event;
-use airmail_broker::Principal;
 use airmail_model::frame::{Credit, Delivered, Delivery, Generation, Reply, State, SubscriptionId};
 use airmail_model::{Error, ErrorCode, MapEpoch};
 use airmail_proto::hello::welcome_to_proto;
@@ -29,33 +29,38 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tonic::Status;
 
-/// Begins a subscribe stream.
-pub(super) async fn stream(
-    services: &Services,
-    call: &Call,
-    principal: Principal,
-    requests: RequestBody<v1::SubscribeRequest>,
-) -> Result<Deliveries, Error> {
-    let (session, events) = session::open(&services.door, principal).await?;
-    let format = Arc::new(Mutex::new(Format::default()));
-    let subscriptions = Subscriptions {
-        requests,
-        format: Arc::clone(&format),
-        request_id: call.request_id.clone(),
-    };
-    services
-        .door
-        .tasks()
-        .spawn(session.read(subscriptions, AfterRequests::Receive));
-    Ok(Deliveries {
-        events,
-        format,
-        call: call.clone(),
-    })
+/// The call Subscribe: a stream of subscriptions and a stream of deliveries.
+pub(super) enum Subscribe {}
+
+impl StreamCall for Subscribe {
+    const NAME: &'static str = "Subscribe";
+    const AFTER_REQUESTS: AfterRequests = AfterRequests::Receive;
+    type Request = v1::SubscribeRequest;
+    type Source = Subscriptions;
+    type Answers = Deliveries;
+
+    fn halves(
+        call: Call,
+        requests: RequestBody<v1::SubscribeRequest>,
+        events: SessionEvents,
+    ) -> (Subscriptions, Deliveries) {
+        let format = Arc::new(Mutex::new(Format::default()));
+        let subscriptions = Subscriptions {
+            requests,
+            format: Arc::clone(&format),
+            request_id: call.request_id.clone(),
+        };
+        let deliveries = Deliveries {
+            events,
+            format,
+            call,
+        };
+        (subscriptions, deliveries)
+    }
 }
 
 /// The requests of a stream.
-struct Subscriptions {
+pub(super) struct Subscriptions {
     requests: RequestBody<v1::SubscribeRequest>,
     format: Arc<Mutex<Format>>,
     request_id: String,
@@ -63,13 +68,8 @@ struct Subscriptions {
 
 impl RequestSource for Subscriptions {
     async fn do_next(&mut self, session: &SessionRequests) -> Result<ControlFlow<()>, Error> {
-        let request = match self.requests.message().await {
-            Ok(Some(request)) => request,
-            Ok(None) => return Ok(ControlFlow::Break(())),
-            Err(status) => {
-                let end = reading_error(session.door(), &status);
-                return end.map_or(Ok(ControlFlow::Break(())), Err);
-            }
+        let Some(request) = self.requests.next(session.door()).await? else {
+            return Ok(ControlFlow::Break(()));
         };
         // Apart, so that a stream that says nothing does not hold room for what it might say.
         if let Some(kind) = request.kind {
