@@ -18,6 +18,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -121,6 +122,8 @@ pub(crate) struct SendQueue {
     handle: ShardHandle,
     state: Mutex<State>,
     changed: Notify,
+    /// Credit comes back by itself: what the connection takes counts as consumed.
+    automatic_credit: AtomicBool,
 }
 
 impl SendQueue {
@@ -130,6 +133,7 @@ impl SendQueue {
             handle,
             state: Mutex::default(),
             changed: Notify::new(),
+            automatic_credit: AtomicBool::new(false),
         }
     }
 
@@ -282,8 +286,13 @@ impl SendQueue {
         self.changed.notify_waiters();
     }
 
+    /// Has credit come back by itself from here on, or no longer.
+    pub(crate) fn set_automatic_credit(&self, is_automatic: bool) {
+        self.automatic_credit.store(is_automatic, Ordering::Relaxed);
+    }
+
     /// Gives credit back for what the connection has taken.
-    pub(crate) fn return_credit(&self, bytes: u32) {
+    fn return_credit(&self, bytes: u32) {
         let mut state = self.state.lock();
         state.credit_back = state.credit_back.saturating_add(bytes);
         self.notify(state);
@@ -330,7 +339,8 @@ impl Taker {
         }
     }
 
-    /// The next thing to be sent; `None` when the stream has ended well.
+    /// The next thing to be sent; `None` when the stream has ended well. A delivery counts as consumed when it
+    /// is given here, while credit comes back by itself.
     #[inline]
     pub(crate) fn poll_take(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
         if self.taken.is_empty() {
@@ -343,7 +353,12 @@ impl Taker {
             }
         }
         let item = self.taken.pop_front();
-        self.given += item.as_ref().map_or(0, size_of_delivery) as u64;
+        if let Some(Event::Reply(Reply::Delivery(delivery))) = &item {
+            self.given += delivery.body.len() as u64;
+            if self.queue.automatic_credit.load(Ordering::Relaxed) {
+                self.queue.return_credit(delivery.body.cost());
+            }
+        }
         Poll::Ready(item.map(Ok))
     }
 

@@ -42,8 +42,6 @@ struct Shared {
     window: Window,
     /// Hello has been said, or none is expected.
     greeted: AtomicBool,
-    /// Credit comes back by itself.
-    automatic: AtomicBool,
 }
 
 /// Opens a session, as two halves, for the client that `principal` says.
@@ -71,10 +69,10 @@ async fn halves(
     credit: u32,
 ) -> Result<(SessionRequests, SessionEvents), Unavailable> {
     let queue = door.handle().open(principal, credit).await?;
+    queue.set_automatic_credit(credit > 0);
     let shared = Arc::new(Shared {
         window: Window::new(door.limits().unacked_bytes as usize),
         greeted: AtomicBool::new(greeted),
-        automatic: AtomicBool::new(credit > 0),
     });
     let events = SessionEvents::new(door, Taker::new(Arc::clone(&queue)), Arc::clone(&shared));
     let requests = SessionRequests::new(door.clone(), queue, shared);

@@ -7,7 +7,6 @@ use airmail_model::frame::{Ack, Refused, Reply, RequestId};
 use airmail_model::{Error, Mono};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -69,22 +68,13 @@ impl SessionEvents {
                 Poll::Ready(Some(Ok(event))) => event,
                 other => return other,
             };
-            match event {
-                Event::Reply(Reply::Acked { request, result }) => {
-                    // Others of the same request have still to be answered.
-                    let Some((request, result)) = self.settle(request, result) else {
-                        continue;
-                    };
-                    let acked = Reply::Acked { request, result };
-                    return Poll::Ready(Some(Ok(Event::Reply(acked))));
-                }
-                Event::Reply(Reply::Delivery(ref delivery))
-                    if self.shared.automatic.load(Ordering::Relaxed) =>
-                {
-                    self.taker.return_credit(delivery.body.cost());
-                    return Poll::Ready(Some(Ok(event)));
-                }
-                _ => return Poll::Ready(Some(Ok(event))),
+            let Event::Reply(Reply::Acked { request, result }) = event else {
+                return Poll::Ready(Some(Ok(event)));
+            };
+            // Others of the same request may have still to be answered.
+            if let Some((request, result)) = self.settle(request, result) {
+                let acked = Reply::Acked { request, result };
+                return Poll::Ready(Some(Ok(Event::Reply(acked))));
             }
         }
     }

@@ -85,7 +85,7 @@ impl SessionRequests {
             Credit::Nothing => 0,
             Credit::Bytes(bytes) => bytes,
             Credit::Automatic => {
-                self.shared.automatic.store(true, Ordering::Relaxed);
+                self.queue.set_automatic_credit(true);
                 self.door.limits().credit_bytes
             }
         };
@@ -261,7 +261,7 @@ impl SessionRequests {
     /// As [`SessionRequests::publish`].
     pub async fn credit(&self, bytes: u32) -> Result<(), SessionError> {
         self.is_greeted()?;
-        self.shared.automatic.store(false, Ordering::Relaxed);
+        self.queue.set_automatic_credit(false);
         Ok(self.ask(Request::Credit { bytes }).await?)
     }
 
