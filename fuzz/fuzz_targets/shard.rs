@@ -4,7 +4,8 @@
 #![no_main]
 
 use airmail_broker::{
-    AllowAll, Command, CommandId, Engine, Input, Principal, SessionId, ShardConfig, TurnOutput,
+    AllowAll, ClientInput, Command, CommandId, Engine, Principal, SessionId, ShardConfig,
+    TurnOutput,
 };
 use airmail_fuzz::directory::Directory;
 use airmail_fuzz::fuzz_target;
@@ -274,7 +275,7 @@ impl World {
         let principal = Principal::default();
         self.node.input(
             self.now,
-            Input::Opened {
+            ClientInput::Opened {
                 session,
                 principal,
                 credit,
@@ -286,7 +287,7 @@ impl World {
         if let Some(stream) = self.open.remove(&(client % SESSIONS)) {
             self.unanswered.retain(|(session, _)| *session != stream);
             let session = SessionId(stream);
-            self.node.input(self.now, Input::Closed { session });
+            self.node.input(self.now, ClientInput::Closed { session });
         }
     }
 
@@ -294,7 +295,7 @@ impl World {
         if let Some(&stream) = self.open.get(&(client % SESSIONS)) {
             let session = SessionId(stream);
             self.node
-                .input(self.now, Input::Request { session, request });
+                .input(self.now, ClientInput::Request { session, request });
         }
     }
 
@@ -313,7 +314,7 @@ impl World {
         let (id, principal) = (CommandId(self.commands), Principal::default());
         self.node.input(
             self.now,
-            Input::Command {
+            ClientInput::Command {
                 id,
                 principal,
                 command,

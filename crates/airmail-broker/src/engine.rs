@@ -23,7 +23,7 @@ const TURN_BYTES: usize = 1 << 20;
 pub struct TurnOutput {
     /// To clients, in order for each session.
     pub replies: Vec<(SessionId, Reply)>,
-    /// Streams of which [`Input::Sent`] is awaited.
+    /// Streams of which [`ClientInput::Sent`](crate::ClientInput::Sent) is awaited.
     pub watch: Vec<SessionId>,
     /// Answers to commands, each once.
     pub outcomes: Vec<(CommandId, Result<Outcome, Error>)>,
@@ -68,8 +68,8 @@ impl<S: LogStorage> Engine<S> {
     }
 
     /// Takes something that has happened. What comes of it is done and given by the next turn.
-    pub fn input(&mut self, now: Now, input: Input) {
-        self.shard.apply(now, input);
+    pub fn input(&mut self, now: Now, input: impl Into<Input>) {
+        self.shard.apply(now, input.into());
         self.taken = true;
     }
 

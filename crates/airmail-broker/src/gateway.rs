@@ -61,7 +61,7 @@ mod timer;
 use crate::access::{Admission, Authorizer};
 use crate::catalog::Catalog;
 use crate::config::ShardConfig;
-use crate::input::SessionId;
+use crate::input::{ClientInput, SessionId};
 use crate::link::{FromTower, ToTower};
 use crate::stats::Stats;
 use airmail_flow::Reading;
@@ -152,21 +152,7 @@ impl Gateway {
     pub(crate) fn apply(&mut self, now: Now, input: GatewayInput, out: &mut GatewayEffects) {
         self.now = now;
         match input {
-            GatewayInput::Opened {
-                session,
-                principal,
-                credit,
-            } => {
-                self.sessions.open(session, principal, credit);
-            }
-            GatewayInput::Request { session, request } => self.request(session, request, out),
-            GatewayInput::Sent { session, bytes } => self.sent(session, bytes, out),
-            GatewayInput::Closed { session } => self.close(session, out),
-            GatewayInput::Command {
-                id,
-                principal,
-                command,
-            } => self.command(id, &principal, command, out),
+            GatewayInput::Client(input) => self.client(input, out),
             GatewayInput::FromTower(message) => self.told(message, out),
             GatewayInput::Namespaces { catalog, is_ready } => {
                 self.namespaces = Namespaces { catalog, is_ready };
@@ -184,6 +170,27 @@ impl Gateway {
         if self.live.moved_bytes >= MOVED_BYTES {
             let bytes = std::mem::take(&mut self.live.moved_bytes);
             out.tell(ToTower::Moved { bytes });
+        }
+    }
+
+    /// A client, or its connection, has done something.
+    fn client(&mut self, input: ClientInput, out: &mut GatewayEffects) {
+        match input {
+            ClientInput::Opened {
+                session,
+                principal,
+                credit,
+            } => {
+                self.sessions.open(session, principal, credit);
+            }
+            ClientInput::Request { session, request } => self.request(session, request, out),
+            ClientInput::Sent { session, bytes } => self.sent(session, bytes, out),
+            ClientInput::Closed { session } => self.close(session, out),
+            ClientInput::Command {
+                id,
+                principal,
+                command,
+            } => self.command(id, &principal, command, out),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The shard's two closed enums, and its answers to commands.
+//! The shard's closed enums: what can happen to it, what it can want done, and its answers to commands.
 
 use crate::access::Principal;
 use airmail_log::{Call, Completion, TopicPage, TopicSeen};
@@ -16,6 +16,17 @@ pub struct CommandId(pub u64);
 /// Everything that can happen to a shard.
 #[derive(Clone, Debug)]
 pub enum Input {
+    /// A client, or its connection, has done something.
+    Client(ClientInput),
+    /// The storage has something to say.
+    Storage(Completion),
+    /// The deadline of [`Effects::deadline`] has come.
+    Timer,
+}
+
+/// Everything that clients and their connections do.
+#[derive(Clone, Debug)]
+pub enum ClientInput {
     /// A client has opened a stream and said Hello.
     Opened {
         /// The stream.
@@ -54,10 +65,12 @@ pub enum Input {
         /// The command.
         command: Command,
     },
-    /// The storage has something to say.
-    Storage(Completion),
-    /// The deadline of [`Effects::deadline`] has come.
-    Timer,
+}
+
+impl From<ClientInput> for Input {
+    fn from(input: ClientInput) -> Input {
+        Input::Client(input)
+    }
 }
 
 /// Commands of unary calls.
@@ -128,7 +141,7 @@ pub struct Effects {
     pub outcomes: Vec<(CommandId, Result<Outcome, Error>)>,
     /// To be asked of the storage, in order.
     pub storage: Vec<Call>,
-    /// Streams that were given nothing because of what they have not taken: [`Input::Sent`] is awaited.
+    /// Streams that were given nothing because of what they have not taken: [`ClientInput::Sent`] is awaited.
     pub watch: Vec<SessionId>,
     /// When to give [`Input::Timer`], if nothing else happens before.
     pub deadline: Option<Mono>,

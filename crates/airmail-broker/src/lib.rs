@@ -28,7 +28,7 @@ pub use access::{Action, Admission, Admit, AllowAll, Authorizer, Cost, MailboxAc
 pub use catalog::{Catalog, Entry};
 pub use config::{FirstNamespace, ShardConfig};
 pub use engine::{Engine, TurnOutput};
-pub use input::{Command, CommandId, Effects, Input, Outcome, SessionId};
+pub use input::{ClientInput, Command, CommandId, Effects, Input, Outcome, SessionId};
 pub use shard::{Flow, Shard};
 pub use stats::Stats;
 pub use storage_requirements::UnfitStorage;

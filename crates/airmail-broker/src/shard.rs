@@ -115,38 +115,16 @@ impl Shard {
     /// Applies one input. [`Shard::finish_step`] is to be called once after a group of inputs, and gives what
     /// comes of them.
     pub(crate) fn apply(&mut self, now: Now, input: Input) {
-        let input = match input {
-            Input::Opened {
-                session,
-                principal,
-                credit,
-            } => GatewayInput::Opened {
-                session,
-                principal,
-                credit,
-            },
-            Input::Request { session, request } => GatewayInput::Request { session, request },
-            Input::Sent { session, bytes } => GatewayInput::Sent { session, bytes },
-            Input::Closed { session } => GatewayInput::Closed { session },
-            Input::Command {
-                id,
-                principal,
-                command,
-            } => GatewayInput::Command {
-                id,
-                principal,
-                command,
-            },
+        match input {
+            Input::Client(input) => self.step_gateway(now, GatewayInput::Client(input)),
             Input::Storage(completion) => {
                 self.step_tower(now, TowerInput::Storage(completion));
-                return self.pass_messages(now);
             }
             Input::Timer => {
                 self.step_tower(now, TowerInput::Timer);
-                GatewayInput::Timer
+                self.step_gateway(now, GatewayInput::Timer);
             }
-        };
-        self.step_gateway(now, input);
+        }
         self.pass_messages(now);
     }
 

@@ -11,7 +11,7 @@ use super::runtime::thread_time::ThreadTime;
 use super::send_queue::{Event, Notice, SendQueue};
 use super::shard_handle::{ShardHandle, ToShard, stopping};
 use airmail_broker::engine::TurnOutput;
-use airmail_broker::{CommandId, Engine, Input, Outcome, SessionId};
+use airmail_broker::{ClientInput, CommandId, Engine, Outcome, SessionId};
 use airmail_log::LogStorage;
 use airmail_model::clock::Clock;
 use airmail_model::frame::{Reply, Request};
@@ -127,7 +127,7 @@ impl EventLoop {
             } => {
                 let session = queue.session();
                 self.queues.insert(session, queue);
-                let opened = Input::Opened {
+                let opened = ClientInput::Opened {
                     session,
                     principal,
                     credit,
@@ -141,7 +141,8 @@ impl EventLoop {
                     _ => 64,
                 };
                 if self.queues.contains_key(&session) {
-                    self.node.input(now, Input::Request { session, request });
+                    self.node
+                        .input(now, ClientInput::Request { session, request });
                 }
                 bytes
             }
@@ -153,7 +154,7 @@ impl EventLoop {
                 let id = CommandId(self.next_command);
                 self.next_command += 1;
                 self.commands.insert(id, answer);
-                let command = Input::Command {
+                let command = ClientInput::Command {
                     id,
                     principal,
                     command,
@@ -199,16 +200,17 @@ impl EventLoop {
             let Notice { credit, sent, gone } = queue.take_notice();
             if gone {
                 self.queues.remove(&session);
-                self.node.input(now, Input::Closed { session });
+                self.node.input(now, ClientInput::Closed { session });
                 continue;
             }
             if sent > 0 {
                 let bytes = sent;
-                self.node.input(now, Input::Sent { session, bytes });
+                self.node.input(now, ClientInput::Sent { session, bytes });
             }
             if credit > 0 {
                 let request = Request::Credit { bytes: credit };
-                self.node.input(now, Input::Request { session, request });
+                self.node
+                    .input(now, ClientInput::Request { session, request });
             }
         }
     }

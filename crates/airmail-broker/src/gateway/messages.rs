@@ -1,38 +1,18 @@
 //! Inputs and effects of the gateway.
 
-use crate::access::Principal;
 use crate::catalog::{Catalog, CommandRefusal};
-use crate::input::{Command, CommandId, Outcome, SessionId};
+use crate::input::{ClientInput, Command, CommandId, Outcome, SessionId};
 use crate::link::{FromTower, ToTower};
 use airmail_model::Error;
-use airmail_model::frame::{Reply, Request};
+use airmail_model::frame::Reply;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Everything that can happen to a gateway.
 #[derive(Debug)]
 pub(crate) enum GatewayInput {
-    /// A client has opened a stream and said Hello.
-    Opened {
-        session: SessionId,
-        principal: Principal,
-        credit: u32,
-    },
-    /// A client asks something on its stream.
-    Request {
-        session: SessionId,
-        request: Request,
-    },
-    /// A stream's connection has taken so many bytes of deliveries.
-    Sent { session: SessionId, bytes: u64 },
-    /// A stream has ended.
-    Closed { session: SessionId },
-    /// A unary call.
-    Command {
-        id: CommandId,
-        principal: Principal,
-        command: Command,
-    },
+    /// A client, or its connection, has done something.
+    Client(ClientInput),
     /// The tower tells something.
     FromTower(FromTower),
     /// The namespaces as they are now, and whether all of their logs are open or have failed to.

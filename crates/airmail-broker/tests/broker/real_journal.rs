@@ -2,7 +2,9 @@
 
 use crate::client::{Client, Mode};
 use crate::world::{LOG, NS, PLENTY, batch, topic};
-use airmail_broker::{AllowAll, Engine, Input, Principal, SessionId, ShardConfig, TurnOutput};
+use airmail_broker::{
+    AllowAll, ClientInput, Engine, Principal, SessionId, ShardConfig, TurnOutput,
+};
 use airmail_log::memory::{self, MemoryStorage};
 use airmail_model::frame::{
     Generation, Request, RequestId, Start, Subscribe, SubscriptionId, Until,
@@ -37,7 +39,7 @@ impl Bench {
     fn request(&mut self, request: Request) {
         let session = SESSION;
         self.node
-            .input(self.now, Input::Request { session, request });
+            .input(self.now, ClientInput::Request { session, request });
     }
 
     fn add(&mut self, n: u32, start: Start, until: Option<Until>) {
@@ -71,7 +73,7 @@ fn live_late_and_history_agree_over_the_memory_journal() {
     assert!(bench.node.shard().ready());
     bench.node.input(
         bench.now,
-        Input::Opened {
+        ClientInput::Opened {
             session: SESSION,
             principal: Principal::default(),
             credit: PLENTY,

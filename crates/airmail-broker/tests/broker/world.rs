@@ -3,8 +3,8 @@
 use crate::client::Client;
 use crate::vec_storage::VecStorage;
 use airmail_broker::{
-    AllowAll, Command, CommandId, Engine, Input, Outcome, Principal, SessionId, ShardConfig,
-    TurnOutput,
+    AllowAll, ClientInput, Command, CommandId, Engine, Input, Outcome, Principal, SessionId,
+    ShardConfig, TurnOutput,
 };
 use airmail_model::batch::BatchTarget;
 use airmail_model::frame::{Reply, Request, RequestId, Start, Subscribe, SubscriptionId, Until};
@@ -126,7 +126,7 @@ impl World {
     /// A connection takes all that it was given.
     pub(crate) fn take(&mut self, session: SessionId) {
         if let Some(bytes) = self.untaken.remove(&session) {
-            self.input(Input::Sent { session, bytes });
+            self.input(ClientInput::Sent { session, bytes });
         }
     }
 
@@ -157,7 +157,7 @@ impl World {
     pub(crate) fn open(&mut self, id: u64, credit: u32) -> SessionId {
         let session = SessionId(id);
         self.clients.insert(session, Client::new(credit));
-        self.input(Input::Opened {
+        self.input(ClientInput::Opened {
             session,
             principal: Principal::default(),
             credit,
@@ -167,15 +167,15 @@ impl World {
 
     pub(crate) fn close(&mut self, session: SessionId) {
         self.clients.remove(&session);
-        self.input(Input::Closed { session });
+        self.input(ClientInput::Closed { session });
     }
 
-    pub(crate) fn input(&mut self, input: Input) {
+    pub(crate) fn input(&mut self, input: impl Into<Input>) {
         self.node.input(self.now, input);
     }
 
     pub(crate) fn request(&mut self, session: SessionId, request: Request) {
-        self.input(Input::Request { session, request });
+        self.input(ClientInput::Request { session, request });
     }
 
     pub(crate) fn client(&self, session: SessionId) -> &Client {
@@ -253,7 +253,7 @@ impl World {
     pub(crate) fn begin(&mut self, command: Command) -> CommandId {
         self.commands += 1;
         let id = CommandId(self.commands);
-        self.input(Input::Command {
+        self.input(ClientInput::Command {
             id,
             principal: Principal::default(),
             command,

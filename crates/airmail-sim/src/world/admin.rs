@@ -5,7 +5,7 @@ use super::{Plan, Space, World};
 use crate::batching::topic_name;
 use crate::census::Kind;
 use crate::invariants::{Checked, Violation};
-use airmail_broker::{Catalog, Command, CommandId, Input, Outcome, Principal};
+use airmail_broker::{Catalog, ClientInput, Command, CommandId, Outcome, Principal};
 use airmail_log::TopicPage;
 use airmail_model::{Durability, Error, ErrorCode, Lane, Retention, TopicHash};
 use std::collections::BTreeSet;
@@ -118,7 +118,7 @@ impl World {
         self.asked = Some(id);
         let principal = Principal::default();
         if let Some(node) = &mut self.node {
-            let input = Input::Command {
+            let input = ClientInput::Command {
                 id,
                 principal,
                 command,

@@ -5,7 +5,7 @@ use super::{End, Space, World, durability, retention};
 use crate::census::Kind;
 use crate::invariants::Checked;
 use crate::weather::{Casualty, Ending};
-use airmail_broker::Input;
+use airmail_broker::ClientInput;
 use airmail_log::LogStorage;
 use airmail_model::{Lane, LogId};
 use std::time::Duration;
@@ -99,7 +99,7 @@ impl World {
             self.request(session, request);
         }
         if let Some(node) = &mut self.node {
-            node.input(self.weather.now, Input::Closed { session });
+            node.input(self.weather.now, ClientInput::Closed { session });
         }
         self.ends.remove(&session);
         self.closed.insert(session);

@@ -7,7 +7,7 @@ use crate::invariants::bounded::Budget;
 use crate::invariants::{Checked, Violation};
 use crate::plant::Plant;
 use crate::tuning;
-use airmail_broker::{AllowAll, Engine, Input, Principal, SessionId, TurnOutput};
+use airmail_broker::{AllowAll, ClientInput, Engine, Principal, SessionId, TurnOutput};
 use airmail_log::journal::JournalStorage;
 use airmail_model::frame::{DELIVERY_OVERHEAD_BYTES, Reply};
 
@@ -76,7 +76,7 @@ impl World {
             let session = SessionId(self.last_session);
             link.open(session);
             self.ends.insert(session, (end, Budget::new(credit)));
-            let input = Input::Opened {
+            let input = ClientInput::Opened {
                 session,
                 principal: Principal::default(),
                 credit,

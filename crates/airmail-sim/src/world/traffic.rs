@@ -3,7 +3,7 @@
 use super::{End, World};
 use crate::census::Kind;
 use crate::invariants::Checked;
-use airmail_broker::Input;
+use airmail_broker::ClientInput;
 use airmail_client::core::{ProducerOutput, SubscriberOutput};
 use airmail_model::AppendTime;
 use airmail_model::frame::{Channel, Reply, Request, State};
@@ -91,7 +91,7 @@ impl World {
             budget.grant(*bytes);
         }
         if let Some(node) = &mut self.node {
-            node.input(self.weather.now, Input::Request { session, request });
+            node.input(self.weather.now, ClientInput::Request { session, request });
         }
     }
 
@@ -132,7 +132,7 @@ impl World {
         }
         if let (Some(session), Some(node), 1..) = (client.link.session, &mut self.node, sent) {
             let bytes = sent;
-            node.input(self.weather.now, Input::Sent { session, bytes });
+            node.input(self.weather.now, ClientInput::Sent { session, bytes });
         }
         client.core.poll(self.weather.now.mono, &mut out);
         let disk = self.weather.machine.disk();

@@ -7,7 +7,7 @@ use super::super::{Gateway, GatewayEffects, GatewayInput};
 use crate::access::{AllowAll, Principal};
 use crate::catalog::{Catalog, CommandRefusal};
 use crate::config::ShardConfig;
-use crate::input::{Command, CommandId, SessionId};
+use crate::input::{ClientInput, Command, CommandId, SessionId};
 use crate::keys::BehindKey;
 use crate::link::{Answer, Follow, FromTower, MemberId, Part, Question, ToTower};
 use crate::transcript::{self, LOG, NAMESPACE, extent, number};
@@ -111,7 +111,7 @@ impl Driver {
         Some(match words[..] {
             ["catalog:", ref rest @ ..] => read_catalog(rest)?,
             ["tower:", ref rest @ ..] => GatewayInput::FromTower(self.read_tower(rest)?),
-            ["call", id, "to", "create", name] => GatewayInput::Command {
+            ["call", id, "to", "create", name] => GatewayInput::Client(ClientInput::Command {
                 id: CommandId(id.parse().ok()?),
                 principal: Principal::default(),
                 command: Command::CreateNamespace {
@@ -120,7 +120,7 @@ impl Driver {
                     retention: Retention::default(),
                     durability: None,
                 },
-            },
+            }),
             [ms, "ms", "pass"] => {
                 let time = Duration::from_millis(ms.parse().ok()?);
                 self.now.mono = self.now.mono.plus(time);
@@ -128,22 +128,22 @@ impl Driver {
             }
             ["client", id, ref rest @ ..] => {
                 let session = SessionId(id.parse().ok()?);
-                self.read_client(session, rest)?
+                GatewayInput::Client(self.read_client(session, rest)?)
             }
             _ => return None,
         })
     }
 
-    fn read_client(&mut self, session: SessionId, words: &[&str]) -> Option<GatewayInput> {
+    fn read_client(&mut self, session: SessionId, words: &[&str]) -> Option<ClientInput> {
         let request = match *words {
             ["opens", "with", credit, "bytes", "of", "credit"] => {
-                return Some(GatewayInput::Opened {
+                return Some(ClientInput::Opened {
                     session,
                     principal: Principal::default(),
                     credit: credit.parse().ok()?,
                 });
             }
-            ["closes"] => return Some(GatewayInput::Closed { session }),
+            ["closes"] => return Some(ClientInput::Closed { session }),
             ["publishes", ref topics @ ..] => {
                 self.requests += 1;
                 Request::Publish {
@@ -171,7 +171,7 @@ impl Driver {
             }
             _ => return None,
         };
-        Some(GatewayInput::Request { session, request })
+        Some(ClientInput::Request { session, request })
     }
 
     fn read_tower(&self, words: &[&str]) -> Option<FromTower> {

@@ -8,7 +8,7 @@ use crate::access::{AllowAll, Principal};
 use crate::catalog::{Catalog, Order};
 use crate::config::ShardConfig;
 use crate::gateway::{Gateway, GatewayEffects, GatewayInput};
-use crate::input::SessionId;
+use crate::input::{ClientInput, SessionId};
 use crate::link::{FromTower, ToTower};
 use crate::tower::{Tower, TowerEffects, TowerInput};
 use crate::transcript::{self, LOG, NAMESPACE};
@@ -120,11 +120,11 @@ impl QueuedLink {
             is_ready: true,
         });
         for id in 1..=SESSIONS {
-            self.gateway(GatewayInput::Opened {
+            self.gateway(GatewayInput::Client(ClientInput::Opened {
                 session: SessionId(id),
                 principal: Principal::default(),
                 credit: 500,
-            });
+            }));
         }
         self.settle();
     }
@@ -193,7 +193,8 @@ impl QueuedLink {
     }
 
     fn request(&mut self, session: SessionId, request: Request) {
-        self.gateway(GatewayInput::Request { session, request });
+        let request = ClientInput::Request { session, request };
+        self.gateway(GatewayInput::Client(request));
     }
 
     fn publish(&mut self) {
