@@ -4,8 +4,9 @@
 //! are answered. Where logs end and what is in them it asks of the tower ([`crate::link`]); which namespaces
 //! there are it is told by the catalog. It knows neither the storage nor who reads it.
 //!
-//! - A publish is checked, admitted ([`admission`]), waits at the [`publish_gate`] if too much is in flight,
-//!   and goes to the tower. A log's publishes are answered in order ([`publish_order`]).
+//! - A publish ([`publish`]) is admitted ([`admission`]), waits at the [`publish_gate`] if too much is in
+//!   flight, is checked, and goes to the tower. A log's publishes are answered ([`acks`]) in order
+//!   ([`publish_order`]).
 //! - A subscription is located ([`subscribe`]). Then it is live, at its log's [`tail_subscriptions`], or behind
 //!   ([`behind`]): the tower reads for it as for a member ([`catchup_delivery`]), or it waits for credit, or at
 //!   the tail for its number to come ([`behind_transitions`]).
@@ -34,6 +35,7 @@
 //! - `admission`: a session that waits for admission is asked for again.
 //! - `credit`: no session has more credit than one may hold.
 
+mod acks;
 mod admission;
 mod behind;
 mod behind_transitions;
@@ -127,7 +129,8 @@ impl Gateway {
     ) -> Gateway {
         Gateway {
             random: SmallRng::seed_from_u64(config.seed),
-            publish_gate: config.publish_gate.map(PublishGate::new),
+            publish_gate: (config.publish_gate)
+                .map(|settings| PublishGate::new(settings, config.publish_waiting_bytes)),
             delivery_gate: config.delivery_gate.map(DeliveryGate::new),
             config,
             access: Access {

@@ -1,4 +1,4 @@
-//! Admission: what passes, what waits in order, what is refused.
+//! Admission: asked of each publish, and the publishes of each session that wait for it in order.
 
 use super::{Gateway, GatewayEffects};
 use crate::access::{Admit, Cost};
@@ -10,30 +10,8 @@ use std::time::Duration;
 const NANOSECOND: Duration = Duration::from_nanos(1);
 
 impl Gateway {
-    /// A client publishes: the batch passes admission now, or waits behind the session's others.
-    pub(super) fn publish(
-        &mut self,
-        session: SessionKey,
-        request: RequestId,
-        batch: Checked<Batch>,
-        out: &mut GatewayEffects,
-    ) {
-        if !self.sessions[session].publishes.queue.is_empty() {
-            self.park(session, request, batch, out);
-            return;
-        }
-        match self.ask_admission(session, &batch) {
-            Admit::Go => self.enter(session, request, batch, out),
-            Admit::WaitFor(delay) => {
-                let wake = self.now.mono.plus(delay);
-                self.sessions[session].publishes.wake = wake;
-                self.park(session, request, batch, out);
-            }
-            Admit::Refuse(error) => self.refuse_publish(session, request, &batch, error, out),
-        }
-    }
-
-    fn ask_admission(&mut self, session: SessionKey, batch: &Checked<Batch>) -> Admit {
+    /// Whether a batch may go on, has to wait, or is refused.
+    pub(super) fn ask_admission(&mut self, session: SessionKey, batch: &Checked<Batch>) -> Admit {
         let cost = Cost {
             messages: batch.records().into(),
             bytes: u32::try_from(batch.bytes().len()).unwrap_or(u32::MAX),
@@ -42,7 +20,8 @@ impl Gateway {
         self.access.admission.admit(self.now, principal, cost)
     }
 
-    fn park(
+    /// Has a batch wait for admission behind the session's others.
+    pub(super) fn park(
         &mut self,
         session: SessionKey,
         request: RequestId,

@@ -1,24 +1,99 @@
-//! Publishing: from a client's batch to its ack.
+//! Publishing: from a client's batch to the tower.
 //!
-//! A log's publishes are answered in order, also those that never reach the storage: each takes its
-//! place in the log's queue of pending answers, which is emptied from the front.
+//! A batch passes admission, then the publish gate, then it is checked and goes to the tower. It may have to
+//! wait: for admission, with its session ([`admission`](super::admission)), or at the gate
+//! ([`publish_gate`](super::publish_gate)), until another's answer makes room. A log's publishes are answered
+//! in order ([`acks`](super::acks)), also those that never reach the storage: each takes its place in the
+//! log's queue of pending answers.
 
+use super::acks::unknown;
 use super::log::LogState;
+use super::publish_gate::{GateAnswer, PublishGate, Waiting};
 use super::publish_order::Pending;
 use super::{Gateway, GatewayEffects};
-use crate::access::Action;
-use crate::keys::{LogKey, SessionKey};
+use crate::access::{Action, Admit};
+use crate::keys::SessionKey;
 use crate::link::ToTower;
-use crate::storage_refusals;
 use airmail_flow::Ticket;
-use airmail_log::Refusal;
-use airmail_model::bug;
-use airmail_model::frame::{Ack, Refused, Reply, RequestId};
+use airmail_model::frame::RequestId;
 use airmail_model::{Batch, Checked, Error, ErrorCode, Lane, LogId};
 
 impl Gateway {
-    /// Appends a batch that has been admitted, or refuses it.
-    pub(super) fn append(
+    /// A client publishes: the batch passes admission now, or waits behind the session's others.
+    pub(super) fn publish(
+        &mut self,
+        session: SessionKey,
+        request: RequestId,
+        batch: Checked<Batch>,
+        out: &mut GatewayEffects,
+    ) {
+        if !self.sessions[session].publishes.queue.is_empty() {
+            self.park(session, request, batch, out);
+            return;
+        }
+        match self.ask_admission(session, &batch) {
+            Admit::Go => self.enter(session, request, batch, out),
+            Admit::WaitFor(delay) => {
+                let wake = self.now.mono.plus(delay);
+                self.sessions[session].publishes.wake = wake;
+                self.park(session, request, batch, out);
+            }
+            Admit::Refuse(error) => self.refuse_publish(session, request, &batch, error, out),
+        }
+    }
+
+    /// A batch has passed admission: it goes on now, or when there is room.
+    pub(super) fn enter(
+        &mut self,
+        session: SessionKey,
+        request: RequestId,
+        batch: Checked<Batch>,
+        out: &mut GatewayEffects,
+    ) {
+        // Those whose turn has come in this step stand before whoever asks now.
+        self.let_in(out);
+        let Some(gate) = &mut self.publish_gate else {
+            // Input: a shard without a gate.
+            return self.append(session, request, batch, None, out);
+        };
+        let id = self.sessions[session].id;
+        match gate.enter(self.now.mono, id, request, &batch) {
+            GateAnswer::Passed(ticket) => self.append(session, request, batch, Some(ticket), out),
+            GateAnswer::Waits => self.stats.parked += 1,
+            GateAnswer::Refused(error) => self.refuse_publish(session, request, &batch, error, out),
+        }
+    }
+
+    /// Lets those go on whose turn has come. One that is refused on the way makes room for another.
+    pub(super) fn let_in(&mut self, out: &mut GatewayEffects) {
+        while let Some(admitted) = self.publish_gate.as_mut().and_then(PublishGate::admitted) {
+            for (waiting, ticket) in admitted {
+                let Waiting {
+                    session,
+                    request,
+                    batch,
+                } = waiting;
+                match self.sessions.find(session) {
+                    Some(session) => self.append(session, request, batch, Some(ticket), out),
+                    // Nobody is left to be answered, and nothing was promised.
+                    None => self.hand_back(Some(ticket), false),
+                }
+            }
+        }
+    }
+
+    /// Refuses those who have waited at the gate for too long.
+    pub(super) fn expire(&mut self, out: &mut GatewayEffects) {
+        let now = self.now.mono;
+        while let Some((waiting, error)) = self.publish_gate.as_mut().and_then(|g| g.expired(now)) {
+            if let Some(session) = self.sessions.find(waiting.session) {
+                self.refuse_publish(session, waiting.request, &waiting.batch, error, out);
+            }
+        }
+    }
+
+    /// Has the tower append a batch that was let in, or refuses it.
+    fn append(
         &mut self,
         session: SessionKey,
         request: RequestId,
@@ -134,118 +209,4 @@ impl Gateway {
             Some(LogState::Closed) | None => Err(self.busy("log").value(id)),
         }
     }
-
-    fn to_refused(&self, error: Error, log: LogId) -> Refused {
-        let entry = self.catalog().get(log.namespace);
-        storage_refusals::refused(error, entry.map(|entry| &entry.map))
-    }
-
-    /// The tower has said what became of a publish.
-    pub(super) fn appended(
-        &mut self,
-        log: LogId,
-        number: u64,
-        result: Result<Ack, Refusal>,
-        out: &mut GatewayEffects,
-    ) {
-        let Some(key) = self.logs.find(log) else {
-            // Input: a log that was deleted meanwhile, and whose publishes were answered then.
-            return;
-        };
-        let result = result.map_err(|why| self.append_refused(key, number, &why));
-        self.settle(key, number, result, out);
-    }
-
-    /// Answer for a client whose batch the storage has refused.
-    fn append_refused(&mut self, key: LogKey, number: u64, why: &Refusal) -> Refused {
-        let log = &mut self.logs[key];
-        let id = log.id;
-        let pending = log.publishes.get_mut(number);
-        let producer = pending.and_then(|pending| pending.producer);
-        let error = match log.state {
-            LogState::Closed => unknown(id),
-            LogState::Open => storage_refusals::error(why, id, producer),
-        };
-        self.to_refused(error, id)
-    }
-
-    fn settle(
-        &mut self,
-        log: LogKey,
-        number: u64,
-        result: Result<Ack, Refused>,
-        out: &mut GatewayEffects,
-    ) {
-        let publishes = &mut self.logs[log].publishes;
-        match publishes.get_mut(number) {
-            Some(pending) => pending.result = Some(result),
-            None => bug!(
-                "publish {number} of {} is answered, and {} wait from {} on",
-                self.logs[log].id,
-                self.logs[log].publishes.iter().len(),
-                self.logs[log].publishes.first()
-            ),
-        }
-        self.answer_in_order(log, out);
-    }
-
-    fn answer_in_order(&mut self, log: LogKey, out: &mut GatewayEffects) {
-        while let Some(pending) = self.logs[log].publishes.pop_answered() {
-            self.answer(pending, out);
-        }
-    }
-
-    /// Gives a publish its answer; dropped if the session has ended meanwhile.
-    fn answer(&mut self, pending: Pending, out: &mut GatewayEffects) {
-        let result = pending.result.unwrap_or_else(|| {
-            bug!(
-                "{:?} of {:?} has its turn and no answer",
-                pending.request,
-                pending.session
-            );
-            let unknown = Error::new(ErrorCode::OutcomeUnknown).field("publish");
-            Err(storage_refusals::refused(unknown, None))
-        });
-        if pending.in_flight {
-            self.stats.appends_in_flight -= 1;
-            self.stats.appends_in_flight_bytes -= pending.bytes as u64;
-        }
-        self.hand_back(pending.ticket, result.is_ok());
-        match &result {
-            Ok(ack) => {
-                self.stats.published_batches += 1;
-                self.stats.published_messages += u64::from(pending.messages);
-                self.stats.published_bytes += pending.bytes as u64;
-                self.live.moved_bytes += pending.bytes;
-                self.stats.duplicates += u64::from(ack.duplicate);
-            }
-            Err(refused) => self.stats.refuse(refused.error.code()),
-        }
-        if self.sessions.find(pending.session).is_some() {
-            let request = pending.request;
-            let reply = Reply::Acked { request, result };
-            out.replies.push((pending.session, reply));
-        }
-    }
-
-    /// Answers everything that a deleted log's publishes still wait for.
-    pub(super) fn abandon(&mut self, log: LogKey, out: &mut GatewayEffects) {
-        let Some(mut log) = self.logs.remove(log) else {
-            bug!("{log:?} is gone twice");
-            return;
-        };
-        let error = unknown(log.id);
-        for mut pending in log.publishes.take_all() {
-            let refused = || Err(storage_refusals::refused(error.clone(), None));
-            pending.result.get_or_insert_with(refused);
-            self.answer(pending, out);
-        }
-    }
-}
-
-/// There is no such namespace, as the answer to a batch.
-fn unknown(log: LogId) -> Error {
-    Error::new(ErrorCode::NamespaceNotFound)
-        .field("batch.namespace_id")
-        .value(log.namespace)
 }

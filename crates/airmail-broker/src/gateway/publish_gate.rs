@@ -5,9 +5,7 @@
 //! long, is refused with a reason and a delay. The ticket goes back with the batch's answer, and
 //! says how long it took: that is what the limiter goes by.
 
-use super::{Gateway, GatewayEffects};
 use crate::input::SessionId;
-use crate::keys::SessionKey;
 use airmail_flow::{
     Admission, Admitted, Gate, GateSettings, Reading, Refusal, RefusalReason, Ticket,
 };
@@ -16,10 +14,20 @@ use airmail_model::{Batch, Checked, Error, ErrorCode, Mono};
 
 /// A publish that waits.
 #[derive(Clone, Debug)]
-struct Waiting {
-    session: SessionId,
-    request: RequestId,
-    batch: Checked<Batch>,
+pub(super) struct Waiting {
+    pub(super) session: SessionId,
+    pub(super) request: RequestId,
+    pub(super) batch: Checked<Batch>,
+}
+
+/// Answer of the gate to a batch that comes.
+pub(super) enum GateAnswer {
+    /// It may go on, with a ticket to be handed back.
+    Passed(Ticket),
+    /// It waits until there is room.
+    Waits,
+    /// It is to be refused.
+    Refused(Error),
 }
 
 /// The gate, and the publishes that wait at it.
@@ -28,17 +36,85 @@ pub(super) struct PublishGate {
     gate: Gate<Waiting>,
     /// Total size of the batches that wait.
     bytes: usize,
+    /// Most bytes of batches that may wait.
+    waiting_bytes_max: usize,
     /// Publishes whose turn has come in this step.
     admitted: Vec<Admitted<Waiting>>,
 }
 
 impl PublishGate {
-    pub(super) fn new(settings: GateSettings) -> PublishGate {
+    /// A gate with nothing in flight, at which at most `waiting_bytes_max` bytes of batches wait.
+    pub(super) fn new(settings: GateSettings, waiting_bytes_max: usize) -> PublishGate {
         PublishGate {
             gate: Gate::new(settings),
             bytes: 0,
+            waiting_bytes_max,
             admitted: Vec::new(),
         }
+    }
+
+    /// Lets a batch pass, or keeps a share of it until there is room.
+    pub(super) fn enter(
+        &mut self,
+        now: Mono,
+        session: SessionId,
+        request: RequestId,
+        batch: &Checked<Batch>,
+    ) -> GateAnswer {
+        let messages = u64::from(batch.records());
+        if let Some(ticket) = self.gate.try_enter(now, messages) {
+            return GateAnswer::Passed(ticket);
+        }
+        let bytes = batch.bytes().len();
+        let asked = if bytes <= self.waiting_bytes_max.saturating_sub(self.bytes) {
+            let waiting = Waiting {
+                session,
+                request,
+                batch: batch.clone(),
+            };
+            self.gate.enter(now, messages, waiting)
+        } else {
+            Admission::Refused(self.gate.refuse())
+        };
+        match asked {
+            Admission::Go(ticket) => GateAnswer::Passed(ticket),
+            Admission::Waits(_) => {
+                self.bytes += bytes;
+                GateAnswer::Waits
+            }
+            Admission::Refused(refusal) => {
+                GateAnswer::Refused(overloaded(refusal, self.gate.bound()))
+            }
+        }
+    }
+
+    /// A publish has its answer: its ticket makes room for others.
+    pub(super) fn hand_back(&mut self, now: Mono, ticket: Ticket, acknowledged: bool) {
+        if acknowledged {
+            self.gate.acknowledged(now, ticket, &mut self.admitted);
+        } else {
+            self.gate.abandoned(now, ticket, &mut self.admitted);
+        }
+    }
+
+    /// Takes those whose turn has come, in order, if there are any.
+    pub(super) fn admitted(&mut self) -> Option<Vec<Admitted<Waiting>>> {
+        if self.admitted.is_empty() {
+            return None;
+        }
+        let admitted = std::mem::take(&mut self.admitted);
+        let bytes = admitted
+            .iter()
+            .map(|(waiting, _)| waiting.batch.bytes().len());
+        self.bytes -= bytes.sum::<usize>();
+        Some(admitted)
+    }
+
+    /// Takes the next one that has waited for too long, with the error for its client.
+    pub(super) fn expired(&mut self, now: Mono) -> Option<(Waiting, Error)> {
+        let (waiting, refusal) = self.gate.expire(now, &mut self.admitted)?;
+        self.bytes -= waiting.batch.bytes().len();
+        Some((waiting, overloaded(refusal, self.gate.bound())))
     }
 
     /// The gate's bound and what is in flight.
@@ -59,110 +135,6 @@ impl PublishGate {
     /// Whether nobody's turn has come who has not been let go on.
     pub(super) fn is_settled(&self) -> bool {
         self.admitted.is_empty()
-    }
-}
-
-impl Gateway {
-    /// A batch has passed admission: it goes on now, or when there is room.
-    pub(super) fn enter(
-        &mut self,
-        session: SessionKey,
-        request: RequestId,
-        batch: Checked<Batch>,
-        out: &mut GatewayEffects,
-    ) {
-        // Those whose turn has come in this step stand before whoever asks now.
-        self.let_in(out);
-        let now = self.now.mono;
-        let Some(publish_gate) = &mut self.publish_gate else {
-            // Input: a shard without a gate.
-            return self.append(session, request, batch, None, out);
-        };
-        let messages = u64::from(batch.records());
-        if let Some(ticket) = publish_gate.gate.try_enter(now, messages) {
-            return self.append(session, request, batch, Some(ticket), out);
-        }
-        let bytes = batch.bytes().len();
-        let room = self
-            .config
-            .publish_waiting_bytes
-            .saturating_sub(publish_gate.bytes);
-        let waiting = Waiting {
-            session: self.sessions[session].id,
-            request,
-            batch: batch.clone(),
-        };
-        let asked = if bytes <= room {
-            publish_gate.gate.enter(now, messages, waiting)
-        } else {
-            Admission::Refused(publish_gate.gate.refuse())
-        };
-        match asked {
-            Admission::Go(ticket) => self.append(session, request, batch, Some(ticket), out),
-            Admission::Waits(_) => {
-                publish_gate.bytes += bytes;
-                self.stats.parked += 1;
-            }
-            Admission::Refused(refusal) => {
-                let error = overloaded(refusal, publish_gate.gate.bound());
-                self.refuse_publish(session, request, &batch, error, out);
-            }
-        }
-    }
-
-    /// A publish has its answer: its ticket makes room for others.
-    pub(super) fn hand_back(&mut self, ticket: Option<Ticket>, acknowledged: bool) {
-        let (Some(publish_gate), Some(ticket)) = (&mut self.publish_gate, ticket) else {
-            // Input: a shard without a gate, or a publish that was refused before it.
-            return;
-        };
-        let PublishGate { gate, admitted, .. } = publish_gate;
-        if acknowledged {
-            gate.acknowledged(self.now.mono, ticket, admitted);
-        } else {
-            gate.abandoned(self.now.mono, ticket, admitted);
-        }
-    }
-
-    /// Lets those go on whose turn has come. One that is refused on the way makes room for another.
-    pub(super) fn let_in(&mut self, out: &mut GatewayEffects) {
-        while let Some(publish_gate) = &mut self.publish_gate
-            && !publish_gate.admitted.is_empty()
-        {
-            for (waiting, ticket) in std::mem::take(&mut publish_gate.admitted) {
-                self.waited(&waiting);
-                match self.sessions.find(waiting.session) {
-                    Some(session) => {
-                        let Waiting { request, batch, .. } = waiting;
-                        self.append(session, request, batch, Some(ticket), out);
-                    }
-                    // Nobody is left to be answered, and nothing was promised.
-                    None => self.hand_back(Some(ticket), false),
-                }
-            }
-        }
-    }
-
-    /// Refuses those who have waited for too long.
-    pub(super) fn expire(&mut self, out: &mut GatewayEffects) {
-        while let Some(publish_gate) = &mut self.publish_gate {
-            let PublishGate { gate, admitted, .. } = publish_gate;
-            let Some((waiting, refusal)) = gate.expire(self.now.mono, admitted) else {
-                // Input: nobody has waited for too long.
-                return;
-            };
-            let error = overloaded(refusal, gate.bound());
-            self.waited(&waiting);
-            if let Some(session) = self.sessions.find(waiting.session) {
-                self.refuse_publish(session, waiting.request, &waiting.batch, error, out);
-            }
-        }
-    }
-
-    fn waited(&mut self, waiting: &Waiting) {
-        if let Some(publish_gate) = &mut self.publish_gate {
-            publish_gate.bytes -= waiting.batch.bytes().len();
-        }
     }
 }
 

@@ -1,0 +1,141 @@
+//! Acks: from what the tower says of a publish to the answer of its client.
+//!
+//! A log's pending answers are given from the front, so that they come in the order of its publishes
+//! ([`publish_order`](super::publish_order)). With its answer a publish hands back the ticket of the publish
+//! gate, which makes room for others.
+
+use super::log::LogState;
+use super::publish_order::Pending;
+use super::{Gateway, GatewayEffects};
+use crate::keys::LogKey;
+use crate::storage_refusals;
+use airmail_flow::Ticket;
+use airmail_log::Refusal;
+use airmail_model::bug;
+use airmail_model::frame::{Ack, Refused, Reply};
+use airmail_model::{Error, ErrorCode, LogId};
+
+impl Gateway {
+    /// The tower has said what became of a publish.
+    pub(super) fn appended(
+        &mut self,
+        log: LogId,
+        number: u64,
+        result: Result<Ack, Refusal>,
+        out: &mut GatewayEffects,
+    ) {
+        let Some(key) = self.logs.find(log) else {
+            // Input: a log that was deleted meanwhile, and whose publishes were answered then.
+            return;
+        };
+        let result = result.map_err(|why| self.append_refused(key, number, &why));
+        self.settle(key, number, result, out);
+    }
+
+    /// Answer for a client whose batch the storage has refused.
+    fn append_refused(&mut self, key: LogKey, number: u64, why: &Refusal) -> Refused {
+        let log = &mut self.logs[key];
+        let id = log.id;
+        let pending = log.publishes.get_mut(number);
+        let producer = pending.and_then(|pending| pending.producer);
+        let error = match log.state {
+            LogState::Closed => unknown(id),
+            LogState::Open => storage_refusals::error(why, id, producer),
+        };
+        self.to_refused(error, id)
+    }
+
+    fn settle(
+        &mut self,
+        log: LogKey,
+        number: u64,
+        result: Result<Ack, Refused>,
+        out: &mut GatewayEffects,
+    ) {
+        let publishes = &mut self.logs[log].publishes;
+        match publishes.get_mut(number) {
+            Some(pending) => pending.result = Some(result),
+            None => bug!(
+                "publish {number} of {} is answered, and {} wait from {} on",
+                self.logs[log].id,
+                self.logs[log].publishes.iter().len(),
+                self.logs[log].publishes.first()
+            ),
+        }
+        self.answer_in_order(log, out);
+    }
+
+    /// Gives the answers of a log whose turn has come.
+    pub(super) fn answer_in_order(&mut self, log: LogKey, out: &mut GatewayEffects) {
+        while let Some(pending) = self.logs[log].publishes.pop_answered() {
+            self.answer(pending, out);
+        }
+    }
+
+    /// Gives a publish its answer; dropped if the session has ended meanwhile.
+    pub(super) fn answer(&mut self, pending: Pending, out: &mut GatewayEffects) {
+        let result = pending.result.unwrap_or_else(|| {
+            bug!(
+                "{:?} of {:?} has its turn and no answer",
+                pending.request,
+                pending.session
+            );
+            let unknown = Error::new(ErrorCode::OutcomeUnknown).field("publish");
+            Err(storage_refusals::refused(unknown, None))
+        });
+        if pending.in_flight {
+            self.stats.appends_in_flight -= 1;
+            self.stats.appends_in_flight_bytes -= pending.bytes as u64;
+        }
+        self.hand_back(pending.ticket, result.is_ok());
+        match &result {
+            Ok(ack) => {
+                self.stats.published_batches += 1;
+                self.stats.published_messages += u64::from(pending.messages);
+                self.stats.published_bytes += pending.bytes as u64;
+                self.live.moved_bytes += pending.bytes;
+                self.stats.duplicates += u64::from(ack.duplicate);
+            }
+            Err(refused) => self.stats.refuse(refused.error.code()),
+        }
+        if self.sessions.find(pending.session).is_some() {
+            let request = pending.request;
+            let reply = Reply::Acked { request, result };
+            out.replies.push((pending.session, reply));
+        }
+    }
+
+    /// Gives a publish's ticket back to the gate, which may let others in.
+    pub(super) fn hand_back(&mut self, ticket: Option<Ticket>, acknowledged: bool) {
+        if let (Some(gate), Some(ticket)) = (&mut self.publish_gate, ticket) {
+            gate.hand_back(self.now.mono, ticket, acknowledged);
+        }
+    }
+
+    /// Refusal of a publish to a log, with the map that its client should have.
+    pub(super) fn to_refused(&self, error: Error, log: LogId) -> Refused {
+        let entry = self.catalog().get(log.namespace);
+        storage_refusals::refused(error, entry.map(|entry| &entry.map))
+    }
+
+    /// Answers everything that a deleted log's publishes still wait for.
+    pub(super) fn abandon(&mut self, log: LogKey, out: &mut GatewayEffects) {
+        let Some(mut log) = self.logs.remove(log) else {
+            bug!("{log:?} is gone twice");
+            return;
+        };
+        let error = unknown(log.id);
+        for mut pending in log.publishes.take_all() {
+            let refused = || Err(storage_refusals::refused(error.clone(), None));
+            pending.result.get_or_insert_with(refused);
+            self.answer(pending, out);
+        }
+    }
+}
+
+/// There is no such namespace, as the answer to a batch.
+pub(super) fn unknown(log: LogId) -> Error {
+    Error::new(ErrorCode::NamespaceNotFound)
+        .field("batch.namespace_id")
+        .value(log.namespace)
+}
