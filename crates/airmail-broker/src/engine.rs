@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Rounds between shard and storage in one turn, before the caller gets to send and receive.
 const ROUNDS: usize = 8;
 /// Bytes read from the storage in one turn, as `ROUNDS`.
-const TURN_BYTES: usize = 1 << 20;
+const TURN_BYTES: u64 = 1 << 20;
 
 /// Output of a turn, to be sent. The caller empties it.
 #[derive(Debug, Default)]
@@ -90,14 +90,11 @@ impl<S: LogStorage> Engine<S> {
             self.pass_calls();
         }
         let mut again = None;
-        let mut bytes = 0;
+        let given = self.shard.given_bytes();
         for round in 1..=ROUNDS {
             let deadline = self.storage.poll(now, &mut self.completions);
             let quiet = self.completions.is_empty();
             for completion in self.completions.drain(..) {
-                if let Completion::Batch { stored, .. } = &completion {
-                    bytes += stored.batch.bytes().len();
-                }
                 self.shard.apply(now, Input::Storage(completion));
             }
             if !quiet {
@@ -109,7 +106,7 @@ impl<S: LogStorage> Engine<S> {
             if !asked && (quiet || !more) {
                 break;
             }
-            if round == ROUNDS || bytes >= TURN_BYTES {
+            if round == ROUNDS || self.shard.given_bytes() - given >= TURN_BYTES {
                 again = Some(now.mono);
                 break;
             }

@@ -243,6 +243,11 @@ impl Shard {
         self.tower.worked(time);
     }
 
+    /// Bytes of the batches that the storage's readers have given so far.
+    pub(crate) fn given_bytes(&self) -> u64 {
+        self.tower.given_bytes()
+    }
+
     /// Whether somebody waits to be read for, or is: then it matters what [`Shard::worked`] says.
     #[must_use]
     pub fn has_subscriptions_behind(&self) -> bool {

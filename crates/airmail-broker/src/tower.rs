@@ -72,6 +72,8 @@ pub(crate) struct Tower {
 pub(crate) struct TowerStats {
     /// Number of catch-up readers started.
     pub(crate) readers_started: u64,
+    /// Bytes of the batches that all readers have given.
+    pub(crate) given_bytes: u64,
     /// Bytes that catch-up readers have read.
     pub(crate) read_bytes: u64,
     /// Gauge: catch-up readers.
@@ -217,7 +219,10 @@ impl Tower {
     /// A reader gives a batch.
     fn batch(&mut self, r: ReaderId, stored: Stored, out: &mut TowerEffects) {
         match self.calls.owner(r) {
-            Some(Owner::System) => out.to_catalog.push_back(CatalogInput::Batch { r, stored }),
+            Some(Owner::System) => {
+                self.stats.given_bytes += stored.batch.bytes().len() as u64;
+                out.to_catalog.push_back(CatalogInput::Batch { r, stored });
+            }
             Some(Owner::Tail(log)) => self.tail_batch(log, stored, out),
             Some(Owner::CatchUp(reader)) => self.reader_batch(reader, &stored, out),
             None => {}
@@ -291,6 +296,11 @@ impl Tower {
     /// The shard's thread has worked for `time`, on whatever.
     pub(crate) fn worked(&mut self, time: Duration) {
         self.allowance.worked(time);
+    }
+
+    /// Bytes of the batches that all readers have given so far.
+    pub(crate) fn given_bytes(&self) -> u64 {
+        self.stats.given_bytes
     }
 
     /// Whether somebody waits to be read for, or is.

@@ -74,7 +74,9 @@ impl Tower {
 
     /// The next batch at the tail of a log.
     pub(super) fn tail_batch(&mut self, key: TowerLogKey, stored: Stored, out: &mut TowerEffects) {
-        self.grant_tail(key, stored.batch.bytes().len(), out);
+        let bytes = stored.batch.bytes().len();
+        self.stats.given_bytes += bytes as u64;
+        self.grant_tail(key, bytes, out);
         let log = &mut self.logs[key];
         let next = stored.extent.next();
         log.end = log.end.max(next);

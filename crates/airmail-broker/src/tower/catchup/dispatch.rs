@@ -32,6 +32,7 @@ impl Tower {
         out: &mut TowerEffects,
     ) {
         let bytes = stored.batch.bytes().len();
+        self.stats.given_bytes += bytes as u64;
         self.stats.read_bytes += bytes as u64;
         let reader = &mut self.readers[key];
         let log = &mut self.logs[reader.log];
