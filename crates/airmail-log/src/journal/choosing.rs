@@ -1,4 +1,4 @@
-//! Choice of the next commit's contents: batches, by the segments that they go to, or commands.
+//! Choice of the next commit's contents: which batches, to which segments, or commands.
 //!
 //! A commit takes waiting batches in order, as long as the segments of their classes have room; if
 //! there is none, making room begins on the way. After a log has changed its class, its batches go
@@ -37,18 +37,42 @@ pub(super) fn class_of(log: LogId, retention: Retention) -> ClassId {
     }
 }
 
-/// The parts of the journal that choosing reads or changes, those for making a segment among them.
+/// Destination of a waiting batch in the next commit.
+pub(super) enum Destination {
+    /// It goes to this segment.
+    Segment(SegmentId),
+    /// It waits for a later commit.
+    Later,
+    /// It waits, and all behind it: the commit has enough.
+    Full,
+    /// It goes nowhere: its log is gone.
+    Nowhere,
+}
+
+/// The parts of the journal that choosing reads or changes, those for making a segment among them; and what
+/// was chosen for this commit so far.
 pub(super) struct Choosing<'j> {
     making: Making<'j>,
     logs: &'j mut Logs,
-    commits: &'j mut Commits,
     commands: &'j mut Commands,
     indexer: &'j mut Indexer,
+    /// Only batches that are written once more go before the commands that wait.
+    only_copies: bool,
+    /// Ends of the segments, with what goes to them.
+    ends: BTreeMap<SegmentId, FileOffset>,
+    /// Bytes of the batches that go.
+    taken: u64,
+    /// Classes of which nothing more goes.
+    blocked: BTreeSet<ClassId>,
+    /// Classes whose segments are to be synced, so that a log can leave them.
+    forced: BTreeSet<ClassId>,
 }
 
 impl Journal {
-    pub(super) fn choosing(&mut self) -> Choosing<'_> {
-        Choosing {
+    /// Begins to choose, with the batches to choose among.
+    pub(super) fn choosing(&mut self) -> (Choosing<'_>, &mut Commits) {
+        let choosing = Choosing {
+            only_copies: !self.commands.is_empty(),
             making: Making {
                 config: &self.config,
                 time: &self.time,
@@ -58,89 +82,65 @@ impl Journal {
                 effects: &mut self.effects,
             },
             logs: &mut self.logs,
-            commits: &mut self.commits,
             commands: &mut self.commands,
             indexer: &mut self.indexer,
-        }
+            ends: BTreeMap::new(),
+            taken: 0,
+            blocked: BTreeSet::new(),
+            forced: BTreeSet::new(),
+        };
+        (choosing, &mut self.commits)
     }
 }
 
 impl Choosing<'_> {
-    /// Takes the next commit's batches: by segment, in order. A segment without entries is to be
-    /// synced.
-    pub(super) fn batches(&mut self) -> BTreeMap<SegmentId, Vec<Entry>> {
-        let mut parts: BTreeMap<SegmentId, Vec<Entry>> = BTreeMap::new();
-        let mut ends: BTreeMap<SegmentId, FileOffset> = BTreeMap::new();
-        let mut blocked = BTreeSet::new();
-        let mut forced = BTreeSet::new();
-        let mut kept = Vec::new();
-        let mut taken = 0;
-        let only_copies = !self.commands.is_empty();
-        while let Some(entry) = self.commits.next() {
-            let bytes = cost(&entry.batch);
-            if only_copies && !entry.copy {
-                kept.push(entry);
-                break;
-            }
-            if taken > 0 && taken + bytes > self.making.config.commit_bytes {
-                kept.push(entry);
-                break;
-            }
-            let Some(log) = self.logs.get(entry.slot) else {
-                bug!("slot {} has a batch that waits and no log", entry.slot);
-                continue;
-            };
-            let class = class_of(log.id, log.life.spec.retention);
-            // In another class's segments it goes on only behind what is durable in the old one's.
-            let moves = log.class.is_some_and(|old| old != class);
-            if moves && log.numbers.durable < entry.first && !entry.copy {
-                forced.extend(log.class);
-                blocked.insert(class);
-                kept.push(entry);
-                continue;
-            }
-            let reserved = log.life.spec.durability == Durability::Fsync
-                || entry.copy
-                || entry.next() <= log.numbers.reserved;
-            let room = reserved && !blocked.contains(&class);
-            let segment = if room {
-                self.room(class, bytes, &mut ends)
-            } else {
-                None
-            };
-            let Some(segment) = segment else {
-                // Input: load: a segment is full, or made, or filled first.
-                blocked.insert(class);
-                kept.push(entry);
-                continue;
-            };
-            if let Some(log) = self.logs.get_mut(entry.slot) {
-                log.class = Some(class);
-            }
-            taken += bytes;
-            parts.entry(segment).or_default().push(entry);
+    /// Chooses where the next batch goes. To be asked of one after the other, until the commit is full.
+    pub(super) fn destination(&mut self, entry: &Entry) -> Destination {
+        let bytes = cost(&entry.batch);
+        let too_many = self.taken > 0 && self.taken + bytes > self.making.config.commit_bytes;
+        if too_many || (self.only_copies && !entry.copy) {
+            return Destination::Full;
         }
-        self.commits.put_back(kept);
-        self.add_due_syncs(&mut parts, &forced);
-        parts
+        let Some(log) = self.logs.get(entry.slot) else {
+            bug!("slot {} has a batch that waits and no log", entry.slot);
+            return Destination::Nowhere;
+        };
+        let class = class_of(log.id, log.life.spec.retention);
+        // In another class's segments it goes on only behind what is durable in the old one's.
+        let moves = log.class.is_some_and(|old| old != class);
+        if moves && log.numbers.durable < entry.first && !entry.copy {
+            self.forced.extend(log.class);
+            self.blocked.insert(class);
+            return Destination::Later;
+        }
+        let reserved = log.life.spec.durability == Durability::Fsync
+            || entry.copy
+            || entry.next() <= log.numbers.reserved;
+        let room = reserved && !self.blocked.contains(&class);
+        let segment = if room { self.room(class, bytes) } else { None };
+        let Some(segment) = segment else {
+            // Input: load: a segment is full, or made, or filled first.
+            self.blocked.insert(class);
+            return Destination::Later;
+        };
+        if let Some(log) = self.logs.get_mut(entry.slot) {
+            log.class = Some(class);
+        }
+        self.taken += bytes;
+        Destination::Segment(segment)
     }
 
     /// The class's open segment, if it has room for these bytes. If not, making room is
     /// begun.
-    fn room(
-        &mut self,
-        class: ClassId,
-        bytes: u64,
-        ends: &mut BTreeMap<SegmentId, FileOffset>,
-    ) -> Option<SegmentId> {
+    fn room(&mut self, class: ClassId, bytes: u64) -> Option<SegmentId> {
         let id = self.making.open(class)?;
         let segment = self.making.segments.get(id)?;
-        let at = *ends.get(&id).unwrap_or(&segment.written());
+        let at = *self.ends.get(&id).unwrap_or(&segment.written());
         let limit = self.making.config.segment_limit(class);
         if at > DATA_START && at + bytes > limit {
-            if segment.unsynced().is_empty() && !ends.contains_key(&id) {
+            if segment.unsynced().is_empty() && !self.ends.contains_key(&id) {
                 self.roll(class);
-                return self.room(class, bytes, ends);
+                return self.room(class, bytes);
             }
             return None;
         }
@@ -149,16 +149,13 @@ impl Choosing<'_> {
         if segment.fill.has_failed() || segment.fill.meets(at, at + bytes) {
             return None;
         }
-        ends.insert(id, at + bytes);
+        self.ends.insert(id, at + bytes);
         Some(id)
     }
 
     /// Segments that wait to be synced, because of their age, or because they are full or left.
-    fn add_due_syncs(
-        &self,
-        parts: &mut BTreeMap<SegmentId, Vec<Entry>>,
-        forced: &BTreeSet<ClassId>,
-    ) {
+    pub(super) fn due_syncs(&self) -> Vec<SegmentId> {
+        let mut due_syncs = Vec::new();
         let due = self.making.time.mono();
         for (number, class) in self.making.segments.classes() {
             let Some(segment) = class.active.and_then(|id| self.making.segments.get(id)) else {
@@ -173,10 +170,16 @@ impl Choosing<'_> {
                 > FileOffset(self.making.config.segment_bytes);
             let old = since.plus(self.making.config.unsynced_time) <= due;
             let left = segment.fill.has_failed();
-            if old || full || left || self.making.calls.is_closing() || forced.contains(&number) {
-                parts.entry(segment.id).or_default();
+            if old
+                || full
+                || left
+                || self.making.calls.is_closing()
+                || self.forced.contains(&number)
+            {
+                due_syncs.push(segment.id);
             }
         }
+        due_syncs
     }
 
     /// Leaves the class's segment for the next one. All that it holds is durable.
@@ -191,7 +194,6 @@ impl Choosing<'_> {
     /// room for any.
     pub(super) fn commands(&mut self) -> Option<(Gather, Part)> {
         let now = self.making.time.wall();
-        let mut ends = BTreeMap::new();
         let mut taken = Vec::new();
         let mut records = Vec::new();
         let mut segment = None;
@@ -209,8 +211,7 @@ impl Choosing<'_> {
                 slot: Slot(0),
                 append_time: now,
             };
-            let Some(id) = self.room(META_CLASS, COPIES * envelope.stored_bytes(), &mut ends)
-            else {
+            let Some(id) = self.room(META_CLASS, COPIES * envelope.stored_bytes()) else {
                 self.commands.give_first((meta, t));
                 break;
             };

@@ -6,17 +6,24 @@
 //! all of its contents are durable; so a log's numbers become durable in order (`Commits::check`,
 //! `Storing::take_in`).
 //!
-//! This is the conductor: it has almost everything done by handlers, one after the other.
-//! [`choosing`](super::choosing) chooses the contents, [`writing`](super::writing) writes them,
-//! [`storing`](super::storing) takes up the parts that went well, and [`failure`](super::failure)
-//! those that failed. None of the four calls another; one's result is the next one's argument.
+//! This is the way down: [`choosing`](super::choosing) says where each batch goes, and here they are taken out of
+//! the queue and written. Nothing is written to a segment that does not take batches
+//! (`Segment::written_to`): one that failed is left behind for ever. What becomes of the writes is taken up
+//! in [`ended`](super::ended).
 
 use super::Journal;
-use super::commits::{Commit, Part};
+use super::append::cost;
+use super::choosing::Destination;
+use super::commits::{Commits, Part};
+use super::effects::Purpose;
 use super::entry::Entry;
-use super::id::{SegmentId, Slot};
-use airmail_model::Mono;
-use std::collections::BTreeSet;
+use super::gather::Gather;
+use super::id::SegmentId;
+use super::logs::Logs;
+use super::segments::Making;
+use crate::files::{FileOp, Note};
+use airmail_model::{Durability, Mono, bug};
+use std::collections::BTreeMap;
 use std::io;
 
 impl Journal {
@@ -33,7 +40,12 @@ impl Journal {
             return;
         }
         if !self.commits.are_idle() {
-            return self.follow();
+            if let Some(segment) = self.segment_to_follow() {
+                let entries = self.commits.take_waiting();
+                let part = self.write_batches(segment, entries.into(), true);
+                self.begun(part.into_iter().collect());
+            }
+            return;
         }
         // Batches that were already acknowledged but whose segment failed are written again before
         // that segment is sealed, if there is room.
@@ -43,7 +55,7 @@ impl Journal {
         if commands && !copies {
             return self.commit_commands();
         }
-        let batches = self.choosing().batches();
+        let batches = self.take_batches();
         if commands && batches.is_empty() {
             return self.commit_commands();
         }
@@ -53,6 +65,29 @@ impl Journal {
             parts.extend(self.write_batches(segment, entries, alone));
         }
         self.begun(parts);
+    }
+
+    /// Takes the next commit's batches: by segment, in order. A segment without any is to be synced.
+    fn take_batches(&mut self) -> BTreeMap<SegmentId, Vec<Entry>> {
+        let (mut choosing, commits) = self.choosing();
+        let mut parts: BTreeMap<SegmentId, Vec<Entry>> = BTreeMap::new();
+        let mut kept = Vec::new();
+        while let Some(entry) = commits.next() {
+            match choosing.destination(&entry) {
+                Destination::Segment(segment) => parts.entry(segment).or_default().push(entry),
+                Destination::Later => kept.push(entry),
+                Destination::Full => {
+                    kept.push(entry);
+                    break;
+                }
+                Destination::Nowhere => {}
+            }
+        }
+        commits.put_back(kept);
+        for segment in choosing.due_syncs() {
+            parts.entry(segment).or_default();
+        }
+        parts
     }
 
     /// Writes to one segment; `alone` if the commit has no other.
@@ -76,7 +111,8 @@ impl Journal {
     }
 
     fn commit_commands(&mut self) {
-        if let Some((gather, part)) = self.choosing().commands() {
+        let chosen = self.choosing().0.commands();
+        if let Some((gather, part)) = chosen {
             let part = self.writing().write(gather, part, None);
             self.commits.begun(vec![part]);
             self.take_up_ended();
@@ -84,7 +120,7 @@ impl Journal {
     }
 
     /// A commit of these parts is under way, with all that was gathered.
-    pub(super) fn begun(&mut self, parts: Vec<Part>) {
+    fn begun(&mut self, parts: Vec<Part>) {
         self.commits.gathered();
         self.commits.begun(parts);
         self.take_up_ended();
@@ -100,64 +136,84 @@ impl Journal {
         let since = self.commits.gathers_since().filter(|_| !hurry)?;
         Some(since.plus(self.config.gather_time))
     }
+}
 
-    /// A write of a commit has ended; those of which all have ended are taken up in order.
-    pub(super) fn commit_done(&mut self, place: usize, result: io::Result<()>) {
-        self.commits.part_ended(place, result);
-        self.take_up_ended();
-    }
+/// The parts of the journal that writing reads or changes, those for filling ahead among them.
+struct Writing<'j> {
+    making: Making<'j>,
+    logs: &'j Logs,
+    commits: &'j mut Commits,
+}
 
-    fn take_up_ended(&mut self) {
-        while let Some(commit) = self.commits.take_ended() {
-            self.ended(commit);
+impl Journal {
+    fn writing(&mut self) -> Writing<'_> {
+        Writing {
+            making: Making {
+                config: &self.config,
+                time: &self.time,
+                calls: &self.calls,
+                faults: &mut self.faults,
+                segments: &mut self.segments,
+                effects: &mut self.effects,
+            },
+            logs: &self.logs,
+            commits: &mut self.commits,
         }
     }
+}
 
-    fn ended(&mut self, commit: Commit) {
-        let mut moved = BTreeSet::new();
-        for part in commit.into_parts() {
-            moved.extend(part.entries.iter().map(|entry| entry.slot));
-            match part.result {
-                Some(Err(error)) => {
-                    self.ends.changed_if(part.noted);
-                    let mut entries = part.entries;
-                    entries.extend(self.give_up_following(&mut moved));
-                    self.failing()
-                        .abandon(part.segment, entries, part.metas, &error);
-                }
-                _ => self.stored(part, &mut moved),
-            }
+impl Writing<'_> {
+    /// Gathers batches that are to be written to a segment.
+    fn gather(&mut self, segment: SegmentId, mut entries: Vec<Entry>) -> Option<(Gather, Part)> {
+        let Some(open) = self.making.segments.get(segment) else {
+            bug!("segment {segment} of {} batches is gone", entries.len());
+            self.commits.put_back(entries);
+            return None;
+        };
+        let lengths = entries.iter().map(|entry| entry.batch.bytes().len());
+        let mut gather = Gather::new(open, lengths);
+        for entry in &mut entries {
+            entry.offset = gather.at;
+            gather.record(entry.envelope(), entry.batch.bytes().clone());
         }
-        self.failing().abandon_unfilled();
-        self.logs_moved(moved);
-        self.logs.trim_cache(self.config.cache_bytes);
+        let sync = self.wants_sync(segment, &entries);
+        Some((gather, Part::new(segment, sync, entries)))
     }
 
-    /// Takes up a part that was written, and carries out its commands, which are durable.
-    fn stored(&mut self, part: Part, moved: &mut BTreeSet<Slot>) {
-        match self.storing().stored(part, moved) {
-            Ok(metas) => {
-                let mut carrying_out = self.carrying_out();
-                for (meta, t) in metas {
-                    carrying_out.carry_out(&meta, t, moved);
-                }
-            }
-            Err(part) => {
-                let error = io::Error::other("its segment is gone");
-                let (segment, entries, metas) = (part.segment, part.entries, part.metas);
-                self.failing().abandon(segment, entries, metas, &error);
-            }
-        }
+    fn wants_sync(&self, segment: SegmentId, entries: &[Entry]) -> bool {
+        let Some(segment) = self.making.segments.get(segment) else {
+            bug!("segment {segment} of a commit is gone");
+            return true;
+        };
+        let strong = entries.iter().any(|entry| {
+            let log = self.logs.get(entry.slot);
+            entry.copy || log.is_none_or(|log| log.life.spec.durability == Durability::Fsync)
+        });
+        let new: u64 = entries.iter().map(|entry| cost(&entry.batch)).sum();
+        let unsynced = segment.written() - segment.durable() + new;
+        strong || entries.is_empty() || unsynced >= self.making.config.unsynced_bytes
     }
 
-    /// Gives up the commits that followed a failed one: they are in the same segment.
-    fn give_up_following(&mut self, moved: &mut BTreeSet<Slot>) -> Vec<Entry> {
-        let mut entries = Vec::new();
-        for part in self.commits.give_up() {
-            self.ends.changed_if(part.noted);
-            entries.extend(part.entries);
-        }
-        moved.extend(entries.iter().map(|entry| entry.slot));
-        entries
+    /// Has a part of a commit written, with the next contents of the file of durable ends.
+    fn write(&mut self, gather: Gather, mut part: Part, note: Option<Note>) -> Part {
+        let (at, parts, end) = gather.finish(self.making.config.fill_bytes > 0);
+        (part.end, part.noted) = (end, note.is_some());
+        let place = self.commits.place();
+        let Some(open) = self.making.segments.get_mut(part.segment) else {
+            bug!("segment {} of a commit is gone", part.segment);
+            part.result = Some(Err(io::Error::other("its segment is gone")));
+            return part;
+        };
+        open.written_to(end);
+        let op = FileOp::Write {
+            name: open.name.clone(),
+            at: at.0,
+            parts,
+            sync: part.sync,
+            note,
+        };
+        self.making.effects.submit(Purpose::Commit(place), op);
+        self.making.fill_ahead(part.segment);
+        part
     }
 }

@@ -53,19 +53,14 @@ impl Journal {
         }
     }
 
-    /// Starts a commit of all that waits behind those under way, if nothing speaks against it.
-    pub(super) fn follow(&mut self) {
+    /// The segment to which all that waits may be committed behind what is under way, if nothing speaks
+    /// against it.
+    pub(super) fn segment_to_follow(&mut self) -> Option<SegmentId> {
         // What needs a moment without commits gets it.
         if self.checkpointing().is_due() {
-            return;
+            return None;
         }
-        let Some(segment) = self.following().segment() else {
-            // Input: load: commits that are large, or go elsewhere, have the next one wait.
-            return;
-        };
-        let entries = self.commits.take_waiting();
-        let part = self.write_batches(segment, entries.into(), true);
-        self.begun(part.into_iter().collect());
+        self.following().segment()
     }
 }
 

@@ -41,6 +41,7 @@ mod config;
 mod copies;
 mod damage;
 mod effects;
+mod ended;
 pub mod ends;
 mod ends_file;
 mod entry;
@@ -92,7 +93,6 @@ mod time;
 mod topics;
 mod upkeep;
 mod withhold;
-mod writing;
 
 pub use check::{CheckReport, FileReport, LogReport, check};
 pub use clock_guard::HELD_MAX;
