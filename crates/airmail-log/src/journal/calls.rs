@@ -30,9 +30,15 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Has a call wait.
-    pub(super) fn push(&mut self, call: Waiting) {
-        self.waiting.push_back(call);
+    /// Has a call wait; or, in place of an append for which `bytes_max` leave no room, its refusal.
+    pub(super) fn submit(&mut self, call: Call, bytes_max: u64) {
+        let waiting = match call {
+            Call::Append {
+                t, log, ref batch, ..
+            } if !self.admit(batch.bytes().len() as u64, bytes_max) => Waiting::Busy { t, log },
+            call => Waiting::Call(call),
+        };
+        self.waiting.push_back(waiting);
     }
 
     /// The next call, in order.
@@ -48,7 +54,7 @@ impl Calls {
     /// Whether a batch of this size may wait, where `max` bytes may. Batches behind a refused one
     /// are refused too, until all waiting calls were taken up: so a producer's retries keep their
     /// order.
-    pub(super) fn admit(&mut self, bytes: u64, max: u64) -> bool {
+    fn admit(&mut self, bytes: u64, max: u64) -> bool {
         if self.bytes > 0 && self.bytes + bytes > max {
             self.bytes = max.max(1);
             return false;

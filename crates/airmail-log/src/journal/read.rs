@@ -271,9 +271,8 @@ impl Reading<'_> {
             if (before - reader.credit).unsigned_abs() >= TURN_BYTES {
                 return Turn::More;
             }
-            if let Some(recent) = log.in_memory(reader.next) {
-                let recent = recent.clone();
-                self.give(reader, recent.first, recent.time, recent.batch, &[]);
+            if let Some(recent) = log.in_memory(reader.next).cloned() {
+                self.give_recent(reader, recent);
                 continue;
             }
             if !self.go_on(reader) {

@@ -1,7 +1,8 @@
-//! Deliveries to readers: from a segment's bytes to the batches that can be trusted.
+//! Deliveries to readers: from memory, or from a segment's bytes to the batches that can be trusted.
 
 use super::damage::{Problem, Reason, lost_numbers};
 use super::effects::Purpose;
+use super::entry::Recent;
 use super::format::{ENVELOPE_BYTES, Envelope};
 use super::id::{FileOffset, SegmentId};
 use super::names::segment_name;
@@ -22,6 +23,12 @@ const SKIP_BYTES: u64 = 32 << 10;
 const READ_ATTEMPTS: u32 = 3;
 
 impl Reading<'_> {
+    /// Gives a batch that is still in memory.
+    pub(super) fn give_recent(&mut self, reader: &mut Reader, recent: Recent) {
+        let (base, time) = (recent.first, recent.time);
+        self.give(reader, base, time, recent.batch, &[]);
+    }
+
     /// Goes on by the plan, from the segments. False: a read is under way.
     pub(super) fn go_on(&mut self, reader: &mut Reader) -> bool {
         let Some(item) = reader.plan.front().copied() else {
@@ -239,7 +246,7 @@ impl Reading<'_> {
     }
 
     /// Gives a batch, or as much of it as the reader wants and damage has left.
-    pub(super) fn give(
+    fn give(
         &mut self,
         reader: &mut Reader,
         base: Sequence,

@@ -1,6 +1,5 @@
 //! The journal together with its files: a [`LogStorage`].
 
-use super::calls::Waiting;
 use super::{Journal, JournalConfig, OpenError, Problem};
 use crate::contract::{Call, Capabilities, ClockState, Completion, Dedup, LogStorage, Trouble};
 use crate::files::{FileDone, Files};
@@ -86,15 +85,8 @@ impl<F: Files> LogStorage for JournalStorage<F> {
     }
 
     fn submit(&mut self, call: Call) {
-        if let Call::Append { t, log, batch, .. } = &call {
-            let bytes = batch.bytes().len() as u64;
-            let max = self.journal.config.pending_bytes;
-            if !self.journal.calls.admit(bytes, max) {
-                let busy = Waiting::Busy { t: *t, log: *log };
-                return self.journal.calls.push(busy);
-            }
-        }
-        self.journal.calls.push(Waiting::Call(call));
+        let bytes_max = self.journal.config.pending_bytes;
+        self.journal.calls.submit(call, bytes_max);
     }
 
     fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
