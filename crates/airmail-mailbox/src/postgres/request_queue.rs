@@ -48,8 +48,10 @@ struct QueuedJob {
 /// dropped.
 #[derive(Debug)]
 pub(super) struct Assignment<'a> {
-    /// Jobs, in a batch for each kind, in the order in which the batches are to be done.
-    pub(super) batches: Vec<JobBatch>,
+    /// Batches that share no transaction: one for each kind of job, in the order in which they are to be done.
+    pub(super) alone: Vec<JobBatch>,
+    /// Batches that change something, which may share one; in their order, too.
+    pub(super) changes: Vec<JobBatch>,
     /// Number of jobs.
     pub(super) jobs: usize,
     /// Time that all jobs together have waited.
@@ -177,7 +179,8 @@ impl RequestQueue {
     fn assign(&self, kinds: Vec<Vec<QueuedJob>>) -> Assignment<'_> {
         let now = Instant::now();
         let mut assignment = Assignment {
-            batches: Vec::with_capacity(kinds.len()),
+            alone: Vec::new(),
+            changes: Vec::new(),
             jobs: 0,
             waited: Duration::ZERO,
             takes_long: false,
@@ -192,7 +195,15 @@ impl RequestQueue {
                 assignment.is_retry |= job.wait().timeouts() > 0;
             }
             let jobs = kind.into_iter().map(|queued| queued.job);
-            assignment.batches.extend(JobBatch::of(jobs));
+            let Some(batch) = JobBatch::of(jobs) else {
+                bug!("jobs were taken, and are none");
+                continue;
+            };
+            if batch.shared_change().is_some() {
+                assignment.changes.push(batch);
+            } else {
+                assignment.alone.push(batch);
+            }
         }
         assignment
     }
@@ -344,8 +355,9 @@ mod tests {
     }
 
     fn taken_jobs(assignment: &mut Assignment<'_>) -> Vec<Job> {
-        let batches = std::mem::take(&mut assignment.batches).into_iter();
-        batches.flat_map(JobBatch::into_jobs).collect()
+        let alone = std::mem::take(&mut assignment.alone).into_iter();
+        let changes = std::mem::take(&mut assignment.changes).into_iter();
+        alone.chain(changes).flat_map(JobBatch::into_jobs).collect()
     }
 
     /// The number of jobs that another worker gets within `time`.

@@ -18,15 +18,14 @@ use super::statement_error::StatementError;
 use crate::store_error::StoreFailure;
 use futures::future::{BoxFuture, join, join_all, join3};
 
-/// Does the batches of an assignment, in their order.
+/// Does the batches of an assignment.
 pub(super) async fn run(
     context: &StoreContext,
     connection: &DatabaseConnection,
     mut assignment: Assignment<'_>,
 ) {
-    let batches = std::mem::take(&mut assignment.batches).into_iter();
-    let (changes, reads): (Vec<JobBatch>, Vec<JobBatch>) =
-        batches.partition(|batch| batch.shared_change().is_some());
+    let reads = std::mem::take(&mut assignment.alone);
+    let changes = std::mem::take(&mut assignment.changes);
     let alone = |batch| run_alone(context, connection, batch);
     let reads = join_all(reads.into_iter().map(alone));
     // A job whose statement timed out must not make others time out with it.
