@@ -1,6 +1,9 @@
 //! Bugs that the simulator plants, to see that it finds them. In no build but its own.
 
 /// A bug to plant. Each is a mistake that is easily made.
+///
+/// The last three break nothing at first but the state of one core, of the gateway, the tower or the
+/// catalog: its check is to find them at the step that does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
     /// A subscription that is taken off the tail is told to stand one number further.
@@ -11,4 +14,10 @@ pub enum Bug {
     CreditLost,
     /// A position from beyond the end is taken silently: it waits until the log gets there.
     PositionBeyondEnd,
+    /// A subscription for which the tower does not read any more still counts against its session.
+    FollowingKept,
+    /// A member that has left the tower is still found by its id.
+    MemberKept,
+    /// The number given last is counted from the namespaces that there are: a deletion frees it.
+    NumberFreed,
 }

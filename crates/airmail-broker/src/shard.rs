@@ -88,6 +88,8 @@ impl Shard {
                 default_namespace: config.default_namespace,
                 read_window_bytes: config.tail_window_bytes,
                 commands_max: config.commands,
+                #[cfg(feature = "sabotage")]
+                bug: config.bug,
             }),
             gateway: Gateway::new(config.clone(), authorizer, admission),
             tower: Tower::new(config, capabilities),

@@ -44,6 +44,12 @@ pub enum Plant {
     CreditLost,
     /// [`BrokerBug::PositionBeyondEnd`].
     PositionBeyondEnd,
+    /// [`BrokerBug::FollowingKept`].
+    FollowingKept,
+    /// [`BrokerBug::MemberKept`].
+    MemberKept,
+    /// [`BrokerBug::NumberFreed`].
+    NumberFreed,
     /// [`ClientBug::MemoryKept`].
     MemoryKept,
     /// [`ClientBug::EndedStaysLive`].
@@ -62,6 +68,9 @@ impl Plant {
             | Plant::LateNotCharged
             | Plant::CreditLost
             | Plant::PositionBeyondEnd
+            | Plant::FollowingKept
+            | Plant::MemberKept
+            | Plant::NumberFreed
             | Plant::MemoryKept
             | Plant::EndedStaysLive
             | Plant::CreditTwice => Stage::World,
@@ -85,6 +94,9 @@ impl Plant {
             Plant::LateNotCharged => &["G5"],
             Plant::CreditLost => &["liveness"],
             Plant::DeleteForgotten => &["contract"],
+            Plant::FollowingKept => &["following: "],
+            Plant::MemberKept => &["one_place: "],
+            Plant::NumberFreed => &["numbers: "],
             Plant::MemoryKept => &["memory: "],
             Plant::EndedStaysLive => &["ranges: "],
             Plant::CreditTwice => &["credit: "],
@@ -122,6 +134,9 @@ impl Plant {
             Plant::LateNotCharged => BrokerBug::LateNotCharged,
             Plant::CreditLost => BrokerBug::CreditLost,
             Plant::PositionBeyondEnd => BrokerBug::PositionBeyondEnd,
+            Plant::FollowingKept => BrokerBug::FollowingKept,
+            Plant::MemberKept => BrokerBug::MemberKept,
+            Plant::NumberFreed => BrokerBug::NumberFreed,
             _ => return None,
         })
     }

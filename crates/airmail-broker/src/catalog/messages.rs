@@ -19,6 +19,9 @@ pub(crate) struct CatalogConfig {
     pub(crate) read_window_bytes: u32,
     /// Commands that may wait for the one under way.
     pub(crate) commands_max: usize,
+    /// A planted bug.
+    #[cfg(feature = "sabotage")]
+    pub(crate) bug: Option<crate::sabotage::Bug>,
 }
 
 /// Everything that can happen to a catalog.

@@ -84,6 +84,10 @@ impl CatalogCore {
             // A command that cannot be read is of a later version: it is void here.
             let change = Change::decode(record.payload);
             let applied = change.as_ref().is_some_and(|c| self.fold.apply(c));
+            #[cfg(feature = "sabotage")]
+            if self.config.bug == Some(crate::sabotage::Bug::NumberFreed) {
+                self.fold.free_numbers();
+            }
             let at = stored.base.plus(record.index.into());
             let became = if applied {
                 Became::Applied

@@ -29,6 +29,8 @@ impl Driver {
             default_namespace: FirstNamespace::default(),
             read_window_bytes: 1_024,
             commands_max: 2,
+            #[cfg(feature = "sabotage")]
+            bug: None,
         };
         Driver {
             core: CatalogCore::new(config),

@@ -88,7 +88,15 @@ impl Gateway {
             BehindState::NoCredit => {
                 session.parked.remove(&behind.ticket);
             }
-            BehindState::Reading => session.following -= 1,
+            BehindState::Reading => {
+                let ended = 1;
+                #[cfg(feature = "sabotage")]
+                let ended = match self.config.bug {
+                    Some(crate::sabotage::Bug::FollowingKept) => 0,
+                    _ => ended,
+                };
+                session.following -= ended;
+            }
             BehindState::AwaitingTail => {
                 let tail = &mut self.logs[behind.log].tail;
                 tail.waiting.remove(&(behind.at, key));

@@ -170,3 +170,15 @@ fn two_commands_appended_in_one_step_are_complained_of() {
     });
     assert!(two.starts_with("line: "), "{two}");
 }
+
+#[cfg(feature = "sabotage")]
+#[test]
+fn a_number_that_a_deletion_frees_is_found_at_the_step_that_frees_it() {
+    let mut driver = Driver::ready();
+    driver.core.config.bug = Some(crate::sabotage::Bug::NumberFreed);
+    driver.ask(7, delete_command("default"));
+    let (of, extent) = (SystemAppend::Command, number(2));
+    driver.step(CatalogInput::Appended { of, extent });
+    let said = complaint(|| driver.give(2, &delete(1, 1)));
+    assert_eq!(said, "numbers: the last was 1, and is 0");
+}

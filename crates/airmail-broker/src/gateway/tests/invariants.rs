@@ -46,6 +46,16 @@ fn first_behind(gateway: &Gateway) -> BehindKey {
     gateway.behind.iter().next().expect("some are").0
 }
 
+#[cfg(feature = "sabotage")]
+#[test]
+fn a_count_of_members_that_is_kept_is_found_at_the_step_that_keeps_it() {
+    let mut driver = busy();
+    driver.gateway.config.bug = Some(crate::sabotage::Bug::FollowingKept);
+    driver.step("client 1 removes 0");
+    let said = complaint(|| _ = driver.step("client 1 removes 1"));
+    assert!(said.starts_with("following: SessionId(1)"), "{said}");
+}
+
 type Break = fn(&mut Gateway);
 
 #[test]

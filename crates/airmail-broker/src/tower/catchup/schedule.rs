@@ -69,6 +69,10 @@ impl Tower {
             Place::Reading(reader) => self.readers[reader].remove(key, &member),
         }
         self.members.remove(key);
+        #[cfg(feature = "sabotage")]
+        if self.config.bug == Some(crate::sabotage::Bug::MemberKept) {
+            self.members.keep_id(member.id, key);
+        }
         member.place
     }
 

@@ -36,6 +36,16 @@ fn reader(tower: &Tower) -> ReaderKey {
     tower.readers.keys()[0]
 }
 
+#[cfg(feature = "sabotage")]
+#[test]
+fn an_id_of_a_member_that_is_kept_is_found_at_the_step_that_keeps_it() {
+    let mut driver = busy();
+    driver.tower.config.bug = Some(crate::sabotage::Bug::MemberKept);
+    driver.step("gateway: detach (1)");
+    let said = complaint(|| _ = driver.step("gateway: m2 leaves"));
+    assert!(said.starts_with("one_place: who is queued"), "{said}");
+}
+
 type Break = fn(&mut Tower);
 
 #[test]
