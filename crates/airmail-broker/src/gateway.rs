@@ -20,19 +20,24 @@
 //! - `one_state`: a subscription is either live, in the list of its topic at its log's tail, or behind with
 //!   a record of its own; a record belongs to the subscription that names it, and after a step waits for
 //!   exactly one thing.
+//! - `numbers`: a subscription is found by its number on its stream, which has no other numbers.
+//! - `located`: only one that is still to be located has an end that was asked for and is not known.
 //! - `told`: no client is told more than was looked at for it: `told ≤ at`.
 //! - `parked`: those who wait for credit are known to their session by their tickets, and no others.
 //! - `following`: a session's count of members is that of its subscriptions that the tower reads for.
 //! - `waiting`: whoever waits at a tail waits for a number that the tail has not got to (`at > next`), or for
-//!   a time, and never has an end.
+//!   a time, and never has an end; nobody else is in the tail's lists of those who wait.
+//! - `returned`: whom a log knows to have come with a position of its present life is a subscription there.
 //! - `ranges`: a session's range of a log counts its live subscriptions there, and never goes beyond the
 //!   tail (`range.next ≤ tail.next`); a session knows each log of which it has a range.
 //! - `attached`: the tower gives a log's tail as long as somebody is there, and no longer; what is closed has
 //!   nobody.
 //! - `order`: the first publish that waits for its turn has no answer yet, and what is in flight is what was
 //!   counted.
-//! - `gates`: after a step nobody's turn has come who was not let go on, and what waits is no more than may.
-//! - `admission`: a session that waits for admission is asked for again.
+//! - `gates`: after a step nobody's turn has come who was not let go on, what waits is no more than may, and
+//!   what is in flight is what publishes and streams hold.
+//! - `admission`: a session that waits for admission is asked for again, and no other; of each no more bytes
+//!   wait than may, unless it is one publish alone.
 //! - `credit`: no session has more credit than one may hold.
 
 mod acks;

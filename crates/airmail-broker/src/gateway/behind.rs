@@ -1,7 +1,7 @@
 //! Subscriptions that are behind: where each stands, and what it waits for.
 //!
 //! `at` is how far a subscription has really got, `told` how far its client knows. Between the two
-//! there is nothing for it, so that the next delivery or gap covers from `told` on.
+//! there is nothing for it, so that the next delivery or gap covers from `told` on (`told`).
 
 use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
 use crate::link::MemberId;

@@ -5,15 +5,35 @@ use super::Gateway;
 use super::behind::{Behind, BehindState};
 use super::log::{GatewayLog, LogState};
 use super::publish_gate::PublishGate;
+use super::session::Session;
+use super::subscription::Subscription;
 use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
+use airmail_flow::Ticket;
 use airmail_model::limits::CREDIT_BYTES_MAX;
 use std::collections::BTreeMap;
 
-/// Sums over the records of subscriptions that are behind, for one session.
+/// Counts of a session's subscriptions: all, those that wait for credit, those that the tower reads for.
 #[derive(Default)]
-struct Waits {
+struct SessionCounts {
+    all: usize,
     parked: usize,
     following: u64,
+}
+
+/// Counts of a log's subscriptions: the live ones of each session, those that wait at the tail, those that
+/// came with a position of its present life.
+#[derive(Default)]
+struct LogCounts {
+    live: BTreeMap<SessionKey, u32>,
+    waiting: usize,
+    returned: usize,
+}
+
+/// Counts of all subscriptions, to be compared with what is known of them elsewhere.
+#[derive(Default)]
+struct Counts {
+    sessions: BTreeMap<SessionKey, SessionCounts>,
+    logs: BTreeMap<LogKey, LogCounts>,
 }
 
 impl Gateway {
@@ -35,29 +55,60 @@ impl Gateway {
         }
         let (behind, all) = (self.behind.len(), self.subs.len());
         assert_eq!(live + behind, all, "one_state: live and behind, of all");
+        let mut counts = Counts::default();
         for (key, sub) in self.subs.iter() {
-            match sub.behind() {
-                Some(behind) => assert_eq!(self.behind[behind].sub, key, "one_state: {sub:?}"),
-                None => self.check_live(key),
-            }
+            self.check_subscription(key, sub, &mut counts);
         }
-        self.check_sessions();
+        for (key, behind) in self.behind.iter() {
+            self.check_behind(key, behind);
+            let of_log = counts.logs.entry(behind.log).or_default();
+            of_log.waiting += usize::from(behind.state == BehindState::AwaitingTail);
+            let of_session = counts.sessions.entry(behind.session).or_default();
+            of_session.parked += usize::from(behind.state == BehindState::NoCredit);
+            of_session.following += u64::from(behind.state == BehindState::Reading);
+        }
+        self.check_counts(&counts.logs);
+        self.check_sessions(counts.sessions);
+        self.check_in_flight();
         self.check_gates();
     }
 
-    /// Asserts that a live subscription is linked with its neighbours, and counted.
-    fn check_live(&self, key: SubKey) {
-        let sub = self.subs[key];
-        let (before, after) = (sub.before, sub.after);
+    /// Asserts that a subscription is where it belongs, and counts it.
+    fn check_subscription(&self, key: SubKey, sub: &Subscription, counts: &mut Counts) {
+        let session = &self.sessions[sub.session];
+        let found = session.find(&self.subs, sub.id);
+        assert_eq!(found, Some(key), "numbers: {sub:?} of {:?}", session.id);
+        counts.sessions.entry(sub.session).or_default().all += 1;
+        let of_log = counts.logs.entry(sub.log).or_default();
+        let is_returned = self.logs[sub.log].tail.returned.contains(&key);
+        of_log.returned += usize::from(is_returned);
+        match sub.behind() {
+            Some(behind) => assert_eq!(self.behind[behind].sub, key, "one_state: {sub:?}"),
+            None => {
+                self.check_live(key, sub);
+                *of_log.live.entry(sub.session).or_default() += 1;
+            }
+        }
+    }
+
+    /// Asserts that a live subscription is in the list of its topic at its log's tail, and counted.
+    fn check_live(&self, key: SubKey, sub: &Subscription) {
+        let (topic, tail) = (sub.topic(), &self.logs[sub.log].tail);
+        let (before, after) = (self.neighbour(sub.before), self.neighbour(sub.after));
+        let is_in_list = |other: &Subscription| other.log == sub.log && other.is_of(topic);
         assert!(
-            before == SubKey::NONE || self.subs[before].after == key,
-            "one_state: {sub:?} comes after one that does not know"
+            before.is_none_or(|other| other.after == key && is_in_list(other)),
+            "one_state: {sub:?} comes after {before:?}"
         );
         assert!(
-            after == SubKey::NONE || self.subs[after].before == key,
-            "one_state: {sub:?} comes before one that does not know"
+            after.is_none_or(|other| other.before == key && is_in_list(other)),
+            "one_state: {sub:?} comes before {after:?}"
         );
-        let tail = &self.logs[sub.log].tail;
+        let first = tail.subscribers(&self.subs, topic).next();
+        assert!(
+            before.is_some() || first == Some(key),
+            "one_state: {sub:?} is the first of its topic, and the tail has {first:?}"
+        );
         let range = tail.ranges.get(&sub.session);
         assert!(
             range.is_some_and(|range| range.live > 0),
@@ -65,41 +116,82 @@ impl Gateway {
         );
     }
 
-    fn check_sessions(&self) {
-        let mut waits: BTreeMap<SessionKey, Waits> = BTreeMap::new();
-        for (key, behind) in self.behind.iter() {
-            self.check_behind(key, behind);
-            let waits = waits.entry(behind.session).or_default();
-            waits.parked += usize::from(behind.state == BehindState::NoCredit);
-            waits.following += u64::from(behind.state == BehindState::Reading);
+    fn neighbour(&self, key: SubKey) -> Option<&Subscription> {
+        (key != SubKey::NONE).then(|| &self.subs[key])
+    }
+
+    /// Asserts that what the tails know of their subscriptions is what there is.
+    fn check_counts(&self, counted: &BTreeMap<LogKey, LogCounts>) {
+        let none = LogCounts::default();
+        for key in self.logs.keys() {
+            let (id, tail) = (self.logs[key].id, &self.logs[key].tail);
+            let counted = counted.get(&key).unwrap_or(&none);
+            let waiting = tail.waiting.len() + tail.timed.len();
+            assert_eq!(waiting, counted.waiting, "waiting: at the tail of {id}");
+            let returned = tail.returned.len();
+            assert_eq!(returned, counted.returned, "returned: to {id}");
+            for (session, range) in &tail.ranges {
+                let live = counted.live.get(session).copied().unwrap_or(0);
+                assert_eq!(range.live, live, "ranges: of {session:?} on {id}");
+            }
         }
+    }
+
+    fn check_sessions(&self, mut counted: BTreeMap<SessionKey, SessionCounts>) {
         for (key, session) in self.sessions.iter() {
-            let waits = waits.remove(&key).unwrap_or_default();
+            let counted = counted.remove(&key).unwrap_or_default();
+            let all = session.subscriptions();
+            assert_eq!(all, counted.all, "numbers: of {:?}", session.id);
+            let most = self.config.limits.subscriptions as usize;
+            assert!(
+                all <= most && session.is_list_short(most),
+                "numbers: {all} of {:?}, of {most}",
+                session.id
+            );
             let parked = session.parked.len();
-            assert_eq!(parked, waits.parked, "parked: of {:?}", session.id);
+            assert_eq!(parked, counted.parked, "parked: of {:?}", session.id);
             let following = session.following;
-            assert_eq!(following, waits.following, "following: {:?}", session.id);
+            assert_eq!(following, counted.following, "following: {:?}", session.id);
             assert!(
                 session.credit() <= CREDIT_BYTES_MAX.into(),
                 "credit: {:?} has {}",
                 session.id,
                 session.credit()
             );
-            let publishes = &session.publishes;
-            let asked_again = self.timers.admission.contains(&(publishes.wake, key));
-            assert!(
-                publishes.queue.is_empty() || asked_again,
-                "admission: {:?} waits for ever",
-                session.id
-            );
+            self.check_admission(key, session);
         }
-        assert!(waits.is_empty(), "one_state: records without a session");
+        let wait = |(_, one): &(SessionKey, &Session)| !one.publishes.queue.is_empty();
+        let (waiting, asked) = (self.sessions.iter().filter(wait), &self.timers.admission);
+        assert_eq!(asked.len(), waiting.count(), "admission: {asked:?}");
+        assert!(counted.is_empty(), "one_state: records without a session");
+    }
+
+    fn check_admission(&self, key: SessionKey, session: &Session) {
+        let (id, publishes) = (session.id, &session.publishes);
+        let asked_again = self.timers.admission.contains(&(publishes.wake, key));
+        assert!(
+            publishes.queue.is_empty() || asked_again,
+            "admission: {id:?} waits for ever"
+        );
+        let batches = publishes.queue.iter().map(|(_, batch)| batch);
+        let bytes: usize = batches.map(|batch| batch.bytes().len()).sum();
+        assert_eq!(publishes.bytes, bytes, "admission: bytes of {id:?}");
+        let most = self.config.parked_bytes;
+        assert!(
+            bytes <= most || publishes.queue.len() == 1,
+            "admission: {bytes} bytes of {id:?} wait, of {most}"
+        );
     }
 
     fn check_behind(&self, key: BehindKey, behind: &Behind) {
         let sub = &self.subs[behind.sub];
         assert_eq!(sub.behind(), Some(key), "one_state: {behind:?}");
         assert!(behind.told <= behind.at, "told: {behind:?}");
+        let is_located = !matches!(behind.state, BehindState::Locating(_));
+        assert!(
+            !is_located || behind.asked_until.is_none(),
+            "located: the end of {behind:?} was not found"
+        );
         let tail = &self.logs[behind.log].tail;
         match behind.state {
             BehindState::Moving => panic!("one_state: {behind:?} waits for nothing"),
@@ -161,17 +253,38 @@ impl Gateway {
         }
     }
 
-    fn check_gates(&self) {
-        let logs = self.logs.keys().map(|key| &self.logs[key]);
-        let pending = logs.flat_map(|log| log.publishes.iter());
-        let in_flight = pending.filter(|pending| pending.in_flight).count() as u64;
+    /// Asserts that what is in flight, to the storage and to clients, is what was counted.
+    fn check_in_flight(&self) {
+        let (mut appends, mut bytes, mut messages) = (0, 0, 0);
+        for key in self.logs.keys() {
+            for pending in self.logs[key].publishes.iter() {
+                let is_in_flight = u64::from(pending.in_flight);
+                appends += is_in_flight;
+                bytes += is_in_flight * pending.bytes as u64;
+                messages += pending.ticket.as_ref().map_or(0, Ticket::messages);
+            }
+        }
         let counted = self.stats.appends_in_flight;
-        assert_eq!(counted, in_flight, "order: publishes in flight");
+        assert_eq!(counted, appends, "order: publishes in flight");
+        let counted = self.stats.appends_in_flight_bytes;
+        assert_eq!(counted, bytes, "order: bytes in flight");
+        let counted = self.publishes().map_or(0, |gate| gate.in_flight);
+        assert_eq!(counted, messages, "gates: messages in flight");
+        let shares = self.sessions.iter().map(|(_, one)| one.share.in_flight());
+        let counted = self.deliveries().map_or(0, |gate| gate.in_flight);
+        assert_eq!(counted, shares.sum::<u64>(), "gates: bytes to clients");
+    }
+
+    fn check_gates(&self) {
         let settled = self.publish_gate.as_ref().map(PublishGate::is_settled);
         assert_ne!(settled, Some(false), "gates: somebody's turn was missed");
         let waiting = self.publish_gate.as_ref().map(PublishGate::waiting_bytes);
         let (waiting, most) = (waiting.unwrap_or(0), self.config.publish_waiting_bytes);
         assert!(waiting <= most, "gates: {waiting} bytes wait, of {most}");
+        let waiting = self.publishes().map_or(0, |gate| gate.waiting);
+        let gate = self.config.publish_gate;
+        let most = gate.map_or(0, |gate| gate.waiting_messages_max);
+        assert!(waiting <= most, "gates: {waiting} messages wait, of {most}");
         let (listings, most) = (self.listings.len(), self.config.listings);
         assert!(listings <= most, "gates: {listings} listings, of {most}");
     }

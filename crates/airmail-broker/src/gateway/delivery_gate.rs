@@ -2,7 +2,7 @@
 //! meanwhile.
 //!
 //! Credit bounds what one stream may be sent; the gate bounds what all of them have been given and
-//! their connections have not taken. A stream that is turned away is treated as one without credit: its
+//! their connections have not taken (`gates`). A stream that is turned away is treated as one without credit: its
 //! live subscriptions are detached where the delivery begins, and go on from there when it has taken
 //! what it has. Nobody else waits for it ([`Shares`]).
 

@@ -4,7 +4,7 @@
 //! wait: for admission, with its session ([`admission`](super::admission)), or at the gate
 //! ([`publish_gate`](super::publish_gate)), until another's answer makes room. A log's publishes are answered
 //! in order ([`acks`](super::acks)), also those that never reach the storage: each takes its place in the
-//! log's queue of pending answers.
+//! log's queue of pending answers (`order`).
 
 use super::acks::unknown;
 use super::log::LogState;

@@ -1,8 +1,8 @@
 //! The publish gate: how many published messages may be in flight to the storage, and who waits.
 //!
 //! A batch that has passed admission gets a ticket for its messages, or waits in one line for the
-//! whole shard, within a bound of messages, bytes and time; what finds no place there, or waits too
-//! long, is refused with a reason and a delay. The ticket goes back with the batch's answer, and
+//! whole shard, within a bound of messages, bytes (`gates`) and time; what finds no place there, or waits
+//! too long, is refused with a reason and a delay. The ticket goes back with the batch's answer, and
 //! says how long it took: that is what the limiter goes by.
 
 use crate::input::SessionId;

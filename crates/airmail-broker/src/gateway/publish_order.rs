@@ -1,5 +1,5 @@
 //! The order in which a log's publishes are answered: that in which they came, also of those that never
-//! reach the storage.
+//! reach the storage (`order`).
 
 use crate::input::SessionId;
 use airmail_flow::Ticket;

@@ -3,7 +3,7 @@
 //! Credit is in bytes and may be overdrawn by one delivery. A session that has none gets no
 //! deliveries: its live subscriptions are detached as messages for them come, and what is behind
 //! stays parked here until there is credit again. So a client that does not read costs the node
-//! nothing but what it has been promised, and that is at most [`CREDIT_BYTES_MAX`].
+//! nothing but what it has been promised, and that is at most [`CREDIT_BYTES_MAX`] (`credit`).
 
 use super::subscription::Subscriptions;
 use super::subscriptions_by_number::SubscriptionsByNumber;
@@ -99,6 +99,11 @@ impl Session {
     /// Number of its subscriptions.
     pub(crate) fn subscriptions(&self) -> usize {
         self.by_number.len()
+    }
+
+    /// Whether its list of numbers is no longer than one with at most so many subscriptions has made it.
+    pub(crate) fn is_list_short(&self, subscriptions_max: usize) -> bool {
+        self.by_number.is_short(subscriptions_max)
     }
 
     /// Its subscriptions, in order of key.

@@ -1,9 +1,9 @@
 //! Subscriptions begin and end.
 //!
-//! Where one begins and ends depends on where its log ends, so that is asked of the tower first, always;
-//! and then, for the earliest, a time, or a position that seems to lie beyond the end, what the storage
-//! says. Then it goes live if there is nothing to be read first, waits at the tail if its number is still
-//! to come, or is read for.
+//! Where one begins and ends depends on where its log ends, so that is asked of the tower before all else
+//! (`located`); and then, for the earliest, a time, or a position that seems to lie beyond the end, what
+//! the storage says. Then it goes live if there is nothing to be read first, waits at the tail if its
+//! number is still to come, or is read for.
 
 use super::behind::{Begin, Behind, BehindState};
 use super::log::LogState;

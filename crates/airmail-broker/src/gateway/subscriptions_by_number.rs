@@ -2,7 +2,8 @@
 //!
 //! Clients number from 0 up, mostly: such numbers are places in a list, four bytes each. A number
 //! far above what the session has is kept in a hash table, so that no client can make the list
-//! longer than a few times what it really has. Where a number is kept is decided when it comes in.
+//! longer than twice the most that it has had, and a few (`numbers`). Where a number is kept is decided
+//! when it comes in.
 
 use super::subscription::Subscriptions;
 use crate::keys::SubKey;
@@ -75,6 +76,13 @@ impl SubscriptionsByNumber {
         if self.dense.capacity() > 4 * self.dense.len() + FEW {
             self.dense.shrink_to(2 * self.dense.len());
         }
+    }
+
+    /// Whether the list is no longer than a session with at most so many subscriptions can have made it,
+    /// and ends with one.
+    pub(crate) fn is_short(&self, subscriptions_max: usize) -> bool {
+        let length_max = 2 * subscriptions_max + FEW;
+        self.dense.len() <= length_max && self.dense.last() != Some(&None)
     }
 
     /// Number of subscriptions.
@@ -154,5 +162,6 @@ mod tests {
         }
         assert_eq!(numbers.len(), 1_000);
         assert!(numbers.dense.capacity() <= 4 * 1_000);
+        assert!(numbers.is_short(1_001));
     }
 }

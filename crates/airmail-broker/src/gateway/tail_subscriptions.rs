@@ -3,7 +3,8 @@
 //!
 //! Ranges are kept for each (session, log) and not for each subscription. A session's range stays
 //! when its last live subscription here ends, so that whichever side counts on, `previous` of the
-//! next delivery is never beyond what the client has accounted for.
+//! next delivery is never beyond what the client has accounted for (`ranges`, and `tiling` in the
+//! simulator).
 
 use super::subscription::Subscriptions;
 use crate::keys::{BehindKey, SessionKey, SubKey};

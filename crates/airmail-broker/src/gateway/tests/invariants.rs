@@ -4,10 +4,11 @@ use super::super::Gateway;
 use super::super::log::LogState;
 use super::transcripts::Driver;
 use crate::input::SessionId;
-use crate::keys::{BehindKey, LogKey, SessionKey};
+use crate::keys::{BehindKey, LogKey, SessionKey, SubKey};
 use crate::transcript::{self, LOG, complaint};
-use airmail_model::Sequence;
-use airmail_model::frame::RequestId;
+use airmail_flow::{Shares, SharesSettings};
+use airmail_model::frame::{RequestId, Until};
+use airmail_model::{Mono, Sequence};
 
 /// Client 1 has a subscription that is live, one that is read for, and one that waits for number 9, and
 /// publishes; client 2 has one that waits for credit.
@@ -58,10 +59,20 @@ fn a_count_of_members_that_is_kept_is_found_at_the_step_that_keeps_it() {
 
 type Break = fn(&mut Gateway);
 
-#[test]
-fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
+/// Breaks a busy gateway in each of these ways: it is complained of under the name that stands there.
+fn complained(breaks: &[(&str, Break)]) {
     busy().gateway.check();
-    let breaks: [(&str, Break); 13] = [
+    for (name, broken) in breaks {
+        let mut driver = busy();
+        broken(&mut driver.gateway);
+        let said = complaint(|| driver.gateway.check());
+        assert!(said.starts_with(name), "{name}: {said}");
+    }
+}
+
+#[test]
+fn a_broken_state_of_a_subscription_is_complained_of_under_its_name() {
+    complained(&[
         ("one_state", |g| {
             let (one, sub) = (first_behind(g), g.subs.iter().next().expect("some").0);
             g.behind[one].sub = sub;
@@ -73,22 +84,45 @@ fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
             let range = g.logs[log].tail.ranges.get_mut(&session);
             range.expect("live").live += 1;
         }),
+        ("one_state", |g| {
+            let (log, one) = (log(g), session(g, 1));
+            let live = g.subs.iter().find(|(_, sub)| sub.behind().is_none());
+            let live = live.expect("one is").0;
+            let tail = &mut g.logs[log].tail;
+            tail.unlink(&mut g.subs, live);
+            tail.live += 1;
+            tail.ranges.get_mut(&one).expect("live").live += 1;
+        }),
+        ("numbers", |g| {
+            let (one, sub) = (session(g, 1), g.subs.iter().next().expect("some").0);
+            g.sessions[one].take(&g.subs, sub);
+        }),
+        ("located", |g| {
+            let one = first_behind(g);
+            g.behind[one].asked_until = Some(Until::Now);
+        }),
         ("told", |g| {
             let one = first_behind(g);
             g.behind[one].told = g.behind[one].at.plus(1);
         }),
-        ("parked", |g| {
-            let two = session(g, 2);
-            g.sessions[two].parked.clear();
-        }),
-        ("following", |g| {
-            let one = session(g, 1);
-            g.sessions[one].following += 1;
-        }),
+    ]);
+}
+
+#[test]
+fn a_broken_state_of_a_tail_is_complained_of_under_its_name() {
+    complained(&[
         ("waiting", |g| {
             let log = log(g);
             let (_, one) = g.logs[log].tail.waiting.pop_first().expect("waits");
             g.logs[log].tail.waiting.insert((Sequence(77), one));
+        }),
+        ("waiting", |g| {
+            let (log, one) = (log(g), first_behind(g));
+            g.logs[log].tail.waiting.insert((Sequence(99), one));
+        }),
+        ("returned", |g| {
+            let log = log(g);
+            g.logs[log].tail.returned.insert(SubKey::new(77));
         }),
         ("ranges", |g| {
             let (log, one) = (log(g), session(g, 1));
@@ -111,17 +145,35 @@ fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
             let log = log(g);
             g.logs[log].state = LogState::Closed;
         }),
+    ]);
+}
+
+#[test]
+fn a_broken_state_of_a_session_or_a_publish_is_complained_of_under_its_name() {
+    complained(&[
+        ("parked", |g| {
+            let two = session(g, 2);
+            g.sessions[two].parked.clear();
+        }),
+        ("following", |g| {
+            let one = session(g, 1);
+            g.sessions[one].following += 1;
+        }),
         ("order", |g| g.stats.appends_in_flight += 1),
+        ("order", |g| g.stats.appends_in_flight_bytes += 1),
+        ("gates", |g| {
+            let two = session(g, 2);
+            let mut gate = Shares::new(SharesSettings::DEFAULT);
+            gate.enter(Mono(1), &mut g.sessions[two].share, 7);
+        }),
+        ("admission", |g| {
+            let two = session(g, 2);
+            g.timers.admission.insert((Mono(9), two));
+        }),
         ("admission", |g| {
             let one = session(g, 1);
             let waits = (RequestId(9), transcript::batch(&["a"]));
             g.sessions[one].publishes.queue.push_back(waits);
         }),
-    ];
-    for (name, broken) in breaks {
-        let mut driver = busy();
-        broken(&mut driver.gateway);
-        let said = complaint(|| driver.gateway.check());
-        assert!(said.starts_with(name), "{name}: {said}");
-    }
+    ]);
 }
