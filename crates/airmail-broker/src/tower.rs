@@ -18,8 +18,12 @@
 //!   [`catchup::schedule`]).
 //! - `readers`: there are at most as many catch-up readers as the settings say, and none without members;
 //!   nobody waits for one while another could be started, unless reading is held or used up.
-//! - `ends`: a reader that has got to a member's end has no such member any more.
-//! - `owners`: a reader of the storage that was not given up belongs to exactly one tail or catch-up reader.
+//! - `ends`: a reader knows the ends of its members, in numbers and in time, and no others; one that has got
+//!   to a member's end has no such member any more.
+//! - `owners`: a reader of the storage that was not given up belongs to exactly one tail or catch-up reader,
+//!   or is the only one of log 0.
+//! - `calls`: no call and no reader that is under way is numbered above the last number given.
+//! - `allowance`: no more is saved up for late reading than may be.
 //! - `end`: nothing is given beyond a log's end (`tail.next ≤ end`).
 //! - `closed`: what is being deleted has neither tail nor members.
 

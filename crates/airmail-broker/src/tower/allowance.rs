@@ -4,8 +4,8 @@
 //! Counted in bytes, because the shard has no clock. Late reading spends them; they come from three
 //! sides: a part of the bytes that live traffic moves, so that late reading is a bounded share of a
 //! shard that has no time left; time that nobody used, so that it goes fast where there is; and a
-//! little for all time that passes, so that it never stands still. Little is saved up: live traffic
-//! may have to wait for everything that is read at a time.
+//! little for all time that passes, so that it never stands still (which a test here holds). Little is
+//! saved up (`allowance`): live traffic may have to wait for everything that is read at a time.
 
 use airmail_model::Mono;
 use std::time::Duration;
@@ -81,6 +81,11 @@ impl Allowance {
             .saturating_add(std::mem::take(&mut self.live) / LIVE_BYTES_EACH);
         self.bytes = self.bytes.saturating_add(income).min(MOST_BYTES);
         self.bytes > 0
+    }
+
+    /// Whether no more is saved up than may be.
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.bytes <= MOST_BYTES
     }
 
     /// When to look again, if it is not open now.

@@ -8,6 +8,22 @@ use super::log::Openness;
 use super::storage_calls::Owner;
 use crate::keys::{MemberKey, ReaderKey};
 
+/// Members of readers, and the ends that they have in numbers and in time.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Reading {
+    members: usize,
+    ends: usize,
+    times: usize,
+}
+
+impl Reading {
+    fn count(&mut self, member: &Member) {
+        self.members += 1;
+        self.ends += usize::from(member.until.is_some());
+        self.times += usize::from(member.not_after.is_some());
+    }
+}
+
 impl Tower {
     /// Number of members, which is also about the amount there is to look at.
     pub(crate) fn member_count(&self) -> usize {
@@ -21,22 +37,26 @@ impl Tower {
     /// If one does not hold; the message begins with its name.
     pub(crate) fn check(&self) {
         let mut queued = 0;
-        let mut reading = 0;
+        let mut reading = Reading::default();
         for (key, member) in self.members.iter() {
             match member.place {
                 Place::Queued => queued += 1,
-                Place::Reading(_) => reading += 1,
+                Place::Reading(_) => reading.count(member),
             }
             self.check_member(key, member);
         }
-        let counts = (queued, queued, queued + reading);
+        let counts = (queued, queued, queued + reading.members);
         assert_eq!(self.members.counts(), counts, "one_place: who is queued");
-        let mut members = 0;
+        let mut known = Reading::default();
         for (key, reader) in self.readers.iter() {
-            members += reader.members.len();
+            known.members += reader.members.len();
+            known.ends += reader.ends.len();
+            known.times += reader.times.len();
             self.check_reader(key, reader);
         }
-        assert_eq!(members, reading, "one_place: who has a reader");
+        let (members, wanted) = (known.members, reading.members);
+        assert_eq!(members, wanted, "one_place: who has a reader");
+        assert_eq!(known, reading, "ends: known to readers, of members");
         let (readers, most) = (self.readers.len(), self.config.catch_up_readers);
         assert!(readers <= most, "readers: {readers}, of {most}");
         let may_start = self.timers.hold.is_none() && self.timers.allowance.is_none();
@@ -44,6 +64,8 @@ impl Tower {
             queued == 0 || readers == most || !may_start,
             "readers: {queued} wait for one, and there are {readers} of {most}"
         );
+        let allowance = &self.allowance;
+        assert!(allowance.is_bounded(), "allowance: {allowance:?}");
         self.check_owners();
         self.check_logs();
     }
@@ -61,6 +83,13 @@ impl Tower {
                         && reader.topic.is_none_or(|topic| topic == member.topic)
                 };
                 assert!(found.is_some_and(has), "one_place: {member:?} of {found:?}");
+                let knows = |reader: &CatchUpReader| {
+                    let end = member.until.map(|until| (until, key));
+                    let time = member.not_after.map(|time| (time, key));
+                    end.is_none_or(|end| reader.ends.contains(&end))
+                        && time.is_none_or(|time| reader.times.contains(&time))
+                };
+                assert!(found.is_some_and(knows), "ends: {member:?} of {found:?}");
             }
         }
         let openness = self.logs[member.log].openness;
@@ -81,10 +110,11 @@ impl Tower {
     }
 
     fn check_owners(&self) {
-        let mut catching_up = 0;
+        assert!(self.calls.are_numbered(), "calls: {:?}", self.calls);
+        let (mut system, mut catching_up) = (0, 0);
         for (r, owner) in self.calls.readers() {
             match owner {
-                Owner::System => {}
+                Owner::System => system += 1,
                 Owner::CatchUp(_) => catching_up += 1,
                 Owner::Tail(log) => {
                     let tail = self.logs.get(log).and_then(|log| log.tail);
@@ -93,6 +123,7 @@ impl Tower {
                 }
             }
         }
+        assert!(system <= 1, "owners: {system} readers of log 0");
         let readers = self.readers.len();
         assert_eq!(catching_up, readers, "owners: catch-up readers");
     }

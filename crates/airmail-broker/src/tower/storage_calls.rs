@@ -1,5 +1,5 @@
-//! Storage calls and readers under way. A tag or reader number is never used twice, so a late completion
-//! is recognised because its tag or reader is no longer in the table.
+//! Storage calls and readers under way. A tag or reader number is never used twice (`calls`), so a late
+//! completion is recognised because its tag or reader is no longer in the table.
 
 use crate::catalog::SystemAppend;
 use crate::keys::{ReaderKey, TowerLogKey};
@@ -79,6 +79,14 @@ impl Calls {
     /// Gives a reader up: what still comes of it is dropped.
     pub(crate) fn give_up(&mut self, reader: ReaderId) {
         self.readers.remove(&reader);
+    }
+
+    /// Whether no call and no reader under way is numbered above the last number given.
+    pub(crate) fn are_numbered(&self) -> bool {
+        let tag = self.calls.last_key_value().map(|(tag, _)| tag.0);
+        let reader = self.readers.last_key_value().map(|(reader, _)| reader.0);
+        tag.is_none_or(|tag| tag <= self.tags)
+            && reader.is_none_or(|reader| reader <= self.reader_ids)
     }
 
     /// Every reader that has not been given up, and whose it is.

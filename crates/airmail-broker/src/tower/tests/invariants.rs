@@ -1,12 +1,13 @@
 //! Each invariant is asserted: a tower that breaks it is complained of under its name.
 
 use super::super::Tower;
+use super::super::storage_calls::Owner;
 use super::super::catchup::member::Place;
 use super::super::log::Openness;
 use super::transcripts::Driver;
 use crate::keys::{MemberKey, ReaderKey, TowerLogKey};
 use crate::transcript::{LOG, complaint};
-use airmail_model::Sequence;
+use airmail_model::{AppendTime, Sequence};
 
 /// The gateway is attached; one member has a reader, and an end, and one waits for a reader.
 fn busy() -> Driver {
@@ -51,7 +52,7 @@ type Break = fn(&mut Tower);
 #[test]
 fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
     busy().tower.check();
-    let breaks: [(&str, Break); 9] = [
+    let breaks: [(&str, Break); 12] = [
         ("one_place", |t| {
             let one = member(t, 0);
             t.members[one].place = Place::Queued;
@@ -70,9 +71,22 @@ fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
             let one = reader(t);
             t.readers[one].position = Sequence(9);
         }),
+        ("ends", |t| {
+            let one = reader(t);
+            t.readers[one].ends.clear();
+        }),
+        ("ends", |t| {
+            let (one, two) = (reader(t), member(t, 1));
+            t.readers[one].times.insert((AppendTime(9), two));
+        }),
         ("owners", |t| {
             let one = reader(t);
             t.calls.give_up(t.readers[one].reader);
+        }),
+        ("owners", |t| {
+            for _ in 0..2 {
+                t.calls.reader(Owner::System);
+            }
         }),
         ("end", |t| {
             let log = log(t);
