@@ -14,29 +14,30 @@
 //!   a restart.
 //!
 //! Whoever drives it gives the storage's answers about log 0 as inputs, and gives no tags and no readers'
-//! numbers: at most one opening, one reader and one command's append are under way at a time, so an
-//! answer needs no name.
+//! numbers: at most one opening or one reader (`under_way`) and one command's append (`line`) are under
+//! way at a time, so an answer needs no name.
 //!
 //! Invariants, which `check.rs` asserts after each step where bugs panic, under the names that stand
 //! first here:
 //!
 //! - `phase`: the start never goes back; what is ready stays ready.
+//! - `under_way`: log 0 is opened and read by one call at a time, and never read before it is open.
 //! - `served`: what is served is the fold of a prefix of log 0, and nothing before log 0 was read to its
-//!   end. The prefix never shrinks.
+//!   end. The prefix never shrinks, and grows by what the reader gives, without a hole.
 //! - `numbers`: a namespace's number is never given twice: each new one is above all that were ever given.
-//!   `names`: each namespace is found by its own name, and its map is its own.
+//! - `names`: each namespace is found by its own name, and its map is its own.
 //! - `answers`: a command that was taken is answered exactly once.
 //! - `line`: a command waits only while another is under way, at most `commands_max` wait, and one step
 //!   appends at most one.
-//! - `ready`: no command of a client is taken before all is ready; and all is ready only with a namespace
-//!   that was ever made, unless log 0 is torn.
+//! - `ready`: no command of a client is taken before all is ready; and all is ready only when no order of the
+//!   start is under way, and with a namespace that was ever made, unless log 0 is torn.
 //! - `met`: what is noted for the command under way has been read, in order; and the command itself is
 //!   noted when it was read, so that it cannot wait for ever.
 //! - `torn`: a log 0 with a piece missing is never whole again, says so, and is not appended to but for
 //!   deletions that have come to their end.
 //! - `settling`: only what was ever made has orders under way, and none before log 0 was read to its end.
 //! - `orders`: a log is ordered open as its namespace says, and ordered away only when its namespace is
-//!   deleted.
+//!   deleted; the start orders every log that there is.
 
 mod change;
 mod check;

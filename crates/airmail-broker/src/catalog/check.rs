@@ -9,7 +9,7 @@ use super::namespaces::{Catalog, Entry};
 use super::{CatalogCore, Phase};
 use crate::input::CommandId;
 use airmail_model::bug;
-use airmail_model::{Lane, LogId, NamespaceId, Sequence};
+use airmail_model::{Extent, Lane, LogId, NamespaceId, Sequence};
 use std::sync::Arc;
 
 /// State when a step began.
@@ -17,6 +17,10 @@ use std::sync::Arc;
 pub(super) struct Before {
     phase: Phase,
     next: Sequence,
+    /// The numbers that the step accounts for, if it is one of the reader's.
+    given: Option<Extent>,
+    /// Log 0 is read, or is being opened and the step is not the answer to that.
+    is_in_use: bool,
     is_torn: bool,
     last_id: NamespaceId,
     snapshot: Arc<Catalog>,
@@ -39,6 +43,13 @@ impl CatalogCore {
         Some(Before {
             phase: self.phase,
             next: self.log.next,
+            given: match input {
+                CatalogInput::Batch { stored, .. } => Some(stored.extent),
+                CatalogInput::Gap { extent, .. } => Some(*extent),
+                _ => None,
+            },
+            is_in_use: self.log.is_read
+                || self.log.is_opening && !matches!(input, CatalogInput::Opened(_)),
             is_torn: self.log.is_torn,
             last_id: self.fold.last_id,
             snapshot: Arc::clone(&self.snapshot),
@@ -61,6 +72,14 @@ impl CatalogCore {
         assert!(was <= is, "phase: from {was:?} back to {is:?}");
         let (was, is) = (before.next, self.log.next);
         assert!(was <= is, "served: the prefix shrinks from {was} to {is}");
+        if let Some(given) = before.given {
+            let folded = (was, is);
+            assert_eq!(
+                folded,
+                (given.first, given.next()),
+                "served: the prefix, where {given:?} was given"
+            );
+        }
         let torn = (before.is_torn, self.log.is_torn);
         assert!(torn != (true, false), "torn: log 0 is whole again");
         let (was, is) = (before.last_id, self.fold.last_id);
@@ -74,6 +93,8 @@ impl CatalogCore {
                 );
             }
         }
+        self.check_start(before, effects);
+        self.check_use(before, effects);
         self.check_answers(before, effects);
         self.check_appends(before, effects);
         for effect in effects {
@@ -81,6 +102,36 @@ impl CatalogCore {
                 self.check_order(*order);
             }
         }
+    }
+
+    /// Asserts that the start goes on with all orders given, and is done with all of them answered.
+    fn check_start(&self, before: &Before, effects: &[CatalogEffect]) {
+        if before.phase <= Phase::Replaying && self.phase > Phase::Replaying {
+            let logs = self
+                .snapshot
+                .iter()
+                .map(|e| usize::from(e.namespace.spec.logs));
+            let wanted = logs.sum::<usize>() + self.fold.dying.len();
+            let is_order = |effect: &&CatalogEffect| matches!(effect, CatalogEffect::Order(_));
+            let given = effects.iter().filter(is_order).count();
+            assert_eq!(given, wanted, "orders: given at the start");
+        }
+        let begins = before.phase < Phase::Ready && self.phase == Phase::Ready;
+        let settling = &self.settling;
+        assert!(!begins || settling.is_empty(), "ready: with {settling:?}");
+    }
+
+    /// Asserts that log 0 is opened or read by a step only if nothing of that was under way.
+    fn check_use(&self, before: &Before, effects: &[CatalogEffect]) {
+        let is_use = |effect: &&CatalogEffect| {
+            matches!(effect, CatalogEffect::Open(_) | CatalogEffect::Read { .. })
+        };
+        let begun = effects.iter().filter(is_use).count();
+        assert!(
+            begun == 0 || begun == 1 && !before.is_in_use,
+            "under_way: {begun} more, by {:?} after {before:?}",
+            self.log
+        );
     }
 
     /// Asserts that what a step answered is what is not unanswered any more.
@@ -153,6 +204,11 @@ impl CatalogCore {
             let snapshot = &self.snapshot;
             assert!(snapshot.is_empty(), "served: {snapshot:?} too early");
         }
+        let (log, phase) = (&self.log, self.phase);
+        assert!(
+            !log.is_opening || phase == Phase::Opening && !log.is_read,
+            "under_way: {log:?} while {phase:?}"
+        );
         let opened = self.phase > Phase::Opening;
         assert!(opened || !self.log.is_read, "served: read before opened");
         let last_id = self.fold.last_id;

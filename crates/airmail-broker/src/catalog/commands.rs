@@ -1,4 +1,4 @@
-//! Commands: checked, written to log 0 one at a time, answered when log 0 says so.
+//! Commands: checked, written to log 0 one at a time (`line`), answered when log 0 says so.
 
 use super::change::Change;
 use super::messages::{CatalogEffect, CatalogEffects, CommandRefusal, SystemAppend};

@@ -12,6 +12,8 @@ use airmail_model::{Error, ErrorCode, Extent, LogId, Now, Retention, Sequence};
 /// State of log 0.
 #[derive(Debug, Default)]
 pub(super) struct SystemLog {
+    /// The storage was asked to open it, and has not answered.
+    pub(super) is_opening: bool,
     /// The storage has a reader of it.
     pub(super) is_read: bool,
     /// The first number that has not been folded.
@@ -21,7 +23,8 @@ pub(super) struct SystemLog {
 }
 
 impl CatalogCore {
-    pub(super) fn open(&self, out: &mut CatalogEffects) {
+    pub(super) fn open(&mut self, out: &mut CatalogEffects) {
+        self.log.is_opening = true;
         out.push(CatalogEffect::Open(LogSpec {
             durability: self.config.strongest,
             retention: Retention::default(),
@@ -36,12 +39,14 @@ impl CatalogCore {
         }
         self.phase = Phase::Replaying;
         self.failure = None;
+        self.log.is_opening = false;
         self.log.next = bounds.first;
         self.read(out);
     }
 
     pub(super) fn open_refused(&mut self, why: &Refusal, out: &mut CatalogEffects) {
         self.failure = Some(storage_refusals::error(why, LogId::SYSTEM, None));
+        self.log.is_opening = false;
         out.push(CatalogEffect::RetryLater);
     }
 
@@ -62,7 +67,7 @@ impl CatalogCore {
 
     /// Opens log 0, or reads it on, if either has failed.
     pub(super) fn retry(&mut self, out: &mut CatalogEffects) {
-        if self.log.is_read {
+        if self.log.is_read || self.log.is_opening {
             return;
         }
         if self.phase == Phase::Opening {

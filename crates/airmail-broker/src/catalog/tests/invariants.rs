@@ -35,7 +35,7 @@ fn rename(core: &mut CatalogCore) {
 
 #[test]
 fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
-    let breaks: [(&str, Break); 15] = [
+    let breaks: [(&str, Break); 16] = [
         ("served", |c| c.snapshot = Arc::default()),
         ("served", |c| c.phase = Phase::Replaying),
         ("numbers", |c| c.fold.last_id = NamespaceId(0)),
@@ -46,6 +46,7 @@ fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
             c.fold.dying.insert(NamespaceId(2), 1);
         }),
         ("names", rename),
+        ("under_way", |c| c.log.is_opening = true),
         ("line", |c| c.current = None),
         ("line", |c| c.config.commands_max = 0),
         ("ready", |c| c.phase = Phase::Settling),
@@ -157,6 +158,38 @@ fn an_order_that_no_namespace_wants_is_complained_of() {
         out.push(CatalogEffect::Order(Order::Delete { namespace, logs: 2 }));
     });
     assert!(delete.starts_with("orders: "), "{delete}");
+}
+
+#[test]
+fn a_step_that_reads_log_0_while_it_is_read_is_complained_of() {
+    let (from, credit_bytes) = (Sequence(2), 1);
+    let read = CatalogEffect::Read { from, credit_bytes };
+    let twice = step_complaint(|_, out| out.push(read));
+    assert!(twice.starts_with("under_way: "), "{twice}");
+}
+
+#[test]
+fn a_batch_that_leaves_a_number_out_or_comes_twice_is_complained_of() {
+    for at in [1, 3] {
+        let mut driver = busy();
+        let told = complaint(|| driver.give(at, &create(2, "orders", 1)));
+        assert!(told.starts_with("served: "), "{at}: {told}");
+    }
+}
+
+#[test]
+fn a_start_that_forgets_an_order_or_does_not_wait_for_one_is_complained_of() {
+    let mut core = Driver::restarted(&[create(1, "default", 2)]).core;
+    let out = CatalogEffects::default();
+    core.phase = Phase::Replaying;
+    let before = core.before(&CatalogInput::Tail, &out);
+    core.phase = Phase::Settling;
+    let forgotten = complaint(|| core.after(before, &out));
+    assert!(forgotten.starts_with("orders: "), "{forgotten}");
+    let before = core.before(&CatalogInput::Retry, &out);
+    core.phase = Phase::Ready;
+    let early = complaint(|| core.after(before, &out));
+    assert!(early.starts_with("ready: "), "{early}");
 }
 
 #[test]
