@@ -5,10 +5,12 @@
 //! - [`scale`]: the amount of testing, and the tools that there are.
 //! - [`node`]: a node in a process of its own, and commands that talk to it.
 //! - [`pages`]: pages of the documentation that are made from the code.
-//! - [`postgres`]: a database server.
+//! - `postgres`: a database server, with the feature of that name.
+//! - [`transcript`]: what happens to a core, as text that can be read without the code.
 //! - [`lasting`]: addresses that a node can have again.
 //!
-//! For tests alone: no program depends on it, and it panics at any failure.
+//! For tests alone: no program depends on it, and it panics at any failure. Without features it has no runtime in
+//! its tree, so that the cores' tests can use it.
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -22,6 +24,8 @@
 pub mod lasting;
 pub mod node;
 pub mod pages;
+#[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod scale;
+pub mod transcript;
 pub mod waiting;

@@ -95,7 +95,7 @@ pub fn acts() -> Option<String> {
     variable("AIRMAIL_PROVE_ACTS")
 }
 
-/// Whether generated pages are to be written rather than compared.
+/// Whether generated pages and transcripts are to be written rather than compared.
 pub fn rewrite() -> bool {
     variable("AIRMAIL_REWRITE").is_some()
 }

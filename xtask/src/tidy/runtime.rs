@@ -3,8 +3,8 @@
 use super::Complaints;
 use crate::process::{cargo, output};
 
-/// The cores, with the features that leave their shells out.
-const CORES: [(&str, &[&str]); 10] = [
+/// The cores, with the features that leave their shells out, and what all of their tests may use.
+const CORES: [(&str, &[&str]); 11] = [
     ("airmail-flow", &[]),
     ("airmail-queueing", &[]),
     ("airmail-model", &[]),
@@ -15,6 +15,7 @@ const CORES: [(&str, &[&str]); 10] = [
     ("airmail-partition", &[]),
     ("airmail-collect", &[]),
     ("airmail-topology", &[]),
+    ("airmail-testkit", &[]),
 ];
 
 const RUNTIMES: [&str; 8] = [
