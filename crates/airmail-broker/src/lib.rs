@@ -2,6 +2,9 @@
 //!
 //! `step(now, input, out)` is total and deterministic; [`Engine`] couples a shard with its storage
 //! for the async shell and for the simulator alike.
+//!
+//! A shard is three cores: gateway, tower and catalog. The shortest way to understand each is its transcripts,
+//! inputs with their effects as text, in `tests/transcripts`.
 
 #![forbid(unsafe_code)]
 

@@ -1,19 +1,17 @@
-//! Transcripts: what happens to a core and what it wants done, as text that can be read without the code.
-//! They are in `tests/transcripts`; with `AIRMAIL_REWRITE=1` they are written anew.
-//!
-//! A line that begins with `>` is an input. The indented lines below it are what comes of it. All other
-//! lines are remarks.
+//! Words that the transcripts of gateway, tower and catalog have in common. What one of them tells another is
+//! written the same way on both sides; for the link this is in [`link`].
+
+pub(crate) mod link;
 
 use airmail_log::{Bounds, Stored};
 use airmail_model::batch::BatchTarget;
 use airmail_model::frame::Delivered;
 use airmail_model::{
     AppendTime, Batch, BatchEncoder, Checked, Extent, Incarnation, Lane, Limits, LogId, LogIndex,
-    MapEpoch, Message, NamespaceId, Sequence, TopicName,
+    MapEpoch, Message, NamespaceId, Sequence, TopicHash, TopicName,
 };
-use std::fmt::Write;
+use airmail_testkit::transcript::{Transcript, parts};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 
 /// The namespace of the transcripts, and its only log.
 pub(crate) const NAMESPACE: NamespaceId = NamespaceId(1);
@@ -23,53 +21,15 @@ pub(crate) const LOG: LogId = LogId {
     index: LogIndex(0),
 };
 
-/// Compares a transcript with what comes of its inputs, or writes it. `step` takes an input and gives the
-/// lines that tell what came of it.
-#[track_caller]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a test: whether it compares or writes is said by the environment"
-)]
-pub(crate) fn hold(core: &str, name: &str, mut step: impl FnMut(&str) -> Option<Vec<String>>) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/transcripts")
-        .join(core)
-        .join(format!("{name}.txt"));
-    let old = std::fs::read_to_string(&path).expect("a transcript");
-    let mut new = String::new();
-    for line in old.lines().filter(|line| !line.starts_with("  ")) {
-        let _ = writeln!(new, "{line}");
-        if let Some(input) = line.strip_prefix("> ") {
-            for effect in step(input).unwrap_or_else(|| panic!("{input:?} is no input")) {
-                let _ = writeln!(new, "  {effect}");
-            }
-        }
-    }
-    if std::env::var_os("AIRMAIL_REWRITE").is_some() {
-        std::fs::write(&path, new).expect("it can be written");
-    } else {
-        let command = "AIRMAIL_REWRITE=1 cargo test -p airmail-broker transcripts";
-        assert!(new == old, "{name}.txt is stale: {command}\n\n{new}");
-    }
-}
-
-/// ARCHITECTURE.md shows parts of transcripts word for word.
 #[test]
 fn the_architecture_shows_transcripts_as_they_are() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let read = |path: &str| std::fs::read_to_string(root.join(path)).expect(path);
-    let page = read("../../ARCHITECTURE.md");
-    for (core, name) in [
+    let shown = [
         ("gateway", "without_credit"),
         ("tower", "catching_up"),
         ("catalog", "failed_reader"),
-    ] {
-        let link =
-            format!("crates/airmail-broker/tests/transcripts/{core}/{name}.txt)).\n\n```text\n");
-        let (_, rest) = page.split_once(&link).expect("it is named");
-        let (shown, _) = rest.split_once("```").expect("a block");
-        let whole = read(&format!("tests/transcripts/{core}/{name}.txt"));
-        assert!(whole.contains(shown), "{core}/{name}: {shown}");
+    ];
+    for (core, name) in shown {
+        Transcript::of(env!("CARGO_PKG_NAME"), core, name).hold_architecture();
     }
 }
 
@@ -89,32 +49,39 @@ pub(crate) fn batch(topics: &[&str]) -> Checked<Batch> {
     })
 }
 
-/// The same as it stands in the log, from `first` on, appended at the time of its first number.
-pub(crate) fn stored(first: u64, topics: &[&str]) -> Stored {
-    let batch = batch(topics);
-    let base = Sequence(first);
-    Stored {
+/// Reads the topics of a batch, `a b`.
+pub(crate) fn read_batch(topics: &str) -> Checked<Batch> {
+    batch(&topics.split(' ').collect::<Vec<_>>())
+}
+
+/// The topics of a batch, `a b`.
+pub(crate) fn show_batch(batch: &Batch) -> String {
+    let topics: Vec<&str> = batch.iter().map(|record| record.topic_name).collect();
+    topics.join(" ")
+}
+
+/// Reads a batch as it stands in the log, `5 a, 6 b`: appended at the time of its first number.
+pub(crate) fn read_stored(records: &str) -> Option<Stored> {
+    let records = records.split(", ").map(|record| record.split_once(' '));
+    let records: Vec<(&str, &str)> = records.collect::<Option<_>>()?;
+    let topics: Vec<&str> = records.iter().map(|(_, topic)| *topic).collect();
+    let base = number(records[0].0)?;
+    let numbers = (base.0..).map(Sequence);
+    let mut numbered = records.iter().zip(numbers);
+    if !numbered.all(|((at, _), n)| number(at) == Some(n)) {
+        return None;
+    }
+    let batch = batch(&topics);
+    Some(Stored {
         base,
         extent: Extent::starting_at(base, batch.records().into()),
-        appended: AppendTime(i64::try_from(first).expect("small")),
+        appended: AppendTime(i64::try_from(base.0).ok()?),
         batch,
-    }
+    })
 }
 
-/// A storage's bounds of a log in its given life that has these numbers.
-pub(crate) fn bounds(first: u64, next: u64, incarnation: u64) -> Bounds {
-    Bounds {
-        first: Sequence(first),
-        next: Sequence(next),
-        reach: Sequence(next),
-        incarnation: Incarnation(incarnation),
-        first_time: None,
-        bytes: 0,
-    }
-}
-
-/// The records of a batch that begins at `base`, by number and topic.
-pub(crate) fn records(batch: &Batch, base: Sequence) -> String {
+/// Records of a batch that begins at `base`, by number and topic: `5 a, 6 b`.
+pub(crate) fn show_records(batch: &Batch, base: Sequence) -> String {
     let each = batch.iter().map(|record| {
         let at = base.plus(record.index.into());
         format!("{at} {}", record.topic_name)
@@ -122,25 +89,57 @@ pub(crate) fn records(batch: &Batch, base: Sequence) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-/// The same of what is delivered of one, and whether it was cut.
-pub(crate) fn delivered(body: &Delivered, base: Sequence) -> String {
+/// The same of what is delivered of a batch, and whether that is a slice.
+pub(crate) fn show_delivered(body: &Delivered, base: Sequence) -> String {
     match body {
-        Delivered::Whole(batch) => records(batch, base),
-        Delivered::Slice(slice) => format!("{} (cut)", records(&slice.to_batch(), base)),
+        Delivered::Whole(batch) => show_records(batch, base),
+        Delivered::Slice(slice) => format!("{} (a slice)", show_records(&slice.to_batch(), base)),
     }
 }
 
-/// The number of a word, if it is one.
+/// The name of a topic, of those that transcripts have.
+pub(crate) fn show_topic(topic: TopicHash) -> &'static str {
+    let mut names = ["a", "b", "c"].into_iter();
+    let found = names.find(|name| TopicName::hash_of(NAMESPACE, name) == topic);
+    found.expect("a topic of a transcript")
+}
+
+/// Reads `1 to 4 in life 7`: the bounds of a log that holds these numbers.
+pub(crate) fn read_bounds(words: &str) -> Option<Bounds> {
+    let [held, life] = parts("{}, in life {}", words)?;
+    let held = read_extent(held)?;
+    Some(Bounds {
+        first: held.first,
+        next: held.next(),
+        reach: held.next(),
+        incarnation: Incarnation(life.parse().ok()?),
+        first_time: None,
+        bytes: 0,
+    })
+}
+
+/// Reads a number.
 pub(crate) fn number(word: &str) -> Option<Sequence> {
     word.parse().ok().map(Sequence)
 }
 
-/// From the first number to the last, both included.
-pub(crate) fn extent(first: &str, last: &str) -> Option<Extent> {
+/// Reads a number, or the first and the last of several: `5`, `5 to 6`.
+pub(crate) fn read_extent(words: &str) -> Option<Extent> {
+    let [first, last] = parts("{} to {}", words).unwrap_or([words, words]);
     Some(Extent {
         first: number(first)?,
         last: number(last)?,
     })
+}
+
+/// Shows numbers as [`read_extent`] reads them.
+pub(crate) fn show_extent(extent: Extent) -> String {
+    let Extent { first, last } = extent;
+    if first == last {
+        first.to_string()
+    } else {
+        format!("{first} to {last}")
+    }
 }
 
 /// The message with which `look` panics.

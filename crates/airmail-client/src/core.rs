@@ -12,8 +12,6 @@ pub mod backoff;
 mod check_schedule;
 pub mod producer;
 pub mod subscriber;
-#[cfg(test)]
-mod transcript;
 
 pub use attempts::{Attempts, Patience};
 pub use backoff::{Backoff, BackoffConfig};

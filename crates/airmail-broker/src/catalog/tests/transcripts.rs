@@ -1,20 +1,16 @@
 //! Transcripts of the catalog: its inputs and effects as text, in `tests/transcripts/catalog`.
+//!
+//! The tower has log 0 and the logs of namespaces, and the gateway serves what namespaces there are. In log 0 a
+//! namespace is known by its id.
 
 use super::*;
-
-macro_rules! transcripts {
-    ($($claim:ident: $name:literal,)*) => {
-        $(
-            #[test]
-            fn $claim() {
-                let mut driver = Driver::new();
-                crate::transcript::hold("catalog", $name, |line| tell(&mut driver, line));
-            }
-        )*
-    };
-}
+use crate::transcript::read_extent;
+use airmail_testkit::transcript::parts;
+use airmail_testkit::transcripts;
 
 transcripts! {
+    "catalog",
+    play,
     a_first_start_is_as_written: "first_start",
     a_restart_is_as_written: "restart",
     commands_in_line_are_as_written: "commands_in_line",
@@ -27,6 +23,11 @@ transcripts! {
     checks_before_writing_are_as_written: "refused_commands",
 }
 
+fn play() -> impl FnMut(&str) -> Option<Vec<String>> {
+    let mut driver = Driver::new();
+    move |line| tell(&mut driver, line)
+}
+
 /// Takes an input, and tells what came of it.
 fn tell(driver: &mut Driver, line: &str) -> Option<Vec<String>> {
     let before = (driver.core.phase, driver.core.failure.clone());
@@ -35,60 +36,75 @@ fn tell(driver: &mut Driver, line: &str) -> Option<Vec<String>> {
     let effects = driver.effects.iter();
     let mut lines: Vec<String> = effects.map(|effect| show(effect, core)).collect();
     if core.phase != before.0 {
-        lines.push(format!(
-            "it is {}",
-            format!("{:?}", core.phase).to_lowercase()
-        ));
+        let phase = format!("{:?}", core.phase).to_lowercase();
+        lines.push(format!("the catalog is {phase}"));
     }
     match core.failure() {
         same if same == before.1.as_ref() => {}
-        Some(error) => lines.push(format!("it says: {error}")),
-        None => lines.push("it says nothing more".to_owned()),
+        Some(error) => lines.push(format!("the catalog reports {error}")),
+        None => lines.push("the catalog reports no failure any more".to_owned()),
     }
     Some(lines)
 }
 
-/// The input that a line means.
+/// Reads an input.
 fn read(line: &str) -> Option<CatalogInput> {
-    let words: Vec<&str> = line.split(' ').collect();
-    let io = |why: &str| Refusal::Io(why.to_owned());
-    Some(match words[..] {
-        ["start"] => CatalogInput::Start,
-        ["retry"] => CatalogInput::Retry,
-        ["log", "0", "holds", "nothing"] => CatalogInput::Opened(bounds(1, 1)),
-        ["log", "0", "holds", first, "to", last] => {
-            CatalogInput::Opened(bounds(first.parse().ok()?, last.parse::<u64>().ok()? + 1))
-        }
-        ["log", "0", "cannot", "be", "opened"] => CatalogInput::OpenRefused(io("no such file")),
-        ["log", "0", "gives", at, ..] => given(at.parse().ok()?, read_batch(&words[4..])?),
-        ["log", "0", "lost", at] => CatalogInput::Gap {
-            extent: number(at.parse().ok()?),
-            why: GapWhy::Loss,
-        },
-        ["log", "0", "has", "no", "more"] => CatalogInput::Tail,
-        ["the", "reader", "of", "log", "0", "ends"] => CatalogInput::ReaderEnded,
-        ["the", of, "is", "log", "0's", at] => CatalogInput::Appended {
-            of: read_append(of)?,
-            extent: number(at.parse().ok()?),
-        },
-        ["the", of, "is", "refused"] => CatalogInput::AppendRefused {
-            of: read_append(of)?,
-            why: io("no room"),
-        },
-        ["client", id, "asks", "to", ..] => CatalogInput::Command {
+    if line == "start" {
+        Some(CatalogInput::Start)
+    } else if let Some([id, command]) = parts("client {} asks to {}", line) {
+        Some(CatalogInput::Command {
             id: CommandId(id.parse().ok()?),
-            command: read_command(&words[4..])?,
-        },
-        ["a", "log", "of", id, "is", "done"] => CatalogInput::LogSettled {
+            command: read_command(command)?,
+        })
+    } else {
+        let [rest] = parts("tower: {}", line)?;
+        read_tower(rest)
+    }
+}
+
+fn read_tower(line: &str) -> Option<CatalogInput> {
+    let io = |why: &str| Refusal::Io(why.to_owned());
+    if let Some([at, change]) = parts("log 0 gives {}: {}", line) {
+        Some(given(at.parse().ok()?, read_batch(change)?))
+    } else if let Some([held]) = parts("log 0 is open with {}", line) {
+        let held = read_extent(held)?;
+        Some(CatalogInput::Opened(bounds(held.first.0, held.next().0)))
+    } else if let Some([why]) = parts("log 0 cannot be opened: storage failed: {}", line) {
+        Some(CatalogInput::OpenRefused(io(why)))
+    } else if let Some([lost]) = parts("log 0 has lost {}", line) {
+        Some(CatalogInput::Gap {
+            extent: read_extent(lost)?,
+            why: GapWhy::Loss,
+        })
+    } else if let Some([of, numbers]) = parts("the {} is stored as {}", line) {
+        Some(CatalogInput::Appended {
+            of: read_append(of)?,
+            extent: read_extent(numbers)?,
+        })
+    } else if let Some([of, why]) = parts("the {} is refused: storage failed: {}", line) {
+        Some(CatalogInput::AppendRefused {
+            of: read_append(of)?,
+            why: io(why),
+        })
+    } else if let Some([id, done]) = parts("a log of namespace {} is {}", line) {
+        let failed = Error::new(ErrorCode::StorageFailed).field("storage");
+        Some(CatalogInput::LogSettled {
             namespace: NamespaceId(id.parse().ok()?),
-            result: Ok(()),
-        },
-        ["a", "log", "of", id, "fails"] => CatalogInput::LogSettled {
-            namespace: NamespaceId(id.parse().ok()?),
-            result: Err(Error::new(ErrorCode::StorageFailed).field("storage")),
-        },
-        _ => return None,
-    })
+            result: match done {
+                "done" => Ok(()),
+                "not done" => Err(failed),
+                _ => return None,
+            },
+        })
+    } else {
+        Some(match line {
+            "log 0 is open and empty" => CatalogInput::Opened(bounds(1, 1)),
+            "log 0 has no more" => CatalogInput::Tail,
+            "the reader of log 0 has ended" => CatalogInput::ReaderEnded,
+            "try again" => CatalogInput::Retry,
+            _ => return None,
+        })
+    }
 }
 
 fn read_append(word: &str) -> Option<SystemAppend> {
@@ -99,67 +115,74 @@ fn read_append(word: &str) -> Option<SystemAppend> {
     }
 }
 
-fn read_command(words: &[&str]) -> Option<Command> {
-    match *words {
-        ["create", name] => Some(create_command(name)),
-        ["delete", name] => Some(delete_command(name)),
-        ["keep", name, "for", time_ms, "ms"] => Some(update_command(name, time_ms.parse().ok()?)),
-        _ => None,
+fn read_command(line: &str) -> Option<Command> {
+    if let Some([name]) = parts("create {}", line) {
+        Some(create_command(name))
+    } else if let Some([name]) = parts("delete {}", line) {
+        Some(delete_command(name))
+    } else {
+        let [name, time_ms] = parts("keep messages of {} for {} ms", line)?;
+        Some(update_command(name, time_ms.parse().ok()?))
     }
 }
 
-fn read_batch(words: &[&str]) -> Option<Checked<Batch>> {
-    let change = match *words {
-        ["create", id, name, "with", logs, "logs"] => {
-            create(id.parse().ok()?, name, logs.parse().ok()?)
-        }
-        ["delete", id, "at", "version", version] => delete(id.parse().ok()?, version.parse().ok()?),
-        ["keep", id, "at", "version", version, "for", time_ms, "ms"] => {
-            let (id, version) = (id.parse().ok()?, version.parse().ok()?);
-            update(id, version, time_ms.parse().ok()?)
-        }
-        ["purged", id] => Change::Purged {
-            id: NamespaceId(id.parse().ok()?),
-        },
-        ["what", "cannot", "be", "read"] => return Some(payload(&[9])),
-        _ => return None,
+fn read_batch(line: &str) -> Option<Checked<Batch>> {
+    if line == "something that cannot be read" {
+        return Some(payload(&[9]));
+    }
+    let change = if let Some([name, id, logs]) = parts("create {} as namespace {} with {}", line) {
+        let logs = logs.strip_suffix(" log").or(logs.strip_suffix(" logs"))?;
+        create(id.parse().ok()?, name, logs.parse().ok()?)
+    } else if let Some([id, version]) = parts("delete namespace {}, as of version {}", line) {
+        delete(id.parse().ok()?, version.parse().ok()?)
+    } else if let Some([id, time_ms, version]) = parts(
+        "keep messages of namespace {} for {} ms, as of version {}",
+        line,
+    ) {
+        let (id, version) = (id.parse().ok()?, version.parse().ok()?);
+        update(id, version, time_ms.parse().ok()?)
+    } else {
+        let [id] = parts("nothing is left of namespace {}", line)?;
+        let id = NamespaceId(id.parse().ok()?);
+        Change::Purged { id }
     };
     change.to_batch(Wall(1)).ok()
 }
 
 fn show(effect: &CatalogEffect, core: &CatalogCore) -> String {
     match effect {
-        CatalogEffect::Open(spec) => format!("open log 0, {}", show_spec(spec)),
+        CatalogEffect::Open(spec) => format!("to the tower: open log 0, {}", show_spec(spec)),
         CatalogEffect::Read { from, credit_bytes } => {
-            format!("read log 0 from {from} on, {credit_bytes} bytes ahead")
+            format!("to the tower: read log 0 from {from} on, {credit_bytes} bytes ahead")
         }
-        CatalogEffect::Credit { .. } => "let the reader read on".to_owned(),
+        CatalogEffect::Credit { .. } => "to the tower: read log 0 on".to_owned(),
         CatalogEffect::Append { batch, .. } => {
             let changes = changes_of(batch);
             let changes: Vec<String> = changes.iter().flatten().map(show_change).collect();
-            format!("append to log 0: {}", changes.join(", "))
+            format!("to the tower: append to log 0: {}", changes.join(", "))
         }
         CatalogEffect::Order(Order::Open { log, spec }) => {
-            format!("order: open log {log}, {}", show_spec(spec))
+            format!("to the tower: open log {log}, {}", show_spec(spec))
         }
         CatalogEffect::Order(Order::Delete { namespace, logs }) => {
-            format!("order: delete the {logs} logs of {namespace}")
+            let logs = show_logs(*logs);
+            format!("to the tower: delete namespace {namespace} with its {logs}")
         }
         CatalogEffect::Answer { id, result } => {
-            format!("answer client {}: {}", id.0, show_result(result))
+            format!("to client {}: {}", id.0, show_result(result))
         }
         CatalogEffect::Changed => {
             let each = core.snapshot().iter().map(|entry| {
                 let namespace = &entry.namespace;
-                format!("{} {}", namespace.id, namespace.name)
+                format!("{} ({})", namespace.name, namespace.id)
             });
             let each: Vec<String> = each.collect();
             match each[..] {
-                [] => "serve nothing".to_owned(),
-                _ => format!("serve: {}", each.join(", ")),
+                [] => "to the gateway: there is no namespace".to_owned(),
+                _ => format!("to the gateway: the namespaces are {}", each.join(", ")),
             }
         }
-        CatalogEffect::RetryLater => "retry later".to_owned(),
+        CatalogEffect::RetryLater => "to the tower: try again later".to_owned(),
     }
 }
 
@@ -174,22 +197,35 @@ fn show_retention(retention: &Retention) -> String {
     }
 }
 
+fn show_logs(count: u16) -> String {
+    let noun = if count == 1 { "log" } else { "logs" };
+    format!("{count} {noun}")
+}
+
 fn show_change(change: &Change) -> String {
     match change {
         Change::Create { id, name, spec } => {
-            format!("create {id} {name} with {} logs", spec.logs)
+            format!(
+                "create {name} as namespace {id} with {}",
+                show_logs(spec.logs)
+            )
         }
         Change::Update {
             id,
             based_on,
             retention,
             ..
-        } => format!(
-            "{id} at version {based_on} is {}",
-            show_retention(retention)
-        ),
-        Change::Delete { id, based_on } => format!("delete {id} at version {based_on}"),
-        Change::Purged { id } => format!("purged {id}"),
+        } => {
+            let kept = match retention.time_ms {
+                Some(time_ms) => format!("for {time_ms} ms"),
+                None => "for ever".to_owned(),
+            };
+            format!("keep messages of namespace {id} {kept}, as of version {based_on}")
+        }
+        Change::Delete { id, based_on } => {
+            format!("delete namespace {id}, as of version {based_on}")
+        }
+        Change::Purged { id } => format!("nothing is left of namespace {id}"),
     }
 }
 
@@ -199,14 +235,14 @@ fn show_result(result: &Result<Outcome, CommandRefusal>) -> String {
             let Namespace {
                 id, name, version, ..
             } = namespace;
-            format!("{id} {name}, version {version}")
+            format!("{name} is namespace {id}, in version {version}")
         }
         Ok(Outcome::Deleted) => "deleted".to_owned(),
         Ok(Outcome::Topics { .. }) => "topics".to_owned(),
-        Err(CommandRefusal::NotReady) => "not ready".to_owned(),
+        Err(CommandRefusal::NotReady) => "refused: the catalog is not ready".to_owned(),
         Err(CommandRefusal::QueueFull { commands_max }) => {
-            format!("{commands_max} commands wait already")
+            format!("refused: {commands_max} commands wait already")
         }
-        Err(CommandRefusal::Failed(error)) => error.to_string(),
+        Err(CommandRefusal::Failed(error)) => format!("refused: {error}"),
     }
 }

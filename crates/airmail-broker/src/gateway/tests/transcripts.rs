@@ -1,42 +1,32 @@
 //! Transcripts of the gateway: its inputs and effects as text, in `tests/transcripts/gateway`.
 //!
 //! A member is written `1.0#3`: subscription 0 of client 1, in the attempt with ticket 3. The log is the only
-//! one of namespace 1. An attachment to its tail is written by its generation, `(1)`.
+//! one of namespace 1. What tower and catalog say is written as in their transcripts.
 
 use super::super::{Gateway, GatewayEffects, GatewayInput};
 use crate::access::{AllowAll, Principal};
 use crate::catalog::{Catalog, CommandRefusal};
 use crate::config::ShardConfig;
 use crate::input::{ClientInput, Command, CommandId, SessionId};
-use crate::keys::BehindKey;
-use crate::link::{Answer, Follow, FromTower, MemberId, Part, Question, ToTower};
-use crate::transcript::{self, LOG, NAMESPACE, extent, number};
-use airmail_log::{GapWhy, Refusal};
+use crate::link::MemberId;
+use crate::transcript::{LOG, NAMESPACE, link, number, read_batch, show_delivered, show_extent};
 use airmail_model::frame::{
-    Ack, Channel, Delivered, Generation, Reply, Request, RequestId, Start, State, Subscribe,
-    SubscriptionId, Until,
+    Channel, Generation, Reply, Request, RequestId, Start, State, Subscribe, SubscriptionId, Until,
 };
 use airmail_model::position::LogPosition;
 use airmail_model::{
-    AppendTime, Durability, Extent, Incarnation, MapEpoch, Mono, Namespace, NamespaceSpec, Now,
-    Position, Retention, Sequence, TopicName, Wall,
+    AppendTime, Durability, Incarnation, MapEpoch, Mono, Namespace, NamespaceSpec, Now, Position,
+    Retention, TopicName, Wall,
 };
+use airmail_testkit::transcript::parts;
+use airmail_testkit::transcripts;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-macro_rules! transcripts {
-    ($($claim:ident: $name:literal,)*) => {
-        $(
-            #[test]
-            fn $claim() {
-                let mut driver = Driver::new();
-                transcript::hold("gateway", $name, |line| driver.step(line));
-            }
-        )*
-    };
-}
-
 transcripts! {
+    "gateway",
+    play,
     publishes_are_answered_as_written: "publishing",
     live_deliveries_are_as_written: "live",
     a_client_without_credit_is_detached_as_written: "without_credit",
@@ -49,12 +39,18 @@ transcripts! {
     a_new_life_is_begun_as_written: "new_life",
 }
 
+fn play() -> impl FnMut(&str) -> Option<Vec<String>> {
+    let mut driver = Driver::new();
+    move |line| driver.step(line)
+}
+
 /// A gateway, and its clock.
 pub(super) struct Driver {
     pub(super) gateway: Gateway,
     now: Now,
-    requests: u64,
     generations: u32,
+    /// Members by their tickets, each with its name, also those that have left: the tower may speak of them.
+    members: BTreeMap<u64, (MemberId, String)>,
 }
 
 impl Driver {
@@ -70,8 +66,8 @@ impl Driver {
                 mono: Mono(1),
                 wall: Wall(100),
             },
-            requests: 0,
             generations: 0,
+            members: BTreeMap::new(),
         }
     }
 
@@ -81,6 +77,7 @@ impl Driver {
         self.gateway.apply(self.now, input, &mut out);
         self.gateway.finish_step(self.now, &mut out);
         self.gateway.check();
+        self.remember_members();
         let mut lines: Vec<String> = Vec::new();
         for (session, reply) in &out.replies {
             lines.push(format!("client {}: {}", session.0, show_reply(reply)));
@@ -90,28 +87,57 @@ impl Driver {
                 Ok(outcome) => format!("{outcome:?}"),
                 Err(error) => error.to_string(),
             };
-            lines.push(format!("call {}: {result}", id.0));
+            lines.push(format!("client {}: {result}", id.0));
         }
+        let name = |member: MemberId| {
+            let (_, name) = &self.members[&member.ticket];
+            name.clone()
+        };
         for message in &out.to_tower {
-            lines.push(format!("to the tower: {}", self.show_message(message)));
+            let message = link::show_to_tower(message, &name);
+            lines.push(format!("to the tower: {message}"));
         }
         for (id, command) in &out.commands {
             let command = match command {
                 Command::CreateNamespace { name, .. } => format!("create {name}"),
                 other => format!("{other:?}"),
             };
-            lines.push(format!("to the catalog: call {}, {command}", id.0));
+            lines.push(format!("to the catalog: client {} asks to {command}", id.0));
         }
         Some(lines)
     }
 
-    /// The input that a line means.
+    fn remember_members(&mut self) {
+        let Gateway {
+            behind,
+            subs,
+            sessions,
+            ..
+        } = &self.gateway;
+        for (key, record) in behind.iter() {
+            let member = behind.member(key);
+            let (client, sub) = (sessions[record.session].id.0, subs[record.sub].id.0);
+            let name = format!("{client}.{sub}#{}", member.ticket);
+            self.members.insert(member.ticket, (member, name));
+        }
+    }
+
+    /// Finds the member that `1.0#3` means.
+    fn member(&self, name: &str) -> Option<MemberId> {
+        let mut members = self.members.values();
+        let found = members.find(|(_, known)| known == name);
+        found.map(|(member, _)| *member)
+    }
+
+    /// Reads an input.
     fn read(&mut self, line: &str) -> Option<GatewayInput> {
-        let words: Vec<&str> = line.split(' ').collect();
-        Some(match words[..] {
-            ["catalog:", ref rest @ ..] => read_catalog(rest)?,
-            ["tower:", ref rest @ ..] => GatewayInput::FromTower(self.read_tower(rest)?),
-            ["call", id, "to", "create", name] => GatewayInput::Client(ClientInput::Command {
+        if let Some([rest]) = parts("catalog: {}", line) {
+            read_catalog(rest)
+        } else if let Some([rest]) = parts("tower: {}", line) {
+            let message = link::read_from_tower(rest, &|name| self.member(name))?;
+            Some(GatewayInput::FromTower(message))
+        } else if let Some([id, name]) = parts("client {} asks to create {}", line) {
+            Some(GatewayInput::Client(ClientInput::Command {
                 id: CommandId(id.parse().ok()?),
                 principal: Principal::default(),
                 command: Command::CreateNamespace {
@@ -120,339 +146,139 @@ impl Driver {
                     retention: Retention::default(),
                     durability: None,
                 },
-            }),
-            [ms, "ms", "pass"] => {
-                let time = Duration::from_millis(ms.parse().ok()?);
-                self.now.mono = self.now.mono.plus(time);
-                GatewayInput::Timer
-            }
-            ["client", id, ref rest @ ..] => {
-                let session = SessionId(id.parse().ok()?);
-                GatewayInput::Client(self.read_client(session, rest)?)
-            }
-            _ => return None,
-        })
+            }))
+        } else if let Some([ms]) = parts("{} ms pass", line) {
+            let time = Duration::from_millis(ms.parse().ok()?);
+            self.now.mono = self.now.mono.plus(time);
+            Some(GatewayInput::Timer)
+        } else {
+            let [id, rest] = parts("client {} {}", line)?;
+            let input = self.read_client(SessionId(id.parse().ok()?), rest)?;
+            Some(GatewayInput::Client(input))
+        }
     }
 
-    fn read_client(&mut self, session: SessionId, words: &[&str]) -> Option<ClientInput> {
-        let request = match *words {
-            ["opens", "with", credit, "bytes", "of", "credit"] => {
-                return Some(ClientInput::Opened {
-                    session,
-                    principal: Principal::default(),
-                    credit: credit.parse().ok()?,
-                });
+    fn read_client(&mut self, session: SessionId, line: &str) -> Option<ClientInput> {
+        if line == "closes" {
+            return Some(ClientInput::Closed { session });
+        }
+        if let Some([credit]) = parts("opens with {} bytes of credit", line) {
+            return Some(ClientInput::Opened {
+                session,
+                principal: Principal::default(),
+                credit: credit.parse().ok()?,
+            });
+        }
+        let request = if let Some([request, topics]) = parts("publishes #{}: {}", line) {
+            Request::Publish {
+                request: RequestId(request.parse().ok()?),
+                batch: read_batch(topics),
             }
-            ["closes"] => return Some(ClientInput::Closed { session }),
-            ["publishes", ref topics @ ..] => {
-                self.requests += 1;
-                Request::Publish {
-                    request: RequestId(self.requests),
-                    batch: transcript::batch(topics),
-                }
-            }
-            ["gives", bytes, "bytes", "of", "credit"] => Request::Credit {
-                bytes: bytes.parse().ok()?,
-            },
-            ["removes", id] => Request::Remove {
+        } else if let Some([bytes]) = parts("gives {} bytes of credit", line) {
+            let bytes = bytes.parse().ok()?;
+            Request::Credit { bytes }
+        } else if let Some([id]) = parts("removes subscription {}", line) {
+            let subscription = SubscriptionId(id.parse().ok()?);
+            Request::Remove { subscription }
+        } else {
+            let [id, topic, range] = parts("adds subscription {} of topic {}, from {}", line)?;
+            let (start, until) = read_range(range)?;
+            self.generations += 1;
+            Request::Add(Subscribe {
                 subscription: SubscriptionId(id.parse().ok()?),
-            },
-            ["adds", id, "on", topic, "from", ref rest @ ..] => {
-                self.generations += 1;
-                let (start, rest) = read_start(rest)?;
-                Request::Add(Subscribe {
-                    subscription: SubscriptionId(id.parse().ok()?),
-                    generation: Generation(self.generations),
-                    namespace: NAMESPACE,
-                    topic: TopicName::hash_of(NAMESPACE, topic),
-                    start,
-                    until: read_until(rest)?,
-                })
-            }
-            _ => return None,
+                generation: Generation(self.generations),
+                namespace: NAMESPACE,
+                topic: TopicName::hash_of(NAMESPACE, topic),
+                start,
+                until,
+            })
         };
         Some(ClientInput::Request { session, request })
     }
-
-    fn read_tower(&self, words: &[&str]) -> Option<FromTower> {
-        let log = LOG;
-        let generation = |word: &str| word.trim_matches(['(', ')', ':']).parse().ok();
-        Some(match *words {
-            ["the", "log", "is", "open,", "in", "life", life] => FromTower::Opened {
-                log,
-                incarnation: Incarnation(life.parse().ok()?),
-            },
-            ["the", "log", "is", "closed"] => FromTower::Closed { log },
-            ["the", "log", "is", "gone"] => FromTower::Gone { log },
-            ["the", "log", "begins", "life", life] => FromTower::Renewed {
-                log,
-                result: Ok(Incarnation(life.parse().ok()?)),
-            },
-            ["publish", n, "is", at] => FromTower::Appended {
-                log,
-                number: n.parse().ok()?,
-                result: Ok(ack(at.parse().ok()?)),
-            },
-            ["publish", n, "is", "refused", "for", "now"] => FromTower::Appended {
-                log,
-                number: n.parse().ok()?,
-                result: Err(Refusal::Io("no room".to_owned())),
-            },
-            ["live", tag, "after", previous, "at", first, ref topics @ ..] => FromTower::Live {
-                log,
-                generation: generation(tag)?,
-                previous: number(previous)?,
-                stored: transcript::stored(first.trim_end_matches(':').parse().ok()?, topics),
-            },
-            ["live", tag, first, "to", last, "are", "lost"] => FromTower::LiveGap {
-                log,
-                generation: generation(tag)?,
-                extent: extent(first, last)?,
-                why: GapWhy::Loss,
-            },
-            ["for", member, ref rest @ ..] => {
-                let member = self.read_member(member.trim_end_matches(':'))?;
-                read_for(member, rest)?
-            }
-            _ => return None,
-        })
-    }
-
-    /// The member that `1.0#3` means, also if it has left.
-    fn read_member(&self, word: &str) -> Option<MemberId> {
-        let (name, ticket) = word.split_once('#')?;
-        let mut all = self.gateway.behind.iter();
-        let found = all.find(|(key, _)| self.name(*key) == name);
-        Some(MemberId {
-            behind: found.map_or(BehindKey::new(0), |(key, _)| key),
-            ticket: ticket.parse().ok()?,
-        })
-    }
-
-    fn name(&self, key: BehindKey) -> String {
-        let sub = &self.gateway.subs[self.gateway.behind[key].sub];
-        let session = self.gateway.sessions[sub.session].id;
-        format!("{}.{}", session.0, sub.id.0)
-    }
-
-    fn show_member(&self, member: MemberId) -> String {
-        match self.gateway.behind.find(member) {
-            Some(key) => format!("{}#{}", self.name(key), member.ticket),
-            None => format!("attempt {}", member.ticket),
-        }
-    }
-
-    fn show_message(&self, message: &ToTower) -> String {
-        match message {
-            ToTower::Attach {
-                generation, from, ..
-            } => format!("attach to the log's tail, from {from} on ({generation})"),
-            ToTower::Detach { generation, .. } => {
-                format!("detach from the log's tail ({generation})")
-            }
-            ToTower::Follow(follow) => self.show_follow(follow),
-            ToTower::Leave { member } => format!("{} leaves", self.show_member(*member)),
-            ToTower::Ask {
-                member, question, ..
-            } => {
-                let member = self.show_member(*member);
-                match question {
-                    Question::End => format!("where does the log end, for {member}?"),
-                    Question::Bounds => format!("what does the log hold, for {member}?"),
-                    Question::Time(time) => {
-                        format!("where does time {} begin, for {member}?", time.0)
-                    }
-                }
-            }
-            ToTower::Append { number, batch, .. } => {
-                let topics: Vec<&str> = batch.iter().map(|record| record.topic_name).collect();
-                format!("append publish {number}: {}", topics.join(" "))
-            }
-            ToTower::Renew { .. } => "begin a new life of the log".to_owned(),
-            ToTower::Topics { .. } => "list topics of the log".to_owned(),
-            ToTower::Moved { bytes } => format!("live traffic has moved {bytes} bytes"),
-        }
-    }
-
-    fn show_follow(&self, follow: &Follow) -> String {
-        let mut text = format!(
-            "read for {}, from {} on",
-            self.show_member(follow.member),
-            follow.from
-        );
-        if let Some(until) = follow.until {
-            text += &format!(", before {until}");
-        }
-        if let Some(time) = follow.not_before {
-            text += &format!(", not before time {}", time.0);
-        }
-        text
-    }
 }
 
-fn ack(at: u64) -> Ack {
-    Ack {
-        extent: Extent::starting_at(Sequence(at), 1),
-        appended: AppendTime(100),
-        held: Durability::Fsync,
-        copies: 1,
-        duplicate: false,
-        exact: true,
-    }
-}
-
-fn read_catalog(words: &[&str]) -> Option<GatewayInput> {
-    Some(match *words {
-        ["nothing", "is", "known"] => GatewayInput::Namespaces {
-            catalog: Arc::default(),
-            is_ready: false,
-        },
-        ["there", "is", "no", "namespace"] => GatewayInput::Namespaces {
-            catalog: Arc::default(),
-            is_ready: true,
-        },
-        ["there", "is", "namespace", "1"] => {
-            let mut catalog = Catalog::default();
-            catalog.put(Namespace {
-                id: NAMESPACE,
-                name: "default".to_owned(),
-                spec: NamespaceSpec {
-                    logs: 1,
-                    retention: Retention::default(),
-                    durability: Durability::Fsync,
-                },
-                version: 1,
-                epoch: MapEpoch(1),
-            });
-            GatewayInput::Namespaces {
-                catalog: Arc::new(catalog),
-                is_ready: true,
-            }
-        }
-        ["call", id, "is", "one", "too", "many"] => GatewayInput::Answered {
+fn read_catalog(line: &str) -> Option<GatewayInput> {
+    if let Some([id]) = parts("too many wait for client {}", line) {
+        return Some(GatewayInput::Answered {
             id: CommandId(id.parse().ok()?),
             result: Err(CommandRefusal::QueueFull { commands_max: 2 }),
-        },
-        _ => return None,
-    })
-}
-
-fn read_for(member: MemberId, words: &[&str]) -> Option<FromTower> {
-    let answer = |end: &str, answer| {
-        let end = number(end)?;
-        Some(FromTower::Answer {
-            member,
-            end,
-            answer,
-        })
-    };
-    match *words {
-        ["the", "end", "is", end] => answer(end, Answer::End),
-        [
-            "the",
-            "log",
-            "holds",
-            first,
-            "to",
-            last,
-            "and",
-            "ends",
-            "at",
-            end,
-        ] => {
-            let bounds = transcript::bounds(first.parse().ok()?, last.parse::<u64>().ok()? + 1, 7);
-            answer(end, Answer::Bounds(bounds))
-        }
-        [
-            "the",
-            "storage",
-            "has",
-            "failed,",
-            "and",
-            "the",
-            "end",
-            "is",
-            end,
-        ] => {
-            let why = Refusal::Io("broken".to_owned());
-            answer(end, Answer::Refused(why))
-        }
-        ["a", "part", "at", at, topic] => {
-            let stored = transcript::stored(at.trim_end_matches(':').parse().ok()?, &[topic]);
-            let part = Part {
-                first: stored.extent.first,
-                end: stored.extent.next(),
-                base: stored.base,
-                appended: stored.appended,
-                body: Delivered::Whole(stored.batch),
-            };
-            Some(FromTower::Part { member, part })
-        }
-        [first, "to", last, "are", "lost"] => Some(FromTower::PartGap {
-            member,
-            extent: extent(first, last)?,
-            why: GapWhy::Loss,
-        }),
-        ["nothing", "before", next] => Some(FromTower::Progress {
-            member,
-            next: number(next)?,
-        }),
-        ["the", "tail", "is", "reached", "at", next] => Some(FromTower::Reached {
-            member,
-            next: number(next)?,
-            end: number(next)?,
-        }),
-        ["all", "is", "given", "before", next] => Some(FromTower::Ended {
-            member,
-            next: number(next)?,
-        }),
-        _ => None,
+        });
     }
+    let mut catalog = Catalog::default();
+    if line == "there is namespace 1" {
+        catalog.put(Namespace {
+            id: NAMESPACE,
+            name: "default".to_owned(),
+            spec: NamespaceSpec {
+                logs: 1,
+                retention: Retention::default(),
+                durability: Durability::Fsync,
+            },
+            version: 1,
+            epoch: MapEpoch(1),
+        });
+    } else if !["there is no namespace", "nothing is known yet"].contains(&line) {
+        return None;
+    }
+    Some(GatewayInput::Namespaces {
+        catalog: Arc::new(catalog),
+        is_ready: line != "nothing is known yet",
+    })
 }
 
-fn read_start<'a>(words: &'a [&'a str]) -> Option<(Start, &'a [&'a str])> {
-    Some(match words {
-        ["latest", rest @ ..] => (Start::Latest, rest),
-        ["earliest", rest @ ..] => (Start::Earliest, rest),
-        ["number", at, rest @ ..] => (Start::Sequence(number(at)?), rest),
-        ["time", at, rest @ ..] => (Start::Time(AppendTime(at.parse().ok()?)), rest),
-        ["position", next, "of", "life", life, rest @ ..] => {
-            let position = Position {
-                namespace: NAMESPACE,
-                epoch: MapEpoch(1),
-                logs: vec![LogPosition {
-                    log: LOG,
-                    incarnation: Incarnation(life.parse().ok()?),
-                    next: number(next)?,
-                }],
-            };
-            (Start::Position(position), rest)
+/// Reads where a subscription begins and, behind `until`, where it ends.
+fn read_range(words: &str) -> Option<(Start, Option<Until>)> {
+    let (start, until) = match parts("{} until {}", words) {
+        Some([start, until]) => (start, Some(read_until(until)?)),
+        None => (words, None),
+    };
+    let start = if let Some([at]) = parts("number {}", start) {
+        Start::Sequence(number(at)?)
+    } else if let Some([next, life]) = parts("position {} of life {}", start) {
+        Start::Position(Position {
+            namespace: NAMESPACE,
+            epoch: MapEpoch(1),
+            logs: vec![LogPosition {
+                log: LOG,
+                incarnation: Incarnation(life.parse().ok()?),
+                next: number(next)?,
+            }],
+        })
+    } else if let Some([time]) = parts("time {}", start) {
+        Start::Time(AppendTime(time.parse().ok()?))
+    } else {
+        match start {
+            "latest" => Start::Latest,
+            "earliest" => Start::Earliest,
+            _ => return None,
         }
-        _ => return None,
-    })
+    };
+    Some((start, until))
 }
 
-fn read_until(words: &[&str]) -> Option<Option<Until>> {
-    Some(match *words {
-        [] => None,
-        ["until", "now"] => Some(Until::Now),
-        ["until", "number", before] => Some(Until::Sequence(number(before)?)),
-        _ => return None,
-    })
+fn read_until(words: &str) -> Option<Until> {
+    if words == "now" {
+        return Some(Until::Now);
+    }
+    let [before] = parts("number {}", words)?;
+    number(before).map(Until::Sequence)
 }
 
 fn show_reply(reply: &Reply) -> String {
     match reply {
         Reply::Acked { request, result } => match result {
-            Ok(ack) => format!("publish {} is number {}", request.0, ack.extent.first),
-            Err(refused) => format!("publish {} is refused: {}", request.0, refused.error),
+            Ok(ack) => {
+                let numbers = show_extent(ack.extent);
+                format!("publish #{} is stored as {numbers}", request.0)
+            }
+            Err(refused) => format!("publish #{} is refused: {}", request.0, refused.error),
         },
         Reply::Delivery(delivery) => format!(
-            "{}after {} to {}: {}",
+            "{}, after {} up to {}: {}",
             show_channel(delivery.channel),
             delivery.previous,
             delivery.last,
-            transcript::delivered(&delivery.body, delivery.base)
+            show_delivered(&delivery.body, delivery.base)
         ),
         Reply::Gap {
             channel,
@@ -461,25 +287,25 @@ fn show_reply(reply: &Reply) -> String {
             why,
             ..
         } => format!(
-            "{}after {previous} to {last}: nothing ({})",
+            "{}, after {previous} up to {last}: gap ({})",
             show_channel(*channel),
             format!("{why:?}").to_lowercase()
         ),
         Reply::Mark { previous, next, .. } => {
-            format!("after {previous} to before {next}: nothing so far")
+            format!("live, after {previous} up to {}: mark", next.before())
         }
         Reply::Status {
             subscription,
             state,
             ..
-        } => format!("{} is {}", subscription.0, show_state(state)),
+        } => format!("subscription {} is {}", subscription.0, show_state(state)),
     }
 }
 
 fn show_channel(channel: Channel) -> String {
     match channel {
-        Channel::Live => String::new(),
-        Channel::Detached(id, _) => format!("for {}, ", id.0),
+        Channel::Live => "live".to_owned(),
+        Channel::Detached(id, _) => format!("subscription {}", id.0),
     }
 }
 
@@ -495,7 +321,8 @@ fn show_state(state: &State) -> String {
             ..
         } => {
             let resumed = if *resumed { ", and goes on" } else { "" };
-            format!("detached at {next}, in life {}{resumed}", incarnation.0)
+            let life = incarnation.0;
+            format!("detached from {next} on, in life {life}{resumed}")
         }
         State::Complete { next } => format!("complete before {next}"),
         State::Removed => "removed".to_owned(),

@@ -14,10 +14,10 @@ fn busy() -> Driver {
     let mut driver = Driver::new();
     let lines = [
         "catalog: open the log",
-        "storage: #1 is open with 1 to 99 in life 7",
-        "gateway: attach (1) from 100",
-        "gateway: read a for m1 from 1 until 9",
-        "gateway: read a for m2 from 50",
+        "storage: #1, the log is open with 1 to 99, in life 7",
+        "gateway: attach to the log's tail from 100 on, as attachment 1",
+        "gateway: for member 1, read a from 1 on, before 9",
+        "gateway: for member 2, read a from 50 on",
     ];
     for line in lines {
         driver.step(line).unwrap_or_else(|| panic!("{line:?}"));

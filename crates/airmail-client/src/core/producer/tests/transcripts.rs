@@ -1,102 +1,50 @@
 //! Transcripts: inputs of a producer, and the effects of each, as text that can be read without the
 //! code. They are in `tests/transcripts/producer`; with `AIRMAIL_REWRITE=1` they are written anew.
 //!
-//! A line that begins with `>` is an input, after which the producer is polled. The indented lines
-//! below it are the effects: messages that are settled, requests that are sent, and the time at
-//! which the producer wants to be polled again, where that has changed. All other lines are
-//! remarks. Time begins at 0 ms, delays have no jitter, and a map with two logs has the topic `low`
-//! on log 0 and the topic `high` on log 1.
+//! After each input the producer is polled. The effects are messages that are settled, requests that
+//! are sent, and the time at which the producer wants to be polled again, where that has changed.
+//! Time begins at 0 ms, delays have no jitter, and a map with two logs has the topic `low` on log 0
+//! and the topic `high` on log 1.
 
 use super::*;
 use crate::core::backoff::BackoffConfig;
-use crate::core::transcript;
 use airmail_model::frame::Ack;
 use airmail_model::{AppendTime, Batch, Checked, Durability, Extent, Sequence};
+use airmail_testkit::transcript::{Transcript, parts};
+use airmail_testkit::transcripts;
 
-#[test]
-fn a_batch_that_is_stored_is_as_written() {
-    hold("stored");
+transcripts! {
+    "producer",
+    play,
+    a_batch_that_is_stored_is_as_written: "stored",
+    gathering_while_two_batches_are_in_flight_is_as_written: "gathering",
+    a_retry_after_a_lost_connection_is_as_written: "lost_connection",
+    an_overload_is_as_written: "overload",
+    a_full_disk_is_as_written: "full_disk",
+    a_final_refusal_is_as_written: "final_refusal",
+    a_stale_map_is_as_written: "stale_map",
+    a_stale_map_after_a_lost_attempt_is_as_written: "stale_map_after_lost_attempt",
+    a_new_map_is_as_written: "new_map",
+    an_unknown_producer_is_as_written: "unknown_producer",
+    a_timeout_in_flight_is_as_written: "timeout_in_flight",
+    a_timeout_without_a_connection_is_as_written: "timeout_without_connection",
+    a_fenced_producer_is_as_written: "fenced",
+    giving_up_in_flight_is_as_written: "giving_up",
+    the_memory_bound_is_as_written: "memory_bound",
 }
 
 #[test]
-fn gathering_while_two_batches_are_in_flight_is_as_written() {
-    hold("gathering");
+fn the_architecture_shows_a_transcript_as_it_is() {
+    Transcript::of(env!("CARGO_PKG_NAME"), "producer", "lost_connection").hold_architecture();
 }
 
-#[test]
-fn a_retry_after_a_lost_connection_is_as_written() {
-    hold("lost_connection");
-}
-
-#[test]
-fn an_overload_is_as_written() {
-    hold("overload");
-}
-
-#[test]
-fn a_full_disk_is_as_written() {
-    hold("full_disk");
-}
-
-#[test]
-fn a_final_refusal_is_as_written() {
-    hold("final_refusal");
-}
-
-#[test]
-fn a_stale_map_is_as_written() {
-    hold("stale_map");
-}
-
-#[test]
-fn a_stale_map_after_a_lost_attempt_is_as_written() {
-    hold("stale_map_after_lost_attempt");
-}
-
-#[test]
-fn a_new_map_is_as_written() {
-    hold("new_map");
-}
-
-#[test]
-fn an_unknown_producer_is_as_written() {
-    hold("unknown_producer");
-}
-
-#[test]
-fn a_timeout_in_flight_is_as_written() {
-    hold("timeout_in_flight");
-}
-
-#[test]
-fn a_timeout_without_a_connection_is_as_written() {
-    hold("timeout_without_connection");
-}
-
-#[test]
-fn a_fenced_producer_is_as_written() {
-    hold("fenced");
-}
-
-#[test]
-fn giving_up_in_flight_is_as_written() {
-    hold("giving_up");
-}
-
-#[test]
-fn the_memory_bound_is_as_written() {
-    hold("memory_bound");
-}
-
-/// Holds a transcript to what a producer does.
-#[track_caller]
-fn hold(name: &str) {
+/// Gives a producer that takes inputs, and is polled after each.
+fn play() -> impl FnMut(&str) -> Option<Vec<String>> {
     let mut player = Player::new();
-    transcript::hold("producer", name, |input| {
-        let words: Vec<&str> = input.split([' ', ',']).filter(|w| !w.is_empty()).collect();
-        player.apply(&words)?;
+    move |line| {
+        player.apply(line)?;
         Some(player.poll())
-    });
+    }
 }
 
 /// Plays the inputs of a transcript to a producer.
@@ -142,32 +90,43 @@ impl Player {
         }
     }
 
-    /// Applies an input; `None` if the words are none.
-    fn apply(&mut self, words: &[&str]) -> Option<()> {
-        match words {
-            ["set", name, value] => self.set(name, value)?,
-            ["connect"] => self.producer.connected(),
-            ["cut"] => self.producer.disconnected(),
-            [ms, "ms", "pass"] => self.now_ms += ms.parse::<u64>().ok()?,
-            ["map", epoch, "has", logs, "logs"] => self.producer.set_map(read_map(epoch, logs)?),
-            ["publish", names @ .., "on", topic] => {
-                for name in names {
-                    self.publish(name, topic);
-                }
+    /// Applies an input; `None` if the line is none.
+    fn apply(&mut self, line: &str) -> Option<()> {
+        if let Some([rest]) = parts("node: {}", line) {
+            return self.apply_reply(rest);
+        }
+        if let Some([name, value]) = parts("set {} {}", line) {
+            return self.set(name, value);
+        }
+        if let Some([ms]) = parts("{} ms pass", line) {
+            self.now_ms += ms.parse::<u64>().ok()?;
+        } else if let Some([names, topic]) = parts("publish {} on {}", line) {
+            for name in names.split(' ') {
+                self.publish(name, topic);
             }
-            ["store", request, "as", numbers @ ..] => {
-                self.answer(request, Ok(read_ack(numbers)?))?;
+        } else if let Some([code]) = parts("the client gives up: {}", line) {
+            let error = Error::new(ErrorCode::from_name(code)?);
+            self.producer.abandon(&error, &mut self.out);
+        } else {
+            match line {
+                "connected" => self.producer.connected(),
+                "disconnected" => self.producer.disconnected(),
+                _ => return None,
             }
-            ["refuse", request, "with", code, how @ ..] => {
-                self.answer(request, Err(read_refusal(code, how)?))?;
-            }
-            ["give", "up", "with", code] => {
-                let error = Error::new(ErrorCode::from_name(code)?);
-                self.producer.abandon(&error, &mut self.out);
-            }
-            _ => return None,
         }
         Some(())
+    }
+
+    /// Applies what a node says.
+    fn apply_reply(&mut self, line: &str) -> Option<()> {
+        if let Some([request, stored]) = parts("publish #{} is stored as {}", line) {
+            self.answer(request, Ok(read_ack(stored)?))
+        } else if let Some([request, refusal]) = parts("publish #{} is refused: {}", line) {
+            self.answer(request, Err(read_refusal(refusal)?))
+        } else {
+            self.producer.set_map(read_map(line)?);
+            Some(())
+        }
     }
 
     fn set(&mut self, name: &str, value: &str) -> Option<()> {
@@ -197,11 +156,12 @@ impl Player {
             Err(PublishError::Unresolved) => "there is no map of its namespace".to_owned(),
             Err(PublishError::Refused(error)) => show_error(&error),
         };
-        self.effects.push(format!("not accepted: {name}, {why}"));
+        self.effects
+            .push(format!("to the user: {name} is not accepted: {why}"));
     }
 
     fn answer(&mut self, request: &str, result: Result<Ack, Refused>) -> Option<()> {
-        let request = RequestId(request.strip_prefix('#')?.parse().ok()?);
+        let request = RequestId(request.parse().ok()?);
         let reply = Reply::Acked { request, result };
         self.producer.reply(self.now(), reply, &mut self.out);
         Some(())
@@ -240,9 +200,9 @@ impl Player {
                 let log = settled.log.index;
                 let numbers = show_range(ack.extent.first.0, ack.extent.last.0);
                 let duplicate = if ack.duplicate { ", a duplicate" } else { "" };
-                format!("stored in log {log}: {names}, as {numbers}{duplicate}")
+                format!("to the user: {names} stored in log {log} as {numbers}{duplicate}")
             }
-            Err(error) => format!("failed: {names}, {}", show_error(error)),
+            Err(error) => format!("to the user: {names} failed: {}", show_error(error)),
         }
     }
 
@@ -250,7 +210,6 @@ impl Player {
         let stamp = batch.producer().expect("a producer's batch");
         let first = stamp.sequence.0;
         let last = first + u64::from(batch.records()) - 1;
-        let noun = if first == last { "number" } else { "numbers" };
         let numbers = show_range(first, last);
         let payloads = batch.iter().map(|record| {
             let name = std::str::from_utf8(record.payload);
@@ -259,12 +218,12 @@ impl Player {
         let names = payloads.collect::<Vec<_>>().join(" ");
         let same = |sent: &Checked<Batch>| sent.bytes() == batch.bytes();
         let again = if self.sent.iter().any(same) {
-            " again"
+            ", again"
         } else {
             ""
         };
         format!(
-            "send #{} to log {}{again}: {names} ({noun} {numbers}, epoch {}, map {})",
+            "to the node: publish #{} on log {}{again}: {names} (sequence {numbers}, epoch {}, map {})",
             request.0,
             batch.log().index,
             stamp.epoch.0,
@@ -285,27 +244,23 @@ fn topic_on(half: &str) -> TopicName {
         .unwrap()
 }
 
-fn read_map(epoch: &str, logs: &str) -> Option<LogMap> {
+/// Reads `map EPOCH has N logs`.
+fn read_map(line: &str) -> Option<LogMap> {
+    let [epoch, logs] = parts("map {} has {} logs", line)?;
     Some(map(epoch.parse().ok()?, logs.parse().ok()?))
 }
 
-/// Reads `FIRST`, or `FIRST to LAST`, and perhaps `a duplicate`.
-fn read_ack(words: &[&str]) -> Option<Ack> {
-    let (first, rest) = words.split_first()?;
-    let first: u64 = first.parse().ok()?;
-    let (last, rest) = match rest {
-        ["to", last, rest @ ..] => (last.parse().ok()?, rest),
-        rest => (first, rest),
+/// Reads `FIRST`, or `FIRST to LAST`, and perhaps `, a duplicate`.
+fn read_ack(words: &str) -> Option<Ack> {
+    let (numbers, duplicate) = match words.strip_suffix(", a duplicate") {
+        Some(numbers) => (numbers, true),
+        None => (words, false),
     };
-    let duplicate = match rest {
-        [] => false,
-        ["a", "duplicate"] => true,
-        _ => return None,
-    };
+    let [first, last] = parts("{} to {}", numbers).unwrap_or([numbers, numbers]);
     Some(Ack {
         extent: Extent {
-            first: Sequence(first),
-            last: Sequence(last),
+            first: Sequence(first.parse().ok()?),
+            last: Sequence(last.parse().ok()?),
         },
         appended: AppendTime(1),
         held: Durability::Fsync,
@@ -315,17 +270,17 @@ fn read_ack(words: &[&str]) -> Option<Ack> {
     })
 }
 
-/// Reads an error's code, and perhaps `retry after N ms` or `map EPOCH has N logs`.
-fn read_refusal(code: &str, how: &[&str]) -> Option<Refused> {
+/// Reads an error's code, and perhaps `, retry after N ms` or `, map EPOCH has N logs`.
+fn read_refusal(words: &str) -> Option<Refused> {
+    let (code, how) = words.split_once(", ").unwrap_or((words, ""));
     let error = Error::new(ErrorCode::from_name(code)?);
-    let (error, map) = match how {
-        [] => (error, None),
-        ["retry", "after", ms, "ms"] => {
-            let delay = Duration::from_millis(ms.parse().ok()?);
-            (error.retry_after(delay), None)
-        }
-        ["map", epoch, "has", logs, "logs"] => (error, Some(read_map(epoch, logs)?)),
-        _ => return None,
+    let (error, map) = if how.is_empty() {
+        (error, None)
+    } else if let Some([ms]) = parts("retry after {} ms", how) {
+        let delay = Duration::from_millis(ms.parse().ok()?);
+        (error.retry_after(delay), None)
+    } else {
+        (error, Some(read_map(how)?))
     };
     Some(Refused { error, map })
 }

@@ -2,73 +2,42 @@
 //! the code. They are in `tests/transcripts/subscriber`; with `AIRMAIL_REWRITE=1` they are written
 //! anew.
 //!
-//! A line that begins with `>` is an input, after which the subscriber is polled. The indented
-//! lines below it are the effects: what users get, requests that are sent, and the time at which
-//! the subscriber wants to be polled again, where that has changed. All other lines are remarks.
-//! `behind 9: a x` is a delivery that accounts for everything behind number 9 and has number 10, of
-//! topic `a`, and number 11, of topic `x`. Time begins at 0 ms, and delays have no jitter.
+//! After each input the subscriber is polled. The effects are what users get, requests that are
+//! sent, and the time at which the subscriber wants to be polled again, where that has changed.
+//! Time begins at 0 ms, and delays have no jitter.
 
 use super::*;
-use crate::core::transcript;
+use airmail_testkit::transcript::{Transcript, parts};
+use airmail_testkit::transcripts;
 use std::time::Duration;
 
-#[test]
-fn a_live_subscription_is_as_written() {
-    hold("live");
+transcripts! {
+    "subscriber",
+    play,
+    a_live_subscription_is_as_written: "live",
+    a_hole_is_as_written: "hole",
+    a_reconnection_is_as_written: "reconnection",
+    a_subscription_that_falls_behind_is_as_written: "falling_behind",
+    gaps_are_as_written: "gaps",
+    a_new_life_of_the_log_is_as_written: "new_life",
+    a_start_beyond_the_end_is_as_written: "beyond_the_end",
+    refusals_are_as_written: "refusals",
+    credit_is_as_written: "credit",
+    history_is_as_written: "history",
 }
 
 #[test]
-fn a_hole_is_as_written() {
-    hold("hole");
+fn the_architecture_shows_a_transcript_as_it_is() {
+    Transcript::of(env!("CARGO_PKG_NAME"), "subscriber", "falling_behind").hold_architecture();
 }
 
-#[test]
-fn a_reconnection_is_as_written() {
-    hold("reconnection");
-}
-
-#[test]
-fn a_subscription_that_falls_behind_is_as_written() {
-    hold("falling_behind");
-}
-
-#[test]
-fn gaps_are_as_written() {
-    hold("gaps");
-}
-
-#[test]
-fn a_new_life_of_the_log_is_as_written() {
-    hold("new_life");
-}
-
-#[test]
-fn a_start_beyond_the_end_is_as_written() {
-    hold("beyond_the_end");
-}
-
-#[test]
-fn refusals_are_as_written() {
-    hold("refusals");
-}
-
-#[test]
-fn credit_is_as_written() {
-    hold("credit");
-}
-
-/// Holds a transcript to what a subscriber does.
-#[track_caller]
-fn hold(name: &str) {
+/// Gives a subscriber that takes inputs, and is polled after each.
+fn play() -> impl FnMut(&str) -> Option<Vec<String>> {
     let mut player = Player::new();
-    transcript::hold("subscriber", name, |input| {
-        let words: Vec<&str> = input
-            .split([' ', ',', ':'])
-            .filter(|w| !w.is_empty())
-            .collect();
-        player.apply(&words)?;
+    move |line| {
+        player.apply(line)?;
         Some(player.poll())
-    });
+    }
 }
 
 /// Plays the inputs of a transcript to a subscriber.
@@ -112,90 +81,86 @@ impl Player {
         Mono(self.now_ms * 1_000_000)
     }
 
-    /// Applies an input; `None` if the words are none.
-    fn apply(&mut self, words: &[&str]) -> Option<()> {
-        match words {
-            ["set", "credit_bytes", bytes] => {
-                self.subscriber.config.credit_bytes = bytes.parse().ok()?;
+    /// Applies an input; `None` if the line is none.
+    fn apply(&mut self, line: &str) -> Option<()> {
+        if let Some([rest]) = parts("node: {}", line) {
+            let reply = self.read_reply(rest)?;
+            self.reply(reply);
+        } else if let Some([name, range]) = parts("subscribe to {} from {}", line) {
+            self.subscribe(name, range)?;
+        } else if let Some([name]) = parts("unsubscribe from {}", line) {
+            self.subscriber.remove(self.key(name)?);
+        } else if let Some([name]) = parts("where is {}?", line) {
+            let position = self.subscriber.position(self.key(name)?);
+            let next = position.map(|position| position.logs[0].next);
+            self.effects.push(next.map_or_else(
+                || format!("{name} has no position"),
+                |next| format!("{name} goes on from {next}"),
+            ));
+        } else if let Some([ms]) = parts("{} ms pass", line) {
+            self.now_ms += ms.parse::<u64>().ok()?;
+        } else if let Some([bytes]) = parts("set credit_bytes {}", line) {
+            self.subscriber.config.credit_bytes = bytes.parse().ok()?;
+        } else {
+            match line {
+                "connected" => self.subscriber.connected(),
+                "disconnected" => self.subscriber.disconnected(),
+                "consume what was delivered" => {
+                    let bytes = std::mem::take(&mut self.unconsumed);
+                    self.subscriber.consumed(bytes);
+                }
+                _ => return None,
             }
-            ["connect"] => self.subscriber.connected(),
-            ["cut"] => self.subscriber.disconnected(),
-            [ms, "ms", "pass"] => self.now_ms += ms.parse::<u64>().ok()?,
-            ["subscribe", name, "from", start @ ..] => self.subscribe(name, read_start(start)?),
-            ["unsubscribe", name] => self.subscriber.remove(self.key(name)?),
-            ["consume"] => self
-                .subscriber
-                .consumed(std::mem::take(&mut self.unconsumed)),
-            ["where", "is", name] => {
-                let position = self.subscriber.position(self.key(name)?);
-                let next = position.map(|position| position.logs[0].next);
-                self.effects.push(next.map_or_else(
-                    || "it has no position".to_owned(),
-                    |next| format!("it goes on from {next}"),
-                ));
-            }
-            [name, "is" | "fails", state @ ..] => {
-                let add = self.last_request(name)?;
-                let (subscription, generation) = (add.subscription, add.generation);
-                self.reply(Reply::Status {
-                    subscription,
-                    generation,
-                    state: read_state(state)?,
-                });
-            }
-            ["live", "behind", previous, topics @ ..] => {
-                self.deliver(Channel::Live, previous, topics)?;
-            }
-            ["to", name, "behind", previous, topics @ ..] => {
-                let channel = channel_of(self.last_request(name)?);
-                self.deliver(channel, previous, topics)?;
-            }
-            ["live", "gap", "behind", previous, "up", "to", last, why] => {
-                let (previous, last) = (previous.parse().ok()?, last.parse().ok()?);
-                self.reply(gap(Channel::Live, previous, last, read_reason(why)?));
-            }
-            [
-                "gap",
-                "for",
-                name,
-                "behind",
-                previous,
-                "up",
-                "to",
-                last,
-                why,
-            ] => {
-                let channel = channel_of(self.last_request(name)?);
-                let (previous, last) = (previous.parse().ok()?, last.parse().ok()?);
-                self.reply(gap(channel, previous, last, read_reason(why)?));
-            }
-            ["mark", "behind", previous, "up", "to", last] => {
-                self.reply(Reply::Mark {
-                    log: LOG,
-                    previous: Sequence(previous.parse().ok()?),
-                    next: Sequence(last.parse::<u64>().ok()? + 1),
-                });
-            }
-            _ => return None,
         }
         Some(())
     }
 
-    fn subscribe(&mut self, name: &str, start: Start) {
+    fn subscribe(&mut self, name: &str, range: &str) -> Option<()> {
+        let (start, until) = match range.strip_suffix(" until now") {
+            Some(start) => (start, Some(Until::Now)),
+            None => (range, None),
+        };
         let key = self.subscriber.add(SubscriptionSpec {
             namespace: NAMESPACE,
             topic: topic(name),
-            start,
-            until: None,
+            start: read_start(start)?,
+            until,
         });
         self.topics.push((name.to_owned(), key));
+        Some(())
     }
 
-    fn deliver(&mut self, channel: Channel, previous: &str, topics: &[&str]) -> Option<()> {
-        let previous: u64 = previous.parse().ok()?;
-        let last = previous + topics.len() as u64;
-        self.reply(delivery(channel, previous, last, previous + 1, topics));
-        Some(())
+    /// Reads what a node says. Of a subscription it speaks in its last generation.
+    fn read_reply(&self, line: &str) -> Option<Reply> {
+        if let Some([id, state]) = parts("subscription {} is {}", line) {
+            let add = self.last_request(id)?;
+            return Some(Reply::Status {
+                subscription: add.subscription,
+                generation: add.generation,
+                state: read_state(state)?,
+            });
+        }
+        let (to, rest) = line.split_once(", ")?;
+        let channel = match parts("subscription {}", to) {
+            Some([id]) => channel_of(self.last_request(id)?),
+            None => (to == "live").then_some(Channel::Live)?,
+        };
+        let [previous, last, what] = parts("after {} up to {}: {}", rest)?;
+        let (previous, last) = (previous.parse().ok()?, last.parse().ok()?);
+        if what == "mark" {
+            return Some(Reply::Mark {
+                log: LOG,
+                previous: Sequence(previous),
+                next: Sequence(last).plus(1),
+            });
+        }
+        if let Some([why]) = parts("gap ({})", what) {
+            return Some(gap(channel, previous, last, read_reason(why)?));
+        }
+        let records = what.split(", ").map(|record| record.split_once(' '));
+        let (numbers, topics): (Vec<&str>, Vec<&str>) = records.collect::<Option<_>>()?;
+        let base = numbers[0].parse().ok()?;
+        Some(delivery(channel, previous, last, base, &topics))
     }
 
     fn reply(&mut self, reply: Reply) {
@@ -208,9 +173,11 @@ impl Player {
         keys.next().map(|(_, key)| *key)
     }
 
-    fn last_request(&self, name: &str) -> Option<&Subscribe> {
+    /// The last request for the subscription of this number.
+    fn last_request(&self, id: &str) -> Option<&Subscribe> {
+        let id: u32 = id.parse().ok()?;
         let mut requested = self.requested.iter().rev();
-        requested.find(|add| add.topic == topic(name))
+        requested.find(|add| add.subscription.0 == id)
     }
 
     /// Polls the subscriber; gives all effects since the last poll.
@@ -227,24 +194,18 @@ impl Player {
             }
         }
         for request in out.requests {
-            effects.push(match request {
-                Request::Add(add) => {
-                    let asked = self.topics.iter().rev();
-                    let mut asked = asked.filter(|(name, _)| topic(name) == add.topic);
-                    let (name, _) = asked.next().expect("a topic that was subscribed to");
-                    let text = format!(
-                        "add {name} as #{}, generation {}, from {}",
-                        add.subscription.0,
-                        add.generation.0,
-                        show_start(&add.start)
-                    );
-                    self.requested.push(add);
-                    text
+            let text = match &request {
+                Request::Add(add) => self.show_add(add),
+                Request::Remove { subscription } => {
+                    format!("remove subscription {}", subscription.0)
                 }
-                Request::Remove { subscription } => format!("remove #{}", subscription.0),
-                Request::Credit { .. } => "give back credit".to_owned(),
+                Request::Credit { .. } => "more credit".to_owned(),
                 Request::Publish { .. } => panic!("a subscriber publishes"),
-            });
+            };
+            effects.push(format!("to the node: {text}"));
+            if let Request::Add(add) = request {
+                self.requested.push(add);
+            }
         }
         if wake != self.wake {
             effects.extend(wake.map(|wake| format!("come back at {} ms", wake.0 / 1_000_000)));
@@ -252,35 +213,63 @@ impl Player {
         }
         effects
     }
+
+    fn show_add(&self, add: &Subscribe) -> String {
+        let mut topics = self.topics.iter().rev();
+        let found = topics.find(|(name, _)| topic(name) == add.topic);
+        let (name, _) = found.expect("a topic that was subscribed to");
+        let (id, generation) = (add.subscription.0, add.generation.0);
+        let start = show_start(&add.start);
+        let until = if add.until.is_some() {
+            " until now"
+        } else {
+            ""
+        };
+        format!(
+            "add subscription {id} of topic {name}, generation {generation}, from {start}{until}"
+        )
+    }
 }
 
-fn read_start(words: &[&str]) -> Option<Start> {
+fn read_start(words: &str) -> Option<Start> {
     Some(match words {
-        ["latest"] => Start::Latest,
-        ["earliest"] => Start::Earliest,
-        ["number", number] => Start::Sequence(Sequence(number.parse().ok()?)),
-        _ => return None,
+        "latest" => Start::Latest,
+        "earliest" => Start::Earliest,
+        _ => {
+            let [number] = parts("number {}", words)?;
+            Start::Sequence(Sequence(number.parse().ok()?))
+        }
     })
 }
 
-/// Reads what stands behind `is` or `fails`. A life of the log is 7 unless it is named.
-fn read_state(words: &[&str]) -> Option<State> {
-    Some(match words {
-        ["live", "from", next] => live_at(next.parse().ok()?),
-        ["detached", "from", next] => detached_at(next.parse().ok()?),
-        ["detached", "from", next, "in", "life", life] => State::Detached {
+/// Reads the state of a subscription. A life of the log is 7 unless it is named.
+fn read_state(words: &str) -> Option<State> {
+    if let Some([next]) = parts("live from {} on", words) {
+        next.parse().ok().map(live_at)
+    } else if let Some([next, life]) = parts("detached from {} on, in life {}", words) {
+        Some(State::Detached {
             log: LOG,
             incarnation: Incarnation(life.parse().ok()?),
             next: Sequence(next.parse().ok()?),
             resumed: false,
-        },
-        ["with", code] => State::Failed(Error::new(ErrorCode::from_name(code)?)),
-        ["with", code, "retry", "after", ms, "ms"] => {
-            let delay = Duration::from_millis(ms.parse().ok()?);
-            State::Failed(Error::new(ErrorCode::from_name(code)?).retry_after(delay))
-        }
-        _ => return None,
-    })
+        })
+    } else if let Some([next]) = parts("detached from {} on", words) {
+        next.parse().ok().map(detached_at)
+    } else if let Some([next]) = parts("complete before {}", words) {
+        let next = Sequence(next.parse().ok()?);
+        Some(State::Complete { next })
+    } else {
+        let [how] = parts("ended: {}", words)?;
+        let (code, delay) = match parts("{}, retry after {} ms", how) {
+            Some([code, ms]) => (code, Some(Duration::from_millis(ms.parse().ok()?))),
+            None => (how, None),
+        };
+        let error = Error::new(ErrorCode::from_name(code)?);
+        Some(State::Failed(match delay {
+            Some(delay) => error.retry_after(delay),
+            None => error,
+        }))
+    }
 }
 
 fn read_reason(word: &str) -> Option<GapReason> {
@@ -303,10 +292,10 @@ fn show_start(start: &Start) -> String {
 }
 
 fn show_event(name: &str, event: &Event) -> String {
-    match event {
+    let what = match event {
         Event::Messages(received) => {
             let numbers = received.iter().map(|(number, _)| number.to_string());
-            format!("{name} gets {}", numbers.collect::<Vec<_>>().join(" "))
+            numbers.collect::<Vec<_>>().join(", ")
         }
         Event::Gap(gap) => {
             let why = format!("{:?}", gap.why).to_lowercase();
@@ -314,14 +303,16 @@ fn show_event(name: &str, event: &Event) -> String {
             match gap.extent.last {
                 Sequence::MAX => {
                     let life = gap.incarnation.0;
-                    format!("{name} misses {first} to the end of life {life}: {why}")
+                    format!("{first} to the end of life {life} are missing ({why})")
                 }
-                last => format!("{name} misses {first} to {last}: {why}"),
+                last => format!("{first} to {last} are missing ({why})"),
             }
         }
-        Event::Status(State::Live { next, .. }) => format!("{name} is live from {next}"),
-        Event::Status(State::Detached { next, .. }) => format!("{name} is detached from {next}"),
-        Event::Status(State::Failed(error)) => format!("{name} fails: {}", error.code().name()),
-        Event::Status(state) => format!("{name} is {state:?}"),
-    }
+        Event::Status(State::Live { next, .. }) => format!("live from {next} on"),
+        Event::Status(State::Detached { next, .. }) => format!("detached from {next} on"),
+        Event::Status(State::Complete { next }) => format!("complete before {next}"),
+        Event::Status(State::Failed(error)) => format!("ended: {}", error.code().name()),
+        Event::Status(state) => format!("{state:?}"),
+    };
+    format!("to the user of {name}: {what}")
 }
