@@ -1,9 +1,9 @@
 //! Each invariant is asserted: a tower that breaks it is complained of under its name.
 
 use super::super::Tower;
-use super::super::storage_calls::Owner;
 use super::super::catchup::member::Place;
 use super::super::log::Openness;
+use super::super::storage_calls::Owner;
 use super::transcripts::Driver;
 use crate::keys::{MemberKey, ReaderKey, TowerLogKey};
 use crate::transcript::{LOG, complaint};
@@ -42,8 +42,10 @@ fn reader(tower: &Tower) -> ReaderKey {
 fn an_id_of_a_member_that_is_kept_is_found_at_the_step_that_keeps_it() {
     let mut driver = busy();
     driver.tower.config.bug = Some(crate::sabotage::Bug::MemberKept);
-    driver.step("gateway: detach (1)");
-    let said = complaint(|| _ = driver.step("gateway: m2 leaves"));
+    driver
+        .step("gateway: detach attachment 1")
+        .expect("an input");
+    let said = complaint(|| _ = driver.step("gateway: member 2 leaves").expect("an input"));
     assert!(said.starts_with("one_place: who is queued"), "{said}");
 }
 
