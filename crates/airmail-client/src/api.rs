@@ -1,4 +1,5 @@
-//! The API's calls, each as a method of [`Node`] that takes a request and gives a boxed answer.
+//! The API's calls, each as a method of [`Node`] that takes a request and gives a boxed answer. The two
+//! streams of batches, Publish and Subscribe, are opened otherwise (`nodes.rs`).
 //!
 //! Boxed, because the code of a future is compiled by whoever waits for it: without the box, every
 //! program that uses the SDK would compile each call's encoding and transport again.

@@ -1,4 +1,4 @@
-//! The same over the storage `memory`: the real journal.
+//! Delivery at the tail, catching up and history over the storage `memory`, which is the real journal.
 
 use crate::client::{Client, Mode};
 use crate::world::{LOG, NS, PLENTY, batch, topic};

@@ -41,7 +41,7 @@ fn result(ack: &(Arc<CompletionPage>, u64)) -> Option<Result<u64, ErrorCode>> {
 }
 
 #[test]
-fn each_receipt_tells_its_own_number_across_pages_batches_and_order_of_answers() {
+fn each_ack_future_tells_its_own_number_across_pages_batches_and_order_of_answers() {
     let mut completions = Completions::default();
     let acks: Vec<_> = (0..600).map(|_| completions.add()).collect();
     // Two logs' messages mixed, and the later half of one answered first.
@@ -104,7 +104,7 @@ fn a_group_counts_what_was_stored_and_what_failed_and_names_the_first_reason() {
 }
 
 #[test]
-fn dropped_receipts_leave_nothing_behind_and_a_flush_still_waits_for_their_messages() {
+fn dropped_ack_futures_leave_nothing_behind_and_a_flush_still_waits_for_their_messages() {
     let mut completions = Completions::default();
     let tickets: Vec<u64> = (0..1_000).collect();
     tickets.iter().for_each(|_| drop(completions.add()));
