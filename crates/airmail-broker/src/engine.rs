@@ -6,7 +6,7 @@
 use crate::access::{Admission, Authorizer};
 use crate::config::ShardConfig;
 use crate::input::{CommandId, Effects, Input, Outcome, SessionId};
-use crate::shard::Shard;
+use crate::shard::{Shard, give};
 use crate::storage_requirements::UnfitStorage;
 use airmail_log::{Completion, LogStorage};
 use airmail_model::frame::Reply;
@@ -111,9 +111,9 @@ impl<S: LogStorage> Engine<S> {
                 break;
             }
         }
-        out.replies.append(&mut self.effects.replies);
-        out.watch.append(&mut self.effects.watch);
-        out.outcomes.append(&mut self.effects.outcomes);
+        give(&mut self.effects.replies, &mut out.replies);
+        give(&mut self.effects.watch, &mut out.watch);
+        give(&mut self.effects.outcomes, &mut out.outcomes);
         match (again, self.effects.deadline) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),

@@ -308,7 +308,7 @@ impl Shard {
 }
 
 /// Adds one list to another, by exchanging them where that is enough.
-fn give<T>(from: &mut Vec<T>, to: &mut Vec<T>) {
+pub(crate) fn give<T>(from: &mut Vec<T>, to: &mut Vec<T>) {
     if to.is_empty() {
         std::mem::swap(from, to);
     } else {

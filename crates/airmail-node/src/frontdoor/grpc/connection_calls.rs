@@ -4,7 +4,7 @@
 
 use super::publish::Publish;
 use super::request_body::RequestBody;
-use super::response_body::{Answers, response};
+use super::response_body::{AnswerBody, Answers, copied, response};
 use super::subscribe::Subscribe;
 use super::{Call, Services, reading_error};
 use crate::frontdoor::session::{self, SessionEvents};
@@ -74,7 +74,7 @@ impl<S> ConnectionCalls<S> {
     }
 
     /// Answers one of the calls that stream batches.
-    fn stream<C: StreamCall, B>(&self, request: Request<B>) -> Answer
+    fn stream<C: StreamCall, B>(&self, request: Request<B>) -> Answer<AnswerBody>
     where
         B: HttpBody<Data = Bytes> + Send + 'static,
         B::Error: Into<StdError>,
@@ -84,28 +84,28 @@ impl<S> ConnectionCalls<S> {
         let principal = Principal::clone(&self.principal);
         Box::pin(async move {
             let answer = begin::<C, B>(&services, principal, request).await;
-            Ok(answer.unwrap_or_else(Status::into_http))
+            Ok(answer.unwrap_or_else(|status| status.into_http().map(copied)))
         })
     }
 }
 
-type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+type Answer<B> = Pin<Box<dyn Future<Output = Result<Response<B>, Infallible>> + Send>>;
 
 impl<S, B> Service<Request<B>> for ConnectionCalls<S>
 where
-    S: Service<Request<B>, Response = Response<Body>, Error = Infallible, Future = Answer>,
+    S: Service<Request<B>, Response = Response<Body>, Error = Infallible, Future = Answer<Body>>,
     B: HttpBody<Data = Bytes> + Send + 'static,
     B::Error: Into<StdError>,
 {
-    type Response = Response<Body>;
+    type Response = Response<AnswerBody>;
     type Error = Infallible;
-    type Future = Answer;
+    type Future = Answer<AnswerBody>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.others.poll_ready(cx)
     }
 
-    fn call(&mut self, mut request: Request<B>) -> Answer {
+    fn call(&mut self, mut request: Request<B>) -> Answer<AnswerBody> {
         self.home.first_request().note();
         let path = request.uri().path();
         if path.starts_with(MAILBOX) {
@@ -117,7 +117,8 @@ where
         }
         let principal = Arc::clone(&self.principal);
         request.extensions_mut().insert(principal);
-        self.others.call(request)
+        let answer = self.others.call(request);
+        Box::pin(async move { Ok(answer.await?.map(copied)) })
     }
 }
 
@@ -126,7 +127,7 @@ async fn begin<C: StreamCall, B>(
     services: &Services,
     principal: Principal,
     request: Request<B>,
-) -> Result<Response<Body>, Status>
+) -> Result<Response<AnswerBody>, Status>
 where
     B: HttpBody<Data = Bytes> + Send + 'static,
     B::Error: Into<StdError>,

@@ -158,7 +158,8 @@ impl Acks {
 
 fn put_acks(acks: &AckList, out: &mut Frames) {
     if !acks.is_empty() {
-        out.begin(acks.message_len(), |out| acks.encode(out));
+        let length = acks.message_len();
+        out.begin(length, length, |out| acks.encode(out));
     }
 }
 

@@ -9,7 +9,7 @@ use super::connection_calls::StreamCall;
 use super::plain_messages::Format;
 use super::publish::hello_from_proto;
 use super::request_body::RequestBody;
-use super::response_body::{Answers, Frames};
+use super::response_body::{Answers, Frames, SHARED_BYTES_MIN};
 use crate::frontdoor::session::{SessionEvents, SessionRequests};
 use crate::frontdoor::{AfterRequests, RequestSource, SubscribeRefusal};
 use crate::send_queue::Event;
@@ -150,7 +150,12 @@ impl Deliveries {
 /// A delivery as it is stored: a head of its own, and memory that all subscribers share.
 fn put_shared(delivery: &Delivery, out: &mut Frames) {
     let head = DeliveryHead::new(delivery);
-    out.begin(head.message_len(), |out| out.put_slice(head.bytes()));
+    let length = head.message_len();
+    let copied = match &delivery.body {
+        Delivered::Whole(batch) if batch.bytes().len() >= SHARED_BYTES_MIN => head.bytes().len(),
+        _ => length.min(SHARED_BYTES_MIN),
+    };
+    out.begin(length, copied, |out| out.put_slice(head.bytes()));
     match &delivery.body {
         Delivered::Whole(batch) => out.share(batch.bytes()),
         Delivered::Slice(slice) => slice.parts().for_each(|part| out.share(part)),
