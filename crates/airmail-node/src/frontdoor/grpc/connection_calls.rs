@@ -4,7 +4,7 @@
 
 use super::publish::Publish;
 use super::request_body::RequestBody;
-use super::response_body::{AnswerBody, Answers, copied, response};
+use super::response_body::{AnswerBody, Answers, from_tonic, response};
 use super::subscribe::Subscribe;
 use super::{Call, Services, reading_error};
 use crate::frontdoor::session::{self, SessionEvents};
@@ -84,7 +84,7 @@ impl<S> ConnectionCalls<S> {
         let principal = Principal::clone(&self.principal);
         Box::pin(async move {
             let answer = begin::<C, B>(&services, principal, request).await;
-            Ok(answer.unwrap_or_else(|status| status.into_http().map(copied)))
+            Ok(answer.unwrap_or_else(|status| status.into_http().map(from_tonic)))
         })
     }
 }
@@ -118,7 +118,7 @@ where
         let principal = Arc::clone(&self.principal);
         request.extensions_mut().insert(principal);
         let answer = self.others.call(request);
-        Box::pin(async move { Ok(answer.await?.map(copied)) })
+        Box::pin(async move { Ok(answer.await?.map(from_tonic)) })
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Small answers that are there together go out together. A batch of some size goes out as the
 //! memory that it lies in: only the few bytes before it are a subscriber's own. Both go out in one frame of
-//! HTTP/2, because a frame costs work at both ends, however small it is. Nothing is held for a stream that
+//! HTTP/2, if the client takes frames of that size, because a frame costs work at both ends, however small it is. Nothing is held for a stream that
 //! has nothing to say.
 
 use airmail_proto::framing::PREFIX_BYTES;
@@ -27,7 +27,7 @@ pub(super) const SHARED_BYTES_MIN: usize = 16 << 10;
 /// Copied bytes that go out together.
 const TOGETHER_BYTES: usize = 64 << 10;
 
-/// Bytes for one frame of HTTP/2: what was copied together, and the memory that is shared behind it.
+/// Bytes for one frame of HTTP/2, or several where the client takes none so large: what was copied together, and the memory that is shared behind it.
 pub(super) type FrameBytes = Chain<Bytes, Bytes>;
 /// The body of a response to any call.
 pub(super) type AnswerBody = UnsyncBoxBody<FrameBytes, Status>;
@@ -108,7 +108,7 @@ pub(super) fn response(answers: impl Answers) -> Response<AnswerBody> {
 }
 
 /// The body of a response that tonic has made.
-pub(super) fn copied(body: Body) -> AnswerBody {
+pub(super) fn from_tonic(body: Body) -> AnswerBody {
     body.map_frame(|frame| frame.map_data(|data| data.chain(Bytes::new())))
         .boxed_unsync()
 }
