@@ -27,6 +27,8 @@
 //!      that nobody reads do not keep a slot: they are moved to the active one. `airmail.empty` does
 //!      both, under a lock for which it waits at most 50 ms, and not while a transaction that has
 //!      touched the slot goes on.
+//!      A truncation is seen by older snapshots too, what was moved is not: so each
+//!      statement that reads slots takes its snapshot behind its locks (`schema/snapshots.sql`).
 //!    - Between two truncations, a node remembers below which place each inbox is empty, its *low-water
 //!      mark*, and starts reading there ([`postgres`], `low_water`). Such a mark is proven, not guessed,
 //!      and the proof needs to know which senders are still under way: they hold an advisory lock on

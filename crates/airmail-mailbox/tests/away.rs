@@ -134,8 +134,9 @@ fn the_schema_is_brought_up_once() {
         for node in nodes {
             node.close().await.unwrap();
         }
-        let versions = "SELECT string_agg(number::text, ' ') FROM airmail.schema_version";
-        assert_eq!(postgres::psql(&url, versions), "1");
+        let versions =
+            "SELECT string_agg(number::text, ' ' ORDER BY number) FROM airmail.schema_version";
+        assert_eq!(postgres::psql(&url, versions), "1 2");
         postgres::psql(&url, "INSERT INTO airmail.schema_version VALUES (99)");
         let older = mailboxes(patient());
         let error = older.find_account("any").await.unwrap_err();

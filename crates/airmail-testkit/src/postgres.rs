@@ -177,9 +177,14 @@ impl Holder {
         holder
     }
 
-    /// Ends the transaction.
+    /// Ends the transaction, and undoes it.
     pub fn release(mut self) {
         self.tell("ROLLBACK;");
+    }
+
+    /// Ends the transaction, and keeps what it did.
+    pub fn commit(mut self) {
+        self.tell("COMMIT;");
     }
 
     fn tell(&mut self, sql: &str) {

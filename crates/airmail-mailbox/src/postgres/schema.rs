@@ -19,18 +19,24 @@ pub(super) struct Version {
 }
 
 /// All versions, oldest first. One that was released is never changed.
-pub(super) const VERSIONS: &[Version] = &[Version {
-    number: 1,
-    scripts: &[
-        include_str!("schema/tables.sql"),
-        include_str!("schema/send.sql"),
-        include_str!("schema/receive.sql"),
-        include_str!("schema/lease.sql"),
-        include_str!("schema/tend.sql"),
-        include_str!("schema/directory.sql"),
-        include_str!("schema/people.sql"),
-    ],
-}];
+pub(super) const VERSIONS: &[Version] = &[
+    Version {
+        number: 1,
+        scripts: &[
+            include_str!("schema/tables.sql"),
+            include_str!("schema/send.sql"),
+            include_str!("schema/receive.sql"),
+            include_str!("schema/lease.sql"),
+            include_str!("schema/tend.sql"),
+            include_str!("schema/directory.sql"),
+            include_str!("schema/people.sql"),
+        ],
+    },
+    Version {
+        number: 2,
+        scripts: &[include_str!("schema/snapshots.sql")],
+    },
+];
 
 /// Brings the schema up to the newest version.
 ///
