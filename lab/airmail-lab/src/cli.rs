@@ -4,7 +4,7 @@
 
 use crate::experiment::{self, Experiment};
 use crate::{
-    clients, flow, mailbox, narration, overload, partitioners, rivals, scenario, virtual_time,
+    clients, flow, hold, mailbox, narration, overload, partitioners, rivals, scenario, virtual_time,
 };
 use airmail_bench::family::place::Program;
 use airmail_bench::family::{self, Stop, bystander, leader};
@@ -124,7 +124,7 @@ fn help(helper: Helper) -> anyhow::Result<ExitCode> {
         Helper::Crowd => clients::be_a_crowd(),
         Helper::Rounds => clients::publish_rounds(),
         Helper::Brokers => partitioners::keep_brokers(),
-        Helper::Hold => clients::hold(),
+        Helper::Hold => hold::hold(),
         Helper::Flight => flow::take_flight(),
         Helper::Offer => overload::offer(),
     }

@@ -6,8 +6,6 @@
 //! process have as many sockets, clients are further streams on connections that are there.
 
 mod crowd;
-pub(super) mod hold;
-mod holder;
 mod publisher;
 mod report;
 mod round_book;
@@ -15,14 +13,13 @@ mod step;
 
 use crate::cli::UsageError;
 use crate::experiment::CommonArgs;
+use crate::hold::{CpuLimit, Limits};
 use crate::measured_node::TargetArgs;
 use crate::narration::say;
 use airmail_bench::family::Stop;
 use airmail_bench::family::own_node::OwnNodeArgs;
 use airmail_bench::process::raise_open_files;
 pub(crate) use crowd::be_a_crowd;
-use hold::Limits;
-pub(crate) use holder::hold;
 pub(crate) use publisher::publish_rounds;
 use std::process::ExitCode;
 use step::{Plan, Step};
@@ -98,9 +95,12 @@ impl ClientsArgs {
     fn limits(&self) -> Option<Limits> {
         let period_us = 10_000;
         (self.cores > 0.0).then_some(Limits {
-            quota_us: (self.cores * period_us as f64) as u64,
-            period_us,
+            cpu: Some(CpuLimit {
+                quota_us: (self.cores * period_us as f64) as u64,
+                period_us,
+            }),
             memory_bytes: Some(self.memory_mib << 20),
+            disk: None,
         })
     }
 }

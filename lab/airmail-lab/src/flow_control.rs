@@ -38,13 +38,10 @@ impl FlowControl {
 
     /// Settings in the environment of a node.
     pub(super) fn environment(self) -> Vec<(&'static str, String)> {
-        let limiter = match self {
-            FlowControl::On => "gradient",
-            FlowControl::Off => "off",
-            FlowControl::AsItIs => return Vec::new(),
-        };
-        let settings = LIMITERS.map(|setting| (setting, limiter.to_owned()));
-        settings.into()
+        match self {
+            FlowControl::On | FlowControl::AsItIs => Vec::new(),
+            FlowControl::Off => LIMITERS.map(|setting| (setting, "off".to_owned())).into(),
+        }
     }
 }
 

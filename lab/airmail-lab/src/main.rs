@@ -18,6 +18,7 @@ mod clients;
 mod experiment;
 mod flow;
 mod flow_control;
+mod hold;
 mod hosts;
 mod mailbox;
 mod measured_node;

@@ -29,7 +29,7 @@ use crate::measured_node::TargetArgs;
 use crate::narration::say;
 use airmail_bench::family::Stop;
 use airmail_bench::family::own_node::OwnNodeArgs;
-use case::Bench;
+use case::{Bench, Storage};
 use deliveries::Deliveries;
 use generator::Plan;
 pub(crate) use offering::offer;
@@ -68,6 +68,10 @@ pub(crate) struct OverloadArgs {
     /// a second divided by this
     #[arg(long, value_name = "N", default_value_t = 1000, conflicts_with = "target", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) service_us: u32,
+    /// Bytes a second that the node may write to its disk, where it stores then with all guarantees, in
+    /// place of a storage that takes the same time for each batch; needs control groups
+    #[arg(long, value_name = "N", conflicts_with_all = ["target", "service_us"], value_parser = clap::value_parser!(u64).range(1_000_000..))]
+    pub(crate) disk_bytes_per_s: Option<u64>,
     /// Messages in a batch
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) batch: u32,
@@ -153,7 +157,12 @@ impl OverloadArgs {
             hosts,
             target: &self.target,
             node: &self.node,
-            service_us: self.service_us,
+            storage: match self.disk_bytes_per_s {
+                Some(write_bytes_per_s) => Storage::Disk { write_bytes_per_s },
+                None => Storage::Served {
+                    service_us: self.service_us,
+                },
+            },
             streams: self.streams,
             batch: self.batch,
             size: self.size as usize,

@@ -2,11 +2,9 @@
 
 use super::ClientsArgs;
 use super::crowd::{Crowd, Got, Round, Task};
-use super::hold::{Limits, Throttled};
-use super::holder::Holder;
 use super::publisher::{self, RoundPublisher};
+use crate::hold::{HeldNode, Limits, Throttled};
 use crate::hosts::Hosts;
-use crate::measured_node::MeasuredNode;
 use crate::narration::say;
 use airmail_bench::clock::now_us;
 use airmail_bench::family::Stop;
@@ -24,7 +22,7 @@ const TOPIC: &str = "bench/round";
 const OTHER_CONNECTIONS: u32 = 50;
 
 /// Plan of a step.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Plan {
     /// Clients, each with a subscription on a stream of its own.
     pub(super) clients: u32,
@@ -68,7 +66,7 @@ pub(super) struct Step {
 impl Step {
     /// Does it.
     pub(super) fn run(plan: &Plan, args: &ClientsArgs, hosts: &Hosts) -> anyhow::Result<Step> {
-        let mut node = Node::new(plan, args, hosts)?;
+        let mut node = node(plan, args, hosts)?;
         let url = node.measured.url();
         let run = hosts.next_run();
         let topic = format!("{TOPIC}/{run:08x}");
@@ -103,7 +101,10 @@ impl Step {
             got.add(crowd.end()?);
         }
         Ok(Step {
-            plan: Plan { rounds, ..*plan },
+            plan: Plan {
+                rounds,
+                ..plan.clone()
+            },
             processes,
             got,
             node_cpu_us: used.cpu_us,
@@ -194,40 +195,13 @@ fn share(used: Usage, since_us: u64) -> f64 {
     used.cpu_us as f64 / now_us().saturating_sub(since_us).max(1) as f64
 }
 
-/// The node of a step, and what holds it, which can go only when nobody is in it: after the node.
-struct Node {
-    measured: MeasuredNode,
-    holder: Option<Holder>,
-}
-
-impl Node {
-    fn new(plan: &Plan, args: &ClientsArgs, hosts: &Hosts) -> anyhow::Result<Node> {
-        let most = plan.connections + OTHER_CONNECTIONS;
-        let environment = [("AIRMAIL_LISTEN_CONNECTIONS", most.to_string())];
-        let log = Some("--log=memory:".to_owned());
-        let measured = args.target.node(hosts, &args.node, log, &environment)?;
-        let holder = match (&measured, plan.limits) {
-            (MeasuredNode::Own(own), Some(limits)) => {
-                Some(Holder::start(hosts, own.pid(), limits)?)
-            }
-            _ => None,
-        };
-        Ok(Node { measured, holder })
-    }
-
-    fn means(&self) -> Vec<String> {
-        let holder = self.holder.as_ref();
-        holder
-            .map(|holder| holder.means.clone())
-            .unwrap_or_default()
-    }
-
-    fn throttled(&mut self) -> anyhow::Result<Option<Throttled>> {
-        match &mut self.holder {
-            Some(holder) => holder.throttled(),
-            None => Ok(None),
-        }
-    }
+/// The node of a step, held to its limits.
+fn node(plan: &Plan, args: &ClientsArgs, hosts: &Hosts) -> anyhow::Result<HeldNode> {
+    let most = plan.connections + OTHER_CONNECTIONS;
+    let environment = [("AIRMAIL_LISTEN_CONNECTIONS", most.to_string())];
+    let log = Some("--log=memory:".to_owned());
+    let measured = args.target.node(hosts, &args.node, log, &environment)?;
+    HeldNode::new(measured, hosts, |_| plan.limits.clone())
 }
 
 /// The clients' processes, which share clients and connections evenly.

@@ -5,16 +5,27 @@ use super::kept::Wrong;
 use super::offering::{Offering, Outcome};
 use super::reckoning::Sums;
 use crate::flow_control::FlowControl;
+use crate::hold::{DiskLimit, HeldNode, Limits};
 use crate::hosts::Hosts;
 use crate::measured_node::{MeasuredNode, TargetArgs};
 use airmail_bench::family::own_node::OwnNodeArgs;
 use airmail_bench::run::Share;
+use anyhow::ensure;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
 /// Interval at which the node's memory is looked at.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// Storage of a node that is started, which holds its capacity down.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Storage {
+    /// In memory; each batch takes so many microseconds, one after another.
+    Served { service_us: u32 },
+    /// On the disk, which takes so many bytes a second.
+    Disk { write_bytes_per_s: u64 },
+}
 
 /// Settings that stay the same from case to case.
 #[derive(Clone, Debug)]
@@ -25,8 +36,8 @@ pub(super) struct Bench<'a> {
     pub(super) target: &'a TargetArgs,
     /// Options of the nodes that are started.
     pub(super) node: &'a OwnNodeArgs,
-    /// Time that a node takes for a batch, in microseconds.
-    pub(super) service_us: u32,
+    /// Storage of the nodes that are started.
+    pub(super) storage: Storage,
     /// Streams of the load.
     pub(super) streams: u32,
     /// Messages in a batch.
@@ -68,11 +79,8 @@ impl Bench<'_> {
     /// # Errors
     /// The node or a process of the load fails, or the run is stopped.
     pub(super) fn run(&self, plan: Plan, flow: FlowControl) -> anyhow::Result<Found> {
-        let log = format!("--log=memory:?service_us={}", self.service_us);
-        let environment = flow.environment();
-        let node = self
-            .target
-            .node(self.hosts, self.node, Some(log), &environment)?;
+        let node = self.start_node(flow)?;
+        let node = &node.measured;
         let offering = Offering {
             load: Load {
                 url: node.url(),
@@ -87,13 +95,36 @@ impl Bench<'_> {
             },
             warmup_us: self.warmup_us,
         };
-        let (outcome, rss_bytes) = watch(&node, || offering.lead(self.hosts));
+        let (outcome, rss_bytes) = watch(node, || offering.lead(self.hosts));
         let Outcome { sums, wrong } = outcome?;
         Ok(Found {
             sums,
             wrong,
             rss_bytes,
         })
+    }
+
+    fn start_node(&self, flow: FlowControl) -> anyhow::Result<HeldNode> {
+        let log = match self.storage {
+            Storage::Served { service_us } => {
+                Some(format!("--log=memory:?service_us={service_us}"))
+            }
+            Storage::Disk { .. } => None,
+        };
+        let (target, environment) = (self.target, flow.environment());
+        let measured = target.node(self.hosts, self.node, log, &environment)?;
+        let node = HeldNode::new(measured, self.hosts, |own| match self.storage {
+            Storage::Served { .. } => None,
+            Storage::Disk { write_bytes_per_s } => Some(Limits {
+                disk: Some(DiskLimit {
+                    directory: own.data().to_owned(),
+                    write_bytes_per_s,
+                }),
+                ..Limits::default()
+            }),
+        })?;
+        ensure!(node.is_held(), "{}", node.means().join("; "));
+        Ok(node)
     }
 }
 

@@ -46,10 +46,16 @@ fn about(args: &OverloadArgs, publishes: &Publishes, hosts: &Hosts) -> Vec<Strin
     let (node, closed, renewed) = match args.target.target {
         Some(_) => ("A node that was there before, as it is".to_owned(), "", ""),
         None => (
-            format!(
-                "A node whose storage takes {} us for each batch, one after another, in memory",
-                args.service_us
-            ),
+            match args.disk_bytes_per_s {
+                Some(bytes) => format!(
+                    "A node that stores on its disk, to which a control group lets it write {bytes} bytes a \
+                     second"
+                ),
+                None => format!(
+                    "A node whose storage takes {} us for each batch, one after another, in memory",
+                    args.service_us
+                ),
+            },
             " without flow control",
             "; a new node for each load",
         ),

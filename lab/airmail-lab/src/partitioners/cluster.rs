@@ -12,7 +12,7 @@ mod keeper;
 mod network;
 
 use super::jars::Jars;
-use crate::clients::hold::Throttled;
+use crate::hold::Throttled;
 use airmail_bench::family::Stop;
 use airmail_bench::family::member::Member;
 use airmail_bench::family::place::Place;

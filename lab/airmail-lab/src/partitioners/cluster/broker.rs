@@ -3,7 +3,7 @@
 use super::super::jars::Jars;
 use super::network::Host;
 use super::{BrokerUsage, Resource, Task};
-use crate::clients::hold::{Hold, Limits};
+use crate::hold::{CpuLimit, Hold, Limits};
 use crate::server_process::{ServerProcess, last_lines};
 use airmail_bench::process::Usage;
 use anyhow::Context as _;
@@ -248,7 +248,15 @@ impl Broker {
 
     /// Holds its processor time; how that is done.
     pub(super) fn hold(&mut self, quota_us: u64, period_us: u64) -> Vec<String> {
-        let hold = Hold::on(self.process.child().id(), limits(quota_us, period_us));
+        let cpu = Some(CpuLimit {
+            quota_us,
+            period_us,
+        });
+        let limits = Limits {
+            cpu,
+            ..Limits::default()
+        };
+        let hold = Hold::on(self.process.child().id(), &limits);
         let means = hold.means.clone();
         self.hold = Some(hold);
         means
@@ -257,7 +265,11 @@ impl Broker {
     /// Gives it another quota; whether that could be done.
     pub(super) fn allow(&self, quota_us: u64, period_us: u64) -> bool {
         let hold = self.hold.as_ref();
-        hold.is_some_and(|hold| hold.allow(limits(quota_us, period_us)))
+        let limit = CpuLimit {
+            quota_us,
+            period_us,
+        };
+        hold.is_some_and(|hold| hold.allow(limit))
     }
 
     /// Kills it.
@@ -271,13 +283,5 @@ impl Broker {
             process: Usage::of(self.process.child().id()),
             throttled: self.hold.as_ref().and_then(Hold::throttled),
         }
-    }
-}
-
-fn limits(quota_us: u64, period_us: u64) -> Limits {
-    Limits {
-        quota_us,
-        period_us,
-        memory_bytes: None,
     }
 }

@@ -1,10 +1,10 @@
 //! The process that holds a node to its limits, on the node's machine.
 //!
 //! It gets the node's process and the limits as JSON on standard input, says `held` with the limits
-//! that it set, and answers `throttled` with the number of times that the node was stopped. When
+//! that it set and whether these are all, and answers `throttled` with the number of times that the node was stopped. When
 //! its input ends it waits for the node's own end, because only then can the control group go.
 
-use super::hold::{Hold, Limits, Throttled};
+use super::{Hold, Limits, Throttled};
 use crate::hosts::Hosts;
 use airmail_bench::family::leader::{AtEnd, Leader, say};
 use airmail_bench::family::member::Member;
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Task of the process.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Task {
     pid: u32,
     limits: Limits,
@@ -28,10 +28,12 @@ struct Task {
 
 /// The process as seen by the one that started it.
 #[derive(Debug)]
-pub(super) struct Holder {
+pub(crate) struct Holder {
     member: Member,
     /// Limits that were set, and those that could not be, for the report.
-    pub(super) means: Vec<String>,
+    pub(crate) means: Vec<String>,
+    /// Whether all were set.
+    pub(crate) is_whole: bool,
 }
 
 impl Holder {
@@ -39,21 +41,25 @@ impl Holder {
     ///
     /// # Errors
     /// The machine cannot be reached. A limit that its system does not allow is no error.
-    pub(super) fn start(hosts: &Hosts, pid: u32, limits: Limits) -> anyhow::Result<Holder> {
+    pub(crate) fn start(hosts: &Hosts, pid: u32, limits: Limits) -> anyhow::Result<Holder> {
         let task = Task { pid, limits };
         let place = hosts.node();
         let started = Member::start_at(place, crate::cli::HOLD, &task, hosts.stop());
         let mut member = started.with_context(|| place.to_string())?;
-        let means = serde_json::from_str(&member.hear("held")?)?;
+        let (means, is_whole) = serde_json::from_str(&member.hear("held")?)?;
         member.outlast_stop();
-        Ok(Holder { member, means })
+        Ok(Holder {
+            member,
+            means,
+            is_whole,
+        })
     }
 
     /// Number of times that it was stopped so far; `None` where nothing stops it.
     ///
     /// # Errors
     /// The process has ended.
-    pub(super) fn throttled(&mut self) -> anyhow::Result<Option<Throttled>> {
+    pub(crate) fn throttled(&mut self) -> anyhow::Result<Option<Throttled>> {
         self.member.tell("throttled")?;
         Ok(serde_json::from_str(&self.member.hear("throttled")?)?)
     }
@@ -65,8 +71,9 @@ impl Holder {
 /// The task cannot be read.
 pub(crate) fn hold() -> anyhow::Result<ExitCode> {
     let (leader, Task { pid, limits }) = Leader::open(AtEnd::Tell)?;
-    let hold = Hold::on(pid, limits);
-    say(&format!("held {}", serde_json::to_string(&hold.means)?))?;
+    let hold = Hold::on(pid, &limits);
+    let held = serde_json::to_string(&(&hold.means, hold.is_whole))?;
+    say(&format!("held {held}"))?;
     while let Ok(question) = leader.line() {
         if question == "throttled" {
             let throttled = serde_json::to_string(&hold.throttled())?;

@@ -1,10 +1,17 @@
-//! Limits on a process, to a part of a core and to some memory, by control groups (v1 or v2), with
-//! a report on whether they held.
+//! Limits on a process, to a part of a core, to some memory and to so many bytes written to its disk,
+//! by control groups (v1 or v2), with a report on whether they held.
 //!
 //! A group is made below this process's own, or, where that cannot have one, below one further up.
 //! It goes when the process in it has ended and this is dropped. A limit that the system does not
 //! let be set is not an error: it is reported.
 
+mod disk;
+mod held_node;
+mod holder;
+
+pub(crate) use disk::DiskLimit;
+pub(crate) use held_node::HeldNode;
+pub(crate) use holder::{Holder, hold};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
@@ -13,15 +20,24 @@ use std::path::{Path, PathBuf};
 /// The first part of the groups' names.
 const NAME: &str = "airmail-bench";
 
-/// Limits of a process.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+/// Limits of a process; what is not said has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Limits {
+    /// Processor time.
+    pub(crate) cpu: Option<CpuLimit>,
+    /// Memory, in bytes.
+    pub(crate) memory_bytes: Option<u64>,
+    /// Bytes written to its disk.
+    pub(crate) disk: Option<DiskLimit>,
+}
+
+/// Processor time of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CpuLimit {
     /// Processor time in each period.
     pub(crate) quota_us: u64,
     /// The period.
     pub(crate) period_us: u64,
-    /// Memory; as much as there is where it is not said.
-    pub(crate) memory_bytes: Option<u64>,
 }
 
 /// A process that is held.
@@ -32,6 +48,8 @@ pub(crate) struct Hold {
     cpu: Option<PathBuf>,
     /// Limits that were set, and those that could not be, for the report.
     pub(crate) means: Vec<String>,
+    /// Whether all were set.
+    pub(crate) is_whole: bool,
 }
 
 /// Counts of the times that a process wanted more processor time than its limit.
@@ -67,18 +85,31 @@ struct Place {
 
 impl Hold {
     /// Holds a process, as far as the system lets.
-    pub(crate) fn on(pid: u32, limits: Limits) -> Hold {
+    pub(crate) fn on(pid: u32, limits: &Limits) -> Hold {
         let mut hold = Hold {
             groups: Vec::new(),
             cpu: None,
             means: Vec::new(),
+            is_whole: true,
         };
-        let Limits {
+        if let Some(cpu) = limits.cpu {
+            hold.hold_cpu(pid, cpu);
+        }
+        if let Some(bytes) = limits.memory_bytes {
+            hold.hold_memory(pid, bytes);
+        }
+        if let Some(disk) = &limits.disk {
+            hold.hold_disk(pid, disk);
+        }
+        hold
+    }
+
+    fn hold_cpu(&mut self, pid: u32, limit: CpuLimit) {
+        let CpuLimit {
             quota_us,
             period_us,
-            memory_bytes,
-        } = limits;
-        let cpu = hold.control(pid, "cpu", |unified| {
+        } = limit;
+        let cpu = self.control(pid, "cpu", |unified| {
             if unified {
                 vec![("cpu.max", format!("{quota_us} {period_us}"))]
             } else {
@@ -90,30 +121,38 @@ impl Hold {
         });
         let share = quota_us as f64 / period_us as f64;
         let what = format!("{share} of a core, period {} ms", period_us / 1000);
-        hold.tell(&what, cpu.as_ref().map(|(means, _)| means.as_str()));
-        hold.cpu = cpu.map(|(_, path)| path);
-        let Some(memory_bytes) = memory_bytes else {
-            return hold;
-        };
-        let memory = hold.control(pid, "memory", |unified| {
-            if unified {
-                vec![("memory.max", memory_bytes.to_string())]
-            } else {
-                vec![("memory.limit_in_bytes", memory_bytes.to_string())]
-            }
-        });
-        let what = format!("{} MiB of memory", memory_bytes >> 20);
-        hold.tell(&what, memory.as_ref().map(|(means, _)| means.as_str()));
-        hold
+        self.tell(&what, cpu.as_ref().map(|(means, _)| means.as_str()));
+        self.cpu = cpu.map(|(_, path)| path);
     }
 
-    /// Gives it another quota from now on; whether the system lets that be done.
-    pub(crate) fn allow(&self, limits: Limits) -> bool {
-        let Limits {
+    fn hold_memory(&mut self, pid: u32, bytes: u64) {
+        let memory = self.control(pid, "memory", |unified| {
+            let file = if unified {
+                "memory.max"
+            } else {
+                "memory.limit_in_bytes"
+            };
+            vec![(file, bytes.to_string())]
+        });
+        let what = format!("{} MiB of memory", bytes >> 20);
+        self.tell(&what, memory.as_ref().map(|(means, _)| means.as_str()));
+    }
+
+    fn hold_disk(&mut self, pid: u32, limit: &DiskLimit) {
+        let disk = limit.device().ok().and_then(|device| {
+            let setting = |unified| vec![limit.setting(&device, unified)];
+            self.control(pid, "blkio", setting)
+        });
+        let what = format!("{} bytes written a second", limit.write_bytes_per_s);
+        self.tell(&what, disk.as_ref().map(|(means, _)| means.as_str()));
+    }
+
+    /// Gives it another quota of processor time from now on; whether the system lets that be done.
+    pub(crate) fn allow(&self, limit: CpuLimit) -> bool {
+        let CpuLimit {
             quota_us,
             period_us,
-            ..
-        } = limits;
+        } = limit;
         let Some(group) = &self.cpu else {
             return false;
         };
@@ -132,14 +171,15 @@ impl Hold {
     }
 
     fn tell(&mut self, what: &str, means: Option<&str>) {
+        self.is_whole &= means.is_some();
         self.means.push(match means {
             Some(means) => format!("{what}: held by {means}"),
             None => format!("{what}: not held, the system does not let this process do it"),
         });
     }
 
-    /// Puts the process into a group with this controller and these settings; what holds it, and the
-    /// group.
+    /// Puts the process into a group with this controller, by its name in version 1, and these settings;
+    /// what holds it, and the group.
     fn control(
         &mut self,
         pid: u32,
@@ -152,10 +192,8 @@ impl Hold {
             for parent in place.parents() {
                 if place.unified {
                     // Refused where the group has processes of its own; then one further up may do.
-                    let _ = fs::write(
-                        parent.join("cgroup.subtree_control"),
-                        format!("+{controller}"),
-                    );
+                    let enabled = format!("+{}", unified_name(controller));
+                    let _ = fs::write(parent.join("cgroup.subtree_control"), enabled);
                 }
                 let path = parent.join(format!("{NAME}-{pid}"));
                 let made =
@@ -197,6 +235,14 @@ impl Throttled {
             periods: self.periods.saturating_sub(before.periods),
             throttled: self.throttled.saturating_sub(before.throttled),
         }
+    }
+}
+
+/// Name of a controller in version 2.
+fn unified_name(controller: &str) -> &str {
+    match controller {
+        "blkio" => "io",
+        same => same,
     }
 }
 
