@@ -9,9 +9,9 @@ use super::append::cost;
 use super::commands::Commands;
 use super::commits::{Commits, Part};
 use super::entry::Entry;
-use super::format::{DATA_START, Envelope, Kind, META_CLASS, SYSTEM_CLASS};
+use super::format::{DATA_START, Envelope, InWrite, META_CLASS, SYSTEM_CLASS};
 use super::gather::Gather;
-use super::id::{ClassId, FileOffset, SegmentId, Slot};
+use super::id::{ClassId, FileOffset, SegmentId};
 use super::indexing::Indexer;
 use super::logs::Logs;
 use super::segments::{Making, seal};
@@ -202,15 +202,7 @@ impl Choosing<'_> {
                 break;
             };
             let body = Bytes::from(meta.encode());
-            let envelope = Envelope {
-                kind: Kind::Meta,
-                length: body.len() as u32,
-                salt: 0,
-                first: self.commands.count(),
-                numbers: 0,
-                slot: Slot(0),
-                append_time: now,
-            };
+            let envelope = Envelope::of_command(self.commands.count(), now, body.len() as u32);
             let Some(id) = self.room(META_CLASS, COPIES * envelope.stored_bytes()) else {
                 self.commands.give_first((meta, t));
                 break;
@@ -233,9 +225,11 @@ impl Choosing<'_> {
         };
         let lengths = records.iter().map(|(_, body)| body.len());
         let mut gather = Gather::new(open, lengths);
+        let start = gather.at;
         for _ in 0..COPIES {
-            for (envelope, body) in &records {
-                gather.record(*envelope, body.clone());
+            for (commands, (envelope, body)) in (0..).zip(&records) {
+                let bytes = gather.at.since(start) as u32;
+                gather.record(envelope.at(InWrite { commands, bytes }), body.clone());
             }
         }
         let mut part = Part::new(id, true, Vec::new());

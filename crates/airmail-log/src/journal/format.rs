@@ -11,6 +11,8 @@
 //! envelope: magic u32 | crc u32 of 8..40 | length u32 | salt u32 | first u64 | numbers u32
 //!           slot u32 | append_time i64
 //! ```
+//!
+//! In the envelope of a command, `first` is its count, and `numbers` and `slot` are its place in its write.
 
 use super::id::{ClassId, FileOffset, SegmentId, Slot};
 use airmail_model::{AppendTime, Sequence};
@@ -55,12 +57,22 @@ pub struct Envelope {
     pub salt: u32,
     /// The first number that the batch owns; of a command, its own count.
     pub first: u64,
-    /// Number of sequence numbers that the batch owns; of a command, 0.
+    /// Number of sequence numbers that the batch owns; of a command, its place in its write ([`InWrite`]).
     pub numbers: u32,
-    /// The log, by its slot; of a command, 0.
+    /// The log, by its slot; of a command, its place in its write, too.
     pub slot: Slot,
     /// When it was appended.
     pub append_time: AppendTime,
+}
+
+/// Place of a command in the write that it came with. Where versions before this place was kept have
+/// written a command, it seems to be the first of its write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct InWrite {
+    /// Number of other commands before it.
+    pub(super) commands: u32,
+    /// Size of all records before it, in bytes.
+    pub(super) bytes: u32,
 }
 
 /// The first bytes of a segment.
@@ -134,6 +146,36 @@ impl Envelope {
             numbers,
             slot,
             append_time,
+        }
+    }
+
+    /// The same of a command of `length` bytes.
+    pub(super) fn of_command(count: u64, append_time: AppendTime, length: u32) -> Envelope {
+        Envelope {
+            kind: Kind::Meta,
+            length,
+            salt: 0,
+            first: count,
+            numbers: 0,
+            slot: Slot(0),
+            append_time,
+        }
+    }
+
+    /// The same command at a place of its write.
+    pub(super) fn at(self, place: InWrite) -> Envelope {
+        Envelope {
+            numbers: place.commands,
+            slot: Slot(place.bytes),
+            ..self
+        }
+    }
+
+    /// The place of a command in its write.
+    pub(super) fn in_write(&self) -> InWrite {
+        InWrite {
+            commands: self.numbers,
+            bytes: self.slot.0,
         }
     }
 

@@ -50,6 +50,7 @@ mod faults;
 mod fill;
 mod follow;
 pub mod format;
+mod found_commands;
 mod gather;
 mod given_up;
 mod giving_back;

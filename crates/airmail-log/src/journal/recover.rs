@@ -14,9 +14,9 @@ use super::commits::Commits;
 use super::ends_file::EndsFile;
 use super::faults::Faults;
 use super::format::{
-    DATA_START, ENVELOPE_BYTES, Envelope, HEADER_BYTES, HeaderError, Kind, META_CLASS,
-    SegmentHeader,
+    ENVELOPE_BYTES, Envelope, HEADER_BYTES, HeaderError, Kind, META_CLASS, SegmentHeader,
 };
+use super::found_commands::FoundCommands;
 use super::id::{ClassId, FileOffset, SegmentId, Slot};
 use super::indexing::Indexer;
 use super::known::Known;
@@ -25,7 +25,6 @@ use super::logs::Logs;
 use super::meta::Meta;
 use super::names::{number_of, segment_name, segment_of};
 use super::producers::Producers;
-use super::scan::{Body, End, Seen, scan};
 use super::segment::Segment;
 use super::segment_set::SegmentSet;
 use super::segments::is_own_salt;
@@ -259,7 +258,7 @@ impl Opening<'_> {
         }
     }
 
-    /// All commands, in the order of their count; and the ends of segments that they tell.
+    /// All commands, in the order in which they were given; and the ends of segments that they tell.
     fn load_metas<F: Files>(
         &mut self,
         files: &mut F,
@@ -275,33 +274,26 @@ impl Opening<'_> {
                 continue;
             }
             let length = lengths.get(&id).copied().unwrap_or_default();
-            let end = match sealed.get(&id) {
-                Some(&end) => End::Sealed(end),
-                None => End::Somewhere,
-            };
-            let (mut found, mut damage) = (Vec::new(), Vec::new());
-            let take = |seen: Seen| {
-                if let Body::Meta(meta) = seen.body {
-                    found.push((seen.envelope.first, meta));
-                }
-            };
-            let from = DATA_START;
-            let end = scan(files, segment, length, from, end, &mut damage, take)?;
-            segment.found_to(end);
-            damage.drain(..).for_each(|one| self.faults.found(one));
-            let counts = found.iter().map(|(count, _)| count + 1);
-            segment.has_commands_to(counts.max().unwrap_or(0));
+            let durable = known.durable.get(&id).copied().unwrap_or_default();
+            let end = sealed.get(&id).copied();
+            let found = FoundCommands::read(files, segment, length, end, durable)?;
+            segment.found_to(found.end);
+            let behind = found.counts.last().map_or(0, |count| count + 1);
+            segment.has_commands_to(behind);
+            self.commands.go_on_at(behind);
+            for one in found.damage {
+                self.faults.found(one);
+            }
             known.first_meta = Some(id);
-            known.counts.extend(found.iter().map(|(count, _)| *count));
-            for (count, meta) in found {
+            known.counts.extend(found.counts);
+            for (count, meta) in found.commands {
                 if let Meta::SegmentSealed { segment, end } = meta {
                     sealed.entry(segment).or_insert(end);
                     // Its file may be gone; a new segment of this number would be taken to end here.
                     next = next.max(segment.next());
                 }
-                self.commands.go_on_at(count + 1);
                 if count >= known.checkpoint.meta_count {
-                    all.insert(count, meta);
+                    all.insert((id, count), meta);
                 }
             }
         }

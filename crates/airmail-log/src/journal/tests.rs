@@ -5,6 +5,7 @@ mod commands;
 mod copied;
 mod damaged;
 mod going_on;
+mod torn;
 mod withheld;
 
 use super::effects::Purpose;
