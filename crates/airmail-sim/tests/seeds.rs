@@ -120,3 +120,17 @@ fn what_a_seal_refused_is_not_stored() {
 fn a_segment_of_commands_that_went_with_its_checkpoint_is_not_missed() {
     run_seeds(Stage::Storage, [22427], 1_500);
 }
+
+/// The last write of commands was in the system's cache alone when the process was killed. The next one took
+/// it for durable; then a power cut tore it, and the directory was called damaged.
+#[test]
+fn commands_that_a_kill_leaves_in_the_cache_are_no_damage_when_they_are_torn() {
+    run_seeds(Stage::Storage, [11633, 13805, 14180], 1_500);
+}
+
+/// Commands were counted anew at each attempt to write them to a failing disk, and those counts were called
+/// missing.
+#[test]
+fn commands_that_a_failing_disk_did_not_take_are_not_missed() {
+    run_seeds(Stage::Storage, [16782], 1_500);
+}

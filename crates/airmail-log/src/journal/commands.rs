@@ -93,6 +93,15 @@ impl Commands {
         self.count += 1;
     }
 
+    /// Commands that were counted could not be written: they wait again, before all others, and are
+    /// counted anew. So no count is missing in the files.
+    pub(super) fn put_back(&mut self, commands: Vec<Command>) {
+        self.count -= commands.len() as u64;
+        for command in commands.into_iter().rev() {
+            self.give_first(command);
+        }
+    }
+
     /// Goes on counting behind the commands found.
     pub(super) fn go_on_at(&mut self, count: u64) {
         self.count = self.count.max(count);

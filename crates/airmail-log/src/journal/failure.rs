@@ -143,9 +143,7 @@ impl Failing<'_> {
             unsynced.append(&mut failed);
             failed = unsynced;
         }
-        for meta in metas.into_iter().rev() {
-            self.commands.give_first(meta);
-        }
+        self.commands.put_back(metas);
         self.segments.leave(segment);
         seal(self.segments, self.indexer, self.commands, segment);
         // It goes first: what follows may rely on it.

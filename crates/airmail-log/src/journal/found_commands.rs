@@ -1,14 +1,15 @@
 //! Commands of one segment, as a journal that opens finds them.
 //!
 //! A commit of commands is one write, and the next begins when it is durable. So in a segment of which
-//! nothing tells the end, only the last write may be incomplete: a power cut keeps some of its sectors and
-//! loses others. The place of each command in its write ([`InWrite`]) tells where that write began.
+//! nothing tells the end, only the last write may not be durable: it is torn, or whole and in the system's
+//! cache alone. The place of each command in its write ([`InWrite`]) tells where that write began.
 //!
-//! - What is unsound before the last write, or before an end that is known, is damage.
-//! - What is unsound in the last write may be torn; then nobody was told of the write. The segment ends
-//!   before it. Each command is in the write twice: those that are there at least once hold, up to the
-//!   first that is not, because a command may rely on those before it. They are given again, as all
-//!   commands behind the checkpoint are, with counts from that end on.
+//! - The segment ends before its last write, unless more is known to have been durable. What is unsound
+//!   before that end is damage.
+//! - What is unsound behind it may be torn; then nobody was told of the write. Each command is in it twice:
+//!   those that are there at least once hold, up to the first that is not, because a command may rely on
+//!   those before it. They are given again, as all commands behind the checkpoint are, with counts from
+//!   that end on.
 
 use super::damage::Problem;
 use super::format::{DATA_START, Envelope, InWrite};
@@ -27,7 +28,7 @@ pub(super) struct FoundCommands {
     pub(super) commands: BTreeMap<u64, Meta>,
     /// Counts of those before the end.
     pub(super) counts: BTreeSet<u64>,
-    /// Place behind the last byte that is known to be a command's.
+    /// Place behind the last byte that is known to have been durable.
     pub(super) end: FileOffset,
     /// Damage before that end.
     pub(super) damage: Vec<Problem>,
@@ -69,12 +70,11 @@ impl FoundCommands {
             }
         };
         let end = sealed.map_or(End::Somewhere, End::Sealed);
-        let mut end = scan(files, segment, length, DATA_START, end, &mut damage, take)?;
+        scan(files, segment, length, DATA_START, end, &mut damage, take)?;
         let last = found.last().map_or(DATA_START, FoundCommand::write_begins);
-        let surely = sealed.unwrap_or_else(|| durable.max(last));
-        if let Some(torn) = damage.iter().position(|one| one.at >= surely.0) {
-            end = FileOffset(damage[torn].at);
-            damage.truncate(torn);
+        let end = sealed.unwrap_or_else(|| durable.max(last));
+        damage.retain(|one| one.at < end.0);
+        if last >= end {
             leave_out_unfounded(&mut found, last);
         }
         let before = found.iter().filter(|one| one.at < end);

@@ -81,3 +81,49 @@ fn what_a_tear_has_left_of_commands_is_sound() {
         assert_eq!(report.problems, [], "sectors {kept:b}, later");
     }
 }
+
+/// Files after two kills: one before the write of commands was synced, one when the next process had
+/// given them again.
+#[test]
+fn a_power_cut_takes_what_a_kill_has_left_in_the_cache_and_that_is_sound() {
+    let (before, after) = written();
+    let bench = Bench::open(after.clone(), 2);
+    let logs = opened(bench.storage.files());
+    assert_eq!(logs.len(), usize::from(LOGS));
+    let sectors = torn(&before, &after, 0).1;
+    for kept in 0..1 << sectors {
+        let mut files = bench.storage.files().clone();
+        let (torn, _) = torn(&before, &after, kept);
+        files.put(COMMANDS, &torn.contents(COMMANDS).unwrap());
+        assert_eq!(opened(&files), logs, "sectors {kept:b}");
+        let report = check(&mut files.clone()).unwrap();
+        assert_eq!(report.problems, [], "sectors {kept:b}");
+        let mut bench = Bench::open(files, 3);
+        assert_eq!(bench.storage.take_damage(), [], "sectors {kept:b}");
+        assert_eq!(bench.count(), 3);
+    }
+}
+
+/// Each attempt to write commands fails, and they are counted once.
+#[test]
+fn commands_that_a_failing_disk_did_not_take_are_not_missed() {
+    let mut bench = Bench::open(MemoryFiles::new(), 1);
+    for n in 0..LOGS {
+        bench.ask_to_open(u64::from(n), log(n), LogSpec::default());
+        let journal = &mut bench.storage.journal;
+        let count = journal.commands.count();
+        journal.advance(bench.now);
+        for (token, _) in journal.effects.take() {
+            let failed = std::io::Error::other("failed");
+            journal.complete(FileDone::new(token, Err(failed)));
+        }
+        assert_eq!(journal.commands.count(), count);
+        bench.now.mono = Mono(bench.now.mono.0 + 10_000_000_000);
+        for _ in 0..10 {
+            bench.poll();
+        }
+    }
+    let files = bench.storage.into_files();
+    let report = check(&mut files.clone()).unwrap();
+    assert_eq!(report.problems, []);
+}
