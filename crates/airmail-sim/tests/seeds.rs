@@ -134,3 +134,17 @@ fn commands_that_a_kill_leaves_in_the_cache_are_no_damage_when_they_are_torn() {
 fn commands_that_a_failing_disk_did_not_take_are_not_missed() {
     run_seeds(Stage::Storage, [16782], 1_500);
 }
+
+/// A log was opened, reserved numbers, and was opened again; a start gave its commands again with the first
+/// opening left out. The next one met a reservation for a log that was not there, and left it out, too.
+#[test]
+fn a_reservation_that_is_given_again_is_for_a_log_that_is_there() {
+    run_seeds(Stage::Storage, [4301], 1_500);
+}
+
+/// A log of `fsync` became one of `memory` while batches were written: they were durable and, beyond its
+/// reservation, not visible. A reader by topic was told of the tail behind them, others of one before.
+#[test]
+fn what_is_durable_is_visible_when_a_log_needs_reservations_from_then_on() {
+    run_seeds(Stage::Storage, [13736], 1_500);
+}

@@ -7,6 +7,8 @@
 //!   the journal has opened).
 //! - `first ≤ next`, `first_durable ≤ first`, `reserved ≤ reserving`, `went_on_at ≤ next`.
 //! - When the journal has opened, `first ≤ visible` and `durable ≤ written ≤ next`.
+//! - What is durable is visible as soon as [`Numbers::advance`] is called, whatever the durability: a reader by
+//!   topic is told of the durable contents of a block, to its end.
 
 use super::id::Slot;
 use airmail_model::{Durability, Sequence};
@@ -63,7 +65,8 @@ impl Numbers {
             Durability::Fsync => self.durable,
             Durability::Os => self.written,
             Durability::Memory if self.next <= self.reserved && !backlog => self.next,
-            Durability::Memory => self.written.min(self.reserved),
+            // What is durable needs no reservation: the log was of `fsync` when it was written.
+            Durability::Memory => self.written.min(self.reserved).max(self.durable),
         };
         let before = self.visible;
         self.visible = before.max(reached);
@@ -95,5 +98,28 @@ impl Numbers {
         assert!(self.first <= self.visible, "slot {slot}: {self:?}");
         assert!(self.durable <= self.written, "slot {slot}: {self:?}");
         assert!(self.written <= self.next, "slot {slot}: {self:?}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_durable_is_visible_after_a_change_of_durability() {
+        for durability in [Durability::Memory, Durability::Os, Durability::Fsync] {
+            for backlog in [false, true] {
+                let mut numbers = Numbers {
+                    next: Sequence(300),
+                    written: Sequence(264),
+                    durable: Sequence(264),
+                    visible: Sequence(217),
+                    reserved: Sequence(217),
+                    ..Numbers::default()
+                };
+                assert!(numbers.advance(durability, backlog));
+                assert_eq!(numbers.visible, Sequence(264), "{durability}");
+            }
+        }
     }
 }

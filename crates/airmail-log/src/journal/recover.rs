@@ -124,11 +124,19 @@ pub(super) fn open_and_know<F: Files>(
 
 /// Commands behind the checkpoint may be in the system's cache alone: they are given again before
 /// anything that rests on them is told. Given twice they say the same as once; of those that are
-/// alike the last counts, so that journals that are killed while they open do not gather them.
+/// alike the last counts, so that journals that are killed while they open do not gather them. What
+/// first opened a log stays where it is, too: what was given behind it is for a log that is there.
 fn last_of_each(metas: &[Meta]) -> Vec<Meta> {
+    let mut opened = BTreeSet::new();
+    let opens = |meta: &Meta| match meta {
+        Meta::Open { slot, .. } => opened.insert(*slot),
+        _ => false,
+    };
+    let first: Vec<bool> = metas.iter().map(opens).collect();
     let mut seen = BTreeSet::new();
-    let last = metas.iter().rev().filter(|meta| seen.insert(meta.encode()));
-    let mut last: Vec<Meta> = last.cloned().collect();
+    let all = metas.iter().zip(first).rev();
+    let last = all.filter(|(meta, first)| seen.insert(meta.encode()) || *first);
+    let mut last: Vec<Meta> = last.map(|(meta, _)| meta.clone()).collect();
     last.reverse();
     last
 }
@@ -405,5 +413,27 @@ impl Opening<'_> {
             self.checkpointer.want();
         }
         self.commands.hold_back(seals);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use airmail_model::Incarnation;
+
+    #[test]
+    fn what_is_given_again_is_for_a_log_that_is_there() {
+        let (slot, until) = (Slot(3), Sequence(481));
+        let open = Meta::Open {
+            slot,
+            log: LogId::SYSTEM,
+            spec: LogSpec::default(),
+            incarnation: Incarnation(1),
+        };
+        let reserve = Meta::Reserve { slot, until };
+        let mut metas = vec![open.clone(), reserve.clone(), open.clone()];
+        assert_eq!(last_of_each(&metas), metas);
+        metas.extend(metas.clone());
+        assert_eq!(last_of_each(&metas), [open.clone(), reserve, open]);
     }
 }
