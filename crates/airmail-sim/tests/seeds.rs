@@ -148,3 +148,10 @@ fn a_reservation_that_is_given_again_is_for_a_log_that_is_there() {
 fn what_is_durable_is_visible_when_a_log_needs_reservations_from_then_on() {
     run_seeds(Stage::Storage, [13736], 1_500);
 }
+
+/// A start left out a batch that had been written once more, among others of its log; when the block's table
+/// was made again it was in it, out of order, and a reader was told of a loss before it.
+#[test]
+fn a_table_that_is_made_again_has_no_batch_that_was_left_out() {
+    run_seeds(Stage::Storage, [17745], 1_500);
+}

@@ -8,7 +8,7 @@ use super::Journal;
 use super::damage::{Problem, Reason};
 use super::effects::Purpose;
 use super::format::Kind;
-use super::id::{BlockId, FileOffset};
+use super::id::{BlockId, FileOffset, Slot};
 use super::names::segment_name;
 use super::read::Reading;
 use super::scan::{Body, Found, Loaded, Scanner};
@@ -89,7 +89,11 @@ impl Reading<'_> {
             Some((place.start(), place.end(), of.header.salt))
         });
         let table = result.ok().zip(bounds);
-        let table = table.map(|(bytes, (start, end, salt))| table_of(bytes, start, end, salt));
+        let table = table.map(|(bytes, (start, end, salt))| {
+            table_of(bytes, start, end, salt, |slot, location| {
+                self.is_of(block, slot, location)
+            })
+        });
         let whole = table
             .as_ref()
             .is_some_and(|table| self.is_whole(block, table));
@@ -124,6 +128,13 @@ impl Reading<'_> {
         made
     }
 
+    /// Whether a batch that lies in a block belongs to its table. Between the batches of a log there may be
+    /// one that was written once more: a start that still knew its first place has left this one out.
+    fn is_of(&self, block: BlockId, slot: Slot, location: &Location) -> bool {
+        let place = self.logs.get(slot).and_then(|log| log.kept.within(block));
+        place.is_none_or(|place| place.first <= location.last() && location.first <= place.last)
+    }
+
     /// Whether a table has all that the logs have in the block. Where damage has taken some of it
     /// the table stays in memory: by an index a reader of one topic would take it for unused.
     fn is_whole(&self, block: BlockId, table: &Table) -> bool {
@@ -145,8 +156,14 @@ impl Journal {
     }
 }
 
-/// The table of a block, from its bytes.
-fn table_of(bytes: Bytes, start: FileOffset, end: FileOffset, salt: u32) -> Table {
+/// The table of a block, from its bytes, with the batches that belong to it.
+fn table_of(
+    bytes: Bytes,
+    start: FileOffset,
+    end: FileOffset,
+    salt: u32,
+    belongs: impl Fn(Slot, &Location) -> bool,
+) -> Table {
     let mut loaded = Loaded { at: start, bytes };
     let mut scanner = Scanner::new(&mut loaded, "".into(), end, salt, start);
     let mut table = Table::default();
@@ -166,7 +183,9 @@ fn table_of(bytes: Bytes, start: FileOffset, end: FileOffset, salt: u32) -> Tabl
                     length: envelope.length,
                     time: envelope.append_time,
                 };
-                table.add(envelope.slot, location, batch.topic_hashes());
+                if belongs(envelope.slot, &location) {
+                    table.add(envelope.slot, location, batch.topic_hashes());
+                }
             }
             Found::Record { .. } => {}
             Found::Nothing { at, envelope } => {
