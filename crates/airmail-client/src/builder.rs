@@ -133,8 +133,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the number of batches of one log that may be in flight. Default 64: a node remembers
-    /// the results of that many. Together they have at most [`ClientBuilder::bytes_in_flight`].
+    /// Limits the number of batches of one log that may be in flight. Default: the node's limit alone,
+    /// 256 or, with a node of before that limit, 64. Together they have at most
+    /// [`ClientBuilder::bytes_in_flight`].
     #[must_use]
     pub fn batches_in_flight(mut self, batches: usize) -> ClientBuilder {
         self.producer.in_flight = batches;

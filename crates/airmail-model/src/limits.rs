@@ -26,6 +26,9 @@ pub struct Limits {
     pub unacked_bytes: u32,
     /// Subscriptions on one stream. Default 8,388,608.
     pub subscriptions: u32,
+    /// Batches of one producer and log that may be in flight: a node remembers the results of so many, and
+    /// so knows each of them when it is sent again. Default 256.
+    pub batches_in_flight: u32,
 }
 
 impl Limits {
@@ -40,7 +43,10 @@ impl Limits {
         credit_bytes: 1 << 20,
         unacked_bytes: 8 << 20,
         subscriptions: 8 << 20,
+        batches_in_flight: 256,
     };
+    /// Batches of one producer and log that are known again by a node which does not tell how many are.
+    pub const BATCHES_IN_FLIGHT_UNTOLD: u32 = 64;
 }
 
 impl Default for Limits {

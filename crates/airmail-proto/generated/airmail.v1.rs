@@ -61,6 +61,9 @@ pub struct Limits {
     pub unacked_bytes: u32,
     #[prost(uint32, tag = "9")]
     pub subscriptions: u32,
+    /// Batches of one producer and log that may be in flight; 0, from a node that does not know the field: 64.
+    #[prost(uint32, tag = "10")]
+    pub batches_in_flight: u32,
 }
 /// Which log carries each topic: slot = top 12 bits of XXH3-128(name, seed = namespace_id).
 #[derive(Clone, PartialEq, ::prost::Message)]

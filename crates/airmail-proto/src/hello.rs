@@ -89,6 +89,7 @@ pub fn limits_to_proto(limits: &Limits) -> v1::Limits {
         credit_bytes: limits.credit_bytes,
         unacked_bytes: limits.unacked_bytes,
         subscriptions: limits.subscriptions,
+        batches_in_flight: limits.batches_in_flight,
     }
 }
 
@@ -113,6 +114,10 @@ pub fn limits_from_proto(limits: &v1::Limits) -> Result<Limits, Error> {
         credit_bytes: limits.credit_bytes,
         unacked_bytes: limits.unacked_bytes,
         subscriptions: limits.subscriptions,
+        batches_in_flight: match limits.batches_in_flight {
+            0 => Limits::BATCHES_IN_FLIGHT_UNTOLD,
+            told => told,
+        },
     })
 }
 
@@ -193,6 +198,16 @@ mod tests {
             assert_eq!(wire.namespaces[0].runs.len(), usize::from(logs));
             assert_eq!(welcome_from_proto(&wire).unwrap(), welcome);
         }
+    }
+
+    #[test]
+    fn a_node_that_does_not_tell_knows_fewer_batches_again() {
+        let mut wire = welcome_to_proto(&welcome(1));
+        if let Some(limits) = &mut wire.limits {
+            limits.batches_in_flight = 0;
+        }
+        let limits = welcome_from_proto(&wire).unwrap().limits;
+        assert_eq!(limits.batches_in_flight, Limits::BATCHES_IN_FLIGHT_UNTOLD);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::format::{META_CLASS, SYSTEM_CLASS};
 use super::id::{ClassId, FileOffset, Slot};
 use airmail_model::random::nth;
-use airmail_model::{Durability, Incarnation};
+use airmail_model::{Durability, Incarnation, Limits};
 use std::time::Duration;
 
 /// Settings of a journal. [`JournalConfig::default`] is for a disk; [`JournalConfig::memory`] for
@@ -82,7 +82,8 @@ pub struct JournalConfig {
     pub producer_age: Duration,
     /// Results remembered for each producer and log, at least 1: a producer that has no more
     /// batches than that in flight to a log gets each one's first result however often it sends it
-    /// again. Twelve bytes of memory each. Default 64.
+    /// again. Twelve bytes of memory each. Default 256, as clients are told
+    /// ([`Limits::batches_in_flight`]): 3 KiB for each producer and log that has sent as many.
     pub producer_results: usize,
     /// A planted bug: a producer's sequence above the next is taken for the next.
     #[cfg(feature = "sabotage")]
@@ -124,7 +125,7 @@ impl Default for JournalConfig {
             probe_interval: Duration::from_secs(1),
             producers_max: 100_000,
             producer_age: Duration::from_secs(24 * 3600),
-            producer_results: 64,
+            producer_results: Limits::DEFAULT.batches_in_flight as usize,
             #[cfg(feature = "sabotage")]
             greater_is_next: false,
             #[cfg(feature = "sabotage")]

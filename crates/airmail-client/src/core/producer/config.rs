@@ -9,9 +9,8 @@ use std::time::Duration;
 pub struct ProducerConfig {
     /// Limits of the node, as its Hello gives them.
     pub limits: Limits,
-    /// Number of batches of one log that may wait for their ack. Default 64, at least 1. A node
-    /// remembers the results of 64 batches of a producer and log; with more in flight it might not
-    /// recognise a retry.
+    /// Number of batches of one log that may wait for their ack, at least 1; the node's limit holds as
+    /// well, since it might not recognise a retry of more. Default: that limit alone.
     pub in_flight: usize,
     /// Number of bytes of these batches; one batch may always be sent. Default 4 MiB.
     pub in_flight_bytes: usize,
@@ -35,7 +34,7 @@ impl Default for ProducerConfig {
     fn default() -> ProducerConfig {
         ProducerConfig {
             limits: Limits::DEFAULT,
-            in_flight: 64,
+            in_flight: usize::MAX,
             in_flight_bytes: 4 << 20,
             batch_messages: u16::MAX,
             memory_bytes: 64 << 20,
@@ -56,8 +55,9 @@ impl ProducerConfig {
     }
 
     pub(super) fn window(&self) -> InFlightWindow {
+        let known = usize::try_from(self.limits.batches_in_flight).unwrap_or(usize::MAX);
         InFlightWindow {
-            batches: self.in_flight.max(1),
+            batches: self.in_flight.min(known).max(1),
             bytes: self.in_flight_bytes,
         }
     }

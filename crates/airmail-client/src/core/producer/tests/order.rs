@@ -54,6 +54,26 @@ fn full_batches_go_out_up_to_the_window_and_no_further() {
 }
 
 #[test]
+fn no_more_batches_are_in_flight_than_the_node_knows_again() {
+    for (own, nodes, most) in [(usize::MAX, 64, 64), (usize::MAX, 5, 5), (3, 64, 3)] {
+        let mut driver = Driver::new(1, |config| {
+            config.in_flight = own;
+            config.batch_messages = 1;
+        });
+        driver.producer.set_limits(Limits {
+            batches_in_flight: nodes,
+            ..Limits::DEFAULT
+        });
+        driver.producer.connected();
+        (0..100).for_each(|ticket| driver.publish("a", ticket));
+        assert_eq!(driver.poll(), most);
+        let mut node = Node::new(map(1, 1));
+        driver.run(&mut node);
+        assert_eq!(driver.outcomes(), all_stored(0..100));
+    }
+}
+
+#[test]
 fn the_bytes_of_a_log_in_flight_are_bounded_but_one_batch_always_goes() {
     let mut driver = Driver::new(1, |config| {
         config.in_flight_bytes = 300;
