@@ -8,6 +8,8 @@ use serde::Serialize;
 pub(crate) enum Workload {
     /// One publisher, one topic, one subscriber, as fast as it goes.
     E2e,
+    /// The same, with a batch of its own for each message.
+    Unbatched,
     /// 10,000 messages a second by timetable.
     Latency,
     /// One publisher, 100 subscribers on connections of their own.
@@ -22,6 +24,7 @@ impl Workload {
     pub(super) fn name(self) -> &'static str {
         match self {
             Workload::E2e => "e2e",
+            Workload::Unbatched => "unbatched",
             Workload::Latency => "latency",
             Workload::Fanout => "fanout",
             Workload::Topics => "topics",
@@ -34,6 +37,7 @@ impl Workload {
     pub(super) fn arguments(self) -> &'static [&'static str] {
         match self {
             Workload::E2e => &["e2e", "--size", "100"],
+            Workload::Unbatched => &["e2e", "--size", "100", "--unbatched"],
             Workload::Latency => &["latency", "--size", "100", "--rate", "10000"],
             Workload::Fanout => &["fanout", "--size", "100", "--subscribers", "100"],
             Workload::Topics => &["e2e", "--size", "100", "--topics", "1000"],
