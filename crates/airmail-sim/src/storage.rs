@@ -25,7 +25,7 @@ use crate::weather::{Pace, Weather};
 use airmail_log::journal::JournalStorage;
 use airmail_log::{Call, Completion, LogSpec, LogStorage, ReaderId, Tag};
 use airmail_model::{
-    AppendTime, Durability, Incarnation, Lane, LogId, LogIndex, MapEpoch, Mono, NamespaceId,
+    AppendTime, Durability, Incarnation, Lane, LogId, LogIndex, MapEpoch, Mono, NamespaceId, Now,
     Retention, Sequence, Wall,
 };
 use line::Line;
@@ -123,8 +123,9 @@ pub struct StorageRun {
     orphans: BTreeSet<Tag>,
     /// Nothing outlives the process.
     volatile: bool,
-    /// The highest that the wall clock has shown while it was right.
-    wall_max: Wall,
+    /// Highest time that the wall clock has shown while it was right, going on by the monotone clock: while
+    /// the process takes it for astray, it goes on so, too, though the clock is set back.
+    latest: Now,
     /// Error of the wall clock that the process sees, in microseconds, and the time of its end.
     astray: (i64, Mono),
     /// When the first process was started.
@@ -171,7 +172,7 @@ impl StorageRun {
             calls: BTreeMap::new(),
             orphans: BTreeSet::new(),
             volatile,
-            wall_max: start.wall,
+            latest: start,
             astray: (0, Mono(0)),
             started: start.mono,
             last_tag: 0,
@@ -215,7 +216,11 @@ impl StorageRun {
     fn turn(&mut self) -> Checked {
         let mut answers = Vec::new();
         let shown = self.shown();
-        self.wall_max = self.wall_max.max(self.weather.now.wall);
+        let (now, before) = (self.weather.now, self.latest);
+        let passed = now.mono.since(before.mono).as_micros();
+        let passed = i64::try_from(passed).unwrap_or(i64::MAX);
+        let wall = now.wall.max(Wall(before.wall.0.saturating_add(passed)));
+        self.latest = Now { wall, ..now };
         for _ in 0..1_000 {
             self.weather.machine.disk().advance(self.weather.now.mono);
             let Some(storage) = &mut self.storage else {

@@ -149,6 +149,20 @@ fn what_is_durable_is_visible_when_a_log_needs_reservations_from_then_on() {
     run_seeds(Stage::Storage, [13736], 1_500);
 }
 
+/// The wall clock was far ahead, and was set back by seconds meanwhile. Retention goes by the monotone clock
+/// then, and the simulator went by the wall clock.
+#[test]
+fn what_is_too_old_by_the_monotone_clock_may_go_while_the_wall_clock_is_astray() {
+    run_seeds(Stage::Storage, [13667], 1_500);
+}
+
+/// A failing disk and a kill took the last messages of a log of `memory` that a reader had seen; the clock had
+/// been set back, and the next message had the time of the last that was kept.
+#[test]
+fn the_times_of_messages_that_a_kill_takes_go_with_them() {
+    run_seeds(Stage::Storage, [15489], 1_500);
+}
+
 /// A start left out a batch that had been written once more, among others of its log; when the block's table
 /// was made again it was in it, out of order, and a reader was told of a loss before it.
 #[test]

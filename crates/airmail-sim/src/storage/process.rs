@@ -1,6 +1,7 @@
 //! The process and its faults: starting, stopping, being killed, losing the power, a full disk.
 
 use super::directory::Directory;
+use super::reader::Reader;
 use super::{Asked, LogState, StorageRun};
 use crate::census::Kind;
 use crate::invariants::{Checked, Violation};
@@ -38,6 +39,11 @@ impl StorageRun {
             weak: weak_logs(&self.logs).collect(),
         };
         self.weather.end(ending, &process, &mut self.evidence);
+        if ending != Ending::Stopped {
+            let readers = self.readers.values_mut().chain(&mut self.waiting);
+            let weak = readers.filter(|reader| self.logs[reader.log].weak);
+            weak.for_each(Reader::forget_time);
+        }
         if self.volatile {
             self.weather.machine.disk().wipe();
             (0..self.logs.len()).for_each(|log| self.forget(log));

@@ -37,6 +37,12 @@ pub(super) struct Reader {
 }
 
 impl Reader {
+    /// Forgets the time of its last batch: with records their times are lost, too, and the clock may have
+    /// been set back.
+    pub(super) fn forget_time(&mut self) {
+        self.appended = AppendTime(i64::MIN);
+    }
+
     pub(super) fn new(log: usize, topic: Option<TopicHash>, from: Sequence) -> Reader {
         Reader {
             log,
@@ -217,8 +223,7 @@ impl StorageRun {
             reader.given.missing.push(extent);
         }
         if why == GapWhy::Loss {
-            // With the records their times are lost too, and the clock may have been set back.
-            reader.appended = AppendTime(i64::MIN);
+            reader.forget_time();
         }
         let told = Told {
             log: state.log,
@@ -235,7 +240,7 @@ impl StorageRun {
             log: state.log,
             retention: state.spec.retention,
             trimmed: state.trimmed,
-            now: self.wall_max,
+            now: self.latest.wall,
         };
         kept.check(&self.evidence.ledger, extent, &who)
     }
