@@ -57,9 +57,10 @@ pub struct Envelope {
     pub salt: u32,
     /// The first number that the batch owns; of a command, its own count.
     pub first: u64,
-    /// Number of sequence numbers that the batch owns; of a command, its place in its write ([`InWrite`]).
+    /// Number of sequence numbers that the batch owns; of a command, the number of commands before
+    /// it in its write.
     pub numbers: u32,
-    /// The log, by its slot; of a command, its place in its write, too.
+    /// The log, by its slot; of a command, the bytes of its write before it.
     pub slot: Slot,
     /// When it was appended.
     pub append_time: AppendTime,
