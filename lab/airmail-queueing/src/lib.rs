@@ -2,9 +2,10 @@
 //!
 //! [`limiters`] runs the limiters of `airmail-flow` in front of systems of which everything is
 //! known, and compares them with the best fixed bound. [`dispatch`] compares ways to spread jobs
-//! over queues, with theory where there is one. Both are seeded discrete-event simulations: one
-//! seed gives one run, on any machine and in no time of its own. The code under test is the code in
-//! the node.
+//! over queues, with theory where there is one. [`knee`] says which bound is the best, of a sweep in
+//! here or on a real node, and [`recovery`] when a limiter is there. The first two are seeded
+//! discrete-event simulations: one seed gives one run, on any machine and in no time of its own. The
+//! code under test is the code in the node.
 //!
 //! `airmail-lab` prints and draws these measurements; `docs/flow-control.md` has the conclusions.
 
@@ -12,7 +13,9 @@
 
 pub mod closed_loop;
 pub mod dispatch;
+pub mod knee;
 pub mod limiters;
 mod machine;
+pub mod recovery;
 pub mod service;
 pub mod system;

@@ -51,6 +51,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "airmail-flow",
             "airmail-model",
             "airmail-plot",
+            "airmail-queueing",
         ],
     ),
     ("airmail-flow", &["airmail-model"]),
