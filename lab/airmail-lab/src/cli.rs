@@ -37,8 +37,8 @@ pub(crate) struct Cli {
 /// Every command.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Distance of each limiter from the best fixed bound, and its recovery when the capacity has
-    /// been halved or doubled; in virtual time
+    /// Distance of each limiter from the knee, on servers and on models of a node, and its recovery when the
+    /// capacity has been halved or doubled; in virtual time
     Limiters(virtual_time::RunArgs),
     /// Waits of jobs under each way to spread them over queues, and the messages that it takes; in
     /// virtual time

@@ -252,7 +252,7 @@ fn medians(sweep: &[Measurement]) -> Result<Vec<Point>, KneeError> {
 }
 
 /// The middle one, or the mean of the two in the middle; there is at least one.
-fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let (low, high) = ((values.len() - 1) / 2, values.len() / 2);
     (values[low] + values[high]) / 2.0

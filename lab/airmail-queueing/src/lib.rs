@@ -12,10 +12,13 @@
 #![forbid(unsafe_code)]
 
 pub mod closed_loop;
+pub mod course;
 pub mod dispatch;
 pub mod knee;
 pub mod limiters;
 mod machine;
+pub mod node;
 pub mod recovery;
 pub mod service;
+pub mod subject;
 pub mod system;

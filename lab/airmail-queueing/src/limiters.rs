@@ -1,141 +1,110 @@
-//! The limiters' table: each one's distance from the best fixed bound, and its recovery when the
-//! capacity has changed.
+//! The limiters' table: each one's distance from the knee, and its recovery when the capacity has changed.
 //!
-//! One run is 200 windows: 100 at full capacity, of which the first 50 are for finding the knee,
-//! then 50 at half of it, then 50 at full capacity again. A limiter is compared with the fixed
-//! bound with the most power for the capacity of the moment, found by trying them all.
+//! A run is as long as 250 windows at the largest throughput: 100 at full capacity, of which the first 50
+//! are for finding the knee, then 100 at half of it, then 50 at full capacity again. The knee is found for
+//! each capacity by a sweep over fixed bounds ([`sweep`](mod@sweep)), and then a fixed bound at the knee runs with each
+//! seed beside the limiters: what they are compared with is what it did in the same stretch of time, under
+//! the same noise.
 
-use crate::closed_loop::{Phase, Window, run};
-use crate::system::System;
-use airmail_flow::{GateSettings, LimiterKind, LimiterSettings};
+mod row;
+mod sweep;
+mod trace;
 
-/// Windows at full capacity, at half of it, and at full capacity again.
-pub const PHASES: [Phase; 3] = [
-    Phase {
-        windows: 100,
-        capacity: 1.0,
-    },
-    Phase {
-        windows: 50,
-        capacity: 0.5,
-    },
-    Phase {
-        windows: 50,
-        capacity: 1.0,
-    },
-];
-/// Windows that a limiter has to find the knee, at first and after a change.
-pub const SEARCH_WINDOWS: [usize; 3] = [50, 20, 20];
-/// It has recovered when so many windows together have [`RECOVERED_RATIO`] of the best power.
-pub const RECOVERED_WINDOWS: usize = 5;
-/// See [`RECOVERED_WINDOWS`].
-pub const RECOVERED_RATIO: f64 = 0.9;
+use crate::course::{Course, Phase};
+use crate::knee::KneeError;
+use crate::subject::Subject;
+use airmail_flow::{GateSettings, GradientSettings, LimiterKind, LimiterSettings};
 
-const SWEEP_SEEDS: u64 = 3;
-const SWEEP_WINDOWS: usize = 30;
-/// Windows left out, in which the system fills.
-const SWEEP_FILLING: usize = 5;
-const SWEEP_FACTOR: f64 = 1.1;
-const SWEEP_BOUND_MAX: u64 = 2_000;
-/// Bounds tried between the neighbours of the best one.
-const SWEEP_FINE: u64 = 10;
+pub use row::{Recovery, Row, Told};
+pub use sweep::{Curve, Point};
+pub use trace::Trace;
+
+/// Windows at full capacity, at half of it, and at full capacity again, of the length that they have at the
+/// largest throughput; and the capacity.
+pub const PHASES: [(u64, f64); 3] = [(100, 1.0), (100, 0.5), (50, 1.0)];
+/// Windows of each phase that a limiter has to find the knee, of the same length.
+pub const SEARCH_WINDOWS: [u64; 3] = [50, 40, 20];
+/// Latency that `latency-target` aims at, in seconds: what the column W/target divides by.
+pub const LATENCY_TARGET_S: f64 = 0.005;
+/// A fixed bound's record is so much finer than the limiters' windows.
+const FINER: u64 = 50;
 
 /// Extent of the table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
     /// Runs of each limiter on each system. Default: 20.
     pub seeds: u64,
-    /// N. Default: 4,000.
-    pub window_messages: u64,
-    /// The bound that all but `fixed` begin with. Default: 50.
-    pub bound_initial: u64,
-    /// Delta. Default: 5, a tenth of the first bound, as in the paper.
-    pub delta: u64,
 }
 
 impl Default for Plan {
     fn default() -> Plan {
-        Plan {
-            seeds: 20,
-            window_messages: 4_000,
-            bound_initial: 50,
-            delta: 5,
+        Plan { seeds: 20 }
+    }
+}
+
+/// A limiter in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contender {
+    /// The limiter.
+    pub kind: LimiterKind,
+    /// The latency floor of `gradient`, in milliseconds.
+    pub latency_floor_ms: u64,
+}
+
+impl Contender {
+    /// All of them, in the order of the tables; on a node, `gradient` also as it is by default there.
+    #[must_use]
+    pub fn all(subject: &Subject) -> Vec<Contender> {
+        let contender = |kind, latency_floor_ms| Contender {
+            kind,
+            latency_floor_ms,
+        };
+        let mut all: Vec<Contender> = LimiterKind::ALL
+            .into_iter()
+            .map(|kind| contender(kind, 0))
+            .collect();
+        if matches!(subject, Subject::Node(_)) {
+            all.push(contender(LimiterKind::Gradient, NODE_FLOOR_MS));
+        }
+        all
+    }
+
+    /// Its name in tables.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self.latency_floor_ms {
+            0 => self.kind.name().to_owned(),
+            floor_ms => format!("{}, {floor_ms} ms", self.kind.name()),
+        }
+    }
+
+    fn settings(&self, subject: &Subject, bound_initial: u64) -> GateSettings {
+        GateSettings {
+            window_messages: subject.window_messages(),
+            limiter: LimiterSettings {
+                kind: self.kind,
+                bound_initial,
+                // A tenth of the first bound, as in the paper.
+                delta: subject.bound_initial() / 10,
+                gradient: GradientSettings {
+                    latency_floor_ms: self.latency_floor_ms,
+                    ..GradientSettings::DEFAULT
+                },
+                ..LimiterSettings::DEFAULT
+            },
+            ..GateSettings::DEFAULT
         }
     }
 }
 
-/// A fixed bound's throughput and latency.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
-    /// The bound.
-    pub bound: u64,
-    /// Messages a second.
-    pub rate_per_s: f64,
-    /// Mean latency in seconds.
-    pub latency_s: f64,
-}
-
-impl Point {
-    /// Throughput over latency.
-    #[must_use]
-    pub fn power(&self) -> f64 {
-        self.rate_per_s / self.latency_s
-    }
-}
-
-/// Throughput and latency over the bound, at one capacity: the paper's figure 3.6.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Curve {
-    /// Points by bound.
-    pub points: Vec<Point>,
-    /// The point with the most power.
-    pub best: Point,
-}
-
-/// One line of the table.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Row {
-    /// The system.
-    pub system: &'static str,
-    /// The limiter. `fixed` stands at the bound that is best at full capacity.
-    pub limiter: LimiterKind,
-    /// Power after the search, as a share of the best fixed bound's: the mean over the seeds.
-    pub power_ratio: f64,
-    /// The same for the worst seed.
-    pub power_ratio_min: f64,
-    /// The same at half the capacity, after 20 windows.
-    pub power_ratio_halved: f64,
-    /// The same at full capacity again, after 20 windows.
-    pub power_ratio_doubled: f64,
-    /// Windows until [`RECOVERED_RATIO`] of the best power, after the worse of halving and
-    /// doubling: the mean over the seeds. A run that does not recover counts with the phase's 50.
-    pub recovery_windows: f64,
-    /// The same for the worst seed.
-    pub recovery_windows_max: usize,
-    /// The share of changes after which it recovered at all.
-    pub recovered_share: f64,
-    /// The bound after the search: the mean over the seeds.
-    pub bound: f64,
-    /// The best fixed bound.
-    pub bound_best: u64,
-}
-
-/// A limiter's bound over the windows of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Trace {
-    /// The limiter.
-    pub limiter: LimiterKind,
-    /// Mean over the seeds for each window, and the tenth and ninetieth percentile.
-    pub bounds: Vec<[f64; 3]>,
-    /// Power as a share of the best fixed bound's, for each window: the mean over the seeds.
-    pub power_ratios: Vec<f64>,
-}
+/// The latency floor of a node's publish gate by default, in milliseconds.
+const NODE_FLOOR_MS: u64 = 10;
 
 /// All that was measured on a system.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     /// The system.
-    pub system: System,
+    pub subject: Subject,
     /// Curves at full capacity, and at half of it.
     pub curves: [Curve; 2],
     /// A line for each limiter.
@@ -144,186 +113,99 @@ pub struct Report {
     pub traces: Vec<Trace>,
 }
 
-/// Measures a system; calls `progress` after each run, [`runs`] times.
-pub fn measure(system: System, plan: &Plan, progress: &dyn Fn()) -> Report {
-    let curves = [1.0, 0.5].map(|capacity| sweep(system, plan, capacity));
-    let best = [&curves[0], &curves[1], &curves[0]].map(|curve| curve.best);
+/// The runs of one seed: a limiter's, and beside it fixed bounds at the knee of each phase.
+#[derive(Clone, Copy, Debug)]
+struct Runs<'a> {
+    limiter: &'a Course,
+    fixed: [&'a Course; 3],
+}
+
+/// Times of the phases on a subject.
+#[derive(Clone, Copy, Debug)]
+struct Timetable {
+    window_ns: u64,
+}
+
+impl Timetable {
+    fn of(subject: &Subject) -> Timetable {
+        Timetable {
+            window_ns: subject.window_ns(),
+        }
+    }
+
+    fn phases(self) -> [Phase; 3] {
+        PHASES.map(|(windows, capacity)| Phase {
+            span_ns: windows * self.window_ns,
+            capacity,
+        })
+    }
+
+    /// Begin and end of a phase, in nanoseconds.
+    fn phase_ns(self, phase: usize) -> (u64, u64) {
+        let before: u64 = PHASES[..phase].iter().map(|(windows, _)| windows).sum();
+        let begin = before * self.window_ns;
+        (begin, begin + PHASES[phase].0 * self.window_ns)
+    }
+
+    /// The part of a phase that is judged, in nanoseconds.
+    fn judged_ns(self, phase: usize) -> (u64, u64) {
+        let (begin, end) = self.phase_ns(phase);
+        (begin + SEARCH_WINDOWS[phase] * self.window_ns, end)
+    }
+}
+
+/// Measures a system; calls `progress` after each run of a limiter, [`runs`] times.
+///
+/// # Errors
+/// The sweep has no knee.
+pub fn measure(subject: Subject, plan: &Plan, progress: &dyn Fn()) -> Result<Report, KneeError> {
+    let curves = [sweep::sweep(&subject, 1.0)?, sweep::sweep(&subject, 0.5)?];
+    let knees = [&curves[0], &curves[1], &curves[0]].map(|curve| curve.knee);
+    let timetable = Timetable::of(&subject);
+    let fixed: Vec<[Course; 2]> = (0..plan.seeds.max(1))
+        .map(|seed| {
+            [0, 1].map(|curve| {
+                let bound = curves[curve].knee.bound;
+                subject.run(sweep::fixed(&subject, bound), &timetable.phases(), seed)
+            })
+        })
+        .collect();
     let mut rows = Vec::new();
     let mut traces = Vec::new();
-    for limiter in LimiterKind::ALL {
-        let initial = match limiter {
-            LimiterKind::Fixed => best[0].bound,
-            _ => plan.bound_initial,
+    for contender in Contender::all(&subject) {
+        let initial = match contender.kind {
+            LimiterKind::Fixed => knees[0].bound,
+            _ => subject.bound_initial(),
         };
-        let runs: Vec<Vec<Window>> = (0..plan.seeds.max(1))
+        let settings = contender.settings(&subject, initial);
+        let courses: Vec<Course> = (0..plan.seeds.max(1))
             .map(|seed| {
-                let windows = run(system, settings(plan, limiter, initial), &PHASES, seed);
+                let course = subject.run(settings, &timetable.phases(), seed);
                 progress();
-                windows
+                course
             })
             .collect();
-        rows.push(row(system, limiter, best, &runs));
-        traces.push(trace(limiter, best, &runs));
+        let runs: Vec<Runs<'_>> = courses
+            .iter()
+            .zip(&fixed)
+            .map(|(limiter, [full, half])| Runs {
+                limiter,
+                fixed: [full, half, full],
+            })
+            .collect();
+        rows.push(row::row(&subject, contender, knees, &runs));
+        traces.push(trace::trace(contender, timetable, &runs));
     }
-    Report {
-        system,
+    Ok(Report {
+        subject,
         curves,
         rows,
         traces,
-    }
+    })
 }
 
-/// Number of runs that [`measure`] makes.
+/// Number of runs of limiters that [`measure`] makes.
 #[must_use]
-pub fn runs(plan: &Plan) -> u64 {
-    plan.seeds.max(1) * LimiterKind::ALL.len() as u64
-}
-
-fn settings(plan: &Plan, kind: LimiterKind, bound_initial: u64) -> GateSettings {
-    GateSettings {
-        window_messages: plan.window_messages,
-        limiter: LimiterSettings {
-            kind,
-            bound_initial,
-            delta: plan.delta,
-            ..LimiterSettings::DEFAULT
-        },
-        ..GateSettings::DEFAULT
-    }
-}
-
-/// Tries fixed bounds, a tenth apart and then closer around the best.
-fn sweep(system: System, plan: &Plan, capacity: f64) -> Curve {
-    let mut points: Vec<Point> = Vec::new();
-    let mut bound = 1;
-    while bound <= SWEEP_BOUND_MAX {
-        points.push(point(system, plan, capacity, bound));
-        bound = (bound + 1).max((bound as f64 * SWEEP_FACTOR) as u64);
-        let power = best_of(&points).power();
-        if points
-            .last()
-            .is_some_and(|last| last.power() < power / 4.0 && last.bound > 20)
-        {
-            break;
-        }
-    }
-    let place = best_of(&points).bound;
-    let at = points.partition_point(|point| point.bound < place);
-    let first = points[at.saturating_sub(1)].bound;
-    let last = points[(at + 1).min(points.len() - 1)].bound;
-    for bound in (first..last).step_by(((last - first) / SWEEP_FINE).max(1) as usize) {
-        if points.iter().all(|point| point.bound != bound) {
-            points.push(point(system, plan, capacity, bound));
-        }
-    }
-    points.sort_by_key(|point| point.bound);
-    let best = best_of(&points);
-    Curve { points, best }
-}
-
-fn best_of(points: &[Point]) -> Point {
-    let better = |best: Point, next: &Point| {
-        if next.power() > best.power() {
-            *next
-        } else {
-            best
-        }
-    };
-    points.iter().fold(points[0], better)
-}
-
-fn point(system: System, plan: &Plan, capacity: f64, bound: u64) -> Point {
-    let phase = Phase {
-        windows: SWEEP_WINDOWS,
-        capacity,
-    };
-    let mut windows = Vec::new();
-    for seed in 0..SWEEP_SEEDS {
-        // Other seeds than the limiters', so that no run is compared with itself.
-        let seed = u64::MAX - seed;
-        let all = run(
-            system,
-            settings(plan, LimiterKind::Fixed, bound),
-            &[phase],
-            seed,
-        );
-        windows.extend_from_slice(&all[SWEEP_FILLING..]);
-    }
-    let together = Window::together(&windows);
-    Point {
-        bound,
-        rate_per_s: together.rate_per_s(),
-        latency_s: together.latency_s(),
-    }
-}
-
-fn row(system: System, limiter: LimiterKind, best: [Point; 3], runs: &[Vec<Window>]) -> Row {
-    let mut ratios: [Vec<f64>; 3] = Default::default();
-    let mut recoveries = Vec::new();
-    let mut recovered = 0.0;
-    let mut bound = 0.0;
-    for windows in runs {
-        let mut worst = 0;
-        let mut rest = windows.as_slice();
-        for (index, phase) in PHASES.iter().enumerate() {
-            let (now, later) = rest.split_at(phase.windows);
-            rest = later;
-            let after = &now[SEARCH_WINDOWS[index]..];
-            ratios[index].push(Window::together(after).power() / best[index].power());
-            if index == 0 {
-                let sum: u64 = after.iter().map(|window| window.bound).sum();
-                bound += sum as f64 / after.len() as f64;
-                continue;
-            }
-            let recovery = recovery_windows(now, best[index].power());
-            recovered += if recovery.is_some() { 0.5 } else { 0.0 };
-            worst = worst.max(recovery.unwrap_or(phase.windows));
-        }
-        recoveries.push(worst);
-    }
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let recovery: Vec<f64> = recoveries.iter().map(|windows| *windows as f64).collect();
-    Row {
-        system: system.name,
-        limiter,
-        power_ratio: mean(&ratios[0]),
-        power_ratio_min: ratios[0].iter().copied().fold(f64::INFINITY, f64::min),
-        power_ratio_halved: mean(&ratios[1]),
-        power_ratio_doubled: mean(&ratios[2]),
-        recovery_windows: mean(&recovery),
-        recovery_windows_max: recoveries.iter().copied().max().unwrap_or(0),
-        recovered_share: recovered / runs.len() as f64,
-        bound: bound / runs.len() as f64,
-        bound_best: best[0].bound,
-    }
-}
-
-/// Number of windows until the next few together have enough power.
-fn recovery_windows(windows: &[Window], best_power: f64) -> Option<usize> {
-    windows
-        .windows(RECOVERED_WINDOWS)
-        .position(|few| Window::together(few).power() >= RECOVERED_RATIO * best_power)
-}
-
-fn trace(limiter: LimiterKind, best: [Point; 3], runs: &[Vec<Window>]) -> Trace {
-    let phases = PHASES.iter().zip(best);
-    let best = phases.flat_map(|(phase, best)| std::iter::repeat_n(best.power(), phase.windows));
-    let mut trace = Trace {
-        limiter,
-        bounds: Vec::new(),
-        power_ratios: Vec::new(),
-    };
-    for (index, best) in best.enumerate() {
-        let now: Vec<Window> = runs.iter().map(|windows| windows[index]).collect();
-        let ratios = now.iter().map(|window| window.power() / best);
-        trace
-            .power_ratios
-            .push(ratios.sum::<f64>() / now.len() as f64);
-        let mut bounds: Vec<u64> = now.iter().map(|window| window.bound).collect();
-        bounds.sort_unstable();
-        let mean = bounds.iter().sum::<u64>() as f64 / bounds.len() as f64;
-        let at = |share: f64| bounds[((bounds.len() - 1) as f64 * share).round() as usize] as f64;
-        trace.bounds.push([mean, at(0.1), at(0.9)]);
-    }
-    trace
+pub fn runs(subject: &Subject, plan: &Plan) -> u64 {
+    plan.seeds.max(1) * Contender::all(subject).len() as u64
 }

@@ -5,7 +5,7 @@
 //! its throughput and not too much of its latency. Both at once: a bound far too high has all the
 //! throughput, one far too low has the least latency.
 
-use crate::knee::Knee;
+use crate::knee::{BesideKnee, Knee};
 
 /// Windows that are looked at together.
 pub const TOGETHER: usize = 5;
@@ -43,10 +43,10 @@ impl Stretch {
         }
     }
 
-    /// Throughput, in messages a second.
+    /// Throughput, in messages a second; 0 of nothing.
     #[must_use]
     pub fn rate_per_s(&self) -> f64 {
-        self.messages / self.span_s
+        self.messages / self.span_s.max(f64::MIN_POSITIVE)
     }
 }
 
@@ -55,9 +55,15 @@ impl Stretch {
 pub fn windows_to_recover(windows: &[Stretch], knee: &Knee) -> Option<usize> {
     windows.windows(TOGETHER).position(|few| {
         let few = Stretch::together(few);
-        let beside = knee.compare(few.rate_per_s(), few.latency_s);
-        beside.rate_share >= RATE_SHARE_MIN && beside.latency_ratio <= LATENCY_RATIO_MAX
+        is_at_knee(knee.compare(few.rate_per_s(), few.latency_s))
     })
+}
+
+/// Tells whether this is at the knee: it has [`RATE_SHARE_MIN`] of its throughput, and at most
+/// [`LATENCY_RATIO_MAX`] times its latency.
+#[must_use]
+pub fn is_at_knee(beside: BesideKnee) -> bool {
+    beside.rate_share >= RATE_SHARE_MIN && beside.latency_ratio <= LATENCY_RATIO_MAX
 }
 
 #[cfg(test)]

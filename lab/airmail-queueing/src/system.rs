@@ -19,6 +19,17 @@ pub struct System {
     pub halving: Halving,
 }
 
+impl System {
+    /// Throughput that no bound exceeds, in messages a second.
+    #[must_use]
+    pub fn capacity_per_s(&self) -> f64 {
+        match self.servers {
+            Servers::Queue { count, mean_us } => f64::from(count) * 1e6 / f64::from(mean_us),
+            Servers::Commits { message_ns, .. } => 1e9 / f64::from(message_ns),
+        }
+    }
+}
+
 /// Kinds of servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Servers {

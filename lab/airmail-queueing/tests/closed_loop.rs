@@ -2,7 +2,9 @@
 //! measurements rest.
 
 use airmail_flow::{GateSettings, LimiterKind, LimiterSettings};
-use airmail_queueing::closed_loop::{Phase, Window, run};
+use airmail_queueing::closed_loop::run;
+use airmail_queueing::course::Phase;
+use airmail_queueing::recovery::Stretch;
 use airmail_queueing::system::{SYSTEMS, System};
 
 fn system(name: &str) -> System {
@@ -13,10 +15,13 @@ fn system(name: &str) -> System {
     }
 }
 
-/// All but the first windows of a fixed bound.
-fn fixed(name: &str, bound: u64, capacity: f64) -> Window {
+const FILLING_NS: u64 = 2_000_000_000;
+const END_NS: u64 = 25_000_000_000;
+
+/// Messages and latency under a fixed bound, once the system has filled.
+fn fixed(name: &str, bound: u64, capacity: f64) -> Stretch {
     let settings = GateSettings {
-        window_messages: 5_000,
+        window_messages: 500,
         limiter: LimiterSettings {
             kind: LimiterKind::Fixed,
             bound_initial: bound,
@@ -25,10 +30,10 @@ fn fixed(name: &str, bound: u64, capacity: f64) -> Window {
         ..GateSettings::DEFAULT
     };
     let phase = Phase {
-        windows: 21,
+        span_ns: END_NS,
         capacity,
     };
-    Window::together(&run(system(name), settings, &[phase], 1)[1..])
+    run(&system(name), settings, &[phase], 1).between(FILLING_NS, END_NS)
 }
 
 fn assert_near(measured: f64, expected: f64) {
@@ -41,19 +46,19 @@ fn assert_near(measured: f64, expected: f64) {
 #[test]
 fn one_server_gives_all_it_has_whatever_is_in_flight() {
     for bound in [1, 3, 20] {
-        let window = fixed("mm1", bound, 1.0);
-        assert_near(window.rate_per_s(), 10_000.0);
-        assert_near(window.latency_s(), bound as f64 / 10_000.0);
+        let done = fixed("mm1", bound, 1.0);
+        assert_near(done.rate_per_s(), 10_000.0);
+        assert_near(done.latency_s, bound as f64 / 10_000.0);
     }
 }
 
 #[test]
 fn servers_give_as_much_as_there_is_in_flight_and_halving_takes_half_of_them() {
     for (bound, capacity, servers) in [(4, 1.0, 4), (16, 1.0, 16), (40, 1.0, 16), (40, 0.5, 8)] {
-        let window = fixed("mm16", bound, capacity);
-        assert_near(window.rate_per_s(), f64::from(servers) / 0.0016);
+        let done = fixed("mm16", bound, capacity);
+        assert_near(done.rate_per_s(), f64::from(servers) / 0.0016);
         let latency_s = 0.0016 * bound as f64 / f64::from(servers);
-        assert_near(window.latency_s(), latency_s);
+        assert_near(done.latency_s, latency_s);
     }
 }
 
@@ -67,9 +72,9 @@ fn a_server_behind_a_network_follows_mean_value_analysis() {
             let rate_per_s = bound as f64 / latency_s;
             waiting = rate_per_s * (latency_s - 0.005);
             if [5, 30, 55, 80].contains(&bound) {
-                let window = fixed("mm1-far", bound, capacity);
-                assert_near(window.rate_per_s(), rate_per_s);
-                assert_near(window.latency_s(), latency_s);
+                let done = fixed("mm1-far", bound, capacity);
+                assert_near(done.rate_per_s(), rate_per_s);
+                assert_near(done.latency_s, latency_s);
             }
         }
     }
@@ -78,8 +83,8 @@ fn a_server_behind_a_network_follows_mean_value_analysis() {
 #[test]
 fn what_is_in_flight_is_rate_times_latency_on_every_system() {
     for system in SYSTEMS {
-        let window = fixed(system.name, 40, 1.0);
-        assert_near(window.rate_per_s() * window.latency_s(), 40.0);
+        let done = fixed(system.name, 40, 1.0);
+        assert_near(done.rate_per_s() * done.latency_s, 40.0);
     }
 }
 
@@ -90,10 +95,35 @@ fn one_seed_gives_one_run() {
         ..GateSettings::DEFAULT
     };
     let phase = Phase {
-        windows: 50,
+        span_ns: END_NS,
         capacity: 1.0,
     };
-    let once = |seed| run(system("heavy-tail"), settings, &[phase], seed);
+    let once = |seed| run(&system("heavy-tail"), settings, &[phase], seed);
     assert_eq!(once(7), once(7));
     assert_ne!(once(7), once(8));
+}
+
+#[test]
+fn capacity_changes_at_its_time_and_a_record_has_no_holes() {
+    let settings = GateSettings {
+        window_messages: 500,
+        ..GateSettings::DEFAULT
+    };
+    let phases = [1.0, 0.5].map(|capacity| Phase {
+        span_ns: END_NS,
+        capacity,
+    });
+    let course = run(&system("mm1"), settings, &phases, 1);
+    assert_near(course.between(0, END_NS).rate_per_s(), 10_000.0);
+    assert_near(course.between(END_NS, 2 * END_NS).rate_per_s(), 5_000.0);
+    let mut at_ns = 0;
+    for window in &course.windows {
+        assert_eq!(window.until_ns - window.span_ns, at_ns);
+        at_ns = window.until_ns;
+    }
+    assert_eq!(at_ns, 2 * END_NS);
+    let whole = course.between(0, 2 * END_NS).messages;
+    let cut = course.between(0, 12_345_678_901).messages
+        + course.between(12_345_678_901, 2 * END_NS).messages;
+    assert!((whole - cut).abs() < 1e-3);
 }
