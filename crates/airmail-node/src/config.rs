@@ -62,7 +62,7 @@ pub struct Config {
     pub http_hosts: Hosts,
     /// Connections at once to where health and metrics are served.
     pub http_connections: u32,
-    /// The storage: `disk:PATH`, `memory:`, or for experiments `memory:?service_us=N`. Empty: `disk:`
+    /// The storage: `disk:PATH`, `memory:`, or for experiments `memory:?service_us=…`. Empty: `disk:`
     /// in the data directory.
     pub log_url: String,
     /// Level of the log: `error`, `warn`, `info`, `debug`, `trace`, or a filter of tracing.

@@ -3,6 +3,7 @@
 mod data_dir_watcher;
 mod on_disk;
 mod precise_timer;
+mod service_times;
 mod throttled;
 
 use super::StartError;
@@ -15,31 +16,28 @@ use airmail_model::{Error, ErrorCode};
 pub(crate) use data_dir_watcher::Standing;
 use on_disk::OnDisk;
 use precise_timer::PreciseTimer;
+pub use service_times::{SERVICE_US_MAX, ServiceTimes};
 use std::fmt;
-use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use throttled::ThrottledStorage;
-
-/// The longest service time of a `memory:` storage, in microseconds: a second.
-pub const SERVICE_US_MAX: u32 = 1_000_000;
 
 /// A storage's URL, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StorageUrl {
     /// `memory:`, or `memory:?service_us=N` with appends that take N microseconds each, one after
-    /// another: a node of known capacity, for experiments and tests.
+    /// another, or `memory:?service_us=N@0s,N@TIME,…` with times that change: a node of known capacity,
+    /// for experiments and tests.
     Memory {
         /// Time that a batch's append takes, 1 to [`SERVICE_US_MAX`]. `None`: no longer than it must.
-        service_us: Option<NonZeroU32>,
+        service_us: Option<ServiceTimes>,
     },
     /// `disk:PATH`
     Disk(PathBuf),
 }
 
 impl StorageUrl {
-    /// Reads `memory:`, `memory:?service_us=N` or `disk:PATH`; the empty URL is `disk:` in `data`.
+    /// Reads `memory:`, `memory:?service_us=…` or `disk:PATH`; the empty URL is `disk:` in `data`.
     ///
     /// # Errors
     /// `UNIMPLEMENTED` for a storage that is reserved, `INVALID_ARGUMENT` for any other, and for a
@@ -71,11 +69,11 @@ fn memory(url: &str, parameters: &str) -> Result<StorageUrl, Error> {
     let Some(value) = parameters.strip_prefix("service_us=") else {
         return wrong(url, "memory: or memory:?service_us=N".to_owned());
     };
-    match value.parse::<NonZeroU32>() {
-        Ok(service_us) if service_us.get() <= SERVICE_US_MAX => Ok(StorageUrl::Memory {
+    match ServiceTimes::parse(value) {
+        Ok(service_us) => Ok(StorageUrl::Memory {
             service_us: Some(service_us),
         }),
-        _ => wrong(url, format!("service_us from 1 to {SERVICE_US_MAX}")),
+        Err(limit) => wrong(url, limit),
     }
 }
 
@@ -118,10 +116,10 @@ pub(crate) fn open(
             Ok(match service_us {
                 None => Box::new(storage),
                 Some(service_us) => {
-                    let service = Duration::from_micros(service_us.get().into());
                     let timer = PreciseTimer::start(waker).map_err(|error| failed(error.into()))?;
                     Box::new(
-                        ThrottledStorage::new(storage, service, config.pending.0).on_time(timer),
+                        ThrottledStorage::new(storage, service_us.clone(), config.pending.0)
+                            .on_time(timer),
                     )
                 }
             })
@@ -139,13 +137,15 @@ mod tests {
 
     #[test]
     fn a_url_names_memory_or_a_path() {
-        let parse = |url| StorageUrl::parse(url, Path::new("here"));
-        let memory = |service_us| StorageUrl::Memory {
-            service_us: NonZeroU32::new(service_us),
-        };
-        assert_eq!(parse("memory:"), Ok(memory(0)));
-        assert_eq!(parse("memory:?service_us=250"), Ok(memory(250)));
-        assert_eq!(memory(250).to_string(), "memory:?service_us=250");
+        let parse = |url: &str| StorageUrl::parse(url, Path::new("here"));
+        let memory = |service_us| StorageUrl::Memory { service_us };
+        assert_eq!(parse("memory:"), Ok(memory(None)));
+        for times in ["250", "20@0s,40@3s"] {
+            let url = format!("memory:?service_us={times}");
+            let expected = memory(ServiceTimes::parse(times).ok());
+            assert_eq!(parse(&url), Ok(expected.clone()));
+            assert_eq!(expected.to_string(), url);
+        }
         for (url, path) in [("", "here"), ("disk:", "here"), ("disk:/x/y", "/x/y")] {
             assert_eq!(parse(url), Ok(StorageUrl::Disk(path.into())));
         }
@@ -160,6 +160,7 @@ mod tests {
             ("memory:?", ErrorCode::InvalidArgument),
             ("memory:?service_us=0", ErrorCode::InvalidArgument),
             ("memory:?service_us=1000001", ErrorCode::InvalidArgument),
+            ("memory:?service_us=5@0s,6", ErrorCode::InvalidArgument),
             ("memory:?service_us=5&x=1", ErrorCode::InvalidArgument),
             ("memory:?latency_us=5", ErrorCode::InvalidArgument),
             ("ftp:x", ErrorCode::InvalidArgument),

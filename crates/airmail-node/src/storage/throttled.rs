@@ -1,5 +1,5 @@
-//! A storage whose appends take a fixed time each, one after another: a node of known capacity, for
-//! experiments and tests.
+//! A storage whose appends take a known time each, one after another: a node of known capacity, for
+//! experiments and tests. The time may change on a timetable, which begins with the first append.
 //!
 //! An append waits in one line until it has been served, and is then handed to the storage inside,
 //! which must answer at its next poll, as one in memory does. Everything else is handed on as it comes; in particular reads take no
@@ -12,6 +12,7 @@
 //! - The line is bounded by bytes, as what waits for a journal is.
 
 use super::precise_timer::PreciseTimer;
+use super::service_times::ServiceTimes;
 use airmail_log::{Call, Capabilities, ClockState, Completion, LogStorage, Refusal, Tag, Trouble};
 use airmail_model::{Mono, Now};
 use std::collections::VecDeque;
@@ -21,7 +22,9 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(super) struct ThrottledStorage<S> {
     inside: S,
-    service: Duration,
+    service: ServiceTimes,
+    /// When the first append came, if one has.
+    began: Option<Mono>,
     /// Bytes that the line may hold, unless one batch alone has more.
     line_bytes_max: u64,
     line: VecDeque<Waiting>,
@@ -55,10 +58,15 @@ enum What {
 
 impl<S> ThrottledStorage<S> {
     /// In front of a storage; `line_bytes_max` bounds what waits.
-    pub(super) fn new(inside: S, service: Duration, line_bytes_max: u64) -> ThrottledStorage<S> {
+    pub(super) fn new(
+        inside: S,
+        service: ServiceTimes,
+        line_bytes_max: u64,
+    ) -> ThrottledStorage<S> {
         ThrottledStorage {
             inside,
             service,
+            began: None,
             line_bytes_max,
             line: VecDeque::new(),
             line_bytes: 0,
@@ -89,15 +97,21 @@ impl<S> ThrottledStorage<S> {
         let head = self.line.front()?;
         let begun = self.free_at.max(head.since);
         Some(match head.what {
-            What::Append { .. } => begun.plus(self.service),
+            What::Append { .. } => begun.plus(self.service_at(begun)),
             What::Refused { .. } => begun,
         })
     }
 
-    /// Time that the line takes.
+    /// Time of an append whose service begins then.
+    fn service_at(&self, begun: Mono) -> Duration {
+        let since_first = self.began.map(|began| begun.since(began));
+        self.service.at(since_first.unwrap_or_default())
+    }
+
+    /// Time that the line takes, if its services stay as long as the present one.
     fn length(&self) -> Duration {
         let waiting = u32::try_from(self.line.len()).unwrap_or(u32::MAX);
-        self.service.saturating_mul(waiting)
+        self.service_at(self.free_at).saturating_mul(waiting)
     }
 }
 
@@ -105,6 +119,9 @@ impl<S: LogStorage> ThrottledStorage<S> {
     /// Hands on what has been served by now; when the next one will have been.
     fn serve(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
         let fresh = std::mem::take(&mut self.fresh);
+        if fresh > 0 {
+            self.began.get_or_insert(now.mono);
+        }
         for waiting in self.line.iter_mut().rev().take(fresh) {
             waiting.since = now.mono;
         }
@@ -229,8 +246,13 @@ mod tests {
 
     impl World {
         fn new(line_bytes_max: u64) -> World {
+            World::with_times("1000", line_bytes_max)
+        }
+
+        fn with_times(times: &str, line_bytes_max: u64) -> World {
+            let service = ServiceTimes::parse(times).unwrap();
             let inside = memory::open(1, at(0)).unwrap();
-            let mut storage = ThrottledStorage::new(inside, SERVICE, line_bytes_max);
+            let mut storage = ThrottledStorage::new(inside, service, line_bytes_max);
             let spec = LogSpec {
                 epoch: MapEpoch(1),
                 durability: Durability::Memory,
@@ -329,6 +351,20 @@ mod tests {
         assert_eq!(world.stored(51_000), [1]);
         assert!(world.stored(51_999).is_empty());
         assert_eq!(world.stored(52_000), [2]);
+    }
+
+    #[test]
+    fn a_timetable_begins_with_the_first_append_and_keeps_a_service_that_has_begun() {
+        let mut world = World::with_times("1000@0s,4000@10ms,500@20ms", 1 << 20);
+        assert!(world.stored(70_000).is_empty());
+        world.append(30);
+        // Begins at 70 ms: ten of them, then one that takes 4 ms from 80 ms on, and two more.
+        assert!(world.stored(70_000).is_empty());
+        assert_eq!(world.stored(80_000).len(), 10);
+        assert!(world.stored(83_999).is_empty());
+        assert_eq!(world.stored(84_000), [11]);
+        assert_eq!(world.stored(92_000), [12, 13]);
+        assert_eq!(world.stored(94_000), [14, 15, 16, 17]);
     }
 
     #[test]
