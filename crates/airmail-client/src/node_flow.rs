@@ -12,7 +12,8 @@ pub struct FlowGate {
     pub name: String,
     /// Unit in which it counts: `messages` or `bytes`.
     pub unit: String,
-    /// Name of the limiter: `fixed`, `last-three-points`, `adaptive` or `gradient`.
+    /// Name of the limiter: `fixed`, `last-three-points`, `adaptive`, `gradient`, `ladder` or
+    /// `latency-target`.
     pub limiter: String,
     /// Number of units that may be in flight.
     pub bound: u64,

@@ -224,13 +224,18 @@ impl<W> Gate<W> {
             decision
         });
         self.semaphore.leave(now, ticket, admitted);
-        if let Some(decision) = &decision
-            && decision.bound != decision.bound_before
-        {
+        if let Some(decision) = &decision {
+            let moved = decision.bound != decision.bound_before;
             if let Some(window) = self.limiter.settled_window(self.settings.window_messages) {
-                self.meter.settle(self.semaphore.in_flight(), window);
+                if moved {
+                    self.meter.settle(self.semaphore.in_flight(), window);
+                } else {
+                    self.meter.set_window(window);
+                }
             }
-            self.semaphore.resize(now, decision.bound, admitted);
+            if moved {
+                self.semaphore.resize(now, decision.bound, admitted);
+            }
         }
         decision
     }

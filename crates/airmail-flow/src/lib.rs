@@ -31,18 +31,23 @@ mod limiter;
 mod line;
 mod meter;
 mod record;
+mod rule;
 mod semaphore;
 mod settings;
 mod shares;
 
-pub use decision::{AdaptiveRule, Decision, GradientRule, LastThreePointsRule, Rule};
+pub use decision::Decision;
 pub use gate::{Admission, Admitted, Gate, Refusal, RefusalReason};
 pub use limiter::Limiter;
 pub use meter::{Meter, Sample};
 pub use record::{RECENT_MAX, Reading};
+pub use rule::{
+    AdaptiveRule, GradientRule, LadderRule, LastThreePointsRule, LatencyTargetRule, Rule,
+};
 pub use semaphore::{Entry, Key, Semaphore, Ticket};
 pub use settings::{
-    AdaptiveSettings, Change, GateSettings, GradientSettings, LastThreePointsSettings, LimiterKind,
-    LimiterSettings, SettingsError, Tie, UnknownLimiter,
+    AdaptiveSettings, Change, GateSettings, GradientSettings, LadderSettings,
+    LastThreePointsSettings, LatencyTargetSettings, LimiterKind, LimiterSettings, SettingsError,
+    Tie, UnknownLimiter,
 };
 pub use shares::{Share, Shares, SharesSettings};

@@ -6,20 +6,31 @@
 
 mod adaptive;
 mod gradient;
+mod ladder;
 mod last_three_points;
+mod latency_target;
 
-use crate::decision::{Decision, Rule};
+use crate::decision::Decision;
 use crate::meter::Sample;
+use crate::rule::Rule;
 use crate::settings::{LimiterKind, LimiterSettings};
 use adaptive::Adaptive;
 use gradient::Gradient;
+use ladder::{Ends, Ladder};
 use last_three_points::LastThreePoints;
+use latency_target::LatencyTarget;
+
+/// Windows of `ladder` and `latency-target` hold at least so many times the bound: they last several
+/// times as long as a message.
+const WINDOW_ROUND_TRIPS: u64 = 4;
 
 /// One limiter with its state.
 #[derive(Clone, Debug)]
 pub struct Limiter {
     settings: LimiterSettings,
     bound: u64,
+    /// λ of the last sample.
+    rate_per_s: f64,
     algorithm: Algorithm,
 }
 
@@ -29,6 +40,8 @@ enum Algorithm {
     LastThreePoints(LastThreePoints),
     Adaptive(Adaptive),
     Gradient(Gradient),
+    Ladder(Ladder),
+    LatencyTarget(LatencyTarget),
 }
 
 impl Limiter {
@@ -43,10 +56,15 @@ impl Limiter {
             }
             LimiterKind::Adaptive => Algorithm::Adaptive(Adaptive::new(settings.adaptive)),
             LimiterKind::Gradient => Algorithm::Gradient(Gradient::new(settings.gradient)),
+            LimiterKind::Ladder => Algorithm::Ladder(Ladder::new(settings.ladder)),
+            LimiterKind::LatencyTarget => {
+                Algorithm::LatencyTarget(LatencyTarget::new(settings.latency_target))
+            }
         };
         let mut limiter = Limiter {
             settings,
             bound: 0,
+            rate_per_s: 0.0,
             algorithm,
         };
         limiter.bound = limiter.clamp(settings.bound_initial);
@@ -65,24 +83,38 @@ impl Limiter {
         self.settings.kind
     }
 
-    /// Number of messages that the next sample should hold, all of them admitted under the new
-    /// bound, after one that has changed; N is `window_messages`. `None` for the papers' limiters,
-    /// which take every N messages as they come.
+    /// Number of messages that the next sample should hold, all of them admitted under the bound that
+    /// holds now; N is `window_messages`. `None` for `fixed` and the papers' limiters, which take every N
+    /// messages as they come.
     #[must_use]
     pub fn settled_window(&self, window_messages: u64) -> Option<u64> {
-        let Algorithm::Gradient(gradient) = &self.algorithm else {
-            return None;
+        let least = match &self.algorithm {
+            Algorithm::Fixed | Algorithm::LastThreePoints(_) | Algorithm::Adaptive(_) => {
+                return None;
+            }
+            Algorithm::Gradient(gradient) => gradient.window_messages_min(self.bound),
+            Algorithm::Ladder(_) => self.window_messages_min(self.settings.ladder.window_ms),
+            Algorithm::LatencyTarget(_) => {
+                self.window_messages_min(self.settings.latency_target.window_ms)
+            }
         };
-        Some(window_messages.max(gradient.window_messages_min(self.bound)))
+        Some(window_messages.max(least))
+    }
+
+    /// Messages of so many round trips, and of so much time.
+    fn window_messages_min(&self, window_ms: u64) -> u64 {
+        let done = self.rate_per_s * window_ms as f64 / 1e3;
+        (done as u64).max(self.bound.saturating_mul(WINDOW_ROUND_TRIPS))
     }
 
     /// Answers a sample that was measured under the present bound. `held_back`: somebody was, in it.
     ///
     /// The papers' limiters know by L alone whether the system is held back by its bound. Where a batch
     /// is a large part of the bound, L stays below 80 % though every second one has to wait; so
-    /// `gradient` is told.
+    /// the others are told.
     pub fn observe(&mut self, sample: &Sample, held_back: bool) -> Decision {
         let bound_before = self.bound;
+        self.rate_per_s = sample.rate_per_s();
         let busy = sample.in_flight() >= self.settings.busy_share * bound_before as f64;
         let (bound, rule) = self.apply(sample, busy, held_back);
         self.bound = self.clamp(bound);
@@ -112,6 +144,21 @@ impl Limiter {
                 return (bound.max(min), Rule::Gradient(rule));
             }
             Algorithm::Gradient(_) => return (bound, Rule::UnderUsed),
+            Algorithm::Ladder(ladder) => {
+                let ends = ends(&self.settings, sample);
+                if !(busy || held_back) {
+                    let (bound, rule) = ladder.idle(bound, ends);
+                    return (bound, rule.map_or(Rule::UnderUsed, Rule::Ladder));
+                }
+                let (bound, rule) = ladder.observe(sample, bound, ends);
+                return (bound, Rule::Ladder(rule));
+            }
+            Algorithm::LatencyTarget(target) if busy || held_back => {
+                let ends = ends(&self.settings, sample);
+                let (bound, rule) = target.observe(sample, bound, (ends.min, ends.max));
+                return (bound, Rule::LatencyTarget(rule));
+            }
+            Algorithm::LatencyTarget(_) => return (bound, Rule::UnderUsed),
         };
         if busy {
             (moved(bound, change.0, delta), rule)
@@ -123,6 +170,15 @@ impl Limiter {
     fn clamp(&self, bound: u64) -> u64 {
         let min = self.settings.bound_min.max(1);
         bound.clamp(min, self.settings.bound_max.max(min))
+    }
+}
+
+/// Ends of a limiter that never goes below a batch: the settings', and what was measured.
+fn ends(settings: &LimiterSettings, sample: &Sample) -> Ends {
+    let max = settings.bound_max;
+    Ends {
+        min: settings.bound_min.max(sample.batch()).min(max),
+        max,
     }
 }
 

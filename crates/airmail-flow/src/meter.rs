@@ -93,6 +93,12 @@ impl Meter {
         self.unsettled = unsettled;
     }
 
+    /// Makes the present window, and those after it, one of `window_messages` (at least 1); what it has
+    /// gathered stays.
+    pub fn set_window(&mut self, window_messages: u64) {
+        self.window_messages = window_messages.max(1);
+    }
+
     /// Notes that `messages` were acknowledged now, each after `latency`. If all of a window had
     /// been acknowledged before, that gives its sample: acknowledgements of one moment belong to
     /// one window, because a commit cut in two would count as a higher rate here and a lower one
@@ -198,6 +204,19 @@ mod tests {
             assert_eq!(sample.messages, 14);
             assert!((sample.rate_per_s() - 7000.0).abs() < 1e-9);
         }
+    }
+
+    #[test]
+    fn a_longer_window_keeps_what_it_has() {
+        let mut meter = Meter::new(2);
+        assert_eq!(meter.acknowledged(at(0), 1, MILLISECOND), None);
+        assert_eq!(meter.acknowledged(at(1), 1, MILLISECOND), None);
+        meter.set_window(4);
+        for ms in 2..5 {
+            assert_eq!(meter.acknowledged(at(ms), 1, MILLISECOND), None);
+        }
+        let sample = meter.acknowledged(at(5), 1, MILLISECOND).unwrap();
+        assert_eq!((sample.messages, sample.span), (4, 4 * MILLISECOND));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Record of decisions and refusals, for metrics and for people who watch a run.
 
-use crate::decision::{Decision, Rule};
+use crate::decision::Decision;
 use crate::gate::RefusalReason;
+use crate::rule::Rule;
 use crate::settings::LimiterKind;
 use std::collections::VecDeque;
 

@@ -19,15 +19,21 @@ pub enum LimiterKind {
     /// Ours: climbs to the bound with the most power, and stays there.
     #[default]
     Gradient,
+    /// Ours: the least bound with nearly all of the throughput, within a latency budget.
+    Ladder,
+    /// Ours, for publishers that share a node: keeps the latency at a target.
+    LatencyTarget,
 }
 
 impl LimiterKind {
     /// All of them, in the order of the tables.
-    pub const ALL: [LimiterKind; 4] = [
+    pub const ALL: [LimiterKind; 6] = [
         LimiterKind::Fixed,
         LimiterKind::LastThreePoints,
         LimiterKind::Adaptive,
         LimiterKind::Gradient,
+        LimiterKind::Ladder,
+        LimiterKind::LatencyTarget,
     ];
 
     /// Its name in settings, metrics and tables.
@@ -38,6 +44,8 @@ impl LimiterKind {
             LimiterKind::LastThreePoints => "last-three-points",
             LimiterKind::Adaptive => "adaptive",
             LimiterKind::Gradient => "gradient",
+            LimiterKind::Ladder => "ladder",
+            LimiterKind::LatencyTarget => "latency-target",
         }
     }
 }
@@ -78,7 +86,8 @@ pub struct LimiterSettings {
     pub kind: LimiterKind,
     /// The bound to begin with, in messages. Default: 200, the paper's.
     pub bound_initial: u64,
-    /// The bound never goes below this; at least 1. Default: 1.
+    /// The bound never goes below this; at least 1. For `ladder` and `latency-target` it is a batch,
+    /// in whatever the gate counts. Default: 1.
     pub bound_min: u64,
     /// The bound never goes above this. Default: 1,000,000.
     pub bound_max: u64,
@@ -93,6 +102,10 @@ pub struct LimiterSettings {
     pub adaptive: AdaptiveSettings,
     /// Parameters of `gradient`.
     pub gradient: GradientSettings,
+    /// Parameters of `ladder`.
+    pub ladder: LadderSettings,
+    /// Parameters of `latency-target`.
+    pub latency_target: LatencyTargetSettings,
 }
 
 impl LimiterSettings {
@@ -107,6 +120,8 @@ impl LimiterSettings {
         last_three_points: LastThreePointsSettings::DEFAULT,
         adaptive: AdaptiveSettings::DEFAULT,
         gradient: GradientSettings::DEFAULT,
+        ladder: LadderSettings::DEFAULT,
+        latency_target: LatencyTargetSettings::DEFAULT,
     };
 }
 
@@ -243,6 +258,70 @@ impl Default for GradientSettings {
     }
 }
 
+/// Parameters of `ladder`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LadderSettings {
+    /// Share of the largest throughput for which it takes the least bound. Where a group costs
+    /// c + m·n, a share s is reached at s/(1-s) times c/m. Default: 0.92, so that it is more than nine tenths
+    /// with the looks at lower bounds. From 0.5 to below 1.
+    pub throughput_share: f64,
+    /// Latency W that throughput may cost; twice the latency at the lowest bound, where that is more.
+    /// Default: 10.
+    pub budget_ms: u64,
+    /// Number of windows that it rests before it looks at another bound for one. Default: 8. At
+    /// least 2.
+    pub rest_windows: u32,
+    /// Time that a window lasts at least. Default: 30.
+    pub window_ms: u64,
+}
+
+impl LadderSettings {
+    /// All defaults.
+    pub const DEFAULT: LadderSettings = LadderSettings {
+        throughput_share: 0.92,
+        budget_ms: 10,
+        rest_windows: 8,
+        window_ms: 30,
+    };
+}
+
+impl Default for LadderSettings {
+    fn default() -> LadderSettings {
+        LadderSettings::DEFAULT
+    }
+}
+
+/// Parameters of `latency-target`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LatencyTargetSettings {
+    /// Latency W that is kept, in microseconds. Default: 5,000. At least 1.
+    pub target_us: u64,
+    /// Share by which the aim is lower for each doubling of one's own bound: those with more in
+    /// flight aim lower, until all who share a node have the same. Default: 0.07. From 0 to 0.1.
+    pub droop: f64,
+    /// Share of the difference to the aim that one window makes good. Default: 0.25. Above 0, at
+    /// most 1.
+    pub gain: f64,
+    /// Time that a window lasts at least. Default: 30.
+    pub window_ms: u64,
+}
+
+impl LatencyTargetSettings {
+    /// All defaults.
+    pub const DEFAULT: LatencyTargetSettings = LatencyTargetSettings {
+        target_us: 5_000,
+        droop: 0.07,
+        gain: 0.25,
+        window_ms: 30,
+    };
+}
+
+impl Default for LatencyTargetSettings {
+    fn default() -> LatencyTargetSettings {
+        LatencyTargetSettings::DEFAULT
+    }
+}
+
 /// Settings of a gate: its measuring, its limiter and its queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GateSettings {
@@ -299,7 +378,8 @@ mod tests {
         let error = "vegas".parse::<LimiterKind>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "`vegas` is not a limiter: fixed, last-three-points, adaptive, gradient"
+            "`vegas` is not a limiter: fixed, last-three-points, adaptive, gradient, ladder, \
+             latency-target"
         );
     }
 }

@@ -4,6 +4,7 @@ use airmail_flow::{
     Admission, Gate, GateSettings, LimiterKind, LimiterSettings, RefusalReason, Rule, Ticket,
 };
 use airmail_model::Mono;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 const MILLISECOND: u64 = 1_000_000;
@@ -191,5 +192,30 @@ fn where_a_message_is_larger_than_the_bound_one_may_wait_however_long_the_line_h
         assert!(gate.expire(at(ms), &mut admitted).is_none());
         gate.acknowledged(at(ms), flying, &mut admitted);
         flying = admitted.pop().unwrap().1;
+    }
+}
+
+#[test]
+fn windows_of_those_who_seek_throughput_or_latency_last_thirty_milliseconds() {
+    for kind in [LimiterKind::Ladder, LimiterKind::LatencyTarget] {
+        let mut gate: Gate<()> = Gate::new(settings(kind, 8));
+        let mut flying = VecDeque::new();
+        let mut decided = Vec::new();
+        // A server that takes 10 µs for each, and is always offered more.
+        for done in 1..200_000_u64 {
+            while let Some(ticket) = gate.try_enter(Mono(done * 10_000), 1) {
+                flying.push_back(ticket);
+            }
+            let ticket = flying.pop_front().unwrap();
+            let decision = gate.acknowledged(Mono((done + 1) * 10_000), ticket, &mut Vec::new());
+            decided.extend(decision.map(|decision| decision.at));
+        }
+        // The first window is N messages long: the rate is not known before.
+        let windows = decided[1..].windows(2);
+        for pair in windows.clone() {
+            let window = pair[1].since(pair[0]);
+            assert!(window >= Duration::from_millis(29), "{kind}: {window:?}");
+        }
+        assert!(windows.len() > 20, "{kind}: {}", windows.len());
     }
 }

@@ -701,7 +701,7 @@ pub struct FlowGate {
     /// What is counted: "messages" or "bytes".
     #[prost(string, tag = "2")]
     pub unit: ::prost::alloc::string::String,
-    /// "fixed", "last-three-points", "adaptive" or "gradient".
+    /// "fixed", "last-three-points", "adaptive", "gradient", "ladder" or "latency-target".
     #[prost(string, tag = "3")]
     pub limiter: ::prost::alloc::string::String,
     /// What may be in flight, what is, and what waits to be.

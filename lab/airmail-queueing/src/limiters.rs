@@ -13,7 +13,9 @@ mod trace;
 use crate::course::{Course, Phase};
 use crate::knee::KneeError;
 use crate::subject::Subject;
-use airmail_flow::{GateSettings, GradientSettings, LimiterKind, LimiterSettings};
+use airmail_flow::{
+    GateSettings, GradientSettings, LatencyTargetSettings, LimiterKind, LimiterSettings,
+};
 
 pub use row::{Recovery, Row, Told};
 pub use sweep::{Curve, Point};
@@ -24,8 +26,8 @@ pub use trace::Trace;
 pub const PHASES: [(u64, f64); 3] = [(100, 1.0), (100, 0.5), (50, 1.0)];
 /// Windows of each phase that a limiter has to find the knee, of the same length.
 pub const SEARCH_WINDOWS: [u64; 3] = [50, 40, 20];
-/// Latency that `latency-target` aims at, in seconds: what the column W/target divides by.
-pub const LATENCY_TARGET_S: f64 = 0.005;
+/// Latency that `latency-target` aims at, in seconds: the column W over it is for all limiters.
+pub const LATENCY_TARGET_S: f64 = LatencyTargetSettings::DEFAULT.target_us as f64 / 1e6;
 /// A fixed bound's record is so much finer than the limiters' windows.
 const FINER: u64 = 50;
 
@@ -34,11 +36,16 @@ const FINER: u64 = 50;
 pub struct Plan {
     /// Runs of each limiter on each system. Default: 20.
     pub seeds: u64,
+    /// The limiters. Default: all.
+    pub limiters: &'static [LimiterKind],
 }
 
 impl Default for Plan {
     fn default() -> Plan {
-        Plan { seeds: 20 }
+        Plan {
+            seeds: 20,
+            limiters: &LimiterKind::ALL,
+        }
     }
 }
 
@@ -52,18 +59,16 @@ pub struct Contender {
 }
 
 impl Contender {
-    /// All of them, in the order of the tables; on a node, `gradient` also as it is by default there.
+    /// Those of the plan, in its order; on a node, `gradient` also as it is by default there.
     #[must_use]
-    pub fn all(subject: &Subject) -> Vec<Contender> {
+    pub fn of(subject: &Subject, plan: &Plan) -> Vec<Contender> {
         let contender = |kind, latency_floor_ms| Contender {
             kind,
             latency_floor_ms,
         };
-        let mut all: Vec<Contender> = LimiterKind::ALL
-            .into_iter()
-            .map(|kind| contender(kind, 0))
-            .collect();
-        if matches!(subject, Subject::Node(_)) {
+        let kinds = plan.limiters.iter();
+        let mut all: Vec<Contender> = kinds.map(|kind| contender(*kind, 0)).collect();
+        if matches!(subject, Subject::Node(_)) && plan.limiters.contains(&LimiterKind::Gradient) {
             all.push(contender(LimiterKind::Gradient, NODE_FLOOR_MS));
         }
         all
@@ -84,6 +89,10 @@ impl Contender {
             limiter: LimiterSettings {
                 kind: self.kind,
                 bound_initial,
+                bound_min: match self.kind {
+                    LimiterKind::Ladder | LimiterKind::LatencyTarget => subject.bound_least(),
+                    _ => LimiterSettings::DEFAULT.bound_min,
+                },
                 // A tenth of the first bound, as in the paper.
                 delta: subject.bound_initial() / 10,
                 gradient: GradientSettings {
@@ -117,6 +126,8 @@ pub struct Report {
 #[derive(Clone, Copy, Debug)]
 struct Runs<'a> {
     limiter: &'a Course,
+    /// Latencies within which shares of its deliveries came back, at full capacity; in seconds.
+    delivery_s: Option<[f64; 2]>,
     fixed: [&'a Course; 3],
 }
 
@@ -166,30 +177,38 @@ pub fn measure(subject: Subject, plan: &Plan, progress: &dyn Fn()) -> Result<Rep
         .map(|seed| {
             [0, 1].map(|curve| {
                 let bound = curves[curve].knee.bound;
-                subject.run(sweep::fixed(&subject, bound), &timetable.phases(), seed)
+                let settings = sweep::fixed(&subject, bound);
+                let mut course = subject.run(settings, &timetable.phases(), seed);
+                course.deliveries = Vec::new();
+                course
             })
         })
         .collect();
     let mut rows = Vec::new();
     let mut traces = Vec::new();
-    for contender in Contender::all(&subject) {
+    for contender in Contender::of(&subject, plan) {
         let initial = match contender.kind {
             LimiterKind::Fixed => knees[0].bound,
             _ => subject.bound_initial(),
         };
         let settings = contender.settings(&subject, initial);
-        let courses: Vec<Course> = (0..plan.seeds.max(1))
+        // Deliveries are most of a course's memory: all that is told of them is taken at once.
+        let (from, to) = timetable.judged_ns(0);
+        let courses: Vec<(Course, Option<[f64; 2]>)> = (0..plan.seeds.max(1))
             .map(|seed| {
-                let course = subject.run(settings, &timetable.phases(), seed);
+                let mut course = subject.run(settings, &timetable.phases(), seed);
+                let delivery_s = course.delivery_s(from, to, row::DELIVERY_SHARES);
+                course.deliveries = Vec::new();
                 progress();
-                course
+                (course, delivery_s)
             })
             .collect();
         let runs: Vec<Runs<'_>> = courses
             .iter()
             .zip(&fixed)
-            .map(|(limiter, [full, half])| Runs {
+            .map(|((limiter, delivery_s), [full, half])| Runs {
                 limiter,
+                delivery_s: *delivery_s,
                 fixed: [full, half, full],
             })
             .collect();
@@ -207,5 +226,5 @@ pub fn measure(subject: Subject, plan: &Plan, progress: &dyn Fn()) -> Result<Rep
 /// Number of runs of limiters that [`measure`] makes.
 #[must_use]
 pub fn runs(subject: &Subject, plan: &Plan) -> u64 {
-    plan.seeds.max(1) * Contender::all(subject).len() as u64
+    plan.seeds.max(1) * Contender::of(subject, plan).len() as u64
 }

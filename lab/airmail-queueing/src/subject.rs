@@ -78,7 +78,7 @@ impl Subject {
         }
     }
 
-    /// The least bound of a sweep.
+    /// The least bound of a sweep, and of the limiters that go no lower than a batch.
     #[must_use]
     pub fn bound_least(&self) -> u64 {
         match self {

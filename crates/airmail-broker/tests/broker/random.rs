@@ -50,7 +50,7 @@ fn publish_gate(random: &mut SmallRng) -> GateSettings {
         wait_ms_max: 1 << 40,
         burst_ms: 1 << 40,
         limiter: LimiterSettings {
-            kind: LimiterKind::ALL[random.random_range(0..4)],
+            kind: LimiterKind::ALL[random.random_range(0..LimiterKind::ALL.len())],
             bound_initial: random.random_range(1..30),
             ..LimiterSettings::DEFAULT
         },
@@ -63,7 +63,7 @@ fn delivery_gate(random: &mut SmallRng) -> SharesSettings {
     SharesSettings {
         window: random.random_range(1..500),
         limiter: LimiterSettings {
-            kind: LimiterKind::ALL[random.random_range(0..4)],
+            kind: LimiterKind::ALL[random.random_range(0..LimiterKind::ALL.len())],
             bound_initial: random.random_range(1..300),
             ..LimiterSettings::DEFAULT
         },

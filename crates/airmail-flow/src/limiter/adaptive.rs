@@ -5,8 +5,8 @@
 //! each, as section 4.2.1 does for its three: the paper says nothing. The tests cite the paper's
 //! conditions.
 
-use crate::decision::{AdaptiveRule as R, Rule};
 use crate::meter::Sample;
+use crate::rule::{AdaptiveRule as R, Rule};
 use crate::settings::{AdaptiveSettings, Change, Tie};
 
 const POINTS: usize = 5;

@@ -18,8 +18,8 @@
 //! alone ([`Limiter::settled_window`](super::Limiter::settled_window)). Power is compared by
 //! its logarithm: differences are then shares, whatever the system's units.
 
-use crate::decision::GradientRule as R;
 use crate::meter::Sample;
+use crate::rule::GradientRule as R;
 use crate::settings::GradientSettings;
 
 /// The mean power at rest gives each new window at least this weight, so that it follows slow
@@ -197,8 +197,9 @@ impl Mean {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decision::{Decision, Rule};
+    use crate::decision::Decision;
     use crate::limiter::Limiter;
+    use crate::rule::Rule;
     use crate::settings::LimiterSettings;
     use airmail_model::Mono;
     use std::time::Duration;

@@ -3,8 +3,8 @@
 //! a, b, c are the last three mean latencies, oldest first, one window apart. The tests cite the
 //! paper's conditions.
 
-use crate::decision::{LastThreePointsRule as R, Rule};
 use crate::meter::Sample;
+use crate::rule::{LastThreePointsRule as R, Rule};
 use crate::settings::{Change, LastThreePointsSettings};
 
 /// The last three latencies, and how many have been measured.

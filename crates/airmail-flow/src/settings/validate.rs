@@ -1,7 +1,8 @@
 //! Validation of settings: each relation between them, and the error that names the broken one.
 
 use super::{
-    AdaptiveSettings, GateSettings, GradientSettings, LastThreePointsSettings, LimiterSettings,
+    AdaptiveSettings, GateSettings, GradientSettings, LadderSettings, LastThreePointsSettings,
+    LatencyTargetSettings, LimiterSettings,
 };
 use std::fmt;
 
@@ -79,7 +80,9 @@ impl LimiterSettings {
         )?;
         self.last_three_points.validate()?;
         self.adaptive.validate()?;
-        self.gradient.validate()
+        self.gradient.validate()?;
+        self.ladder.validate()?;
+        self.latency_target.validate()
     }
 }
 
@@ -141,6 +144,46 @@ impl GradientSettings {
     }
 }
 
+impl LadderSettings {
+    fn validate(&self) -> Result<(), SettingsError> {
+        let share = self.throughput_share;
+        holds(
+            (0.5..1.0).contains(&share),
+            "throughput_share",
+            share,
+            "must be from 0.5 to below 1",
+        )?;
+        let rest = self.rest_windows;
+        holds(
+            rest >= 2,
+            "rest_windows",
+            f64::from(rest),
+            "must be at least 2",
+        )
+    }
+}
+
+impl LatencyTargetSettings {
+    fn validate(&self) -> Result<(), SettingsError> {
+        let target = self.target_us;
+        holds(target >= 1, "target_us", target as f64, "must be above 0")?;
+        let droop = self.droop;
+        holds(
+            (0.0..=0.1).contains(&droop),
+            "droop",
+            droop,
+            "must be from 0 to 0.1",
+        )?;
+        let gain = self.gain;
+        holds(
+            gain > 0.0 && gain <= 1.0,
+            "gain",
+            gain,
+            "must be above 0 and at most 1",
+        )
+    }
+}
+
 fn holds(
     holds: bool,
     field: &'static str,
@@ -179,5 +222,17 @@ mod tests {
         let mut settings = GateSettings::default();
         settings.limiter.gradient.step_min = f64::NAN;
         assert_eq!(settings.validate().unwrap_err().field, "step_min");
+        let mut settings = GateSettings::default();
+        settings.limiter.ladder.throughput_share = 1.0;
+        assert_eq!(
+            settings.validate().unwrap_err().to_string(),
+            "throughput_share is 1, must be from 0.5 to below 1"
+        );
+        let mut settings = GateSettings::default();
+        settings.limiter.latency_target.target_us = 0;
+        assert_eq!(
+            settings.validate().unwrap_err().to_string(),
+            "target_us is 0, must be above 0"
+        );
     }
 }

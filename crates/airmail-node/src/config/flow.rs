@@ -1,7 +1,8 @@
 //! Settings of the two flow gates: those of `airmail-flow` that a node's operator may choose.
 
 use airmail_flow::{
-    GateSettings, GradientSettings, LimiterKind, LimiterSettings, SettingsError, SharesSettings,
+    GateSettings, GradientSettings, LadderSettings, LatencyTargetSettings, LimiterKind,
+    LimiterSettings, SettingsError, SharesSettings,
 };
 use airmail_model::quantity::{ByteSize, Span};
 use std::fmt;
@@ -46,8 +47,12 @@ pub struct FlowConfig {
     pub publish_window: u64,
     /// The smallest change of the papers' limiters, in messages.
     pub publish_delta: u64,
-    /// Latency that `gradient` gives up no throughput for.
+    /// Latency that `gradient` gives up no throughput for, and the budget of `ladder`.
     pub publish_floor: Span,
+    /// Messages of a batch: `ladder` and `latency-target` begin with no less, and never go below it.
+    pub publish_batch: u64,
+    /// Latency that `latency-target` keeps.
+    pub publish_target: Span,
     /// Messages that may wait to be in flight.
     pub publish_waiting: u64,
     /// Time that one may wait.
@@ -66,6 +71,8 @@ impl Default for FlowConfig {
             publish_window: 1_000,
             publish_delta: 20,
             publish_floor: Span(Duration::from_millis(10)),
+            publish_batch: 512,
+            publish_target: Span(Duration::from_millis(5)),
             publish_waiting: GateSettings::DEFAULT.waiting_messages_max,
             publish_wait: Span(Duration::from_millis(GateSettings::DEFAULT.wait_ms_max)),
             delivery_limiter: Choice(Some(LimiterKind::Gradient)),
@@ -79,18 +86,39 @@ impl FlowConfig {
     #[must_use]
     pub fn publish_gate(&self) -> Option<GateSettings> {
         let defaults = LimiterSettings::DEFAULT;
+        let kind = self.publish_limiter.0?;
+        let (bound_min, bound_initial) = match kind {
+            LimiterKind::Ladder | LimiterKind::LatencyTarget => (
+                self.publish_batch,
+                // 0 stays what it is, and is refused.
+                match self.publish_in_flight {
+                    0 => 0,
+                    bound => bound.max(self.publish_batch),
+                },
+            ),
+            _ => (defaults.bound_min, self.publish_in_flight),
+        };
         Some(GateSettings {
             window_messages: self.publish_window,
             waiting_messages_max: self.publish_waiting,
             wait_ms_max: milliseconds(self.publish_wait),
             limiter: LimiterSettings {
-                kind: self.publish_limiter.0?,
-                bound_initial: self.publish_in_flight,
-                bound_max: defaults.bound_max.max(self.publish_in_flight),
+                kind,
+                bound_initial,
+                bound_min,
+                bound_max: defaults.bound_max.max(bound_initial),
                 delta: self.publish_delta,
                 gradient: GradientSettings {
                     latency_floor_ms: milliseconds(self.publish_floor),
                     ..GradientSettings::DEFAULT
+                },
+                ladder: LadderSettings {
+                    budget_ms: milliseconds(self.publish_floor),
+                    ..LadderSettings::DEFAULT
+                },
+                latency_target: LatencyTargetSettings {
+                    target_us: microseconds(self.publish_target),
+                    ..LatencyTargetSettings::DEFAULT
                 },
                 ..defaults
             },
@@ -124,6 +152,8 @@ impl FlowConfig {
             gate.validate().map_err(|error| {
                 let setting = match error.field {
                     "window_messages" => "flow.publish_window",
+                    "bound_min" => "flow.publish_batch",
+                    "target_us" => "flow.publish_target",
                     _ => "flow.publish_in_flight",
                 };
                 (setting, error)
@@ -138,6 +168,10 @@ impl FlowConfig {
 
 fn milliseconds(span: Span) -> u64 {
     u64::try_from(span.0.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn microseconds(span: Span) -> u64 {
+    u64::try_from(span.0.as_micros()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -163,10 +197,39 @@ mod tests {
     #[test]
     fn a_limiter_that_there_is_not_is_told_with_those_that_there_are() {
         let error = "vegas".parse::<Choice>().unwrap_err();
-        assert_eq!(error, "off, fixed, last-three-points, adaptive, gradient");
-        for name in ["off", "adaptive"] {
+        assert_eq!(
+            error,
+            "off, fixed, last-three-points, adaptive, gradient, ladder, latency-target"
+        );
+        for name in ["off", "adaptive", "ladder", "latency-target"] {
             assert_eq!(name.parse::<Choice>().unwrap().to_string(), name);
         }
+    }
+
+    #[test]
+    fn those_that_count_in_batches_begin_with_one_and_never_go_below_it() {
+        for name in ["ladder", "latency-target"] {
+            let mut config = FlowConfig {
+                publish_limiter: name.parse().unwrap(),
+                publish_batch: 545,
+                publish_floor: Span(Duration::from_millis(20)),
+                publish_target: Span(Duration::from_millis(3)),
+                ..FlowConfig::default()
+            };
+            let limiter = config.publish_gate().unwrap().limiter;
+            assert_eq!((limiter.bound_initial, limiter.bound_min), (545, 545));
+            assert_eq!(limiter.ladder.budget_ms, 20);
+            assert_eq!(limiter.latency_target.target_us, 3_000);
+            config.publish_in_flight = 9_000;
+            assert_eq!(config.publish_gate().unwrap().limiter.bound_initial, 9_000);
+            config.publish_in_flight = 0;
+            assert_eq!(config.check().unwrap_err().0, "flow.publish_in_flight");
+        }
+        let config = FlowConfig {
+            publish_batch: 0,
+            ..FlowConfig::default()
+        };
+        assert_eq!(config.check(), Ok(()), "`gradient` has no use for it");
     }
 
     #[test]
@@ -181,5 +244,16 @@ mod tests {
             ..FlowConfig::default()
         };
         assert_eq!(config.check().unwrap_err().0, "flow.publish_window");
+        let config = FlowConfig {
+            publish_limiter: Choice(Some(LimiterKind::Ladder)),
+            publish_batch: 0,
+            ..FlowConfig::default()
+        };
+        assert_eq!(config.check().unwrap_err().0, "flow.publish_batch");
+        let config = FlowConfig {
+            publish_target: Span(Duration::ZERO),
+            ..FlowConfig::default()
+        };
+        assert_eq!(config.check().unwrap_err().0, "flow.publish_target");
     }
 }

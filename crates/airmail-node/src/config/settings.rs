@@ -359,7 +359,8 @@ pub const SETTINGS: &[Setting] = &[
         "flow",
         "publish_limiter",
         flow.publish_limiter,
-        "What bounds published messages in flight: off, fixed, last-three-points, adaptive, gradient."
+        "What bounds published messages in flight: off, fixed, last-three-points, adaptive, gradient, \
+         ladder, latency-target."
     ),
     number!(
         "flow",
@@ -383,7 +384,19 @@ pub const SETTINGS: &[Setting] = &[
         "flow",
         "publish_floor",
         flow.publish_floor,
-        "Latency for which gradient gives up no throughput."
+        "Latency for which gradient gives up no throughput, and that ladder lets throughput cost."
+    ),
+    number!(
+        "flow",
+        "publish_batch",
+        flow.publish_batch,
+        "Messages of a batch: the least bound of ladder and latency-target."
+    ),
+    text!(
+        "flow",
+        "publish_target",
+        flow.publish_target,
+        "Latency that latency-target keeps (at least 1ms)."
     ),
     number!(
         "flow",
@@ -401,7 +414,8 @@ pub const SETTINGS: &[Setting] = &[
         "flow",
         "delivery_limiter",
         flow.delivery_limiter,
-        "What bounds deliveries in flight: off, fixed, last-three-points, adaptive, gradient."
+        "What bounds deliveries in flight: off, fixed, last-three-points, adaptive, gradient, ladder, \
+         latency-target."
     ),
     text!(
         "flow",

@@ -11,7 +11,10 @@ use anyhow::Context as _;
 pub(crate) use figures::colour;
 
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<()> {
-    let plan = Plan { seeds: args.seeds };
+    let plan = Plan {
+        seeds: args.seeds,
+        ..Plan::default()
+    };
     let subjects = Subject::all();
     let steps = subjects.iter().map(|subject| runs(subject, &plan)).sum();
     let bar = super::progress(steps);

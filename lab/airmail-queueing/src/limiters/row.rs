@@ -7,7 +7,7 @@ use crate::recovery::{Stretch, TOGETHER, is_at_knee};
 use crate::subject::Subject;
 
 /// Shares of the deliveries within the latencies that are told.
-const DELIVERY_SHARES: [f64; 2] = [0.5, 0.99];
+pub(super) const DELIVERY_SHARES: [f64; 2] = [0.5, 0.99];
 
 /// A measure over the seeds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -112,7 +112,7 @@ pub(super) fn row(
         bound: median(each(&|course| mean_bound(course.within(from, to)))),
         knees,
         latency_s: median(each(&|course| course.between(from, to).latency_s)),
-        delivery_s: delivery_s(runs, (from, to)),
+        delivery_s: delivery_s(runs),
         imbalance: Told::highest(each(&|course| imbalance(course.within(from, to)))),
     }
 }
@@ -190,11 +190,8 @@ fn imbalance(windows: &[Window]) -> f64 {
     most as f64 / least.max(1) as f64
 }
 
-fn delivery_s(runs: &[Runs<'_>], (from, to): (u64, u64)) -> Option<[f64; 2]> {
-    let each: Option<Vec<[f64; 2]>> = runs
-        .iter()
-        .map(|runs| runs.limiter.delivery_s(from, to, DELIVERY_SHARES))
-        .collect();
+fn delivery_s(runs: &[Runs<'_>]) -> Option<[f64; 2]> {
+    let each: Option<Vec<[f64; 2]>> = runs.iter().map(|runs| runs.delivery_s).collect();
     let each = each?;
     Some([0, 1].map(|at: usize| median(each.iter().map(|shares| shares[at]).collect())))
 }

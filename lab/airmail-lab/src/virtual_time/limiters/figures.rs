@@ -26,6 +26,8 @@ pub(crate) fn colour(limiter: LimiterKind) -> usize {
         LimiterKind::LastThreePoints => 1,
         LimiterKind::Adaptive => 3,
         LimiterKind::Gradient => 2,
+        LimiterKind::Ladder => 4,
+        LimiterKind::LatencyTarget => 5,
     }
 }
 

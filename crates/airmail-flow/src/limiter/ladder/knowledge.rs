@@ -1,0 +1,167 @@
+//! Knowledge of a system: the rungs, the level that they are relative to, and the choices that follow.
+//!
+//! Values are ln λ relative to the level at rest, so that differences are shares whatever the units, and a
+//! system that becomes slower as a whole leaves them as they are. Each has an error, the noise over the
+//! root of its looks. A choice between rungs takes the error into account: of many noisy values the greatest
+//! is too great, so a part of its error is taken off, and a higher rung must be better by all of it.
+
+use super::change::Change;
+use super::rungs::{COUNT_MAX, Rung, Rungs, Seen, Step};
+use crate::rule::LadderRule as R;
+use crate::settings::LadderSettings;
+
+/// Errors that are taken off each value where the greatest of several is sought.
+const DOUBT: f64 = 0.5;
+/// Errors by which a lower rung must have enough. Fewer than a higher one: what a rung too low costs is
+/// seen within a few windows.
+const DOWN: f64 = 0.3;
+/// Share of the budget that messages may take before the bound is lowered for it.
+const OVER: f64 = 1.25;
+/// Looks that a rung is given credit for when it becomes the one at rest: the windows that follow soon
+/// count for more.
+const ARRIVAL: u32 = 2;
+
+/// The table with its level.
+#[derive(Clone, Debug)]
+pub(super) struct Knowledge {
+    settings: LadderSettings,
+    /// Where it rests, or rested before the scan.
+    pub(super) rung: Rung,
+    /// ln λ at rest; the table is relative to it. 0 while it scans.
+    pub(super) level: f64,
+    pub(super) rungs: Rungs,
+    pub(super) change: Change,
+}
+
+impl Knowledge {
+    pub(super) fn new(settings: LadderSettings) -> Knowledge {
+        Knowledge {
+            settings,
+            rung: Rung::at_most(0),
+            level: 0.0,
+            rungs: Rungs::default(),
+            change: Change::default(),
+        }
+    }
+
+    /// Forgets all but the rung and the noise.
+    pub(super) fn forget(&mut self) {
+        self.rungs.clear();
+        self.change.restart();
+        self.level = 0.0;
+    }
+
+    /// Takes a window at rest into the level, no more of it than one window counts.
+    pub(super) fn rest(&mut self, look: f64, in_flight: f64) {
+        let count = (self.count() + 1).min(COUNT_MAX);
+        self.level += self.change.clipped(look - self.level) / f64::from(count);
+        let seen = Seen {
+            value: 0.0,
+            count,
+            in_flight,
+        };
+        self.rungs.set(self.rung, seen);
+    }
+
+    /// Number of windows behind the level.
+    pub(super) fn count(&self) -> u32 {
+        self.rungs.get(self.rung).map_or(0, |seen| seen.count)
+    }
+
+    /// Rests at this rung from now on.
+    pub(super) fn go(&mut self, step: Step) {
+        self.rung = step.rung;
+        self.level += step.value;
+        self.rungs.rebase(step.value);
+        self.change.restart();
+        let seen = Seen {
+            value: 0.0,
+            count: step.count.min(ARRIVAL),
+            in_flight: step.in_flight,
+        };
+        self.rungs.set(step.rung, seen);
+    }
+
+    /// W with `in_flight` at this value, in seconds.
+    pub(super) fn latency_s(&self, in_flight: f64, value: f64) -> f64 {
+        in_flight / (self.level + value).exp()
+    }
+
+    /// Whether messages take no longer than the budget times `share`.
+    pub(super) fn within(&self, in_flight: f64, value: f64, share: f64) -> bool {
+        let lowest = self.rungs.lowest();
+        let unloaded_s = lowest.map_or(0.0, |(_, seen)| self.latency_s(seen.in_flight, seen.value));
+        let budget_s = self.budget_s().max(2.0 * unloaded_s);
+        self.latency_s(in_flight, value) <= budget_s * share
+    }
+
+    /// The settings' budget.
+    pub(super) fn budget_s(&self) -> f64 {
+        self.settings.budget_ms as f64 / 1e3
+    }
+
+    /// Those within the budget.
+    pub(super) fn allowed<'a>(&self, steps: &'a [Step]) -> Vec<&'a Step> {
+        let fits = |step: &&Step| self.within(step.in_flight, step.value, 1.0);
+        steps.iter().filter(fits).collect()
+    }
+
+    /// The most ln λ within the budget.
+    fn top(&self, steps: &[Step]) -> Option<f64> {
+        let noise = DOUBT * self.change.noise();
+        let sure = |step: &Step| step.value - noise / f64::from(step.count.max(1)).sqrt();
+        self.allowed(steps).into_iter().map(sure).reduce(f64::max)
+    }
+
+    /// ln λ that is enough: a share of the most within the budget.
+    pub(super) fn enough(&self, steps: &[Step]) -> Option<f64> {
+        Some(self.top(steps)? + self.share())
+    }
+
+    /// The least rung with enough throughput; the lowest that is known if none is within the budget.
+    pub(super) fn least(&self, steps: &[Step]) -> Option<Step> {
+        let enough = self.enough(steps);
+        let mut steps = steps.iter();
+        let lowest = steps.clone().next();
+        let least = steps.find(|step| enough.is_some_and(|enough| step.value >= enough));
+        least.or(lowest).copied()
+    }
+
+    /// A rung that is better than the one at rest, by more than their error, with the cause to go there.
+    pub(super) fn better(&self, steps: &[Step]) -> Option<(Step, R)> {
+        let here = steps.iter().find(|step| step.rung == self.rung)?;
+        let allowed = self.allowed(steps);
+        if !self.within(here.in_flight, here.value, OVER)
+            && let Some(target) = allowed.iter().rfind(|step| step.rung < self.rung)
+        {
+            return Some((**target, R::OverBudget));
+        }
+        let higher = allowed.iter().filter(|step| step.rung > self.rung);
+        let sure = higher
+            .clone()
+            .map(|step| step.value - self.noise_of(step.count));
+        if let Some(sure) = sure.reduce(f64::max)
+            && sure + self.share() > here.value
+            && let Some(target) = higher
+                .clone()
+                .find(|step| step.value >= sure + self.share())
+        {
+            return Some((**target, R::MoveUp));
+        }
+        let top = self.top(steps).unwrap_or(here.value).max(here.value);
+        let mut lower = steps.iter().take_while(|step| step.rung < self.rung);
+        let enough =
+            |step: &&Step| step.value - DOWN * self.noise_of(step.count) >= top + self.share();
+        lower.find(enough).map(|target| (*target, R::MoveDown))
+    }
+
+    /// Standard deviation of the difference between so many looks and the level.
+    pub(super) fn noise_of(&self, looks: u32) -> f64 {
+        let both = 1.0 / f64::from(looks.max(1)) + 1.0 / f64::from(self.count().max(1));
+        self.change.noise() * both.sqrt()
+    }
+
+    fn share(&self) -> f64 {
+        self.settings.throughput_share.ln()
+    }
+}
