@@ -8,18 +8,20 @@
 //!
 //! - [`Load`], [`run`], [`Flown`]: a run's task, the run, and its results.
 //! - [`Distribution`]: distribution of messages over topics.
-//! - [`Throttling`], [`Throttle`], [`Window`]: the publisher's gate, and one point of its curves.
-//! - [`Sweep`], [`Mean`], [`reached`]: the best fixed bound, a limiter's distance from it, and the
-//!   time that it took.
-//! - [`PilotWindow`]: the same curves of a node's own limiter.
+//! - [`Throttling`], [`Throttle`], [`Window`]: the publisher's gate, and one window of a limiter, of this
+//!   gate or of the node's.
+//! - [`Course`], [`Period`]: throughput, latency and bound over any part of a run, by counters.
+//! - [`Sweep`]: the fixed bounds, and the knee among them.
 
+mod course;
+mod decisions;
 mod distribution;
-mod gauges;
 mod named;
-mod optimum;
 mod publisher;
 mod subscriber;
+mod sweep;
 mod throttle;
+mod window;
 
 use airmail_client::Client;
 use airmail_model::Mono;
@@ -28,14 +30,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
+pub use course::{Course, PERIOD_BOUNDS, PERIOD_S, Period, periods, together};
 pub use distribution::{Distribution, Draw, UnknownDistribution};
-pub use gauges::PilotWindow;
-pub use optimum::{
-    Mean, NEARLY_ALL, REACHED_SHARE, REACHED_WINDOWS, Reached, Sweep, SweepPoint, reached,
-    reached_by_pilot,
-};
 pub use publisher::Flight;
-pub use throttle::{Throttle, Throttling, Window};
+pub use sweep::{Sweep, SweepPoint};
+pub use throttle::{Seen, Throttle, Throttling};
+pub use window::{Counter, Window};
 
 use airmail_bench::alarm::Alarm;
 use airmail_bench::clock::now_us;
@@ -44,7 +44,7 @@ use airmail_bench::part::Received;
 use airmail_bench::progress::Progress;
 use airmail_bench::run::{Meeting, Share};
 use airmail_bench::system::Failure;
-use gauges::PilotWatch;
+use decisions::DecisionWatch;
 use publisher::Publisher;
 use subscriber::Subscribers;
 
@@ -79,8 +79,8 @@ pub struct Load {
     pub publish_memory_bytes: Option<usize>,
     /// The limiter of each publisher, and N.
     pub throttling: Throttling,
-    /// Where the node tells of its pilot, as `HOST:PORT`; absent: nobody looks.
-    pub pilot: Option<String>,
+    /// Whether the node's own limiter is watched.
+    pub watch_pilot: bool,
 }
 
 /// Results of a run, or of the part of it that a process had.
@@ -94,8 +94,8 @@ pub struct Flown {
     pub delivery: Latencies,
     /// Time from the first publish to the last delivery, in seconds.
     pub seconds: f64,
-    /// Windows of the node's publish gate, if anybody looked.
-    pub pilot: Vec<PilotWindow>,
+    /// Windows of the node's publish gate, if it was watched.
+    pub pilot: Vec<Window>,
 }
 
 impl Load {
@@ -130,8 +130,8 @@ pub async fn run(load: Load, halt: Halt, meeting: &mut impl Meeting) -> Result<F
     }
     let start_us = meeting.ready().await?;
     // Every process sees the same pilot.
-    let looking = load.pilot.as_ref().filter(|_| load.share.part == 0);
-    let looking = looking.map(|address| PilotWatch::start(address, start_us));
+    let looks = load.watch_pilot && load.share.part == 0;
+    let looking = looks.then(|| DecisionWatch::start(&load.url, start_us));
     let looking = looking.transpose()?;
     Alarm::new()?.wait_until(start_us).await?;
     let start = Mono(start_us.saturating_mul(1000));
@@ -159,7 +159,7 @@ pub async fn run(load: Load, halt: Halt, meeting: &mut impl Meeting) -> Result<F
     }
     let acknowledged = flights.iter().map(|flight| flight.acknowledged).sum();
     let total = meeting.published(acknowledged).await?;
-    let pilot = looking.map(PilotWatch::stop).unwrap_or_default();
+    let pilot = looking.map(DecisionWatch::stop).unwrap_or_default();
     subscribers.wait_for(total, &progress, &halt).await;
     let received = subscribers.close().await;
     let last = Mono(received.last_us.saturating_mul(1000));

@@ -1,7 +1,9 @@
-//! Contents of a figure, before it is drawn.
+//! Contents of a figure, before it is drawn. They can be written down, and drawn again later.
+
+use serde::Serialize;
 
 /// Panels one below another.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Figure {
     /// Above all panels.
     pub title: String,
@@ -10,7 +12,7 @@ pub struct Figure {
 }
 
 /// Series over two axes, with a legend beside them.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Panel {
     /// Above the panel; may be empty.
     pub title: String,
@@ -23,7 +25,7 @@ pub struct Panel {
 }
 
 /// An axis with its quantity and unit.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Axis {
     /// The quantity, with its unit.
     pub label: String,
@@ -77,7 +79,7 @@ impl Axis {
 }
 
 /// Scales of an axis.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Scale {
     /// Equal steps.
     #[default]
@@ -87,7 +89,7 @@ pub enum Scale {
 }
 
 /// Points that belong together.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Series {
     /// Its name in the legend.
     pub name: String,
@@ -100,7 +102,7 @@ pub struct Series {
 }
 
 /// Marks that a series is drawn with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Mark {
     /// A line.
     #[default]
@@ -114,7 +116,7 @@ pub enum Mark {
 }
 
 /// A value, and how sure it is.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Point {
     /// Along the horizontal axis.
     pub x: f64,

@@ -5,8 +5,8 @@
 //! them.
 
 use super::distribution::Draw;
-use super::throttle::{Throttle, Window};
-use super::{Halt, Load, now};
+use super::throttle::{Seen, Throttle};
+use super::{Counter, Halt, Load, Window, now};
 use airmail_bench::progress::Progress;
 use airmail_bench::stamp::Stamp;
 use airmail_bench::system::Failure;
@@ -27,8 +27,12 @@ const CHUNKS_MAX: usize = 4096;
 /// Outcomes of a publisher's messages.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Flight {
-    /// One point for every N acknowledged messages.
+    /// One for every N acknowledged messages.
     pub windows: Vec<Window>,
+    /// Counters at the end of each window, and at the end of all.
+    pub counters: Vec<Counter>,
+    /// The bound that held at last, in messages.
+    pub bound: u64,
     /// Messages handed over.
     pub sent: u64,
     /// Messages acknowledged.
@@ -77,7 +81,12 @@ impl Publisher {
         if let Err(error) = self.client.close().await {
             flight.first_error.get_or_insert(error.to_string());
         }
-        flight.windows = shared.throttle.into_inner().into_windows();
+        let seen = shared.throttle.into_inner().into_seen();
+        Seen {
+            windows: flight.windows,
+            counters: flight.counters,
+            bound: flight.bound,
+        } = seen;
         flight
     }
 

@@ -4,16 +4,20 @@
 //! The gate is the node's own; here it decides how many messages go together. A chunk is admitted
 //! as a whole and comes back as a whole, so its first message waits for its last: chunks stay small
 //! against the bound. Nothing waits in the gate: a publisher that finds no room asks again after
-//! the next ack.
+//! the next ack. Room that is smaller than a chunk waits until it is one: a bound that moves leaves such
+//! room over, and batches of a few messages made of it would cost as much as whole ones.
 //!
 //! Invariants: never more in flight than the bound of the moment, but for messages admitted before
-//! the bound was lowered; never more than an eighth of the bound in a chunk, or one message.
+//! the bound was lowered; never more than an eighth of the bound in a chunk, or one message; never less
+//! in a chunk, but for the last one.
 
-use super::named;
-use airmail_flow::{Decision, Gate, GateSettings, LimiterKind, LimiterSettings, Ticket};
+use super::{Counter, Window, named};
+use airmail_flow::{
+    Decision, Gate, GateSettings, GradientSettings, LadderSettings, LimiterKind, LimiterSettings,
+    Ticket,
+};
 use airmail_model::Mono;
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::convert::Infallible;
 
 /// Chunks that the bound has room for, at least.
@@ -33,6 +37,8 @@ pub struct Throttling {
     pub delta: u64,
     /// The paper's N, in messages.
     pub window_messages: u64,
+    /// Latency that `gradient` gives up no throughput for, and the budget of `ladder`, in milliseconds.
+    pub latency_floor_ms: u64,
 }
 
 impl Throttling {
@@ -45,37 +51,18 @@ impl Throttling {
                 kind: self.limiter,
                 bound_initial: self.bound_initial,
                 delta: self.delta,
+                gradient: GradientSettings {
+                    latency_floor_ms: self.latency_floor_ms,
+                    ..GradientSettings::DEFAULT
+                },
+                ladder: LadderSettings {
+                    budget_ms: self.latency_floor_ms,
+                    ..LadderSettings::DEFAULT
+                },
                 ..LimiterSettings::DEFAULT
             },
             ..GateSettings::DEFAULT
         }
-    }
-}
-
-/// One point of the curves: N acknowledged messages.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Window {
-    /// When it ended, in seconds since the run began.
-    pub seconds: f64,
-    /// Messages acknowledged until then.
-    pub messages: u64,
-    /// The bound under which it was measured, in messages.
-    pub bound: u64,
-    /// L, in messages.
-    pub in_flight: f64,
-    /// W, in seconds.
-    pub latency_s: f64,
-    /// λ, in messages a second.
-    pub rate_per_s: f64,
-    /// The rule that fired.
-    pub rule: Cow<'static, str>,
-}
-
-impl Window {
-    /// λ/W.
-    #[must_use]
-    pub fn power(&self) -> f64 {
-        self.rate_per_s / self.latency_s
     }
 }
 
@@ -84,8 +71,22 @@ impl Window {
 pub struct Throttle {
     gate: Gate<Infallible>,
     start: Mono,
-    acknowledged: u64,
+    /// All that was acknowledged so far.
+    so_far: Counter,
     windows: Vec<Window>,
+    /// One at the end of each window.
+    counters: Vec<Counter>,
+}
+
+/// Observations of a gate, from the first message to the last.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// All windows.
+    pub windows: Vec<Window>,
+    /// Counters at the end of each, and at the end of all.
+    pub counters: Vec<Counter>,
+    /// The bound that held at last, in messages.
+    pub bound: u64,
 }
 
 impl Throttle {
@@ -95,18 +96,19 @@ impl Throttle {
         Throttle {
             gate: Gate::new(settings),
             start,
-            acknowledged: 0,
+            so_far: Counter::default(),
             windows: Vec::new(),
+            counters: Vec::new(),
         }
     }
 
-    /// Leave to send a chunk of at most `left` messages; `None` if there is no room.
+    /// Leave to send a chunk of at most `left` messages; `None` if there is no room for a whole one.
     pub fn admit(&mut self, now: Mono, left: u64) -> Option<Ticket> {
         let bound = self.gate.bound();
         let room = bound.saturating_sub(self.gate.in_flight());
         let chunk = (bound / CHUNKS).clamp(1, CHUNK_MAX);
-        let count = chunk.min(room).min(left);
-        if count == 0 {
+        let count = chunk.min(left);
+        if count == 0 || count > room {
             return None;
         }
         self.gate.try_enter(now, count)
@@ -114,11 +116,21 @@ impl Throttle {
 
     /// A chunk is acknowledged.
     pub fn acknowledged(&mut self, now: Mono, ticket: Ticket) {
-        self.acknowledged += ticket.messages();
+        let messages = ticket.messages() as f64;
+        let latency_s = now.since(ticket.admitted()).as_secs_f64();
         let decision = self.gate.acknowledged(now, ticket, &mut Vec::new());
         if let Some(decision) = decision {
+            // This chunk has come after the window.
+            let seconds = decision.at.since(self.start).as_secs_f64();
             self.windows.push(self.window(&decision));
+            self.counters.push(Counter {
+                seconds,
+                ..self.so_far
+            });
         }
+        self.so_far.seconds = now.since(self.start).as_secs_f64();
+        self.so_far.messages += messages;
+        self.so_far.message_seconds += messages * latency_s;
     }
 
     /// A chunk, or part of it, came to nothing.
@@ -126,17 +138,23 @@ impl Throttle {
         self.gate.abandoned(now, ticket, &mut Vec::new());
     }
 
-    /// All points so far.
+    /// All that it has seen.
     #[must_use]
-    pub fn into_windows(self) -> Vec<Window> {
-        self.windows
+    pub fn into_seen(mut self) -> Seen {
+        self.counters.push(self.so_far);
+        Seen {
+            windows: self.windows,
+            counters: self.counters,
+            bound: self.gate.bound(),
+        }
     }
 
     fn window(&self, decision: &Decision) -> Window {
         Window {
+            number: self.windows.len() as u64 + 1,
             seconds: decision.at.since(self.start).as_secs_f64(),
-            messages: self.acknowledged,
             bound: decision.bound_before,
+            bound_after: decision.bound,
             in_flight: decision.in_flight,
             latency_s: decision.latency_s,
             rate_per_s: decision.rate_per_s,
@@ -198,6 +216,7 @@ mod tests {
             bound_initial: 40,
             delta: 4,
             window_messages: 500,
+            latency_floor_ms: 0,
         };
         throttling.gate()
     }
@@ -210,11 +229,12 @@ mod tests {
                 bound_initial: 7,
                 delta: 3,
                 window_messages: 11,
+                latency_floor_ms: 5,
             };
             let words = serde_json::to_string(&told).unwrap();
             assert_eq!(serde_json::from_str::<Throttling>(&words).unwrap(), told);
         }
-        let unknown = r#"{"limiter":"vegas","bound_initial":1,"delta":1,"window_messages":1}"#;
+        let unknown = r#"{"limiter":"vegas","bound_initial":1,"delta":1,"window_messages":1,"latency_floor_ms":0}"#;
         let said = serde_json::from_str::<Throttling>(unknown).unwrap_err();
         assert!(said.to_string().contains("vegas"), "{said}");
     }
@@ -233,7 +253,8 @@ mod tests {
                     in_flight <= bound.max(before),
                     "{kind}: {in_flight} of {bound}"
                 );
-                assert!(in_flight >= bound, "{kind}: {in_flight} of {bound}");
+                let chunk = (bound / CHUNKS).clamp(1, CHUNK_MAX);
+                assert!(in_flight + chunk > bound, "{kind}: {in_flight} of {bound}");
                 highest = highest.max(bound);
             }
             assert!(highest >= 40, "{kind}");
@@ -250,20 +271,59 @@ mod tests {
     }
 
     #[test]
+    fn room_left_over_is_no_batch_of_its_own() {
+        let throttling = Throttling {
+            limiter: LimiterKind::Fixed,
+            bound_initial: 43,
+            delta: 4,
+            window_messages: 500,
+            latency_floor_ms: 0,
+        };
+        let mut throttle = Throttle::new(throttling.gate(), Mono(0));
+        let mut tickets = Vec::new();
+        while let Some(ticket) = throttle.admit(Mono(1), u64::MAX) {
+            assert_eq!(ticket.messages(), 5);
+            tickets.push(ticket);
+        }
+        assert_eq!(throttle.gate.in_flight(), 40);
+        assert!(
+            throttle.admit(Mono(1), 3).is_some(),
+            "the last one is smaller"
+        );
+        for bound in 1..8 {
+            let mut least = Throttle::new(
+                Throttling {
+                    bound_initial: bound,
+                    ..throttling
+                }
+                .gate(),
+                Mono(0),
+            );
+            assert!(least.admit(Mono(1), u64::MAX).is_some(), "{bound}");
+        }
+    }
+
+    #[test]
     fn windows_have_the_systems_rate_and_littles_law() {
         let mut throttle = Throttle::new(settings(LimiterKind::Fixed), Mono(0));
         let mut line = Line::new();
         for _ in 0..5_000 {
             line.turn(&mut throttle, u64::MAX);
         }
-        let windows = throttle.into_windows();
+        let acknowledged = throttle.so_far.messages;
+        let Seen {
+            windows, counters, ..
+        } = throttle.into_seen();
         assert!(windows.len() > 20);
+        assert_eq!(counters.len(), windows.len() + 1);
+        assert_eq!(counters[windows.len()].messages, acknowledged);
+        assert!(counters.is_sorted_by(|a, b| a.messages < b.messages));
         for window in &windows[2..] {
             assert_eq!(window.bound, 40);
             assert!((window.in_flight - 40.0).abs() < 4.0, "{window:?}");
             assert!(window.latency_s > 0.001 && window.rule == "fixed");
         }
-        assert!(windows.is_sorted_by(|a, b| a.seconds < b.seconds && a.messages < b.messages));
+        assert!(windows.is_sorted_by(|a, b| a.seconds < b.seconds && a.number + 1 == b.number));
     }
 
     #[test]
@@ -275,6 +335,6 @@ mod tests {
         }
         throttle.abandoned(Mono(2), tickets.pop().unwrap());
         assert_eq!(throttle.gate.in_flight(), 35);
-        assert_eq!(throttle.acknowledged, 0);
+        assert_eq!(throttle.so_far, Counter::default());
     }
 }

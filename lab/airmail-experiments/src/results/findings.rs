@@ -98,11 +98,18 @@ struct Document<'a> {
     title: &'a str,
     about: &'a [String],
     rows: &'a [Row],
+    /// Figures as they were drawn, by the names of their files.
+    figures: BTreeMap<&'a str, &'a Figure>,
 }
 
 impl Findings {
-    /// Writes `NAME.json`, `NAME.csv`, a CSV for each course, each figure as SVG and PNG, and
-    /// `NAME.html`, which needs none of the others; gives the page's path.
+    fn figures(&self) -> impl Iterator<Item = &(String, Figure)> {
+        self.sections.iter().flat_map(|section| &section.figures)
+    }
+
+    /// Writes `NAME.json`, which has the rows and all points of the figures, `NAME.csv`, a CSV for each
+    /// course, each figure as SVG and PNG, and `NAME.html`, which needs none of the others; gives the
+    /// page's path.
     ///
     /// # Errors
     /// The first file that cannot be written, or figure that cannot be drawn.
@@ -117,6 +124,10 @@ impl Findings {
             title: &self.title,
             about: &self.about,
             rows: &self.rows,
+            figures: self
+                .figures()
+                .map(|(name, figure)| (&**name, figure))
+                .collect(),
         };
         let json = serde_json::to_string_pretty(&document).map_err(io::Error::from);
         save(out.join(format!("{name}.json")), json)?;
@@ -124,7 +135,7 @@ impl Findings {
         for (course, rows) in &self.courses {
             save(out.join(format!("{name}-{course}.csv")), Ok(csv(rows)))?;
         }
-        for (figure_name, figure) in self.sections.iter().flat_map(|section| &section.figures) {
+        for (figure_name, figure) in self.figures() {
             figure.write(&out.join(format!("{name}-{figure_name}")))?;
         }
         save(out.join(format!("{name}.html")), Ok(page::page(self)?))
@@ -250,6 +261,12 @@ mod tests {
         for file in ["size-course.csv", "size-rate.svg", "size-rate.png"] {
             assert!(out.path().join(file).exists(), "{file}");
         }
+        let json = fs::read_to_string(out.path().join("size.json")).unwrap();
+        let json: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(
+            json["figures"]["rate"]["panels"][0]["series"][0]["points"][1]["y"],
+            2.0
+        );
         let page = fs::read_to_string(page).unwrap();
         assert!(page.contains("<svg") && page.contains("Sizes &lt;all&gt;"));
     }

@@ -12,6 +12,8 @@ pub(crate) enum Storage {
     Memory,
     /// A disk: stands where the paper has Kafka.
     Disk,
+    /// Memory that takes so many microseconds for each batch, one after another: a known capacity.
+    Served(u32),
     /// The storage of a node that was there before.
     Target,
 }
@@ -27,13 +29,18 @@ impl Storage {
         match self {
             Storage::Memory => "memory",
             Storage::Disk => "disk",
+            Storage::Served(_) => "served",
             Storage::Target => "target",
         }
     }
 
     /// The option of a node that has it.
     pub(super) fn option(self) -> Option<String> {
-        (self == Storage::Memory).then(|| "--log=memory:".to_owned())
+        match self {
+            Storage::Memory => Some("--log=memory:".to_owned()),
+            Storage::Served(service_us) => Some(format!("--log=memory:?service_us={service_us}")),
+            Storage::Disk | Storage::Target => None,
+        }
     }
 }
 
@@ -56,15 +63,17 @@ impl FromStr for Storage {
 }
 
 /// Where the limiter is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
-    /// A limiter in each publisher, as in section 5.5 of the paper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub(crate) enum Place {
+    /// A limiter in each publisher, as in section 5.5 of the paper
+    #[value(name = "publishers")]
     Publisher,
-    /// A limiter in the node, for all publishers together.
+    /// A limiter in the node, for all publishers together
     Pilot,
 }
 
 impl Place {
+    /// Its name in rows and file names.
     pub(super) fn name(self) -> &'static str {
         match self {
             Place::Publisher => "publisher",
@@ -73,30 +82,71 @@ impl Place {
     }
 }
 
+/// All that is varied but the limiter: limiters are compared within a setup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Setup {
+    pub(super) storage: Storage,
+    pub(super) place: Place,
+    /// Publishers, each with a subscriber beside it.
+    pub(super) publishers: u32,
+    pub(super) topics: u32,
+    pub(super) distribution: Distribution,
+}
+
+impl Setup {
+    /// The setup whose sweep is this one's too: knees are found with messages spread evenly.
+    pub(super) fn swept(self) -> Setup {
+        Setup {
+            distribution: Distribution::Uniform,
+            ..self
+        }
+    }
+
+    /// Limiters at work.
+    pub(super) fn limiters(&self) -> u32 {
+        match self.place {
+            Place::Publisher => self.publishers,
+            Place::Pilot => 1,
+        }
+    }
+}
+
+impl fmt::Display for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Setup {
+            storage,
+            place,
+            publishers,
+            topics,
+            distribution,
+        } = self;
+        let (topics, place) = (topics_text(*topics), place.name());
+        let publishers = publishers_text(*publishers);
+        write!(
+            f,
+            "{storage}, {topics}, {distribution}, {publishers}, in the {place}"
+        )
+    }
+}
+
 /// A combination of the varied factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Case {
-    pub(super) storage: Storage,
-    pub(super) place: Place,
-    pub(super) topics: u32,
-    pub(super) distribution: Distribution,
+    pub(super) setup: Setup,
     pub(super) limiter: LimiterKind,
 }
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Case {
-            storage,
-            place,
-            topics,
-            distribution,
-            limiter,
-        } = self;
-        let place = place.name();
-        write!(
-            f,
-            "{storage}, {topics} topics, {distribution}, {limiter} in the {place}"
-        )
+        write!(f, "{}, {}", self.setup, self.limiter)
+    }
+}
+
+/// `1 publisher`, `8 publishers`.
+pub(super) fn publishers_text(publishers: u32) -> String {
+    match publishers {
+        1 => "1 publisher".to_owned(),
+        publishers => format!("{publishers} publishers"),
     }
 }
 

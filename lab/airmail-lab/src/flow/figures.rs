@@ -1,9 +1,10 @@
 //! The figures of one limiter: each quantity over the messages published, and against the messages
 //! in flight.
 
+mod changed;
 mod compared;
 
-use super::case::{Case, Place, Storage, topics_text};
+use super::case::{Case, Place, Setup, Storage, topics_text};
 use super::paper;
 use super::plan::Plan;
 use super::points::{over_bounds, over_in_flight, over_windows, thin_bars};
@@ -43,6 +44,23 @@ impl Figures<'_> {
         cases.filter(|found| wanted(&found.case)).collect()
     }
 
+    /// A setup with as many publishers as figures show that have one number of them.
+    pub(super) fn setup(
+        &self,
+        storage: Storage,
+        place: Place,
+        topics: u32,
+        distribution: Distribution,
+    ) -> Setup {
+        Setup {
+            storage,
+            place,
+            publishers: self.plan.publishers_shown(),
+            topics,
+            distribution,
+        }
+    }
+
     /// Messages in flight, latency and throughput of one limiter, for each number of topics.
     pub(super) fn curves(
         &self,
@@ -51,9 +69,9 @@ impl Figures<'_> {
         distribution: Distribution,
     ) -> Option<Figure> {
         let cases = self.cases(|case| {
-            case.place == Place::Publisher
-                && (case.storage, case.limiter, case.distribution)
-                    == (storage, limiter, distribution)
+            let topics = case.setup.topics;
+            let setup = self.setup(storage, Place::Publisher, topics, distribution);
+            (case.setup, case.limiter) == (setup, limiter)
         });
         if cases.is_empty() {
             return None;
@@ -64,10 +82,10 @@ impl Figures<'_> {
             let number = numbers.map(|numbers| numbers[place]);
             let prefix = paper::prefix(storage, number.as_slice());
             let series = cases.iter().enumerate().map(|(place, case)| {
-                let points = over_windows(&case.rounds, self.plan.window, of);
+                let points = over_windows(&case.rounds, self.plan.window(), of);
                 let colour = COLOURS[place % COLOURS.len()];
                 line(
-                    &topics_text(case.case.topics),
+                    &topics_text(case.case.setup.topics),
                     points,
                     colour,
                     (place, cases.len()),
@@ -94,19 +112,15 @@ impl Figures<'_> {
         distribution: Distribution,
         topics: u32,
     ) -> Option<Figure> {
-        let case = Case {
-            storage,
-            limiter,
-            distribution,
-            topics,
-            place: Place::Publisher,
-        };
+        let setup = self.setup(storage, Place::Publisher, topics, distribution);
+        let case = Case { setup, limiter };
         let found = self.cases(|other| *other == case);
         let rounds = &found.first()?.rounds;
-        let sweep = self.measured.sweep(&case);
+        let sweep = self.measured.sweep(&setup);
+        let publishers = f64::from(setup.publishers);
         let panel = |(name, unit, of): Quantity<Window>,
                      axis: fn(&'static str) -> Axis,
-                     swept: fn(&SweepPoint) -> Option<Spread>| {
+                     swept: &dyn Fn(&SweepPoint) -> Spread| {
             let mut series = vec![Series {
                 name: format!("{limiter}, each window"),
                 points: over_in_flight(rounds, of),
@@ -115,7 +129,7 @@ impl Figures<'_> {
             }];
             series.extend(sweep.map(|sweep| Series {
                 name: "fixed bounds".to_owned(),
-                points: over_bounds(sweep, swept),
+                points: over_bounds(&sweep.sweep, swept),
                 mark: Mark::Dashes,
                 colour: 0,
             }));
@@ -132,8 +146,10 @@ impl Figures<'_> {
         Some(Figure {
             title: format!("Throughput and latency with {limiter}; storage: {storage}"),
             panels: vec![
-                panel(QUANTITIES[2], Axis::linear, SweepPoint::rate_per_s),
-                panel(QUANTITIES[1], Axis::log, latency_ms),
+                panel(QUANTITIES[2], Axis::linear, &|point| {
+                    scaled(point.rate_per_s, 1.0 / publishers)
+                }),
+                panel(QUANTITIES[1], Axis::log, &latency_ms),
             ],
         })
     }
@@ -143,15 +159,15 @@ impl Figures<'_> {
         if self.plan.topics.len() < 2 {
             return None;
         }
-        let place = Place::Publisher;
         let series = self.plan.distributions.iter().map(|&distribution| {
             let cases = self.cases(|case| {
-                (case.storage, case.limiter, case.place) == (storage, limiter, place)
-                    && case.distribution == distribution
+                let topics = case.setup.topics;
+                let setup = self.setup(storage, Place::Publisher, topics, distribution);
+                (case.setup, case.limiter) == (setup, limiter)
             });
             let points = cases.iter().filter_map(|case| {
-                let summary = Summary::of(case, self.measured, self.plan.window);
-                Some(summary.delivery_p99_ms()?.at(case.case.topics.into()))
+                let p99_ms = Summary::of(case).delivery_p99_ms()?;
+                Some(p99_ms.at(case.case.setup.topics.into()))
             });
             Series {
                 name: distribution.to_string(),
@@ -196,7 +212,7 @@ impl Figures<'_> {
     fn published(&self) -> Axis {
         Axis::linear(format!(
             "messages published, divided by N = {}",
-            self.plan.window
+            self.plan.window()
         ))
     }
 }
@@ -233,59 +249,53 @@ fn colour_of(distribution: Distribution) -> usize {
     }
 }
 
-fn latency_ms(point: &SweepPoint) -> Option<Spread> {
-    let Spread {
-        median,
-        least,
-        most,
-    } = point.latency_s()?;
-    Some(Spread {
-        median: median * 1e3,
-        least: least * 1e3,
-        most: most * 1e3,
-    })
+fn latency_ms(point: &SweepPoint) -> Spread {
+    scaled(point.latency_s, 1e3)
+}
+
+fn scaled(spread: Spread, factor: f64) -> Spread {
+    Spread {
+        median: spread.median * factor,
+        least: spread.least * factor,
+        most: spread.most * factor,
+    }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::plan::tests::plan;
-    use super::super::runs::{Round, SweepOf};
+    use super::super::runs::Round;
+    use super::super::runs::tests::flight;
+    use super::super::sweeps::SweepOf;
     use super::*;
-    use airmail_experiments::flow::{Flight, Mean, Sweep};
+    use airmail_experiments::flow::Sweep;
+    use airmail_queueing::knee::Measurement as Swept;
 
-    /// Each limiter with each number of topics, once, and a sweep.
-    fn measured(plan: &Plan) -> Measured {
-        let windows = (1..=40).map(|number| Window {
-            seconds: f64::from(number),
-            messages: 5_000 * number as u64,
-            bound: 200,
-            in_flight: 190.0,
-            latency_s: 0.002,
-            rate_per_s: 95_000.0,
-            rule: "fixed".into(),
-        });
-        let flight = Flight {
-            windows: windows.collect(),
-            ..Flight::default()
-        };
-        let cases = plan.cases().into_iter().map(|case| {
-            let mut round = Round::default();
-            round.flown.flights = vec![flight.clone(), flight.clone()];
-            Measurement {
-                case,
-                rounds: vec![round],
-            }
-        });
+    /// Every case of a plan once, and a sweep of each setup, with a knee at 128.
+    pub(crate) fn measured(plan: &Plan) -> Measured {
         let mut sweep = Sweep::default();
-        for bound in [64, 128, 256] {
-            let mean = Mean::of(&flight.windows).unwrap();
-            sweep.enter(bound, [mean, mean]);
+        for (bound, rate_per_s) in [(64, 50_000.0), (128, 100_000.0), (256, 104_000.0)] {
+            sweep.enter(Swept {
+                bound,
+                rate_per_s,
+                latency_s: bound as f64 / rate_per_s,
+            });
         }
-        let sweeps = plan.topics.iter().map(|&topics| SweepOf {
-            storage: Storage::Memory,
-            place: Place::Publisher,
-            topics,
+        let sweeps = plan.swept_setups().into_iter().map(|setup| SweepOf {
+            setup,
             sweep: sweep.clone(),
+        });
+        let cases = plan.cases().into_iter().map(|case| {
+            let mut round = Round {
+                beside: sweep.knee().ok(),
+                ..Round::default()
+            };
+            round.flown.flights = vec![flight(200, 4.0, 50_000.0), flight(200, 4.0, 50_000.0)];
+            if case.setup.place == Place::Pilot {
+                round.flown.pilot = flight(400, 4.0, 100_000.0).windows;
+            }
+            let rounds = vec![round];
+            Measurement { case, rounds }
         });
         Measured {
             sweeps: sweeps.collect(),
@@ -294,13 +304,14 @@ mod tests {
         }
     }
 
-    fn names(panel: &Panel) -> Vec<&str> {
+    /// Names of a panel's curves.
+    pub(crate) fn names(panel: &Panel) -> Vec<&str> {
         panel.series.iter().map(|series| &*series.name).collect()
     }
 
     #[test]
     fn curves_are_by_topics_under_the_papers_numbers() {
-        let plan = plan("--storages memory");
+        let plan = plan("--preset memory");
         let measured = measured(&plan);
         let figures = Figures {
             plan: &plan,
@@ -312,54 +323,27 @@ mod tests {
         for (panel, number) in figure.panels.iter().zip(["A.1:", "A.3:", "A.5:"]) {
             assert!(panel.title.contains(number), "{}", panel.title);
             assert_eq!(names(panel), ["1 topic", "16 topics", "256 topics"]);
-            assert!(panel.x.label.ends_with("N = 5000"));
+            assert!(panel.x.label.ends_with("N = 25000"));
             assert_eq!(panel.series[0].points.len(), 40);
         }
-        assert_eq!(figure.panels[1].series[0].points[0].y, 2.0);
-        assert!(
-            figures
-                .curves(Storage::Disk, limiter, Distribution::Normal)
-                .is_none()
-        );
+        assert_eq!(figure.panels[1].series[0].points[0].y, 4.0);
+        let none = figures.curves(Storage::Disk, limiter, Distribution::Normal);
+        assert!(none.is_none());
     }
 
     #[test]
-    fn limiters_are_compared_with_one_another_and_with_the_best() {
-        let plan = plan("--storages memory --topics 16 --distributions poisson");
+    fn a_limiters_windows_stand_beside_the_fixed_bounds_of_one_publisher() {
+        let plan = plan("--preset memory --topics 16 --distributions poisson");
         let measured = measured(&plan);
         let figures = Figures {
             plan: &plan,
             measured: &measured,
         };
-        let figure = figures.comparison(Storage::Memory, 16, Distribution::Poisson);
-        let panels = figure.unwrap().panels;
-        assert_eq!(names(&panels[0]), LimiterKind::ALL.map(LimiterKind::name));
-        assert_eq!(names(&panels[3]).last(), Some(&"best fixed bound"));
-        assert!((panels[3].series[0].points[0].y - 1.0).abs() < 1e-9);
-        let relation = figures.relation(
-            Storage::Memory,
-            LimiterKind::Gradient,
-            Distribution::Poisson,
-            16,
-        );
-        assert_eq!(
-            names(&relation.unwrap().panels[0]),
-            ["gradient, each window", "fixed bounds"]
-        );
-        assert!(
-            figures
-                .delivery(Storage::Memory, LimiterKind::Gradient)
-                .is_none()
-        );
-        assert!(
-            figures
-                .pilot(Storage::Memory, 16, Distribution::Poisson)
-                .is_some()
-        );
-        assert!(
-            figures
-                .pilot(Storage::Disk, 16, Distribution::Poisson)
-                .is_none()
-        );
+        let (limiter, distribution) = (LimiterKind::Adaptive, Distribution::Poisson);
+        let relation = figures.relation(Storage::Memory, limiter, distribution, 16);
+        let panels = relation.unwrap().panels;
+        assert_eq!(names(&panels[0]), ["adaptive, each window", "fixed bounds"]);
+        assert_eq!(panels[0].series[1].points[0].y, 25_000.0);
+        assert!(figures.delivery(Storage::Memory, limiter).is_none());
     }
 }

@@ -1,28 +1,74 @@
 //! Plan of the runs: a preset's parameters, and the command line's changes.
 
 use super::FlowArgs;
-use super::case::{Case, Place, Storage};
+use super::case::{Case, Place, Setup, Storage};
 use airmail_bench::run::Share;
-use airmail_experiments::flow::{Distribution, Load, Throttling};
-use airmail_flow::{LimiterKind, LimiterSettings};
+use airmail_experiments::flow::{Distribution, Load, PERIOD_BOUNDS, PERIOD_S, Throttling};
+use airmail_flow::LimiterKind;
 
-/// Publishers, each with a subscriber beside it: the paper's.
-pub(super) const PUBLISHERS: u32 = 2;
 /// The bound of a publisher that leaves it to the node: it sends what its SDK has room for.
 const UNBOUNDED: u64 = 1_000_000;
 /// Memory of an SDK without a bound, in bytes: enough to offer always more than a node takes, and
 /// so little that the wait in it does not become most of the delivery latency.
 const UNBOUNDED_MEMORY_BYTES: usize = 2 << 20;
+/// Messages between the counters of a publisher that has no limiter to count for.
+const COUNTED_MESSAGES: u64 = 5_000;
+
+/// Size of a batch that an SDK cuts when it is held back, in bytes.
+const BATCH_BYTES: usize = 64 << 10;
+/// Bytes of a batch that are no message, and those of a message that are no payload.
+const BATCH_HEAD_BYTES: usize = 128;
+const MESSAGE_HEAD_BYTES: usize = 20;
+
+/// A publisher's gate where nothing else is asked for: as the node's own comes.
+const BOUND_INITIAL: u64 = 256;
+const WINDOW_MESSAGES: u64 = 1_000;
+const DELTA: u64 = 20;
+const LATENCY_FLOOR_MS: u64 = 10;
+
+/// Limiters that are compared where no others are named, by place.
+const LIMITERS_PILOT: [LimiterKind; 2] = [LimiterKind::Gradient, LimiterKind::Ladder];
+const LIMITERS_PUBLISHER: [LimiterKind; 1] = [LimiterKind::LatencyTarget];
+/// Those of the paper.
+const LIMITERS_PAPER: [LimiterKind; 2] = [LimiterKind::LastThreePoints, LimiterKind::Adaptive];
 
 /// Parameters to begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Preset {
-    /// 500,000 messages a publisher or 8 s, from 200 in flight, N 5,000, delta 20
-    Short,
+    /// A node as it comes: runs of 5 s, its own settings, 1, 2 and 8 publishers
+    Node,
     /// The paper's for memory: 8 million, from 200 in flight, N 25,000, delta 20
     Memory,
     /// The paper's for Kafka, on disk: 70 million, from 1,000 in flight, N 50,000, delta 100
     Kafka,
+}
+
+/// Settings of gates that were asked for; the rest is as it comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Asked {
+    /// N.
+    pub(super) window: Option<u64>,
+    pub(super) delta: Option<u64>,
+    pub(super) initial: Option<u64>,
+    pub(super) floor_ms: Option<u64>,
+}
+
+/// When a run ends: whichever comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Until {
+    /// Messages of each publisher.
+    pub(super) messages: u64,
+    pub(super) duration_ms: Option<u64>,
+}
+
+impl Until {
+    /// After a time.
+    pub(super) fn time_ms(time_ms: u64) -> Until {
+        Until {
+            messages: u64::MAX,
+            duration_ms: Some(time_ms),
+        }
+    }
 }
 
 /// Plan of the runs.
@@ -30,21 +76,26 @@ pub(crate) enum Preset {
 pub(super) struct Plan {
     pub(super) topics: Vec<u32>,
     pub(super) distributions: Vec<Distribution>,
-    pub(super) limiters: Vec<LimiterKind>,
+    /// Limiters that were asked for; none: those that the place has.
+    limiters: Vec<LimiterKind>,
     pub(super) storages: Vec<Storage>,
     pub(super) places: Vec<Place>,
-    /// Messages of each publisher.
-    pub(super) messages: u64,
-    /// N.
-    pub(super) window: u64,
-    pub(super) delta: u64,
-    pub(super) initial: u64,
+    pub(super) publishers: Vec<u32>,
+    pub(super) gates: Asked,
+    /// Messages of each publisher; absent: as many as there is time for.
+    pub(super) messages: Option<u64>,
     pub(super) repeat: u32,
     /// Size of a payload, in bytes.
     pub(super) size: usize,
     pub(super) duration_ms: Option<u64>,
-    /// 0: there is none.
+    /// Time of each run of the sweep. 0: there is none.
     pub(super) sweep_ms: u64,
+    /// Runs of each bound.
+    pub(super) sweep_runs: u32,
+    /// Time of each capacity, where it changes. 0: it does not.
+    pub(super) change_ms: u64,
+    /// Time of a batch at full capacity there, in microseconds.
+    pub(super) service_us: u32,
 }
 
 impl Plan {
@@ -54,156 +105,277 @@ impl Plan {
             plan = Plan {
                 topics: vec![1],
                 distributions: vec![Distribution::Uniform],
+                publishers: vec![2],
                 repeat: 1,
                 duration_ms: Some(2_000),
                 sweep_ms: 300,
+                sweep_runs: 1,
+                change_ms: 0,
                 ..plan
             };
         }
-        let replace = |value: &mut u64, asked: Option<u64>| *value = asked.unwrap_or(*value);
-        replace(&mut plan.messages, args.messages);
-        replace(&mut plan.window, args.window);
-        replace(&mut plan.delta, args.delta);
-        replace(&mut plan.initial, args.initial);
-        replace(&mut plan.sweep_ms, args.sweep);
         choose(&mut plan.topics, &args.topics);
         choose(&mut plan.distributions, &args.distributions);
         choose(&mut plan.limiters, &args.limiters);
         choose(&mut plan.storages, &args.storages);
+        choose(&mut plan.places, &args.side);
+        choose(&mut plan.publishers, &args.publishers);
+        plan.gates = Asked {
+            window: args.window.or(plan.gates.window),
+            delta: args.delta.or(plan.gates.delta),
+            initial: args.initial.or(plan.gates.initial),
+            floor_ms: args.floor.or(plan.gates.floor_ms),
+        };
+        plan.messages = args.messages.or(plan.messages);
         plan.repeat = args.repeat.unwrap_or(plan.repeat);
         plan.duration_ms = args.duration.or(plan.duration_ms);
+        plan.sweep_ms = args.sweep.unwrap_or(plan.sweep_ms);
+        plan.sweep_runs = args.sweep_runs.unwrap_or(plan.sweep_runs);
+        plan.change_ms = args.change.unwrap_or(plan.change_ms);
         plan.size = args.size as usize;
+        plan.service_us = args.service_us;
         if args.target.is_some() {
             plan.storages = vec![Storage::Target];
             // Only a node that is started for it gets other settings.
             plan.places = vec![Place::Publisher];
+            plan.change_ms = 0;
         }
         plan
     }
 
     fn of(preset: Preset) -> Plan {
-        let short = Plan {
+        let node = Plan {
             topics: vec![1, 16, 256],
             distributions: Distribution::ALL.into(),
-            limiters: LimiterKind::ALL.into(),
+            limiters: Vec::new(),
             storages: vec![Storage::Memory, Storage::Disk],
             places: vec![Place::Publisher, Place::Pilot],
-            messages: 500_000,
-            window: 5_000,
-            delta: 20,
-            initial: 200,
-            repeat: 3,
+            publishers: vec![1, 2, 8],
+            gates: Asked::default(),
+            messages: None,
+            repeat: 5,
             size: 100,
-            duration_ms: Some(8_000),
-            sweep_ms: 1_000,
+            duration_ms: Some(5_000),
+            sweep_ms: 1_500,
+            sweep_runs: 3,
+            change_ms: 5_000,
+            service_us: 1_000,
+        };
+        let paper = Plan {
+            limiters: LIMITERS_PAPER.into(),
+            places: vec![Place::Publisher],
+            publishers: vec![2],
+            duration_ms: None,
+            change_ms: 0,
+            repeat: 3,
+            ..node.clone()
         };
         match preset {
-            Preset::Short => short,
+            Preset::Node => node,
             Preset::Memory => Plan {
                 storages: vec![Storage::Memory],
-                messages: 8_000_000,
-                window: 25_000,
-                duration_ms: None,
-                ..short
+                messages: Some(8_000_000),
+                gates: asked(25_000, 20, 200),
+                ..paper
             },
             Preset::Kafka => Plan {
                 storages: vec![Storage::Disk],
-                messages: 70_000_000,
-                window: 50_000,
-                delta: 100,
-                initial: 1_000,
-                duration_ms: None,
-                ..short
+                messages: Some(70_000_000),
+                gates: asked(50_000, 100, 1_000),
+                ..paper
             },
         }
     }
 
-    /// All cases, those that are compared one after the other.
-    pub(super) fn cases(&self) -> Vec<Case> {
-        let mut cases = Vec::new();
+    /// All setups, those that differ least one after the other.
+    pub(super) fn setups(&self) -> Vec<Setup> {
+        let mut setups = Vec::new();
         for &storage in &self.storages {
             for &place in &self.places {
-                for &topics in &self.topics {
-                    for &distribution in &self.distributions {
-                        cases.extend(self.limiters.iter().map(|&limiter| Case {
+                for &publishers in &self.publishers {
+                    for &topics in &self.topics {
+                        setups.extend(self.distributions.iter().map(|&distribution| Setup {
                             storage,
                             place,
+                            publishers,
                             topics,
                             distribution,
-                            limiter,
                         }));
                     }
                 }
             }
         }
-        cases
+        setups
+    }
+
+    /// Setups in which the capacity changes: at its full capacity.
+    pub(super) fn changing_setups(&self) -> Vec<Setup> {
+        // Without a sweep there is no knee to come back to.
+        if self.change_ms == 0 || self.sweep_ms == 0 {
+            return Vec::new();
+        }
+        let places = self.places.iter();
+        let both = places.flat_map(|&place| {
+            let publishers = self.publishers.iter();
+            publishers.map(move |&publishers| Setup {
+                storage: Storage::Served(self.service_us),
+                place,
+                publishers,
+                topics: 1,
+                distribution: Distribution::Uniform,
+            })
+        });
+        both.collect()
+    }
+
+    /// Limiters that are compared at a place, beside a fixed bound; none of them is `fixed`.
+    pub(super) fn limiters(&self, place: Place) -> Vec<LimiterKind> {
+        let of_place: &[LimiterKind] = match place {
+            Place::Pilot => &LIMITERS_PILOT,
+            Place::Publisher => &LIMITERS_PUBLISHER,
+        };
+        let mut limiters = if self.limiters.is_empty() {
+            of_place.to_vec()
+        } else {
+            self.limiters.clone()
+        };
+        limiters.retain(|limiter| *limiter != LimiterKind::Fixed);
+        limiters
+    }
+
+    /// Whether a fixed bound is of interest also where nothing says which would be the best.
+    pub(super) fn asks_for_fixed(&self) -> bool {
+        self.limiters.contains(&LimiterKind::Fixed)
+    }
+
+    /// All limiters at any place, `fixed` first.
+    pub(super) fn all_limiters(&self) -> Vec<LimiterKind> {
+        let mut all = vec![LimiterKind::Fixed];
+        let places = self.places.iter();
+        for limiter in places.flat_map(|place| self.limiters(*place)) {
+            if !all.contains(&limiter) {
+                all.push(limiter);
+            }
+        }
+        all
+    }
+
+    /// Number of publishers of the figures that have one: the paper's two, if there are.
+    pub(super) fn publishers_shown(&self) -> u32 {
+        let first = self.publishers.first().copied().unwrap_or(1);
+        if self.publishers.contains(&2) {
+            2
+        } else {
+            first
+        }
+    }
+
+    /// N of a publisher's gate, in messages.
+    pub(super) fn window(&self) -> u64 {
+        self.gates.window.unwrap_or(WINDOW_MESSAGES)
+    }
+
+    /// First bound of a publisher's gate, in messages.
+    pub(super) fn initial(&self) -> u64 {
+        self.gates.initial.unwrap_or(BOUND_INITIAL)
+    }
+
+    /// The lowest bound of a sweep: one batch in the pilot, because that is what goes at once.
+    pub(super) fn lowest_bound(&self, place: Place) -> u64 {
+        match place {
+            Place::Publisher => 1,
+            Place::Pilot => {
+                let room = BATCH_BYTES - BATCH_HEAD_BYTES;
+                (room / (self.size + MESSAGE_HEAD_BYTES)).max(1) as u64
+            }
+        }
     }
 
     /// Settings of each publisher's gate, with this limiter.
     pub(super) fn throttling(&self, limiter: LimiterKind) -> Throttling {
         Throttling {
             limiter,
-            bound_initial: self.initial,
-            delta: self.delta,
-            window_messages: self.window,
+            bound_initial: self.initial(),
+            delta: self.gates.delta.unwrap_or(DELTA),
+            window_messages: self.window(),
+            latency_floor_ms: self.gates.floor_ms.unwrap_or(LATENCY_FLOOR_MS),
         }
     }
 
-    /// Load of a case.
-    pub(super) fn load(&self, case: &Case, url: &str, id: u32) -> Load {
+    /// Settings of a gate with a fixed bound: windows as long as anybody's, at this throughput of one
+    /// limiter.
+    pub(super) fn fixed(&self, bound: u64, rate_per_s: f64) -> Throttling {
+        let round_trips = bound.saturating_mul(PERIOD_BOUNDS as u64);
+        let window = self.window().max(round_trips);
+        Throttling {
+            bound_initial: bound,
+            window_messages: window.max((rate_per_s * PERIOD_S) as u64),
+            ..self.throttling(LimiterKind::Fixed)
+        }
+    }
+
+    /// When a run of a case ends.
+    pub(super) fn until(&self) -> Until {
+        Until {
+            messages: self.messages.unwrap_or(u64::MAX),
+            duration_ms: self.duration_ms,
+        }
+    }
+
+    /// Load of a setup whose publishers have this gate, if the limiter is theirs. It has neither a node nor
+    /// a number yet.
+    pub(super) fn load(&self, setup: &Setup, gate: Throttling, until: Until) -> Load {
         let load = Load {
-            url: url.to_owned(),
-            id,
-            prefix: format!("bench/flow-{id:08x}"),
-            topics: case.topics,
-            distribution: case.distribution,
-            publishers: PUBLISHERS,
+            url: String::new(),
+            id: 0,
+            prefix: String::new(),
+            topics: setup.topics,
+            distribution: setup.distribution,
+            publishers: setup.publishers,
             share: Share::ALL,
             size: self.size,
-            messages: self.messages,
-            duration_ms: self.duration_ms,
+            messages: until.messages,
+            duration_ms: until.duration_ms,
             publish_memory_bytes: None,
-            throttling: self.throttling(case.limiter),
-            pilot: None,
+            throttling: gate,
+            watch_pilot: false,
         };
-        match case.place {
+        match setup.place {
             Place::Publisher => load,
             Place::Pilot => Load {
                 publish_memory_bytes: Some(UNBOUNDED_MEMORY_BYTES),
-                throttling: fixed(UNBOUNDED, self.window),
+                throttling: Throttling {
+                    bound_initial: UNBOUNDED,
+                    window_messages: COUNTED_MESSAGES,
+                    ..self.throttling(LimiterKind::Fixed)
+                },
+                watch_pilot: true,
                 ..load
             },
         }
     }
 
-    /// A fixed bound of the sweep, wherever it is.
-    pub(super) fn sweep_throttling(bound: u64) -> Throttling {
-        // Several times what is in flight, and yet several of them in the time that there is.
-        fixed(bound, (bound * 2).max(20))
+    /// All cases, those that are compared one after the other.
+    pub(super) fn cases(&self) -> Vec<Case> {
+        let setups = self.setups().into_iter();
+        let cases = setups.flat_map(|setup| self.cases_of(setup));
+        cases.collect()
     }
 
-    /// Load of the sweep: publishers with this bound, or offering more than a publish gate with it
-    /// takes.
-    pub(super) fn sweep_load(&self, case: &Case, bound: u64, url: &str, id: u32) -> Load {
-        let load = self.load(case, url, id);
-        Load {
-            messages: u64::MAX,
-            duration_ms: Some(self.sweep_ms),
-            throttling: match case.place {
-                Place::Publisher => Plan::sweep_throttling(bound),
-                Place::Pilot => load.throttling,
-            },
-            ..load
-        }
+    /// Cases of a setup: the fixed bound, then the limiters.
+    pub(super) fn cases_of(&self, setup: Setup) -> Vec<Case> {
+        let fixed = std::iter::once(LimiterKind::Fixed);
+        let limiters = fixed.chain(self.limiters(setup.place));
+        limiters.map(|limiter| Case { setup, limiter }).collect()
     }
 }
 
-fn fixed(bound_initial: u64, window_messages: u64) -> Throttling {
-    Throttling {
-        limiter: LimiterKind::Fixed,
-        bound_initial,
-        delta: LimiterSettings::DEFAULT.delta,
-        window_messages,
+fn asked(window: u64, delta: u64, initial: u64) -> Asked {
+    Asked {
+        window: Some(window),
+        delta: Some(delta),
+        initial: Some(initial),
+        floor_ms: None,
     }
 }
 
@@ -220,84 +392,5 @@ fn choose<T: Copy + PartialEq>(chosen: &mut Vec<T>, asked: &[T]) {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::*;
-    use clap::Parser as _;
-
-    #[derive(clap::Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: FlowArgs,
-    }
-
-    /// Makes the plan for a command line.
-    pub(crate) fn plan(line: &str) -> Plan {
-        let words = std::iter::once("flow").chain(line.split_whitespace());
-        Plan::new(&Line::try_parse_from(words).unwrap().args)
-    }
-
-    #[test]
-    fn presets_have_the_papers_parameters() {
-        let memory = plan("--preset memory");
-        let numbers = |plan: &Plan| (plan.initial, plan.window, plan.delta, plan.messages);
-        assert_eq!(numbers(&memory), (200, 25_000, 20, 8_000_000));
-        assert_eq!(memory.storages, [Storage::Memory]);
-        let kafka = plan("--preset kafka");
-        assert_eq!(numbers(&kafka), (1_000, 50_000, 100, 70_000_000));
-        assert_eq!(kafka.storages, [Storage::Disk]);
-        for plan in [memory, kafka] {
-            assert_eq!((&*plan.topics, plan.duration_ms), (&[1, 16, 256][..], None));
-            assert_eq!(plan.distributions, Distribution::ALL);
-        }
-    }
-
-    #[test]
-    fn every_combination_is_a_case_once() {
-        let plan = plan("--topics 1,16,1 --storages disk --limiters gradient,fixed");
-        let cases = plan.cases();
-        assert_eq!(cases.len(), 2 * 3 * 2 * plan.places.len());
-        for (at, case) in cases.iter().enumerate() {
-            assert!(!cases[..at].contains(case), "{case}");
-        }
-    }
-
-    #[test]
-    fn quick_has_all_limiters_on_both_storages_for_a_short_time() {
-        let plan = plan("--quick --messages 7");
-        assert_eq!(plan.cases().len(), 8 * plan.places.len());
-        assert_eq!((plan.repeat, plan.messages), (1, 7));
-        let seconds = plan.duration_ms.unwrap() * plan.cases().len() as u64 / 1000;
-        assert!(seconds <= 60);
-    }
-
-    #[test]
-    fn a_target_has_the_storage_that_it_has() {
-        let plan = plan("--target airmail://a --storages disk");
-        assert_eq!(plan.storages, [Storage::Target]);
-        assert_eq!(plan.places, [Place::Publisher]);
-    }
-
-    #[test]
-    fn what_the_pilot_limits_the_publishers_do_not() {
-        let plan = plan("--quick");
-        let case = |place| Case {
-            place,
-            ..plan.cases()[0]
-        };
-        let load = plan.load(&case(Place::Pilot), "", 0);
-        assert_eq!(load.throttling.bound_initial, UNBOUNDED);
-        assert!(load.throttling.gate().validate().is_ok());
-        let load = plan.sweep_load(&case(Place::Pilot), 64, "", 0);
-        assert_eq!(load.throttling.bound_initial, UNBOUNDED);
-        let load = plan.load(&case(Place::Publisher), "", 0);
-        assert_eq!(load.throttling.bound_initial, 200);
-        let load = plan.sweep_load(&case(Place::Publisher), 64, "", 0);
-        assert_eq!(
-            (
-                load.throttling.bound_initial,
-                load.throttling.window_messages
-            ),
-            (64, 128)
-        );
-    }
-}
+#[path = "plan/tests.rs"]
+pub(super) mod tests;

@@ -1,73 +1,81 @@
-//! Report of the findings, in the order in which the paper tells it.
+//! Report of the findings: the limiters beside the knee first, then each of them in the order in which the
+//! paper tells it.
 
-use super::case::{Case, Place, Storage, topics_text};
+mod changed;
+mod courses;
+mod tables;
+
+use super::case::{Place, Storage, topics_text};
 use super::figures::Figures;
 use super::paper;
-use super::plan::{PUBLISHERS, Plan};
-use super::runs::{Measured, Measurement, SweepOf};
-use super::summary::{HEAD, Summary};
+use super::plan::Plan;
+use super::runs::Measured;
+use super::summary::Summary;
 use crate::hosts::Hosts;
-use airmail_bench::Spread;
-use airmail_experiments::flow::{
-    Distribution, NEARLY_ALL, REACHED_SHARE, REACHED_WINDOWS, SweepPoint,
-};
-use airmail_experiments::results::{Findings, Row, Section, Table};
-use airmail_experiments::row;
+use airmail_experiments::flow::{Distribution, PERIOD_BOUNDS, PERIOD_S};
+use airmail_experiments::results::{Findings, Section};
 use airmail_flow::LimiterKind;
 use airmail_plot::Figure;
-use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// All of it.
 pub(super) fn findings(plan: &Plan, measured: &Measured, hosts: &Hosts) -> Findings {
     let figures = Figures { plan, measured };
     let summaries = measured.cases.iter();
-    let summary = |case| Summary::of(case, measured, plan.window);
-    let summaries: Vec<Summary> = summaries.map(summary).collect();
-    let mut sections = vec![results(&summaries)];
+    let summaries: Vec<Summary> = summaries.map(Summary::of).collect();
+    let mut sections = vec![tables::beside(plan, &figures, &summaries)];
+    sections.push(tables::results(&summaries));
+    for &storage in &plan.storages {
+        for &place in &plan.places {
+            sections.extend(tables::knees(plan, measured, &figures, storage, place));
+            sections.extend(comparisons(plan, &figures, storage, place));
+        }
+    }
+    sections.extend(changed::sections(plan, measured, &figures));
     sections.extend(distributions(plan, &figures));
     for &storage in &plan.storages {
-        sections.extend(optimum(measured, &figures, storage, Place::Publisher));
-        for &limiter in &plan.limiters {
+        for limiter in plan.all_limiters() {
             sections.extend(limiter_sections(plan, &figures, storage, limiter));
         }
-        sections.extend(comparisons(plan, &figures, storage));
-        sections.extend(optimum(measured, &figures, storage, Place::Pilot));
-        sections.extend(pilots(plan, &figures, storage));
     }
+    let mut rows: Vec<_> = summaries.iter().map(Summary::row).collect();
+    rows.extend(changed::rows(plan, measured));
     Findings {
         name: "flow".to_owned(),
         title: "Flow control by Little's law: the limiters on a real node".to_owned(),
         about: about(plan, measured, hosts),
         sections,
-        rows: summaries.iter().map(Summary::row).collect(),
-        courses: courses(measured),
+        rows,
+        courses: courses::courses(measured),
     }
 }
 
 fn about(plan: &Plan, measured: &Measured, hosts: &Hosts) -> Vec<String> {
-    let Plan {
-        messages,
-        window,
-        delta,
-        initial,
-        repeat,
-        size,
-        ..
-    } = plan;
-    let ends = plan.duration_ms.map_or(String::new(), |duration_ms| {
-        format!(", or for {} s", duration_ms as f64 / 1e3)
-    });
+    let Plan { repeat, size, .. } = plan;
+    let time = plan.duration_ms.map(|ms| format!("{} s", ms as f64 / 1e3));
+    let messages = plan
+        .messages
+        .map(|messages| format!("{messages} messages from each publisher"));
+    let length: Vec<String> = time.into_iter().chain(messages).collect();
+    let length = length.join(" or ");
+    let least_ms = PERIOD_S * 1e3;
     let mut about = vec![
         format!(
-            "{PUBLISHERS} publishers, each with a subscriber of all topics beside it, in the same process; \
-             {messages} messages of {size} bytes from each{ends}. Each publisher begins with {initial} \
-             messages in flight; N is {window}, delta {delta}. Rounds: {repeat}."
+            "Messages of {size} bytes; each publisher has a subscriber of all topics beside it, in the same \
+             process. A run lasts {length}, on a node of its own. Rounds: {repeat}."
         ),
-        "Curves have the median of all publishers and rounds at the same window, error bars the least \
-         and the greatest. Tables have the last third of the windows; bound, messages in flight and \
-         latency are a publisher's, messages/s those of all publishers together."
-            .to_owned(),
+        format!(
+            "Figures of a run are of its last half, by counters: throughput is what was acknowledged over \
+             the time, latency the time that all of those took over their number. A look at how a run goes \
+             is a period of at least {least_ms:.0} ms and {PERIOD_BOUNDS:.0} bounds of messages, the same for \
+             fixed bounds and for limiters. Bound and messages in flight are of one limiter, messages/s of \
+             all together; deliveries are of the whole run."
+        ),
+        format!(
+            "Publishers' gates begin with {} in flight, N {}; the node's own has what the node comes with, \
+             or what was asked for.",
+            plan.initial(),
+            plan.window()
+        ),
         hosts.paragraph(),
     ];
     about.extend(measured.ended.clone());
@@ -85,20 +93,6 @@ fn about(plan: &Plan, measured: &Measured, hosts: &Hosts) -> Vec<String> {
     about
 }
 
-fn results(summaries: &[Summary]) -> Section {
-    let percent = REACHED_SHARE * 100.0;
-    Section {
-        title: "All cases".to_owned(),
-        text: vec![format!(
-            "Power is throughput over latency, which is greatest at the knee; its share is of the best \
-             fixed bound's, found by the sweep. The last column is how many windows passed until \
-             {REACHED_WINDOWS} together had {percent:.0} % of it."
-        )],
-        table: Table::new(HEAD, summaries.iter().map(Summary::cells)),
-        figures: Vec::new(),
-    }
-}
-
 fn distributions(plan: &Plan, figures: &Figures<'_>) -> Option<Section> {
     let topics = plan
         .topics
@@ -113,67 +107,7 @@ fn distributions(plan: &Plan, figures: &Figures<'_>) -> Option<Section> {
     })
 }
 
-/// Section on fixed bounds, in the publishers or in the node's publish gate.
-fn optimum(
-    measured: &Measured,
-    figures: &Figures<'_>,
-    storage: Storage,
-    place: Place,
-) -> Option<Section> {
-    let figure = figures.sweep(storage, place)?;
-    let sweeps = measured.sweeps.iter();
-    let sweeps = sweeps.filter(|found| (found.storage, found.place) == (storage, place));
-    // A sweep's rates are those of one limiter.
-    let limiters = match place {
-        Place::Publisher => f64::from(PUBLISHERS),
-        Place::Pilot => 1.0,
-    };
-    let rows = sweeps.filter_map(|found| {
-        let (best, nearly) = (found.sweep.best()?, found.sweep.nearly_all()?);
-        let point = |point: &SweepPoint| {
-            let rate = point.rate_per_s().map_or(0.0, |rate| rate.median);
-            let latency_s = point.latency_s().map_or(0.0, |latency| latency.median);
-            [
-                point.bound.to_string(),
-                format!("{:.0}", rate * limiters),
-                format!("{:.2}", latency_s * 1e3),
-            ]
-        };
-        let peak = format!("{:.0}", found.sweep.peak_per_s() * limiters);
-        let mut cells = vec![found.topics.to_string(), peak];
-        cells.extend(point(best));
-        cells.extend(point(nearly));
-        Some(cells)
-    });
-    let share = NEARLY_ALL * 100.0;
-    let head = [
-        "topics",
-        "peak, messages/s",
-        "best bound",
-        "messages/s",
-        "ms",
-        &format!("bound for {share:.0} % of the peak"),
-        "messages/s",
-        "ms",
-    ];
-    let name = place.name();
-    Some(Section {
-        title: format!(
-            "As figure 3.6: throughput and latency against messages in flight, {storage}, \
-             bounds in the {name}"
-        ),
-        text: vec![
-            "Fixed bounds from 1 to where only latency grows, and two beside the best; uniform \
-             distribution. Bound and curves are of one limiter, messages/s in the table of all \
-             publishers together."
-                .to_owned(),
-        ],
-        table: Table::new(head, rows),
-        figures: vec![(format!("{storage}-optimum-{name}"), figure)],
-    })
-}
-
-/// Curves, relations and delivery of one limiter.
+/// Curves, relations and delivery of one limiter in publishers.
 fn limiter_sections(
     plan: &Plan,
     figures: &Figures<'_>,
@@ -221,38 +155,25 @@ fn limiter_sections(
     sections
 }
 
-fn comparisons(plan: &Plan, figures: &Figures<'_>, storage: Storage) -> Vec<Section> {
-    let number = match storage {
-        Storage::Memory => "Section 5.7.3: ",
-        Storage::Disk => "Section 5.8.3 (disk in Kafka's place): ",
-        Storage::Target => "",
+fn comparisons(plan: &Plan, figures: &Figures<'_>, storage: Storage, place: Place) -> Vec<Section> {
+    let number = match (storage, place) {
+        (Storage::Memory, Place::Publisher) => "Section 5.7.3: ",
+        (Storage::Disk, Place::Publisher) => "Section 5.8.3 (disk in Kafka's place): ",
+        _ => "",
     };
-    each(plan, |topics, distribution| {
-        let figure = figures.comparison(storage, topics, distribution)?;
-        let text = topics_text(topics);
-        let title = format!("{number}the limiters compared, {storage}, {text}, {distribution}");
-        let file = format!("{storage}-compared-{topics}-{distribution}");
+    let one = |topics: u32, distribution: Distribution| {
+        let setup = figures.setup(storage, place, topics, distribution);
+        let figure = figures.comparison(&setup)?;
+        let title = format!("{number}the limiters compared: {setup}");
+        let file = format!("{storage}-{}-{topics}-{distribution}", place.name());
         Some(section(title, file, figure))
-    })
-}
-
-fn pilots(plan: &Plan, figures: &Figures<'_>, storage: Storage) -> Vec<Section> {
-    each(plan, |topics, distribution| {
-        let figure = figures.pilot(storage, topics, distribution)?;
-        let text = topics_text(topics);
-        let title = format!("The same in the pilot: {storage}, {text}, {distribution}");
-        let file = format!("{storage}-pilot-{topics}-{distribution}");
-        Some(section(title, file, figure))
-    })
-}
-
-fn each(plan: &Plan, section: impl Fn(u32, Distribution) -> Option<Section>) -> Vec<Section> {
+    };
     let topics = plan.topics.iter();
     let both = topics.flat_map(|&topics| {
         let distributions = plan.distributions.iter();
         distributions.map(move |&distribution| (topics, distribution))
     });
-    both.filter_map(|(topics, distribution)| section(topics, distribution))
+    both.filter_map(|(topics, distribution)| one(topics, distribution))
         .collect()
 }
 
@@ -261,70 +182,5 @@ fn section(title: String, file: String, figure: Figure) -> Section {
         title,
         figures: vec![(file, figure)],
         ..Section::default()
-    }
-}
-
-/// Every window of every run, by storage; and every point of every sweep.
-fn courses(measured: &Measured) -> BTreeMap<String, Vec<Row>> {
-    let mut courses: BTreeMap<String, Vec<Row>> = BTreeMap::new();
-    for Measurement { case, rounds } in &measured.cases {
-        for (number, round) in rounds.iter().enumerate() {
-            let mut enter = |who: &str, rows: Vec<Row>| {
-                let course = format!("{}-{}", case.storage, case.place.name());
-                courses
-                    .entry(course)
-                    .or_default()
-                    .extend(rows.into_iter().map(|row| {
-                        let mut named = names(case, number + 1, who);
-                        named.extend(row);
-                        named
-                    }));
-            };
-            if case.place == Place::Publisher {
-                for (publisher, flight) in round.flown.flights.iter().enumerate() {
-                    enter(&publisher.to_string(), rows(&flight.windows));
-                }
-            } else {
-                enter("pilot", rows(&round.pilot));
-            }
-        }
-    }
-    let sweep = measured.sweeps.iter().flat_map(|found| {
-        let points = found.sweep.points.iter();
-        points.map(|point| sweep_row(found, point))
-    });
-    courses.insert("sweep".to_owned(), sweep.collect());
-    courses
-}
-
-fn names(case: &Case, round: usize, who: &str) -> Row {
-    row! {
-        "topics": case.topics,
-        "distribution": case.distribution.name(),
-        "limiter": case.limiter.name(),
-        "round": round,
-        "of": who,
-    }
-}
-
-fn rows<T: Serialize>(windows: &[T]) -> Vec<Row> {
-    let row = |window: &T| match serde_json::to_value(window) {
-        Ok(serde_json::Value::Object(row)) => Some(row),
-        _ => None,
-    };
-    windows.iter().filter_map(row).collect()
-}
-
-fn sweep_row(found: &SweepOf, point: &SweepPoint) -> Row {
-    let median = |spread: Option<Spread>| spread.map(|spread| spread.median);
-    row! {
-        "storage": found.storage.name(),
-        "where": found.place.name(),
-        "topics": found.topics,
-        "bound": point.bound,
-        "measured": point.means.len(),
-        "rate_per_s": median(point.rate_per_s()),
-        "latency_s": median(point.latency_s()),
-        "power": median(point.power()),
     }
 }

@@ -1,21 +1,27 @@
-//! Runs a plan: each run on a node of its own, a sweep on one for all its bounds.
+//! Runs a plan: sweeps first, then rounds over all setups, then the changes of capacity.
 //!
-//! Told to stop, the run under way ends, and its results go into the report. Messages that a
-//! stopped run misses were not lost by the node, so a run that was stopped counts only if it is
-//! whole.
+//! Each run is on a node of its own, so none finds what another left. In a round every limiter stands
+//! beside a run of the fixed bound at the knee, and the order turns from round to round. Told to stop, the
+//! run under way ends, and its results go into the report. Messages that a stopped run misses were not lost
+//! by the node, so a run that was stopped counts only if it is whole.
 
-use super::case::{Case, Place, Storage, topics_text};
-use super::plan::Plan;
+use super::case::{Case, Place, Setup};
+use super::changes::ChangeRuns;
+use super::outcome::{Outcome, courses};
+use super::plan::{Plan, Until};
+use super::sweeps::SweepOf;
 use super::{FlowArgs, flying, pilot};
 use crate::hosts::Hosts;
 use airmail_bench::family::own_node::OwnNode;
-use airmail_experiments::flow::{Distribution, Flown, Load, Mean, PilotWindow, Sweep, Throttling};
+use airmail_experiments::flow::{Flown, Load, Throttling, Window};
+use airmail_flow::LimiterKind;
+use airmail_queueing::knee::Knee;
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;
 
-/// The highest bound of a sweep.
-const SWEEP_BOUND_MAX: u64 = 1 << 15;
+/// Limiters that share the run of a fixed bound between them.
+const BESIDE: usize = 2;
 /// Time between what a bar shows.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -25,19 +31,12 @@ pub(super) struct Measured {
     pub(super) sweeps: Vec<SweepOf>,
     /// Cases in the plan's order; those without a round are left out.
     pub(super) cases: Vec<Measurement>,
+    /// Runs in which the capacity changed, by limiter.
+    pub(super) changes: Vec<ChangeRuns>,
     /// Reason for which it ended before its time.
     pub(super) ended: Option<String>,
     /// Faults of the sweeps' runs.
     pub(super) sweep_faults: Vec<String>,
-}
-
-/// The sweep over fixed bounds of one storage and number of topics.
-#[derive(Debug)]
-pub(super) struct SweepOf {
-    pub(super) storage: Storage,
-    pub(super) place: Place,
-    pub(super) topics: u32,
-    pub(super) sweep: Sweep,
 }
 
 /// All rounds of a case.
@@ -51,34 +50,42 @@ pub(super) struct Measurement {
 #[derive(Debug, Default)]
 pub(super) struct Round {
     pub(super) flown: Flown,
-    /// Windows of the node's own limiter, where that was the one.
-    pub(super) pilot: Vec<PilotWindow>,
+    /// Result of the fixed bound at the knee beside it, if there was one.
+    pub(super) beside: Option<Knee>,
+}
+
+impl Round {
+    /// The windows of each limiter at this place.
+    pub(super) fn windows(&self, place: Place) -> Vec<&[Window]> {
+        let Flown { flights, pilot, .. } = &self.flown;
+        match place {
+            Place::Publisher => flights.iter().map(|flight| &*flight.windows).collect(),
+            Place::Pilot => vec![pilot],
+        }
+    }
 }
 
 impl Measured {
     /// Whether no run lost, doubled or reordered anything, and none failed.
     pub(super) fn is_sound(&self) -> bool {
         let mut rounds = self.cases.iter().flat_map(|case| &case.rounds);
+        let mut changes = self.changes.iter().flat_map(|change| &change.rounds);
         let failed = self.ended.as_ref().is_some_and(|why| why != STOPPED);
-        !failed && self.sweep_faults.is_empty() && rounds.all(|round| round.flown.is_sound())
+        !failed
+            && self.sweep_faults.is_empty()
+            && rounds.all(|round| round.flown.is_sound())
+            && changes.all(|round| round.flown.is_sound())
     }
 
-    /// The sweep that such a case is held against.
-    pub(super) fn sweep(&self, case: &Case) -> Option<&Sweep> {
-        let what = (case.storage, case.place, case.topics);
-        let mut sweeps = self.sweeps.iter();
-        let found = sweeps.find(|sweep| (sweep.storage, sweep.place, sweep.topics) == what);
-        found.map(|found| &found.sweep)
+    /// The sweep that such a setup is held against.
+    pub(super) fn sweep(&self, setup: &Setup) -> Option<&SweepOf> {
+        let swept = setup.swept();
+        self.sweeps.iter().find(|sweep| sweep.setup == swept)
     }
 
-    /// Most power that a fixed bound gave, of a publisher or of the pilot. A pilot in front of memory has
-    /// none: what it admits is answered in the same turn, in no time.
-    pub(super) fn power_best(&self, case: &Case) -> Option<f64> {
-        if (case.place, case.storage) == (Place::Pilot, Storage::Memory) {
-            return None;
-        }
-        let best = self.sweep(case)?.best()?.power()?;
-        Some(best.median)
+    /// The knee of such a setup, by its sweep.
+    pub(super) fn knee(&self, setup: &Setup) -> Option<Knee> {
+        self.sweep(setup)?.sweep.knee().ok()
     }
 }
 
@@ -103,6 +110,7 @@ pub(super) fn measure(plan: &Plan, args: &FlowArgs, hosts: &Hosts) -> anyhow::Re
     runner.bar.finish_and_clear();
     let mut measured = runner.measured;
     measured.cases.retain(|case| !case.rounds.is_empty());
+    measured.changes.retain(|change| !change.rounds.is_empty());
     match ended {
         _ if hosts.stop().is_set() => measured.ended = Some(STOPPED.to_owned()),
         Err(error) if measured.cases.is_empty() && measured.sweeps.is_empty() => return Err(error),
@@ -115,17 +123,24 @@ pub(super) fn measure(plan: &Plan, args: &FlowArgs, hosts: &Hosts) -> anyhow::Re
 #[expect(clippy::print_stderr, reason = "standard output is for the rows")]
 fn tell(bar: &ProgressBar) {
     let runs = bar.length().unwrap_or_default();
-    eprintln!("airmail-lab: {runs} runs; after Ctrl-C the report has those that are done");
+    eprintln!(
+        "airmail-lab: {runs} runs and sweeps; after Ctrl-C the report has those that are done"
+    );
 }
 
-/// A bar on standard error, where that is a terminal: a step for each run of a case and each sweep.
+/// A bar on standard error, where that is a terminal: a step for each run of a case and each pass of a
+/// sweep.
 fn progress(plan: &Plan) -> ProgressBar {
-    let sweeps = match plan.sweep_ms {
-        0 => 0,
-        _ => plan.storages.len() * plan.places.len() * plan.topics.len(),
+    let setups = plan.setups();
+    let passes = plan.swept_setups().len() * plan.sweep_runs as usize;
+    let beside = |setup: &Setup| {
+        let limiters = plan.limiters(setup.place).len();
+        limiters + limiters.div_ceil(BESIDE).max(1)
     };
-    let steps = (plan.cases().len() + sweeps) as u64 * u64::from(plan.repeat);
-    let bar = ProgressBar::new(steps);
+    let changing = plan.changing_setups();
+    let changes = changing.iter().map(|setup| plan.cases_of(*setup).len());
+    let round = setups.iter().map(beside).sum::<usize>() + changes.sum::<usize>();
+    let bar = ProgressBar::new((passes + round * plan.repeat as usize) as u64);
     bar.enable_steady_tick(LOOK);
     match ProgressStyle::with_template("{bar:30} {pos}/{len}, {elapsed}: {msg}") {
         Ok(style) => bar.with_style(style),
@@ -133,189 +148,142 @@ fn progress(plan: &Plan) -> ProgressBar {
     }
 }
 
-struct Runner<'a> {
-    plan: &'a Plan,
+/// The one who runs them.
+pub(super) struct Runner<'a> {
+    pub(super) plan: &'a Plan,
     args: &'a FlowArgs,
     hosts: &'a Hosts,
-    bar: ProgressBar,
+    pub(super) bar: ProgressBar,
     /// Number of the latest run.
     id: u32,
-    measured: Measured,
+    pub(super) measured: Measured,
 }
 
 impl Runner<'_> {
     fn all(&mut self) -> anyhow::Result<()> {
-        let cases = self.plan.cases();
-        let unmeasured = cases.iter().map(|&case| Measurement {
+        let cases = self.plan.cases().into_iter();
+        let unmeasured = cases.map(|case| Measurement {
             case,
             rounds: Vec::new(),
         });
         self.measured.cases = unmeasured.collect();
-        for _ in 0..self.plan.repeat {
-            self.sweeps(&cases)?;
-            for (place, case) in cases.iter().enumerate() {
-                if self.stopped() {
-                    return Ok(());
+        self.sweeps()?;
+        for number in 0..self.plan.repeat {
+            for setup in self.plan.setups() {
+                let limiters = self.plan.limiters(setup.place);
+                if limiters.is_empty() {
+                    self.beside_fixed(setup, &[], number)?;
                 }
-                self.bar.set_message(case.to_string());
-                let round = self.round(case)?;
-                self.measured.cases[place].rounds.extend(round);
-                self.bar.inc(1);
+                for some in limiters.chunks(BESIDE) {
+                    self.beside_fixed(setup, some, number)?;
+                }
             }
+            self.changes(number)?;
         }
         Ok(())
     }
 
-    fn round(&mut self, case: &Case) -> anyhow::Result<Option<Round>> {
-        let node = self.node(case, self.plan.throttling(case.limiter))?;
-        let load = self
-            .plan
-            .load(case, &self.url(node.as_ref()), self.next_id());
-        self.fly(case, node.as_ref(), load)
-    }
-
-    /// Once more over all bounds, wherever limiters are compared.
-    fn sweeps(&mut self, cases: &[Case]) -> anyhow::Result<()> {
-        if self.plan.sweep_ms == 0 {
-            return Ok(());
+    /// Runs limiters with the fixed bound between them, the other way round in every other round.
+    fn beside_fixed(
+        &mut self,
+        setup: Setup,
+        limiters: &[LimiterKind],
+        number: u32,
+    ) -> anyhow::Result<()> {
+        let mut order = limiters.to_vec();
+        order.insert(order.len().min(1), LimiterKind::Fixed);
+        if number % 2 == 1 {
+            order.reverse();
         }
-        let what = |case: &Case| (case.storage, case.place, case.topics);
-        for (at, case) in cases.iter().enumerate() {
-            if cases[..at].iter().any(|before| what(before) == what(case)) {
-                continue;
-            }
-            let case = &Case {
-                distribution: Distribution::Uniform,
-                ..*case
-            };
-            let known = self.measured.sweep(case).map(Sweep::bounds);
-            let once = self.sweep(case, &known.unwrap_or_default())?;
-            let mut known = self.measured.sweeps.iter_mut();
-            match known.find(|known| (known.storage, known.place, known.topics) == what(case)) {
-                None => self.measured.sweeps.push(SweepOf {
-                    storage: case.storage,
-                    place: case.place,
-                    topics: case.topics,
-                    sweep: once,
-                }),
-                Some(known) => {
-                    for point in once.points {
-                        known.sweep.enter(point.bound, point.means);
-                    }
+        let known = self.measured.knee(&setup);
+        let mut beside = None;
+        let mut rounds = Vec::new();
+        for limiter in order {
+            let case = Case { setup, limiter };
+            let is_fixed = limiter == LimiterKind::Fixed;
+            let gate = match (known, is_fixed) {
+                (_, false) => self.plan.throttling(limiter),
+                (Some(knee), true) => self.plan.fixed_at(&setup, &knee),
+                (None, true) if limiters.is_empty() || self.plan.asks_for_fixed() => {
+                    self.plan.fixed(self.plan.initial(), 0.0)
                 }
+                (None, true) => continue,
+            };
+            self.bar.set_message(case.to_string());
+            let option = setup.storage.option();
+            if let Some(round) = self.run(&case, gate, option, self.plan.until())? {
+                if is_fixed {
+                    let outcome = Outcome::of_run(&courses(setup.place, &round));
+                    beside = known
+                        .zip(outcome)
+                        .map(|(knee, outcome)| outcome.as_knee(knee.bound, knee.peak_per_s));
+                }
+                rounds.push((case, round));
             }
             self.bar.inc(1);
         }
+        for (case, round) in rounds {
+            let mut cases = self.measured.cases.iter_mut();
+            if let Some(known) = cases.find(|known| known.case == case) {
+                known.rounds.push(Round { beside, ..round });
+            }
+        }
         Ok(())
     }
 
-    /// Tries the bounds that are known from the round before, or finds out which are worth it.
-    fn sweep(&mut self, case: &Case, known: &[u64]) -> anyhow::Result<Sweep> {
-        // A pilot's bound is a setting of its node.
-        let node = match case.place {
-            Place::Publisher => self.node(case, Plan::sweep_throttling(1))?,
-            Place::Pilot => None,
-        };
-        let mut sweep = Sweep::default();
-        for &bound in known {
-            self.bound(&mut sweep, case, bound, node.as_ref())?;
-        }
-        if !known.is_empty() {
-            return Ok(sweep);
-        }
-        let mut bound = 1;
-        while bound <= SWEEP_BOUND_MAX && !sweep.is_spent() {
-            self.bound(&mut sweep, case, bound, node.as_ref())?;
-            let highest = sweep.bounds().last().copied();
-            if highest.is_some_and(|highest| highest < bound) {
-                // So much is not even acknowledged in the time that there is.
-                break;
-            }
-            bound *= 2;
-        }
-        // The powers of two are coarse: the best may lie between them.
-        let best = sweep.best().map_or(0, |point| point.bound);
-        for bound in [best * 3 / 4, best * 3 / 2] {
-            if bound > 0 && !sweep.bounds().contains(&bound) {
-                self.bound(&mut sweep, case, bound, node.as_ref())?;
-            }
-        }
-        Ok(sweep)
-    }
-
-    /// One more point, unless it is to stop.
-    fn bound(
+    /// One run on a node of its own with this option; nothing if it was stopped and is not whole.
+    pub(super) fn run(
         &mut self,
-        sweep: &mut Sweep,
         case: &Case,
-        bound: u64,
-        node: Option<&OwnNode>,
-    ) -> anyhow::Result<()> {
-        if self.stopped() {
-            return Ok(());
-        }
-        let (storage, place, topics) = (case.storage, case.place.name(), topics_text(case.topics));
-        let name = format!("{storage}, {topics}, a fixed bound of {bound} in the {place}");
-        self.bar.set_message(name.clone());
-        let own = match case.place {
-            Place::Publisher => None,
-            Place::Pilot => self.node(case, Plan::sweep_throttling(bound))?,
-        };
-        let node = node.or(own.as_ref());
-        let load = self
-            .plan
-            .sweep_load(case, bound, &self.url(node), self.next_id());
-        if let Some(round) = self.fly(case, node, load)? {
-            if !round.flown.is_sound() {
-                self.measured.sweep_faults.push(name);
-            }
-            let means = settled(case.place, &round);
-            if !means.is_empty() {
-                sweep.enter(bound, means);
-            }
-        }
-        Ok(())
-    }
-
-    /// One run; nothing if it was stopped and is not whole.
-    fn fly(
-        &self,
-        case: &Case,
-        node: Option<&OwnNode>,
-        mut load: Load,
+        gate: Throttling,
+        option: Option<String>,
+        until: Until,
     ) -> anyhow::Result<Option<Round>> {
-        let address = node.map(OwnNode::http);
-        let watched = address.filter(|_| case.place == Place::Pilot);
-        load.pilot = watched.map(str::to_owned);
-        let mut flown = match flying::fly(self.hosts, &load) {
+        if self.stopped() {
+            return Ok(None);
+        }
+        let setup = &case.setup;
+        let node = self.node(setup, &gate, option)?;
+        let own = node.as_ref().map(OwnNode::url);
+        let url = own.or_else(|| self.args.target.clone()).unwrap_or_default();
+        let id = self.next_id();
+        let load = Load {
+            url,
+            id,
+            prefix: format!("bench/flow-{id:08x}"),
+            ..self.plan.load(setup, gate, until)
+        };
+        let flown = match flying::fly(self.hosts, &load) {
             Err(_) if self.stopped() => return Ok(None),
             Ok(flown) if self.stopped() && !flown.is_sound() => return Ok(None),
             flown => flown.with_context(|| case.to_string())?,
         };
-        let pilot = std::mem::take(&mut flown.pilot);
-        Ok(Some(Round { flown, pilot }))
+        Ok(Some(Round {
+            flown,
+            beside: None,
+        }))
     }
 
-    fn stopped(&self) -> bool {
+    /// Whether the run under way is to be the last.
+    pub(super) fn stopped(&self) -> bool {
         self.hosts.stop().is_set()
     }
 
-    /// A node with the case's storage, and this limiter if it is in the pilot, unless one was named.
-    fn node(&self, case: &Case, throttling: Throttling) -> anyhow::Result<Option<OwnNode>> {
+    /// A node with this option, and this limiter if it is in the pilot, unless one was named.
+    fn node(
+        &self,
+        setup: &Setup,
+        gate: &Throttling,
+        option: Option<String>,
+    ) -> anyhow::Result<Option<OwnNode>> {
         if self.args.target.is_some() {
             return Ok(None);
         }
-        let environment = pilot::environment(case.place, &throttling.gate());
-        let storage = case.storage.option();
+        let environment = pilot::environment(setup.place, gate, &self.plan.gates);
         let node = self
             .hosts
-            .start_node(&self.args.node, storage, &environment)?;
+            .start_node(&self.args.node, option, &environment)?;
         Ok(Some(node))
-    }
-
-    fn url(&self, node: Option<&OwnNode>) -> String {
-        let own = node.map(OwnNode::url);
-        own.or_else(|| self.args.target.clone()).unwrap_or_default()
     }
 
     fn next_id(&mut self) -> u32 {
@@ -324,19 +292,44 @@ impl Runner<'_> {
     }
 }
 
-/// Means of a run with a fixed bound, without its first third, in which the system fills.
-fn settled(place: Place, round: &Round) -> Vec<Mean> {
-    match place {
-        Place::Publisher => {
-            let flights = round.flown.flights.iter();
-            let windows = flights.map(|flight| &flight.windows);
-            windows
-                .filter_map(|windows| Mean::of(&windows[windows.len() / 3..]))
-                .collect()
-        }
-        Place::Pilot => {
-            let mean = Mean::of_pilot(&round.pilot[round.pilot.len() / 3..]);
-            mean.into_iter().collect()
+impl Plan {
+    /// Settings of a gate with the bound of the knee.
+    pub(super) fn fixed_at(&self, setup: &Setup, knee: &Knee) -> Throttling {
+        self.fixed(knee.bound, knee.rate_per_s / f64::from(setup.limiters()))
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use airmail_experiments::flow::{Counter, Flight, Window};
+
+    /// A flight of so many seconds with this bound and this rate, a window every tenth of a second.
+    pub(crate) fn flight(bound: u64, seconds: f64, rate_per_s: f64) -> Flight {
+        let latency_s = bound as f64 / rate_per_s;
+        let ends = (1..=(seconds * 10.0) as u32).map(|tenth| f64::from(tenth) / 10.0);
+        let window = |(seconds, number): (f64, u64)| Window {
+            number,
+            seconds,
+            bound,
+            bound_after: bound,
+            in_flight: bound as f64,
+            latency_s,
+            rate_per_s,
+            rule: "fixed".into(),
+        };
+        let counter = |seconds: f64| Counter {
+            seconds,
+            messages: rate_per_s * seconds,
+            message_seconds: rate_per_s * seconds * latency_s,
+        };
+        let messages = (rate_per_s * seconds) as u64;
+        Flight {
+            windows: ends.clone().zip(1..).map(window).collect(),
+            counters: ends.map(counter).chain([counter(seconds)]).collect(),
+            bound,
+            sent: messages,
+            acknowledged: messages,
+            first_error: None,
         }
     }
 }

@@ -5,6 +5,7 @@ use airmail_testkit::waiting::waiting;
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 fn rows(stdout: &str) -> Vec<Value> {
@@ -20,12 +21,19 @@ fn flow(options: &str) -> Command {
     command
 }
 
+fn has_files(out: &Path, names: &[&str]) {
+    for name in names {
+        assert!(out.join(name).exists(), "{name}");
+    }
+}
+
 #[test]
 fn every_case_has_its_row_and_its_curves() {
     let out = tempfile::tempdir().unwrap();
     let mut command = flow(
         "--topics 1,3 --distributions poisson --limiters last-three-points --storages memory,disk \
-         --messages 6000 --window 500 --initial 32 --delta 4 --repeat 1 --sweep 0s",
+         --publishers 2 --messages 6000 --window 500 --initial 32 --delta 4 --repeat 1 --sweep 0s \
+         --change 0s",
     );
     let done = node::run(command.arg("--out").arg(out.path()), b"");
     let rows = rows(&done.ok());
@@ -45,22 +53,21 @@ fn every_case_has_its_row_and_its_curves() {
             assert!(positive || row["where"] == "pilot", "{figure}: {row}");
         }
         assert!(row["delivery_p99_ms"].as_f64() >= row["delivery_p50_ms"].as_f64());
-        assert!(
-            row.as_object()
-                .is_some_and(|row| row.contains_key("windows_to_optimum"))
-        );
+        assert_eq!(row["rate_share"], Value::Null, "{row}");
     }
-    for file in [
-        "flow.json",
-        "flow.csv",
-        "flow-memory-publisher.csv",
-        "flow-disk-last-three-points-poisson.png",
-        "flow-memory-last-three-points-poisson-relation.svg",
-        "flow-memory-last-three-points-delivery.png",
-        "flow-disk-compared-3-poisson.png",
-    ] {
-        assert!(out.path().join(file).exists(), "{file}");
-    }
+    has_files(
+        out.path(),
+        &[
+            "flow.json",
+            "flow.csv",
+            "flow-memory-publisher.csv",
+            "flow-periods.csv",
+            "flow-disk-last-three-points-poisson.png",
+            "flow-memory-last-three-points-poisson-relation.svg",
+            "flow-memory-last-three-points-delivery.png",
+            "flow-disk-publisher-3-poisson.png",
+        ],
+    );
     let page = fs::read_to_string(out.path().join("flow.html")).unwrap();
     for heading in [
         "Figures A.2, A.4, A.6: last-three-points, memory",
@@ -72,28 +79,101 @@ fn every_case_has_its_row_and_its_curves() {
 }
 
 #[test]
-fn a_limiter_is_held_against_the_best_fixed_bound() {
+fn a_limiter_stands_beside_a_fixed_bound_at_the_knee() {
     let out = tempfile::tempdir().unwrap();
     let mut command = flow(
-        "--topics 2 --distributions uniform --limiters gradient --storages memory \
-         --messages 6000 --window 200 --repeat 1 --sweep 500ms",
+        "--topics 2 --distributions uniform --limiters gradient --storages memory --publishers 1 \
+         --duration 1s --repeat 1 --sweep 200ms --sweep-runs 1 --change 0s",
     );
     let done = node::run(command.arg("--out").arg(out.path()), b"");
-    let row = &rows(&done.ok())[0];
-    assert!(
-        row["power_ratio"].as_f64().is_some_and(|ratio| ratio > 0.0),
-        "{row}"
-    );
+    let rows = rows(&done.ok());
+    for place in ["publisher", "pilot"] {
+        let of = |limiter: &str| {
+            let mut rows = rows.iter();
+            rows.find(|row| row["limiter"] == limiter && row["where"] == place)
+                .unwrap_or_else(|| panic!("{limiter} in the {place}: {rows:?}"))
+        };
+        let (fixed, gradient) = (of("fixed"), of("gradient"));
+        assert_eq!(fixed["rate_share"], 1.0, "{fixed}");
+        assert_eq!(fixed["knee_bound"], gradient["knee_bound"]);
+        assert!(
+            fixed["bound_spread"]
+                .as_f64()
+                .is_some_and(|spread| spread < 1e-6),
+            "{fixed}"
+        );
+        assert!(
+            gradient["rate_share"]
+                .as_f64()
+                .is_some_and(|share| share > 0.0)
+        );
+        assert!(gradient["decisions"].as_u64().is_some_and(|made| made > 0));
+    }
     let swept = fs::read_to_string(out.path().join("flow-sweep.csv")).unwrap();
-    assert!(swept.lines().count() > 2, "{swept}");
+    assert!(swept.lines().count() > 4, "{swept}");
+    has_files(
+        out.path(),
+        &[
+            "flow-memory-knee-publisher-1.png",
+            "flow-memory-knee-pilot-1.png",
+            "flow-memory-pilot-2-uniform.png",
+            "flow-memory-pilot.csv",
+            "flow-beside-the-knee-pilot.svg",
+        ],
+    );
+    let json = fs::read_to_string(out.path().join("flow.json")).unwrap();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let drawn = &json["figures"]["memory-pilot-2-uniform"]["panels"];
     assert!(
-        out.path()
-            .join("flow-memory-optimum-publisher.png")
-            .exists()
+        drawn[0]["series"]
+            .as_array()
+            .is_some_and(|series| series.len() == 3),
+        "{drawn}"
     );
     let page = fs::read_to_string(out.path().join("flow.html")).unwrap();
-    assert!(
-        page.contains("As figure 3.6: throughput and latency against messages in flight, memory")
+    assert!(page.contains("Beside the knee"));
+    assert!(page.contains("most power lies at half of the throughput"));
+}
+
+#[test]
+fn a_capacity_that_changes_has_a_row_for_each_phase() {
+    let out = tempfile::tempdir().unwrap();
+    let mut command = flow(
+        "--topics 1 --distributions uniform --limiters gradient --storages memory --publishers 1 \
+         --side pilot --duration 500ms --repeat 1 --sweep 200ms --sweep-runs 1 --change 1s",
+    );
+    let done = node::run(command.arg("--out").arg(out.path()), b"");
+    let rows = rows(&done.ok());
+    let served: Vec<&Value> = rows
+        .iter()
+        .filter(|row| row["storage"] == "served")
+        .collect();
+    let phases: Vec<(&str, &str)> = served
+        .iter()
+        .filter_map(|row| Some((row["limiter"].as_str()?, row["capacity"].as_str()?)))
+        .collect();
+    let expected = ["fixed", "gradient"]
+        .into_iter()
+        .flat_map(|limiter| ["full", "halved", "doubled"].map(|phase| (limiter, phase)));
+    assert_eq!(phases, expected.collect::<Vec<_>>());
+    for row in served {
+        assert_eq!(
+            (&row["sound"], &row["limiters"]),
+            (&true.into(), &1.into()),
+            "{row}"
+        );
+        assert!(
+            row["knee_bound"].as_u64().is_some_and(|knee| knee > 0),
+            "{row}"
+        );
+        assert!(
+            row["rate_share"].as_f64().is_some_and(|share| share > 0.0),
+            "{row}"
+        );
+    }
+    has_files(
+        out.path(),
+        &["flow-changed-pilot.png", "flow-served-pilot.csv"],
     );
 }
 
@@ -103,7 +183,7 @@ fn a_running_node_is_measured_as_it_is() {
     let node = Node::start(directory.path());
     let mut command = flow(
         "--topics 2 --distributions normal --limiters fixed --messages 2000 --window 200 \
-         --repeat 2 --sweep 0s",
+         --initial 200 --publishers 2 --repeat 2 --sweep 0s",
     );
     command.args(["--target", &format!("airmail://{}", node.grpc)]);
     let done = node::run(command.arg("--out").arg(directory.path().join("out")), b"");
@@ -113,14 +193,19 @@ fn a_running_node_is_measured_as_it_is() {
         (&rows[0]["storage"], &rows[0]["rounds"]),
         (&"target".into(), &2.into())
     );
-    assert_eq!(rows[0]["bound"], 200.0);
-    assert_eq!(rows[0]["power_ratio"], Value::Null);
+    let bound = rows[0]["bound"].as_f64();
+    assert!(
+        bound.is_some_and(|bound| (bound - 200.0).abs() < 1e-6),
+        "{}",
+        rows[0]
+    );
+    assert_eq!(rows[0]["knee_bound"], Value::Null);
 }
 
 #[test]
 fn who_stops_it_has_a_report_that_says_so() {
     let out = tempfile::tempdir().unwrap();
-    let mut command = flow("--storages memory --limiters fixed --messages 1000000000 --sweep 0s");
+    let mut command = flow("--storages memory --limiters fixed --duration 1h --sweep 0s");
     command.arg("--out").arg(out.path());
     let mut child = command
         .stdout(Stdio::null())
@@ -148,6 +233,9 @@ fn parameters_that_make_no_sense_are_refused_by_name() {
         ("--limiters vegas", "last-three-points"),
         ("--storages tape", "memory, disk"),
         ("--size 8", "--size"),
+        ("--side broker", "publishers, pilot"),
+        ("--publishers 0", "--publishers"),
+        ("--duration 0s", "--duration"),
     ] {
         let said = node::run(&mut flow(options), b"").failed(2);
         assert!(said.contains(name), "{said}");

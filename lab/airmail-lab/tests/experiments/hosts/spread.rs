@@ -173,7 +173,7 @@ fn clients_stand_on_two_machines_and_the_node_is_held_on_its_own() {
 fn each_publisher_of_a_flow_is_on_a_machine_with_its_subscriber() {
     let machines = Machines::new();
     let options = "--topics 2 --distributions uniform --limiters gradient --storages memory,disk \
-                   --messages 3000 --window 200 --initial 32 --repeat 1 --sweep 0s";
+                   --publishers 2 --messages 3000 --window 200 --initial 32 --repeat 1 --sweep 0s";
     let rows = rows(&machines, THREE, "flow", options);
     // In the publishers and in the pilot.
     assert_eq!(rows.len(), 4, "{rows:?}");
@@ -195,7 +195,7 @@ fn each_publisher_of_a_flow_is_on_a_machine_with_its_subscriber() {
         );
     }
     let windows = page(&machines, "flow-disk-publisher.csv");
-    let publishers = windows.lines().filter_map(|line| line.split(',').nth(6));
+    let publishers = windows.lines().filter_map(|line| line.split(',').nth(7));
     let publishers: BTreeSet<&str> = publishers.collect();
     assert_eq!(publishers, BTreeSet::from(["of", "0", "1"]), "{windows}");
     assert!(page(&machines, "flow.html").contains("The node is on me@one"));
