@@ -2,7 +2,7 @@
 //!
 //! A run is as long as 250 windows at the largest throughput: 100 at full capacity, of which the first 50
 //! are for finding the knee, then 100 at half of it, then 50 at full capacity again. The knee is found for
-//! each capacity by a sweep over fixed bounds ([`sweep`](mod@sweep)), and then a fixed bound at the knee runs with each
+//! each capacity by a sweep over fixed bounds (`sweep`), and then a fixed bound at the knee runs with each
 //! seed beside the limiters: what they are compared with is what it did in the same stretch of time, under
 //! the same noise.
 
