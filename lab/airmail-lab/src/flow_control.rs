@@ -1,6 +1,7 @@
 //! Flow control of the nodes that experiments measure: on, off, or as a running node has it.
 //! Nothing else here knows the node's settings for it.
 
+use airmail_flow::LimiterKind;
 use std::fmt;
 
 /// The settings, in a node's environment.
@@ -38,10 +39,13 @@ impl FlowControl {
 
     /// Settings in the environment of a node.
     pub(super) fn environment(self) -> Vec<(&'static str, String)> {
-        match self {
-            FlowControl::On | FlowControl::AsItIs => Vec::new(),
-            FlowControl::Off => LIMITERS.map(|setting| (setting, "off".to_owned())).into(),
-        }
+        let limiter = match self {
+            // Said, so that the caller's own environment does not turn it off.
+            FlowControl::On => LimiterKind::default().name(),
+            FlowControl::Off => "off",
+            FlowControl::AsItIs => return Vec::new(),
+        };
+        LIMITERS.map(|setting| (setting, limiter.to_owned())).into()
     }
 }
 

@@ -66,7 +66,7 @@ pub struct FlowConfig {
 impl Default for FlowConfig {
     fn default() -> FlowConfig {
         FlowConfig {
-            publish_limiter: Choice(Some(LimiterKind::Gradient)),
+            publish_limiter: Choice(Some(LimiterKind::default())),
             publish_in_flight: 256,
             publish_window: 1_000,
             publish_delta: 20,
@@ -75,7 +75,7 @@ impl Default for FlowConfig {
             publish_target: Span(Duration::from_millis(5)),
             publish_waiting: GateSettings::DEFAULT.waiting_messages_max,
             publish_wait: Span(Duration::from_millis(GateSettings::DEFAULT.wait_ms_max)),
-            delivery_limiter: Choice(Some(LimiterKind::Gradient)),
+            delivery_limiter: Choice(Some(LimiterKind::default())),
             delivery_in_flight: ByteSize(SharesSettings::DEFAULT.limiter.bound_initial),
         }
     }

@@ -2,7 +2,8 @@
 //! more, every other time downwards. So a slow minute of the machine meets one run of many bounds, and
 //! not all runs of one.
 
-use super::case::{Case, Setup, Storage};
+use super::case::{Case, Setup};
+use super::changes::Phase;
 use super::outcome::{Outcome, courses};
 use super::plan::{Plan, Until};
 use super::runs::Runner;
@@ -29,12 +30,10 @@ impl Plan {
         if self.sweep_ms == 0 {
             return swept;
         }
-        let half = |setup: &Setup| Setup {
-            storage: Storage::Served(self.service_us.saturating_mul(2)),
-            ..*setup
-        };
         let changing = self.changing_setups();
-        let changing = changing.iter().flat_map(|setup| [*setup, half(setup)]);
+        let changing = changing
+            .iter()
+            .flat_map(|setup| Phase::ALL.map(|phase| phase.swept(setup)));
         for setup in self.setups().into_iter().map(Setup::swept).chain(changing) {
             if !swept.contains(&setup) {
                 swept.push(setup);
