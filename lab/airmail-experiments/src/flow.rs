@@ -1,10 +1,10 @@
 //! Runs whose publishers hold themselves to a limiter, as in section 5.5 of the paper.
 //!
 //! Each publisher has a gate of its own: a message enters, its ack gives the place back with the time
-//! that it took, and every N acknowledged messages the limiter decides anew. Beside each publisher
-//! is a subscriber of all topics, which accounts for every message of every publisher: what a run lost
-//! is counted before its curves are believed. A process may have a share of the publishers, each with
-//! its own subscriber, and meet the others where all must have come to the same point.
+//! that it took, and every N acknowledged messages the limiter decides anew. Beside each of the first
+//! [`SUBSCRIBERS_MAX`] publishers is a subscriber of all topics, which accounts for every message of every
+//! publisher: what a run lost is counted before its curves are believed. A process may have a share of the
+//! publishers and of their subscribers, and meet the others where all must have come to the same point.
 //!
 //! - [`Load`], [`run`], [`Flown`]: a run's task, the run, and its results.
 //! - [`Distribution`]: distribution of messages over topics.
@@ -48,6 +48,11 @@ use decisions::DecisionWatch;
 use publisher::Publisher;
 use subscriber::Subscribers;
 
+/// Subscribers at most: the paper has 2. Each gets the messages of all publishers, so with one beside each of
+/// 8 publishers a run would measure mostly deliveries: they take the processors until subscribers fall
+/// behind, and how far behind they are decides the throughput of publishes, whatever the bound.
+pub const SUBSCRIBERS_MAX: u32 = 2;
+
 /// Says whether a run is to end before its time.
 pub type Halt = Arc<dyn Fn() -> bool + Send + Sync>;
 
@@ -65,7 +70,7 @@ pub struct Load {
     /// Distribution of messages over them.
     #[serde(with = "named")]
     pub distribution: Distribution,
-    /// Publishers, each with a subscriber beside it; at least 1. The paper has 2.
+    /// Publishers; at least 1. The paper has 2. The first [`SUBSCRIBERS_MAX`] have a subscriber beside them.
     pub publishers: u32,
     /// The publishers of this process.
     pub share: Share,
@@ -88,10 +93,14 @@ pub struct Load {
 pub struct Flown {
     /// Results of each publisher.
     pub flights: Vec<Flight>,
+    /// Number of subscribers.
+    pub subscribers: u64,
     /// Results of all subscribers.
     pub received: Received,
     /// Times from publish to delivery, at every subscriber.
     pub delivery: Latencies,
+    /// When publishers began, by the clock of all measuring, in microseconds.
+    pub start_us: u64,
     /// Time from the first publish to the last delivery, in seconds.
     pub seconds: f64,
     /// Windows of the node's publish gate, if it was watched.
@@ -159,14 +168,17 @@ pub async fn run(load: Load, halt: Halt, meeting: &mut impl Meeting) -> Result<F
     }
     let acknowledged = flights.iter().map(|flight| flight.acknowledged).sum();
     let total = meeting.published(acknowledged).await?;
+    let count = subscribers.count();
     let pilot = looking.map(DecisionWatch::stop).unwrap_or_default();
     subscribers.wait_for(total, &progress, &halt).await;
     let received = subscribers.close().await;
     let last = Mono(received.last_us.saturating_mul(1000));
     Ok(Flown {
         flights,
+        subscribers: count,
         received,
         delivery: progress.take_latencies(),
+        start_us,
         seconds: last.since(start).as_secs_f64(),
         pilot,
     })
@@ -176,8 +188,10 @@ impl Flown {
     /// Adds another process's part of the same run.
     pub fn add(&mut self, other: Flown) {
         self.flights.extend(other.flights);
+        self.subscribers += other.subscribers;
         self.received.add(&other.received);
         self.delivery.add(&other.delivery);
+        self.start_us = self.start_us.max(other.start_us);
         self.seconds = self.seconds.max(other.seconds);
         self.pilot.extend(other.pilot);
     }
@@ -204,11 +218,10 @@ impl Flown {
     /// and came all the same must not make up for another.
     #[must_use]
     pub fn missing(&self) -> u64 {
-        let subscribers = self.flights.len() as u64;
-        let due = self.acknowledged() * subscribers;
+        let due = self.acknowledged() * self.subscribers;
         let short = due.saturating_sub(self.received.tally.delivered);
         let holes = self.received.holes;
-        short.max(holes.saturating_sub(self.failed() * subscribers))
+        short.max(holes.saturating_sub(self.failed() * self.subscribers))
     }
 
     /// Messages that arrived after a later one of their publisher and topic; and one more for each
@@ -256,6 +269,7 @@ mod tests {
         };
         let mut flown = Flown {
             flights: vec![flight.clone(), flight],
+            subscribers: 2,
             ..Flown::default()
         };
         flown.received.tally = Tally {
@@ -277,6 +291,7 @@ mod tests {
         let part = |delivered| {
             let mut part = flown(100, delivered, 0);
             part.flights.truncate(1);
+            part.subscribers = 1;
             let words = serde_json::to_string(&part).unwrap();
             serde_json::from_str::<Flown>(&words).unwrap()
         };

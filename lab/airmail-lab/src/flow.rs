@@ -8,6 +8,7 @@ mod case;
 mod changes;
 mod figures;
 mod flying;
+mod neighbours;
 mod outcome;
 mod paper;
 mod pilot;
@@ -41,7 +42,7 @@ pub(crate) struct FlowArgs {
     /// Where limiters are: both by default
     #[arg(long, value_enum, value_name = "PLACE,…", value_delimiter = ',')]
     pub(crate) side: Vec<Place>,
-    /// Numbers of publishers, each with a subscriber beside it [default: 1,2,8]
+    /// Numbers of publishers, the first two with a subscriber beside them [default: 1,2,8]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) publishers: Vec<u32>,
@@ -99,6 +100,11 @@ pub(crate) struct FlowArgs {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=500_000))]
     pub(crate) service_us: u32,
+    /// Neighbours that write to the disk and sync while its capacity changes, where that is among the
+    /// storages; 0 leaves these runs out
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=64))]
+    pub(crate) neighbours: u32,
     /// A running node to measure, as airmail://HOST:PORT, instead of one that is started for each run
     #[arg(long, value_name = "URL")]
     pub(crate) target: Option<String>,
@@ -112,6 +118,10 @@ pub(super) fn run(args: &FlowArgs, stop: &Stop) -> anyhow::Result<ExitCode> {
     let plan = Plan::new(args);
     let settings = plan.throttling(LimiterKind::default()).gate().validate();
     settings.map_err(|wrong| UsageError(wrong.to_string()))?;
+    if plan.shares_the_disk() && !hosts.node().is_here() {
+        let asks = "--neighbours: 0 where the node is on another machine, whose disk is not theirs";
+        return Err(UsageError(asks.to_owned()).into());
+    }
     if plan.messages.is_none() && plan.duration_ms == Some(0) {
         return Err(UsageError("--duration: more than 0s".to_owned()).into());
     }

@@ -1,10 +1,10 @@
-//! A subscriber of every topic, beside a publisher, with an account of every message.
+//! Subscribers of every topic, beside the first publishers, each with an account of every message.
 //!
 //! The paper times only the messages of the publisher on the same machine, because clocks of two
 //! machines differ. Here every delivery is timed: the clocks of several machines are brought together
 //! before the run, as exactly as that can be.
 
-use super::{Halt, Load};
+use super::{Halt, Load, SUBSCRIBERS_MAX};
 use airmail_bench::part::Received;
 use airmail_bench::progress::Progress;
 use airmail_bench::run::Account;
@@ -32,7 +32,7 @@ pub(super) struct Subscribers {
 }
 
 impl Subscribers {
-    /// Opens one for each publisher of this process.
+    /// Opens one for each publisher of this process that has one beside it.
     pub(super) async fn open(
         load: &Load,
         progress: &Arc<Progress>,
@@ -45,7 +45,8 @@ impl Subscribers {
         };
         let system = Airmail::new(&load.url, &airmail_bench::run::Job::default());
         let topics = load.topic_names();
-        for place in load.share.of(load.publishers) {
+        let places = load.share.of(load.publishers);
+        for place in places.filter(|place| *place < SUBSCRIBERS_MAX) {
             let client = load.connect().await?;
             let subscription = system.subscribe(&client, &topics, false).await?;
             let account = Account::by_topic(
@@ -62,9 +63,14 @@ impl Subscribers {
         Ok(subscribers)
     }
 
+    /// Number of those of this process.
+    pub(super) fn count(&self) -> u64 {
+        self.clients.len() as u64
+    }
+
     /// Waits until all of this process have `messages`, or nothing has come for a while.
     pub(super) async fn wait_for(&self, messages: u64, progress: &Progress, halt: &Halt) {
-        let due = messages.saturating_mul(self.clients.len() as u64);
+        let due = messages.saturating_mul(self.count());
         let mut seen = progress.delivered();
         let mut waited = Duration::ZERO;
         loop {

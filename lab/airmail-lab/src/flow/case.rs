@@ -14,6 +14,10 @@ pub(crate) enum Storage {
     Disk,
     /// Memory that takes so many microseconds for each batch, one after another: a known capacity.
     Served(u32),
+    /// A disk on which neighbours write and sync all the time.
+    SharedDisk,
+    /// A disk on which they do so for a while.
+    SharedDiskAWhile,
     /// The storage of a node that was there before.
     Target,
 }
@@ -30,6 +34,7 @@ impl Storage {
             Storage::Memory => "memory",
             Storage::Disk => "disk",
             Storage::Served(_) => "served",
+            Storage::SharedDisk | Storage::SharedDiskAWhile => "shared-disk",
             Storage::Target => "target",
         }
     }
@@ -39,7 +44,9 @@ impl Storage {
         match self {
             Storage::Memory => Some("--log=memory:".to_owned()),
             Storage::Served(service_us) => Some(format!("--log=memory:?service_us={service_us}")),
-            Storage::Disk | Storage::Target => None,
+            Storage::Disk | Storage::SharedDisk | Storage::SharedDiskAWhile | Storage::Target => {
+                None
+            }
         }
     }
 }
@@ -87,7 +94,7 @@ impl Place {
 pub(super) struct Setup {
     pub(super) storage: Storage,
     pub(super) place: Place,
-    /// Publishers, each with a subscriber beside it.
+    /// Publishers, the first two with a subscriber beside them.
     pub(super) publishers: u32,
     pub(super) topics: u32,
     pub(super) distribution: Distribution,

@@ -1,6 +1,9 @@
 //! Runs in which the capacity is halved and doubled while the node runs: each limiter has to find another
-//! knee, and back. The storage is served, one batch after another, so that its capacity is known and
-//! nothing else changes; its timetable begins with the first append, and so does the run.
+//! knee, and back.
+//!
+//! The storage is served, one batch after another, so that its capacity is known and nothing else changes; its
+//! timetable begins with the first append, and so does the run. Where the disk is among the storages, there are
+//! runs on a real one too, which [neighbours](super::neighbours) slow meanwhile.
 
 use super::case::{Case, Setup, Storage};
 use super::outcome::{Outcome, courses, periods_of, recovery};
@@ -48,16 +51,22 @@ impl Phase {
             (Storage::Served(service_us), Phase::Halved) => {
                 Storage::Served(service_us.saturating_mul(2))
             }
+            (Storage::SharedDiskAWhile, Phase::Halved) => Storage::SharedDisk,
+            (Storage::SharedDiskAWhile, _) => Storage::Disk,
             (storage, _) => storage,
         };
         Setup { storage, ..*setup }
     }
 
-    /// Its beginning and its end, in seconds since the run began.
-    pub(super) fn span_s(self, change_ms: u64) -> (f64, f64) {
+    /// Its beginning and its end, in seconds since the run began: as planned, or as the capacity was halved.
+    pub(super) fn span_s(self, change_ms: u64, halved_s: Option<(f64, f64)>) -> (f64, f64) {
         let length_s = change_ms as f64 / 1e3;
-        let from_s = length_s * f64::from(self as u8);
-        (from_s, from_s + length_s)
+        let (from_s, to_s) = halved_s.unwrap_or((length_s, 2.0 * length_s));
+        match self {
+            Phase::Full => (0.0, from_s),
+            Phase::Halved => (from_s, to_s),
+            Phase::Doubled => (to_s, 3.0 * length_s),
+        }
     }
 }
 
@@ -85,27 +94,30 @@ pub(super) struct PhaseFound {
 impl ChangeRuns {
     /// Findings of a phase.
     pub(super) fn phase(&self, phase: Phase, plan: &Plan, measured: &Measured) -> PhaseFound {
-        let (from_s, to_s) = phase.span_s(plan.change_ms);
         let setup = &self.case.setup;
         let knee = measured.knee(&phase.swept(setup));
-        let runs = self.rounds.iter().map(|round| courses(setup.place, round));
+        let runs = self.rounds.iter().map(|round| {
+            let span_s = phase.span_s(plan.change_ms, round.halved_s);
+            (courses(setup.place, round), span_s)
+        });
         let runs: Vec<_> = runs.collect();
-        let outcomes = runs.iter().filter_map(|run| {
+        let outcomes = runs.iter().filter_map(|(run, (from_s, to_s))| {
             // What is under way at a change belongs to neither side.
-            Outcome::of_part(run, f64::midpoint(from_s, to_s), to_s)
+            Outcome::of_part(run, f64::midpoint(*from_s, *to_s), *to_s)
         });
         let outcomes: Vec<Outcome> = outcomes.collect();
         let beside = knee.map(|knee| outcomes.iter().map(move |outcome| outcome.beside(&knee)));
         let recoveries: Vec<usize> = knee.map_or_else(Vec::new, |knee| {
-            let found = runs.iter().filter_map(|run| {
-                let periods = periods_of(run, from_s, to_s);
-                Some(recovery(&periods, from_s, &knee)?.0)
+            let found = runs.iter().filter_map(|(run, (from_s, to_s))| {
+                let periods = periods_of(run, *from_s, *to_s);
+                Some(recovery(&periods, *from_s, &knee)?.0)
             });
             found.collect()
         });
         let told: Vec<f64> = self
             .limiters()
-            .filter_map(|windows| {
+            .filter_map(|(round, windows)| {
+                let (from_s, to_s) = phase.span_s(plan.change_ms, round.halved_s);
                 let within = |window: &&Window| window.seconds > from_s && window.seconds <= to_s;
                 let mut within = windows.iter().filter(within);
                 Some(within.find(|window| window.tells_a_change())?.seconds - from_s)
@@ -128,10 +140,12 @@ impl ChangeRuns {
         }
     }
 
-    /// The windows of each limiter of each round.
-    fn limiters(&self) -> impl Iterator<Item = &[Window]> {
-        let rounds = self.rounds.iter();
-        rounds.flat_map(|round| round.windows(self.case.setup.place))
+    /// The windows of each limiter of each round, with the round.
+    fn limiters(&self) -> impl Iterator<Item = (&Round, &[Window])> {
+        self.rounds.iter().flat_map(|round| {
+            let windows = round.windows(self.case.setup.place).into_iter();
+            windows.map(move |windows| (round, windows))
+        })
     }
 }
 
@@ -157,7 +171,11 @@ impl Runner<'_> {
                     (_, limiter) => self.plan.throttling(limiter),
                 };
                 self.bar.set_message(format!("{case}, halved and doubled"));
-                let round = self.run(&case, gate, Some(timetable.clone()), until)?;
+                let option = match setup.storage {
+                    Storage::Served(_) => Some(timetable.clone()),
+                    _ => setup.storage.option(),
+                };
+                let round = self.run(&case, gate, option, until)?;
                 let mut known = self.measured.changes.iter_mut();
                 match known.find(|known| known.case == case) {
                     Some(known) => known.rounds.extend(round),

@@ -1,5 +1,5 @@
-//! The processes of a run: each has a share of the publishers, each with its subscriber beside it,
-//! on the machines that load comes from.
+//! The processes of a run: each has a share of the publishers and of the subscribers beside them, on the
+//! machines that load comes from.
 //!
 //! A process gets its load as JSON on standard input, meets the others like the processes of any
 //! run, and ends with its results as JSON. Told to halt, it publishes no more, waits a while for

@@ -96,6 +96,8 @@ pub(super) struct Plan {
     pub(super) change_ms: u64,
     /// Time of a batch at full capacity there, in microseconds.
     pub(super) service_us: u32,
+    /// Neighbours on the disk while its capacity changes. 0: it does not.
+    pub(super) neighbours: u32,
 }
 
 impl Plan {
@@ -134,6 +136,7 @@ impl Plan {
         plan.change_ms = args.change.unwrap_or(plan.change_ms);
         plan.size = args.size as usize;
         plan.service_us = args.service_us;
+        plan.neighbours = args.neighbours;
         if args.target.is_some() {
             plan.storages = vec![Storage::Target];
             // Only a node that is started for it gets other settings.
@@ -160,6 +163,7 @@ impl Plan {
             sweep_runs: 3,
             change_ms: 5_000,
             service_us: 1_000,
+            neighbours: 0,
         };
         let paper = Plan {
             limiters: LIMITERS_PAPER.into(),
@@ -208,24 +212,37 @@ impl Plan {
         setups
     }
 
+    /// Whether the capacity of a disk changes.
+    pub(super) fn shares_the_disk(&self) -> bool {
+        let changing = self.changing_setups().into_iter();
+        changing
+            .map(|setup| setup.storage)
+            .any(|storage| storage == Storage::SharedDiskAWhile)
+    }
+
     /// Setups in which the capacity changes: at its full capacity.
     pub(super) fn changing_setups(&self) -> Vec<Setup> {
         // Without a sweep there is no knee to come back to.
         if self.change_ms == 0 || self.sweep_ms == 0 {
             return Vec::new();
         }
-        let places = self.places.iter();
-        let both = places.flat_map(|&place| {
-            let publishers = self.publishers.iter();
-            publishers.map(move |&publishers| Setup {
-                storage: Storage::Served(self.service_us),
-                place,
-                publishers,
-                topics: 1,
-                distribution: Distribution::Uniform,
-            })
-        });
-        both.collect()
+        let mut storages = vec![Storage::Served(self.service_us)];
+        if self.neighbours > 0 && self.storages.contains(&Storage::Disk) {
+            storages.push(Storage::SharedDiskAWhile);
+        }
+        let mut changing = Vec::new();
+        for storage in storages {
+            for &place in &self.places {
+                changing.extend(self.publishers.iter().map(|&publishers| Setup {
+                    storage,
+                    place,
+                    publishers,
+                    topics: 1,
+                    distribution: Distribution::Uniform,
+                }));
+            }
+        }
+        changing
     }
 
     /// Limiters that are compared at a place, beside a fixed bound; none of them is `fixed`.

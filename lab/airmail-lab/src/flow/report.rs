@@ -12,7 +12,7 @@ use super::plan::Plan;
 use super::runs::Measured;
 use super::summary::Summary;
 use crate::hosts::Hosts;
-use airmail_experiments::flow::{Distribution, PERIOD_BOUNDS, PERIOD_S};
+use airmail_experiments::flow::{Distribution, PERIOD_BOUNDS, PERIOD_S, SUBSCRIBERS_MAX};
 use airmail_experiments::results::{Findings, Section};
 use airmail_flow::LimiterKind;
 use airmail_plot::Figure;
@@ -60,8 +60,8 @@ fn about(plan: &Plan, measured: &Measured, hosts: &Hosts) -> Vec<String> {
     let least_ms = PERIOD_S * 1e3;
     let mut about = vec![
         format!(
-            "Messages of {size} bytes; each publisher has a subscriber of all topics beside it, in the same \
-             process. A run lasts {length}, on a node of its own. Rounds: {repeat}."
+            "Messages of {size} bytes; the first {SUBSCRIBERS_MAX} publishers have a subscriber of all topics \
+             beside them, in the same process. A run lasts {length}, on a node of its own. Rounds: {repeat}."
         ),
         format!(
             "Figures of a run are of its last half, by counters: throughput is what was acknowledged over \

@@ -5,8 +5,9 @@
 //! run under way ends, and its results go into the report. Messages that a stopped run misses were not lost
 //! by the node, so a run that was stopped counts only if it is whole.
 
-use super::case::{Case, Place, Setup};
+use super::case::{Case, Place, Setup, Storage};
 use super::changes::ChangeRuns;
+use super::neighbours::{Neighbours, Shift, Worked};
 use super::outcome::{Outcome, courses};
 use super::plan::{Plan, Until};
 use super::sweeps::SweepOf;
@@ -52,6 +53,8 @@ pub(super) struct Round {
     pub(super) flown: Flown,
     /// Result of the fixed bound at the knee beside it, if there was one.
     pub(super) beside: Option<Knee>,
+    /// When neighbours on the disk began and ended, in seconds since the run began, if there were any.
+    pub(super) halved_s: Option<(f64, f64)>,
 }
 
 impl Round {
@@ -253,15 +256,45 @@ impl Runner<'_> {
             prefix: format!("bench/flow-{id:08x}"),
             ..self.plan.load(setup, gate, until)
         };
+        let neighbours = match &node {
+            Some(node) => self.neighbours(setup, node)?,
+            None => None,
+        };
         let flown = match flying::fly(self.hosts, &load) {
             Err(_) if self.stopped() => return Ok(None),
             Ok(flown) if self.stopped() && !flown.is_sound() => return Ok(None),
             flown => flown.with_context(|| case.to_string())?,
         };
+        let worked = neighbours.map(Neighbours::end).transpose()?.flatten();
+        let since_start_s = |at_us: u64| (at_us as f64 - flown.start_us as f64) / 1e6;
+        let halved_s =
+            worked.map(|Worked { from_us, to_us }| (since_start_s(from_us), since_start_s(to_us)));
         Ok(Some(Round {
             flown,
             beside: None,
+            halved_s,
         }))
+    }
+
+    /// Neighbours on this node's disk, if the setup has any.
+    fn neighbours(&self, setup: &Setup, node: &OwnNode) -> anyhow::Result<Option<Neighbours>> {
+        let change = Duration::from_millis(self.plan.change_ms);
+        let shift = match setup.storage {
+            Storage::SharedDisk => Shift {
+                after: Duration::ZERO,
+                length: None,
+            },
+            Storage::SharedDiskAWhile => Shift {
+                after: change,
+                length: Some(change),
+            },
+            _ => return Ok(None),
+        };
+        let directory = node.data().parent().unwrap_or(node.data());
+        let neighbours = Neighbours::start(directory, self.plan.neighbours, shift);
+        let neighbours =
+            neighbours.with_context(|| format!("cannot write to {}", directory.display()))?;
+        Ok(Some(neighbours))
     }
 
     /// Whether the run under way is to be the last.

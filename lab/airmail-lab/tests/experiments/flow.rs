@@ -173,7 +173,7 @@ fn a_capacity_that_changes_has_a_row_for_each_phase() {
     }
     has_files(
         out.path(),
-        &["flow-changed-pilot.png", "flow-served-pilot.csv"],
+        &["flow-changed-served-pilot.png", "flow-served-pilot.csv"],
     );
 }
 

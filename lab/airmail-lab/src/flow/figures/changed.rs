@@ -39,7 +39,7 @@ fn knees(measured: &Measured, setup: &Setup, change_ms: u64, quantity: usize) ->
     for phase in Phase::ALL {
         let knee = measured.knee(&phase.swept(setup))?;
         let at = of_knee(&knee, setup.limiters(), quantity);
-        let (from_s, to_s) = phase.span_s(change_ms);
+        let (from_s, to_s) = phase.span_s(change_ms, None);
         points.extend([from_s, to_s].map(|seconds| Point::new(seconds, at)));
     }
     Some(reference("knee", points))

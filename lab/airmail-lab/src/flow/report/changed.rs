@@ -1,6 +1,5 @@
 //! The part of the report on changes of capacity.
 
-use super::super::case::Place;
 use super::super::changes::{Phase, PhaseFound};
 use super::super::figures::Figures;
 use super::super::plan::Plan;
@@ -16,6 +15,7 @@ pub(super) fn sections(plan: &Plan, measured: &Measured, figures: &Figures<'_>) 
         return None;
     }
     let head = [
+        "storage",
         "where",
         "publishers",
         "limiter",
@@ -33,6 +33,7 @@ pub(super) fn sections(plan: &Plan, measured: &Measured, figures: &Figures<'_>) 
         Phase::ALL.map(|phase| {
             let setup = &change.case.setup;
             let mut cells = vec![
+                setup.storage.to_string(),
                 setup.place.name().to_owned(),
                 setup.publishers.to_string(),
                 change.case.limiter.to_string(),
@@ -45,22 +46,26 @@ pub(super) fn sections(plan: &Plan, measured: &Measured, figures: &Figures<'_>) 
     let shown = plan.changing_setups().into_iter();
     let shown = shown.filter(|setup| setup.publishers == plan.publishers_shown());
     let pictures = shown.filter_map(|setup| {
-        let name = match setup.place {
-            Place::Publisher => "changed-publisher",
-            Place::Pilot => "changed-pilot",
-        };
-        Some((name.to_owned(), figures.changed(&setup)?))
+        let name = format!("changed-{}-{}", setup.storage, setup.place.name());
+        Some((name, figures.changed(&setup)?))
     });
+    let mut text = vec![format!(
+        "The storage takes {full_us} µs for each batch, one after another, then twice as long, then {full_us} µs \
+         again, each for {length_s} s; each capacity has a sweep of its own, whose knee is what limiters are held \
+         against. Shares and multiples are of the last half of each capacity's time. `fixed` stays at the knee \
+         of the full capacity.",
+        full_us = plan.service_us,
+        length_s = plan.change_ms as f64 / 1e3,
+    )];
+    if plan.shares_the_disk() {
+        text.push(format!(
+            "On the shared disk {} neighbours write a MiB and sync it, without a pause, for as long.",
+            plan.neighbours
+        ));
+    }
     Some(Section {
         title: "Capacity halved and doubled".to_owned(),
-        text: vec![format!(
-            "The storage takes {full_us} µs for each batch, one after another, then twice as long, then {full_us} \
-             µs again, each for {length_s} s; each capacity has a sweep of its own, whose knee is what limiters \
-             are held against. Shares and multiples are of the last half of each capacity's time. `fixed` stays \
-             at the knee of the full capacity.",
-            full_us = plan.service_us,
-            length_s = plan.change_ms as f64 / 1e3,
-        )],
+        text,
         table: Table::new(head, rows),
         figures: pictures.collect(),
     })
