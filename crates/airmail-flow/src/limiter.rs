@@ -153,7 +153,7 @@ impl Limiter {
                 let (bound, rule) = ladder.observe(sample, bound, ends);
                 return (bound, Rule::Ladder(rule));
             }
-            Algorithm::LatencyTarget(target) if busy || held_back => {
+            Algorithm::LatencyTarget(target) if target.is_held(sample, bound) || held_back => {
                 let ends = ends(&self.settings, sample);
                 let (bound, rule) = target.observe(sample, bound, (ends.min, ends.max));
                 return (bound, Rule::LatencyTarget(rule));

@@ -296,9 +296,10 @@ impl Default for LadderSettings {
 pub struct LatencyTargetSettings {
     /// Latency W that is kept, in microseconds. Default: 5,000. At least 1.
     pub target_us: u64,
-    /// Share by which the aim is lower for each doubling of one's own bound: those with more in
-    /// flight aim lower, until all who share a node have the same. Default: 0.07. From 0 to 0.1.
-    pub droop: f64,
+    /// Strength with which those who share a node are drawn to the same bound: the aim of who has
+    /// this many messages in flight is e times that of who has very many, and 1.5 times the target
+    /// at most. Default: 450. 0: they are not.
+    pub pull_messages: u64,
     /// Share of the difference to the aim that one window makes good. Default: 0.25. Above 0, at
     /// most 1.
     pub gain: f64,
@@ -310,7 +311,7 @@ impl LatencyTargetSettings {
     /// All defaults.
     pub const DEFAULT: LatencyTargetSettings = LatencyTargetSettings {
         target_us: 5_000,
-        droop: 0.07,
+        pull_messages: 450,
         gain: 0.25,
         window_ms: 30,
     };

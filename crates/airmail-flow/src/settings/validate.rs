@@ -167,13 +167,6 @@ impl LatencyTargetSettings {
     fn validate(&self) -> Result<(), SettingsError> {
         let target = self.target_us;
         holds(target >= 1, "target_us", target as f64, "must be above 0")?;
-        let droop = self.droop;
-        holds(
-            (0.0..=0.1).contains(&droop),
-            "droop",
-            droop,
-            "must be from 0 to 0.1",
-        )?;
         let gain = self.gain;
         holds(
             gain > 0.0 && gain <= 1.0,
