@@ -26,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 mod decision;
+mod defaults;
 mod gate;
 mod limiter;
 mod line;
@@ -37,6 +38,7 @@ mod settings;
 mod shares;
 
 pub use decision::Decision;
+pub use defaults::{DELIVERY_LIMITER, PROMISE, PUBLISH_LIMITER};
 pub use gate::{Admission, Admitted, Gate, Refusal, RefusalReason};
 pub use limiter::Limiter;
 pub use meter::{Meter, Sample};

@@ -359,6 +359,11 @@ impl Config {
             if setting.section != section {
                 section = setting.section;
                 let _ = write!(text, "\n[{section}]\n");
+                if section == "flow" {
+                    for line in airmail_flow::PROMISE {
+                        let _ = writeln!(text, "# {line}");
+                    }
+                }
             }
             let value = (setting.get)(self);
             let value = if setting.quoted {

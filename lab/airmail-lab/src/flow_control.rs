@@ -1,13 +1,13 @@
 //! Flow control of the nodes that experiments measure: on, off, or as a running node has it.
 //! Nothing else here knows the node's settings for it.
 
-use airmail_flow::LimiterKind;
+use airmail_flow::{DELIVERY_LIMITER, LimiterKind, PUBLISH_LIMITER};
 use std::fmt;
 
-/// The settings, in a node's environment.
-const LIMITERS: [&str; 2] = [
-    "AIRMAIL_FLOW_PUBLISH_LIMITER",
-    "AIRMAIL_FLOW_DELIVERY_LIMITER",
+/// The settings, in a node's environment, each with what it is by default.
+const LIMITERS: [(&str, LimiterKind); 2] = [
+    ("AIRMAIL_FLOW_PUBLISH_LIMITER", PUBLISH_LIMITER),
+    ("AIRMAIL_FLOW_DELIVERY_LIMITER", DELIVERY_LIMITER),
 ];
 
 /// Kinds of flow control of a node.
@@ -39,13 +39,16 @@ impl FlowControl {
 
     /// Settings in the environment of a node.
     pub(super) fn environment(self) -> Vec<(&'static str, String)> {
-        let limiter = match self {
+        match self {
             // Said, so that the caller's own environment does not turn it off.
-            FlowControl::On => LimiterKind::default().name(),
-            FlowControl::Off => "off",
-            FlowControl::AsItIs => return Vec::new(),
-        };
-        LIMITERS.map(|setting| (setting, limiter.to_owned())).into()
+            FlowControl::On => LIMITERS
+                .map(|(setting, limiter)| (setting, limiter.name().to_owned()))
+                .into(),
+            FlowControl::Off => LIMITERS
+                .map(|(setting, _)| (setting, "off".to_owned()))
+                .into(),
+            FlowControl::AsItIs => Vec::new(),
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod figures;
 mod generator;
 mod kept;
 mod offering;
+mod promise;
 mod publishes;
 mod reckoning;
 mod report;
@@ -33,6 +34,7 @@ use case::{Bench, Storage};
 use deliveries::Deliveries;
 use generator::Plan;
 pub(crate) use offering::offer;
+use promise::Kept;
 use publishes::{Case, Publishes};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -93,6 +95,10 @@ pub(crate) struct OverloadArgs {
     /// Subscribers beside them that take a tenth
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) slow_subscribers: u32,
+    /// End with 1 if what flow control promises by default is not kept; needs loads of 0.8 and of more than
+    /// the capacity, and deliveries
+    #[arg(long)]
+    pub(crate) judge: bool,
     #[command(flatten)]
     pub(crate) target: TargetArgs,
     #[command(flatten)]
@@ -195,7 +201,23 @@ pub(super) fn run(args: &OverloadArgs, stop: &Stop) -> anyhow::Result<ExitCode> 
     if !sound {
         say("not everything that was acknowledged is there, or a refusal was none");
     }
-    Ok(ExitCode::from(u8::from(!sound)))
+    let kept = !args.judge || is_kept(args, &publishes, &deliveries);
+    Ok(ExitCode::from(u8::from(!sound || !kept)))
+}
+
+/// Judges what flow control promises by default.
+fn is_kept(args: &OverloadArgs, publishes: &Publishes, deliveries: &Deliveries<'_>) -> bool {
+    let flow = match args.target.target {
+        Some(_) => FlowControl::AsItIs,
+        None => FlowControl::On,
+    };
+    let Some(kept) = Kept::of(publishes, deliveries, flow) else {
+        say("nothing was measured by which to judge");
+        return false;
+    };
+    let word = if kept.is_kept() { "kept" } else { "not kept" };
+    say(&format!("the promise is {word}: {kept}"));
+    kept.is_kept()
 }
 
 fn publish_and_deliver(

@@ -1,8 +1,8 @@
 //! Settings of the two flow gates: those of `airmail-flow` that a node's operator may choose.
 
 use airmail_flow::{
-    GateSettings, GradientSettings, LadderSettings, LatencyTargetSettings, LimiterKind,
-    LimiterSettings, SettingsError, SharesSettings,
+    DELIVERY_LIMITER, GateSettings, GradientSettings, LadderSettings, LatencyTargetSettings,
+    LimiterKind, LimiterSettings, PUBLISH_LIMITER, SettingsError, SharesSettings,
 };
 use airmail_model::quantity::{ByteSize, Span};
 use std::fmt;
@@ -66,7 +66,7 @@ pub struct FlowConfig {
 impl Default for FlowConfig {
     fn default() -> FlowConfig {
         FlowConfig {
-            publish_limiter: Choice(Some(LimiterKind::default())),
+            publish_limiter: Choice(Some(PUBLISH_LIMITER)),
             publish_in_flight: 256,
             publish_window: 1_000,
             publish_delta: 20,
@@ -75,7 +75,7 @@ impl Default for FlowConfig {
             publish_target: Span(Duration::from_millis(5)),
             publish_waiting: GateSettings::DEFAULT.waiting_messages_max,
             publish_wait: Span(Duration::from_millis(GateSettings::DEFAULT.wait_ms_max)),
-            delivery_limiter: Choice(Some(LimiterKind::default())),
+            delivery_limiter: Choice(Some(DELIVERY_LIMITER)),
             delivery_in_flight: ByteSize(SharesSettings::DEFAULT.limiter.bound_initial),
         }
     }

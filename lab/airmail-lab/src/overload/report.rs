@@ -3,15 +3,14 @@
 use super::OverloadArgs;
 use super::deliveries::{Deliveries, report as delivered};
 use super::figures::{goodput_figure, latency_figure, memory_figure};
+use super::promise::Kept;
 use super::publishes::{Case, Publishes};
 use crate::flow_control::FlowControl;
 use crate::hosts::Hosts;
 use airmail_bench::Spread;
 use airmail_experiments::results::{Findings, Row, Section, Table};
 use airmail_experiments::row;
-
-/// The load that the latency of all others is held against.
-const CALM: f64 = 0.8;
+use airmail_flow::PROMISE;
 
 /// Everything.
 pub(super) fn findings(
@@ -24,7 +23,7 @@ pub(super) fn findings(
         name: "overload".to_owned(),
         title: "Overload: a tenth to ten times the capacity".to_owned(),
         about: about(args, publishes, hosts),
-        sections: vec![publish_section(publishes)],
+        sections: vec![publish_section(publishes, deliveries)],
         rows: publishes
             .pairs()
             .into_iter()
@@ -137,7 +136,7 @@ fn round_row(case: &Case) -> Row {
     }
 }
 
-fn publish_section(publishes: &Publishes) -> Section {
+fn publish_section(publishes: &Publishes, deliveries: &Deliveries<'_>) -> Section {
     let head = [
         "offered / capacity",
         "flow control",
@@ -179,33 +178,18 @@ fn publish_section(publishes: &Publishes) -> Section {
     }
     Section {
         title: "Publishes".to_owned(),
-        text: verdict(publishes).into_iter().collect(),
+        text: verdicts(publishes, deliveries),
         table: Table::new(head, publishes.pairs().iter().map(line)),
         figures,
     }
 }
 
-/// Compares the greatest load with the best, and with a calm one.
-fn verdict(publishes: &Publishes) -> Option<String> {
-    let ratios = publishes.ratios();
-    let most = *ratios.last()?;
-    let of = |flow: FlowControl| {
-        let at = |ratio: f64, value| Some(publishes.spread(ratio, flow, value)?.median);
-        let peaks = ratios.iter().filter_map(|ratio| at(*ratio, Case::goodput));
-        let peak = peaks.fold(0.0, f64::max);
-        let kept = at(most, Case::goodput)? / peak * 100.0;
-        let slower = at(CALM, Case::p99)
-            .filter(|_| most > CALM)
-            .and_then(|calm| Some(at(most, Case::p99)? / calm));
-        let slower = slower.map(|times| format!(", p99 {times:.1} times that at {CALM}"));
-        let slower = slower.unwrap_or_default();
-        Some(format!(
-            "flow control {flow}: goodput {kept:.1} % of the peak{slower}"
-        ))
-    };
-    let found: Vec<String> = FlowControl::ALL.into_iter().filter_map(of).collect();
-    Some(format!(
-        "At {most} times the capacity, {}.",
-        found.join("; ")
-    ))
+/// The promise, and what each kind of flow control makes of it.
+fn verdicts(publishes: &Publishes, deliveries: &Deliveries<'_>) -> Vec<String> {
+    let mut verdicts = vec![PROMISE.join(" ")];
+    verdicts.extend(FlowControl::ALL.into_iter().filter_map(|flow| {
+        let kept = Kept::of(publishes, deliveries, flow)?;
+        Some(format!("Flow control {flow}: {kept}."))
+    }));
+    verdicts
 }
