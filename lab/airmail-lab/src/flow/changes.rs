@@ -3,7 +3,7 @@
 //!
 //! The storage is served, one batch after another, so that its capacity is known and nothing else changes; its
 //! timetable begins with the first append, and so does the run. Where the disk is among the storages, there are
-//! runs on a real one too, which [neighbours](super::neighbours) slow meanwhile.
+//! runs on a real one too, which neighbours slow meanwhile.
 
 use super::case::{Case, Setup, Storage};
 use super::outcome::{Outcome, courses, periods_of, recovery};

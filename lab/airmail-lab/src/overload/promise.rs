@@ -1,4 +1,4 @@
-//! What flow control promises by default, held against what was measured.
+//! The promise of flow control by default, held against what was measured.
 //!
 //! The promise is [`PROMISE`], which the node prints with its settings. Each part of it that is a number is a
 //! ratio within one run: goodput at the greatest load over the most that there was at any load, with flow
