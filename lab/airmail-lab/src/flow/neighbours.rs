@@ -64,7 +64,8 @@ impl Neighbours {
             let file = tempfile::tempfile_in(directory)?;
             let ended = Arc::clone(&neighbours.ended);
             let work = move || work(&file, Worked { from_us, to_us }, &ended);
-            neighbours.threads.push(thread::spawn(work));
+            let thread = thread::Builder::new().name("neighbour".into());
+            neighbours.threads.push(thread.spawn(work)?);
         }
         Ok(neighbours)
     }
