@@ -104,11 +104,11 @@ fn one_two_and_eight_publishers_keep_the_target_together() {
 #[test]
 fn those_who_share_a_node_come_to_the_same_bound() {
     let newcomer_of_eight = [512, 2_000, 2_000, 2_000, 2_000, 2_000, 2_000, 2_000];
-    for (bounds, windows) in [(&[512, 15_000][..], 250), (&newcomer_of_eight, 80)] {
+    for (bounds, windows) in [(&[512, 15_000][..], 150), (&newcomer_of_eight, 80)] {
         let mut disk = Disk::new(0, bounds, (0.0, 0.0));
         disk.windows(windows);
         assert!(disk.unequal() <= 1.3, "{}", disk.unequal());
-        disk.windows(600);
+        disk.windows(350);
         assert!(disk.unequal() <= 1.02, "{}", disk.unequal());
     }
 }
