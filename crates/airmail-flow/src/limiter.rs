@@ -24,6 +24,10 @@ use latency_target::LatencyTarget;
 /// times as long as a message.
 const WINDOW_ROUND_TRIPS: u64 = 4;
 
+/// Batches that the least bound of `ladder` holds: with one the storage waits for the next while nothing is
+/// under way.
+const LADDER_BATCHES: u64 = 2;
+
 /// One limiter with its state.
 #[derive(Clone, Debug)]
 pub struct Limiter {
@@ -145,7 +149,7 @@ impl Limiter {
             }
             Algorithm::Gradient(_) => return (bound, Rule::UnderUsed),
             Algorithm::Ladder(ladder) => {
-                let ends = ends(&self.settings, sample);
+                let ends = ends(&self.settings, sample, LADDER_BATCHES);
                 if !(busy || held_back) {
                     let (bound, rule) = ladder.idle(bound, ends);
                     return (bound, rule.map_or(Rule::UnderUsed, Rule::Ladder));
@@ -154,7 +158,7 @@ impl Limiter {
                 return (bound, Rule::Ladder(rule));
             }
             Algorithm::LatencyTarget(target) if target.is_held(sample, bound) || held_back => {
-                let ends = ends(&self.settings, sample);
+                let ends = ends(&self.settings, sample, 1);
                 let (bound, rule) = target.observe(sample, bound, (ends.min, ends.max));
                 return (bound, Rule::LatencyTarget(rule));
             }
@@ -173,11 +177,11 @@ impl Limiter {
     }
 }
 
-/// Ends of a limiter that never goes below a batch: the settings', and what was measured.
-fn ends(settings: &LimiterSettings, sample: &Sample) -> Ends {
+/// Ends of a limiter that never goes below so many batches: the settings', and what was measured.
+fn ends(settings: &LimiterSettings, sample: &Sample, batches: u64) -> Ends {
     let max = settings.bound_max;
     Ends {
-        min: settings.bound_min.max(sample.batch()).min(max),
+        min: settings.bound_min.max(batches * sample.batch()).min(max),
         max,
     }
 }

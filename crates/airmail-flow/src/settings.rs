@@ -262,26 +262,30 @@ impl Default for GradientSettings {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LadderSettings {
     /// Share of the largest throughput for which it takes the least bound. Where a group costs
-    /// c + m·n, a share s is reached at s/(1-s) times c/m. Default: 0.92, so that it is more than nine tenths
-    /// with the looks at lower bounds. From 0.5 to below 1.
+    /// c + m·n, a share s is reached at s/(1-s) times c/m. Default: 0.94, so that it is more than nine tenths
+    /// with noise and with the looks at lower bounds. From 0.5 to below 1.
     pub throughput_share: f64,
-    /// Latency W that throughput may cost; twice the latency at the lowest bound, where that is more.
+    /// Latency W that throughput may cost; three times the latency at the lowest bound, where that is more.
     /// Default: 10.
     pub budget_ms: u64,
+    /// Latency W below which none is worth any throughput: no bound is sought that is less than what is in
+    /// flight at it, within the budget. Default: 1,000.
+    pub floor_us: u64,
     /// Number of windows that it rests before it looks at another bound for one. Default: 8. At
     /// least 2.
     pub rest_windows: u32,
-    /// Time that a window lasts at least. Default: 30.
+    /// Time that a window lasts at least: the longer, the less noise is in its throughput. Default: 100.
     pub window_ms: u64,
 }
 
 impl LadderSettings {
     /// All defaults.
     pub const DEFAULT: LadderSettings = LadderSettings {
-        throughput_share: 0.92,
+        throughput_share: 0.94,
         budget_ms: 10,
+        floor_us: 1_000,
         rest_windows: 8,
-        window_ms: 30,
+        window_ms: 100,
     };
 }
 

@@ -14,7 +14,8 @@ use crate::course::{Course, Phase};
 use crate::knee::KneeError;
 use crate::subject::Subject;
 use airmail_flow::{
-    GateSettings, GradientSettings, LatencyTargetSettings, LimiterKind, LimiterSettings,
+    GateSettings, GradientSettings, LadderSettings, LatencyTargetSettings, LimiterKind,
+    LimiterSettings,
 };
 
 pub use row::{Recovery, Row, Told};
@@ -98,6 +99,14 @@ impl Contender {
                 gradient: GradientSettings {
                     latency_floor_ms: self.latency_floor_ms,
                     ..GradientSettings::DEFAULT
+                },
+                ladder: LadderSettings {
+                    floor_us: match subject {
+                        // Their messages take as little as 0.1 ms, and it is the knee that is asked for.
+                        Subject::Servers(_) => 0,
+                        Subject::Node(_) => LadderSettings::DEFAULT.floor_us,
+                    },
+                    ..LadderSettings::DEFAULT
                 },
                 ..LimiterSettings::DEFAULT
             },

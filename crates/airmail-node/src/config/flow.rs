@@ -182,7 +182,7 @@ mod tests {
     fn both_gates_are_on_by_default_and_can_be_turned_off() {
         let mut config = FlowConfig::default();
         let gate = config.publish_gate().unwrap();
-        assert_eq!(gate.limiter.kind, LimiterKind::Gradient);
+        assert_eq!(gate.limiter.kind, PUBLISH_LIMITER);
         assert_eq!(gate.validate(), Ok(()));
         assert!(config.delivery_gate().is_some());
         config.publish_limiter = "off".parse().unwrap();
@@ -226,6 +226,7 @@ mod tests {
             assert_eq!(config.check().unwrap_err().0, "flow.publish_in_flight");
         }
         let config = FlowConfig {
+            publish_limiter: Choice(Some(LimiterKind::Gradient)),
             publish_batch: 0,
             ..FlowConfig::default()
         };

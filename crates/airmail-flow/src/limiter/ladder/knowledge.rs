@@ -11,10 +11,12 @@ use crate::rule::LadderRule as R;
 use crate::settings::LadderSettings;
 
 /// Errors that are taken off each value where the greatest of several is sought.
-const DOUBT: f64 = 0.5;
+const DOUBT: f64 = 1.5;
 /// Errors by which a lower rung must have enough. Fewer than a higher one: what a rung too low costs is
 /// seen within a few windows.
 const DOWN: f64 = 0.3;
+/// Multiple of the latency at the lowest bound that is always within the budget.
+const UNLOADED: f64 = 3.0;
 /// Share of the budget that messages may take before the bound is lowered for it.
 const OVER: f64 = 1.25;
 /// Looks that a rung is given credit for when it becomes the one at rest: the windows that follow soon
@@ -91,13 +93,20 @@ impl Knowledge {
     pub(super) fn within(&self, in_flight: f64, value: f64, share: f64) -> bool {
         let lowest = self.rungs.lowest();
         let unloaded_s = lowest.map_or(0.0, |(_, seen)| self.latency_s(seen.in_flight, seen.value));
-        let budget_s = self.budget_s().max(2.0 * unloaded_s);
+        let budget_s = self.budget_s().max(UNLOADED * unloaded_s);
         self.latency_s(in_flight, value) <= budget_s * share
     }
 
     /// The settings' budget.
     pub(super) fn budget_s(&self) -> f64 {
         self.settings.budget_ms as f64 / 1e3
+    }
+
+    /// The least rung worth resting at, where throughput has this value: below it messages take so little
+    /// time that less does not matter.
+    pub(super) fn floor(&self, value: f64) -> Rung {
+        let floor_s = (self.settings.floor_us as f64 / 1e6).min(self.budget_s());
+        Rung::at_most(((self.level + value).exp() * floor_s) as u64)
     }
 
     /// Those within the budget.
@@ -118,13 +127,16 @@ impl Knowledge {
         Some(self.top(steps)? + self.share())
     }
 
-    /// The least rung with enough throughput; the lowest that is known if none is within the budget.
+    /// The least rung with enough throughput, no lower than is worth it; if there is none, the highest within
+    /// the budget, or the lowest that is known.
     pub(super) fn least(&self, steps: &[Step]) -> Option<Step> {
         let enough = self.enough(steps);
-        let mut steps = steps.iter();
-        let lowest = steps.clone().next();
-        let least = steps.find(|step| enough.is_some_and(|enough| step.value >= enough));
-        least.or(lowest).copied()
+        let fits = |step: &&Step| {
+            step.rung >= self.floor(step.value) && enough.is_some_and(|least| step.value >= least)
+        };
+        let highest = || self.allowed(steps).last().copied();
+        let least = steps.iter().find(fits).or_else(highest);
+        least.or(steps.first()).copied()
     }
 
     /// A rung that is better than the one at rest, by more than their error, with the cause to go there.
@@ -149,7 +161,10 @@ impl Knowledge {
             return Some((**target, R::MoveUp));
         }
         let top = self.top(steps).unwrap_or(here.value).max(here.value);
-        let mut lower = steps.iter().take_while(|step| step.rung < self.rung);
+        let floor = self.floor(0.0);
+        let mut lower = steps
+            .iter()
+            .filter(|step| (floor..self.rung).contains(&step.rung));
         let enough =
             |step: &&Step| step.value - DOWN * self.noise_of(step.count) >= top + self.share();
         lower.find(enough).map(|target| (*target, R::MoveDown))

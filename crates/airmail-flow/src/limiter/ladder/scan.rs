@@ -93,13 +93,14 @@ impl Scan {
     }
 }
 
-/// Two rungs below the lowest, if that has enough.
+/// Two rungs below the lowest, if that has enough throughput, and latency to spare.
 fn down(known: &Knowledge, steps: &[Step], ends: Ends) -> Option<Scan> {
     let lowest = steps.first()?;
     let lower = lowest.rung.below(STRIDE);
     let rung = lower.map_or(ends.lowest(), |rung| rung.max(ends.lowest()));
     let enough = lowest.value >= known.enough(steps)?;
-    (enough && rung < lowest.rung).then_some(Scan {
+    let worth = lowest.rung > known.floor(lowest.value);
+    (enough && worth && rung < lowest.rung).then_some(Scan {
         rung,
         leg: Leg::Down,
     })

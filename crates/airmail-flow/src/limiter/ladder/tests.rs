@@ -67,7 +67,7 @@ fn knee(curve: Curve) -> f64 {
 }
 
 fn sample(in_flight: f64, rate_per_s: f64) -> Sample {
-    let messages = (rate_per_s * 0.03).max(1.0) as u64;
+    let messages = (rate_per_s * 0.1).max(1.0) as u64;
     let span_s = messages as f64 / rate_per_s;
     Sample {
         at: Mono(1),
@@ -131,6 +131,8 @@ fn spread(decisions: &[Decision]) -> (f64, f64) {
 }
 
 const SEEDS: u64 = 100;
+/// Standard deviation of ln λ over 100 ms, as it was measured on a node.
+const NOISE: f64 = 0.08;
 /// Windows until a run is judged, and of a phase.
 const SETTLED: usize = 60;
 const PHASE: usize = 160;
@@ -169,7 +171,7 @@ fn through_noise_it_keeps_the_throughput_of_the_knee_and_holds_still() {
     for curve in [disk as Curve, pipe] {
         let runs: Vec<Vec<Decision>> = (0..SEEDS)
             .map(|seed| {
-                Run::new(seed, 0.15, batched())
+                Run::new(seed, NOISE, batched())
                     .windows(curve, PHASE)
                     .split_off(SETTLED)
             })
@@ -200,7 +202,7 @@ fn a_disk_of_half_and_of_twice_the_speed_is_noticed_and_held_within_twenty_windo
     let mut late = 0;
     let mut unseen = 0;
     for seed in 0..SEEDS {
-        let mut run = Run::new(seed, 0.15, batched());
+        let mut run = Run::new(seed, NOISE, batched());
         run.windows(disk, PHASE);
         for curve in [disk_halved as Curve, disk] {
             let decisions = run.windows(curve, PHASE);
@@ -219,7 +221,7 @@ fn a_disk_of_half_and_of_twice_the_speed_is_noticed_and_held_within_twenty_windo
 fn a_pipe_that_is_half_as_wide_and_wide_again_is_followed_within_twenty_windows() {
     let (mut narrow, mut wide) = (Vec::new(), Vec::new());
     for seed in 0..SEEDS {
-        let mut run = Run::new(seed, 0.15, batched());
+        let mut run = Run::new(seed, NOISE, batched());
         run.windows(pipe, PHASE);
         for (curve, windows) in [(pipe_halved as Curve, &mut narrow), (pipe, &mut wide)] {
             windows.push(recovered(&run.windows(curve, PHASE), curve) as f64);
@@ -333,16 +335,16 @@ fn a_look_that_is_not_used_up_is_broken_off() {
 }
 
 #[test]
-fn what_takes_longer_than_the_budget_is_left_out_but_for_twice_what_one_batch_takes() {
-    // Nothing has less than 20 ms: twice that is allowed.
+fn what_takes_longer_than_the_budget_is_left_out_but_for_three_times_what_the_lowest_bound_has() {
+    // Nothing has less than 20 ms: three times that is allowed.
     fn slow(in_flight: f64) -> f64 {
         in_flight / (20e-3 + 20e-6 * in_flight)
     }
-    // 10 ms are reached at 500, where two thirds of the throughput are.
+    // 10 ms are reached at 500, where two thirds of the throughput are; 5 ms at 125, where a scan from 500 begins.
     fn fast(in_flight: f64) -> f64 {
         in_flight / (3.3e-3 + 13.4e-6 * in_flight)
     }
-    for (curve, least_ms, most_ms) in [(slow as Curve, 25.0, 45.0), (fast, 5.0, 12.5)] {
+    for (curve, least_ms, most_ms) in [(slow as Curve, 36.0, 66.0), (fast, 5.0, 16.5)] {
         for bound_initial in [1, 500, 30_000] {
             let settings = LimiterSettings {
                 bound_initial,
@@ -358,7 +360,7 @@ fn what_takes_longer_than_the_budget_is_left_out_but_for_twice_what_one_batch_ta
 }
 
 #[test]
-fn where_more_in_flight_gains_nothing_one_batch_is_enough() {
+fn where_more_in_flight_gains_nothing_what_is_done_in_a_millisecond_is_enough() {
     // Storage that answers within the turn: the bound is used up, but nothing is ever in flight.
     let settings = batched();
     let mut limiter = Limiter::new(LimiterSettings {
@@ -370,7 +372,7 @@ fn where_more_in_flight_gains_nothing_one_batch_is_enough() {
         let rate = 3e6 * (0.1 * noise.normal()).exp();
         let decision = limiter.observe(&sample(1e-3, rate), true);
         assert!(
-            window < SETTLED || decision.bound <= 4 * 545,
+            window < SETTLED || decision.bound <= 8 * 545,
             "{decision:?}"
         );
     }
