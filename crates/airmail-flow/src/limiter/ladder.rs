@@ -168,8 +168,7 @@ impl Ladder {
         let rungs = &mut self.known.rungs;
         rungs.look(scan.rung, look.value, look.in_flight);
         let latency_s = self.known.latency_s(look.in_flight, look.value);
-        if first && scan.rung > ends.lowest() && latency_s > self.known.budget_s() {
-            // Some multiple of the latency without load is allowed, so that has to be known.
+        if first && scan.rung > ends.lowest() && self.known.needs_unloaded(latency_s) {
             return (self.begin(0, ends), R::ScanDown);
         }
         let Some(next) = scan.next(&self.known, ends) else {
@@ -227,8 +226,7 @@ impl Ladder {
         let (rung, rungs) = (self.known.rung, &self.known.rungs);
         let known = |rung: Rung| rungs.get(rung).is_some_and(|seen| seen.count > 1);
         let up = known(rung.above(1)) || self.probe_up(0, ends).is_none();
-        let lowest = ends.lowest().max(self.known.floor(0.0));
-        let down = rung <= lowest || rung.below(1).is_none_or(known);
+        let down = rung <= self.lowest(ends) || rung.below(1).is_none_or(known);
         if up && down {
             self.settings.rest_windows
         } else {
@@ -268,10 +266,15 @@ impl Ladder {
         far.or(Some(rest.above(1)).filter(fits))
     }
 
+    /// The lowest rung that it may rest at.
+    fn lowest(&self, ends: Ends) -> Rung {
+        ends.lowest().max(self.known.floor(0.0))
+    }
+
     /// One rung down; seldom where that is known to have too little.
     fn probe_down(&self, turn: u32, ends: Ends) -> Option<Rung> {
         let rung = self.known.rung.below(1)?;
-        if rung < ends.lowest().max(self.known.floor(0.0)) {
+        if rung < self.lowest(ends) {
             return None;
         }
         let steps = self.known.rungs.isotonic();

@@ -1,8 +1,8 @@
 //! The promise of flow control by default, held against what was measured.
 //!
-//! The promise is [`PROMISE`](airmail_flow::PROMISE), which the node prints with its settings. Each part of it that is a number is a
-//! ratio within one run: goodput at the greatest load over the most that there was at any load, with flow
-//! control or without; p99 of what was admitted over that of a calm load; deliveries beside slow subscribers
+//! The promise is [`PROMISE`](airmail_flow::PROMISE), which the node prints with its settings. Each part of it
+//! that is a number is a ratio within one run: goodput at the greatest load over the most that there was at any
+//! load, with flow control or without; p99 of what was admitted over that of a calm load; deliveries beside slow subscribers
 //! over deliveries beside nobody. That every refusal is one with a delay decides whether a run is sound.
 
 use super::deliveries::Deliveries;

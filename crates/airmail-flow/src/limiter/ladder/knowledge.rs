@@ -98,8 +98,15 @@ impl Knowledge {
     }
 
     /// The settings' budget.
-    pub(super) fn budget_s(&self) -> f64 {
+    fn budget_s(&self) -> f64 {
         self.settings.budget_ms as f64 / 1e3
+    }
+
+    /// Whether the latency at the lowest bound has to be known, where messages take so long at a higher one: a
+    /// multiple of it may be more than the budget. What was looked at first must not stand in for it, or
+    /// each scan, which begins at half of the bound, would allow more than the one before.
+    pub(super) fn needs_unloaded(&self, latency_s: f64) -> bool {
+        UNLOADED * latency_s > self.budget_s()
     }
 
     /// The least rung worth resting at, where throughput has this value: below it messages take so little
