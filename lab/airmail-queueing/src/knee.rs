@@ -64,6 +64,12 @@ impl KneeRule {
         share: 0.9,
         latency_budget_s: 0.010,
     };
+
+    /// The latency beyond which bounds are left out where the lowest one has this latency, in seconds.
+    #[must_use]
+    pub fn budget_s(&self, lowest_s: f64) -> f64 {
+        self.latency_budget_s.max(2.0 * lowest_s)
+    }
 }
 
 impl Default for KneeRule {
@@ -152,7 +158,7 @@ pub fn knee(sweep: &[Measurement], rule: &KneeRule) -> Result<Knee, KneeError> {
     let Some(lowest) = points.first() else {
         return Err(KneeError::Nothing);
     };
-    let budget_s = rule.latency_budget_s.max(2.0 * lowest.latency_s);
+    let budget_s = rule.budget_s(lowest.latency_s);
     let within: Vec<Point> = points
         .into_iter()
         .filter(|point| point.latency_s <= budget_s)

@@ -121,7 +121,7 @@ pub enum Limiters {
 
 /// Batches that a client with 2 MiB for its messages keeps. A message of 100 bytes takes about 240 there, for
 /// by Little's law the measured time to delivery is that of half as many as 2 MiB would hold.
-const HELD_BATCHES: u32 = 16;
+pub const HELD_BATCHES: u32 = 16;
 
 const fn pilot(
     name: &'static str,

@@ -112,11 +112,7 @@ fn is_spent(points: &[Point]) -> bool {
     let (Some(first), Some(last)) = (points.first(), points.last()) else {
         return false;
     };
-    if last.latency_s
-        > KneeRule::DEFAULT
-            .latency_budget_s
-            .max(2.0 * first.latency_s)
-    {
+    if last.latency_s > KneeRule::DEFAULT.budget_s(first.latency_s) {
         return true;
     }
     let Some(before) = points.len().checked_sub(SPENT_RUNGS) else {
