@@ -28,7 +28,7 @@ pub(crate) struct RunArgs {
     /// Print a line of JSON for each row
     #[arg(long)]
     pub(crate) json: bool,
-    /// Where the pictures go, as SVG and PNG
+    /// Where files go
     #[arg(long, value_name = "DIR", default_value = "airmail-lab")]
     pub(crate) out: PathBuf,
 }
@@ -36,7 +36,7 @@ pub(crate) struct RunArgs {
 /// Runs what `airmail-lab limiters` does.
 ///
 /// # Errors
-/// The pictures cannot be written.
+/// The report cannot be written.
 pub(crate) fn limiters(args: &RunArgs) -> anyhow::Result<ExitCode> {
     limiters::run(args)?;
     Ok(ExitCode::SUCCESS)

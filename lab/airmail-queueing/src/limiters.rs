@@ -60,16 +60,16 @@ pub struct Contender {
 }
 
 impl Contender {
-    /// Those of the plan, in its order; on a node, `gradient` also as it is by default there.
+    /// Those of the plan, in its order; `gradient` also as a node has it by default.
     #[must_use]
-    pub fn of(subject: &Subject, plan: &Plan) -> Vec<Contender> {
+    pub fn of(plan: &Plan) -> Vec<Contender> {
         let contender = |kind, latency_floor_ms| Contender {
             kind,
             latency_floor_ms,
         };
         let kinds = plan.limiters.iter();
         let mut all: Vec<Contender> = kinds.map(|kind| contender(*kind, 0)).collect();
-        if matches!(subject, Subject::Node(_)) && plan.limiters.contains(&LimiterKind::Gradient) {
+        if plan.limiters.contains(&LimiterKind::Gradient) {
             all.push(contender(LimiterKind::Gradient, NODE_FLOOR_MS));
         }
         all
@@ -195,7 +195,7 @@ pub fn measure(subject: Subject, plan: &Plan, progress: &dyn Fn()) -> Result<Rep
         .collect();
     let mut rows = Vec::new();
     let mut traces = Vec::new();
-    for contender in Contender::of(&subject, plan) {
+    for contender in Contender::of(plan) {
         let initial = match contender.kind {
             LimiterKind::Fixed => knees[0].bound,
             _ => subject.bound_initial(),
@@ -232,8 +232,8 @@ pub fn measure(subject: Subject, plan: &Plan, progress: &dyn Fn()) -> Result<Rep
     })
 }
 
-/// Number of runs of limiters that [`measure`] makes.
+/// Number of runs of limiters that [`measure`] makes of one system.
 #[must_use]
-pub fn runs(subject: &Subject, plan: &Plan) -> u64 {
-    plan.seeds.max(1) * Contender::of(subject, plan).len() as u64
+pub fn runs(plan: &Plan) -> u64 {
+    plan.seeds.max(1) * Contender::of(plan).len() as u64
 }

@@ -4,6 +4,8 @@ mod figures;
 mod table;
 
 use super::RunArgs;
+use crate::experiment;
+use crate::narration::{print, say};
 use airmail_queueing::limiters::{Plan, Report, measure, runs};
 use airmail_queueing::subject::Subject;
 use anyhow::Context as _;
@@ -16,7 +18,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<()> {
         ..Plan::default()
     };
     let subjects = Subject::all();
-    let steps = subjects.iter().map(|subject| runs(subject, &plan)).sum();
+    let steps = subjects.len() as u64 * runs(&plan);
     let bar = super::progress(steps);
     let reports = super::all(&subjects, |subject| {
         measure(*subject, &plan, &|| bar.inc(1))
@@ -24,6 +26,14 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<()> {
     });
     bar.finish_and_clear();
     let reports: Vec<Report> = reports.into_iter().collect::<anyhow::Result<_>>()?;
-    table::print_rows(&reports, args)?;
-    super::draw(&args.out, &figures::figures(&reports))
+    let seconds = bar.elapsed().as_secs_f64();
+    say(&format!(
+        "{steps} runs of limiters, {} seeds each, took {seconds:.0} s",
+        args.seeds
+    ));
+    let findings = table::findings(&reports, args.seeds);
+    if !args.json {
+        print(&format!("{}\n\n", findings.about.join("\n\n")))?;
+    }
+    experiment::tell(&findings, &args.out, args.json)
 }

@@ -9,14 +9,13 @@ use airmail_queueing::limiters::{self, Contender, Curve, Report, Trace};
 const BAR_WINDOWS: usize = 10;
 const WINDOWS: &str = "windows at the largest throughput; half the capacity from 100 to 200";
 
-pub(super) fn figures(reports: &[Report]) -> Vec<(String, Figure)> {
-    let mut figures = vec![("limiters".to_owned(), summary(reports))];
-    for report in reports {
-        let name = report.subject.name();
-        figures.push((format!("limiters-{name}-curve"), curve_figure(report)));
-        figures.push((format!("limiters-{name}-run"), run_figure(report)));
-    }
-    figures
+/// The curves of a system, and the ways of the limiters through a run on it.
+pub(super) fn of_system(report: &Report) -> Vec<(String, Figure)> {
+    let name = report.subject.name();
+    vec![
+        (format!("{name}-curve"), curve_figure(report)),
+        (format!("{name}-run"), run_figure(report)),
+    ]
 }
 
 /// The colour of a limiter's curves, in every figure of the laboratory.
@@ -95,7 +94,8 @@ fn mean_of(reports: &[Report], of: fn(&Trace) -> &Vec<f64>) -> Vec<Series> {
     series.collect()
 }
 
-fn summary(reports: &[Report]) -> Figure {
+/// All limiters over all systems.
+pub(super) fn summary(reports: &[Report]) -> Figure {
     let title = format!("the geometric mean of {} systems", reports.len());
     Figure {
         title: "How near to the knee each limiter stays".to_owned(),
