@@ -39,7 +39,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Distance of each limiter from the knee, on servers and on models of a node, and its recovery when the
     /// capacity has been halved or doubled; in virtual time
-    Limiters(virtual_time::RunArgs),
+    Limiters(virtual_time::LimitersArgs),
     /// Waits of jobs under each way to spread them over queues, and the messages that it takes; in
     /// virtual time
     Dispatch(virtual_time::RunArgs),

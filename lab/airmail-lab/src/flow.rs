@@ -18,6 +18,7 @@ mod report;
 mod runs;
 mod summary;
 mod sweeps;
+mod written;
 
 use crate::cli::UsageError;
 use crate::experiment::CommonArgs;
@@ -26,10 +27,11 @@ use airmail_bench::family::own_node::OwnNodeArgs;
 use airmail_bench::settings::milliseconds;
 use airmail_experiments::flow::Distribution;
 use airmail_flow::LimiterKind;
-use case::{Place, Storage};
+pub(crate) use case::{Case, Place, Setup, Storage};
 pub(crate) use flying::take_flight;
 use plan::{Plan, Preset};
 use std::process::ExitCode;
+pub(crate) use written::{BesideFixed, Written};
 
 /// Arguments of `airmail-lab flow`.
 #[derive(clap::Args, Clone, Debug)]

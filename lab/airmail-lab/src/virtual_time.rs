@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-pub(crate) use limiters::colour as limiter_colour;
+pub(crate) use limiters::{LimitersArgs, colour as limiter_colour};
 
 /// Options of an experiment in virtual time.
 #[derive(clap::Args, Debug)]
@@ -36,10 +36,9 @@ pub(crate) struct RunArgs {
 /// Runs what `airmail-lab limiters` does.
 ///
 /// # Errors
-/// The report cannot be written.
-pub(crate) fn limiters(args: &RunArgs) -> anyhow::Result<ExitCode> {
-    limiters::run(args)?;
-    Ok(ExitCode::SUCCESS)
+/// The report cannot be written, or what it is to be held against cannot be read.
+pub(crate) fn limiters(args: &LimitersArgs) -> anyhow::Result<ExitCode> {
+    limiters::run(args)
 }
 
 /// Runs what `airmail-lab dispatch` does.

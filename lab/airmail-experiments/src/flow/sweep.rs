@@ -86,8 +86,8 @@ impl Sweep {
     pub fn takes_too_long(&self) -> Option<usize> {
         let points = self.doublings();
         let (first, last) = (points.first()?, points.last()?);
-        let budget_s = KneeRule::DEFAULT.latency_budget_s;
-        let too_long = last.latency_s.least > budget_s.max(2.0 * first.latency_s.median);
+        let budget_s = KneeRule::DEFAULT.budget_s(first.latency_s.median);
+        let too_long = last.latency_s.least > budget_s;
         too_long.then(|| self.runs.get(&last.bound).map_or(0, Vec::len))
     }
 

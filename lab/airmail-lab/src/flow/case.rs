@@ -81,7 +81,7 @@ pub(crate) enum Place {
 
 impl Place {
     /// Its name in rows and file names.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Place::Publisher => "publisher",
             Place::Pilot => "pilot",
@@ -91,18 +91,18 @@ impl Place {
 
 /// All that is varied but the limiter: limiters are compared within a setup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Setup {
-    pub(super) storage: Storage,
-    pub(super) place: Place,
+pub(crate) struct Setup {
+    pub(crate) storage: Storage,
+    pub(crate) place: Place,
     /// Publishers, the first two with a subscriber beside them.
-    pub(super) publishers: u32,
-    pub(super) topics: u32,
-    pub(super) distribution: Distribution,
+    pub(crate) publishers: u32,
+    pub(crate) topics: u32,
+    pub(crate) distribution: Distribution,
 }
 
 impl Setup {
     /// The setup whose sweep is this one's too: knees are found with messages spread evenly.
-    pub(super) fn swept(self) -> Setup {
+    pub(crate) fn swept(self) -> Setup {
         Setup {
             distribution: Distribution::Uniform,
             ..self
@@ -110,7 +110,7 @@ impl Setup {
     }
 
     /// Limiters at work.
-    pub(super) fn limiters(&self) -> u32 {
+    pub(crate) fn limiters(&self) -> u32 {
         match self.place {
             Place::Publisher => self.publishers,
             Place::Pilot => 1,
@@ -138,9 +138,9 @@ impl fmt::Display for Setup {
 
 /// A combination of the varied factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Case {
-    pub(super) setup: Setup,
-    pub(super) limiter: LimiterKind,
+pub(crate) struct Case {
+    pub(crate) setup: Setup,
+    pub(crate) limiter: LimiterKind,
 }
 
 impl fmt::Display for Case {

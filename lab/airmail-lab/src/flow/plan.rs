@@ -146,7 +146,8 @@ impl Plan {
         plan
     }
 
-    fn of(preset: Preset) -> Plan {
+    /// The plan of a preset, as it comes.
+    pub(super) fn of(preset: Preset) -> Plan {
         let node = Plan {
             topics: vec![1, 16, 256],
             distributions: Distribution::ALL.into(),

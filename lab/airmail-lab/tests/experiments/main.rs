@@ -2,6 +2,7 @@
 //! program `airmail` beside it.
 //!
 //! - `flow`, `load`, `mailbox`: experiments of these names, and `clients`, `overload`, `size`.
+//! - `limiters`: the table in virtual time, and the model of a node beside one that was measured.
 //! - `hosts`: experiments over several machines, Ctrl-C, and what is left.
 //! - `pages`: the page of its command line is fresh.
 //! - `kafka_cluster`: reassignments, partitioners and their evaluation, with live brokers of Kafka.
@@ -16,6 +17,7 @@
 mod flow;
 mod hosts;
 mod kafka_cluster;
+mod limiters;
 mod load;
 mod mailbox;
 mod pages;
