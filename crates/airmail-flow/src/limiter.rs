@@ -151,7 +151,7 @@ impl Limiter {
             Algorithm::Ladder(ladder) => {
                 let ends = ends(&self.settings, sample, LADDER_BATCHES);
                 if !(busy || held_back) {
-                    let (bound, rule) = ladder.idle(bound, ends);
+                    let (bound, rule) = ladder.idle(sample, bound, ends);
                     return (bound, rule.map_or(Rule::UnderUsed, Rule::Ladder));
                 }
                 let (bound, rule) = ladder.observe(sample, bound, ends);

@@ -20,8 +20,8 @@
 //! - From rest it goes to another rung only if what is known of both differs by more than their error, or
 //!   messages take longer than the budget; and it scans only if the system has changed. One stall does
 //!   neither.
-//! - What the bound does not hold back moves nothing: a scan or a probe ends, and the best rung known is
-//!   kept.
+//! - What the bound does not hold back ends a scan or a probe, and the best rung known is kept. That is
+//!   another one only if more was done there than under any lower bound.
 //! - Never below a batch.
 
 mod change;
@@ -102,6 +102,15 @@ struct Look {
     in_flight: f64,
 }
 
+impl Look {
+    fn of(sample: &Sample) -> Look {
+        Look {
+            value: sample.rate_per_s().ln(),
+            in_flight: sample.in_flight(),
+        }
+    }
+}
+
 /// The limiter.
 #[derive(Clone, Debug)]
 pub(super) struct Ladder {
@@ -124,10 +133,7 @@ impl Ladder {
 
     /// The next bound after a sample that was measured under `bound`, which held messages back.
     pub(super) fn observe(&mut self, sample: &Sample, bound: u64, ends: Ends) -> (u64, R) {
-        let look = Look {
-            value: sample.rate_per_s().ln(),
-            in_flight: sample.in_flight(),
-        };
+        let look = Look::of(sample);
         match self.state {
             State::Rest { .. } if self.known.rungs.is_empty() => {
                 self.known.rung = Rung::at_most(bound);
@@ -145,12 +151,23 @@ impl Ladder {
     }
 
     /// The next bound after a window in which the bound held nothing back; no rule if nothing changes.
-    pub(super) fn idle(&mut self, bound: u64, ends: Ends) -> (u64, Option<R>) {
+    pub(super) fn idle(&mut self, sample: &Sample, bound: u64, ends: Ends) -> (u64, Option<R>) {
+        let look = Look::of(sample);
         self.known.change.interrupt();
         match self.state {
             State::Rest { .. } => return (bound, None),
-            State::Scan(_) => self.settle(),
-            State::Probe(_) => self.state = State::Rest { windows: 0 },
+            State::Scan(Scan { rung, .. }) => {
+                self.known.at_least(rung, look.value, look.in_flight);
+                self.settle();
+            }
+            State::Probe(Probe { rung, .. }) => {
+                let more = self.known.change.clipped(look.value - self.known.level);
+                self.known.at_least(rung, more, look.in_flight);
+                self.state = State::Rest { windows: 0 };
+                if let Some((bound, rule)) = self.moved(ends) {
+                    return (bound, Some(rule));
+                }
+            }
         }
         (ends.bound(self.known.rung), Some(R::BreakOff))
     }

@@ -65,6 +65,16 @@ impl Knowledge {
         self.rungs.set(self.rung, seen);
     }
 
+    /// Notes what was done under a bound that held nothing back. It could have been more, so it counts only if it
+    /// is more than was done under any lower bound: then that one held back what could have been done.
+    pub(super) fn at_least(&mut self, rung: Rung, value: f64, in_flight: f64) {
+        let steps = self.rungs.isotonic();
+        let below = steps.iter().take_while(|step| step.rung < rung);
+        if below.map(|step| step.value).all(|most| value > most) {
+            self.rungs.look(rung, value, in_flight);
+        }
+    }
+
     /// Number of windows behind the level.
     pub(super) fn count(&self) -> u32 {
         self.rungs.get(self.rung).map_or(0, |seen| seen.count)

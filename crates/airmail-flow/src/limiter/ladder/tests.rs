@@ -335,6 +335,38 @@ fn a_look_that_is_not_used_up_is_broken_off() {
 }
 
 #[test]
+fn a_bound_that_holds_nothing_back_is_kept_if_more_is_done_under_it() {
+    // Storage that answers within the turn. With room for fewer than four batches, batches wait for the next turn.
+    let turns = |limiter: &mut Limiter, rate_per_s: [f64; 2]| {
+        let held_back = limiter.bound() < 4 * 545;
+        let rate = if held_back {
+            rate_per_s[0]
+        } else {
+            rate_per_s[1]
+        };
+        limiter.observe(&sample(1e-3, rate), held_back)
+    };
+    let settings = LimiterSettings {
+        kind: LimiterKind::Ladder,
+        ..batched()
+    };
+    let mut limiter = Limiter::new(settings);
+    for window in 0..PHASE {
+        let decision = turns(&mut limiter, [3e6, 5e6]);
+        assert!(window < 8 || decision.bound >= 4 * 545, "{decision:?}");
+    }
+    // Where less is offered than the lowest bound lets through, that one stays.
+    let mut limiter = Limiter::new(settings);
+    for window in 0..PHASE {
+        let decision = turns(&mut limiter, [1e6, 1e6]);
+        assert!(
+            window < 8 || decision.bound_before < 4 * 545 || decision.bound < 4 * 545,
+            "{decision:?}"
+        );
+    }
+}
+
+#[test]
 fn what_takes_longer_than_the_budget_is_left_out_but_for_three_times_what_the_lowest_bound_has() {
     // Nothing has less than 20 ms: three times that is allowed.
     fn slow(in_flight: f64) -> f64 {
