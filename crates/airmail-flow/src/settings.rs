@@ -86,8 +86,8 @@ pub struct LimiterSettings {
     pub kind: LimiterKind,
     /// The bound to begin with, in messages. Default: 200, the paper's.
     pub bound_initial: u64,
-    /// The bound never goes below this; at least 1. For `ladder` and `latency-target` it is a batch,
-    /// in whatever the gate counts. Default: 1.
+    /// The bound never goes below this; at least 1. `ladder` stops at two batches of the mean size that it
+    /// measures, and `latency-target` at one, if that is more. Default: 1.
     pub bound_min: u64,
     /// The bound never goes above this. Default: 1,000,000.
     pub bound_max: u64,

@@ -49,8 +49,6 @@ pub struct FlowConfig {
     pub publish_delta: u64,
     /// Latency that `gradient` gives up no throughput for, and the budget of `ladder`.
     pub publish_floor: Span,
-    /// Messages of a batch: `ladder` and `latency-target` begin with no less, and never go below it.
-    pub publish_batch: u64,
     /// Latency that `latency-target` keeps.
     pub publish_target: Span,
     /// Messages that may wait to be in flight.
@@ -71,7 +69,6 @@ impl Default for FlowConfig {
             publish_window: 1_000,
             publish_delta: 20,
             publish_floor: Span(Duration::from_millis(10)),
-            publish_batch: 512,
             publish_target: Span(Duration::from_millis(5)),
             publish_waiting: GateSettings::DEFAULT.waiting_messages_max,
             publish_wait: Span(Duration::from_millis(GateSettings::DEFAULT.wait_ms_max)),
@@ -86,26 +83,14 @@ impl FlowConfig {
     #[must_use]
     pub fn publish_gate(&self) -> Option<GateSettings> {
         let defaults = LimiterSettings::DEFAULT;
-        let kind = self.publish_limiter.0?;
-        let (bound_min, bound_initial) = match kind {
-            LimiterKind::Ladder | LimiterKind::LatencyTarget => (
-                self.publish_batch,
-                // 0 stays what it is, and is refused.
-                match self.publish_in_flight {
-                    0 => 0,
-                    bound => bound.max(self.publish_batch),
-                },
-            ),
-            _ => (defaults.bound_min, self.publish_in_flight),
-        };
+        let bound_initial = self.publish_in_flight;
         Some(GateSettings {
             window_messages: self.publish_window,
             waiting_messages_max: self.publish_waiting,
             wait_ms_max: milliseconds(self.publish_wait),
             limiter: LimiterSettings {
-                kind,
+                kind: self.publish_limiter.0?,
                 bound_initial,
-                bound_min,
                 bound_max: defaults.bound_max.max(bound_initial),
                 delta: self.publish_delta,
                 gradient: GradientSettings {
@@ -152,7 +137,6 @@ impl FlowConfig {
             gate.validate().map_err(|error| {
                 let setting = match error.field {
                     "window_messages" => "flow.publish_window",
-                    "bound_min" => "flow.publish_batch",
                     "target_us" => "flow.publish_target",
                     _ => "flow.publish_in_flight",
                 };
@@ -207,30 +191,21 @@ mod tests {
     }
 
     #[test]
-    fn those_that_count_in_batches_begin_with_one_and_never_go_below_it() {
-        for name in ["ladder", "latency-target"] {
-            let mut config = FlowConfig {
-                publish_limiter: name.parse().unwrap(),
-                publish_batch: 545,
-                publish_floor: Span(Duration::from_millis(20)),
-                publish_target: Span(Duration::from_millis(3)),
-                ..FlowConfig::default()
-            };
-            let limiter = config.publish_gate().unwrap().limiter;
-            assert_eq!((limiter.bound_initial, limiter.bound_min), (545, 545));
-            assert_eq!(limiter.ladder.budget_ms, 20);
-            assert_eq!(limiter.latency_target.target_us, 3_000);
-            config.publish_in_flight = 9_000;
-            assert_eq!(config.publish_gate().unwrap().limiter.bound_initial, 9_000);
-            config.publish_in_flight = 0;
-            assert_eq!(config.check().unwrap_err().0, "flow.publish_in_flight");
-        }
+    fn floor_and_target_are_those_of_the_limiters_that_have_them() {
         let config = FlowConfig {
-            publish_limiter: Choice(Some(LimiterKind::Gradient)),
-            publish_batch: 0,
+            publish_floor: Span(Duration::from_millis(20)),
+            publish_target: Span(Duration::from_millis(3)),
+            publish_in_flight: 2_000_000,
             ..FlowConfig::default()
         };
-        assert_eq!(config.check(), Ok(()), "`gradient` has no use for it");
+        let limiter = config.publish_gate().unwrap().limiter;
+        assert_eq!(limiter.gradient.latency_floor_ms, 20);
+        assert_eq!(limiter.ladder.budget_ms, 20);
+        assert_eq!(limiter.latency_target.target_us, 3_000);
+        assert_eq!(
+            (limiter.bound_initial, limiter.bound_max),
+            (2_000_000, 2_000_000)
+        );
     }
 
     #[test]
@@ -245,12 +220,6 @@ mod tests {
             ..FlowConfig::default()
         };
         assert_eq!(config.check().unwrap_err().0, "flow.publish_window");
-        let config = FlowConfig {
-            publish_limiter: Choice(Some(LimiterKind::Ladder)),
-            publish_batch: 0,
-            ..FlowConfig::default()
-        };
-        assert_eq!(config.check().unwrap_err().0, "flow.publish_batch");
         let config = FlowConfig {
             publish_target: Span(Duration::ZERO),
             ..FlowConfig::default()

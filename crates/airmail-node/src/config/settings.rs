@@ -386,12 +386,6 @@ pub const SETTINGS: &[Setting] = &[
         flow.publish_floor,
         "Latency for which gradient gives up no throughput, and that ladder lets throughput cost."
     ),
-    number!(
-        "flow",
-        "publish_batch",
-        flow.publish_batch,
-        "Messages of a batch: the least bound of ladder and latency-target."
-    ),
     text!(
         "flow",
         "publish_target",

@@ -16,9 +16,6 @@ use std::fs;
 use std::path::Path;
 use std::str::FromStr;
 
-/// Messages of a batch, as a node has it: in a pilot `ladder` and `latency-target` go no lower.
-const PILOT_BATCH: u64 = 512;
-
 /// Everything that is read of a run.
 #[derive(Debug)]
 pub(crate) struct Written {
@@ -96,11 +93,6 @@ impl BesideFixed {
         let Case { setup, limiter } = self.case;
         let mut gate = Plan::of(Preset::Node).throttling(limiter).gate();
         gate.window_messages *= u64::from(setup.limiters());
-        let goes_no_lower = matches!(limiter, LimiterKind::Ladder | LimiterKind::LatencyTarget);
-        if setup.place == Place::Pilot && goes_no_lower {
-            gate.limiter.bound_min = PILOT_BATCH;
-            gate.limiter.bound_initial = gate.limiter.bound_initial.max(PILOT_BATCH);
-        }
         gate
     }
 }
