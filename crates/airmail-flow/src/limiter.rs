@@ -183,6 +183,7 @@ fn ends(settings: &LimiterSettings, sample: &Sample, batches: u64) -> Ends {
     Ends {
         min: settings.bound_min.max(batches * sample.batch()).min(max),
         max,
+        batch: sample.batch(),
     }
 }
 

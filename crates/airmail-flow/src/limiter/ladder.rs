@@ -20,9 +20,9 @@
 //! - From rest it goes to another rung only if what is known of both differs by more than their error, or
 //!   messages take longer than the budget; and it scans only if the system has changed. One stall does
 //!   neither.
-//! - What the bound does not hold back ends a scan or a probe, and the best rung known is kept. That is
-//!   another one only if more was done there than under any lower bound.
-//! - Never below a batch.
+//! - What the bound does not hold back ends a probe at once and a scan after [`IDLE`] windows, and the best
+//!   rung known is kept. That is another one only if more was done there than under any lower bound.
+//! - Never below two batches.
 
 mod change;
 mod knowledge;
@@ -48,15 +48,18 @@ const UNLIKE: f64 = 1.5;
 /// A probe upwards shows a change if it has so much more throughput than was known, and so many times
 /// its error more.
 const GROWN: (f64, f64) = (1.25, 2.5);
+/// Windows in a row that end a scan if its bound holds nothing back in them.
+const IDLE: u32 = 3;
 /// Windows of rest before the next probe while a neighbour is hardly known.
 const SHORT_REST: u32 = 3;
 
-/// The bounds between which it may move.
+/// The bounds between which it may move, and what they hold.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
-    /// A batch.
     pub(super) min: u64,
     pub(super) max: u64,
+    /// Size of a batch, which is admitted whole: bounds that hold as many batches are one and the same.
+    pub(super) batch: u64,
 }
 
 impl Ends {
@@ -76,8 +79,8 @@ impl Ends {
 /// Purpose of the present window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
-    /// Finding the rung to rest at.
-    Scan(Scan),
+    /// Finding the rung to rest at; so many windows of this look held nothing back.
+    Scan { scan: Scan, idle: u32 },
     /// At the best rung known, for so many windows so far.
     Rest { windows: u32 },
     /// A look at another rung.
@@ -140,12 +143,12 @@ impl Ladder {
                 let next = self.begin(bound / FIRST, ends);
                 match self.state {
                     // The first bound is where the scan begins: this was its first look.
-                    State::Scan(scan) if next == bound => self.scanned(look, scan, ends),
+                    State::Scan { scan, .. } if next == bound => self.scanned(look, scan, ends),
                     _ => (next, R::ScanUp),
                 }
             }
             State::Rest { windows } => self.rested(look, bound, windows + 1, ends),
-            State::Scan(scan) => self.scanned(look, scan, ends),
+            State::Scan { scan, .. } => self.scanned(look, scan, ends),
             State::Probe(probe) => self.probed(look, probe, ends),
         }
     }
@@ -156,8 +159,13 @@ impl Ladder {
         self.known.change.interrupt();
         match self.state {
             State::Rest { .. } => return (bound, None),
-            State::Scan(Scan { rung, .. }) => {
-                self.known.at_least(rung, look.value, look.in_flight);
+            State::Scan { scan, idle } => {
+                self.known.at_least(scan.rung, look.value, look.in_flight);
+                let idle = idle + 1;
+                if idle < IDLE {
+                    self.state = State::Scan { scan, idle };
+                    return (bound, None);
+                }
                 self.settle();
             }
             State::Probe(Probe { rung, .. }) => {
@@ -176,7 +184,10 @@ impl Ladder {
     fn begin(&mut self, from: u64, ends: Ends) -> u64 {
         self.known.forget();
         let rung = Rung::at_most(from).max(ends.lowest());
-        self.state = State::Scan(Scan::from(rung));
+        self.state = State::Scan {
+            scan: Scan::from(rung),
+            idle: 0,
+        };
         ends.bound(rung)
     }
 
@@ -192,7 +203,10 @@ impl Ladder {
             self.settle();
             return (ends.bound(self.known.rung), R::Settle);
         };
-        self.state = State::Scan(next);
+        self.state = State::Scan {
+            scan: next,
+            idle: 0,
+        };
         (ends.bound(next.rung), next.rule())
     }
 
@@ -264,7 +278,8 @@ impl Ladder {
         }
     }
 
-    /// One rung up, now and then two or three; none that must be over the budget.
+    /// One rung up, now and then two or three, and as many as hold one more batch; none that must be over the
+    /// budget.
     fn probe_up(&self, turn: u32, ends: Ends) -> Option<Rung> {
         let far = match turn % 16 {
             15 => 3,
@@ -279,8 +294,9 @@ impl Ladder {
                 && *rung <= ends.highest()
                 && self.known.within(here.in_flight * more, 0.0, 1.0)
         };
-        let far = Some(rest.above(far)).filter(fits);
-        far.or(Some(rest.above(1)).filter(fits))
+        let more = Rung::at_least(ends.bound(rest).saturating_add(ends.batch)).max(rest.above(1));
+        let far = Some(rest.above(far).max(more)).filter(fits);
+        far.or(Some(more).filter(fits))
     }
 
     /// The lowest rung that it may rest at.

@@ -27,6 +27,16 @@ impl Rung {
         Rung(fits.last().unwrap_or(0))
     }
 
+    /// The lowest rung whose bound is at least this; the highest if there is none.
+    pub(super) fn at_least(bound: u64) -> Rung {
+        let rung = Rung::at_most(bound);
+        if rung.bound() < bound {
+            rung.above(1)
+        } else {
+            rung
+        }
+    }
+
     /// Its bound, in whatever the gate counts.
     pub(super) fn bound(self) -> u64 {
         let power = (f64::from(self.0) / 2.0).exp2().round() as u64;
@@ -174,6 +184,10 @@ mod tests {
             assert_eq!(Rung::at_most(bound).bound(), on);
         }
         assert_eq!(Rung::at_most(u64::MAX).bound(), 1 << 63);
+        for (bound, on) in [(0, 1), (1, 1), (7, 8), (8, 8), (1_635, 2_048)] {
+            assert_eq!(Rung::at_least(bound).bound(), on);
+        }
+        assert_eq!(Rung::at_least(u64::MAX).bound(), 1 << 63);
     }
 
     #[test]

@@ -322,16 +322,17 @@ fn a_look_that_is_not_used_up_is_broken_off() {
         .observe(&sample(probed as f64 / 2.0, 1e6), false);
     assert_eq!(decision.rule, Rule::Ladder(R::BreakOff));
     assert!(decision.bound < probed);
-    // A scan ends with what it has.
+    // A scan waits for three windows, and ends with what it has.
     let mut run = Run::new(3, 0.1, batched());
     let highest = run.windows(pipe, 3)[2].bound;
-    let decision = run
-        .limiter
-        .observe(&sample(highest as f64 / 2.0, 1e6), false);
-    assert_eq!(
-        (decision.bound, decision.rule),
-        (1_024, Rule::Ladder(R::BreakOff))
-    );
+    let mut idle = || {
+        let told = sample(highest as f64 / 2.0, 1e6);
+        let decision = run.limiter.observe(&told, false);
+        (decision.bound, decision.rule)
+    };
+    assert_eq!(idle(), (highest, Rule::UnderUsed));
+    assert_eq!(idle(), (highest, Rule::UnderUsed));
+    assert_eq!(idle(), (1_024, Rule::Ladder(R::BreakOff)));
 }
 
 #[test]
@@ -364,6 +365,36 @@ fn a_bound_that_holds_nothing_back_is_kept_if_more_is_done_under_it() {
             "{decision:?}"
         );
     }
+}
+
+#[test]
+fn a_probe_upwards_has_room_for_one_more_batch() {
+    // Batches of 545: bounds from 1,090 to 1,634 hold two, and a third doubles what is done.
+    let mut noise = Noise::new(5);
+    let mut limiter = Limiter::new(LimiterSettings {
+        kind: LimiterKind::Ladder,
+        ..batched()
+    });
+    let mut turn = |limiter: &mut Limiter, third: f64| {
+        let batches = (limiter.bound() / 545).min(3);
+        let rate = if batches < 3 { 1e6 } else { third } * (0.05 * noise.normal()).exp();
+        let told = sample(batches as f64 * 545.0, rate);
+        let told = Sample {
+            batches: told.messages / 545,
+            ..told
+        };
+        limiter.observe(&told, true)
+    };
+    for _ in 0..SETTLED {
+        turn(&mut limiter, 1e6);
+    }
+    assert!(limiter.bound() < 1_635, "{}", limiter.bound());
+    let looks: Vec<Decision> = (0..SETTLED).map(|_| turn(&mut limiter, 2e6)).collect();
+    let probes = looks
+        .iter()
+        .filter(|one| one.rule == Rule::Ladder(R::ProbeUp));
+    assert!(probes.clone().count() > 0 && probes.clone().all(|one| one.bound >= 1_635));
+    assert!(limiter.bound() >= 1_635, "{}", limiter.bound());
 }
 
 #[test]
