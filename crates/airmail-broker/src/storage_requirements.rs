@@ -5,17 +5,23 @@
 //! [`check`] takes the capabilities apart by name: a new one does not compile before it is decided
 //! here.
 
-use airmail_log::{Capabilities, Dedup};
+use airmail_log::{AppendClock, Capabilities, Dedup};
 use std::fmt;
 
 /// Reason for which a shard does not begin on a storage: a capability that it cannot honour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnfitStorage {
-    /// Retries are recognised elsewhere than on append. A shard delivers every batch that it reads,
+    /// Retries are recognised only when they are read. A shard delivers every batch that it reads,
     /// and acknowledges each as stored once.
     Dedup {
         /// When the storage recognises them.
         found: Dedup,
+    },
+    /// Append times may go back. A shard takes the first batch at a time, or after it, for the end of what
+    /// was appended before.
+    Clock {
+        /// The order that the storage promises.
+        found: AppendClock,
     },
     /// Others may append, too. A shard takes the acks that it gave for the log's end.
     ManyWriters,
@@ -26,8 +32,14 @@ impl fmt::Display for UnfitStorage {
         match self {
             UnfitStorage::Dedup { found } => write!(
                 f,
-                "the log storage's capability dedup is {found:?}, a shard needs {:?}",
-                Dedup::AtAppend
+                "the log storage's capability dedup is {found:?}, a shard needs {:?} or {:?}",
+                Dedup::AtAppend,
+                Dedup::AtApply
+            ),
+            UnfitStorage::Clock { found } => write!(
+                f,
+                "the log storage's capability clock is {found:?}, a shard needs {:?}",
+                AppendClock::Monotone
             ),
             UnfitStorage::ManyWriters => f.write_str(
                 "the log storage's capability many_writers is true, a shard needs false",
@@ -42,18 +54,24 @@ impl std::error::Error for UnfitStorage {}
 pub(crate) fn check(capabilities: &Capabilities) -> Result<(), UnfitStorage> {
     let Capabilities {
         dedup,
+        clock,
         many_writers,
         // Read where they matter: what a namespace may ask for, and how late subscribers are read for.
         strongest: _,
         topic_index: _,
+        // Taken as they come: ranges account for holes, too.
+        numbering: _,
         // Never relied on: no reader begins beyond its log's end, nothing is sealed or healed.
         past_end: _,
         seal: _,
         heal: _,
     } = *capabilities;
-    match dedup {
-        Dedup::AtAppend => {}
-        found @ Dedup::AtRead => return Err(UnfitStorage::Dedup { found }),
+    if !dedup.is_exact() {
+        return Err(UnfitStorage::Dedup { found: dedup });
+    }
+    match clock {
+        AppendClock::Monotone => {}
+        found @ AppendClock::Within(_) => return Err(UnfitStorage::Clock { found }),
     }
     if many_writers {
         return Err(UnfitStorage::ManyWriters);

@@ -10,7 +10,9 @@
 pub mod appending;
 mod batches;
 pub mod closing;
+mod counted;
 mod driver;
+pub mod numbering;
 mod polling;
 pub mod producers;
 mod reader;
@@ -73,11 +75,17 @@ pub fn run<S: Subject>(subject: &mut S, case: impl FnOnce(&mut Driver<'_, S>)) {
 macro_rules! conformance {
     ($subject:expr) => {
         $crate::conformance! { @tests $subject;
+            numbering:
+                dense_numbers_begin_at_one_and_follow_one_another
+                a_record_has_its_batchs_number_and_its_index
+                holes_are_told_as_unused
+                a_reader_from_any_number_gets_what_follows
+                a_reader_ends_at_a_bound_between_batches
+                a_trim_between_batches_keeps_the_next;
             appending:
-                numbers_begin_at_one_and_follow_one_another
                 appends_are_answered_in_call_order_refused_ones_too
                 an_ack_says_at_least_what_the_log_asks
-                append_times_never_go_back
+                append_times_keep_the_order_that_its_clock_promises
                 an_append_made_with_another_map_is_refused
                 an_older_map_does_not_open_a_log
                 a_batch_of_4096_records_is_one_extent

@@ -4,6 +4,8 @@
 //! value, and answered by a [`Completion`] that [`LogStorage::poll`] gives, under its tag, once.
 //! Appends to one log are answered in call order. A reader sees the log's numbers tiled by batches
 //! and gaps, in order, without holes or overlaps, and only what has reached the log's durability.
+//! Numbers that no record ever had are a gap too, [`GapWhy::Unused`]: where they may be, a storage says by
+//! its [`Numbering`].
 //! A storage lists what it can do in its [`Capabilities`], and refuses all else as
 //! [`Refusal::Unsupported`], never by surprise.
 //!
@@ -20,7 +22,7 @@ pub mod completion;
 pub mod condition;
 
 pub use call::{Call, Direction, LogSpec, ReaderId, Scope, ScopeFilter, Tag, TopicPage};
-pub use capabilities::{Capabilities, Dedup};
+pub use capabilities::{AppendClock, Capabilities, Dedup, Numbering};
 pub use completion::{Bounds, Completion, GapWhy, Refusal, Stored, TopicSeen};
 pub use condition::{ClockState, HeldJump, Trouble};
 

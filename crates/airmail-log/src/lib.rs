@@ -18,7 +18,7 @@ pub mod memory;
 pub mod sabotage;
 
 pub use contract::{
-    Bounds, Call, Capabilities, ClockState, Completion, Dedup, Direction, GapWhy, HeldJump,
-    LogSpec, LogStorage, ReaderId, Refusal, Scope, ScopeFilter, Stored, Tag, TopicPage, TopicSeen,
-    Trouble, Waker,
+    AppendClock, Bounds, Call, Capabilities, ClockState, Completion, Dedup, Direction, GapWhy,
+    HeldJump, LogSpec, LogStorage, Numbering, ReaderId, Refusal, Scope, ScopeFilter, Stored, Tag,
+    TopicPage, TopicSeen, Trouble, Waker,
 };

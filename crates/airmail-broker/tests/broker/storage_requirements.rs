@@ -1,9 +1,14 @@
 //! Storages that a shard cannot honour: it refuses them at its start, by the capability's name.
 
+use crate::behind::numbers;
+use crate::client::Mode;
 use crate::vec_storage::VecStorage;
+use crate::world::{LOG, PLENTY, World};
 use airmail_broker::{AllowAll, Engine, ShardConfig, UnfitStorage};
-use airmail_log::Dedup;
-use airmail_model::Now;
+use airmail_log::{AppendClock, Dedup, Numbering};
+use airmail_model::frame::Start;
+use airmail_model::{Now, Sequence};
+use std::time::Duration;
 
 fn refusal(storage: VecStorage) -> Option<UnfitStorage> {
     let allow = || Box::new(AllowAll);
@@ -25,6 +30,47 @@ fn a_storage_that_recognises_retries_only_when_they_are_read_is_refused() {
     let found = Dedup::AtRead;
     assert_eq!(refusal, UnfitStorage::Dedup { found });
     assert!(refusal.to_string().contains("dedup is AtRead"));
+}
+
+#[test]
+fn a_storage_that_recognises_them_when_they_are_applied_will_do() {
+    let mut storage = VecStorage::new();
+    storage.dedup = Dedup::AtApply;
+    assert_eq!(refusal(storage), None);
+}
+
+#[test]
+fn a_storage_whose_append_times_go_back_is_refused() {
+    let mut storage = VecStorage::new();
+    let found = AppendClock::Within(Duration::from_secs(5));
+    storage.clock = found;
+    let refusal = refusal(storage).expect("refused");
+    assert_eq!(refusal, UnfitStorage::Clock { found });
+    assert!(refusal.to_string().contains("clock is Within(5s)"));
+}
+
+#[test]
+fn over_numbers_with_holes_late_and_live_subscribers_get_everything_in_order() {
+    let mut storage = VecStorage::new();
+    storage.numbering = Numbering::Sparse;
+    let mut world = World::with(ShardConfig::default(), storage);
+    let client = world.open(1, PLENTY);
+    for n in 0..20 {
+        world.publish(client, &[("a", &n.to_string()), ("b", "other")]);
+    }
+    world.run();
+    world.add(client, 0, "a", Start::Earliest);
+    // In the hole before the eleventh batch, and in that batch.
+    world.add(client, 1, "a", Start::Sequence(Sequence(10 * 4096 + 100)));
+    world.add(client, 2, "a", Start::Sequence(Sequence(11 * 4096)));
+    world.run();
+    world.tell(client, "a", "20");
+    for (subscription, first) in [(0, 0), (1, 10), (2, 10)] {
+        let payloads = world.client(client).payloads(subscription);
+        assert_eq!(payloads, numbers(first..21), "from {first}");
+        let mode = &world.client(client).sub(subscription).mode;
+        assert_eq!(*mode, Mode::Live(LOG));
+    }
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! A log storage of vectors: simple enough to be seen right, with handles for what goes wrong.
 
 use airmail_log::{
-    Bounds, Call, Capabilities, ClockState, Completion, Dedup, GapWhy, LogSpec, LogStorage,
-    ReaderId, Refusal, Scope, ScopeFilter, Stored, Tag, TopicPage, TopicSeen, Trouble,
+    AppendClock, Bounds, Call, Capabilities, ClockState, Completion, Dedup, GapWhy, LogSpec,
+    LogStorage, Numbering, ReaderId, Refusal, Scope, ScopeFilter, Stored, Tag, TopicPage,
+    TopicSeen, Trouble,
 };
 use airmail_model::{
     AppendTime, Batch, Checked, Durability, Extent, Incarnation, LogId, Mono, Now, Sequence,
@@ -35,6 +36,19 @@ struct Log {
     spec: LogSpec,
 }
 
+impl Log {
+    /// Goes on at the next multiple of 4,096.
+    fn leave_hole(&mut self) {
+        let next = Sequence((self.next.0 / 4096 + 1) * 4096);
+        let hole = Extent {
+            first: self.next,
+            last: next.before(),
+        };
+        self.entries.push(Entry::Gap(hole, GapWhy::Unused));
+        self.next = next;
+    }
+}
+
 #[derive(Debug)]
 struct Reader {
     log: LogId,
@@ -63,6 +77,9 @@ pub(crate) struct VecStorage {
     pub(crate) deaf_to_delete: bool,
     pub(crate) topic_index: bool,
     pub(crate) dedup: Dedup,
+    /// With holes, each batch begins at the next multiple of 4,096.
+    pub(crate) numbering: Numbering,
+    pub(crate) clock: AppendClock,
     pub(crate) many_writers: bool,
     pub(crate) strongest: Durability,
     /// Readers started so far.
@@ -88,6 +105,8 @@ impl VecStorage {
             deaf_to_delete: false,
             topic_index: true,
             dedup: Dedup::AtAppend,
+            numbering: Numbering::Dense,
+            clock: AppendClock::Monotone,
             many_writers: false,
             strongest: Durability::Fsync,
             reads: 0,
@@ -174,6 +193,9 @@ impl VecStorage {
                 self.done.push(Completion::Refused { t, why });
                 continue;
             };
+            if self.numbering == Numbering::Sparse {
+                log.leave_hole();
+            }
             let extent = Extent::starting_at(log.next, batch.numbers());
             log.next = extent.next();
             let appended = AppendTime(now.wall.0);
@@ -295,6 +317,8 @@ impl LogStorage for VecStorage {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             dedup: self.dedup,
+            numbering: self.numbering,
+            clock: self.clock,
             strongest: self.strongest,
             topic_index: self.topic_index,
             past_end: false,

@@ -4,8 +4,11 @@
 //! These hold in every case: a call is answered once; appends to one log in call order; a reader's
 //! numbers are tiled without holes and overlaps; nothing reaches a reader before its append was
 //! answered; a reader that has ended is silent.
+//!
+//! Numbers that a case gives and gets are counts of records ([`counted`](super::counted)).
 
 use super::batches::{Maker, spec};
+use super::counted::Counted;
 use super::reader::{Reader, Seen};
 use super::{End, Subject};
 use crate::contract::{
@@ -25,7 +28,9 @@ pub struct Driver<'a, S: Subject> {
     pub(super) answers: BTreeMap<Tag, Completion>,
     pub(super) unanswered: BTreeSet<Tag>,
     pub(super) appends: BTreeMap<LogId, VecDeque<Tag>>,
-    pub(super) opening: BTreeMap<Tag, LogId>,
+    /// The log that each unanswered call is about.
+    asked: BTreeMap<Tag, LogId>,
+    pub(super) counted: BTreeMap<LogId, Counted>,
     /// End of each log when it was opened.
     pub(super) found: BTreeMap<LogId, Sequence>,
     /// First numbers of the batches whose append was answered since.
@@ -49,7 +54,8 @@ impl<'a, S: Subject> Driver<'a, S> {
             answers: BTreeMap::new(),
             unanswered: BTreeSet::new(),
             appends: BTreeMap::new(),
-            opening: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            counted: BTreeMap::new(),
             found: BTreeMap::new(),
             acknowledged: BTreeMap::new(),
             readers: BTreeMap::new(),
@@ -77,8 +83,17 @@ impl<'a, S: Subject> Driver<'a, S> {
     /// Makes a call under a tag of its own, without waiting for the answer.
     pub fn call(&mut self, call: impl FnOnce(Tag) -> Call) -> Tag {
         let tag = Tag(self.id());
+        let call = self.numbered(call(tag));
+        self.submit(tag, call)
+    }
+
+    fn submit(&mut self, tag: Tag, call: Call) -> Tag {
         self.unanswered.insert(tag);
-        self.storage().submit(call(tag));
+        self.asked.extend(log_of(&call).map(|log| (tag, log)));
+        if let Call::Delete { log, .. } = &call {
+            self.counted.remove(log);
+        }
+        self.storage().submit(call);
         tag
     }
 
@@ -88,13 +103,28 @@ impl<'a, S: Subject> Driver<'a, S> {
         self.answer(tag)
     }
 
+    /// Makes a call that names the storage's own numbers, and waits for its answer.
+    pub(super) fn ask_numbers(&mut self, call: impl FnOnce(Tag) -> Call) -> Completion {
+        let tag = Tag(self.id());
+        self.submit(tag, call(tag));
+        self.answer(tag)
+    }
+
     /// Waits for an answer.
     pub fn answer(&mut self, tag: Tag) -> Completion {
         self.until("an answer", |driver| driver.answers.contains_key(&tag));
-        match self.answers.remove(&tag) {
-            Some(answer) => answer,
-            None => panic!("no answer under {tag:?}"),
+        let Some(answer) = self.answers.remove(&tag) else {
+            panic!("no answer under {tag:?}");
+        };
+        match self.asked.remove(&tag) {
+            Some(log) => self.in_counts(log, answer),
+            None => answer,
         }
+    }
+
+    /// The log that a call was about whose answer is there and was not fetched.
+    pub(super) fn asked_about(&self, tag: Tag) -> Option<LogId> {
+        self.asked.get(&tag).copied()
     }
 
     /// Opens a log with the strongest durability there is.
@@ -113,13 +143,11 @@ impl<'a, S: Subject> Driver<'a, S> {
 
     /// Opens a log, or not.
     pub fn try_open(&mut self, log: LogId, spec: &LogSpec) -> Completion {
-        let tag = self.call(|t| Call::Open {
+        self.ask(|t| Call::Open {
             t,
             log,
             spec: *spec,
-        });
-        self.opening.insert(tag, log);
-        self.answer(tag)
+        })
     }
 
     /// Bounds of a log.
@@ -189,16 +217,28 @@ impl<'a, S: Subject> Driver<'a, S> {
 
     /// Starts a reader.
     pub fn read(&mut self, log: LogId, from: u64, scope: Scope, credit: u32) -> ReaderId {
+        let from = self.number_of(log, Sequence(from));
+        let until = scope.until.map(|until| self.number_of(log, until));
+        self.read_numbers(log, from, Scope { until, ..scope }, credit)
+    }
+
+    /// Starts a reader between the storage's own numbers.
+    pub(super) fn read_numbers(
+        &mut self,
+        log: LogId,
+        from: Sequence,
+        scope: Scope,
+        credit: u32,
+    ) -> ReaderId {
         let r = ReaderId(self.id());
-        let next = Sequence(from);
         self.storage().submit(Call::Read {
             r,
             log,
-            from: next,
+            from,
             scope: Box::new(scope),
             credit,
         });
-        self.readers.insert(r, Reader::new(log, next));
+        self.readers.insert(r, Reader::new(log, from));
         r
     }
 
@@ -219,9 +259,15 @@ impl<'a, S: Subject> Driver<'a, S> {
 
     /// Takes a reader's deliveries since the last call, when nothing more comes.
     pub fn seen(&mut self, r: ReaderId) -> Vec<Seen> {
+        let (log, seen) = self.seen_numbers(r);
+        self.seen_in_counts(log, seen)
+    }
+
+    /// The log of a reader, and its deliveries as [`Driver::seen`], with the storage's own numbers.
+    pub(super) fn seen_numbers(&mut self, r: ReaderId) -> (LogId, Vec<Seen>) {
         self.settle();
         match self.readers.get_mut(&r) {
-            Some(reader) => std::mem::take(&mut reader.seen),
+            Some(reader) => (reader.log, std::mem::take(&mut reader.seen)),
             None => panic!("{r:?} was never started"),
         }
     }
@@ -241,9 +287,9 @@ impl<'a, S: Subject> Driver<'a, S> {
 
     /// The first number that a reader has not accounted for.
     #[must_use]
-    pub fn next_of(&self, r: ReaderId) -> Sequence {
+    pub fn next_of(&mut self, r: ReaderId) -> Sequence {
         match self.readers.get(&r) {
-            Some(reader) => reader.next,
+            Some(reader) => self.count_of(reader.log, reader.next),
             None => panic!("{r:?} was never started"),
         }
     }
@@ -279,10 +325,13 @@ impl<'a, S: Subject> Driver<'a, S> {
         if let Some(storage) = self.storage.take() {
             self.storage = Some(self.subject.reopen(storage, end, self.now));
         }
+        if !self.outlives() {
+            self.counted.clear();
+        }
         self.readers.clear();
         self.unanswered.clear();
         self.appends.clear();
-        self.opening.clear();
+        self.asked.clear();
         self.found.clear();
         self.acknowledged.clear();
     }
@@ -298,6 +347,24 @@ impl<'a, S: Subject> Driver<'a, S> {
     fn id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
+    }
+}
+
+/// The log that a call is about.
+fn log_of(call: &Call) -> Option<LogId> {
+    match call {
+        Call::Open { log, .. }
+        | Call::Append { log, .. }
+        | Call::Read { log, .. }
+        | Call::FindTime { log, .. }
+        | Call::Bounds { log, .. }
+        | Call::Topics { log, .. }
+        | Call::Trim { log, .. }
+        | Call::Seal { log, .. }
+        | Call::Heal { log, .. }
+        | Call::Renew { log, .. }
+        | Call::Delete { log, .. } => Some(*log),
+        Call::Credit { .. } | Call::Stop { .. } => None,
     }
 }
 

@@ -68,15 +68,22 @@ impl<S: Subject> Driver<'_, S> {
 
     fn note(&mut self, completion: &Completion) {
         match completion {
-            Completion::Appended { t, extent, .. } => {
-                let log = self.appends.iter().find(|(_, tags)| tags.contains(t));
-                if let Some((&log, _)) = log {
+            Completion::Appended {
+                t,
+                extent,
+                duplicate,
+                ..
+            } => {
+                if let Some(log) = self.asked_about(*t) {
                     let acknowledged = self.acknowledged.entry(log).or_default();
                     acknowledged.insert(extent.first);
+                    if !duplicate {
+                        self.counted.entry(log).or_default().take(log, *extent);
+                    }
                 }
             }
             Completion::Opened { t, bounds } => {
-                if let Some(&log) = self.opening.get(t) {
+                if let Some(log) = self.asked_about(*t) {
                     let found = self.found.entry(log).or_default();
                     *found = bounds.next.max(*found);
                 }

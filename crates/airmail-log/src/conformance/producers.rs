@@ -4,7 +4,7 @@
 
 use super::batches::{Maker, log};
 use super::{Driver, Subject};
-use crate::contract::{Completion, Dedup, Refusal};
+use crate::contract::{Completion, Refusal};
 use airmail_model::{AppendTime, Batch, Checked, Extent, ProducerSequence, Sequence};
 
 /// The producer of most cases, in its first epoch.
@@ -26,7 +26,7 @@ fn out_of_order(expected: u64, found: u64) -> Refusal {
 /// Opens the log. False: retries are recognised only when read.
 fn exact<S: Subject>(d: &mut Driver<'_, S>) -> bool {
     d.open(log(0));
-    d.capabilities().dedup == Dedup::AtAppend
+    d.capabilities().dedup.is_exact()
 }
 
 /// Numbers batches one after the other, also many at once.

@@ -8,7 +8,7 @@ use super::sealing::seal;
 use super::seeking::{find, spread};
 use super::trimming::{delete, retained, trim};
 use super::{Driver, End, Seen, Subject};
-use crate::contract::{Bounds, Call, Completion, Dedup, GapWhy, LogSpec, Refusal, TopicPage};
+use crate::contract::{Bounds, Call, Completion, GapWhy, LogSpec, Refusal, TopicPage};
 use airmail_model::{AppendTime, Durability, MapEpoch, Retention, Sequence};
 
 fn durabilities<S: Subject>(d: &mut Driver<'_, S>) -> Vec<Durability> {
@@ -206,7 +206,7 @@ pub fn a_log_that_is_lost_begins_a_new_incarnation<S: Subject>(d: &mut Driver<'_
 
 /// Expects the first one's result; and the next batch is next.
 pub fn retries_are_recognised_after_a_crash<S: Subject>(d: &mut Driver<'_, S>) {
-    if !d.outlives() || d.capabilities().dedup != Dedup::AtAppend {
+    if !d.outlives() || !d.capabilities().dedup.is_exact() {
         return;
     }
     let batch = |n: u64| maker().at(n * 2).batch(&[("a", "x"), ("a", "y")]);
@@ -231,7 +231,7 @@ pub fn retries_are_recognised_after_a_crash<S: Subject>(d: &mut Driver<'_, S>) {
 
 /// Sends again, after a crash, all batches that were in flight.
 pub fn every_batch_in_flight_is_recognised_after_a_crash<S: Subject>(d: &mut Driver<'_, S>) {
-    if !d.outlives() || d.capabilities().dedup != Dedup::AtAppend {
+    if !d.outlives() || !d.capabilities().dedup.is_exact() {
         return;
     }
     d.open(log(0));
@@ -245,7 +245,7 @@ pub fn every_batch_in_flight_is_recognised_after_a_crash<S: Subject>(d: &mut Dri
 
 /// Trims all records of a producer: it is known by its results, not by its records.
 pub fn a_producer_is_known_though_its_records_are_trimmed<S: Subject>(d: &mut Driver<'_, S>) {
-    if !d.outlives() || d.capabilities().dedup != Dedup::AtAppend {
+    if !d.outlives() || !d.capabilities().dedup.is_exact() {
         return;
     }
     d.open(log(0));
@@ -278,7 +278,7 @@ pub fn a_producer_is_known_though_its_records_are_trimmed<S: Subject>(d: &mut Dr
 
 /// And one that was never heard of is still unknown.
 pub fn an_older_epoch_is_still_fenced_after_a_crash<S: Subject>(d: &mut Driver<'_, S>) {
-    if !d.outlives() || d.capabilities().dedup != Dedup::AtAppend {
+    if !d.outlives() || !d.capabilities().dedup.is_exact() {
         return;
     }
     d.open(log(0));

@@ -1,16 +1,22 @@
 //! Capabilities of a storage: its owner reads them before it makes a call.
 //!
-//! A shard refuses at its start what it cannot honour (`dedup`, `many_writers`), offers no durability
-//! above `strongest`, and reads by topic only with `topic_index`. It never reads from beyond an
-//! end, seals or heals; the conformance suite checks that a storage's word on these holds too.
+//! A shard refuses at its start what it cannot honour (`dedup`, `clock`, `many_writers`), offers no
+//! durability above `strongest`, and reads by topic only with `topic_index`. It never reads from beyond an
+//! end, seals or heals, and takes numbers as they come; the conformance suite checks that a storage's word
+//! on these holds too.
 
 use airmail_model::Durability;
+use std::time::Duration;
 
 /// Capabilities of a storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// When a producer's retry is recognised.
     pub dedup: Dedup,
+    /// The numbers that a log gives to its records.
+    pub numbering: Numbering,
+    /// The order in which append times come.
+    pub clock: AppendClock,
     /// The strongest durability that it can give.
     pub strongest: Durability,
     /// It finds a topic's records without reading the log ([`ScopeFilter::Topic`]).
@@ -30,8 +36,41 @@ pub struct Capabilities {
 /// When a producer's retry is recognised (G3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dedup {
-    /// When appended: acks are exact.
+    /// When appended: the verdict, the numbers and the append time are known at once. Acks are exact.
     AtAppend,
+    /// When a replica applies what its group has agreed on: verdict, numbers and append time follow from
+    /// the entry's place in that order, and no earlier. Acks are exact.
+    AtApply,
     /// When read, by log order.
     AtRead,
+}
+
+impl Dedup {
+    /// Whether an ack says for certain that its batch was stored once.
+    #[must_use]
+    pub const fn is_exact(self) -> bool {
+        matches!(self, Dedup::AtAppend | Dedup::AtApply)
+    }
+}
+
+/// The numbers that a log gives to its records. In either case they rise strictly, no two batches overlap,
+/// and a number that no record has is told as [`GapWhy::Unused`].
+///
+/// [`GapWhy::Unused`]: super::GapWhy::Unused
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbering {
+    /// From 1 on, each batch where the one before ended. After an unclean stop a log may go on higher.
+    Dense,
+    /// By the places of an engine that has an order of its own: there may be a hole before any batch.
+    Sparse,
+}
+
+/// The order in which the append times of a log come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AppendClock {
+    /// The clock of whoever polls the storage, held so that a log's times never go back.
+    Monotone,
+    /// Clocks of the storage's own, of several machines: a time may be before an earlier one, by at most
+    /// this.
+    Within(Duration),
 }

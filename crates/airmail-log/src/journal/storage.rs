@@ -1,7 +1,9 @@
 //! The journal together with its files: a [`LogStorage`].
 
 use super::{Journal, JournalConfig, OpenError, Problem};
-use crate::contract::{Call, Capabilities, ClockState, Completion, Dedup, LogStorage, Trouble};
+use crate::contract::{
+    AppendClock, Call, Capabilities, ClockState, Completion, Dedup, LogStorage, Numbering, Trouble,
+};
 use crate::files::{FileDone, Files};
 use airmail_model::{Mono, Now};
 
@@ -75,6 +77,8 @@ impl<F: Files> LogStorage for JournalStorage<F> {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             dedup: Dedup::AtAppend,
+            numbering: Numbering::Dense,
+            clock: AppendClock::Monotone,
             strongest: self.journal.config.strongest,
             topic_index: true,
             past_end: true,

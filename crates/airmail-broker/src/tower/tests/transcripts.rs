@@ -13,7 +13,8 @@ use crate::transcript::{
     show_extent, show_records, show_topic,
 };
 use airmail_log::{
-    Call, Capabilities, Completion, Dedup, GapWhy, LogSpec, ReaderId, Refusal, ScopeFilter, Tag,
+    AppendClock, Call, Capabilities, Completion, Dedup, GapWhy, LogSpec, Numbering, ReaderId,
+    Refusal, ScopeFilter, Tag,
 };
 use airmail_model::{AppendTime, Durability, Extent, LogId, Mono, Now, Wall};
 use airmail_testkit::transcript::parts;
@@ -60,6 +61,8 @@ impl Driver {
         let capabilities = Capabilities {
             strongest: Durability::Fsync,
             dedup: Dedup::AtAppend,
+            numbering: Numbering::Dense,
+            clock: AppendClock::Monotone,
             many_writers: false,
             topic_index: true,
             past_end: false,
