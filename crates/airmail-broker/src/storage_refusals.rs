@@ -32,10 +32,14 @@ pub(crate) fn error(why: &Refusal, log: LogId, producer: Option<ProducerStamp>) 
         Refusal::Fenced => Error::new(ErrorCode::ProducerFenced)
             .field("producer_epoch")
             .value(producer.map_or(0, |stamp| stamp.epoch.0)),
-        Refusal::NoLog | Refusal::Elsewhere => Error::new(ErrorCode::StorageFailed)
+        Refusal::NoLog => Error::new(ErrorCode::StorageFailed)
             .field("log")
             .value(log)
             .limit(why),
+        Refusal::Elsewhere(holder) => Error::new(ErrorCode::Elsewhere)
+            .field("log")
+            .value(log)
+            .held_by(*holder),
         Refusal::Unsupported(what) => Error::unimplemented(*what),
         Refusal::OutcomeUnknown => Error::new(ErrorCode::OutcomeUnknown)
             .field("log")

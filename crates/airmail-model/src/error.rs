@@ -4,6 +4,7 @@
 //! reads it knows what to change. Numbers and names are never reused: a retired one stays listed, is
 //! never sent, and is read as the error that replaced it.
 
+use crate::holder::Holder;
 use std::fmt;
 use std::time::Duration;
 
@@ -172,6 +173,7 @@ error_table! {
     LeaseEnded = 44, "LEASE_ENDED", FailedPrecondition, false, "the lease has ended, and the message may be at another reader";
     MailboxesAway = 45, "MAILBOXES_AWAY", Unavailable, true, "the database of the mailboxes does not answer; nothing was done";
     MailboxesUnusable = 46, "MAILBOXES_UNUSABLE", FailedPrecondition, false, "the database of the mailboxes is none that this node can use; nothing was done";
+    Elsewhere = 47, "ELSEWHERE", Unavailable, true, "another node has the log; nothing was stored";
     32, "INTERNAL_ERROR" => Internal;
 }
 
@@ -198,6 +200,7 @@ struct Facts {
     limit: String,
     retry_after: Option<Duration>,
     waited: Option<Duration>,
+    holder: Option<Holder>,
 }
 
 impl Error {
@@ -211,6 +214,7 @@ impl Error {
             limit: String::new(),
             retry_after: None,
             waited: None,
+            holder: None,
         }))
     }
 
@@ -245,6 +249,13 @@ impl Error {
     #[must_use]
     pub fn retry_after(mut self, delay: Duration) -> Error {
         self.0.retry_after = Some(delay);
+        self
+    }
+
+    /// Says which node has what was asked for.
+    #[must_use]
+    pub fn held_by(mut self, holder: Holder) -> Error {
+        self.0.holder = Some(holder);
         self
     }
 
@@ -285,6 +296,12 @@ impl Error {
     pub fn delay(&self) -> Option<Duration> {
         self.0.retry_after
     }
+
+    /// The node that has what was asked for, as far as the one that answered knows. Only of `ELSEWHERE`.
+    #[must_use]
+    pub fn holder(&self) -> Option<Holder> {
+        self.0.holder
+    }
 }
 
 impl fmt::Display for Error {
@@ -300,6 +317,9 @@ impl fmt::Display for Error {
         }
         if !facts.limit.is_empty() {
             parts.push(format!("limit: {}", facts.limit));
+        }
+        if let Some(holder) = facts.holder {
+            parts.push(format!("held by {holder}"));
         }
         if let Some(delay) = facts.retry_after {
             parts.push(format!("retry after {} ms", delay.as_millis()));

@@ -54,6 +54,18 @@ newtype!(
     ProducerSequence(u64)
 );
 newtype!(
+    /// A node, by the number that was chosen at random when its data directory was made.
+    NodeId(u64)
+);
+newtype!(
+    /// A replica group: nodes that agree on the contents of logs.
+    GroupId(u32)
+);
+newtype!(
+    /// One reign of a leader in a group. It only grows; 0 is before the first.
+    Term(u64)
+);
+newtype!(
     /// XXH3-128 of a topic's name, seeded with its namespace's id.
     TopicHash(u128)
 );

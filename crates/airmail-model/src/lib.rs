@@ -13,6 +13,7 @@ pub mod bug;
 pub mod clock;
 pub mod error;
 pub mod frame;
+pub mod holder;
 pub mod id;
 pub mod limits;
 pub mod mailbox;
@@ -26,9 +27,10 @@ pub mod topic;
 
 pub use batch::{Batch, BatchEncoder, Checked, Message, Slice};
 pub use error::{Error, ErrorCode, RetiredCode};
+pub use holder::Holder;
 pub use id::{
-    Durability, Extent, Incarnation, Lane, LogId, LogIndex, MapEpoch, NamespaceId, ProducerEpoch,
-    ProducerId, ProducerSequence, Sequence, TopicHash,
+    Durability, Extent, GroupId, Incarnation, Lane, LogId, LogIndex, MapEpoch, NamespaceId, NodeId,
+    ProducerEpoch, ProducerId, ProducerSequence, Sequence, Term, TopicHash,
 };
 pub use limits::Limits;
 pub use map::LogMap;

@@ -105,6 +105,22 @@ pub struct Error {
     /// Milliseconds to wait before trying again; absent where the node does not know.
     #[prost(uint64, optional, tag = "8")]
     pub retry_after_ms: ::core::option::Option<u64>,
+    /// With ELSEWHERE: the node that has the log, as far as this one knows.
+    #[prost(message, optional, tag = "9")]
+    pub holder: ::core::option::Option<Holder>,
+}
+/// A hint. Which node may append to a log its engine decides, and that may have changed since.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Holder {
+    /// Absent where it is not known.
+    #[prost(uint64, optional, tag = "1")]
+    pub node: ::core::option::Option<u64>,
+    /// The group of nodes that agree on the log; absent for a log that one node has to itself.
+    #[prost(uint32, optional, tag = "2")]
+    pub group: ::core::option::Option<u32>,
+    /// The group's term as of which this is known: of two hints about one group, the greater is the newer.
+    #[prost(uint64, tag = "3")]
+    pub term: u64,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Attribute {

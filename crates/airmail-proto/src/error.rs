@@ -1,11 +1,11 @@
 //! The error table as messages of the API and as gRPC statuses, both ways.
 //!
 //! A status carries a `google.rpc.ErrorInfo` (reason = the error's name, domain `airmail`, metadata
-//! `code`, `field`, `value`, `limit`, `retriable`, `request_id`) and, where the node knows a delay,
-//! a `google.rpc.RetryInfo`, so that any gRPC client can act on it without reading text.
+//! `code`, `field`, `value`, `limit`, `retriable`, `request_id`, `node`, `group`, `term`) and, where the
+//! node knows a delay, a `google.rpc.RetryInfo`, so that any gRPC client can act on it without reading text.
 
 use crate::v1;
-use airmail_model::{Error, ErrorCode};
+use airmail_model::{Error, ErrorCode, GroupId, Holder, NodeId, Term};
 use std::time::Duration;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
@@ -31,6 +31,11 @@ pub fn error_to_proto(error: &Error) -> v1::Error {
         retry_after_ms: error
             .delay()
             .map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
+        holder: error.holder().map(|holder| v1::Holder {
+            node: holder.node.map(|node| node.0),
+            group: holder.group.map(|group| group.0),
+            term: holder.term.0,
+        }),
     }
 }
 
@@ -40,13 +45,16 @@ pub fn error_to_proto(error: &Error) -> v1::Error {
 pub fn error_from_proto(error: &v1::Error) -> Error {
     let code = u16::try_from(error.code).ok().and_then(ErrorCode::from_u16);
     match code.or_else(|| ErrorCode::from_name(&error.name)) {
-        Some(code) => with_facts(
-            code,
-            &error.field,
-            &error.value,
-            &error.limit,
-            error.retry_after_ms.map(Duration::from_millis),
-        ),
+        Some(code) => {
+            let told = with_facts(
+                code,
+                &error.field,
+                &error.value,
+                &error.limit,
+                error.retry_after_ms.map(Duration::from_millis),
+            );
+            with_holder(told, error.holder.as_ref().map(holder_from_proto))
+        }
         None => Error::new(ErrorCode::Internal).value(&error.message),
     }
 }
@@ -63,7 +71,8 @@ pub fn status_from_error(error: &Error, request_id: &str) -> Status {
         ("retriable", code.retriable().to_string()),
         ("request_id", request_id.to_owned()),
     ];
-    let known = facts.into_iter().filter(|(_, value)| !value.is_empty());
+    let facts = facts.into_iter().chain(facts_of_holder(error.holder()));
+    let known = facts.filter(|(_, value)| !value.is_empty());
     let mut details = ErrorDetails::new();
     details.set_error_info(
         code.name(),
@@ -93,7 +102,42 @@ pub fn error_from_status(status: &Status) -> Error {
     };
     let fact = |name: &str| info.metadata.get(name).map_or("", String::as_str);
     let delay = details.retry_info().and_then(|retry| retry.retry_delay);
-    with_facts(code, fact("field"), fact("value"), fact("limit"), delay)
+    let error = with_facts(code, fact("field"), fact("value"), fact("limit"), delay);
+    // A holder always has a term.
+    let holder = fact("term").parse().ok().map(|term| Holder {
+        node: fact("node").parse().ok().map(NodeId),
+        group: fact("group").parse().ok().map(GroupId),
+        term: Term(term),
+    });
+    with_holder(error, holder)
+}
+
+fn holder_from_proto(holder: &v1::Holder) -> Holder {
+    Holder {
+        node: holder.node.map(NodeId),
+        group: holder.group.map(GroupId),
+        term: Term(holder.term),
+    }
+}
+
+/// The facts of a status that tell who has what was asked for; empty ones are not known.
+fn facts_of_holder(holder: Option<Holder>) -> [(&'static str, String); 3] {
+    let node = holder.and_then(|holder| holder.node);
+    let group = holder.and_then(|holder| holder.group);
+    [
+        (
+            "node",
+            node.map_or_else(String::new, |node| node.to_string()),
+        ),
+        (
+            "group",
+            group.map_or_else(String::new, |group| group.to_string()),
+        ),
+        (
+            "term",
+            holder.map_or_else(String::new, |holder| holder.term.to_string()),
+        ),
+    ]
 }
 
 /// Whether a node of ours says this, and neither the transport nor something between: what its error
@@ -224,6 +268,13 @@ fn with_facts(
     }
 }
 
+fn with_holder(error: Error, holder: Option<Holder>) -> Error {
+    match holder {
+        Some(holder) => error.held_by(holder),
+        None => error,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,6 +307,23 @@ mod tests {
             assert_eq!(request_id_of(&status), "r-17");
             let bare = Error::new(*code);
             assert_eq!(error_from_status(&status_from_error(&bare, "")), bare);
+        }
+    }
+
+    #[test]
+    fn who_has_the_log_survives_message_and_status_as_far_as_it_is_known() {
+        let (node, group) = (Some(NodeId(u64::MAX)), Some(GroupId(3)));
+        for (node, group, term) in [
+            (node, group, 5),
+            (None, group, 5),
+            (node, None, 0),
+            (None, None, 0),
+        ] {
+            let term = Term(term);
+            let holder = Holder { node, group, term };
+            let error = sample(ErrorCode::Elsewhere).held_by(holder);
+            assert_eq!(error_from_proto(&error_to_proto(&error)), error);
+            assert_eq!(error_from_status(&status_from_error(&error, "r-17")), error);
         }
     }
 

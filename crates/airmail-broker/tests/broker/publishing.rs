@@ -9,7 +9,8 @@ use airmail_broker::{
 use airmail_log::Refusal;
 use airmail_model::frame::{Start, State};
 use airmail_model::{
-    Error, ErrorCode, Lane, LogId, LogIndex, MapEpoch, NamespaceId, Now, ProducerSequence,
+    Error, ErrorCode, GroupId, Holder, Lane, LogId, LogIndex, MapEpoch, NamespaceId, NodeId, Now,
+    ProducerSequence, Term,
 };
 use std::time::Duration;
 
@@ -22,6 +23,11 @@ fn each_refusal_of_the_storage_is_told_with_its_facts() {
         expected: ProducerSequence(4),
         found: ProducerSequence(9),
     };
+    let holder = Holder {
+        node: Some(NodeId(17)),
+        group: Some(GroupId(3)),
+        term: Term(5),
+    };
     let sealed = Refusal::Sealed { next: MapEpoch(2) };
     let table = [
         (Refusal::Full { retry_after }, ErrorCode::StorageFull),
@@ -31,6 +37,7 @@ fn each_refusal_of_the_storage_is_told_with_its_facts() {
         (sealed, ErrorCode::LogSealed),
         (Refusal::OutcomeUnknown, ErrorCode::OutcomeUnknown),
         (Refusal::Io("broken".into()), ErrorCode::StorageFailed),
+        (Refusal::Elsewhere(holder), ErrorCode::Elsewhere),
     ];
     for (refusal, code) in table {
         world.node.storage_mut().refusal = Some(refusal);
@@ -44,6 +51,8 @@ fn each_refusal_of_the_storage_is_told_with_its_facts() {
         if code == ErrorCode::OutOfOrder {
             assert_eq!((error.found(), error.expected()), ("9", "4"));
         }
+        let told = (code == ErrorCode::Elsewhere).then_some(holder);
+        assert_eq!(error.holder(), told);
         assert_eq!(world.node.shard().stats().refused(code), 1);
     }
     world.node.storage_mut().refusal = None;

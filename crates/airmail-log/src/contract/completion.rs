@@ -2,8 +2,8 @@
 
 use super::call::{ReaderId, Tag};
 use airmail_model::{
-    AppendTime, Batch, Checked, Durability, Extent, Incarnation, MapEpoch, ProducerSequence,
-    Sequence,
+    AppendTime, Batch, Checked, Durability, Extent, Holder, Incarnation, MapEpoch,
+    ProducerSequence, Sequence,
 };
 use std::fmt;
 use std::time::Duration;
@@ -145,8 +145,8 @@ pub enum Refusal {
     Fenced,
     /// The log is not open here.
     NoLog,
-    /// Another node has the log.
-    Elsewhere,
+    /// Another node has the log. Nothing was stored.
+    Elsewhere(Holder),
     /// The storage cannot do this.
     Unsupported(&'static str),
     /// It is not known whether the batch was stored.
@@ -180,7 +180,7 @@ impl fmt::Display for Refusal {
             Refusal::UnknownProducer => f.write_str("unknown producer"),
             Refusal::Fenced => f.write_str("producer fenced by a newer epoch"),
             Refusal::NoLog => f.write_str("the log is not open"),
-            Refusal::Elsewhere => f.write_str("another node has the log"),
+            Refusal::Elsewhere(holder) => write!(f, "the log is elsewhere: {holder}"),
             Refusal::Unsupported(what) => write!(f, "{what} is not supported by this storage"),
             Refusal::OutcomeUnknown => f.write_str("outcome unknown"),
             Refusal::Io(error) => write!(f, "storage failed: {error}"),

@@ -65,8 +65,12 @@ fn proof(code: ErrorCode) -> Proof {
             RAW,
             "a_stale_map_is_refused_with_the_new_one_and_the_stream_goes_on",
         ),
-        // Nothing seals a log until a namespace's map can change: the node's admission says it here.
-        ErrorCode::LogSealed | ErrorCode::StorageFailed | ErrorCode::Overloaded => PASSING,
+        // Nothing seals a log until a namespace's map can change, and no storage has its logs on several
+        // nodes yet: the node's admission says it here.
+        ErrorCode::LogSealed
+        | ErrorCode::Elsewhere
+        | ErrorCode::StorageFailed
+        | ErrorCode::Overloaded => PASSING,
         ErrorCode::OutcomeUnknown => UNKNOWN,
         ErrorCode::OutOfOrder | ErrorCode::UnknownProducer => OUT_OF_ORDER,
         ErrorCode::ProducerFenced => Test(TABLE, "an_older_epoch_of_a_producer_is_fenced"),

@@ -97,6 +97,7 @@ async fn what_may_pass_is_tried_again_and_stored_once() {
         ErrorCode::StorageFailed,
         ErrorCode::StorageFull,
         ErrorCode::LogSealed,
+        ErrorCode::Elsewhere,
     ];
     for code in passing {
         admission.refuse(code);

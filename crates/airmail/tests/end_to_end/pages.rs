@@ -101,6 +101,7 @@ fn advice(code: ErrorCode) -> &'static str {
         ErrorCode::Internal => {
             "a fault of the node: tell us, with the request id and the node's log"
         }
+        ErrorCode::Elsewhere => "ask the node that the error names; SDKs ask again by themselves",
         ErrorCode::Disconnected => "is the node running, and is the address right?",
         code => mailbox_advice(code),
     }

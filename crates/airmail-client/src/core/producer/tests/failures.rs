@@ -24,6 +24,7 @@ fn a_full_disk_is_waited_for_and_nothing_is_lost_doubled_or_reordered() {
         ErrorCode::StorageFull,
         ErrorCode::Overloaded,
         ErrorCode::StorageFailed,
+        ErrorCode::Elsewhere,
     ] {
         node.script.extend([None, error(code), error(code)]);
     }
