@@ -241,6 +241,75 @@ fn many_late_subscribers_share_readers() {
 }
 
 #[test]
+fn topics_that_share_batches_are_read_once_and_not_once_for_each() {
+    let topics: Vec<String> = (0..8).map(|n| format!("topic-{n}")).collect();
+    let config = ShardConfig {
+        catch_up_step_bytes: 1_000,
+        ..ShardConfig::default()
+    };
+    let mut world = World::with(config, VecStorage::new());
+    let client = world.open(1, PLENTY);
+    for n in 0..200 {
+        let text = n.to_string();
+        let batch: Vec<(&str, &str)> = topics.iter().map(|name| (&**name, &*text)).collect();
+        world.publish(client, &batch);
+    }
+    world.run();
+    let read = |world: &World| world.node.shard().stats().catch_up_bytes;
+    world.add(client, 0, "topic-0", Start::Earliest);
+    world.run();
+    let one = read(&world);
+    for (n, name) in (1..).zip(&topics) {
+        world.add(client, n, name, Start::Earliest);
+    }
+    for _ in 0..10 {
+        world.run();
+        world.pass(Duration::from_millis(1));
+    }
+    for n in 1..=8 {
+        assert_eq!(world.client(client).payloads(n), numbers(0..200));
+    }
+    let eight = read(&world) - one;
+    assert!(eight < 2 * one, "{eight} bytes, {one} for one topic");
+}
+
+#[test]
+fn topics_that_share_no_batch_keep_readers_of_their_own() {
+    let topics: Vec<String> = (0..4).map(|n| format!("topic-{n}")).collect();
+    let config = ShardConfig {
+        catch_up_step_bytes: 1_000,
+        ..ShardConfig::default()
+    };
+    let mut world = World::with(config, VecStorage::new());
+    let client = world.open(1, PLENTY);
+    for n in 0..100 {
+        for name in &topics {
+            world.publish(client, &[(name, &n.to_string())]);
+        }
+        // What nobody wants is left out.
+        for _ in 0..20 {
+            world.publish(client, &[("other", "x")]);
+        }
+    }
+    world.run();
+    for (n, name) in (0..).zip(&topics) {
+        world.add(client, n, name, Start::Earliest);
+    }
+    for _ in 0..10 {
+        world.run();
+        world.pass(Duration::from_millis(1));
+    }
+    for n in 0..4 {
+        assert_eq!(world.client(client).payloads(n), numbers(0..100));
+    }
+    let (read, stored) = (
+        world.node.shard().stats().catch_up_bytes,
+        world.node.shard().stats().published_bytes,
+    );
+    assert!(read * 4 < stored, "{read} bytes of {stored}");
+}
+
+#[test]
 fn without_a_topic_index_catching_up_reads_everything_and_gives_the_same() {
     let mut storage = VecStorage::new();
     storage.topic_index = false;

@@ -37,8 +37,12 @@ impl Tower {
         let reader = &mut self.readers[key];
         let log = &mut self.logs[reader.log];
         log.end = log.end.max(stored.extent.next());
+        let next = stored.extent.next();
+        reader
+            .passed
+            .add(reader.position, next, stored.extent.numbers());
         // Before anybody can join: who does has this batch behind.
-        reader.position = stored.extent.next();
+        reader.position = next;
         let cost = bytes as u64 + BATCH_COST + TOPIC_COST * stored.batch.topics().len() as u64;
         reader.used += cost;
         self.allowance.spend(cost);
@@ -119,6 +123,7 @@ impl Tower {
             }
         }
         let reader = &mut self.readers[key];
+        reader.passed.add(reader.position, extent.next(), 0);
         reader.position = extent.next();
         reader.used += BATCH_COST;
         self.allowance.spend(BATCH_COST);
@@ -147,8 +152,9 @@ impl Tower {
         next: Sequence,
         out: &mut TowerEffects,
     ) {
-        let position = &mut self.readers[key].position;
-        *position = next.max(*position);
+        let reader = &mut self.readers[key];
+        reader.passed.add(reader.position, next, 0);
+        reader.position = next.max(reader.position);
         self.advance(key, out);
     }
 

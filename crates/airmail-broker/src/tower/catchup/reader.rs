@@ -26,6 +26,35 @@ pub(crate) struct CatchUpReader {
     pub(crate) granted: i64,
     /// Bytes that it has given since it began or last had its turn.
     pub(crate) used: u64,
+    /// Numbers that it has passed, and how many of them it has read.
+    pub(crate) passed: Passed,
+}
+
+/// Numbers that a reader has passed. One of one topic leaves batches out, but what it reads, it reads whole,
+/// with the records of other topics.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Passed {
+    numbers: u64,
+    read: u64,
+}
+
+impl Passed {
+    /// The reader has come from `position` to `next`, and read this of it.
+    pub(crate) fn add(&mut self, position: Sequence, next: Sequence, read: u64) {
+        self.numbers += next.0.saturating_sub(position.0);
+        self.read += read;
+    }
+
+    /// Lets what was before count for half.
+    pub(crate) fn age(&mut self) {
+        self.numbers /= 2;
+        self.read /= 2;
+    }
+
+    /// Multiple of what it has read that there would be without leaving anything out; unknown at first.
+    pub(crate) fn times_as_much(self) -> Option<u64> {
+        (self.read > 0).then(|| self.numbers.div_ceil(self.read).max(1))
+    }
 }
 
 impl CatchUpReader {

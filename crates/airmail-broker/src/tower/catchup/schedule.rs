@@ -1,8 +1,12 @@
 //! Schedule of catch-up readers: members that want numbers ahead of one join it, others wait their
 //! turn.
+//!
+//! A reader of one topic gets whole batches for the sake of a few of their records. Where topics share
+//! batches, one such reader for each of them reads the same again and again; so it reads everything, for all
+//! who are near, once that is less.
 
 use super::member::{Member, Place};
-use super::reader::CatchUpReader;
+use super::reader::{CatchUpReader, Passed};
 use crate::keys::{MemberKey, ReaderKey};
 use crate::link::{Follow, FromTower, MemberId};
 use crate::tower::storage_calls::Owner;
@@ -12,8 +16,8 @@ use airmail_model::TopicHash;
 use airmail_model::bug;
 use std::collections::BTreeSet;
 
-/// Number of members that have to wait near a reader of one topic before it reads all topics for
-/// them.
+/// Other topics that have to be wanted near a reader of one topic before it reads everything, whatever that
+/// costs: each has a turn of its own else.
 const SHARE: usize = 16;
 
 impl Tower {
@@ -93,9 +97,10 @@ impl Tower {
         self.timers.hold = None;
         if self.members.queued() > 0 {
             for reader in self.readers.keys() {
-                self.pick_up(reader, out);
+                self.pick_up(reader);
             }
         }
+        self.widen_readers(out);
         self.take_turns(out);
         self.grant_readers(out);
         while self.readers.len() < self.config.catch_up_readers {
@@ -135,28 +140,90 @@ impl Tower {
         reader.insert(key, member);
     }
 
-    /// Takes in those who wait a little ahead. A reader of one topic takes its own; where many others wait,
-    /// it is exchanged for one that reads everything.
-    fn pick_up(&mut self, key: ReaderKey, out: &mut TowerEffects) {
+    /// Takes in those who wait a little ahead: a reader of one topic takes its own.
+    fn pick_up(&mut self, key: ReaderKey) {
         loop {
             let reader = &self.readers[key];
             let (log, position, topic) = (reader.log, reader.position, reader.topic);
             let to = position.plus(self.config.catch_up_span);
             let most = if topic.is_some() { SHARE } else { usize::MAX };
-            let near: Vec<MemberKey> = self.members.near(log, position, to, most).collect();
-            let mine = near.iter().copied();
-            let mine: Vec<MemberKey> = mine
+            let near = self.members.near(log, position, to, most);
+            let mine: Vec<MemberKey> = near
                 .filter(|member| topic.is_none_or(|topic| self.members[*member].topic == topic))
                 .collect();
             for member in &mine {
                 self.members.dequeue(*member);
                 self.join(*member, key);
             }
-            if topic.is_none() || mine.is_empty() && near.len() < SHARE {
+            if topic.is_none() || mine.is_empty() {
                 return;
             }
-            if mine.is_empty() {
-                self.exchange(key, None, out);
+        }
+    }
+
+    /// Has readers of one topic read everything, for all who are near, where that is less to read. The rearmost
+    /// first: those ahead of it are taken in.
+    fn widen_readers(&mut self, out: &mut TowerEffects) {
+        if self.readers.len() < 2 && self.members.queued() == 0 {
+            return;
+        }
+        let mut keys = self.readers.keys();
+        keys.sort_by_key(|key| (self.readers[*key].position, *key));
+        for key in keys {
+            // It may have been taken in by one behind it.
+            if self.readers.get(key).is_some() {
+                self.widen(key, out);
+            }
+        }
+    }
+
+    fn widen(&mut self, key: ReaderKey, out: &mut TowerEffects) {
+        if self.readers[key].topic.is_some() && self.is_wide_cheaper(key) {
+            self.exchange(key, None, out);
+            self.pick_up(key);
+            self.take_in(key, out);
+        }
+    }
+
+    /// Whether reading everything is less than a reader for each topic that is wanted near this one.
+    fn is_wide_cheaper(&self, key: ReaderKey) -> bool {
+        let reader = &self.readers[key];
+        let to = reader.position.plus(self.config.catch_up_span);
+        let waiting = self.members.near(reader.log, reader.position, to, SHARE);
+        let waiting = waiting.map(|member| self.members[member].topic);
+        let read_for = self
+            .narrow_ahead(key)
+            .filter_map(|ahead| self.readers[ahead].topic);
+        let others: BTreeSet<TopicHash> = waiting.chain(read_for).collect();
+        let readers = others.len() as u64 + 1;
+        let times_as_much = reader.passed.times_as_much();
+        others.len() >= SHARE
+            || !others.is_empty() && times_as_much.is_some_and(|times| times <= readers)
+    }
+
+    /// Other readers of one topic that are a little ahead of one.
+    fn narrow_ahead(&self, key: ReaderKey) -> impl Iterator<Item = ReaderKey> + '_ {
+        let reader = &self.readers[key];
+        let (log, position) = (reader.log, reader.position);
+        let to = position.plus(self.config.catch_up_span);
+        let ahead = self.readers.iter().filter(move |(other, ahead)| {
+            *other != key
+                && ahead.log == log
+                && ahead.topic.is_some()
+                && (position..=to).contains(&ahead.position)
+        });
+        ahead.map(|(other, _)| other)
+    }
+
+    /// Ends readers of one topic that are a little ahead of one of all topics, which takes their members in.
+    fn take_in(&mut self, key: ReaderKey, out: &mut TowerEffects) {
+        for ahead in self.narrow_ahead(key).collect::<Vec<_>>() {
+            self.stop_reading(ahead, out);
+            let ended = self.readers.remove(ahead);
+            for (_, member) in ended.members {
+                let at = &mut self.members[member].at;
+                *at = ended.position.max(*at);
+                self.join(member, key);
             }
         }
     }
@@ -170,6 +237,7 @@ impl Tower {
             }
             if waiting == 0 || self.readers.len() < self.config.catch_up_readers {
                 self.readers[reader].used = 0;
+                self.readers[reader].passed.age();
                 self.narrow(reader, out);
                 continue;
             }
@@ -203,11 +271,13 @@ impl Tower {
             times: BTreeSet::new(),
             granted: 0,
             used: 0,
+            passed: Passed::default(),
         });
         self.join(key, reader);
         self.stats.readers_started += 1;
         self.read(reader, topic, out);
-        self.pick_up(reader, out);
+        self.pick_up(reader);
+        self.widen(reader, out);
     }
 
     /// Exchanges the storage's reader for one of other topics.
