@@ -41,7 +41,7 @@ pub use decision::Decision;
 pub use defaults::{DELIVERY_LIMITER, PROMISE, PUBLISH_LIMITER};
 pub use gate::{Admission, Admitted, Gate, Refusal, RefusalReason};
 pub use limiter::Limiter;
-pub use meter::{Meter, Sample};
+pub use meter::{Meter, Sample, Window};
 pub use record::{RECENT_MAX, Reading};
 pub use rule::{
     AdaptiveRule, GradientRule, LadderRule, LastThreePointsRule, LatencyTargetRule, Rule,

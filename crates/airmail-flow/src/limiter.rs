@@ -11,7 +11,7 @@ mod last_three_points;
 mod latency_target;
 
 use crate::decision::Decision;
-use crate::meter::Sample;
+use crate::meter::{Sample, Window};
 use crate::rule::Rule;
 use crate::settings::{LimiterKind, LimiterSettings};
 use adaptive::Adaptive;
@@ -19,6 +19,7 @@ use gradient::Gradient;
 use ladder::{Ends, Ladder};
 use last_three_points::LastThreePoints;
 use latency_target::LatencyTarget;
+use std::time::Duration;
 
 /// Windows of `ladder` and `latency-target` hold at least so many times the bound: they last several
 /// times as long as a message.
@@ -87,22 +88,27 @@ impl Limiter {
         self.settings.kind
     }
 
-    /// Number of messages that the next sample should hold, all of them admitted under the bound that
-    /// holds now; N is `window_messages`. `None` for `fixed` and the papers' limiters, which take every N
-    /// messages as they come.
+    /// Size of the next sample, whose messages are all to be admitted under the bound that holds now; N is
+    /// `window_messages`. `None` for `fixed` and the papers' limiters, which take every N messages as they
+    /// come. `ladder` goes by time and not by N: from one rung to another the rate may change by any factor.
     #[must_use]
-    pub fn settled_window(&self, window_messages: u64) -> Option<u64> {
+    pub fn settled_window(&self, window_messages: u64) -> Option<Window> {
         let least = match &self.algorithm {
             Algorithm::Fixed | Algorithm::LastThreePoints(_) | Algorithm::Adaptive(_) => {
                 return None;
             }
             Algorithm::Gradient(gradient) => gradient.window_messages_min(self.bound),
-            Algorithm::Ladder(_) => self.window_messages_min(self.settings.ladder.window_ms),
+            Algorithm::Ladder(_) => {
+                return Some(Window {
+                    messages: self.bound.saturating_mul(WINDOW_ROUND_TRIPS),
+                    span: Duration::from_millis(self.settings.ladder.window_ms),
+                });
+            }
             Algorithm::LatencyTarget(_) => {
                 self.window_messages_min(self.settings.latency_target.window_ms)
             }
         };
-        Some(window_messages.max(least))
+        Some(Window::of_messages(window_messages.max(least)))
     }
 
     /// Messages of so many round trips, and of so much time.

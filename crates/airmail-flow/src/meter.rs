@@ -58,10 +58,30 @@ impl Sample {
     }
 }
 
+/// Least size of a sample: it ends where both are reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Acknowledged messages; at least 1.
+    pub messages: u64,
+    /// Time. A rate that is many times lower than the last one is known after no more than this.
+    pub span: Duration,
+}
+
+impl Window {
+    /// Makes one of so many messages, however long they take.
+    #[must_use]
+    pub fn of_messages(messages: u64) -> Window {
+        Window {
+            messages,
+            span: Duration::ZERO,
+        }
+    }
+}
+
 /// Gathers acknowledgements into samples.
 #[derive(Clone, Debug)]
 pub struct Meter {
-    window_messages: u64,
+    window: Window,
     /// Acknowledged messages still to be left out.
     unsettled: u64,
     /// When the window began, and the last acknowledgement since.
@@ -75,8 +95,12 @@ impl Meter {
     /// Measures over every `window_messages` (N; at least 1) acknowledged messages.
     #[must_use]
     pub fn new(window_messages: u64) -> Meter {
+        Meter::with(Window::of_messages(window_messages))
+    }
+
+    fn with(window: Window) -> Meter {
         Meter {
-            window_messages: window_messages.max(1),
+            window,
             unsettled: 0,
             moments: None,
             messages: 0,
@@ -85,18 +109,16 @@ impl Meter {
         }
     }
 
-    /// Forgets the present window, and begins one of `window_messages` after `unsettled` more
-    /// acknowledged messages. It is for a changed bound, when the messages in flight were admitted
-    /// under the old one.
-    pub fn settle(&mut self, unsettled: u64, window_messages: u64) {
-        *self = Meter::new(window_messages);
+    /// Forgets the present window, and begins this one after `unsettled` more acknowledged messages. It is
+    /// for a changed bound, when the messages in flight were admitted under the old one.
+    pub fn settle(&mut self, unsettled: u64, window: Window) {
+        *self = Meter::with(window);
         self.unsettled = unsettled;
     }
 
-    /// Makes the present window, and those after it, one of `window_messages` (at least 1); what it has
-    /// gathered stays.
-    pub fn set_window(&mut self, window_messages: u64) {
-        self.window_messages = window_messages.max(1);
+    /// Gives the present window, and those after it, this size; what it has gathered stays.
+    pub fn set_window(&mut self, window: Window) {
+        self.window = window;
     }
 
     /// Notes that `messages` were acknowledged now, each after `latency`. If all of a window had
@@ -116,7 +138,9 @@ impl Meter {
         if now <= opened {
             return None;
         }
-        let full = self.messages >= self.window_messages && now > last;
+        let reached =
+            self.messages >= self.window.messages.max(1) && last.since(opened) >= self.window.span;
+        let full = reached && now > last;
         let sample = full.then(|| self.close(opened, last));
         let opened = if full { last } else { opened };
         self.moments = Some((opened, now));
@@ -211,7 +235,7 @@ mod tests {
         let mut meter = Meter::new(2);
         assert_eq!(meter.acknowledged(at(0), 1, MILLISECOND), None);
         assert_eq!(meter.acknowledged(at(1), 1, MILLISECOND), None);
-        meter.set_window(4);
+        meter.set_window(Window::of_messages(4));
         for ms in 2..5 {
             assert_eq!(meter.acknowledged(at(ms), 1, MILLISECOND), None);
         }
@@ -222,7 +246,7 @@ mod tests {
     #[test]
     fn what_was_admitted_under_the_old_bound_is_left_out() {
         let mut meter = Meter::new(100);
-        meter.settle(3, 2);
+        meter.settle(3, Window::of_messages(2));
         for ms in 0..3 {
             assert_eq!(meter.acknowledged(at(ms), 1, 90 * MILLISECOND), None);
         }
@@ -232,5 +256,23 @@ mod tests {
         let sample = meter.acknowledged(at(6), 1, MILLISECOND).unwrap();
         assert_eq!((sample.messages, sample.latency), (2, MILLISECOND));
         assert_eq!(sample.span, 2 * MILLISECOND);
+    }
+
+    #[test]
+    fn a_window_with_a_span_ends_where_both_are_reached() {
+        let mut meter = Meter::new(1);
+        meter.set_window(Window {
+            messages: 3,
+            span: 10 * MILLISECOND,
+        });
+        let samples: Vec<Sample> = (0..40)
+            .filter_map(|ms| meter.acknowledged(at(ms), 1, MILLISECOND))
+            .collect();
+        assert!(samples.iter().all(|sample| sample.span == 10 * MILLISECOND));
+        // Where acknowledgements become rare it is the messages that are waited for.
+        let rare: Vec<Sample> = (1..20)
+            .filter_map(|n| meter.acknowledged(at(100 + n * 8), 1, MILLISECOND))
+            .collect();
+        assert!(rare[1..].iter().all(|sample| sample.messages == 3));
     }
 }

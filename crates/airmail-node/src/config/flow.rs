@@ -43,7 +43,7 @@ pub struct FlowConfig {
     pub publish_limiter: Choice,
     /// Its first bound, in messages; `fixed` keeps it.
     pub publish_in_flight: u64,
-    /// N: acknowledged messages of a sample.
+    /// N: acknowledged messages of a sample; `ladder` goes by time.
     pub publish_window: u64,
     /// The smallest change of the papers' limiters, in messages.
     pub publish_delta: u64,

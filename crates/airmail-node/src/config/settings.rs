@@ -372,7 +372,7 @@ pub const SETTINGS: &[Setting] = &[
         "flow",
         "publish_window",
         flow.publish_window,
-        "Acknowledged messages that it measures before it decides; at least 1."
+        "Acknowledged messages that it measures before it decides, at least 1; ladder goes by time."
     ),
     number!(
         "flow",
