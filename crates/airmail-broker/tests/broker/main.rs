@@ -22,5 +22,6 @@ mod publish_gate;
 mod publishing;
 mod random;
 mod real_journal;
+mod sharing;
 mod storage_requirements;
 mod subscriptions;

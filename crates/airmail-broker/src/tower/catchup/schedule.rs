@@ -14,10 +14,11 @@ use crate::tower::{Tower, TowerEffects};
 use airmail_log::{Call, ReaderId, Scope, ScopeFilter};
 use airmail_model::TopicHash;
 use airmail_model::bug;
+use smallvec::SmallVec;
 use std::collections::BTreeSet;
 
-/// Other topics that have to be wanted near a reader of one topic before it reads everything, whatever that
-/// costs: each has a turn of its own else.
+/// Number of members that have to wait near a reader of one topic before it reads everything, whatever that
+/// costs: they would wait for turns of their own.
 const SHARE: usize = 16;
 
 impl Tower {
@@ -190,15 +191,18 @@ impl Tower {
         let reader = &self.readers[key];
         let to = reader.position.plus(self.config.catch_up_span);
         let waiting = self.members.near(reader.log, reader.position, to, SHARE);
-        let waiting = waiting.map(|member| self.members[member].topic);
+        let waiting: SmallVec<[MemberKey; SHARE]> = waiting.collect();
+        if waiting.len() >= SHARE {
+            return true;
+        }
+        let waiting = waiting.iter().map(|member| self.members[*member].topic);
         let read_for = self
             .narrow_ahead(key)
             .filter_map(|ahead| self.readers[ahead].topic);
         let others: BTreeSet<TopicHash> = waiting.chain(read_for).collect();
         let readers = others.len() as u64 + 1;
         let times_as_much = reader.passed.times_as_much();
-        others.len() >= SHARE
-            || !others.is_empty() && times_as_much.is_some_and(|times| times <= readers)
+        readers > 1 && times_as_much.is_some_and(|times| times <= readers)
     }
 
     /// Other readers of one topic that are a little ahead of one.
