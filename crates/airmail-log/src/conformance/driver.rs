@@ -89,7 +89,7 @@ impl<'a, S: Subject> Driver<'a, S> {
 
     fn submit(&mut self, tag: Tag, call: Call) -> Tag {
         self.unanswered.insert(tag);
-        self.asked.extend(log_of(&call).map(|log| (tag, log)));
+        self.asked.extend(call.log().map(|log| (tag, log)));
         if let Call::Delete { log, .. } = &call {
             self.counted.remove(log);
         }
@@ -347,24 +347,6 @@ impl<'a, S: Subject> Driver<'a, S> {
     fn id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
-    }
-}
-
-/// The log that a call is about.
-fn log_of(call: &Call) -> Option<LogId> {
-    match call {
-        Call::Open { log, .. }
-        | Call::Append { log, .. }
-        | Call::Read { log, .. }
-        | Call::FindTime { log, .. }
-        | Call::Bounds { log, .. }
-        | Call::Topics { log, .. }
-        | Call::Trim { log, .. }
-        | Call::Seal { log, .. }
-        | Call::Heal { log, .. }
-        | Call::Renew { log, .. }
-        | Call::Delete { log, .. } => Some(*log),
-        Call::Credit { .. } | Call::Stop { .. } => None,
     }
 }
 

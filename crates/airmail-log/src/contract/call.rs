@@ -92,6 +92,45 @@ pub enum Call {
 // One cache line. An append alone needs 56 bytes.
 const _: () = assert!(size_of::<Call>() <= 64);
 
+impl Call {
+    /// Tag of its answer; `None` for what is said to a reader.
+    #[must_use]
+    pub const fn tag(&self) -> Option<Tag> {
+        match self {
+            Call::Open { t, .. }
+            | Call::Append { t, .. }
+            | Call::FindTime { t, .. }
+            | Call::Bounds { t, .. }
+            | Call::Topics { t, .. }
+            | Call::Trim { t, .. }
+            | Call::Seal { t, .. }
+            | Call::Heal { t, .. }
+            | Call::Renew { t, .. }
+            | Call::Delete { t, .. } => Some(*t),
+            Call::Read { .. } | Call::Credit { .. } | Call::Stop { .. } => None,
+        }
+    }
+
+    /// The log that it is about; `None` for what is said to a reader under way.
+    #[must_use]
+    pub const fn log(&self) -> Option<LogId> {
+        match self {
+            Call::Open { log, .. }
+            | Call::Append { log, .. }
+            | Call::Read { log, .. }
+            | Call::FindTime { log, .. }
+            | Call::Bounds { log, .. }
+            | Call::Topics { log, .. }
+            | Call::Trim { log, .. }
+            | Call::Seal { log, .. }
+            | Call::Heal { log, .. }
+            | Call::Renew { log, .. }
+            | Call::Delete { log, .. } => Some(*log),
+            Call::Credit { .. } | Call::Stop { .. } => None,
+        }
+    }
+}
+
 /// Requirements of a namespace on each of its logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogSpec {

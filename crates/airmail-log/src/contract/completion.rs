@@ -56,6 +56,27 @@ pub enum Completion {
     Ended { r: ReaderId, why: Option<Refusal> },
 }
 
+impl Completion {
+    /// Tag of the call that it answers; `None` for what a reader gets.
+    #[must_use]
+    pub const fn tag(&self) -> Option<Tag> {
+        match self {
+            Completion::Opened { t, .. }
+            | Completion::Bounds { t, .. }
+            | Completion::Appended { t, .. }
+            | Completion::Refused { t, .. }
+            | Completion::Found { t, .. }
+            | Completion::Topics { t, .. }
+            | Completion::Done { t } => Some(*t),
+            Completion::Batch { .. }
+            | Completion::Gap { .. }
+            | Completion::Tail { .. }
+            | Completion::Sealed { .. }
+            | Completion::Ended { .. } => None,
+        }
+    }
+}
+
 /// A batch as a log holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {

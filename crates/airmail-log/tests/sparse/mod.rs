@@ -240,7 +240,7 @@ impl<S: LogStorage> Sparse<S> {
     }
 
     fn answer(&mut self, answer: Completion) -> Completion {
-        let Some(t) = tag_of(&answer) else {
+        let Some(t) = answer.tag() else {
             return answer;
         };
         let log = self.asked.remove(&t).unwrap();
@@ -284,36 +284,6 @@ impl<S: LogStorage> Sparse<S> {
     }
 }
 
-fn tag_of(answer: &Completion) -> Option<Tag> {
-    match answer {
-        Completion::Opened { t, .. }
-        | Completion::Bounds { t, .. }
-        | Completion::Appended { t, .. }
-        | Completion::Refused { t, .. }
-        | Completion::Found { t, .. }
-        | Completion::Topics { t, .. }
-        | Completion::Done { t } => Some(*t),
-        _ => None,
-    }
-}
-
-/// The tag of a call, and its log.
-fn asked(call: &Call) -> Option<(Tag, LogId)> {
-    match call {
-        Call::Open { t, log, .. }
-        | Call::Append { t, log, .. }
-        | Call::FindTime { t, log, .. }
-        | Call::Bounds { t, log }
-        | Call::Topics { t, log, .. }
-        | Call::Trim { t, log, .. }
-        | Call::Seal { t, log, .. }
-        | Call::Heal { t, log, .. }
-        | Call::Renew { t, log }
-        | Call::Delete { t, log } => Some((*t, *log)),
-        Call::Read { .. } | Call::Credit { .. } | Call::Stop { .. } => None,
-    }
-}
-
 impl<S: LogStorage> LogStorage for Sparse<S> {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
@@ -326,7 +296,7 @@ impl<S: LogStorage> LogStorage for Sparse<S> {
     }
 
     fn submit(&mut self, call: Call) {
-        self.asked.extend(asked(&call));
+        self.asked.extend(call.tag().zip(call.log()));
         if let Some(call) = self.in_dense(call) {
             self.dense.submit(call);
         }

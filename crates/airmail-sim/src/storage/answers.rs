@@ -8,7 +8,7 @@ use airmail_model::Sequence;
 
 impl StorageRun {
     pub(super) fn answer(&mut self, answer: Completion) -> Checked {
-        if tag_of(&answer).is_some_and(|t| self.orphans.remove(&t)) {
+        if answer.tag().is_some_and(|t| self.orphans.remove(&t)) {
             return Ok(());
         }
         match answer {
@@ -148,18 +148,4 @@ fn mismatch(tag: Tag, call: Option<Asked>) -> Checked {
         "tag {} has an answer to another call than {call:?}",
         tag.0
     ))
-}
-
-/// Tag of the call that a completion answers.
-const fn tag_of(answer: &Completion) -> Option<Tag> {
-    match answer {
-        Completion::Opened { t, .. }
-        | Completion::Bounds { t, .. }
-        | Completion::Appended { t, .. }
-        | Completion::Refused { t, .. }
-        | Completion::Found { t, .. }
-        | Completion::Topics { t, .. }
-        | Completion::Done { t } => Some(*t),
-        _ => None,
-    }
 }
