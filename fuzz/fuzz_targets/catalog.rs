@@ -44,14 +44,14 @@ fn storage(data: &[u8]) -> Option<JournalStorage<Directory>> {
     let storage = JournalStorage::open(Directory::new(Vec::new()), JournalConfig::memory(1), NOW);
     let mut storage = storage.expect("memory opens");
     let spec = LogSpec {
-        durability: Durability::Memory,
+        durability: Durability::MEMORY,
         epoch,
         ..LogSpec::default()
     };
     storage.submit(Call::Open {
         t: Tag(1),
         log,
-        spec,
+        spec: Box::new(spec),
     });
     storage.submit(Call::Append {
         t: Tag(2),

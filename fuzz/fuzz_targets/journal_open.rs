@@ -182,19 +182,20 @@ impl World {
         for n in 0..LOGS {
             let spec = LogSpec {
                 durability: match n + 1 {
-                    LOGS => Durability::Os,
-                    _ => Durability::Fsync,
+                    LOGS => Durability::OS,
+                    _ => Durability::FSYNC,
                 },
                 retention: Retention {
                     bytes: (n == 0).then_some(1 << 20),
                     time_ms: None,
                 },
                 epoch: MapEpoch(1),
+                as_of: Sequence::MAX,
             };
             self.storage.submit(Call::Open {
                 t: Tag(n.into()),
                 log: log(n),
-                spec,
+                spec: Box::new(spec),
             });
         }
         self.run();

@@ -148,8 +148,7 @@ impl World {
                 let ack = Ack {
                     extent,
                     appended: AppendTime(0),
-                    held: Durability::Fsync,
-                    copies: 1,
+                    held: Durability::FSYNC,
                     duplicate,
                     exact: true,
                 };

@@ -33,8 +33,8 @@
 //!   start is under way, and with a namespace that was ever made, unless log 0 is torn.
 //! - `met`: what is noted for the command under way has been read, in order; and the command itself is
 //!   noted when it was read, so that it cannot wait for ever.
-//! - `torn`: a log 0 with a piece missing is never whole again, says so, and is not appended to but for
-//!   deletions that have come to their end.
+//! - `torn`: a log 0 with a piece missing, or raised to a version that this program does not read, is never
+//!   whole again, says so, and is not appended to but for deletions that have come to their end.
 //! - `settling`: only what was ever made has orders under way, and none before log 0 was read to its end.
 //! - `orders`: a log is ordered open as its namespace says, and ordered away only when its namespace is
 //!   deleted; the start orders every log that there is.

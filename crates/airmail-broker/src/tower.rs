@@ -192,7 +192,6 @@ impl Tower {
                         extent,
                         appended: at,
                         held,
-                        copies: 1,
                         duplicate,
                         exact,
                     };

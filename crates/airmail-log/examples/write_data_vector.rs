@@ -1,8 +1,10 @@
 //! Writes the small data directory that a test opens for ever, and beside it what is in it:
-//! `cargo run -p airmail-log --example write_data_vector -- vectors/data/v2`; and, beside it too,
+//! `cargo run -p airmail-log --example write_data_vector -- vectors/data/v3`; and, beside it too,
 //! the same as a crash would leave it.
 //!
-//! Run once for each version of the format, when that is final; never again afterwards.
+//! Run once for each version of the format, when that is final; never again afterwards. The version is that of
+//! checkpoints; `v2-last` is of the last program that wrote version 2, whose directories have more files than
+//! those of the first.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,21 +15,34 @@
 #[path = "../tests/vector/mod.rs"]
 mod vector;
 
-use airmail_log::Call;
 use airmail_log::conformance::{Driver, End, Maker, log, spec};
+use airmail_log::{Call, LogSpec};
 use airmail_model::{Durability, LogId, MapEpoch, Sequence};
 use std::path::Path;
 use std::time::Duration;
 use vector::{Directory, WEAK, describe, durability};
 
+/// Place in log 0 of the deletions.
+const DELETED: Sequence = Sequence(9);
+/// A log that was deleted, and was not there.
+const NEVER_MADE: u16 = 6;
+
+/// Settings of a log, each of a place of its own in log 0.
+fn placed(index: u16) -> LogSpec {
+    LogSpec {
+        as_of: Sequence(u64::from(index) + 1),
+        ..spec(durability(index))
+    }
+}
+
 /// Writes the logs of the vector: one with everything, a trimmed one, a sealed one, one that was
-/// deleted, a weaker one with a loss behind a crash, and the log of namespaces, which is held in
-/// checkpoints too.
+/// deleted and one that never was there before, a weaker one with a loss behind a crash, and the log of
+/// namespaces, which is held in checkpoints too.
 fn write(d: &mut Driver<'_, Directory>) {
     for index in 0..5 {
-        d.open_with(log(index), &spec(durability(index)));
+        d.open_with(log(index), &placed(index));
     }
-    d.open_with(LogId::SYSTEM, &spec(Durability::Fsync));
+    d.open_with(LogId::SYSTEM, &spec(Durability::FSYNC));
     for n in 0..24u64 {
         for index in 0..5 {
             let first = format!("first of batch {n} in log {index}");
@@ -49,13 +64,20 @@ fn write(d: &mut Driver<'_, Directory>) {
         log: log(2),
         next: MapEpoch(2),
     });
-    d.ask(|t| Call::Delete { t, log: log(3) });
+    // The last was never made.
+    for index in [3, NEVER_MADE] {
+        d.ask(|t| Call::Delete {
+            t,
+            log: log(index),
+            as_of: DELETED,
+        });
+    }
     d.reopen(End::Crash);
     for index in [0, 1, WEAK] {
-        d.open_with(log(index), &spec(durability(index)));
+        d.open_with(log(index), &placed(index));
         d.append(log(index), &[("after", "the crash")]);
     }
-    d.open_with(LogId::SYSTEM, &spec(Durability::Fsync));
+    d.open_with(LogId::SYSTEM, &spec(Durability::FSYNC));
     d.append(LogId::SYSTEM, &[("command", "after the crash")]);
 }
 

@@ -13,6 +13,7 @@ pub mod closing;
 mod counted;
 mod driver;
 pub mod numbering;
+pub mod places;
 mod polling;
 pub mod producers;
 mod reader;
@@ -173,6 +174,15 @@ macro_rules! conformance {
                 append_times_go_on_after_a_crash
                 topics_and_times_are_found_after_reopening
                 reopening_many_times_changes_nothing;
+            places:
+                a_spec_of_an_earlier_place_changes_nothing
+                a_spec_of_a_later_place_is_taken_over
+                a_deletion_of_an_earlier_place_changes_nothing
+                a_spec_of_before_the_deletion_makes_no_log
+                a_log_that_is_not_there_can_be_deleted
+                a_spec_of_an_earlier_place_changes_nothing_after_a_crash
+                a_spec_of_before_the_deletion_makes_no_log_after_a_crash
+                a_log_that_was_not_there_stays_deleted_after_a_crash;
             closing:
                 what_was_accepted_is_answered_before_it_is_closed
                 what_comes_after_a_close_is_refused_as_busy

@@ -19,6 +19,8 @@ pub enum Bug {
     SealForgotten,
     /// A deleted log comes back when the journal opens.
     DeleteForgotten,
+    /// A spec of an earlier place in log 0 is taken over.
+    OlderSpecObeyed,
     /// Retention by time goes by a wall clock that has jumped.
     JumpBelieved,
 }

@@ -18,7 +18,7 @@ fn seen(cache_bytes: u64) -> Vec<Vec<(u64, String, Vec<u8>)>> {
     };
     let mut all = Vec::new();
     run(&mut OnKept::new(config), |d| {
-        d.open_with(log(0), &spec(Durability::Fsync));
+        d.open_with(log(0), &spec(Durability::FSYNC));
         let append = |d: &mut airmail_log::conformance::Driver<'_, OnKept>, n: u32| {
             let payload = format!("{n}/{}", "x".repeat(500));
             d.append(log(0), &[("a", &payload), ("b", "other")]);

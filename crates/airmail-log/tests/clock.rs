@@ -24,7 +24,7 @@ fn open(d: &mut Bench<'_>) {
         time_ms: Some(3 * 3_600_000),
         bytes: None,
     };
-    let durability = Durability::Fsync;
+    let durability = Durability::FSYNC;
     d.open_with(
         log(0),
         &LogSpec {

@@ -5,9 +5,11 @@
 
 mod vector;
 
-use airmail_log::conformance::Driver;
+use airmail_log::conformance::{Driver, log, spec};
 use airmail_log::disk::DataDir;
 use airmail_log::journal::check;
+use airmail_log::{Completion, LogSpec, Refusal};
+use airmail_model::{Durability, Sequence};
 use std::fs;
 use std::path::{Path, PathBuf};
 use vector::{Directory, SYSTEM, describe};
@@ -47,6 +49,34 @@ fn every_version_ever_written_is_read() {
         let mut d = Driver::new(&mut directory);
         let found = describe(&mut d, expected.contains(SYSTEM));
         assert_eq!(found, expected, "{}", vector.display());
+    }
+}
+
+#[test]
+fn from_version_3_on_a_log_that_was_deleted_is_made_anew_by_a_later_command_only() {
+    for vector in vectors() {
+        let name = vector.file_name().unwrap().to_string_lossy();
+        let leaves_tombstones = !name.starts_with("v1") && !name.starts_with("v2");
+        let temp = tempfile::tempdir().unwrap();
+        copy(&vector, temp.path());
+        let mut directory = Directory::at(temp.path());
+        let mut d = Driver::new(&mut directory);
+        let of = |as_of| LogSpec {
+            as_of: Sequence(as_of),
+            ..spec(Durability::FSYNC)
+        };
+        // The second was not there when it was deleted.
+        for deleted in [log(3), log(6)] {
+            let refused = matches!(
+                d.try_open(deleted, &of(8)),
+                Completion::Refused {
+                    why: Refusal::NoLog,
+                    ..
+                }
+            );
+            assert_eq!(refused, leaves_tombstones, "{deleted} of {name}");
+            d.open_with(deleted, &of(9));
+        }
     }
 }
 
@@ -100,5 +130,5 @@ fn check_reads_a_directory_that_is_in_use_and_changes_nothing() {
     let report = check(&mut dir.files_read_only(0)).unwrap();
     assert!(report.is_sound(), "{report:?}");
     assert!(contents(temp.path()) == before);
-    d.append(airmail_log::conformance::log(0), &[("after", "check")]);
+    d.append(log(0), &[("after", "check")]);
 }

@@ -134,7 +134,7 @@ fn what_a_failed_sync_leaves_is_never_acknowledged_and_never_served() {
             ..DiskOptions::default()
         };
         let mut d = Driver::new(&mut subject);
-        let spec = spec(Durability::Fsync);
+        let spec = spec(Durability::FSYNC);
         // The first of all that fails may be what makes the log.
         while let Completion::Refused { .. } = d.try_open(log(0), &spec) {
             failures += 1;

@@ -11,7 +11,7 @@ use airmail_log::conformance::{Driver, End, Subject, log, run, spec};
 use airmail_log::files::Files;
 use airmail_log::journal::{JournalConfig, check};
 use airmail_log::{Call, Completion, LogSpec};
-use airmail_model::{Durability, LogId, Retention};
+use airmail_model::{Durability, LogId, Retention, Sequence};
 use std::time::Duration;
 use subjects::{InMemory, Kept, OnKept};
 
@@ -33,7 +33,7 @@ fn keeping(time: Option<Duration>, bytes: Option<u64>) -> LogSpec {
     let time_ms = time.map(|time| time.as_millis() as u64);
     LogSpec {
         retention: Retention { time_ms, bytes },
-        ..spec(Durability::Fsync)
+        ..spec(Durability::FSYNC)
     }
 }
 
@@ -53,7 +53,11 @@ fn an_idle_minute<S: Subject>(d: &mut Driver<'_, S>) {
 }
 
 fn delete<S: Subject>(d: &mut Driver<'_, S>, log: LogId) {
-    let answer = d.ask(|t| Call::Delete { t, log });
+    let answer = d.ask(|t| Call::Delete {
+        t,
+        log,
+        as_of: Sequence(0),
+    });
     assert!(matches!(answer, Completion::Done { .. }), "{answer:?}");
 }
 
@@ -190,7 +194,7 @@ fn memory_is_given_back_as_a_disk_is() {
     let mut subject = InMemory::new(subjects::tiny(JournalConfig::memory(0)));
     run(&mut subject, |d| {
         let spec = LogSpec {
-            durability: Durability::Memory,
+            durability: Durability::MEMORY,
             ..keeping(None, None)
         };
         d.open_with(named(0), &spec);

@@ -19,7 +19,7 @@ fn written(end: End) -> MemoryFiles {
     let mut subject = OnKept::new(tiny(JournalConfig::default()));
     let files = subject.files.clone();
     let mut d = Driver::new(&mut subject);
-    d.open_with(LogId::SYSTEM, &spec(Durability::Fsync));
+    d.open_with(LogId::SYSTEM, &spec(Durability::FSYNC));
     d.open(log(0));
     for n in 0..BATCHES {
         let command = Maker::new(LogId::SYSTEM).batch(&[("command", &n.to_string())]);
@@ -42,7 +42,7 @@ fn assert_all(files: MemoryFiles, what: &str) {
     let mut d = Driver::new(&mut subject);
     *kept.0.lock() = files;
     d.reopen(End::Crash);
-    d.open_with(LogId::SYSTEM, &spec(Durability::Fsync));
+    d.open_with(LogId::SYSTEM, &spec(Durability::FSYNC));
     let reader = d.read_all(LogId::SYSTEM, 1);
     let got = d.records(reader).into_iter().map(|(_, _, payload)| payload);
     let wanted = (0..BATCHES).map(|n| n.to_string().into_bytes());

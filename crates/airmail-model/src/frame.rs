@@ -16,8 +16,9 @@ pub use delivery::{Channel, DELIVERY_OVERHEAD_BYTES, Delivered, Delivery};
 pub use hello::{Credit, Hello, Maps, NamedMap, Welcome};
 
 use crate::batch::{Batch, Checked};
+use crate::durability::Durability;
 use crate::error::Error;
-use crate::id::{Durability, Extent, Incarnation, LogId, NamespaceId, Sequence, TopicHash};
+use crate::id::{Extent, Incarnation, LogId, NamespaceId, Sequence, TopicHash};
 use crate::map::LogMap;
 use crate::position::Position;
 use crate::time::AppendTime;
@@ -115,10 +116,9 @@ pub struct Ack {
     pub extent: Extent,
     /// When it was appended.
     pub appended: AppendTime,
-    /// The durability that held when the ack was given.
+    /// The durability that held when the ack was given. Its copies are those that the log waits for, not
+    /// a count of who had it.
     pub held: Durability,
-    /// Copies that held it.
-    pub copies: u8,
     /// It was stored before: this is the first one's result.
     pub duplicate: bool,
     /// The storage de-duplicates when appending, so a retry cannot be stored twice.

@@ -20,8 +20,7 @@ pub struct Holder {
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.node {
-            // Written in the identity of its data directory in this way.
-            Some(node) => write!(f, "node {:016x}", node.0)?,
+            Some(node) => write!(f, "node {node:016x}")?,
             None => f.write_str("a node not known")?,
         }
         match self.group {

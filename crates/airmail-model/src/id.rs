@@ -54,9 +54,17 @@ newtype!(
     ProducerSequence(u64)
 );
 newtype!(
-    /// A node, by the number that was chosen at random when its data directory was made.
+    /// A node, by the number that was chosen at random when its data directory was made. In files and for
+    /// people it is written in 16 hexadecimal digits.
     NodeId(u64)
 );
+
+impl fmt::LowerHex for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::LowerHex::fmt(&self.0, f)
+    }
+}
+
 newtype!(
     /// A replica group: nodes that agree on the contents of logs.
     GroupId(u32)
@@ -182,41 +190,5 @@ impl LogId {
 impl fmt::Display for LogId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.namespace, self.lane, self.index)
-    }
-}
-
-/// Promise that an acknowledgement makes about the node that gave it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Durability {
-    /// Lost when the process ends.
-    Memory = 0,
-    /// Stored in the operating system's hands: survives the process, not a power cut.
-    Os = 1,
-    /// Stored on the disk: survives a power cut.
-    #[default]
-    Fsync = 2,
-}
-
-impl Durability {
-    /// The durability of a number on the wire or on disk.
-    #[must_use]
-    pub const fn from_u8(value: u8) -> Option<Durability> {
-        match value {
-            0 => Some(Durability::Memory),
-            1 => Some(Durability::Os),
-            2 => Some(Durability::Fsync),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Durability {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Durability::Memory => "memory",
-            Durability::Os => "os",
-            Durability::Fsync => "fsync",
-        })
     }
 }

@@ -11,6 +11,7 @@
 pub mod batch;
 pub mod bug;
 pub mod clock;
+pub mod durability;
 pub mod error;
 pub mod frame;
 pub mod holder;
@@ -26,10 +27,11 @@ pub mod time;
 pub mod topic;
 
 pub use batch::{Batch, BatchEncoder, Checked, Message, Slice};
+pub use durability::{Durability, ParseDurabilityError, Synced};
 pub use error::{Error, ErrorCode, RetiredCode};
 pub use holder::Holder;
 pub use id::{
-    Durability, Extent, GroupId, Incarnation, Lane, LogId, LogIndex, MapEpoch, NamespaceId, NodeId,
+    Extent, GroupId, Incarnation, Lane, LogId, LogIndex, MapEpoch, NamespaceId, NodeId,
     ProducerEpoch, ProducerId, ProducerSequence, Sequence, Term, TopicHash,
 };
 pub use limits::Limits;

@@ -1,7 +1,8 @@
 //! Namespaces: where retention and durability are set, and nowhere else.
 
+use crate::durability::Durability;
 use crate::error::{Error, ErrorCode};
-use crate::id::{Durability, LogIndex, MapEpoch, NamespaceId};
+use crate::id::{LogIndex, MapEpoch, NamespaceId};
 use crate::map::LogMap;
 
 /// The longest namespace name, in bytes.
@@ -55,7 +56,7 @@ impl Default for NamespaceSpec {
         NamespaceSpec {
             logs: 1,
             retention: Retention::default(),
-            durability: Durability::Fsync,
+            durability: Durability::FSYNC,
         }
     }
 }

@@ -238,13 +238,16 @@ impl Config {
         }
         let url = StorageUrl::parse(&self.log_url, &self.data)?;
         let in_memory = matches!(url, StorageUrl::Memory { .. });
-        if let Some(asked @ (Durability::Os | Durability::Fsync)) = self.durability
-            && in_memory
-        {
+        let (strongest, of) = if in_memory {
+            (Durability::MEMORY, "memory:")
+        } else {
+            (Durability::FSYNC, "disk:")
+        };
+        if let Some(asked) = self.durability.filter(|asked| !strongest.satisfies(*asked)) {
             return Err(Error::new(ErrorCode::DurabilityUnavailable)
                 .field("namespace.durability")
                 .value(asked)
-                .limit("memory, on storage memory:"));
+                .limit(format!("{strongest}, on storage {of}")));
         }
         self.validate_limits()?;
         self.validate_spans()?;

@@ -301,6 +301,7 @@ pub struct Ack {
     /// What held when the ack was given.
     #[prost(enumeration = "Durability", tag = "7")]
     pub held: i32,
+    /// Number of nodes that had to hold it before it was acknowledged: what the log waits for, not who had it.
     #[prost(uint32, tag = "8")]
     pub copies: u32,
     /// Stored before: this is the first one's result.
@@ -642,9 +643,11 @@ pub struct NamespaceSpec {
     pub logs: u32,
     #[prost(message, optional, tag = "2")]
     pub retention: ::core::option::Option<Retention>,
+    /// How each copy is held. In an update, absent with its copies: as it is.
     #[prost(enumeration = "Durability", tag = "3")]
     pub durability: i32,
-    /// Zero counts as 1; this storage has one copy.
+    /// Nodes that hold a message when it is acknowledged, at most 255; zero counts as 1. More than one goes with
+    /// a `durability`, and `disk` and `memory` have only one.
     #[prost(uint32, tag = "4")]
     pub copies: u32,
 }

@@ -3,32 +3,46 @@
 use crate::v1;
 use airmail_model::{
     Durability, Error, ErrorCode, MapEpoch, Namespace, NamespaceId, NamespaceSpec, Retention,
+    Synced,
 };
 
-/// A durability as a message.
+/// The promise of each copy, as a message; the number of copies is a field beside it.
 #[must_use]
-pub fn durability_to_proto(durability: Durability) -> v1::Durability {
-    match durability {
-        Durability::Memory => v1::Durability::Memory,
-        Durability::Os => v1::Durability::Os,
-        Durability::Fsync => v1::Durability::Fsync,
+pub fn synced_to_proto(synced: Synced) -> v1::Durability {
+    match synced {
+        Synced::Memory => v1::Durability::Memory,
+        Synced::Os => v1::Durability::Os,
+        Synced::Fsync => v1::Durability::Fsync,
     }
 }
 
-/// A durability from its number in a message. `None`: unspecified.
+/// A durability from its two fields in a message; no copies count as 1. `None`: unspecified.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for a number that is no durability.
-pub fn durability_from_proto(number: i32) -> Result<Option<Durability>, Error> {
-    match v1::Durability::try_from(number) {
-        Ok(v1::Durability::Unspecified) => Ok(None),
-        Ok(v1::Durability::Memory) => Ok(Some(Durability::Memory)),
-        Ok(v1::Durability::Os) => Ok(Some(Durability::Os)),
-        Ok(v1::Durability::Fsync) => Ok(Some(Durability::Fsync)),
-        Err(_) => Err(Error::new(ErrorCode::InvalidArgument)
-            .field("durability")
-            .value(number)
-            .limit("0 to 3")),
+/// `INVALID_ARGUMENT` for a number that is no durability, for more than 255 copies, and for copies of which
+/// is not said how they are held.
+pub fn durability_from_proto(number: i32, copies: u32) -> Result<Option<Durability>, Error> {
+    let invalid = |field: &str, value: i64, limit: &str| {
+        Err(Error::new(ErrorCode::InvalidArgument)
+            .field(field)
+            .value(value)
+            .limit(limit))
+    };
+    let Ok(held) = v1::Durability::try_from(number) else {
+        return invalid("durability", number.into(), "0 to 3");
+    };
+    let synced = match held {
+        v1::Durability::Unspecified if copies > 1 => {
+            return invalid("copies", copies.into(), "with a durability");
+        }
+        v1::Durability::Unspecified => return Ok(None),
+        v1::Durability::Memory => Synced::Memory,
+        v1::Durability::Os => Synced::Os,
+        v1::Durability::Fsync => Synced::Fsync,
+    };
+    match u8::try_from(copies.max(1)) {
+        Ok(copies) => Ok(Some(Durability { synced, copies })),
+        Err(_) => invalid("copies", copies.into(), "1 to 255"),
     }
 }
 
@@ -64,15 +78,11 @@ pub struct SpecChange {
 /// Reads the change of a namespace that a request asks for.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for a durability that is none; `NAMESPACE_INVALID` for too many logs;
-/// `UNIMPLEMENTED` for more than one copy.
+/// `INVALID_ARGUMENT` for a durability that is none; `NAMESPACE_INVALID` for too many logs.
 pub fn spec_from_proto(spec: Option<&v1::NamespaceSpec>) -> Result<SpecChange, Error> {
     let Some(spec) = spec else {
         return Ok(SpecChange::default());
     };
-    if spec.copies > 1 {
-        return Err(Error::unimplemented("copies").value(spec.copies).limit(1));
-    }
     let logs = u16::try_from(spec.logs).map_err(|_| {
         Error::new(ErrorCode::NamespaceInvalid)
             .field("logs")
@@ -82,7 +92,7 @@ pub fn spec_from_proto(spec: Option<&v1::NamespaceSpec>) -> Result<SpecChange, E
     Ok(SpecChange {
         logs: (logs > 0).then_some(logs),
         retention: spec.retention.as_ref().map(retention_from_proto),
-        durability: durability_from_proto(spec.durability)?,
+        durability: durability_from_proto(spec.durability, spec.copies)?,
     })
 }
 
@@ -94,9 +104,9 @@ pub fn spec_to_proto(change: &SpecChange) -> v1::NamespaceSpec {
         retention: change.retention.as_ref().map(retention_to_proto),
         durability: change
             .durability
-            .map_or(v1::Durability::Unspecified, durability_to_proto)
+            .map_or(v1::Durability::Unspecified, |d| synced_to_proto(d.synced))
             .into(),
-        copies: 0,
+        copies: change.durability.map_or(0, |d| d.copies.into()),
     }
 }
 
@@ -110,8 +120,8 @@ pub fn namespace_to_proto(namespace: &Namespace) -> v1::Namespace {
         spec: Some(v1::NamespaceSpec {
             logs: spec.logs.into(),
             retention: Some(retention_to_proto(&spec.retention)),
-            durability: durability_to_proto(spec.durability).into(),
-            copies: 1,
+            durability: synced_to_proto(spec.durability.synced).into(),
+            copies: spec.durability.copies.into(),
         }),
         version: namespace.version,
         epoch: namespace.epoch.0,
@@ -153,7 +163,10 @@ mod tests {
                     time_ms: Some(1),
                     bytes: None,
                 },
-                durability: Durability::Os,
+                durability: Durability {
+                    synced: Synced::Os,
+                    copies: 3,
+                },
             },
             version: 3,
             epoch: MapEpoch(2),
@@ -163,14 +176,23 @@ mod tests {
     }
 
     #[test]
-    fn copies_are_refused_by_name() {
-        let spec = v1::NamespaceSpec {
-            copies: 2,
-            ..Default::default()
+    fn copies_go_with_a_durability_and_without_them_there_is_one() {
+        let os = v1::Durability::Os as i32;
+        let durability = |copies| Durability {
+            synced: Synced::Os,
+            copies,
         };
-        let error = spec_from_proto(Some(&spec)).unwrap_err();
-        assert_eq!(error.code(), ErrorCode::Unimplemented);
-        assert_eq!(error.field_name(), "copies");
+        assert_eq!(durability_from_proto(os, 0), Ok(Some(Durability::OS)));
+        assert_eq!(durability_from_proto(os, 1), Ok(Some(Durability::OS)));
+        assert_eq!(durability_from_proto(os, 255), Ok(Some(durability(255))));
+        assert_eq!(durability_from_proto(0, 0), Ok(None));
+        // An older client sends back what it was told.
+        assert_eq!(durability_from_proto(0, 1), Ok(None));
+        for (number, copies) in [(os, 256), (0, 2)] {
+            let error = durability_from_proto(number, copies).unwrap_err();
+            assert_eq!(error.code(), ErrorCode::InvalidArgument);
+            assert_eq!(error.field_name(), "copies");
+        }
     }
 
     #[test]
@@ -184,7 +206,7 @@ mod tests {
             "logs"
         );
         assert_eq!(
-            durability_from_proto(9).unwrap_err().field_name(),
+            durability_from_proto(9, 1).unwrap_err().field_name(),
             "durability"
         );
     }

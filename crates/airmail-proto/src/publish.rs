@@ -3,7 +3,7 @@
 use crate::error::{error_from_proto, error_to_proto};
 use crate::fields::Fields;
 use crate::hello::{map_from_proto, map_to_proto};
-use crate::namespace::{durability_from_proto, durability_to_proto};
+use crate::namespace::{durability_from_proto, synced_to_proto};
 use crate::v1;
 use airmail_model::frame::{Ack, NamedMap, Refused, RequestId};
 use airmail_model::{AppendTime, Batch, Checked, Durability, Error, Extent, Sequence};
@@ -39,8 +39,8 @@ pub fn ack_to_proto(
             first: ack.extent.first.0,
             last: ack.extent.last.0,
             appended_at_us: ack.appended.0,
-            held: durability_to_proto(ack.held).into(),
-            copies: ack.copies.into(),
+            held: synced_to_proto(ack.held.synced).into(),
+            copies: ack.held.copies.into(),
             duplicate: ack.duplicate,
             exact: ack.exact,
             error: None,
@@ -85,8 +85,8 @@ impl AckList {
         fields.number(4, ack.extent.first.0);
         fields.number(5, ack.extent.last.0);
         fields.number(6, ack.appended.0 as u64);
-        fields.number(7, i32::from(durability_to_proto(ack.held)) as u64);
-        fields.number(8, ack.copies.into());
+        fields.number(7, i32::from(synced_to_proto(ack.held.synced)) as u64);
+        fields.number(8, ack.held.copies.into());
         fields.number(9, ack.duplicate.into());
         fields.number(10, ack.exact.into());
         let mut one = Fields::<112>::new();
@@ -124,7 +124,7 @@ impl AckList {
 /// An ack from a message.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for a map, durability or number of copies that a node never sends.
+/// `INVALID_ARGUMENT` for a map or a durability that a node never sends.
 pub fn ack_from_proto(ack: &v1::Ack) -> Result<(RequestId, Result<Ack, Refused>), Error> {
     let request = RequestId(ack.request);
     if let Some(error) = &ack.error {
@@ -135,7 +135,7 @@ pub fn ack_from_proto(ack: &v1::Ack) -> Result<(RequestId, Result<Ack, Refused>)
         };
         return Ok((request, Err(refused)));
     }
-    let held = durability_from_proto(ack.held)?.unwrap_or(Durability::Memory);
+    let held = held_from_proto(ack)?;
     let extent = Extent {
         first: Sequence(ack.first),
         last: Sequence(ack.last.max(ack.first)),
@@ -144,11 +144,16 @@ pub fn ack_from_proto(ack: &v1::Ack) -> Result<(RequestId, Result<Ack, Refused>)
         extent,
         appended: AppendTime(ack.appended_at_us),
         held,
-        copies: u8::try_from(ack.copies).unwrap_or(u8::MAX),
         duplicate: ack.duplicate,
         exact: ack.exact,
     };
     Ok((request, Ok(ack)))
+}
+
+/// The durability that an ack tells. More copies than one can say count as the most that it can.
+fn held_from_proto(ack: &v1::Ack) -> Result<Durability, Error> {
+    let copies = ack.copies.min(u8::MAX.into());
+    Ok(durability_from_proto(ack.held, copies)?.unwrap_or(Durability::MEMORY))
 }
 
 /// Maps asked for, as a message: those found, and an error for each that was not.
@@ -175,15 +180,30 @@ pub fn maps_from_proto(maps: &v1::Maps) -> Result<(Vec<NamedMap>, Vec<Error>), E
 #[cfg(test)]
 mod tests {
     use super::*;
-    use airmail_model::{ErrorCode, LogIndex, LogMap, MapEpoch, NamespaceId};
+    use airmail_model::{ErrorCode, LogIndex, LogMap, MapEpoch, NamespaceId, Synced};
+
+    #[test]
+    fn more_copies_than_a_durability_can_say_are_the_most_that_it_can() {
+        for (copies, told) in [(0, 1), (1, 1), (255, 255), (256, 255), (u32::MAX, 255)] {
+            let ack = v1::Ack {
+                held: v1::Durability::Os.into(),
+                copies,
+                ..v1::Ack::default()
+            };
+            let (_, result) = ack_from_proto(&ack).unwrap();
+            let held = result.ok().map(|ack| ack.held);
+            let synced = Synced::Os;
+            let copies = told;
+            assert_eq!(held, Some(Durability { synced, copies }));
+        }
+    }
 
     #[test]
     fn an_ack_survives() {
         let ack = Ack {
             extent: Extent::starting_at(Sequence(17), 4),
             appended: AppendTime(99),
-            held: Durability::Os,
-            copies: 1,
+            held: Durability::OS,
             duplicate: true,
             exact: true,
         };
@@ -196,14 +216,16 @@ mod tests {
         let stored = Ack {
             extent: Extent::starting_at(Sequence(u64::MAX - 4), 4),
             appended: AppendTime(-1),
-            held: Durability::Fsync,
-            copies: 3,
+            held: Durability {
+                synced: Synced::Fsync,
+                copies: 3,
+            },
             duplicate: true,
             exact: true,
         };
         let plain = Ack {
             extent: Extent::starting_at(Sequence(1), 1),
-            held: Durability::Memory,
+            held: Durability::MEMORY,
             duplicate: false,
             exact: false,
             ..stored

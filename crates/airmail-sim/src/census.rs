@@ -92,6 +92,7 @@ kinds! {
     #[Storage] Deleted = "log deleted",
     #[Storage] Recreated = "log created again under its id",
     #[Storage] Respecified = "log opened with another durability or retention",
+    #[Storage] OpenedLate = "log opened by a spec of an earlier place in log 0",
     #[Storage] Reborn = "volatile log began a new life",
     #[Storage] LockRemoved = "lock file removed",
     #[Storage] LockTaken = "lock file taken by another process",

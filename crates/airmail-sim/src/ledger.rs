@@ -4,7 +4,7 @@
 use crate::invariants::Checked;
 use crate::invariants::numbers::Numbers;
 use crate::message::MessageId;
-use airmail_model::{AppendTime, Durability, Incarnation, LogId, Sequence, TopicHash};
+use airmail_model::{AppendTime, Incarnation, LogId, Sequence, Synced, TopicHash};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Facts known of one message.
@@ -19,7 +19,7 @@ pub struct Entry {
     /// The number and append time of its ack.
     pub acked: Option<Acked>,
     /// Durability that its namespace asks for.
-    pub durability: Durability,
+    pub durability: Synced,
     /// A fault has happened since its ack that the durability does not cover: it may be gone.
     pub excused: bool,
     /// A fault has happened that the durability does not cover: if it was not acknowledged, it may
@@ -39,7 +39,7 @@ pub struct Acked {
     /// When appended.
     pub appended: AppendTime,
     /// The durability that held.
-    pub held: Durability,
+    pub held: Synced,
 }
 
 /// The whole run's messages.
@@ -74,7 +74,7 @@ impl Ledger {
         publisher: u32,
         log: LogId,
         topic: TopicHash,
-        durability: Durability,
+        durability: Synced,
     ) -> MessageId {
         self.last += 1;
         let id = MessageId(self.last);
@@ -155,9 +155,9 @@ impl Ledger {
         self.bereft.extend(weak);
         for (id, entry) in &mut self.entries {
             let hit = match entry.durability {
-                Durability::Memory => true,
-                Durability::Os => power,
-                Durability::Fsync => false,
+                Synced::Memory => true,
+                Synced::Os => power,
+                Synced::Fsync => false,
             };
             if hit {
                 entry.excused = true;
@@ -193,7 +193,7 @@ impl Ledger {
         self.restored = true;
         self.bereft.extend(logs);
         for (id, entry) in &mut self.entries {
-            if entry.durability == Durability::Fsync && then.held.contains(id) {
+            if entry.durability == Synced::Fsync && then.held.contains(id) {
                 continue;
             }
             entry.refused &= then.refused.contains(id);
@@ -224,7 +224,7 @@ impl Ledger {
     }
 
     /// A log is kept otherwise: what it has not acknowledged is held at least as the weaker says.
-    pub fn respecify(&mut self, log: LogId, durability: Durability) {
+    pub fn respecify(&mut self, log: LogId, durability: Synced) {
         for entry in self.entries.values_mut() {
             if entry.log == log && entry.acked.is_none() {
                 entry.durability = entry.durability.min(durability);

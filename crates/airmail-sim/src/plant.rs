@@ -34,6 +34,8 @@ pub enum Plant {
     SealForgotten,
     /// [`LogBug::DeleteForgotten`].
     DeleteForgotten,
+    /// [`LogBug::OlderSpecObeyed`].
+    OlderSpecObeyed,
     /// [`LogBug::JumpBelieved`].
     JumpBelieved,
     /// [`BrokerBug::DetachOffByOne`].
@@ -94,6 +96,8 @@ impl Plant {
             Plant::LateNotCharged => &["G5"],
             Plant::CreditLost => &["liveness"],
             Plant::DeleteForgotten => &["contract"],
+            // An ack of less durability, or records gone that were to be kept.
+            Plant::OlderSpecObeyed => &["G1", "G2"],
             Plant::FollowingKept => &["following: "],
             Plant::MemberKept => &["one_place: "],
             Plant::NumberFreed => &["numbers: "],
@@ -121,6 +125,7 @@ impl Plant {
             Plant::NumbersReused => LogBug::NumbersReused,
             Plant::SealForgotten => LogBug::SealForgotten,
             Plant::DeleteForgotten => LogBug::DeleteForgotten,
+            Plant::OlderSpecObeyed => LogBug::OlderSpecObeyed,
             Plant::JumpBelieved => LogBug::JumpBelieved,
             _ => return None,
         })

@@ -26,7 +26,7 @@ use airmail_log::journal::JournalStorage;
 use airmail_log::{Call, Completion, LogSpec, LogStorage, ReaderId, Tag};
 use airmail_model::{
     AppendTime, Durability, Incarnation, Lane, LogId, LogIndex, MapEpoch, Mono, NamespaceId, Now,
-    Retention, Sequence, Wall,
+    Retention, Sequence, Synced, Wall,
 };
 use line::Line;
 use reader::Reader;
@@ -80,6 +80,8 @@ impl LogState {
 #[derive(Clone, Debug)]
 enum Asked {
     Open(usize),
+    /// An opening by a spec of an earlier place in log 0, as of one who has slept.
+    OpenLate(usize),
     Append {
         line: usize,
     },
@@ -333,7 +335,7 @@ impl StorageRun {
 fn log_state(number: u64, volatile: bool, chance: &mut Entropy) -> LogState {
     let mut durability = tuning::durability(chance, 4);
     if volatile {
-        durability = Durability::Memory;
+        durability = Synced::Memory;
     }
     let retention = retention(chance);
     let namespace = u32::try_from(number).unwrap_or(0) / 2 + 1;
@@ -344,9 +346,10 @@ fn log_state(number: u64, volatile: bool, chance: &mut Entropy) -> LogState {
             index: LogIndex(u16::try_from(number).unwrap_or(0) % 2),
         },
         spec: LogSpec {
-            durability,
+            durability: Durability::single(durability),
             retention,
             epoch: MapEpoch(1),
+            as_of: Sequence(1),
         },
         opened: false,
         incarnation: Incarnation(0),
@@ -356,7 +359,7 @@ fn log_state(number: u64, volatile: bool, chance: &mut Entropy) -> LogState {
         trimmed: Sequence(0),
         seal: None,
         sealed: false,
-        weak: durability < Durability::Fsync,
+        weak: durability < Synced::Fsync,
         changed: false,
         told: Sequence(1),
     }

@@ -5,7 +5,7 @@ use crate::plant::Plant;
 use airmail_broker::ShardConfig;
 use airmail_flow::{GateSettings, LimiterKind, LimiterSettings, SharesSettings};
 use airmail_log::journal::JournalConfig;
-use airmail_model::{Durability, Retention};
+use airmail_model::{Retention, Synced};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -40,11 +40,11 @@ pub fn journal(chance: &mut Entropy, plant: Option<Plant>) -> JournalConfig {
 
 /// A log's durability: `fsync` but for two in `of`, of which each is one of the weaker two.
 #[must_use]
-pub fn durability(chance: &mut Entropy, of: u64) -> Durability {
+pub fn durability(chance: &mut Entropy, of: u64) -> Synced {
     match chance.below(of) {
-        0 => Durability::Memory,
-        1 => Durability::Os,
-        _ => Durability::Fsync,
+        0 => Synced::Memory,
+        1 => Synced::Os,
+        _ => Synced::Fsync,
     }
 }
 

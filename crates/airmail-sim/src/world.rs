@@ -26,7 +26,7 @@ use crate::tuning;
 use crate::weather::{Pace, Weather};
 use airmail_broker::{CommandId, Engine, SessionId};
 use airmail_log::journal::JournalStorage;
-use airmail_model::{Durability, LogMap, Mono, NamespaceId, Retention};
+use airmail_model::{LogMap, Mono, NamespaceId, Retention, Synced};
 use client::Client;
 use publisher::Publisher;
 use restore::Restore;
@@ -46,13 +46,13 @@ struct Space {
     /// Topics that it may have.
     topics: u64,
     /// The weakest that may be in force: while it is being changed, of both.
-    durability: Durability,
+    durability: Synced,
     /// Its durability was below `fsync` at some time.
     weak: bool,
     /// Its retention has taken records at some time, or may have.
     shrinks: bool,
     /// Settings that are asked for, perhaps not yet in force.
-    wanted: Option<(Retention, Durability)>,
+    wanted: Option<(Retention, Synced)>,
     /// It is to be deleted.
     doomed: bool,
     /// Its deletion has been asked for: from here on it may be gone.
@@ -66,7 +66,7 @@ struct Plan {
     logs: u16,
     topics: u64,
     retention: Retention,
-    durability: Durability,
+    durability: Synced,
 }
 
 /// The program at a stream's other end.
@@ -217,7 +217,7 @@ fn plan(number: u64, shape: &Shape, chance: &mut Entropy) -> Plan {
     }
 }
 
-fn durability(chance: &mut Entropy) -> Durability {
+fn durability(chance: &mut Entropy) -> Synced {
     tuning::durability(chance, 5)
 }
 

@@ -111,9 +111,8 @@ impl System for Airmail {
 }
 
 fn durability(name: &str) -> Result<Durability, Failure> {
-    let all = [Durability::Fsync, Durability::Os, Durability::Memory];
-    let named = all.into_iter().find(|known| known.to_string() == name);
-    named.ok_or_else(|| Failure::new(format!("durability: {name} is none of fsync, os, memory")))
+    let named = name.parse::<Durability>();
+    named.map_err(|error| Failure::new(format!("durability {name}: {error}")))
 }
 
 /// Publishes to some topics.

@@ -1,27 +1,43 @@
 //! Namespace commands as they stand in log 0.
 //!
 //! What each does to the namespaces is the fold's (`fold.rs`). Encoding, little endian, in the payload of
-//! one record of a control batch (whose checksums protect it): version u8 (1), kind u8, namespace id u32,
-//! then
+//! one record of a control batch (whose checksums protect it): version u8 (1 or 2), kind u8, namespace id
+//! u32, then
 //! - 1 create: logs u16, settings, name (length u8, bytes)
 //! - 2 update: based on u64, settings
 //! - 3 delete: based on u64
 //! - 4 purged: nothing more
+//! - 5 raise: version u8; of namespace 0
 //!
-//! with settings = durability u8, retention time ms u64, retention bytes u64 (`u64::MAX`: without).
+//! with settings = synced u8, retention time ms u64, retention bytes u64 (`u64::MAX`: without), and in version
+//! 2 copies u8, at least 2.
+//!
+//! A command is written in the lowest version that can say it, so that nodes which know no later one read it.
+//! One that needs a later version than log 0 was raised to goes behind a raise, in the same batch: without it
+//! the command would be void for some nodes and not for others. A raise is written only where every live
+//! member reads the version; a node is its only member so far. A node that meets a raise to a version which
+//! it does not know stops folding as if it knew: log 0 is torn for it (`system_log.rs`).
 
 use airmail_model::batch::BatchTarget;
 use airmail_model::namespace::LOGS_MAX;
 use airmail_model::{
     Batch, BatchEncoder, Checked, Durability, Error, Limits, LogId, MapEpoch, Message, Namespace,
-    NamespaceId, NamespaceSpec, Retention, TopicName, Wall,
+    NamespaceId, NamespaceSpec, Retention, Synced, TopicName, Wall,
 };
 
-const VERSION: u8 = 1;
+/// Version of commands whose settings have one copy.
+const ONE_COPY: u8 = 1;
+/// Version of commands whose settings say how many copies there are.
+const COPIES: u8 = 2;
 const CREATE: u8 = 1;
 const UPDATE: u8 = 2;
 const DELETE: u8 = 3;
 const PURGED: u8 = 4;
+const RAISE: u8 = 5;
+/// Version of commands in a log 0 that was never raised.
+pub(super) const FIRST_VERSION: u8 = ONE_COPY;
+/// The latest version that this program reads.
+pub(super) const LAST_VERSION: u8 = COPIES;
 /// The topic of commands, in namespace 0.
 const TOPIC: &str = "namespaces";
 /// The map of log 0, for ever.
@@ -47,6 +63,8 @@ pub(super) enum Change {
     Delete { id: NamespaceId, based_on: u64 },
     /// Nothing of it is left in the storage.
     Purged { id: NamespaceId },
+    /// Commands up to this version count from here on.
+    Raise { version: u8 },
 }
 
 impl Change {
@@ -57,6 +75,23 @@ impl Change {
             | Change::Update { id, .. }
             | Change::Delete { id, .. }
             | Change::Purged { id } => *id,
+            Change::Raise { .. } => LogId::SYSTEM.namespace,
+        }
+    }
+
+    /// The lowest version of the encoding that can say it.
+    pub(super) fn version(&self) -> u8 {
+        match self {
+            Change::Create {
+                spec: NamespaceSpec { durability, .. },
+                ..
+            }
+            | Change::Update { durability, .. }
+                if durability.copies > 1 =>
+            {
+                COPIES
+            }
+            _ => ONE_COPY,
         }
     }
 
@@ -66,13 +101,15 @@ impl Change {
             Change::Update { .. } => UPDATE,
             Change::Delete { .. } => DELETE,
             Change::Purged { .. } => PURGED,
+            Change::Raise { .. } => RAISE,
         };
-        let mut out = vec![VERSION, kind];
+        let version = self.version();
+        let mut out = vec![version, kind];
         out.extend(self.id().0.to_le_bytes());
         match self {
             Change::Create { name, spec, .. } => {
                 out.extend(spec.logs.to_le_bytes());
-                settings(&mut out, spec.durability, spec.retention);
+                settings(&mut out, version, spec.durability, spec.retention);
                 out.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
                 out.extend(name.bytes().take(usize::from(u8::MAX)));
             }
@@ -83,10 +120,11 @@ impl Change {
                 ..
             } => {
                 out.extend(based_on.to_le_bytes());
-                settings(&mut out, *durability, *retention);
+                settings(&mut out, version, *durability, *retention);
             }
             Change::Delete { based_on, .. } => out.extend(based_on.to_le_bytes()),
             Change::Purged { .. } => {}
+            Change::Raise { version } => out.push(*version),
         }
         out
     }
@@ -95,7 +133,8 @@ impl Change {
     /// namespace that no node of this version would have made.
     pub(super) fn decode(bytes: &[u8]) -> Option<Change> {
         let mut from = Reader(bytes);
-        if from.u8()? != VERSION {
+        let version = from.u8()?;
+        if !(FIRST_VERSION..=LAST_VERSION).contains(&version) {
             return None;
         }
         let kind = from.u8()?;
@@ -103,7 +142,7 @@ impl Change {
         let change = match kind {
             CREATE => {
                 let logs = u16::from_le_bytes(from.take()?);
-                let (durability, retention) = from.settings()?;
+                let (durability, retention) = from.settings(version)?;
                 let length = usize::from(from.u8()?);
                 let (name, rest) = from.0.split_at_checked(length)?;
                 from.0 = rest;
@@ -123,7 +162,7 @@ impl Change {
             }
             UPDATE => {
                 let based_on = u64::from_le_bytes(from.take()?);
-                let (durability, retention) = from.settings()?;
+                let (durability, retention) = from.settings(version)?;
                 Change::Update {
                     id,
                     based_on,
@@ -136,22 +175,31 @@ impl Change {
                 based_on: u64::from_le_bytes(from.take()?),
             },
             PURGED => Change::Purged { id },
+            RAISE if id == LogId::SYSTEM.namespace => Change::Raise {
+                version: from.u8()?,
+            },
             _ => return None,
         };
-        from.0.is_empty().then_some(change)
+        // What says it in a later version than it needs is no command: nodes that know no later one would not
+        // read it.
+        (from.0.is_empty() && change.version() == version).then_some(change)
     }
 
-    /// The control batch that carries it.
+    /// The control batch that carries it; behind a raise, if log 0 was raised to `raised` only.
     ///
     /// # Errors
     /// None that is known: a command is far below every limit.
-    pub(super) fn to_batch(&self, wall: Wall) -> Result<Checked<Batch>, Error> {
-        let topic = TopicName::new(TOPIC, &Limits::DEFAULT)?;
+    pub(super) fn to_batch(&self, wall: Wall, raised: u8) -> Result<Checked<Batch>, Error> {
+        let version = self.version();
+        let raise = (version > raised).then_some(Change::Raise { version });
         let mut encoder = BatchEncoder::new(LogId::SYSTEM.namespace);
-        let message = Message::new(topic, self.encode());
-        let pushed = encoder.push(&message, wall.0, &Limits::DEFAULT);
-        if let Err(airmail_model::batch::PushError::Refused(error)) = pushed {
-            return Err(error);
+        for change in raise.iter().chain([self]) {
+            let topic = TopicName::new(TOPIC, &Limits::DEFAULT)?;
+            let message = Message::new(topic, change.encode());
+            let pushed = encoder.push(&message, wall.0, &Limits::DEFAULT);
+            if let Err(airmail_model::batch::PushError::Refused(error)) = pushed {
+                return Err(error);
+            }
         }
         encoder.control();
         Ok(encoder.finish(&BatchTarget {
@@ -163,10 +211,13 @@ impl Change {
     }
 }
 
-fn settings(out: &mut Vec<u8>, durability: Durability, retention: Retention) {
-    out.push(durability as u8);
+fn settings(out: &mut Vec<u8>, version: u8, durability: Durability, retention: Retention) {
+    out.push(durability.synced as u8);
     for limit in [retention.time_ms, retention.bytes] {
         out.extend(limit.unwrap_or(u64::MAX).to_le_bytes());
+    }
+    if version >= COPIES {
+        out.push(durability.copies);
     }
 }
 
@@ -183,13 +234,15 @@ impl Reader<'_> {
         self.take::<1>().map(|[byte]| byte)
     }
 
-    fn settings(&mut self) -> Option<(Durability, Retention)> {
-        let durability = Durability::from_u8(self.u8()?)?;
+    fn settings(&mut self, version: u8) -> Option<(Durability, Retention)> {
+        let synced = Synced::from_u8(self.u8()?)?;
         let mut limit = || -> Option<Option<u64>> {
             let value = u64::from_le_bytes(self.take()?);
             Some((value != u64::MAX).then_some(value))
         };
         let (time_ms, bytes) = (limit()?, limit()?);
+        let copies = if version >= COPIES { self.u8()? } else { 1 };
+        let durability = Durability { synced, copies };
         Some((durability, Retention { time_ms, bytes }))
     }
 }
@@ -208,7 +261,7 @@ mod tests {
                     time_ms: Some(5),
                     bytes: None,
                 },
-                durability: Durability::Os,
+                durability: Durability::OS,
             },
         }
     }
@@ -220,15 +273,67 @@ mod tests {
             id,
             based_on: 3,
             retention: Retention::default(),
-            durability: Durability::Fsync,
+            durability: Durability::FSYNC,
         };
         let delete = Change::Delete { id, based_on: 4 };
-        for change in [create(9, "orders"), update, delete, Change::Purged { id }] {
+        let mut copied = create(9, "orders");
+        if let Change::Create { spec, .. } = &mut copied {
+            spec.durability.copies = 3;
+        }
+        let fewer = Change::Update {
+            id,
+            based_on: 3,
+            retention: Retention::default(),
+            durability: Durability {
+                synced: Synced::Memory,
+                copies: 2,
+            },
+        };
+        let purged = Change::Purged { id };
+        let raise = Change::Raise { version: 2 };
+        for change in [
+            create(9, "orders"),
+            copied,
+            update,
+            fewer,
+            delete,
+            purged,
+            raise,
+        ] {
             let bytes = change.encode();
             assert_eq!(Change::decode(&bytes), Some(change));
             for cut in 0..bytes.len() {
                 assert_eq!(Change::decode(&bytes[..cut]), None);
             }
+        }
+    }
+
+    #[test]
+    fn a_command_of_one_copy_is_written_as_every_version_reads_it() {
+        let of_version_1 = [
+            &[1, 1, 9, 0, 0, 0, 7, 0, 1, 5][..],
+            &[0; 7],
+            &[0xff; 8],
+            b"\x06orders",
+        ]
+        .concat();
+        assert_eq!(create(9, "orders").encode(), of_version_1);
+        assert_eq!(Change::decode(&of_version_1), Some(create(9, "orders")));
+    }
+
+    #[test]
+    fn a_namespace_with_fewer_than_two_copies_is_void_in_version_2() {
+        let mut copied = create(9, "orders");
+        if let Change::Create { spec, .. } = &mut copied {
+            spec.durability.copies = 0;
+        }
+        let mut bytes = copied.encode();
+        assert_eq!(bytes[0], ONE_COPY, "nobody writes that");
+        bytes[0] = COPIES;
+        bytes.insert(25, 0);
+        for (copies, sound) in [(0, false), (1, false), (2, true), (255, true)] {
+            bytes[25] = copies;
+            assert_eq!(Change::decode(&bytes).is_some(), sound, "{copies}");
         }
     }
 

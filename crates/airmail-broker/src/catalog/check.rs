@@ -4,6 +4,7 @@
 //! invariant, as the documentation of the module above does. A look costs about as much as a
 //! change, which copies the index of all namespaces.
 
+use super::fold::Dying;
 use super::messages::{CatalogEffect, CatalogEffects, CatalogInput, Order, SystemAppend};
 use super::namespaces::{Catalog, Entry};
 use super::{CatalogCore, Phase};
@@ -170,9 +171,14 @@ impl CatalogCore {
                     "orders: {log} is to be opened with {spec:?}, for {entry:?}"
                 );
             }
-            Order::Delete { namespace, logs } => {
+            Order::Delete {
+                namespace,
+                logs,
+                as_of,
+            } => {
                 let dying = self.fold.dying.get(&namespace).copied();
-                assert_eq!(dying, Some(logs), "orders: {namespace} is to be deleted");
+                let wanted = Some(Dying { logs, as_of });
+                assert_eq!(dying, wanted, "orders: {namespace} is to be deleted");
             }
         }
     }

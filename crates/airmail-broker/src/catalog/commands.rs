@@ -122,7 +122,7 @@ impl CatalogCore {
         change: Change,
         out: &mut CatalogEffects,
     ) -> Result<(), Error> {
-        let batch = change.to_batch(now.wall)?;
+        let batch = change.to_batch(now.wall, self.fold.version)?;
         let of = SystemAppend::Command;
         out.push(CatalogEffect::Append { of, batch });
         self.current = Some(Current {
@@ -146,7 +146,8 @@ impl CatalogCore {
             return;
         }
         match &mut self.current {
-            Some(current) => current.at = Some(extent.first),
+            // A raise may stand before it.
+            Some(current) => current.at = Some(extent.last),
             None => bug!("a command of nobody is in log 0 at {}", extent.first),
         }
         self.conclude(now, out);

@@ -1,22 +1,45 @@
 //! The fold of log 0: what the commands in it make of the namespaces, one after the other.
 //!
 //! A command names the version that it is based on; one that finds another version is void, which every
-//! reader of the log finds alike.
+//! reader of the log finds alike. So is one of a later version than log 0 was raised to: a node that does not
+//! read it finds it void as well.
 
-use super::change::Change;
+use super::change::{Change, FIRST_VERSION};
 use super::namespaces::Catalog;
-use airmail_model::{MapEpoch, Namespace, NamespaceId};
+use airmail_model::{MapEpoch, Namespace, NamespaceId, Sequence};
 use std::collections::BTreeMap;
 
+/// A deleted namespace whose logs may still be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Dying {
+    /// Number of its logs.
+    pub(super) logs: u16,
+    /// Number of the command in log 0 that deleted it.
+    pub(super) as_of: Sequence,
+}
+
 /// The state that log 0 folds to.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Fold {
     /// Namespaces as they stand.
     pub(super) catalog: Catalog,
-    /// Deleted namespaces whose logs may still be there, with how many each had.
-    pub(super) dying: BTreeMap<NamespaceId, u16>,
+    /// Deleted namespaces whose logs may still be there.
+    pub(super) dying: BTreeMap<NamespaceId, Dying>,
     /// The highest number ever given to a namespace.
     pub(super) last_id: NamespaceId,
+    /// Version of commands that log 0 was raised to.
+    pub(super) version: u8,
+}
+
+impl Default for Fold {
+    fn default() -> Fold {
+        Fold {
+            catalog: Catalog::default(),
+            dying: BTreeMap::new(),
+            last_id: NamespaceId(0),
+            version: FIRST_VERSION,
+        }
+    }
 }
 
 impl Fold {
@@ -32,8 +55,11 @@ impl Fold {
         self.last_id = NamespaceId(left.unwrap_or(u32::MAX));
     }
 
-    /// Does what a command says; `false` if it is void.
-    pub(super) fn apply(&mut self, change: &Change) -> bool {
+    /// Does what the command of this number says; `false` if it is void.
+    pub(super) fn apply(&mut self, change: &Change, at: Sequence) -> bool {
+        if change.version() > self.version {
+            return false;
+        }
         let version = self.catalog.get(change.id()).map(|e| e.namespace.version);
         match change {
             Change::Create { id, name, spec } => {
@@ -41,13 +67,14 @@ impl Fold {
                     return false;
                 }
                 self.last_id = *id;
-                self.catalog.put(Namespace {
+                let namespace = Namespace {
                     id: *id,
                     name: name.clone(),
                     spec: spec.clone(),
                     version: 1,
                     epoch: MapEpoch(1),
-                });
+                };
+                self.catalog.put(namespace, at);
             }
             Change::Update {
                 id,
@@ -66,17 +93,23 @@ impl Fold {
                 namespace.version += 1;
                 namespace.spec.retention = *retention;
                 namespace.spec.durability = *durability;
-                self.catalog.put(namespace);
+                self.catalog.put(namespace, at);
             }
             Change::Delete { id, based_on } => {
                 if version != Some(*based_on) {
                     return false;
                 }
                 if let Some(entry) = self.catalog.remove(*id) {
-                    self.dying.insert(*id, entry.namespace.spec.logs);
+                    let logs = entry.namespace.spec.logs;
+                    self.dying.insert(*id, Dying { logs, as_of: at });
                 }
             }
             Change::Purged { id } => return self.dying.remove(id).is_some(),
+            Change::Raise { version } => {
+                let rises = *version > self.version;
+                self.version = self.version.max(*version);
+                return rises;
+            }
         }
         true
     }
@@ -101,23 +134,63 @@ mod tests {
     #[test]
     fn after_the_last_number_there_is_no_next() {
         let mut fold = Fold::default();
-        assert!(fold.apply(&create(u32::MAX, "last")));
+        assert!(fold.apply(&create(u32::MAX, "last"), Sequence(1)));
         assert_eq!(fold.next_id(), None);
+    }
+
+    #[test]
+    fn a_command_of_a_version_that_log_0_was_not_raised_to_is_void() {
+        let mut fold = Fold::default();
+        let mut copied = create(1, "a");
+        if let Change::Create { spec, .. } = &mut copied {
+            spec.durability.copies = 3;
+        }
+        let version = copied.version();
+        assert!(!fold.apply(&copied, Sequence(1)));
+        assert!(fold.apply(&Change::Raise { version }, Sequence(2)));
+        assert!(!fold.apply(&Change::Raise { version }, Sequence(3)), "once");
+        assert!(fold.apply(&copied, Sequence(4)));
     }
 
     #[test]
     fn a_command_based_on_another_version_is_void() {
         let mut fold = Fold::default();
         let id = NamespaceId(1);
-        assert!(fold.apply(&create(1, "a")));
-        assert!(!fold.apply(&create(1, "b")), "the number is taken");
-        assert!(!fold.apply(&create(2, "a")), "the name is taken");
-        assert!(!fold.apply(&Change::Delete { id, based_on: 2 }));
-        assert!(fold.apply(&Change::Delete { id, based_on: 1 }));
-        assert!(!fold.apply(&create(1, "a")), "numbers are never reused");
+        let mut apply = |at, change: &Change| fold.apply(change, Sequence(at));
+        assert!(apply(1, &create(1, "a")));
+        assert!(!apply(2, &create(1, "b")), "the number is taken");
+        assert!(!apply(3, &create(2, "a")), "the name is taken");
+        assert!(!apply(4, &Change::Delete { id, based_on: 2 }));
+        assert!(apply(5, &Change::Delete { id, based_on: 1 }));
+        assert!(!apply(6, &create(1, "a")), "numbers are never reused");
         assert_eq!(fold.next_id(), Some(NamespaceId(2)));
-        assert_eq!(fold.dying.get(&id), Some(&7));
-        assert!(fold.apply(&Change::Purged { id }));
+        let as_of = Sequence(5);
+        assert_eq!(fold.dying.get(&id), Some(&Dying { logs: 7, as_of }));
+        assert!(fold.apply(&Change::Purged { id }, Sequence(7)));
         assert!(fold.dying.is_empty());
+    }
+
+    #[test]
+    fn a_namespace_is_of_the_command_that_changed_it_last_and_of_no_void_one() {
+        let mut fold = Fold::default();
+        let id = NamespaceId(1);
+        let update = |based_on| Change::Update {
+            id,
+            based_on,
+            retention: airmail_model::Retention::default(),
+            durability: airmail_model::Durability::OS,
+        };
+        for (at, change, as_of) in [
+            (3, create(1, "a"), 3),
+            (4, create(1, "a"), 3),
+            (6, update(1), 6),
+            (8, update(1), 6),
+            (9, update(2), 9),
+        ] {
+            fold.apply(&change, Sequence(at));
+            let entry = fold.catalog.get(id).expect("made");
+            assert_eq!(entry.as_of, Sequence(as_of), "after {at}");
+            assert_eq!(entry.log_spec().as_of, entry.as_of);
+        }
     }
 }

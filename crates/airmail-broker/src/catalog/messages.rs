@@ -99,8 +99,12 @@ pub(crate) enum Order {
     /// Open a log, or keep an open one so from now on.
     Open { log: LogId, spec: LogSpec },
     /// End all that a deleted namespace's logs are used for, and delete them: those with the indexes
-    /// below `logs`.
-    Delete { namespace: NamespaceId, logs: u16 },
+    /// below `logs`, as the command `as_of` of log 0 says.
+    Delete {
+        namespace: NamespaceId,
+        logs: u16,
+        as_of: Sequence,
+    },
 }
 
 /// Reason for which a command was not done.

@@ -4,7 +4,7 @@
 //! listing) sees one moment. Namespaces are few and change seldom: copying the index is cheap.
 
 use airmail_log::LogSpec;
-use airmail_model::{LogMap, Namespace, NamespaceId};
+use airmail_model::{LogMap, Namespace, NamespaceId, Sequence};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,6 +15,8 @@ pub struct Entry {
     pub namespace: Namespace,
     /// Its map.
     pub map: LogMap,
+    /// Number of the command in log 0 that made or changed it last.
+    pub as_of: Sequence,
 }
 
 impl Entry {
@@ -24,6 +26,7 @@ impl Entry {
             durability: self.namespace.spec.durability,
             retention: self.namespace.spec.retention,
             epoch: self.map.epoch,
+            as_of: self.as_of,
         }
     }
 }
@@ -65,12 +68,18 @@ impl Catalog {
         self.by_id.is_empty()
     }
 
-    /// Puts a namespace in, or in place of the one with its number. Names do not change.
-    pub(crate) fn put(&mut self, namespace: Namespace) {
+    /// Puts a namespace in, or in place of the one with its number, as the command `as_of` of log 0 says.
+    /// Names do not change.
+    pub(crate) fn put(&mut self, namespace: Namespace, as_of: Sequence) {
         self.by_name.insert(namespace.name.clone(), namespace.id);
         let map = namespace.map();
-        self.by_id
-            .insert(namespace.id, Arc::new(Entry { namespace, map }));
+        let id = namespace.id;
+        let entry = Entry {
+            namespace,
+            map,
+            as_of,
+        };
+        self.by_id.insert(id, Arc::new(entry));
     }
 
     /// Takes a namespace out.

@@ -2,6 +2,7 @@
 //! of those.
 
 use super::change::Change;
+use super::fold::Dying;
 use super::messages::{CatalogEffect, CatalogEffects, Order, SystemAppend};
 use super::{CatalogCore, Phase};
 use airmail_model::bug;
@@ -28,7 +29,7 @@ impl CatalogCore {
         match change {
             Change::Create { id, .. } | Change::Update { id, .. } => self.order_open(*id, out),
             Change::Delete { id, .. } => self.order_deletion(*id, out),
-            Change::Purged { .. } => {}
+            Change::Purged { .. } | Change::Raise { .. } => {}
         }
     }
 
@@ -67,13 +68,18 @@ impl CatalogCore {
 
     /// Orders a deleted namespace's logs away.
     fn order_deletion(&mut self, id: NamespaceId, out: &mut CatalogEffects) {
-        let Some(logs) = self.fold.dying.get(&id).copied() else {
+        let Some(Dying { logs, as_of }) = self.fold.dying.get(&id).copied() else {
             bug!("namespace {id} is to be deleted and was not");
             return;
         };
         self.settling.entry(id).or_default().left += usize::from(logs);
         let namespace = id;
-        out.push(CatalogEffect::Order(Order::Delete { namespace, logs }));
+        let order = Order::Delete {
+            namespace,
+            logs,
+            as_of,
+        };
+        out.push(CatalogEffect::Order(order));
     }
 
     /// One of a namespace's logs is opened or deleted, or could not be. One that could not be opened is
@@ -102,7 +108,7 @@ impl CatalogCore {
             return;
         }
         // If it is not written, the deletion is only done once more at the next start.
-        if let Ok(batch) = (Change::Purged { id }).to_batch(now.wall) {
+        if let Ok(batch) = (Change::Purged { id }).to_batch(now.wall, self.fold.version) {
             let of = SystemAppend::Purge;
             out.push(CatalogEffect::Append { of, batch });
         }

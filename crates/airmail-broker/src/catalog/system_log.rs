@@ -1,6 +1,6 @@
 //! Log 0: opened, read to its end and ever on, and folded.
 
-use super::change::{Change, SYSTEM_EPOCH};
+use super::change::{Change, LAST_VERSION, SYSTEM_EPOCH};
 use super::commands::Became;
 use super::messages::{CatalogEffect, CatalogEffects};
 use super::{CatalogCore, Phase};
@@ -18,7 +18,8 @@ pub(super) struct SystemLog {
     pub(super) is_read: bool,
     /// The first number that has not been folded.
     pub(super) next: Sequence,
-    /// Numbers are missing: what they said is not known, and there may be no namespace.
+    /// Something that it says is not known, because numbers are missing or of a version that this program
+    /// does not read: there may be no namespace.
     pub(super) is_torn: bool,
 }
 
@@ -29,6 +30,7 @@ impl CatalogCore {
             durability: self.config.strongest,
             retention: Retention::default(),
             epoch: SYSTEM_EPOCH,
+            as_of: Sequence(0),
         }));
     }
 
@@ -86,14 +88,14 @@ impl CatalogCore {
         out: &mut CatalogEffects,
     ) {
         for record in stored.batch.iter() {
-            // A command that cannot be read is of a later version: it is void here.
+            // What cannot be read is void for everybody: a later version counts only behind a raise to it.
             let change = Change::decode(record.payload);
-            let applied = change.as_ref().is_some_and(|c| self.fold.apply(c));
+            let at = stored.base.plus(record.index.into());
+            let applied = change.as_ref().is_some_and(|c| self.fold.apply(c, at));
             #[cfg(feature = "sabotage")]
             if self.config.bug == Some(crate::sabotage::Bug::NumberFreed) {
                 self.fold.free_numbers();
             }
-            let at = stored.base.plus(record.index.into());
             let became = if applied {
                 Became::Applied
             } else {
@@ -105,6 +107,20 @@ impl CatalogCore {
             }
         }
         self.log.next = stored.extent.next();
+        if self.fold.version > LAST_VERSION && !self.log.is_torn {
+            let version = self.fold.version;
+            let error = Error::new(ErrorCode::StorageFailed)
+                .field("log")
+                .value(format_args!(
+                    "{} has commands of version {version}",
+                    LogId::SYSTEM
+                ))
+                .limit(format_args!(
+                    "{LAST_VERSION}, by a later version of airmail"
+                ));
+            self.tear(error);
+            self.check_ready();
+        }
         let bytes = u32::try_from(stored.batch.bytes().len()).unwrap_or(u32::MAX);
         out.push(CatalogEffect::Credit { r, bytes });
         self.conclude(now, out);
@@ -121,12 +137,17 @@ impl CatalogCore {
                 .field("log")
                 .value(format_args!("{} lacks numbers {lost}", LogId::SYSTEM))
                 .limit("restored from a copy");
-            self.failure = Some(error);
-            self.log.is_torn = true;
+            self.tear(error);
             self.met(extent, Became::Lost);
             self.conclude(now, out);
             self.check_ready();
         }
+    }
+
+    /// Notes why not all that log 0 says is known from here on.
+    fn tear(&mut self, error: Error) {
+        self.failure = Some(error);
+        self.log.is_torn = true;
     }
 
     /// Log 0 has been read to its end: the first time, its namespaces are known.

@@ -2,6 +2,7 @@
 
 mod invariants;
 mod transcripts;
+mod versions;
 
 use super::change::{Change, SYSTEM_EPOCH};
 use super::*;
@@ -25,7 +26,7 @@ struct Driver {
 impl Driver {
     fn new() -> Driver {
         let config = CatalogConfig {
-            strongest: Durability::Fsync,
+            strongest: Durability::FSYNC,
             default_namespace: FirstNamespace::default(),
             read_window_bytes: 1_024,
             commands_max: 2,
@@ -71,7 +72,7 @@ impl Driver {
 
     /// The reader of log 0 comes upon a command.
     fn give(&mut self, at: u64, change: &Change) {
-        let batch = change.to_batch(Wall(1)).expect("small");
+        let batch = change.to_batch(Wall(1), u8::MAX).expect("small");
         self.step(given(at, batch));
     }
 
@@ -163,7 +164,7 @@ fn number(at: u64) -> Extent {
 fn given(at: u64, batch: Checked<Batch>) -> CatalogInput {
     let stored = Stored {
         base: Sequence(at),
-        extent: number(at),
+        extent: Extent::starting_at(Sequence(at), batch.numbers()),
         appended: AppendTime(1),
         batch,
     };
@@ -202,7 +203,7 @@ fn update(id: u32, based_on: u64, time_ms: u64) -> Change {
             time_ms: Some(time_ms),
             bytes: None,
         },
-        durability: Durability::Fsync,
+        durability: Durability::FSYNC,
     }
 }
 
@@ -267,7 +268,11 @@ fn a_restart_serves_what_log_0_says_and_orders_it_once() {
     let opens = entry.map.logs(airmail_model::Lane::Normal);
     let opens = opens.map(|log| Order::Open { log, spec });
     let namespace = NamespaceId(3);
-    let left = [Order::Delete { namespace, logs: 4 }];
+    let left = [Order::Delete {
+        namespace,
+        logs: 4,
+        as_of: Sequence(5),
+    }];
     let wanted: Vec<Order> = opens.chain(left).collect();
     assert_eq!(driver.orders(), wanted);
     assert_eq!(driver.appended(), [], "there is a namespace");
@@ -479,7 +484,11 @@ fn a_deletion_whose_logs_cannot_be_deleted_is_refused_and_is_done_again_at_the_n
     let deletion = delete(1, 1);
     driver.write(2, &deletion);
     let namespace = NamespaceId(1);
-    let order = Order::Delete { namespace, logs: 2 };
+    let order = Order::Delete {
+        namespace,
+        logs: 2,
+        as_of: Sequence(2),
+    };
     assert_eq!(driver.orders(), [order]);
     driver.settle(1);
     driver.fail(1, ErrorCode::StorageFailed);
@@ -488,14 +497,6 @@ fn a_deletion_whose_logs_cannot_be_deleted_is_refused_and_is_done_again_at_the_n
     assert!(driver.core.snapshot().is_empty(), "gone for its users");
     let driver = Driver::restarted(&[create(1, "default", 2), deletion]);
     assert_eq!(driver.orders(), [order]);
-}
-
-#[test]
-fn a_command_of_a_later_version_is_void() {
-    let mut driver = Driver::ready();
-    driver.step(given(2, payload(&[9, 9, 9])));
-    assert_eq!(driver.orders(), []);
-    assert_eq!(driver.core.snapshot().len(), 1);
 }
 
 /// A batch of one record that no node of this version writes.

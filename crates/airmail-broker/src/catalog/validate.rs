@@ -96,10 +96,12 @@ impl CatalogCore {
     fn durability(&self, wanted: Option<Durability>) -> Result<Durability, Error> {
         let strongest = self.config.strongest;
         match wanted {
-            Some(wanted) if wanted > strongest => Err(Error::new(ErrorCode::DurabilityUnavailable)
-                .field("durability")
-                .value(wanted)
-                .limit(strongest)),
+            Some(wanted) if !strongest.satisfies(wanted) => {
+                Err(Error::new(ErrorCode::DurabilityUnavailable)
+                    .field("durability")
+                    .value(wanted)
+                    .limit(strongest))
+            }
             wanted => Ok(wanted.unwrap_or(strongest)),
         }
     }

@@ -16,6 +16,7 @@ impl Tower {
     pub(super) fn open_system(&mut self, spec: LogSpec, out: &mut TowerEffects) {
         let log = LogId::SYSTEM;
         let t = self.calls.tag(Purpose::OpenSystem);
+        let spec = Box::new(spec);
         out.call(Call::Open { t, log, spec });
     }
 
@@ -62,7 +63,11 @@ impl Tower {
                 self.logs[key].spec = spec;
                 self.open_log(key, out);
             }
-            Order::Delete { namespace, logs } => {
+            Order::Delete {
+                namespace,
+                logs,
+                as_of,
+            } => {
                 let indexes = (0..logs).map(LogIndex);
                 for index in indexes {
                     let lane = Lane::Normal;
@@ -71,7 +76,7 @@ impl Tower {
                         lane,
                         index,
                     };
-                    self.delete_log(log, out);
+                    self.delete_log(log, as_of, out);
                 }
             }
         }
@@ -85,6 +90,7 @@ impl Tower {
         }
         let t = self.calls.tag(Purpose::Open(key));
         let (log, spec) = (log.id, log.spec);
+        let spec = Box::new(spec);
         out.call(Call::Open { t, log, spec });
     }
 
@@ -130,7 +136,7 @@ impl Tower {
     }
 
     /// Ends everything that a log was used for, and deletes it.
-    fn delete_log(&mut self, log: LogId, out: &mut TowerEffects) {
+    fn delete_log(&mut self, log: LogId, as_of: Sequence, out: &mut TowerEffects) {
         let key = self.logs.key(log);
         self.stop_tail(key, out);
         for member in self.members.of_log(key) {
@@ -140,7 +146,7 @@ impl Tower {
         self.logs[key].openness = Openness::Deleting;
         out.tell(FromTower::Closed { log });
         let t = self.calls.tag(Purpose::Delete(log.namespace, key));
-        out.call(Call::Delete { t, log });
+        out.call(Call::Delete { t, log, as_of });
     }
 
     /// A log is deleted, or could not be. The namespace is gone all the same; what is left is deleted at the
@@ -158,10 +164,7 @@ impl Tower {
         };
         let log = log.id;
         out.tell(FromTower::Gone { log });
-        let result = match result {
-            Ok(()) | Err(Refusal::NoLog) => Ok(()),
-            Err(why) => Err(storage_refusals::error(why, log, None)),
-        };
+        let result = result.map_err(|why| storage_refusals::error(why, log, None));
         settled(namespace, result, out);
     }
 }

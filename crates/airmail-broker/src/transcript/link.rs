@@ -252,8 +252,7 @@ fn ack(extent: Extent) -> Ack {
     Ack {
         extent,
         appended: AppendTime(100),
-        held: Durability::Fsync,
-        copies: 1,
+        held: Durability::FSYNC,
         duplicate: false,
         exact: true,
     }

@@ -29,7 +29,7 @@ fn update(name: &str, logs: Option<u16>, time_ms: u64, based_on: Option<u64>) ->
             time_ms: Some(time_ms),
             bytes: None,
         }),
-        durability: Some(Durability::Os),
+        durability: Some(Durability::OS),
         based_on,
     }
 }
@@ -57,7 +57,7 @@ fn the_first_start_makes_the_namespace_default_and_later_ones_keep_it() {
         (made.id, made.spec.logs, made.version),
         (NamespaceId(1), 4, 1)
     );
-    assert_eq!(made.spec.durability, Durability::Fsync);
+    assert_eq!(made.spec.durability, Durability::FSYNC);
     assert_eq!(world.node.storage().logs().len(), 5);
     let world = World::with(
         ShardConfig::default(),
@@ -96,13 +96,13 @@ fn a_change_reaches_the_logs_at_once() {
     namespace(world.command(update("default", None, 5_000, None)));
     let spec = world.node.storage().spec(LOG);
     assert_eq!(spec.retention.time_ms, Some(5_000));
-    assert_eq!(spec.durability, Durability::Os);
+    assert_eq!(spec.durability, Durability::OS);
 }
 
 #[test]
 fn what_a_namespace_cannot_be_is_refused_with_the_field() {
     let mut storage = VecStorage::new();
-    storage.strongest = Durability::Os;
+    storage.strongest = Durability::OS;
     let mut world = World::with(ShardConfig::default(), storage);
     assert_eq!(code(world.create("default", 1)), ErrorCode::NamespaceExists);
     assert_eq!(
@@ -120,9 +120,18 @@ fn what_a_namespace_cannot_be_is_refused_with_the_field() {
         name: "orders".into(),
         logs: 1,
         retention: Retention::default(),
-        durability: Some(Durability::Fsync),
+        durability: Some(Durability::FSYNC),
     });
     assert_eq!(code(durable), ErrorCode::DurabilityUnavailable);
+    let copied = world.command(Command::CreateNamespace {
+        name: "orders".into(),
+        logs: 1,
+        retention: Retention::default(),
+        durability: "memory:2".parse().ok(),
+    });
+    let error = copied.expect_err("refused");
+    assert_eq!(error.code(), ErrorCode::DurabilityUnavailable);
+    assert_eq!((error.found(), error.expected()), ("memory:2", "os"));
     let logs = world.command(update("default", Some(2), 1, None));
     assert_eq!(code(logs), ErrorCode::Unimplemented);
     let retention = world.command(update("default", None, 0, None));
@@ -288,16 +297,47 @@ fn a_node_that_lost_the_first_command_of_log_0_is_ready_and_says_why_it_has_no_n
 }
 
 #[test]
+fn copies_are_kept_over_a_restart_and_told_by_the_ack() {
+    let three: Durability = "fsync:3".parse().expect("a durability");
+    let two: Durability = "os:2".parse().expect("a durability");
+    let mut storage = VecStorage::new();
+    storage.strongest = three;
+    let mut world = World::with(ShardConfig::default(), storage);
+    let made = namespace(world.create("orders", 1));
+    assert_eq!(made.spec.durability, three, "the most that there is");
+    let changed = namespace(world.command(Command::UpdateNamespace {
+        name: "orders".into(),
+        logs: None,
+        retention: None,
+        durability: Some(two),
+        based_on: None,
+    }));
+    assert_eq!(changed.spec.durability, two);
+    let storage = world.node.into_storage().restarted();
+    let mut world = World::with(ShardConfig::default(), storage);
+    let catalog = world.node.shard().catalog();
+    let entry = catalog.by_name("orders").expect("it was made");
+    assert_eq!(entry.namespace.spec.durability, two);
+    let log = entry.map.logs(Lane::Normal).next().expect("a log");
+    assert_eq!(world.node.storage().spec(log).durability, two);
+    let client = world.open(1, 0);
+    world.publish_batch(client, batch(log, 1, &[("a", "x")]));
+    world.run();
+    let (_, result) = &world.client(client).acks[0];
+    assert_eq!(result.as_ref().expect("stored").held, two);
+}
+
+#[test]
 fn a_default_namespace_that_the_storage_cannot_give_keeps_the_node_from_being_ready() {
     let config = ShardConfig {
         default_namespace: FirstNamespace {
-            durability: Some(Durability::Fsync),
+            durability: Some(Durability::FSYNC),
             ..FirstNamespace::default()
         },
         ..ShardConfig::default()
     };
     let mut storage = VecStorage::new();
-    storage.strongest = Durability::Memory;
+    storage.strongest = Durability::MEMORY;
     let mut world = World::starting(config, storage);
     world.run();
     assert!(!world.node.shard().ready());

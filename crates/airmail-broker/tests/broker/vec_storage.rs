@@ -1,5 +1,7 @@
 //! A log storage of vectors: simple enough to be seen right, with handles for what goes wrong.
 
+mod calls;
+
 use airmail_log::{
     AppendClock, Bounds, Call, Capabilities, ClockState, Completion, Dedup, GapWhy, LogSpec,
     LogStorage, Numbering, ReaderId, Refusal, Scope, ScopeFilter, Stored, Tag, TopicPage,
@@ -62,6 +64,8 @@ struct Reader {
 #[derive(Debug)]
 pub(crate) struct VecStorage {
     logs: BTreeMap<LogId, Log>,
+    /// Places in log 0 at which logs were deleted.
+    pub(crate) deleted: BTreeMap<LogId, Sequence>,
     readers: BTreeMap<ReaderId, Reader>,
     done: Vec<Completion>,
     waiting: Vec<(Tag, LogId, Checked<Batch>)>,
@@ -95,6 +99,7 @@ impl VecStorage {
     pub(crate) fn new() -> VecStorage {
         VecStorage {
             logs: BTreeMap::new(),
+            deleted: BTreeMap::new(),
             readers: BTreeMap::new(),
             done: Vec::new(),
             waiting: Vec::new(),
@@ -108,7 +113,7 @@ impl VecStorage {
             numbering: Numbering::Dense,
             clock: AppendClock::Monotone,
             many_writers: false,
-            strongest: Durability::Fsync,
+            strongest: Durability::FSYNC,
             reads: 0,
             readers_most: 0,
             chance: None,
@@ -330,7 +335,7 @@ impl LogStorage for VecStorage {
 
     fn submit(&mut self, call: Call) {
         match call {
-            Call::Open { t, log, spec } => self.open(t, log, spec),
+            Call::Open { t, log, spec } => self.open(t, log, *spec),
             Call::Append { t, log, batch, .. } => self.append(t, log, batch),
             Call::Read {
                 r,
@@ -351,7 +356,7 @@ impl LogStorage for VecStorage {
             Call::Seal { t, .. } => self.cannot(t, "seal"),
             Call::Heal { t, .. } => self.cannot(t, "heal"),
             Call::Renew { t, log } => self.renew(t, log),
-            Call::Delete { t, log } => self.delete(t, log),
+            Call::Delete { t, log, as_of } => self.delete(t, log, as_of),
         }
     }
 
@@ -388,126 +393,4 @@ impl LogStorage for VecStorage {
     }
 
     fn accept_clock(&mut self, _now: Now) {}
-}
-
-impl VecStorage {
-    fn open(&mut self, t: Tag, log: LogId, spec: LogSpec) {
-        let incarnation = Incarnation(self.incarnation);
-        let entry = self.logs.entry(log).or_insert(Log {
-            entries: Vec::new(),
-            first: Sequence::FIRST,
-            next: Sequence::FIRST,
-            incarnation,
-            spec,
-        });
-        entry.spec = spec;
-        let bounds = bounds(entry);
-        self.done.push(Completion::Opened { t, bounds });
-    }
-
-    fn append(&mut self, t: Tag, log: LogId, batch: Checked<Batch>) {
-        if let Some(why) = self.refusal.clone().filter(|_| log != LogId::SYSTEM) {
-            self.done.push(Completion::Refused { t, why });
-            return;
-        }
-        self.waiting.push((t, log, batch));
-    }
-
-    fn read(&mut self, r: ReaderId, log: LogId, from: Sequence, scope: Scope, credit: u32) {
-        let next = self.logs.get(&log).map(|log| log.next);
-        assert!(next.is_none_or(|next| from <= next), "beyond the end");
-        self.reads += 1;
-        let reader = Reader {
-            log,
-            next: from,
-            scope,
-            credit: credit.into(),
-            told_tail: None,
-        };
-        self.readers.insert(r, reader);
-        self.readers_most = self.readers_most.max(self.readers.len());
-    }
-
-    fn credit(&mut self, r: ReaderId, bytes: u32) {
-        if let Some(reader) = self.readers.get_mut(&r) {
-            reader.credit += i64::from(bytes);
-        }
-    }
-
-    fn stop(&mut self, r: ReaderId) {
-        self.readers.remove(&r);
-        self.done.push(Completion::Ended { r, why: None });
-    }
-
-    fn find_time(&mut self, t: Tag, log: LogId, at: AppendTime) {
-        let log = &self.logs[&log];
-        let mut found = log.first;
-        for entry in &log.entries {
-            match entry {
-                Entry::Batch(stored) if stored.appended >= at => break,
-                // One entry earlier than need be, as the contract allows.
-                _ => found = entry.extent().first.max(log.first),
-            }
-        }
-        self.done.push(Completion::Found { t, at: found });
-    }
-
-    fn bounds(&mut self, t: Tag, log: LogId) {
-        let bounds = bounds(&self.logs[&log]);
-        self.done.push(Completion::Bounds { t, bounds });
-    }
-
-    fn topics(&mut self, t: Tag, log: LogId, page: &TopicPage) {
-        let mut topics = BTreeMap::new();
-        for entry in &self.logs[&log].entries {
-            let Entry::Batch(stored) = entry else {
-                continue;
-            };
-            for topic in stored.batch.topics() {
-                if topic.name.starts_with(&page.prefix) && topic.name > page.after.as_str() {
-                    topics.insert(topic.name.to_owned(), stored.extent.last);
-                }
-            }
-        }
-        let seen = topics
-            .into_iter()
-            .map(|(name, last)| TopicSeen { name, last });
-        let page = seen.take(page.limit as usize).collect();
-        self.done.push(Completion::Topics { t, page });
-    }
-
-    fn cannot(&mut self, t: Tag, what: &'static str) {
-        let why = Refusal::Unsupported(what);
-        self.done.push(Completion::Refused { t, why });
-    }
-
-    fn renew(&mut self, t: Tag, log: LogId) {
-        if let Some(why) = self.renewal_refusal.clone() {
-            self.done.push(Completion::Refused { t, why });
-            return;
-        }
-        self.incarnation += 1;
-        let entry = self.logs.get_mut(&log).expect("open");
-        entry.incarnation = Incarnation(self.incarnation);
-        let bounds = bounds(entry);
-        self.done.push(Completion::Opened { t, bounds });
-    }
-
-    fn delete(&mut self, t: Tag, log: LogId) {
-        if !self.deaf_to_delete {
-            self.logs.remove(&log);
-            self.done.push(Completion::Done { t });
-        }
-    }
-}
-
-fn bounds(log: &Log) -> Bounds {
-    Bounds {
-        first: log.first,
-        next: log.next,
-        reach: log.next,
-        incarnation: log.incarnation,
-        first_time: None,
-        bytes: 0,
-    }
 }

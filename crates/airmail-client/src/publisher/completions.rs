@@ -130,7 +130,6 @@ impl Completions {
             sequence: ack.extent.first,
             appended: ack.appended,
             held: ack.held,
-            copies: ack.copies,
             duplicate: ack.duplicate,
             exact: ack.exact,
         });

@@ -13,8 +13,6 @@ pub struct Published {
     pub appended: AppendTime,
     /// Durability that held when it was acknowledged.
     pub held: Durability,
-    /// Number of copies that held it then.
-    pub copies: u8,
     /// True if an earlier attempt, whose answer was lost, had stored it: this is that attempt's
     /// result.
     pub duplicate: bool,

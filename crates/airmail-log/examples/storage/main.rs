@@ -35,9 +35,9 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let number = |at: usize| -> u64 { args.get(at).and_then(|n| n.parse().ok()).unwrap_or(0) };
     let durability = |at: usize| match args.get(at).map(String::as_str) {
-        Some("memory") => Durability::Memory,
-        Some("os") => Durability::Os,
-        _ => Durability::Fsync,
+        Some("memory") => Durability::MEMORY,
+        Some("os") => Durability::OS,
+        _ => Durability::FSYNC,
     };
     match args.first().map(String::as_str) {
         Some("open") => open::run(Path::new(&args[1]), number(2)),

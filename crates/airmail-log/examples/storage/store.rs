@@ -4,7 +4,7 @@ use airmail_log::conformance::{Maker, log, spec};
 use airmail_log::disk::{DataDir, DiskOptions, DiskStorage, Identity};
 use airmail_log::journal::{JournalConfig, JournalStorage};
 use airmail_log::{Call, Completion, LogStorage, ReaderId, Scope, Tag};
-use airmail_model::{Batch, Checked, Durability, MapEpoch, Mono, Now, Sequence, Wall};
+use airmail_model::{Batch, Checked, Durability, MapEpoch, Mono, NodeId, Now, Sequence, Wall};
 use parking_lot::{Condvar, Mutex};
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(crate) struct Store {
 impl Store {
     /// Opens it, and waits until a log can be read and appended to.
     pub(crate) fn open(dir: &Path) -> Store {
-        Store::open_with(dir, Durability::Fsync)
+        Store::open_with(dir, Durability::FSYNC)
     }
 
     /// The same, its log of this durability.
@@ -44,7 +44,7 @@ impl Store {
         let wall = Wall(1_790_000_000_000_000);
         let new = Identity {
             cluster: 1,
-            node: 1,
+            node: NodeId(1),
             shards: 1,
             created: wall,
         };
@@ -69,7 +69,7 @@ impl Store {
             given: 0,
             open_ms,
         };
-        let (t, log, spec) = (Tag(0), log(0), spec(durability));
+        let (t, log, spec) = (Tag(0), log(0), Box::new(spec(durability)));
         store.storage().submit(Call::Open { t, log, spec });
         store.settle(0);
         store

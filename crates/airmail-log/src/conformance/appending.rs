@@ -5,7 +5,7 @@ use super::{Driver, Seen, Subject};
 use crate::contract::{
     AppendClock, Call, Completion, Direction, Refusal, Scope, ScopeFilter, Stored, TopicPage,
 };
-use airmail_model::{AppendTime, Durability, Extent, MapEpoch, Sequence};
+use airmail_model::{AppendTime, Durability, Extent, MapEpoch, Sequence, Synced};
 use bytes::Bytes;
 use std::time::Duration;
 
@@ -42,16 +42,22 @@ pub fn appends_are_answered_in_call_order_refused_ones_too<S: Subject>(d: &mut D
 /// Appends with each durability that the storage has.
 pub fn an_ack_says_at_least_what_the_log_asks<S: Subject>(d: &mut Driver<'_, S>) {
     let strongest = d.capabilities().strongest;
-    for durability in [Durability::Memory, Durability::Os, Durability::Fsync] {
-        if durability > strongest {
+    for durability in Synced::ALL.map(Durability::single) {
+        if !strongest.satisfies(durability) {
             continue;
         }
-        let log = log(durability as u16);
+        let log = log(durability.synced as u16);
         d.open_with(log, &spec(durability));
         match d.offer(&Maker::new(log).batch(&[("a", "x")])) {
             Completion::Appended { held, exact, .. } => {
-                assert!(held >= durability, "{held} where {durability} was asked");
-                assert!(held <= strongest, "{held} where there is {strongest}");
+                assert!(
+                    held.satisfies(durability),
+                    "{held} where {durability} was asked"
+                );
+                assert!(
+                    strongest.satisfies(held),
+                    "{held} where there is {strongest}"
+                );
                 assert!(exact);
             }
             other => panic!("an append was answered with {other:?}"),
@@ -203,12 +209,19 @@ pub fn many_logs_do_not_see_each_other<S: Subject>(d: &mut Driver<'_, S>) {
     }
 }
 
-/// Opens a log with more durability than the storage has: a namespace that asks for it cannot be
-/// made (G1).
+/// Opens a log with more durability than the storage has, on either axis: a namespace that asks for it
+/// cannot be made (G1).
 pub fn more_durability_than_it_has_is_refused<S: Subject>(d: &mut Driver<'_, S>) {
     let strongest = d.capabilities().strongest;
-    for durability in [Durability::Os, Durability::Fsync] {
-        if durability > strongest {
+    let copies = [
+        1,
+        strongest.copies,
+        strongest.copies.saturating_add(1),
+        u8::MAX,
+    ];
+    let each = |synced| copies.map(|copies| Durability { synced, copies });
+    for durability in Synced::ALL.into_iter().flat_map(each) {
+        if !strongest.satisfies(durability) {
             match d.try_open(log(0), &spec(durability)) {
                 Completion::Refused { why, .. } => {
                     assert!(matches!(why, Refusal::Unsupported(_)), "{why:?}");
@@ -252,7 +265,6 @@ pub fn a_log_that_is_not_open_is_told_so<S: Subject>(d: &mut Driver<'_, S>) {
             log: no,
             next: MapEpoch(2),
         }),
-        d.ask(|t| Call::Delete { t, log: no }),
     ];
     for answer in answers {
         match answer {

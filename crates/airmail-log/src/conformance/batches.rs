@@ -4,7 +4,7 @@ use crate::contract::LogSpec;
 use airmail_model::batch::{BatchTarget, ProducerStamp};
 use airmail_model::{
     Batch, BatchEncoder, Checked, Durability, Lane, Limits, LogId, LogIndex, MapEpoch, Message,
-    NamespaceId, ProducerEpoch, ProducerId, ProducerSequence, Retention, TopicName,
+    NamespaceId, ProducerEpoch, ProducerId, ProducerSequence, Retention, Sequence, TopicName,
 };
 use bytes::Bytes;
 
@@ -28,6 +28,7 @@ pub fn spec(durability: Durability) -> LogSpec {
         durability,
         retention: Retention::default(),
         epoch: EPOCH,
+        as_of: Sequence(0),
     }
 }
 

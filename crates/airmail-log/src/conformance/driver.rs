@@ -31,6 +31,8 @@ pub struct Driver<'a, S: Subject> {
     /// The log that each unanswered call is about.
     asked: BTreeMap<Tag, LogId>,
     pub(super) counted: BTreeMap<LogId, Counted>,
+    /// Logs whose deletion was asked for: one that is opened empty is another log.
+    pub(super) deleted: BTreeSet<LogId>,
     /// End of each log when it was opened.
     pub(super) found: BTreeMap<LogId, Sequence>,
     /// First numbers of the batches whose append was answered since.
@@ -56,6 +58,7 @@ impl<'a, S: Subject> Driver<'a, S> {
             appends: BTreeMap::new(),
             asked: BTreeMap::new(),
             counted: BTreeMap::new(),
+            deleted: BTreeSet::new(),
             found: BTreeMap::new(),
             acknowledged: BTreeMap::new(),
             readers: BTreeMap::new(),
@@ -91,7 +94,7 @@ impl<'a, S: Subject> Driver<'a, S> {
         self.unanswered.insert(tag);
         self.asked.extend(call.log().map(|log| (tag, log)));
         if let Call::Delete { log, .. } = &call {
-            self.counted.remove(log);
+            self.deleted.insert(*log);
         }
         self.storage().submit(call);
         tag
@@ -143,10 +146,16 @@ impl<'a, S: Subject> Driver<'a, S> {
 
     /// Opens a log, or not.
     pub fn try_open(&mut self, log: LogId, spec: &LogSpec) -> Completion {
-        self.ask(|t| Call::Open {
+        let tag = self.begin_open(log, spec);
+        self.answer(tag)
+    }
+
+    /// Asks for a log to be opened, without waiting.
+    pub fn begin_open(&mut self, log: LogId, spec: &LogSpec) -> Tag {
+        self.call(|t| Call::Open {
             t,
             log,
-            spec: *spec,
+            spec: Box::new(*spec),
         })
     }
 

@@ -84,6 +84,9 @@ impl<S: Subject> Driver<'_, S> {
             }
             Completion::Opened { t, bounds } => {
                 if let Some(log) = self.asked_about(*t) {
+                    if bounds.first == bounds.next && self.deleted.remove(&log) {
+                        self.counted.remove(&log);
+                    }
                     let found = self.found.entry(log).or_default();
                     *found = bounds.next.max(*found);
                 }

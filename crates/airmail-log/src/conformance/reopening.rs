@@ -9,12 +9,13 @@ use super::seeking::{find, spread};
 use super::trimming::{delete, retained, trim};
 use super::{Driver, End, Seen, Subject};
 use crate::contract::{Bounds, Call, Completion, GapWhy, LogSpec, Refusal, TopicPage};
-use airmail_model::{AppendTime, Durability, MapEpoch, Retention, Sequence};
+use airmail_model::{AppendTime, Durability, MapEpoch, Retention, Sequence, Synced};
 
 fn durabilities<S: Subject>(d: &mut Driver<'_, S>) -> Vec<Durability> {
     let strongest = d.capabilities().strongest;
-    let all = [Durability::Memory, Durability::Os, Durability::Fsync];
-    all.into_iter().filter(|one| *one <= strongest).collect()
+    let mut all = Synced::ALL.map(Durability::single).to_vec();
+    all.retain(|one| strongest.satisfies(*one));
+    all
 }
 
 /// All of them, whatever the durability: there was time to store them.
@@ -23,13 +24,13 @@ pub fn acknowledged_records_are_there_after_a_clean_stop<S: Subject>(d: &mut Dri
         return;
     }
     for durability in durabilities(d) {
-        let index = durability as u16;
+        let index = durability.synced as u16;
         d.open_with(log(index), &spec(durability));
         fill(d, index, 30);
     }
     d.reopen(End::Clean);
     for durability in durabilities(d) {
-        let index = durability as u16;
+        let index = durability.synced as u16;
         let bounds = d.open_with(log(index), &spec(durability));
         assert_eq!(
             (bounds.first, bounds.next),
@@ -48,8 +49,8 @@ pub fn acknowledged_records_are_there_after_a_crash<S: Subject>(d: &mut Driver<'
     if !d.outlives() {
         return;
     }
-    for durability in [Durability::Os, Durability::Fsync] {
-        let index = durability as u16;
+    for durability in [Durability::OS, Durability::FSYNC] {
+        let index = durability.synced as u16;
         d.open_with(log(index), &spec(durability));
         fill(d, index, 30);
         // Whether these are stored nobody knows.
@@ -58,8 +59,8 @@ pub fn acknowledged_records_are_there_after_a_crash<S: Subject>(d: &mut Driver<'
         }
     }
     d.reopen(End::Crash);
-    for durability in [Durability::Os, Durability::Fsync] {
-        let index = durability as u16;
+    for durability in [Durability::OS, Durability::FSYNC] {
+        let index = durability.synced as u16;
         let bounds = d.open_with(log(index), &spec(durability));
         assert!(bounds.next >= Sequence(61), "{durability}: {bounds:?}");
         let reader = d.read_all(log(index), 1);
@@ -77,7 +78,7 @@ pub fn numbers_are_never_used_again<S: Subject>(d: &mut Driver<'_, S>) {
     }
     for end in [End::Crash, End::Clean, End::Crash, End::Crash] {
         for durability in durabilities(d) {
-            let index = durability as u16;
+            let index = durability.synced as u16;
             let bounds = d.open_with(log(index), &spec(durability));
             let mut highest = bounds.next.before();
             for n in 0..4 {
@@ -94,21 +95,21 @@ pub fn numbers_are_never_used_again<S: Subject>(d: &mut Driver<'_, S>) {
         }
         let before: Vec<_> = durabilities(d)
             .into_iter()
-            .map(|durability| (durability, d.bounds(log(durability as u16)).next))
+            .map(|durability| (durability, d.bounds(log(durability.synced as u16)).next))
             .collect();
         d.reopen(end);
         for (durability, next) in before {
-            let bounds = d.open_with(log(durability as u16), &spec(durability));
+            let bounds = d.open_with(log(durability.synced as u16), &spec(durability));
             assert!(
                 bounds.next >= next,
                 "{durability} after {end:?}: {bounds:?}"
             );
-            let exact = end == End::Clean || durability == Durability::Fsync;
+            let exact = end == End::Clean || durability == Durability::FSYNC;
             assert!(
                 !exact || bounds.next == next,
                 "{durability} after {end:?}: {bounds:?}"
             );
-            let reader = d.read_all(log(durability as u16), 1);
+            let reader = d.read_all(log(durability.synced as u16), 1);
             for tile in d.tiles(reader) {
                 let loss = !matches!(tile, Seen::Gap(_, why) if why != GapWhy::Loss);
                 assert!(loss, "{durability}: {tile:?}");
@@ -124,7 +125,7 @@ pub fn a_durable_log_keeps_its_incarnation<S: Subject>(d: &mut Driver<'_, S>) {
         return;
     }
     for durability in durabilities(d) {
-        let log = log(durability as u16);
+        let log = log(durability.synced as u16);
         let first = d.open_with(log, &spec(durability)).incarnation;
         for end in [End::Crash, End::Clean] {
             d.append(log, &[("a", "x")]);

@@ -22,7 +22,12 @@ pub(super) fn trim<S: Subject>(d: &mut Driver<'_, S>, log: LogId, before: u64) {
 }
 
 pub(super) fn delete<S: Subject>(d: &mut Driver<'_, S>, log: LogId) {
-    match d.ask(|t| Call::Delete { t, log }) {
+    delete_as_of(d, log, Sequence(0));
+}
+
+/// Deletes a log by a command of log 0 at this place.
+pub(super) fn delete_as_of<S: Subject>(d: &mut Driver<'_, S>, log: LogId, as_of: Sequence) {
+    match d.ask(|t| Call::Delete { t, log, as_of }) {
         Completion::Done { .. } => {}
         other => panic!("a delete was answered with {other:?}"),
     }

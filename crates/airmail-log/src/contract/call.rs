@@ -27,10 +27,17 @@ pub struct ReaderId(pub u64);
 )]
 pub enum Call {
     /// Creates the log, or opens it and takes over `spec` (retention and durability may change;
-    /// a map epoch lower than the log's own is [`Refusal::StaleMap`]). Answer: `Opened`.
+    /// a map epoch lower than the log's own is [`Refusal::StaleMap`]). A spec that is of an earlier place
+    /// than the log's own changes nothing: the answer is that of an open log. One that is of an earlier
+    /// place than the log's deletion is [`Refusal::NoLog`]. Answer: `Opened`.
     ///
     /// [`Refusal::StaleMap`]: super::Refusal::StaleMap
-    Open { t: Tag, log: LogId, spec: LogSpec },
+    /// [`Refusal::NoLog`]: super::Refusal::NoLog
+    Open {
+        t: Tag,
+        log: LogId,
+        spec: Box<LogSpec>,
+    },
     /// Appends a batch made with map `map`. Answer: `Appended` once it is held as the log's
     /// durability says, or `Refused`.
     Append {
@@ -85,8 +92,10 @@ pub enum Call {
     /// never had. Answer: `Opened`, when no crash can take the new life back; nobody is told of it
     /// before.
     Renew { t: Tag, log: LogId },
-    /// Removes the log and all it holds; its readers end. Answer: `Done`.
-    Delete { t: Tag, log: LogId },
+    /// Removes the log, if it is there, and all it holds; its readers end. What is left is a tombstone, for
+    /// ever: no spec of an earlier place than `as_of` makes the log anew. A deletion of an earlier place
+    /// than the log's spec changes nothing. Answer: `Done`.
+    Delete { t: Tag, log: LogId, as_of: Sequence },
 }
 
 // One cache line. An append alone needs 56 bytes.
@@ -142,6 +151,9 @@ pub struct LogSpec {
     ///
     /// [`Refusal::StaleMap`]: super::Refusal::StaleMap
     pub epoch: MapEpoch,
+    /// The place in log 0 that it is of: the number of the command that said so last. Whoever has slept
+    /// opens logs by what log 0 said then; the later place counts. 0, the default: before every command.
+    pub as_of: Sequence,
 }
 
 /// Selects the part of a log that a reader gets.

@@ -1,9 +1,9 @@
 //! Capabilities of a storage: its owner reads them before it makes a call.
 //!
 //! A shard refuses at its start what it cannot honour (`dedup`, `clock`, `many_writers`), offers no
-//! durability above `strongest`, and reads by topic only with `topic_index`. It never reads from beyond an
-//! end, seals or heals, and takes numbers as they come; the conformance suite checks that a storage's word
-//! on these holds too.
+//! durability that `strongest` does not satisfy, and reads by topic only with `topic_index`. It never reads
+//! from beyond an end, seals or heals, and takes numbers as they come; the conformance suite checks that a
+//! storage's word on these holds too.
 
 use airmail_model::Durability;
 use std::time::Duration;
@@ -17,7 +17,9 @@ pub struct Capabilities {
     pub numbering: Numbering,
     /// The order in which append times come.
     pub clock: AppendClock,
-    /// The strongest durability that it can give.
+    /// The durability that it gives to who asks for none, and that satisfies each that it can give. There is
+    /// one such: how a copy is held and how many there are cost each other nothing, so a storage that has the
+    /// most of either can give both at once.
     pub strongest: Durability,
     /// It finds a topic's records without reading the log ([`ScopeFilter::Topic`]).
     ///

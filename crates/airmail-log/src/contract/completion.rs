@@ -19,7 +19,8 @@ pub enum Completion {
     Opened { t: Tag, bounds: Bounds },
     /// Answers `Bounds`.
     Bounds { t: Tag, bounds: Bounds },
-    /// Answers `Append`. `held` is at least the log's durability.
+    /// Answers `Append`. `held` satisfies the log's durability. Its copies are those that the storage
+    /// waits for, not a count of who had it.
     Appended {
         t: Tag,
         extent: Extent,

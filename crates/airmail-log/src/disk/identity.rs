@@ -1,7 +1,7 @@
 //! Identity of a data directory, in the file `identity`: a few lines of text that a human can read,
 //! and a checksum over them, so that a damaged one is never believed.
 
-use airmail_model::Wall;
+use airmail_model::{NodeId, Wall};
 use std::fmt;
 
 /// First line of the file.
@@ -12,8 +12,8 @@ const TITLE: &str = "airmail data directory";
 pub struct Identity {
     /// The cluster, by a number chosen at random when it was made.
     pub cluster: u64,
-    /// The node, by a number chosen at random when the directory was made.
-    pub node: u64,
+    /// The node.
+    pub node: NodeId,
     /// Number of shards that its logs are spread over. Not changed afterwards.
     pub shards: u16,
     /// When it was made.
@@ -72,7 +72,7 @@ impl Identity {
         };
         let identity = Identity {
             cluster,
-            node,
+            node: NodeId(node),
             shards,
             created: Wall(created),
         };
@@ -111,7 +111,7 @@ mod tests {
 
     const IDENTITY: Identity = Identity {
         cluster: 1,
-        node: 0xabcd_ef01_2345_6789,
+        node: NodeId(0xabcd_ef01_2345_6789),
         shards: 4,
         created: Wall(1_790_000_000_000_000),
     };

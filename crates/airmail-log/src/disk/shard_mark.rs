@@ -14,6 +14,7 @@
 use super::folder::Folder;
 use super::identity::Identity;
 use crate::journal::is_journals_own;
+use airmail_model::NodeId;
 use parking_lot::Mutex;
 use rustix::fs::{Mode, OFlags};
 use std::fmt;
@@ -38,7 +39,7 @@ const MARK_BYTES_MAX: u64 = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ShardMark {
     cluster: u64,
-    node: u64,
+    node: NodeId,
     shard: u16,
     /// The journal has, or has had, files here.
     pub(super) begun: bool,
@@ -68,7 +69,7 @@ pub enum ShardLoss {
         /// Its cluster.
         cluster: u64,
         /// Its node.
-        node: u64,
+        node: NodeId,
         /// Its shard.
         shard: u16,
     },
@@ -105,7 +106,7 @@ impl ShardMark {
         let mut field = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
         let mark = ShardMark {
             cluster: u64::from_str_radix(field("cluster")?, 16).ok()?,
-            node: u64::from_str_radix(field("node")?, 16).ok()?,
+            node: NodeId(u64::from_str_radix(field("node")?, 16).ok()?),
             shard: field("shard")?.parse().ok()?,
             begun: field("begun")? == "yes",
         };
@@ -251,7 +252,7 @@ mod tests {
 
     const IDENTITY: Identity = Identity {
         cluster: 1,
-        node: 2,
+        node: NodeId(2),
         shards: 1,
         created: Wall(3),
     };

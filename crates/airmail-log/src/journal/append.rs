@@ -22,7 +22,7 @@ use super::{Journal, JournalConfig};
 use crate::contract::{Completion, Refusal, Tag};
 #[cfg(feature = "sabotage")]
 use crate::sabotage::Bug;
-use airmail_model::{Batch, Checked, Durability, Extent, LogId, MapEpoch, bug};
+use airmail_model::{Batch, Checked, Extent, LogId, MapEpoch, Synced, bug};
 use std::collections::BTreeSet;
 
 /// Approximate size of a batch in a segment, with envelope and padding.
@@ -38,7 +38,7 @@ pub(super) fn reserve(
     numbers: u64,
 ) {
     let ahead = config.reserve_numbers.max(numbers);
-    let weak = log.life.spec.durability < Durability::Fsync;
+    let weak = log.life.spec.durability.synced < Synced::Fsync;
     if weak && log.numbers.reserving < log.numbers.next.plus(ahead / 2) {
         log.numbers.reserving = log.numbers.next.plus(ahead);
         let (slot, until) = (log.slot, log.numbers.reserving);
@@ -210,7 +210,7 @@ impl Appending<'_> {
             batch: batch.clone(),
         });
         let bytes = cost(&batch);
-        let awaited = log.life.spec.durability > Durability::Memory;
+        let awaited = log.life.spec.durability.synced > Synced::Memory;
         self.logs.cached(Cached { slot, first, bytes });
         let undo = batch.producer().map(|stamp| {
             let sequence = stamp.sequence;
@@ -273,7 +273,9 @@ impl Appending<'_> {
         if self.config.bug == Some(Bug::SeenBeforeSync) {
             log.numbers.visible = log.numbers.next;
         }
-        let moved = log.numbers.advance(log.life.spec.durability, backlog);
+        let moved = log
+            .numbers
+            .advance(log.life.spec.durability.synced, backlog);
         log.answer(self.effects.completions());
         if moved {
             self.readers.wake_all(log.at_tail.drain(..));

@@ -53,10 +53,16 @@ impl CarryingOut<'_> {
                 self.segments.want_sweep();
                 return;
             }
-            Meta::Delete { slot } => {
+            Meta::Delete { slot, .. } => {
                 for block in self.upkeep.take_deleted(slot) {
                     self.segments.let_go(block);
                 }
+                if let Some(t) = t {
+                    self.effects.tell(Completion::Done { t });
+                }
+                return;
+            }
+            Meta::Bury { .. } => {
                 if let Some(t) = t {
                     self.effects.tell(Completion::Done { t });
                 }
@@ -111,7 +117,7 @@ impl CarryingOut<'_> {
                 }
             }
             Meta::Copy { .. } | Meta::TakenBack { .. } => log.copies.apply(meta),
-            Meta::Delete { .. } | Meta::SegmentSealed { .. } => {}
+            Meta::Delete { .. } | Meta::Bury { .. } | Meta::SegmentSealed { .. } => {}
         }
         self.effects.completions().extend(t.map(done));
     }

@@ -16,11 +16,14 @@ use super::producers::Producers;
 use super::readers::Readers;
 use super::retention::trim;
 use super::segment_set::SegmentSet;
+use super::tombstones::Tombstone;
 use super::upkeep::Upkeep;
 use super::{Journal, JournalConfig};
 use crate::contract::{Completion, LogSpec, Refusal, Tag};
+#[cfg(feature = "sabotage")]
+use crate::sabotage::Bug;
 use airmail_model::random::nth;
-use airmail_model::{Incarnation, LogId, MapEpoch, Sequence, bug};
+use airmail_model::{Durability, Incarnation, LogId, MapEpoch, Sequence, bug};
 
 /// Has a log's spec made durable, and the waiting caller answered then.
 fn tell_spec(config: &JournalConfig, log: &mut LogState, commands: &mut Commands, t: Tag) {
@@ -99,16 +102,23 @@ impl Journal {
         self.changing().seal(t, id, next);
     }
 
-    pub(super) fn delete_log(&mut self, t: Tag, id: LogId) {
-        self.deleting().delete(t, id);
+    pub(super) fn delete_log(&mut self, t: Tag, id: LogId, as_of: Sequence) {
+        self.deleting().delete(t, Tombstone { log: id, as_of });
     }
 }
 
 impl Changing<'_> {
     /// Takes up a log, or another spec of one. The slot of one that was there, and has changed.
     fn open(&mut self, t: Tag, id: LogId, spec: LogSpec) -> Option<Slot> {
-        if spec.durability > self.config.strongest {
+        let given = Durability::single(self.config.strongest);
+        if !given.satisfies(spec.durability) {
             let why = Refusal::Unsupported("durability");
+            self.effects.tell(Completion::Refused { t, why });
+            return None;
+        }
+        if self.logs.tombstones().is_deleted_after(id, spec.as_of) {
+            // Input: an owner that has slept, and does not know that the log was deleted.
+            let why = Refusal::NoLog;
             self.effects.tell(Completion::Refused { t, why });
             return None;
         }
@@ -137,6 +147,11 @@ impl Changing<'_> {
                 self.effects.tell(Completion::Refused { t, why });
                 return None;
             }
+            let is_older = spec.as_of < log.life.spec.as_of;
+            #[cfg(feature = "sabotage")]
+            let is_older = is_older && !self.config.has_bug(Bug::OlderSpecObeyed);
+            // Input: an owner that has slept. It is answered when the newer spec is durable.
+            let spec = if is_older { log.life.spec } else { spec };
             if spec == log.life.spec && log.life.spec_told {
                 let bounds = log.bounds();
                 self.effects.tell(Completion::Opened { t, bounds });
@@ -205,13 +220,16 @@ impl Changing<'_> {
 
 impl Deleting<'_> {
     /// Removes the log at once; it is not known whether its batches under way are stored.
-    fn delete(&mut self, t: Tag, id: LogId) {
-        let Some(slot) = self.logs.unname(id) else {
+    fn delete(&mut self, t: Tag, tombstone: Tombstone) {
+        let held = self.logs.named(tombstone.log);
+        if held.is_some_and(|log| tombstone.as_of < log.life.spec.as_of) {
+            // Input: an owner that has slept, and does not know that the log was kept or made anew since.
+            return self.effects.tell(Completion::Done { t });
+        }
+        self.logs.bury(tombstone);
+        let Some(slot) = self.logs.unname(tombstone.log) else {
             // Input: an owner that names a log which is not open, or was deleted.
-            return self.effects.tell(Completion::Refused {
-                t,
-                why: Refusal::NoLog,
-            });
+            return self.commands.give(Meta::Bury { tombstone }, Some(t));
         };
         if let Some(mut log) = self.logs.remove(slot) {
             for answer in log.answers.drain(..) {
@@ -233,7 +251,9 @@ impl Deleting<'_> {
         self.readers.wake_log(slot);
         self.producers.forget_log(slot);
         self.faults.forget_log(slot);
-        self.commands.give(Meta::Delete { slot }, Some(t));
+        let tombstone = Some(tombstone);
+        self.commands
+            .give(Meta::Delete { slot, tombstone }, Some(t));
         self.commits.forget_log(slot);
         self.logs.forget_recent(slot, Sequence(0));
     }

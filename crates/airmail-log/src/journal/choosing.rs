@@ -15,7 +15,7 @@ use super::id::{ClassId, FileOffset, SegmentId};
 use super::indexing::Indexer;
 use super::logs::Logs;
 use super::segments::{Making, seal};
-use airmail_model::{Durability, LogId, Retention, bug};
+use airmail_model::{LogId, Retention, Synced, bug};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -113,7 +113,7 @@ impl Choosing<'_> {
             self.blocked.insert(class);
             return Destination::Later;
         }
-        let reserved = log.life.spec.durability == Durability::Fsync
+        let reserved = log.life.spec.durability.synced == Synced::Fsync
             || entry.copy
             || entry.next() <= log.numbers.reserved;
         let room = reserved && !self.blocked.contains(&class);

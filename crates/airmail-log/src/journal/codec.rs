@@ -2,10 +2,11 @@
 
 use super::format::u32_at;
 use super::id::{BlockId, BlockIndex, FileOffset, SegmentId, Slot};
+use super::tombstones::Tombstone;
 use crate::contract::LogSpec;
 use airmail_model::{
     AppendTime, Durability, Incarnation, Lane, LogId, LogIndex, MapEpoch, NamespaceId, Retention,
-    Sequence,
+    Sequence, Synced,
 };
 use bytes::Bytes;
 
@@ -91,8 +92,9 @@ impl Writer {
             .u16(log.index.0)
     }
 
-    pub(super) fn spec(&mut self, spec: &LogSpec) -> &mut Writer {
-        self.u8(spec.durability as u8).epoch(spec.epoch);
+    fn spec(&mut self, spec: &LogSpec) -> &mut Writer {
+        // A journal has one copy, and no log in it asks for more.
+        self.u8(spec.durability.synced as u8).epoch(spec.epoch);
         let retention = spec.retention;
         for bound in [retention.time_ms, retention.bytes] {
             self.u8(u8::from(bound.is_some())).u64(bound.unwrap_or(0));
@@ -100,9 +102,28 @@ impl Writer {
         self
     }
 
+    /// A spec with its place in log 0.
+    pub(super) fn spec_as_of(&mut self, spec: &LogSpec) -> &mut Writer {
+        self.spec(spec).sequence(spec.as_of)
+    }
+
+    pub(super) fn tombstone(&mut self, tombstone: Tombstone) -> &mut Writer {
+        self.log(tombstone.log).sequence(tombstone.as_of)
+    }
+
+    /// Number of bytes gathered, with the place of the checksum.
+    pub(super) fn length(&self) -> usize {
+        self.0.len()
+    }
+
     /// All of it, with the checksum in its place.
-    pub(super) fn with_crc(mut self) -> Vec<u8> {
-        let crc = crc32c::crc32c(&self.0[4..]);
+    pub(super) fn with_crc(self) -> Vec<u8> {
+        self.with_crc_of(&[])
+    }
+
+    /// The same, with a checksum that covers what stands before it as well.
+    pub(super) fn with_crc_of(mut self, before: &[u8]) -> Vec<u8> {
+        let crc = crc32c::crc32c_append(crc32c::crc32c(before), &self.0[4..]);
         self.0[..4].copy_from_slice(&crc.to_le_bytes());
         self.0
     }
@@ -115,8 +136,14 @@ pub(super) struct Reader<'a>(&'a [u8]);
 impl<'a> Reader<'a> {
     /// Reads the output of a [`Writer`]; `None` if the checksum does not hold.
     pub(super) fn checked(bytes: &'a [u8]) -> Option<Reader<'a>> {
+        Reader::checked_with(&[], bytes)
+    }
+
+    /// The same, where the checksum covers what stands before it as well.
+    pub(super) fn checked_with(before: &[u8], bytes: &'a [u8]) -> Option<Reader<'a>> {
         let rest = bytes.get(4..)?;
-        (u32_at(bytes, 0) == crc32c::crc32c(rest)).then_some(Reader(rest))
+        let crc = crc32c::crc32c_append(crc32c::crc32c(before), rest);
+        (u32_at(bytes, 0) == crc).then_some(Reader(rest))
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -206,8 +233,9 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// A spec as versions before wrote it: of no place in log 0.
     pub(super) fn spec(&mut self) -> Option<LogSpec> {
-        let durability = Durability::from_u8(self.u8()?)?;
+        let durability = Durability::single(Synced::from_u8(self.u8()?)?);
         let epoch = self.epoch()?;
         let mut bounds = [None; 2];
         for bound in &mut bounds {
@@ -223,6 +251,20 @@ impl<'a> Reader<'a> {
             durability,
             retention,
             epoch,
+            as_of: Sequence(0),
+        })
+    }
+
+    pub(super) fn spec_as_of(&mut self) -> Option<LogSpec> {
+        let spec = self.spec()?;
+        let as_of = self.sequence()?;
+        Some(LogSpec { as_of, ..spec })
+    }
+
+    pub(super) fn tombstone(&mut self) -> Option<Tombstone> {
+        Some(Tombstone {
+            log: self.log()?,
+            as_of: self.sequence()?,
         })
     }
 }

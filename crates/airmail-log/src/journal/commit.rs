@@ -22,7 +22,7 @@ use super::id::SegmentId;
 use super::logs::Logs;
 use super::segments::Making;
 use crate::files::{FileOp, Note};
-use airmail_model::{Durability, Mono, bug};
+use airmail_model::{Mono, Synced, bug};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -187,7 +187,7 @@ impl Writing<'_> {
         };
         let strong = entries.iter().any(|entry| {
             let log = self.logs.get(entry.slot);
-            entry.copy || log.is_none_or(|log| log.life.spec.durability == Durability::Fsync)
+            entry.copy || log.is_none_or(|log| log.life.spec.durability.synced == Synced::Fsync)
         });
         let new: u64 = entries.iter().map(|entry| cost(&entry.batch)).sum();
         let unsynced = segment.written() - segment.durable() + new;

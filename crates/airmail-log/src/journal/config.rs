@@ -3,7 +3,7 @@
 use super::format::{META_CLASS, SYSTEM_CLASS};
 use super::id::{ClassId, FileOffset, Slot};
 use airmail_model::random::nth;
-use airmail_model::{Durability, Incarnation, Limits};
+use airmail_model::{Incarnation, Limits, NodeId, Synced};
 use std::time::Duration;
 
 /// Settings of a journal. [`JournalConfig::default`] is for a disk; [`JournalConfig::memory`] for
@@ -13,13 +13,13 @@ pub struct JournalConfig {
     /// The cluster that the data belongs to; files of another are refused. Default 0.
     pub cluster: u64,
     /// The node that the data belongs to; files of another are refused. Default 0.
-    pub node: u64,
+    pub node: NodeId,
     /// The shard that the data belongs to; files of another are refused. Default 0.
     pub shard: u32,
     /// Source of salts and incarnations; the shell draws it anew for each open. Default 0.
     pub seed: u64,
-    /// The strongest durability that the files can give. Default `fsync`.
-    pub strongest: Durability,
+    /// The strongest that the files can give, of their one copy. Default `fsync`.
+    pub strongest: Synced,
     /// Each log gets a new incarnation when the journal opens, and no numbers are reserved.
     /// Default false.
     pub new_incarnations: bool,
@@ -97,10 +97,10 @@ impl Default for JournalConfig {
     fn default() -> JournalConfig {
         JournalConfig {
             cluster: 0,
-            node: 0,
+            node: NodeId(0),
             shard: 0,
             seed: 0,
-            strongest: Durability::Fsync,
+            strongest: Synced::Fsync,
             new_incarnations: false,
             renewed: false,
             segment_bytes: 64 << 20,
@@ -161,7 +161,7 @@ impl JournalConfig {
     pub fn memory(seed: u64) -> JournalConfig {
         JournalConfig {
             seed,
-            strongest: Durability::Memory,
+            strongest: Synced::Memory,
             new_incarnations: true,
             fill_bytes: 0,
             recycled_max: 0,

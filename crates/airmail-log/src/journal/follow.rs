@@ -20,7 +20,7 @@ use super::logs::Logs;
 use super::segment_set::SegmentSet;
 use super::time::Time;
 use super::{Journal, JournalConfig};
-use airmail_model::{Durability, bug};
+use airmail_model::{Synced, bug};
 
 /// Commits under way at once, at most.
 pub(super) const COMMITS_MAX: usize = 4;
@@ -94,8 +94,8 @@ impl Following<'_> {
             bug!("slot {} has a batch that waits and no log", entry.slot);
             return false;
         };
-        let reserved =
-            log.life.spec.durability == Durability::Fsync || entry.next() <= log.numbers.reserved;
+        let reserved = log.life.spec.durability.synced == Synced::Fsync
+            || entry.next() <= log.numbers.reserved;
         let stays = log.class == Some(class);
         !entry.copy && reserved && stays && class_of(log.id, log.life.spec.retention) == class
     }

@@ -15,7 +15,7 @@
 //! In the envelope of a command, `first` is its count, and `numbers` and `slot` are its place in its write.
 
 use super::id::{ClassId, FileOffset, SegmentId, Slot};
-use airmail_model::{AppendTime, Sequence};
+use airmail_model::{AppendTime, NodeId, Sequence};
 use bytes::Bytes;
 
 /// Bytes of a segment's header.
@@ -26,6 +26,11 @@ pub const DATA_START: FileOffset = FileOffset(HEADER_BYTES as u64);
 pub const ENVELOPE_BYTES: usize = 40;
 /// The version of everything that the journal writes.
 pub const VERSION: u16 = 1;
+/// Feature of segments of commands, as a bit of `incompatible`: commands have places in log 0 (from kind 9
+/// on), and so have checkpoints (version 3). A program that knows neither would take them for damage.
+pub const PLACES: u32 = 1;
+/// Features that this program knows, of those that a reader must know.
+const FEATURES: u32 = PLACES;
 /// The class of segments that hold the journal's own commands.
 pub const META_CLASS: ClassId = ClassId(u16::MAX);
 /// The class of log 0's segments.
@@ -90,7 +95,7 @@ pub struct SegmentHeader {
     /// The cluster that it belongs to.
     pub cluster: u64,
     /// The node that it belongs to.
-    pub node: u64,
+    pub node: NodeId,
     /// The segment, by its number.
     pub segment: SegmentId,
     /// The salt in each envelope of this segment.
@@ -256,7 +261,7 @@ impl SegmentHeader {
         out[16..20].copy_from_slice(&self.compatible.to_le_bytes());
         out[20..24].copy_from_slice(&self.shard.to_le_bytes());
         out[24..32].copy_from_slice(&self.cluster.to_le_bytes());
-        out[32..40].copy_from_slice(&self.node.to_le_bytes());
+        out[32..40].copy_from_slice(&self.node.0.to_le_bytes());
         out[40..48].copy_from_slice(&self.segment.0.to_le_bytes());
         out[48..52].copy_from_slice(&self.salt.to_le_bytes());
         let crc = crc32c::crc32c(&out[8..]);
@@ -275,7 +280,7 @@ impl SegmentHeader {
         if !sound {
             return Err(HeaderError::Damaged);
         }
-        if u16_at(bytes, 8) != VERSION || u32_at(bytes, 12) != 0 {
+        if u16_at(bytes, 8) != VERSION || u32_at(bytes, 12) & !FEATURES != 0 {
             return Err(HeaderError::Newer);
         }
         Ok(SegmentHeader {
@@ -284,7 +289,7 @@ impl SegmentHeader {
             compatible: u32_at(bytes, 16),
             shard: u32_at(bytes, 20),
             cluster: u64_at(bytes, 24),
-            node: u64_at(bytes, 32),
+            node: NodeId(u64_at(bytes, 32)),
             segment: SegmentId(u64_at(bytes, 40)),
             salt: u32_at(bytes, 48),
         })
@@ -331,7 +336,7 @@ mod tests {
             compatible: 0,
             shard: 3,
             cluster: 4,
-            node: 5,
+            node: NodeId(5),
             segment: SegmentId(6),
             salt: 7,
         };
@@ -339,11 +344,23 @@ mod tests {
         assert_eq!(SegmentHeader::decode(&bytes), Ok(header));
         bytes[9] ^= 1;
         assert_eq!(SegmentHeader::decode(&bytes), Err(HeaderError::Damaged));
-        let newer = SegmentHeader {
-            incompatible: 1,
-            ..header
+        for known in [FEATURES, PLACES] {
+            let featured = SegmentHeader {
+                incompatible: known,
+                ..header
+            };
+            assert_eq!(SegmentHeader::decode(&featured.encode()), Ok(featured));
         }
-        .encode();
-        assert_eq!(SegmentHeader::decode(&newer), Err(HeaderError::Newer));
+        for unknown in (0..32)
+            .map(|bit| 1 << bit)
+            .filter(|bit| FEATURES & bit == 0)
+        {
+            let newer = SegmentHeader {
+                incompatible: FEATURES | unknown,
+                ..header
+            };
+            let newer = SegmentHeader::decode(&newer.encode());
+            assert_eq!(newer, Err(HeaderError::Newer));
+        }
     }
 }

@@ -217,6 +217,8 @@ impl Opening<'_> {
         for (key, producer) in std::mem::take(&mut checkpoint.producers) {
             self.producers.insert(key, producer);
         }
+        let tombstones = std::mem::take(&mut checkpoint.tombstones);
+        self.logs.restore_tombstones(tombstones);
         known.checkpoint = checkpoint;
     }
 

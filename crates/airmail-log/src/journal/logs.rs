@@ -11,6 +11,7 @@
 use super::cache::{Cache, Cached};
 use super::id::Slot;
 use super::log::LogState;
+use super::tombstones::{Tombstone, Tombstones};
 use airmail_model::{LogId, Sequence};
 use std::collections::BTreeMap;
 
@@ -19,6 +20,7 @@ use std::collections::BTreeMap;
 pub(super) struct Logs {
     all: BTreeMap<Slot, LogState>,
     slots: BTreeMap<LogId, Slot>,
+    tombstones: Tombstones,
     next_slot: Slot,
     /// Lives that logs have begun since the journal opened.
     renewals: u64,
@@ -30,6 +32,7 @@ impl Default for Logs {
         Logs {
             all: BTreeMap::new(),
             slots: BTreeMap::new(),
+            tombstones: Tombstones::default(),
             next_slot: Slot::FIRST,
             renewals: 0,
             cache: Cache::default(),
@@ -128,6 +131,21 @@ impl Logs {
         Some(log)
     }
 
+    /// The marks of deleted logs.
+    pub(super) fn tombstones(&self) -> &Tombstones {
+        &self.tombstones
+    }
+
+    /// Leaves the mark of a deleted log.
+    pub(super) fn bury(&mut self, tombstone: Tombstone) {
+        self.tombstones.add(tombstone);
+    }
+
+    /// Takes up the marks that a checkpoint has, before any other.
+    pub(super) fn restore_tombstones(&mut self, tombstones: Tombstones) {
+        self.tombstones = tombstones;
+    }
+
     /// Counts a life that a log begins.
     pub(super) fn renewed(&mut self) -> u64 {
         self.renewals += 1;
@@ -183,6 +201,7 @@ impl Logs {
                 log.map(|log| log.id)
             );
         }
+        self.tombstones.check();
         self.cache.check();
     }
 }

@@ -2,9 +2,14 @@
 //!
 //! Each is a record in a segment of the class [`META_CLASS`](super::format::META_CLASS): an
 //! envelope, then `crc u32 | kind u8 | fields`, little endian. The crc covers kind and fields.
+//!
+//! A kind is never changed. Earlier versions wrote openings and deletions without a place in log 0: their
+//! kind 1 is only read, and kind 4 is written again only where it was found. Commands of kind 9 and above
+//! stand in segments with the feature [`PLACES`](super::format::PLACES).
 
 use super::codec::{Reader, Writer};
 use super::id::{FileOffset, SegmentId, Slot};
+use super::tombstones::Tombstone;
 use crate::contract::LogSpec;
 use airmail_model::{AppendTime, Incarnation, LogId, MapEpoch, Sequence};
 use bytes::Bytes;
@@ -41,6 +46,13 @@ pub enum Meta {
     Delete {
         /// The log's slot.
         slot: Slot,
+        /// The mark that stays. `None`: written by a version that left none.
+        tombstone: Option<Tombstone>,
+    },
+    /// A log that was not there is not made by any spec of an earlier place.
+    Bury {
+        /// The mark that stays.
+        tombstone: Tombstone,
     },
     /// Numbers up to this one, exclusive, may be given without being durable.
     Reserve {
@@ -90,10 +102,10 @@ impl Meta {
                 spec,
                 incarnation,
             } => {
-                out.u8(1)
+                out.u8(9)
                     .slot(*slot)
                     .log(*log)
-                    .spec(spec)
+                    .spec_as_of(spec)
                     .incarnation(*incarnation);
             }
             Meta::Trim { slot, first } => {
@@ -102,8 +114,20 @@ impl Meta {
             Meta::Seal { slot, next } => {
                 out.u8(3).slot(*slot).epoch(*next);
             }
-            Meta::Delete { slot } => {
+            Meta::Delete {
+                slot,
+                tombstone: None,
+            } => {
                 out.u8(4).slot(*slot);
+            }
+            Meta::Delete {
+                slot,
+                tombstone: Some(tombstone),
+            } => {
+                out.u8(10).slot(*slot).tombstone(*tombstone);
+            }
+            Meta::Bury { tombstone } => {
+                out.u8(11).tombstone(*tombstone);
             }
             Meta::Reserve { slot, until } => {
                 out.u8(5).slot(*slot).sequence(*until);
@@ -153,6 +177,7 @@ impl Meta {
             },
             4 => Meta::Delete {
                 slot: input.slot()?,
+                tombstone: None,
             },
             5 => Meta::Reserve {
                 slot: input.slot()?,
@@ -173,6 +198,19 @@ impl Meta {
                 slot: input.slot()?,
                 from: input.sequence()?,
             },
+            9 => Meta::Open {
+                slot: input.slot()?,
+                log: input.log()?,
+                spec: input.spec_as_of()?,
+                incarnation: input.incarnation()?,
+            },
+            10 => Meta::Delete {
+                slot: input.slot()?,
+                tombstone: Some(input.tombstone()?),
+            },
+            11 => Meta::Bury {
+                tombstone: input.tombstone()?,
+            },
             _ => return None,
         };
         input.is_empty().then_some(meta)
@@ -185,13 +223,38 @@ mod tests {
     use airmail_model::Retention;
 
     #[test]
+    fn an_opening_without_a_place_in_log_0_is_of_before_every_command() {
+        let spec = LogSpec {
+            epoch: MapEpoch(4),
+            ..LogSpec::default()
+        };
+        let (slot, log, incarnation) = (Slot(1), LogId::SYSTEM, Incarnation(9));
+        let mut out = Writer::default();
+        out.u8(1).slot(slot).log(log).u8(2).epoch(spec.epoch);
+        out.u8(0).u64(0).u8(0).u64(0).incarnation(incarnation);
+        let open = Meta::Open {
+            slot,
+            log,
+            spec,
+            incarnation,
+        };
+        assert_eq!(spec.as_of, Sequence(0));
+        assert_eq!(Meta::decode(&out.with_crc()), Some(open));
+    }
+
+    #[test]
     fn every_command_comes_back_and_damage_is_found() {
         let spec = LogSpec {
             retention: Retention {
                 time_ms: Some(5),
                 bytes: None,
             },
+            as_of: Sequence(77),
             ..LogSpec::default()
+        };
+        let tombstone = Tombstone {
+            log: LogId::SYSTEM,
+            as_of: Sequence(99),
         };
         let all = [
             Meta::Open {
@@ -208,7 +271,15 @@ mod tests {
                 slot: Slot(1),
                 next: MapEpoch(3),
             },
-            Meta::Delete { slot: Slot(1) },
+            Meta::Delete {
+                slot: Slot(1),
+                tombstone: None,
+            },
+            Meta::Delete {
+                slot: Slot(1),
+                tombstone: Some(tombstone),
+            },
+            Meta::Bury { tombstone },
             Meta::Reserve {
                 slot: Slot(1),
                 until: Sequence(1 << 40),

@@ -18,7 +18,7 @@ use super::log::LogState;
 use super::logs::Logs;
 use super::names::segment_name;
 use super::segment_set::SegmentSet;
-use airmail_model::{Durability, Extent, LogId, Sequence};
+use airmail_model::{Extent, LogId, Sequence, Synced};
 use std::collections::BTreeSet;
 
 /// A log and the numbers that no file has of it.
@@ -123,7 +123,7 @@ impl Missing<'_> {
     /// Whether an unclean stop skips no numbers of a log, so that every hole is a loss.
     fn never_skips(&self, slot: Slot) -> bool {
         let log = self.logs.get(slot);
-        log.is_some_and(|log| log.life.spec.durability == Durability::Fsync)
+        log.is_some_and(|log| log.life.spec.durability.synced == Synced::Fsync)
     }
 
     /// Whether a segment that is not there was not let go.

@@ -91,6 +91,7 @@ mod storing;
 mod sweeping;
 pub mod table;
 mod time;
+pub mod tombstones;
 mod topics;
 mod upkeep;
 mod withhold;
@@ -247,7 +248,7 @@ impl Journal {
 
     fn take(&mut self, call: Call) {
         match call {
-            Call::Open { t, log, spec } => self.open_log(t, log, spec),
+            Call::Open { t, log, spec } => self.open_log(t, log, *spec),
             Call::Append { t, log, map, batch } => self.append(t, log, map, batch),
             Call::Read {
                 r,
@@ -270,7 +271,7 @@ impl Journal {
                 self.effects.tell(Completion::Refused { t, why });
             }
             Call::Renew { t, log } => self.renew_log(t, log),
-            Call::Delete { t, log } => self.delete_log(t, log),
+            Call::Delete { t, log, as_of } => self.delete_log(t, log, as_of),
         }
     }
 

@@ -11,7 +11,7 @@
 //!   topic is told of the durable contents of a block, to its end.
 
 use super::id::Slot;
-use airmail_model::{Durability, Sequence};
+use airmail_model::{Sequence, Synced};
 
 /// The bounds of one log. See the module's documentation.
 #[derive(Clone, Copy, Debug)]
@@ -60,13 +60,13 @@ impl Numbers {
     /// Moves `visible` as far as the log's durability allows; says whether it moved. With a
     /// `backlog`, a log without durability waits for the disk too, so that no more comes than it
     /// can take.
-    pub(super) fn advance(&mut self, durability: Durability, backlog: bool) -> bool {
-        let reached = match durability {
-            Durability::Fsync => self.durable,
-            Durability::Os => self.written,
-            Durability::Memory if self.next <= self.reserved && !backlog => self.next,
+    pub(super) fn advance(&mut self, synced: Synced, backlog: bool) -> bool {
+        let reached = match synced {
+            Synced::Fsync => self.durable,
+            Synced::Os => self.written,
+            Synced::Memory if self.next <= self.reserved && !backlog => self.next,
             // What is durable needs no reservation: the log was of `fsync` when it was written.
-            Durability::Memory => self.written.min(self.reserved).max(self.durable),
+            Synced::Memory => self.written.min(self.reserved).max(self.durable),
         };
         let before = self.visible;
         self.visible = before.max(reached);
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn what_is_durable_is_visible_after_a_change_of_durability() {
-        for durability in [Durability::Memory, Durability::Os, Durability::Fsync] {
+        for synced in Synced::ALL {
             for backlog in [false, true] {
                 let mut numbers = Numbers {
                     next: Sequence(300),
@@ -117,8 +117,8 @@ mod tests {
                     reserved: Sequence(217),
                     ..Numbers::default()
                 };
-                assert!(numbers.advance(durability, backlog));
-                assert_eq!(numbers.visible, Sequence(264), "{durability}");
+                assert!(numbers.advance(synced, backlog));
+                assert_eq!(numbers.visible, Sequence(264), "{synced}");
             }
         }
     }

@@ -33,7 +33,7 @@ use crate::contract::LogSpec;
 use crate::files::{FileName, Files};
 #[cfg(feature = "sabotage")]
 use crate::sabotage::Bug;
-use airmail_model::{LogId, Now, Sequence, bug};
+use airmail_model::{LogId, NodeId, Now, Sequence, bug};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -58,7 +58,7 @@ pub enum OpenError {
         /// Its cluster.
         cluster: u64,
         /// Its node.
-        node: u64,
+        node: NodeId,
         /// Its shard.
         shard: u32,
     },
@@ -342,10 +342,14 @@ impl Opening<'_> {
             }
             #[cfg(feature = "sabotage")]
             Meta::Delete { .. } if self.config.has_bug(Bug::DeleteForgotten) => {}
-            Meta::Delete { slot } => {
+            Meta::Delete { slot, tombstone } => {
                 known.deleted.insert(slot);
+                if let Some(tombstone) = tombstone {
+                    self.logs.bury(tombstone);
+                }
                 self.forget_log(slot);
             }
+            Meta::Bury { tombstone } => self.logs.bury(tombstone),
             Meta::Reserve { slot, until } => {
                 if let Some(log) = self.logs.get_mut(slot) {
                     log.numbers.reserved = log.numbers.reserved.max(until);

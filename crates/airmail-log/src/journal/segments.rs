@@ -6,7 +6,7 @@ use super::commands::Commands;
 use super::effects::{Effects, Purpose};
 use super::faults::Faults;
 use super::fill::Fill;
-use super::format::{META_CLASS, SYSTEM_CLASS, SegmentHeader};
+use super::format::{META_CLASS, PLACES, SYSTEM_CLASS, SegmentHeader};
 use super::id::{ClassId, FileOffset, SegmentId};
 use super::indexing::Indexer;
 use super::meta::Meta;
@@ -139,7 +139,7 @@ impl Making<'_> {
         let id = self.segments.number(self.time.mono());
         let header = SegmentHeader {
             class,
-            incompatible: 0,
+            incompatible: if class == META_CLASS { PLACES } else { 0 },
             compatible: 0,
             shard: self.config.shard,
             cluster: self.config.cluster,

@@ -71,6 +71,7 @@ impl Snapshot<'_> {
                 .collect(),
             segments,
             producers: self.durable_producers(),
+            tombstones: self.logs.tombstones().clone(),
         }
     }
 

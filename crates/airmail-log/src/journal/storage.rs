@@ -5,7 +5,7 @@ use crate::contract::{
     AppendClock, Call, Capabilities, ClockState, Completion, Dedup, LogStorage, Numbering, Trouble,
 };
 use crate::files::{FileDone, Files};
-use airmail_model::{Mono, Now};
+use airmail_model::{Durability, Mono, Now};
 
 /// Most rounds to the files in one poll, before the caller may do something else.
 const ROUNDS_MAX: usize = 64;
@@ -79,7 +79,7 @@ impl<F: Files> LogStorage for JournalStorage<F> {
             dedup: Dedup::AtAppend,
             numbering: Numbering::Dense,
             clock: AppendClock::Monotone,
-            strongest: self.journal.config.strongest,
+            strongest: Durability::single(self.journal.config.strongest),
             topic_index: true,
             past_end: true,
             seal: true,

@@ -114,6 +114,7 @@ impl Bench {
     /// Asks for a log to be opened, without waiting.
     fn ask_to_open(&mut self, t: u64, log: LogId, spec: LogSpec) {
         let t = Tag(t);
+        let spec = Box::new(spec);
         self.storage.submit(Call::Open { t, log, spec });
     }
 
@@ -276,7 +277,7 @@ fn what_nobody_waits_for_gathers_and_what_somebody_waits_for_does_not() {
         ..LogSpec::default()
     };
     let mut bench = Bench::open(MemoryFiles::new(), 1);
-    bench.ask_to_open(1, LOG, weak(Durability::Memory));
+    bench.ask_to_open(1, LOG, weak(Durability::MEMORY));
     // Until the numbers that it needs are reserved.
     for _ in 0..5 {
         bench.poll();
@@ -288,7 +289,7 @@ fn what_nobody_waits_for_gathers_and_what_somebody_waits_for_does_not() {
         bench.poll();
     }
     assert_eq!(bench.storage.journal.commits.waiting().len(), 0);
-    bench.ask_to_open(1, LOG, weak(Durability::Fsync));
+    bench.ask_to_open(1, LOG, weak(Durability::FSYNC));
     bench.poll();
     bench.out.clear();
     bench.append(3, 1);
@@ -299,7 +300,7 @@ fn what_nobody_waits_for_gathers_and_what_somebody_waits_for_does_not() {
 fn with_a_backlog_memory_is_answered_when_it_is_written() {
     let mut bench = Bench::open(MemoryFiles::new(), 1);
     let spec = LogSpec {
-        durability: Durability::Memory,
+        durability: Durability::MEMORY,
         ..LogSpec::default()
     };
     bench.ask_to_open(1, LOG, spec);
@@ -351,7 +352,7 @@ fn a_seal_refuses_nobody_before_it_is_durable() {
 fn what_os_has_answered_survives_a_kill_while_the_disk_is_full() {
     let mut bench = Bench::open(MemoryFiles::new(), 1);
     let spec = LogSpec {
-        durability: Durability::Os,
+        durability: Durability::OS,
         ..LogSpec::default()
     };
     bench.ask_to_open(1, LOG, spec);

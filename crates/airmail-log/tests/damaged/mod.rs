@@ -7,7 +7,7 @@ use airmail_log::files::Files;
 use airmail_log::journal::{CheckReport, JournalConfig, JournalStorage, Problem, check};
 use airmail_log::memory::MemoryFiles;
 use airmail_log::{Call, GapWhy, Scope, ScopeFilter};
-use airmail_model::{Batch, Checked, Extent, Now, TopicName};
+use airmail_model::{Batch, Checked, Extent, Now, Sequence, TopicName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -119,7 +119,11 @@ impl Directory {
             batches.push((index, extent, batch));
             for _ in 0..commands {
                 d.open(log(LOGS));
-                d.ask(|t| Call::Delete { t, log: log(LOGS) });
+                d.ask(|t| Call::Delete {
+                    t,
+                    log: log(LOGS),
+                    as_of: Sequence(0),
+                });
             }
         }
         // Leaves the journal's own files as a stop leaves them, and nothing open.

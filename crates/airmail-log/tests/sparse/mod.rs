@@ -167,10 +167,6 @@ impl<S: LogStorage> Sparse<S> {
                 let before = batches.to_dense(before);
                 Call::Trim { t, log, before }
             }
-            Call::Delete { t, log } => {
-                self.logs.remove(&log);
-                Call::Delete { t, log }
-            }
             call => call,
         })
     }
@@ -261,10 +257,16 @@ impl<S: LogStorage> Sparse<S> {
                 duplicate,
                 exact,
             },
-            Completion::Opened { t, bounds } => Completion::Opened {
-                t,
-                bounds: batches.bounds(bounds),
-            },
+            Completion::Opened { t, bounds } => {
+                if bounds.next == Sequence::FIRST {
+                    // It has never held anything, whatever a log of this name has.
+                    *batches = Batches::default();
+                }
+                Completion::Opened {
+                    t,
+                    bounds: batches.bounds(bounds),
+                }
+            }
             Completion::Bounds { t, bounds } => Completion::Bounds {
                 t,
                 bounds: batches.bounds(bounds),

@@ -4,7 +4,7 @@ use airmail_log::conformance::{Driver, End, Seen, Subject, Watch, log, spec};
 use airmail_log::disk::{DataDir, DiskFiles, DiskOptions, Identity};
 use airmail_log::journal::{JournalConfig, JournalStorage};
 use airmail_log::{Call, Completion, LogStorage, Waker};
-use airmail_model::{Durability, LogId, Mono, Now, Wall};
+use airmail_model::{Durability, LogId, Mono, NodeId, Now, Wall};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl Directory {
     fn open(&mut self, seed: u64, now: Now) -> Storage {
         let new = Identity {
             cluster: 0x00a1_12a1_1000_0001,
-            node: 0x00a1_12a1_1000_0002,
+            node: NodeId(0x00a1_12a1_1000_0002),
             shards: 1,
             created: Wall(1_790_000_000_000_000),
         };
@@ -112,9 +112,9 @@ pub(crate) const WEAK: u16 = 4;
 /// Durability that each log was opened with.
 pub(crate) fn durability(index: u16) -> Durability {
     if index == WEAK {
-        Durability::Os
+        Durability::OS
     } else {
-        Durability::Fsync
+        Durability::FSYNC
     }
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn describe(d: &mut Driver<'_, Directory>, system: bool) -> String {
         logs.push((format!("log {index}:"), log(index), durability(index)));
     }
     if system {
-        logs.push((SYSTEM.to_owned(), LogId::SYSTEM, Durability::Fsync));
+        logs.push((SYSTEM.to_owned(), LogId::SYSTEM, Durability::FSYNC));
     }
     for (name, log, durability) in logs {
         let bounds = d.open_with(log, &spec(durability));

@@ -4,7 +4,7 @@ mod log;
 
 use airmail_log::conformance::{Driver, End, Maker, Seen, Subject, log, spec};
 use airmail_log::{Call, Completion, LogSpec, ReaderId, Refusal, Scope, ScopeFilter};
-use airmail_model::{Batch, Checked, Durability, Retention, Sequence, TopicName};
+use airmail_model::{Batch, Checked, Durability, Retention, Sequence, Synced, TopicName};
 use log::{LogModel, Producer, shortened};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -116,7 +116,7 @@ fn spec_of(log: usize, strongest: Durability) -> LogSpec {
     let durability = if log == 0 {
         strongest
     } else {
-        Durability::Os.min(strongest)
+        Durability::single(Synced::Os.min(strongest.synced))
     };
     let time_ms = (log == 0).then_some(1_000_000);
     LogSpec {
@@ -405,7 +405,7 @@ impl World {
                 model.retained(bounds.first.0, d.now().wall.0 - 990_000_000);
             }
             assert_eq!(bounds.first.0, model.first);
-            let exact = !crash || spec.durability == Durability::Fsync;
+            let exact = !crash || spec.durability == Durability::FSYNC;
             let reader = d.read_all(log(index as u16), model.next);
             let tiles = d.tiles(reader);
             let sent = bursts.get(index).map_or(&[][..], |sent| &sent[..]);

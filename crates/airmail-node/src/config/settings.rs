@@ -1,8 +1,8 @@
 //! The table of settings: one row for each.
 
 use super::Config;
-use airmail_model::Durability;
 use airmail_model::quantity::ByteSize;
+use airmail_model::{Durability, ParseDurabilityError};
 use std::fmt::Display;
 use std::str::FromStr;
 
@@ -119,10 +119,10 @@ where
 fn set_durability(config: &mut Config, text: &str) -> Result<(), String> {
     config.durability = match text {
         "" | "strongest" => None,
-        "fsync" => Some(Durability::Fsync),
-        "os" => Some(Durability::Os),
-        "memory" => Some(Durability::Memory),
-        _ => return Err("strongest, fsync, os or memory".to_owned()),
+        text => {
+            let named = text.parse::<Durability>();
+            Some(named.map_err(|_| format!("strongest, {}", ParseDurabilityError::EXPECTED))?)
+        }
     };
     Ok(())
 }

@@ -3,7 +3,7 @@ use super::*;
 #[test]
 fn what_is_printed_reads_back_as_itself() {
     let mut config = Config {
-        durability: Some(Durability::Os),
+        durability: Some(Durability::OS),
         name: "a \"quoted\" name".into(),
         ..Config::default()
     };
@@ -165,6 +165,22 @@ fn a_durability_that_memory_cannot_give_is_refused_before_the_start() {
     let error = config.validate().unwrap_err();
     assert_eq!(error.code(), ErrorCode::DurabilityUnavailable);
     assert_eq!(error.found(), "os");
+}
+
+#[test]
+fn more_copies_than_a_disk_has_are_refused_before_the_start() {
+    let mut config = Config::default();
+    config.set("namespace.durability", "os").unwrap();
+    config.validate().unwrap();
+    config.set("namespace.durability", "os:2").unwrap();
+    assert_eq!(config.durability.unwrap().copies, 2);
+    let error = config.validate().unwrap_err();
+    assert_eq!(error.code(), ErrorCode::DurabilityUnavailable);
+    assert_eq!(
+        (error.found(), error.expected()),
+        ("os:2", "fsync, on storage disk:")
+    );
+    assert!(config.set("namespace.durability", "os:0").is_err());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use airmail_log::journal::{JournalConfig, JournalStorage, Problem};
 use airmail_log::{Call, Capabilities, ClockState, Completion, LogStorage, Trouble, Waker};
 use airmail_model::clock::Clock;
 use airmail_model::random;
-use airmail_model::{Mono, Now};
+use airmail_model::{Mono, NodeId, Now};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl OnDisk {
         let now = clock.now();
         let new = Identity {
             cluster: random::nth(seed, 0),
-            node: random::nth(seed, 1),
+            node: NodeId(random::nth(seed, 1)),
             shards: 1,
             created: now.wall,
         };

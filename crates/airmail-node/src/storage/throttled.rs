@@ -255,13 +255,13 @@ mod tests {
             let mut storage = ThrottledStorage::new(inside, service, line_bytes_max);
             let spec = LogSpec {
                 epoch: MapEpoch(1),
-                durability: Durability::Memory,
+                durability: Durability::MEMORY,
                 ..LogSpec::default()
             };
             storage.submit(Call::Open {
                 t: Tag(0),
                 log: LOG,
-                spec,
+                spec: Box::new(spec),
             });
             let mut world = World { storage, next: 1 };
             assert!(matches!(world.poll(0)[..], [Completion::Opened { .. }]));

@@ -384,6 +384,32 @@ async fn garbage_on_the_port_disturbs_nobody() {
 }
 
 #[tokio::test]
+async fn copies_want_a_durability_and_a_storage_that_has_as_many() {
+    let node = Node::in_memory().await;
+    let mut admin = node.admin();
+    let mut refuse = async |durability: v1::Durability| {
+        let spec = v1::NamespaceSpec {
+            copies: 3,
+            durability: durability.into(),
+            ..Default::default()
+        };
+        let request = v1::CreateNamespaceRequest {
+            name: "n".into(),
+            spec: Some(spec),
+        };
+        let answer = admin.create_namespace(request).await;
+        error_of(&answer.unwrap_err())
+    };
+    let error = refuse(v1::Durability::Unspecified).await;
+    let needed = "with a durability";
+    assert_names(&error, ErrorCode::InvalidArgument, "copies", "3", needed);
+    let error = refuse(v1::Durability::Memory).await;
+    let unavailable = ErrorCode::DurabilityUnavailable;
+    assert_names(&error, unavailable, "durability", "memory:3", "memory");
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn namespaces_say_what_is_wrong_with_them() {
     let node = Node::in_memory().await;
     let mut admin = node.admin();
@@ -412,12 +438,6 @@ async fn namespaces_say_what_is_wrong_with_them() {
         "no spaces",
         "letters",
     );
-    let copies = v1::NamespaceSpec {
-        copies: 3,
-        ..Default::default()
-    };
-    let error = refuse(create("n", spec(copies))).await;
-    assert_names(&error, ErrorCode::Unimplemented, "copies", "3", "1");
     let fsync = v1::Durability::Fsync as i32;
     let durable = v1::NamespaceSpec {
         durability: fsync,

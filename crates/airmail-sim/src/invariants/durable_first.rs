@@ -3,17 +3,17 @@
 use super::{Checked, Violation};
 use crate::files::Disk;
 use crate::message::MessageId;
-use airmail_model::Durability;
+use airmail_model::Synced;
 
 /// Checks a message at the moment at which someone is told of it.
 ///
 /// # Errors
 /// Its bytes are not where the durability says.
-pub fn check(disk: &Disk, id: MessageId, durability: Durability, how: &str) -> Checked {
+pub fn check(disk: &Disk, id: MessageId, durability: Synced, how: &str) -> Checked {
     let held = match durability {
-        Durability::Memory => true,
-        Durability::Os => disk.is_written(id),
-        Durability::Fsync => disk.is_durable(id),
+        Synced::Memory => true,
+        Synced::Os => disk.is_written(id),
+        Synced::Fsync => disk.is_durable(id),
     };
     if held {
         return Ok(());

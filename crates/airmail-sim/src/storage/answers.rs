@@ -19,6 +19,7 @@ impl StorageRun {
             Completion::Sealed { r, last, next } => self.seal_told(r, last, next),
             Completion::Opened { t, bounds } => match self.calls.remove(&t) {
                 Some(Asked::Open(log)) => self.opened(log, bounds),
+                Some(Asked::OpenLate(log)) => self.opened_late(log),
                 call => mismatch(t, call),
             },
             Completion::Bounds { t, bounds } => match self.calls.remove(&t) {
@@ -37,7 +38,7 @@ impl StorageRun {
                     self.check_alone()?;
                     self.check_seal(line, t, duplicate)?;
                     self.evidence.add(Kind::Duplicate, u64::from(duplicate));
-                    self.appended(line, t, extent, at, held)
+                    self.appended(line, t, extent, at, held.synced)
                 }
                 Some(Asked::Doomed { line }) => self.doomed_stored(line, extent),
                 call => mismatch(t, call),
@@ -68,15 +69,20 @@ impl StorageRun {
                 }
                 call => mismatch(t, call),
             },
-            Completion::Refused { t, why } => match self.calls.remove(&t) {
-                Some(Asked::Append { line }) => self.append_refused(line, t, &why),
-                Some(Asked::Doomed { .. }) => {
-                    self.count_refusal(&why);
-                    Ok(())
-                }
-                Some(call) => self.refused(call, &why),
-                None => mismatch(t, None),
-            },
+            Completion::Refused { t, why } => self.refusal(t, &why),
+        }
+    }
+
+    fn refusal(&mut self, t: Tag, why: &Refusal) -> Checked {
+        match self.calls.remove(&t) {
+            Some(Asked::Append { line }) => self.append_refused(line, t, why),
+            Some(Asked::Doomed { .. }) => {
+                self.count_refusal(why);
+                Ok(())
+            }
+            Some(Asked::OpenLate(log)) => self.late_refused(log, why),
+            Some(call) => self.refused(call, why),
+            None => mismatch(t, None),
         }
     }
 

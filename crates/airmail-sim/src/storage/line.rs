@@ -8,7 +8,7 @@ use crate::ledger::Acked;
 use airmail_log::{Call, LogStorage, Refusal, Tag};
 use airmail_model::batch::ProducerStamp;
 use airmail_model::{
-    AppendTime, Durability, Extent, MapEpoch, ProducerEpoch, ProducerId, ProducerSequence,
+    AppendTime, Extent, MapEpoch, ProducerEpoch, ProducerId, ProducerSequence, Synced,
 };
 use std::collections::VecDeque;
 
@@ -124,7 +124,7 @@ impl StorageRun {
             .map(|_| {
                 let topic = topic_name(self.chance.below(TOPICS));
                 let hash = topic.hash(state.log.namespace);
-                let durability = state.spec.durability;
+                let durability = state.spec.durability.synced;
                 Part {
                     id: self
                         .evidence
@@ -193,7 +193,7 @@ impl StorageRun {
         tag: Tag,
         extent: Extent,
         at: AppendTime,
-        held: Durability,
+        held: Synced,
     ) -> Checked {
         let line = &mut self.lines[index];
         let who = format!("producer {}", line.number);

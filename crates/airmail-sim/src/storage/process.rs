@@ -8,7 +8,7 @@ use crate::invariants::{Checked, Violation};
 use crate::weather::{Casualty, Ending};
 use airmail_log::journal::{Reason, check};
 use airmail_log::{Call, LogStorage};
-use airmail_model::{Durability, LogId};
+use airmail_model::{LogId, Synced};
 use std::time::Duration;
 
 /// Number of starts of which one, on average, is preceded by a check of all files.
@@ -86,7 +86,7 @@ impl StorageRun {
         let mut config = crate::tuning::journal(&mut self.chance.fork(), self.plant);
         if self.volatile {
             config.new_incarnations = true;
-            config.strongest = Durability::Memory;
+            config.strongest = Synced::Memory;
             // In memory nothing is known of the time before: the clock is right at a start.
             self.astray.0 = 0;
         }
@@ -110,7 +110,7 @@ impl StorageRun {
     /// and was being made anew. What a log has skipped counts as a loss where it is of `fsync`: a run in
     /// which it was weaker before is left out. At some starts only, because it reads all files.
     fn check_sound(&self) -> Checked {
-        let firm = |state: &LogState| state.weak && state.spec.durability == Durability::Fsync;
+        let firm = |state: &LogState| state.weak && state.spec.durability.synced == Synced::Fsync;
         let hit = self.logs.iter().any(firm)
             || self.weather.keeps_power()
             || self.weather.swarm.damage > 0
@@ -144,7 +144,7 @@ impl StorageRun {
             storage.submit(Call::Open {
                 t: tag,
                 log: state.log,
-                spec: state.spec,
+                spec: Box::new(state.spec),
             });
         }
     }

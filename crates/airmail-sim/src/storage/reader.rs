@@ -179,7 +179,9 @@ impl StorageRun {
                 .ledger
                 .get(message)
                 .map(|entry| entry.durability);
-            let durability = durability.unwrap_or_default().min(state.spec.durability);
+            let durability = durability
+                .unwrap_or_default()
+                .min(state.spec.durability.synced);
             durable_first::check(
                 &self.weather.machine.disk(),
                 message,

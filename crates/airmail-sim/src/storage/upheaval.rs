@@ -7,11 +7,11 @@ use crate::batching::{Part, batch, topic_name};
 use crate::census::Kind;
 use crate::invariants::{Checked, Violation};
 use crate::tuning;
-use airmail_log::{Bounds, Call, LogStorage, Refusal, Tag};
+use airmail_log::{Bounds, Call, LogSpec, LogStorage, Refusal, Tag};
 use airmail_model::batch::ProducerStamp;
 use airmail_model::{
     Durability, Extent, Incarnation, MapEpoch, ProducerEpoch, ProducerId, ProducerSequence,
-    Sequence,
+    Sequence, Synced,
 };
 
 /// The map that a sealed log names.
@@ -89,9 +89,51 @@ impl StorageRun {
         self.forget(log);
         let state = &mut self.logs[log];
         (state.opened, state.may_be_new) = (false, true);
+        let older = state.spec;
+        state.spec.as_of = older.as_of.plus(1);
+        let as_of = state.spec.as_of;
         if let Some(storage) = &mut self.storage {
-            storage.submit(Call::Delete { t: tag, log: id });
+            storage.submit(Call::Delete {
+                t: tag,
+                log: id,
+                as_of,
+            });
         }
+        self.open_late(log, older);
+    }
+
+    /// Another one that has slept opens a log by what was said before.
+    fn open_late(&mut self, log: usize, older: LogSpec) {
+        let t = self.tag(Asked::OpenLate(log));
+        self.evidence.count(Kind::OpenedLate);
+        if let Some(storage) = &mut self.storage {
+            storage.submit(Call::Open {
+                t,
+                log: self.logs[log].log,
+                spec: Box::new(older),
+            });
+        }
+    }
+
+    /// A log is open, by what was said before: it has to be as it was.
+    pub(super) fn opened_late(&self, log: usize) -> Checked {
+        let state = &self.logs[log];
+        if state.opened {
+            return Ok(());
+        }
+        contract(&format!(
+            "{} is deleted as of {}, and an older spec has made it anew",
+            state.log, state.spec.as_of
+        ))
+    }
+
+    /// A log is not opened by what was said before: right if it is deleted.
+    pub(super) fn late_refused(&self, log: usize, why: &Refusal) -> Checked {
+        let state = &self.logs[log];
+        if state.opened && *why == Refusal::NoLog {
+            return contract(&format!("{} is open, and is not there", state.log));
+        }
+        Ok(())
     }
 
     /// The deletion is durable: that life is over, and another may begin.
@@ -105,6 +147,7 @@ impl StorageRun {
         match *call {
             Asked::Append { line } | Asked::Doomed { line } => self.lines[line].log,
             Asked::Open(log)
+            | Asked::OpenLate(log)
             | Asked::Bounds(log)
             | Asked::FindTime { log, .. }
             | Asked::Topics { log }
@@ -162,15 +205,18 @@ impl StorageRun {
         let durability = tuning::durability(&mut self.chance, 3);
         let retention = retention(&mut self.chance);
         let state = &mut self.logs[log];
+        let older = state.spec;
         state.changed |= state.spec.retention != retention;
+        state.spec.as_of = older.as_of.plus(1);
         state.spec.retention = retention;
-        state.spec.durability = durability;
-        state.weak |= durability < Durability::Fsync;
+        state.spec.durability = Durability::single(durability);
+        state.weak |= durability < Synced::Fsync;
         self.evidence.ledger.respecify(state.log, durability);
         self.evidence.count(Kind::Respecified);
         self.evidence
             .note(format_args!("{} is now {:?}", state.log, state.spec));
         self.open_log(log);
+        self.open_late(log, older);
     }
 
     /// A producer begins anew, under a higher epoch.
@@ -208,7 +254,7 @@ impl StorageRun {
         let message = self
             .evidence
             .ledger
-            .create(9_999, id, hash, state.spec.durability);
+            .create(9_999, id, hash, state.spec.durability.synced);
         self.evidence.ledger.refuse(message);
         let part = Part {
             id: message,

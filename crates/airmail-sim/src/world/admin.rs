@@ -7,7 +7,7 @@ use crate::census::Kind;
 use crate::invariants::{Checked, Violation};
 use airmail_broker::{Catalog, ClientInput, Command, CommandId, Outcome, Principal};
 use airmail_log::TopicPage;
-use airmail_model::{Durability, Error, ErrorCode, Lane, Retention, TopicHash};
+use airmail_model::{Durability, Error, ErrorCode, Lane, Retention, Synced, TopicHash};
 use std::collections::BTreeSet;
 
 impl World {
@@ -27,7 +27,7 @@ impl World {
                         map: entry.map.clone(),
                         topics: plan.topics,
                         durability: plan.durability,
-                        weak: plan.durability < Durability::Fsync,
+                        weak: plan.durability < Synced::Fsync,
                         shrinks: plan.retention != Retention::default(),
                         wanted: None,
                         doomed: false,
@@ -68,13 +68,13 @@ impl World {
                 continue;
             };
             let spec = &entry.namespace.spec;
-            if (spec.retention, spec.durability) == (retention, durability) {
+            if (spec.retention, spec.durability) == (retention, Durability::single(durability)) {
                 (space.wanted, space.durability) = (None, durability);
                 self.evidence.count(Kind::NamespaceUpdated);
                 continue;
             }
             space.durability = space.durability.min(durability);
-            space.weak |= durability < Durability::Fsync;
+            space.weak |= durability < Synced::Fsync;
             space.shrinks |= retention != Retention::default();
             for log in space.map.logs(Lane::Normal) {
                 self.evidence.ledger.respecify(log, space.durability);
@@ -86,7 +86,7 @@ impl World {
                 name: space.name.clone(),
                 logs: None,
                 retention: Some(retention),
-                durability: Some(durability),
+                durability: Some(Durability::single(durability)),
                 based_on: Some(version - u64::from(stale)),
             };
             self.command(command);
@@ -198,6 +198,6 @@ fn create(plan: &Plan) -> Command {
         name: plan.name.clone(),
         logs: plan.logs,
         retention: plan.retention,
-        durability: Some(plan.durability),
+        durability: Some(Durability::single(plan.durability)),
     }
 }

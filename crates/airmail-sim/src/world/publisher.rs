@@ -193,7 +193,7 @@ fn settle_one(settled: &Settled, ledger: &mut Ledger, disk: &Disk) -> Checked {
         let Some(entry) = ledger.get(id) else {
             continue;
         };
-        if ack.held < entry.durability {
+        if ack.held.synced < entry.durability {
             let detail = format!("message {} held {} only", id.0, ack.held);
             return Err(Violation::new("G1 an ack says what holds", detail));
         }
@@ -202,7 +202,7 @@ fn settle_one(settled: &Settled, ledger: &mut Ledger, disk: &Disk) -> Checked {
             sequence: ack.extent.first.plus(offset as u64),
             incarnation: Incarnation(0),
             appended: ack.appended,
-            held: ack.held,
+            held: ack.held.synced,
         };
         ledger.ack(id, acked)?;
     }

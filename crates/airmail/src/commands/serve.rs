@@ -8,7 +8,7 @@ use super::lines::say;
 use super::listening::listen;
 use crate::cli::UsageError;
 use airmail_model::clock::{Clock, SystemClock};
-use airmail_model::{Durability, Error};
+use airmail_model::{Error, Synced};
 use airmail_node::config::Config;
 use airmail_node::descriptors;
 use airmail_node::environment::Environment;
@@ -44,8 +44,8 @@ pub struct ServeArgs {
     /// Where mailboxes are kept: postgres://… or sqlite:PATH [default: SQLite, in the data directory]
     #[arg(long, value_name = "URL")]
     pub mailbox: Option<String>,
-    /// Durability of the default namespace when it is first made: fsync, os or memory [default:
-    /// the strongest that the storage has]
+    /// Durability of the default namespace when it is first made: fsync, os or memory. Reserved: copies,
+    /// as in fsync:3 [default: the strongest that the storage has]
     #[arg(long, value_name = "DURABILITY")]
     pub durability: Option<String>,
     /// Parts of a node that run here. Reserved: all
@@ -226,15 +226,18 @@ fn to_try(mut address: SocketAddr) -> SocketAddr {
 fn announce(config: &Config, running: &Running) {
     let url = StorageUrl::parse(&config.log_url, &config.data);
     let storage = url.map_or_else(|error| error.to_string(), |url| url.to_string());
-    if let Some(weaker @ (Durability::Os | Durability::Memory)) = config.durability {
-        let lost = match weaker {
-            Durability::Os => "a power cut",
-            _ => "the end of the process",
+    if let Some(durability) = config.durability {
+        let lost = match durability.synced {
+            Synced::Fsync => None,
+            Synced::Os => Some("a power cut"),
+            Synced::Memory => Some("the end of the process"),
         };
-        tracing::warn!(
-            durability = %weaker,
-            "the default namespace, if made now, acknowledges messages that {lost} can lose"
-        );
+        if let Some(lost) = lost {
+            tracing::warn!(
+                %durability,
+                "the default namespace, if made now, acknowledges messages that {lost} can lose"
+            );
+        }
     }
     if storage.starts_with("memory:") {
         tracing::warn!("storage is memory: everything is lost when the process ends");

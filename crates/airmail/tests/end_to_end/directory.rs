@@ -251,9 +251,11 @@ fn nothing_is_acknowledged_that_is_not_in_the_directory_when_it_is_moved_under_l
     let node = Node::start(&data);
     let history = node.run(&["history", "load"]).ok();
     let found: Vec<&str> = history.lines().collect();
-    // In order, none twice, and every line if the command says that all are stored.
-    let expected: Vec<&str> = lines.iter().map(String::as_str).collect();
-    assert_eq!(found[..], expected[..found.len()], "{done:?}");
+    // In order, none twice, and every line if the command says that all are stored. A batch that was being
+    // written when the directory went may be missing: of that one it is told that its outcome is not known.
+    let mut expected = lines.iter();
+    let is_next = |line: &&str| expected.any(|expected| expected == line);
+    assert!(found.iter().all(is_next), "{done:?}: {found:?}");
     assert!(
         found.len() as f64 + duplicates >= stored,
         "{} of {stored}",

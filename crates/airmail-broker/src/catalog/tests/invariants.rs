@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::catalog::commands::{Became, Met};
+use crate::catalog::fold::Dying;
 use crate::transcript::complaint;
 
 /// A catalog with one command under way and one that waits.
@@ -22,6 +23,11 @@ fn applied(at: u64) -> Met {
     }
 }
 
+const DYING: Dying = Dying {
+    logs: 1,
+    as_of: Sequence(1),
+};
+
 fn rename(core: &mut CatalogCore) {
     let entry = core.fold.catalog.get(NamespaceId(1)).unwrap();
     let name = "another".to_owned();
@@ -29,7 +35,7 @@ fn rename(core: &mut CatalogCore) {
         name,
         ..entry.namespace.clone()
     };
-    core.fold.catalog.put(namespace);
+    core.fold.catalog.put(namespace, Sequence(1));
     core.snapshot = Arc::new(core.fold.catalog.clone());
 }
 
@@ -40,10 +46,10 @@ fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
         ("served", |c| c.phase = Phase::Replaying),
         ("numbers", |c| c.fold.last_id = NamespaceId(0)),
         ("numbers", |c| {
-            c.fold.dying.insert(NamespaceId(1), 1);
+            c.fold.dying.insert(NamespaceId(1), DYING);
         }),
         ("numbers", |c| {
-            c.fold.dying.insert(NamespaceId(2), 1);
+            c.fold.dying.insert(NamespaceId(2), DYING);
         }),
         ("names", rename),
         ("under_way", |c| c.log.is_opening = true),
@@ -138,7 +144,7 @@ fn a_number_that_is_given_again_is_complained_of() {
             name: "again".to_owned(),
             ..entry.namespace.clone()
         };
-        core.fold.catalog.put(namespace);
+        core.fold.catalog.put(namespace, Sequence(1));
         core.snapshot = Arc::new(core.fold.catalog.clone());
     });
     assert!(again.starts_with("numbers: 0 is given again"), "{again}");
@@ -155,7 +161,11 @@ fn an_order_that_no_namespace_wants_is_complained_of() {
     assert!(open.starts_with("orders: "), "{open}");
     let delete = step_complaint(|_, out| {
         let namespace = NamespaceId(1);
-        out.push(CatalogEffect::Order(Order::Delete { namespace, logs: 2 }));
+        out.push(CatalogEffect::Order(Order::Delete {
+            namespace,
+            logs: 2,
+            as_of: Sequence(1),
+        }));
     });
     assert!(delete.starts_with("orders: "), "{delete}");
 }
@@ -196,7 +206,7 @@ fn a_start_that_forgets_an_order_or_does_not_wait_for_one_is_complained_of() {
 fn two_commands_appended_in_one_step_are_complained_of() {
     let two = step_complaint(|_, out| {
         for _ in 0..2 {
-            let batch = create(2, "orders", 1).to_batch(Wall(1)).unwrap();
+            let batch = create(2, "orders", 1).to_batch(Wall(1), u8::MAX).unwrap();
             let of = SystemAppend::Command;
             out.push(CatalogEffect::Append { of, batch });
         }

@@ -146,7 +146,7 @@ fn read_batch(line: &str) -> Option<Checked<Batch>> {
         let id = NamespaceId(id.parse().ok()?);
         Change::Purged { id }
     };
-    change.to_batch(Wall(1)).ok()
+    change.to_batch(Wall(1), u8::MAX).ok()
 }
 
 fn show(effect: &CatalogEffect, core: &CatalogCore) -> String {
@@ -164,7 +164,9 @@ fn show(effect: &CatalogEffect, core: &CatalogCore) -> String {
         CatalogEffect::Order(Order::Open { log, spec }) => {
             format!("to the tower: open log {log}, {}", show_spec(spec))
         }
-        CatalogEffect::Order(Order::Delete { namespace, logs }) => {
+        CatalogEffect::Order(Order::Delete {
+            namespace, logs, ..
+        }) => {
             let logs = show_logs(*logs);
             format!("to the tower: delete namespace {namespace} with its {logs}")
         }
@@ -226,6 +228,7 @@ fn show_change(change: &Change) -> String {
             format!("delete namespace {id}, as of version {based_on}")
         }
         Change::Purged { id } => format!("nothing is left of namespace {id}"),
+        Change::Raise { version } => format!("commands up to version {version} count"),
     }
 }
 

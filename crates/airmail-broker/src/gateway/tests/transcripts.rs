@@ -16,7 +16,7 @@ use airmail_model::frame::{
 use airmail_model::position::LogPosition;
 use airmail_model::{
     AppendTime, Durability, Incarnation, MapEpoch, Mono, Namespace, NamespaceSpec, Now, Position,
-    Retention, TopicName, Wall,
+    Retention, Sequence, TopicName, Wall,
 };
 use airmail_testkit::transcript::parts;
 use airmail_testkit::transcripts;
@@ -206,17 +206,18 @@ fn read_catalog(line: &str) -> Option<GatewayInput> {
     }
     let mut catalog = Catalog::default();
     if line == "there is namespace 1" {
-        catalog.put(Namespace {
+        let namespace = Namespace {
             id: NAMESPACE,
             name: "default".to_owned(),
             spec: NamespaceSpec {
                 logs: 1,
                 retention: Retention::default(),
-                durability: Durability::Fsync,
+                durability: Durability::FSYNC,
             },
             version: 1,
             epoch: MapEpoch(1),
-        });
+        };
+        catalog.put(namespace, Sequence(1));
     } else if !["there is no namespace", "nothing is known yet"].contains(&line) {
         return None;
     }

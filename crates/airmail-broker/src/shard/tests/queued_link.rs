@@ -98,23 +98,25 @@ impl QueuedLink {
 
     fn begin(&mut self) {
         let spec = LogSpec {
-            durability: Durability::Memory,
+            durability: Durability::MEMORY,
             retention: Retention::default(),
             epoch: MapEpoch(1),
+            as_of: Sequence(1),
         };
         self.tower(TowerInput::Order(Order::Open { log: LOG, spec }));
         let mut catalog = Catalog::default();
-        catalog.put(Namespace {
+        let namespace = Namespace {
             id: NAMESPACE,
             name: "default".to_owned(),
             spec: NamespaceSpec {
                 logs: 1,
                 retention: Retention::default(),
-                durability: Durability::Memory,
+                durability: Durability::MEMORY,
             },
             version: 1,
             epoch: MapEpoch(1),
-        });
+        };
+        catalog.put(namespace, Sequence(1));
         self.gateway(GatewayInput::Namespaces {
             catalog: Arc::new(catalog),
             is_ready: true,

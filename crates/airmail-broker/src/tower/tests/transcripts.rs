@@ -16,7 +16,7 @@ use airmail_log::{
     AppendClock, Call, Capabilities, Completion, Dedup, GapWhy, LogSpec, Numbering, ReaderId,
     Refusal, ScopeFilter, Tag,
 };
-use airmail_model::{AppendTime, Durability, Extent, LogId, Mono, Now, Wall};
+use airmail_model::{AppendTime, Durability, Extent, LogId, Mono, Now, Sequence, Wall};
 use airmail_testkit::transcript::parts;
 use airmail_testkit::transcripts;
 use std::time::Duration;
@@ -59,7 +59,7 @@ impl Driver {
             ..ShardConfig::default()
         };
         let capabilities = Capabilities {
-            strongest: Durability::Fsync,
+            strongest: Durability::FSYNC,
             dedup: Dedup::AtAppend,
             numbering: Numbering::Dense,
             clock: AppendClock::Monotone,
@@ -142,6 +142,7 @@ fn read_catalog(line: &str) -> Option<TowerInput> {
         "delete namespace 1 with its 1 log" => TowerInput::Order(Order::Delete {
             namespace: NAMESPACE,
             logs: 1,
+            as_of: Sequence(2),
         }),
         "open log 0" => TowerInput::OpenSystem(spec),
         "try again later" => TowerInput::RetrySystem,
@@ -169,7 +170,7 @@ fn read_storage(line: &str) -> Option<Completion> {
             t,
             extent: read_extent(numbers)?,
             at: AppendTime(100),
-            held: Durability::Fsync,
+            held: Durability::FSYNC,
             duplicate: false,
             exact: true,
         })

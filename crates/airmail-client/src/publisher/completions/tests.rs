@@ -13,8 +13,7 @@ fn stored(tickets: &[u64], first: u64) -> Settled {
         result: Ok(Ack {
             extent: Extent::starting_at(Sequence(first), tickets.len() as u32),
             appended: AppendTime(1),
-            held: Durability::Fsync,
-            copies: 1,
+            held: Durability::FSYNC,
             duplicate: false,
             exact: true,
         }),

@@ -83,11 +83,11 @@ impl DataDir {
 mod tests {
     use super::*;
     use crate::disk::Identity;
-    use airmail_model::Wall;
+    use airmail_model::{NodeId, Wall};
 
     const OWN: Identity = Identity {
         cluster: 11,
-        node: 22,
+        node: NodeId(22),
         shards: 1,
         created: Wall(33),
     };

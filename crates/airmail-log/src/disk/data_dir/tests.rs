@@ -1,9 +1,9 @@
 use super::*;
-use airmail_model::Wall;
+use airmail_model::{NodeId, Wall};
 
 const NEW: Identity = Identity {
     cluster: 11,
-    node: 22,
+    node: NodeId(22),
     shards: 2,
     created: Wall(33),
 };
@@ -16,7 +16,10 @@ fn a_missing_directory_is_made_and_keeps_its_identity() {
     assert_eq!(dir.identity(), &NEW);
     assert!(dir.shard(1).is_dir());
     drop(dir);
-    let other = Identity { node: 99, ..NEW };
+    let other = Identity {
+        node: NodeId(99),
+        ..NEW
+    };
     let dir = DataDir::open(&path, &other).unwrap();
     assert_eq!(dir.identity(), &NEW);
 }
@@ -82,7 +85,14 @@ fn a_damaged_or_missing_identity_is_told_and_written_again_from_the_other() {
             if missing {
                 fs::remove_file(temp.path().join(name)).unwrap();
             }
-            let dir = DataDir::open(temp.path(), &Identity { node: 99, ..NEW }).unwrap();
+            let dir = DataDir::open(
+                temp.path(),
+                &Identity {
+                    node: NodeId(99),
+                    ..NEW
+                },
+            )
+            .unwrap();
             assert_eq!(dir.identity(), &NEW);
             assert_eq!(dir.problems().len(), usize::from(!missing));
             assert_eq!(beside(temp.path()), []);
@@ -194,12 +204,15 @@ fn an_empty_shard_is_refused_whether_it_is_a_mount_point_or_was_emptied() {
 fn another_directorys_shard_is_refused() {
     let (temp, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     drop(DataDir::open(temp.path(), &NEW).unwrap());
-    let elsewhere = Identity { node: 99, ..NEW };
+    let elsewhere = Identity {
+        node: NodeId(99),
+        ..NEW
+    };
     drop(DataDir::open(other.path(), &elsewhere).unwrap());
     let shard = temp.path().join("shard-0000");
     fs::remove_dir_all(&shard).unwrap();
     fs::rename(other.path().join("shard-0000"), &shard).unwrap();
-    let (cluster, node, shard) = (NEW.cluster, 99, 0);
+    let (cluster, node, shard) = (NEW.cluster, NodeId(99), 0);
     let foreign = ShardLoss::Foreign {
         cluster,
         node,
@@ -212,7 +225,10 @@ fn another_directorys_shard_is_refused() {
 fn a_first_start_that_was_broken_off_anywhere_is_taken_up() {
     // Before there was an identity, with the shards of an identity that is forgotten.
     let temp = tempfile::tempdir().unwrap();
-    let forgotten = Identity { node: 99, ..NEW };
+    let forgotten = Identity {
+        node: NodeId(99),
+        ..NEW
+    };
     drop(DataDir::open(temp.path(), &forgotten).unwrap());
     for name in [IDENTITY, IDENTITY_COPY] {
         fs::remove_file(temp.path().join(name)).unwrap();

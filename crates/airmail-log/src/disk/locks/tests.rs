@@ -1,11 +1,11 @@
 use super::*;
 use crate::disk::{DataDir, Identity};
-use airmail_model::Wall;
+use airmail_model::{NodeId, Wall};
 use std::fs;
 
 const NEW: Identity = Identity {
     cluster: 11,
-    node: 22,
+    node: NodeId(22),
     shards: 1,
     created: Wall(33),
 };

@@ -56,7 +56,7 @@ fn check_tells_what_was_in_the_newest_segments_when_they_are_gone() {
 #[test]
 fn what_an_unclean_stop_has_skipped_is_not_damage() {
     let weak = LogSpec {
-        durability: Durability::Os,
+        durability: Durability::OS,
         ..LogSpec::default()
     };
     let mut files = MemoryFiles::new();

@@ -5,7 +5,7 @@ use super::*;
 /// The reservation was read from the system's cache, perhaps: a power cut could take it back.
 #[test]
 fn where_a_log_goes_on_is_told_when_its_reservation_is_durable_also_on_a_full_disk() {
-    for durability in [Durability::Memory, Durability::Os] {
+    for durability in [Durability::MEMORY, Durability::OS] {
         let spec = LogSpec {
             durability,
             ..LogSpec::default()

@@ -99,7 +99,7 @@ fn an_answer_that_had_to_wait_for_another_is_not_given_while_nothing_is_stored()
         t: Tag(9),
         extent: Extent::starting_at(Sequence(1), 1),
         at: AppendTime(0),
-        held: Durability::Fsync,
+        held: Durability::FSYNC,
         duplicate: false,
         exact: true,
     };

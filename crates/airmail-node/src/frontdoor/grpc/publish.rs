@@ -16,7 +16,7 @@ use airmail_model::frame::{Ack, Credit, Hello, Refused, Reply, RequestId};
 use airmail_model::{Error, ErrorCode, Mono};
 use airmail_proto::hello::{check_client_hello, welcome_to_proto};
 use airmail_proto::message::{message_from_proto, position_of};
-use airmail_proto::namespace::durability_to_proto;
+use airmail_proto::namespace::synced_to_proto;
 use airmail_proto::publish::{AckList, maps_to_proto};
 use airmail_proto::v1;
 use airmail_proto::v1::publish_batch::Body;
@@ -232,8 +232,8 @@ pub(super) async fn one(
     Ok(v1::PublishOneResponse {
         sequence: ack.extent.first.0,
         appended_at_us: ack.appended.0,
-        held: durability_to_proto(ack.held).into(),
-        copies: ack.copies.into(),
+        held: synced_to_proto(ack.held.synced).into(),
+        copies: ack.held.copies.into(),
         position: position.unwrap_or_default(),
     })
 }

@@ -74,8 +74,7 @@ fn acked(request: RequestId, first: u64) -> Event {
     let result: Result<Ack, Refused> = Ok(Ack {
         extent: Extent::starting_at(Sequence(first), 1),
         appended: AppendTime(0),
-        held: Durability::Fsync,
-        copies: 1,
+        held: Durability::FSYNC,
         duplicate: false,
         exact: true,
     });

@@ -213,8 +213,7 @@ mod tests {
         Ok(Ack {
             extent: Extent::starting_at(Sequence(first), 1),
             appended: AppendTime(0),
-            held: Durability::Fsync,
-            copies: 1,
+            held: Durability::FSYNC,
             duplicate: false,
             exact: true,
         })

@@ -26,9 +26,9 @@ const JOINERS: usize = 6;
 /// Each namespace with its logs and what an ack means there. After a `kill -9`, `os` must have kept
 /// as much as `fsync`.
 const NAMESPACES: [(&str, u16, Durability); 3] = [
-    ("one", 1, Durability::Fsync),
-    ("four", 4, Durability::Fsync),
-    ("os", 2, Durability::Os),
+    ("one", 1, Durability::FSYNC),
+    ("four", 4, Durability::FSYNC),
+    ("os", 2, Durability::OS),
 ];
 const TOPICS_OF_EACH: u32 = 3;
 
@@ -91,7 +91,7 @@ fn topics() -> Vec<Topic> {
         namespace,
         name: format!("topic-{number}"),
         index: index as u32,
-        reserves: *durability != Durability::Fsync,
+        reserves: *durability != Durability::FSYNC,
     });
     topics.collect()
 }

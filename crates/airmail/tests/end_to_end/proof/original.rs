@@ -178,7 +178,7 @@ fn topics() -> Vec<Topic> {
 async fn make_namespaces(client: &Client) {
     let admin = client.admin();
     for (name, logs) in NAMESPACES {
-        let made = admin.create(name, Some(logs), None, Some(Durability::Fsync));
+        let made = admin.create(name, Some(logs), None, Some(Durability::FSYNC));
         made.await.unwrap();
     }
 }

@@ -118,8 +118,7 @@ fn ack(extent: Extent, duplicate: bool) -> Ack {
     Ack {
         extent,
         appended: AppendTime(1),
-        held: Durability::Fsync,
-        copies: 1,
+        held: Durability::FSYNC,
         duplicate,
         exact: true,
     }

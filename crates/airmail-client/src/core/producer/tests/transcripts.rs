@@ -263,8 +263,7 @@ fn read_ack(words: &str) -> Option<Ack> {
             last: Sequence(last.parse().ok()?),
         },
         appended: AppendTime(1),
-        held: Durability::Fsync,
-        copies: 1,
+        held: Durability::FSYNC,
         duplicate,
         exact: true,
     })

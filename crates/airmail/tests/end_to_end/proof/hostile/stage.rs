@@ -408,7 +408,7 @@ async fn make_namespaces(victim: &Victim) {
             time_ms: Some(time_ms),
             bytes: None,
         });
-        let durability = Some(Durability::Fsync);
+        let durability = Some(Durability::FSYNC);
         let made = admin.create(name, Some(logs), retention, durability);
         made.await.unwrap();
     }

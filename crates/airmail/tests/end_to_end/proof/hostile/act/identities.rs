@@ -3,7 +3,7 @@
 use crate::proof::hostile::history::Event;
 use crate::proof::hostile::stage::Stage;
 use airmail_log::disk::Identity;
-use airmail_model::Wall;
+use airmail_model::{NodeId, Wall};
 use airmail_testkit::node::{self, Node};
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -20,7 +20,7 @@ pub(super) fn anothers(stage: &mut Stage, choices: &mut SmallRng) {
     stage.end(choices);
     let another = Identity {
         cluster: choices.random(),
-        node: choices.random(),
+        node: NodeId(choices.random()),
         shards: 1,
         created: Wall(1_700_000_000_000_000),
     };
