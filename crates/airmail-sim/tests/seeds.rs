@@ -169,3 +169,10 @@ fn the_times_of_messages_that_a_kill_takes_go_with_them() {
 fn a_table_that_is_made_again_has_no_batch_that_was_left_out() {
     run_seeds(Stage::Storage, [17745], 1_500);
 }
+
+/// All files were set back to a copy, in which retention had removed what was acknowledged before. A retry of it was
+/// rightly answered as stored; the simulator had forgotten that it had been durable.
+#[test]
+fn what_retention_had_removed_before_a_copy_was_made_is_known_to_its_producer_after_a_restore() {
+    run_seeds(Stage::World, [2670], 1_500);
+}
