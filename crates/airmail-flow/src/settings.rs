@@ -301,7 +301,7 @@ pub struct LatencyTargetSettings {
     /// Latency W that is kept, in microseconds. Default: 5,000. At least 1.
     pub target_us: u64,
     /// Strength with which those who share a node are drawn to the same bound: the aim of who has
-    /// this many messages in flight is e times that of who has very many, and 1.5 times the target
+    /// this many messages in flight is e times that of who has very many, and 1.1 times the target
     /// at most. Default: 450. 0: they are not.
     pub pull_messages: u64,
     /// Share of the difference to the aim that one window makes good. Default: 0.25. Above 0, at

@@ -190,14 +190,27 @@ fn small_bounds_move_though_a_window_is_worth_less_than_a_message() {
         bound_initial: 4,
         ..LimiterSettings::DEFAULT
     });
-    // 1 ms a message, and an aim of 7.5 ms for who has so little in flight.
+    // 1 ms a message, and an aim of 5.5 ms for who has so little in flight.
     let mut rules = Vec::new();
     for _ in 0..40 {
         let bound = limiter.bound() as f64;
         rules.push(limiter.observe(&sample(bound, bound / 1e3), false).rule);
     }
-    assert!((7..=8).contains(&limiter.bound()));
+    assert!((5..=6).contains(&limiter.bound()));
     assert!(rules.contains(&Rule::LatencyTarget(R::Rest)), "{rules:?}");
+}
+
+#[test]
+fn the_aim_is_within_a_quarter_of_the_target_for_every_bound() {
+    let settings = LatencyTargetSettings::DEFAULT;
+    let limiter = LatencyTarget::new(settings);
+    let mut greater = f64::INFINITY;
+    for power in 0..=20 {
+        let aim = limiter.aim_s(f64::from(1 << power)) / (settings.target_us as f64 / 1e6);
+        assert!((0.75..=1.25).contains(&aim), "{aim}");
+        assert!(aim <= greater, "who has less aims higher");
+        greater = aim;
+    }
 }
 
 #[test]
