@@ -7,14 +7,15 @@ use std::fmt;
 /// First line of the file.
 const TITLE: &str = "airmail data directory";
 
-/// The cluster and the node that a data directory belongs to. Written once, when it is made.
+/// The cluster and the node that a data directory belongs to. Written when it is made, and again when it
+/// gets more shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The cluster, by a number chosen at random when it was made.
     pub cluster: u64,
     /// The node.
     pub node: NodeId,
-    /// Number of shards that its logs are spread over. Not changed afterwards.
+    /// Number of shards that its logs are spread over. It may grow afterwards, and never shrinks.
     pub shards: u16,
     /// When it was made.
     pub created: Wall,
@@ -37,8 +38,23 @@ pub enum IdentityError {
 }
 
 impl Identity {
-    /// The version of the directory's layout that this program writes, and the newest it reads.
-    pub const VERSION: u32 = 1;
+    /// The newest version of the directory's layout that this program reads and writes.
+    pub const VERSION: u32 = 2;
+
+    /// The version that this one is written as. A program that knows the first alone opens only the first
+    /// shard: so a directory with more is of the second, which it refuses.
+    fn version(&self) -> u32 {
+        if self.shards > 1 { 2 } else { 1 }
+    }
+
+    /// Whether this is `later` from before that got more shards, or `later` itself.
+    pub(super) fn grows_to(&self, later: &Identity) -> bool {
+        let grown = Identity {
+            shards: later.shards,
+            ..*self
+        };
+        grown == *later && self.shards <= later.shards
+    }
 
     /// Reads the text of an `identity` file.
     ///
@@ -89,7 +105,7 @@ impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let body = format!(
             "{TITLE}\nversion {}\ncluster {:016x}\nnode {:016x}\nshards {}\ncreated-us {}\n",
-            Identity::VERSION,
+            self.version(),
             self.cluster,
             self.node,
             self.shards,
@@ -122,6 +138,21 @@ mod tests {
     }
 
     #[test]
+    fn one_shard_is_written_as_ever_and_more_so_that_older_programs_refuse_them() {
+        let one = Identity {
+            shards: 1,
+            ..IDENTITY
+        };
+        assert!(one.to_string().contains("version 1\n"));
+        assert!(IDENTITY.to_string().contains("version 2\n"));
+        assert_eq!(Identity::parse(&one.to_string()), Ok(one));
+        assert!(one.grows_to(&IDENTITY) && IDENTITY.grows_to(&IDENTITY));
+        assert!(!IDENTITY.grows_to(&one));
+        let other = Identity { cluster: 2, ..one };
+        assert!(!other.grows_to(&IDENTITY));
+    }
+
+    #[test]
     fn every_changed_bit_is_noticed() {
         let text = IDENTITY.to_string();
         for bit in 0..text.len() * 8 {
@@ -135,8 +166,8 @@ mod tests {
 
     #[test]
     fn a_newer_version_is_named() {
-        let text = IDENTITY.to_string().replace("version 1", "version 7");
-        let (found, known) = (7, 1);
+        let text = IDENTITY.to_string().replace("version 2", "version 7");
+        let (found, known) = (7, 2);
         assert_eq!(
             Identity::parse(&text),
             Err(IdentityError::Newer { found, known })
