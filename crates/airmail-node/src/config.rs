@@ -8,6 +8,7 @@ pub mod flow;
 pub mod hosts;
 pub mod mailbox;
 pub mod settings;
+pub mod sharing;
 
 use crate::environment::Environment;
 use crate::storage::StorageUrl;
@@ -35,7 +36,7 @@ const CLOCK_JUMP_MIN: Duration = Duration::from_secs(1);
 pub struct Config {
     /// Where the node keeps its data.
     pub data: PathBuf,
-    /// Shards: threads with connections and logs of their own. 1, for now.
+    /// Shards: threads with connections and logs of their own, 1 to 64.
     pub shards: u16,
     /// Parts of a node that run here. `all`, for now.
     pub roles: String,
@@ -89,6 +90,9 @@ pub struct Config {
     pub flow: FlowConfig,
     /// Where mailboxes are kept, and with how much they are worked on.
     pub mailbox: MailboxConfig,
+    /// A shard that is to have no turns for a while.
+    #[cfg(feature = "test-switches")]
+    pub held_shard: Option<crate::held_shard::HeldShard>,
 }
 
 impl Default for Config {
@@ -121,6 +125,8 @@ impl Default for Config {
             readers: 8,
             flow: FlowConfig::default(),
             mailbox: MailboxConfig::default(),
+            #[cfg(feature = "test-switches")]
+            held_shard: None,
         }
     }
 }
@@ -223,11 +229,7 @@ impl Config {
     /// # Errors
     /// `UNIMPLEMENTED` for what is reserved, `INVALID_ARGUMENT` naming the relation that is broken.
     pub fn validate(&self) -> Result<(), Error> {
-        if self.shards != 1 {
-            return Err(Error::unimplemented("node.shards")
-                .value(self.shards)
-                .limit(1));
-        }
+        self.check_shards()?;
         if self.roles != "all" {
             let error = Error::unimplemented("node.roles");
             return Err(error.value(&self.roles).limit("all"));

@@ -11,7 +11,7 @@ use crate::frontdoor::grpc::turned_away;
 use crate::frontdoor::http;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Segments and indexes that are read and written, with room for what is made anew.
+/// Segments and indexes that a shard reads and writes, with room for what is made anew.
 const OF_STORAGE: u64 = 160;
 /// The storage in memory has none.
 const OF_MEMORY: u64 = 0;
@@ -63,7 +63,7 @@ pub(super) fn connections(config: &Config) -> Result<u32, StartError> {
 fn set_aside(config: &Config) -> u64 {
     let storage = match StorageUrl::parse(&config.log_url, &config.data) {
         Ok(StorageUrl::Memory { .. }) => OF_MEMORY,
-        _ => OF_STORAGE,
+        _ => OF_STORAGE * u64::from(config.shards),
     };
     let of_clients = config.http_connections + http::TURNED_AWAY + turned_away::PLACES;
     let mailboxes = OF_MAILBOXES + u64::from(config.mailbox.connections);

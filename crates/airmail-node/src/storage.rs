@@ -8,13 +8,14 @@ mod throttled;
 
 use super::StartError;
 use crate::config::Config;
+use airmail_log::disk::DataDirError;
 use airmail_log::journal::{JournalConfig, JournalStorage};
 use airmail_log::memory::MemoryFiles;
 use airmail_log::{LogStorage, Waker};
 use airmail_model::clock::Clock;
-use airmail_model::{Error, ErrorCode};
+use airmail_model::{Error, ErrorCode, LogId, random};
 pub(crate) use data_dir_watcher::Standing;
-use on_disk::OnDisk;
+use on_disk::{Failure, OnDisk, Taken};
 use precise_timer::PreciseTimer;
 pub use service_times::{SERVICE_US_MAX, ServiceTimes};
 use std::fmt;
@@ -89,45 +90,119 @@ impl fmt::Display for StorageUrl {
     }
 }
 
-/// Opens the storage that the settings name. Blocks while it recovers. Whether it may store is
-/// `standing`'s to say afterwards.
+/// What the settings name, taken once by the process: the storages of its shards are opened in it.
+enum Ground {
+    /// Nothing but memory, of which each shard has its own.
+    Memory(Option<ServiceTimes>),
+    /// A data directory.
+    Disk(Arc<Taken>),
+}
+
+/// A shard's storage, with the logs that were found in it.
+type Opened = (Box<dyn LogStorage>, Vec<LogId>);
+
+/// Opens the storages of all shards, in order, as the settings say; there are as many as `wakers`. Blocks
+/// while they recover. Whether they may store is `standing`'s to say afterwards.
+///
+/// A single shard has its storage to itself; of several, each reaches the logs of the others by links.
 pub(crate) fn open(
     config: &Config,
     seed: u64,
     clock: &Arc<dyn Clock>,
-    waker: Waker,
+    wakers: Vec<Waker>,
     standing: &Arc<Standing>,
-) -> Result<Box<dyn LogStorage>, StartError> {
+) -> Result<Vec<Box<dyn LogStorage>>, StartError> {
     let url = StorageUrl::parse(&config.log_url, &config.data)?;
-    let failed = |error: Box<dyn std::error::Error + Send + Sync>| StartError::Storage {
-        url: url.to_string(),
-        error,
+    let failed = |error: Failure| match error.downcast::<DataDirError>() {
+        Ok(error) => of_directory(*error, &url),
+        Err(error) => StartError::Storage {
+            url: url.to_string(),
+            error,
+        },
     };
-    match &url {
-        StorageUrl::Memory { service_us } => {
-            let journal = JournalConfig {
-                segment_bytes: config.segment.0,
-                pending_bytes: config.pending.0,
-                clock_jump: config.clock_jump.0,
-                ..JournalConfig::memory(seed)
-            };
-            let storage = JournalStorage::open(MemoryFiles::new(), journal, clock.now());
-            let storage = storage.map_err(|error| failed(error.into()))?;
-            Ok(match service_us {
-                None => Box::new(storage),
-                Some(service_us) => {
-                    let timer = PreciseTimer::start(waker).map_err(|error| failed(error.into()))?;
-                    Box::new(
-                        ThrottledStorage::new(storage, service_us.clone(), config.pending.0)
-                            .on_time(timer),
-                    )
-                }
-            })
-        }
+    let ground = match &url {
+        StorageUrl::Memory { service_us } => Ground::Memory(service_us.clone()),
         StorageUrl::Disk(path) => {
-            let storage = OnDisk::open(path, (config, seed), clock, &waker, standing);
-            Ok(Box::new(storage.map_err(failed)?))
+            let all = wakers.clone();
+            let waker = Arc::new(move || all.iter().for_each(|waker| waker()));
+            let taken = Taken::new(path, (config, seed), clock, waker, standing);
+            Ground::Disk(taken.map_err(failed)?)
         }
+    };
+    let config = config.of_one_shard();
+    let mut opened = Vec::with_capacity(wakers.len());
+    for (shard, waker) in (0..).zip(&wakers) {
+        let seed = seed_of(seed, shard);
+        let storage = open_shard(&ground, shard, (&config, seed), clock, Arc::clone(waker));
+        opened.push(storage.map_err(failed)?);
+    }
+    if opened.len() == 1 {
+        return Ok(opened.into_iter().map(|(storage, _)| storage).collect());
+    }
+    Ok(joined(opened, wakers, &config))
+}
+
+/// The seed of a shard: the node's for the first, and for each its own.
+pub(crate) fn seed_of(seed: u64, shard: u16) -> u64 {
+    match shard {
+        0 => seed,
+        shard => random::nth(seed ^ 0x73_68_61_72_64, shard.into()),
+    }
+}
+
+/// Opens what one shard has by itself, with settings of one shard.
+fn open_shard(
+    ground: &Ground,
+    shard: u16,
+    (config, seed): (&Config, u64),
+    clock: &Arc<dyn Clock>,
+    waker: Waker,
+) -> Result<Opened, Failure> {
+    let service_us = match ground {
+        Ground::Disk(taken) => {
+            let storage = OnDisk::open(taken, shard, (config, seed), clock, waker)?;
+            let logs = storage.logs();
+            return Ok((Box::new(storage), logs));
+        }
+        Ground::Memory(service_us) => service_us,
+    };
+    let journal = JournalConfig {
+        shard: shard.into(),
+        segment_bytes: config.segment.0,
+        pending_bytes: config.pending.0,
+        clock_jump: config.clock_jump.0,
+        ..JournalConfig::memory(seed)
+    };
+    let storage = JournalStorage::open(MemoryFiles::new(), journal, clock.now())?;
+    let storage: Box<dyn LogStorage> = match service_us {
+        None => Box::new(storage),
+        Some(service_us) => {
+            let timer = PreciseTimer::start(waker)?;
+            let throttled = ThrottledStorage::new(storage, service_us.clone(), config.pending.0);
+            Box::new(throttled.on_time(timer))
+        }
+    };
+    Ok((storage, Vec::new()))
+}
+
+/// Storages of several shards, each with links to the others.
+fn joined(opened: Vec<Opened>, wakers: Vec<Waker>, config: &Config) -> Vec<Box<dyn LogStorage>> {
+    let _ = (wakers, config);
+    opened.into_iter().map(|(storage, _)| storage).collect()
+}
+
+/// A directory with more shards than the settings say is the settings' fault.
+fn of_directory(error: DataDirError, url: &StorageUrl) -> StartError {
+    match error {
+        DataDirError::FewerShards { path, asked, found } => {
+            let limit = format!("at least {found}, as many as {} has", path.display());
+            let error = Error::new(ErrorCode::InvalidArgument).field("node.shards");
+            StartError::Setting(error.value(asked).limit(limit))
+        }
+        error => StartError::Storage {
+            url: url.to_string(),
+            error: Box::new(error),
+        },
     }
 }
 

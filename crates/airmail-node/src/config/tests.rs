@@ -142,7 +142,6 @@ fn whatever_is_wrong_is_told_by_the_name_of_a_setting_that_there_is() {
 #[test]
 fn what_is_reserved_is_refused_as_unimplemented() {
     for (name, value) in [
-        ("node.shards", "2"),
         ("node.roles", "pilot"),
         ("listen.advertised", "node.example:7400"),
     ] {

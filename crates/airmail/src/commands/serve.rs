@@ -51,7 +51,8 @@ pub struct ServeArgs {
     /// Parts of a node that run here. Reserved: all
     #[arg(long, value_name = "ROLES")]
     pub roles: Option<String>,
-    /// Threads with connections and logs of their own. Reserved: 1
+    /// Threads with connections and logs of their own, 1 to 64. A data directory may get more at a start,
+    /// and never fewer [default: 1]
     #[arg(long, value_name = "N")]
     pub shards: Option<u16>,
     /// A TOML file of settings
@@ -71,6 +72,10 @@ pub struct ServeArgs {
     #[cfg(feature = "test-switches")]
     #[arg(long, value_name = "FILE", hide = true)]
     pub clock_offset_file: Option<PathBuf>,
+    /// A shard that has no turns for a while, some time after its start, as 1:20s@5s. For tests
+    #[cfg(feature = "test-switches")]
+    #[arg(long, value_name = "SHARD:TIME@TIME", hide = true)]
+    pub hold_shard: Option<airmail_node::held_shard::HeldShard>,
     /// Print the effective settings, every limit among them, and end
     #[arg(long)]
     pub print_config: bool,
@@ -108,6 +113,10 @@ impl ServeArgs {
                         .limit(error.expected())
                 })?;
             }
+        }
+        #[cfg(feature = "test-switches")]
+        {
+            config.held_shard = self.hold_shard;
         }
         config.validate()?;
         Ok(config)

@@ -10,7 +10,7 @@
 
 use super::{DataDirError, failed, look_at_shard, mark_shard, modes, shard_name, sync_directory};
 use crate::disk::identity::Identity;
-use crate::disk::shard_mark::{self, ShardMark};
+use crate::disk::shard_mark::{self, MARK, ShardMark};
 use std::fs;
 use std::path::Path;
 
@@ -54,29 +54,39 @@ pub(super) fn to_shards(
     if shards == identity.shards {
         return Ok(());
     }
+    // An identity that is not that of its shards makes no more of them.
+    for shard in 0..identity.shards {
+        look_at_shard(path, identity, shard)?;
+    }
     for shard in identity.shards..shards {
-        let at = path.join(shard_name(shard));
-        let is_new = !at.exists() || shard_mark::is_new(&at);
-        if is_new {
-            modes::create_directory(&at).map_err(failed("create", &at))?;
-            mark_shard(&at, &ShardMark::new(identity, shard, false))?;
-        } else if !look_at_shard(path, identity, shard)?.marked {
-            return Err(DataDirError::NotOurs {
-                path: at,
-                found: "files without a mark".to_owned(),
-            });
-        }
+        make_shard(path, identity, shard)?;
     }
     sync_directory(path)?;
     identity.shards = shards;
     Ok(())
 }
 
+/// Makes a shard that the identity does not know, or takes up one that was made before.
+fn make_shard(path: &Path, identity: &Identity, shard: u16) -> Result<(), DataDirError> {
+    let at = path.join(shard_name(shard));
+    let is_unmarked = !at.join(MARK).exists();
+    if !at.exists() || is_unmarked && shard_mark::is_new(&at) {
+        modes::create_directory(&at).map_err(failed("create", &at))?;
+        return mark_shard(&at, &ShardMark::new(identity, shard, false));
+    }
+    if look_at_shard(path, identity, shard)?.marked {
+        return Ok(());
+    }
+    Err(DataDirError::NotOurs {
+        path: at,
+        found: "files without a mark".to_owned(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{DataDir, IDENTITY, IDENTITY_COPY, read_one, write_identity};
     use super::*;
-    use crate::disk::shard_mark::MARK;
     use airmail_model::{NodeId, Wall};
 
     fn with(shards: u16) -> Identity {
@@ -118,11 +128,16 @@ mod tests {
     fn fewer_shards_than_there_are_are_refused_with_how_many_there_are() {
         let temp = tempfile::tempdir().unwrap();
         drop(DataDir::open(temp.path(), &with(3)).unwrap());
-        let refused = DataDir::open(temp.path(), &with(2)).unwrap_err().to_string();
+        let refused = DataDir::open(temp.path(), &with(2))
+            .unwrap_err()
+            .to_string();
         let path = temp.path().display();
         let told = format!("node.shards: 2, limit: at least 3, as many as {path} has");
         assert_eq!(refused, told);
-        assert_eq!(DataDir::open(temp.path(), &with(3)).unwrap().identity(), &with(3));
+        assert_eq!(
+            DataDir::open(temp.path(), &with(3)).unwrap().identity(),
+            &with(3)
+        );
     }
 
     #[test]
@@ -175,9 +190,15 @@ mod tests {
         let beside = DataDir::open_read_only(temp.path()).unwrap();
         assert_eq!(beside.identity().shards, 3);
         let refused = DataDir::open(temp.path(), &with(2)).unwrap_err();
-        assert!(matches!(refused, DataDirError::FewerShards { found: 3, .. }));
+        assert!(matches!(
+            refused,
+            DataDirError::FewerShards { found: 3, .. }
+        ));
         DataDir::repair(temp.path()).unwrap();
-        assert_eq!(DataDir::open(temp.path(), &with(3)).unwrap().identity(), &with(3));
+        assert_eq!(
+            DataDir::open(temp.path(), &with(3)).unwrap().identity(),
+            &with(3)
+        );
     }
 
     #[test]
@@ -197,6 +218,29 @@ mod tests {
         mark_shard(&at, &ShardMark::new(&foreign, 1, true)).unwrap();
         let refused = DataDir::open(temp.path(), &with(2)).unwrap_err();
         assert!(matches!(refused, DataDirError::Shard { .. }), "{refused}");
-        assert_eq!(DataDir::open(temp.path(), &with(1)).unwrap().identity(), &with(1));
+        assert_eq!(
+            DataDir::open(temp.path(), &with(1)).unwrap().identity(),
+            &with(1)
+        );
+    }
+
+    #[test]
+    fn another_directorys_identity_makes_no_shards_and_marks_none() {
+        let temp = tempfile::tempdir().unwrap();
+        drop(DataDir::open(temp.path(), &with(4)).unwrap());
+        let foreign = Identity {
+            cluster: 5,
+            ..with(1)
+        };
+        for name in [IDENTITY, IDENTITY_COPY] {
+            write_identity(temp.path(), name, &foreign).unwrap();
+        }
+        let refused = DataDir::open(temp.path(), &with(8)).unwrap_err();
+        assert!(matches!(refused, DataDirError::Shard { .. }), "{refused}");
+        assert!(!temp.path().join(shard_name(4)).exists());
+        for name in [IDENTITY, IDENTITY_COPY] {
+            write_identity(temp.path(), name, &with(4)).unwrap();
+        }
+        assert_eq!(DataDir::open(temp.path(), &with(4)).unwrap().problems(), []);
     }
 }

@@ -43,7 +43,8 @@ impl DataDir {
         }
         let identity = growing::read_identity(path)?;
         let both = [IDENTITY, IDENTITY_COPY].into_iter();
-        let mut hit = both.filter(|name| !read_one(path, name).is_ok_and(|one| one.grows_to(&identity)));
+        let mut hit =
+            both.filter(|name| !read_one(path, name).is_ok_and(|one| one.grows_to(&identity)));
         let mended = hit.next();
         // Taking it mends it, and is refused while a node has it.
         let directory = DataDir::open(path, &identity)?;

@@ -5,6 +5,7 @@ use crate::proof::hostile::stage::Stage;
 use airmail_log::disk::Identity;
 use airmail_model::{NodeId, Wall};
 use airmail_testkit::node::{self, Node};
+use airmail_testkit::scale;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use std::fs;
@@ -21,7 +22,7 @@ pub(super) fn anothers(stage: &mut Stage, choices: &mut SmallRng) {
     let another = Identity {
         cluster: choices.random(),
         node: NodeId(choices.random()),
-        shards: 1,
+        shards: scale::shards(),
         created: Wall(1_700_000_000_000_000),
     };
     let which = choices.random_range(0..3);
