@@ -138,6 +138,59 @@ impl Call {
             Call::Credit { .. } | Call::Stop { .. } => None,
         }
     }
+
+    /// The reader that it starts, or that it is said to.
+    #[must_use]
+    pub const fn reader(&self) -> Option<ReaderId> {
+        match self {
+            Call::Read { r, .. } | Call::Credit { r, .. } | Call::Stop { r } => Some(*r),
+            Call::Open { .. }
+            | Call::Append { .. }
+            | Call::FindTime { .. }
+            | Call::Bounds { .. }
+            | Call::Topics { .. }
+            | Call::Trim { .. }
+            | Call::Seal { .. }
+            | Call::Heal { .. }
+            | Call::Renew { .. }
+            | Call::Delete { .. } => None,
+        }
+    }
+
+    /// Puts another tag in the place of its own, for whoever passes calls on under tags of their own. One that
+    /// has none stays as it is.
+    pub fn set_tag(&mut self, tag: Tag) {
+        match self {
+            Call::Open { t, .. }
+            | Call::Append { t, .. }
+            | Call::FindTime { t, .. }
+            | Call::Bounds { t, .. }
+            | Call::Topics { t, .. }
+            | Call::Trim { t, .. }
+            | Call::Seal { t, .. }
+            | Call::Heal { t, .. }
+            | Call::Renew { t, .. }
+            | Call::Delete { t, .. } => *t = tag,
+            Call::Read { .. } | Call::Credit { .. } | Call::Stop { .. } => {}
+        }
+    }
+
+    /// Puts another reader in the place of its own, as [`Call::set_tag`] does with tags.
+    pub fn set_reader(&mut self, reader: ReaderId) {
+        match self {
+            Call::Read { r, .. } | Call::Credit { r, .. } | Call::Stop { r } => *r = reader,
+            Call::Open { .. }
+            | Call::Append { .. }
+            | Call::FindTime { .. }
+            | Call::Bounds { .. }
+            | Call::Topics { .. }
+            | Call::Trim { .. }
+            | Call::Seal { .. }
+            | Call::Heal { .. }
+            | Call::Renew { .. }
+            | Call::Delete { .. } => {}
+        }
+    }
 }
 
 /// Requirements of a namespace on each of its logs.
