@@ -8,6 +8,7 @@ mod throttled;
 
 use super::StartError;
 use crate::config::Config;
+use airmail_link::{LinkLimits, LogHomes};
 use airmail_log::disk::DataDirError;
 use airmail_log::journal::{JournalConfig, JournalStorage};
 use airmail_log::memory::MemoryFiles;
@@ -139,7 +140,7 @@ pub(crate) fn open(
     if opened.len() == 1 {
         return Ok(opened.into_iter().map(|(storage, _)| storage).collect());
     }
-    Ok(joined(opened, wakers, &config))
+    joined(opened, wakers, &config).map_err(failed)
 }
 
 /// The seed of a shard: the node's for the first, and for each its own.
@@ -185,10 +186,31 @@ fn open_shard(
     Ok((storage, Vec::new()))
 }
 
-/// Storages of several shards, each with links to the others.
-fn joined(opened: Vec<Opened>, wakers: Vec<Waker>, config: &Config) -> Vec<Box<dyn LogStorage>> {
-    let _ = (wakers, config);
-    opened.into_iter().map(|(storage, _)| storage).collect()
+/// Storages of several shards, each with links to the others. A log stays where it was found.
+fn joined(
+    opened: Vec<Opened>,
+    wakers: Vec<Waker>,
+    config: &Config,
+) -> Result<Vec<Box<dyn LogStorage>>, Failure> {
+    let mut homes = LogHomes::new(opened.len());
+    let mut storages = Vec::with_capacity(opened.len());
+    for (shard, (storage, logs)) in opened.into_iter().enumerate() {
+        for log in logs {
+            homes.found(log, shard)?;
+        }
+        storages.push(storage);
+    }
+    let limits = LinkLimits {
+        // As much as waits for the storage of one shard.
+        append_bytes: config.pending.0,
+        ..LinkLimits::default()
+    };
+    let joined = airmail_link::join(storages, homes, wakers, limits);
+    Ok(joined.into_iter().map(boxed).collect())
+}
+
+fn boxed(storage: impl LogStorage + 'static) -> Box<dyn LogStorage> {
+    Box::new(storage)
 }
 
 /// A directory with more shards than the settings say is the settings' fault.
