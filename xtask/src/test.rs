@@ -41,11 +41,10 @@ pub(crate) struct Options {
 }
 
 /// The tests that start nodes, by their binaries.
-const WITH_NODES: [&str; 6] = [
+const WITH_NODES: [&str; 5] = [
     "--test=sdk",
     "--test=raw_grpc",
     "--test=line_protocol",
-    "--test=leaks",
     "--test=end_to_end",
     "--no-fail-fast",
 ];

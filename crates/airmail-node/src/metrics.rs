@@ -258,8 +258,29 @@ impl Collector for Sampled {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         self.sum.encode(&mut encoder)?;
         flow::encode(&self.shards, &mut encoder)?;
-        encode_turns(&self.turns, &mut encoder)?;
+        self.encode_shards(&mut encoder)?;
         mailbox::encode(&self.load, &mut encoder)
+    }
+}
+
+impl Sampled {
+    /// What is told of each shard by itself.
+    fn encode_shards(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let label = |shard: usize| [("shard", shard.to_string())];
+        let kind = ConstGauge::new(0_i64).metric_type();
+        let (name, help) = ("airmail_shard_sessions", "Streams open on a shard");
+        let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+        for (shard, snapshot) in self.shards.iter().enumerate() {
+            let sessions = i64::try_from(snapshot.stats.sessions).unwrap_or(i64::MAX);
+            ConstGauge::new(sessions).encode(family.encode_family(&label(shard))?)?;
+        }
+        let kind = ConstCounter::new(0_u64).metric_type();
+        let (name, help) = ("airmail_shard_turns", "Turns of a shard's event loop");
+        let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+        for (shard, turns) in self.turns.iter().enumerate() {
+            ConstCounter::new(*turns).encode(family.encode_family(&label(shard))?)?;
+        }
+        Ok(())
     }
 }
 
@@ -380,18 +401,6 @@ impl Snapshot {
         }
         Ok(())
     }
-}
-
-/// Turns of each shard's event loop: one that stands still has none.
-fn encode_turns(turns: &[u64], encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-    let kind = ConstCounter::new(0_u64).metric_type();
-    let (name, help) = ("airmail_shard_turns", "Turns of a shard's event loop");
-    let mut family = encoder.encode_descriptor(name, help, None, kind)?;
-    for (shard, turns) in turns.iter().enumerate() {
-        let labels = [("shard", shard.to_string())];
-        ConstCounter::new(*turns).encode(family.encode_family(&labels)?)?;
-    }
-    Ok(())
 }
 
 /// Bytes that the process holds in memory, as the system counts them; 0 where it does not say.

@@ -5,7 +5,7 @@ use airmail_client::core::BackoffConfig;
 use airmail_client::{Client, ClientBuilder};
 use airmail_testkit::lasting::lasting_address;
 use airmail_testkit::node::{Node, airmail};
-use airmail_testkit::scale;
+use airmail_testkit::shards;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -74,10 +74,7 @@ impl Victim {
 
     /// The directory of the shard that has stored the most.
     pub(crate) fn shard(&self) -> PathBuf {
-        let shards = (0..scale::shards()).map(|n| self.data.join(format!("shard-{n:04}")));
-        // Of equals the first.
-        let most = shards.rev().max_by_key(|shard| segment_bytes(shard));
-        most.unwrap()
+        shards::fullest(&self.data)
     }
 
     /// The names of the files of this shard.
@@ -90,17 +87,4 @@ impl Victim {
         names.sort();
         names
     }
-}
-
-fn segment_bytes(shard: &Path) -> u64 {
-    let Ok(entries) = std::fs::read_dir(shard) else {
-        return 0;
-    };
-    let segments = entries.flatten().filter(|entry| {
-        let name = entry.file_name();
-        name.to_string_lossy().starts_with("seg-")
-    });
-    segments
-        .map(|entry| entry.metadata().map_or(0, |of| of.len()))
-        .sum()
 }
