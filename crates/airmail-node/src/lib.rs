@@ -41,8 +41,9 @@ pub use send_queue::{Event, NotAdded};
 
 use crate::config::Config;
 use airmail_broker::{Admission, AllowAll, Authorizer, UnfitStorage};
+use airmail_log::Waker;
 use airmail_model::clock::Clock;
-use airmail_model::{Durability, Error};
+use airmail_model::{Durability, Error, StorageName};
 use frontdoor::grpc::listener;
 use frontdoor::http::{self, HttpDoor};
 use listen_addresses::Door;
@@ -51,12 +52,13 @@ use metrics::Metrics;
 use same_origin::SameOrigin;
 use shard_handle::ShardHandle;
 use shard_thread::ShardThread;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use storage::Standing;
+use storage::StorageSet;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -224,6 +226,7 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
     let metrics = Arc::new(Metrics::default());
     let (address, http_address) = addresses(&options, &metrics)?;
     let durability = options.config.durability;
+    let further = options.config.further_storages();
     let connections = descriptors::connections(&options.config)?;
     metrics.doors.connections_max.set(connections.into());
     let (handle, receiver) = ShardHandle::new(
@@ -239,14 +242,10 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
         serve_http(listener, http_door(address, &options.config, door))?;
     }
     let waker_handle = handle.clone();
-    let standing = Arc::new(Standing::default());
-    let storage = storage::open(
-        &options.config,
-        options.seed,
-        &options.clock,
-        Arc::new(move || waker_handle.wake()),
-        &standing,
-    )?;
+    let waker: Waker = Arc::new(move || waker_handle.wake());
+    let (config, seed, clock) = (&options.config, options.seed, &options.clock);
+    let storages = StorageSet::take(config, seed, clock, &waker)?;
+    let storage = storages.open(0, (config, seed), clock, &waker)?;
     let authorizer = Arc::clone(&options.access.authorizer);
     let (access, now) = (options.access, options.clock.now());
     let node = shard_thread::begin(&options.config, options.seed, storage, access, now)?;
@@ -266,7 +265,7 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
         node,
         mailboxes: mailboxes.mailboxes(),
         mailbox_threads: mailboxes.threads(),
-        mailbox_standing: mailboxes.in_data_directory().then_some(standing),
+        mailbox_standing: mailboxes.in_data_directory().then(|| storages.standing()),
     };
     let (thread, ended) = spawn(shard)?;
     let running = Running {
@@ -282,6 +281,7 @@ pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
     };
     let running = wait_until_ready(running, &handle).await?;
     say_if_other(durability, &handle);
+    say_if_elsewhere(&further, &handle);
     Ok(running)
 }
 
@@ -326,6 +326,25 @@ fn say_if_other(asked: Option<Durability>, handle: &ShardHandle) {
             %asked,
             %held,
             "the default namespace exists and keeps its durability: airmail namespace update"
+        );
+    }
+}
+
+/// A storage that is not named any more is not forgotten in silence.
+fn say_if_elsewhere(further: &BTreeMap<StorageName, Durability>, handle: &ShardHandle) {
+    let mut missing: BTreeMap<StorageName, usize> = BTreeMap::new();
+    for entry in handle.catalog().iter() {
+        let storage = entry.namespace.spec.storage;
+        if !storage.is_first() && !further.contains_key(&storage) {
+            *missing.entry(storage).or_default() += 1;
+        }
+    }
+    for (storage, namespaces) in missing {
+        tracing::warn!(
+            %storage,
+            namespaces,
+            "namespaces are in storages that this node has not, and what asks for them is refused as \
+             ELSEWHERE: airmail serve --log NAME=URL"
         );
     }
 }

@@ -148,6 +148,7 @@ fn shard_config(config: &Config, seed: u64) -> ShardConfig {
             durability: config.durability,
             ..FirstNamespace::default()
         },
+        storages: config.further_storages(),
         mark_interval: config.mark_interval.0,
         catch_up_readers: config.readers as usize,
         publish_gate: config.flow.publish_gate(),

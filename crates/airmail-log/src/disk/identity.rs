@@ -1,9 +1,12 @@
 //! Identity of a data directory, in the file `identity`: a few lines of text that a human can read,
 //! and a checksum over them, so that a damaged one is never believed.
 
-use airmail_model::{NodeId, Wall};
-use std::fmt;
+use airmail_model::{NodeId, StorageName, Wall};
+use std::fmt::{self, Write as _};
 
+/// Version of an identity that says which storage of its node it is. One of a node's first storage is written
+/// in version 1, as programs read it that know no other.
+const STORAGE: u32 = 2;
 /// First line of the file.
 const TITLE: &str = "airmail data directory";
 
@@ -18,6 +21,8 @@ pub struct Identity {
     pub shards: u16,
     /// When it was made.
     pub created: Wall,
+    /// The storage of the node that it is: none for the node's first, which holds log 0.
+    pub storage: StorageName,
 }
 
 /// Reason for which an identity cannot be used.
@@ -37,8 +42,8 @@ pub enum IdentityError {
 }
 
 impl Identity {
-    /// The version of the directory's layout that this program writes, and the newest it reads.
-    pub const VERSION: u32 = 1;
+    /// The newest version of the directory's layout that this program reads.
+    pub const VERSION: u32 = STORAGE;
 
     /// Reads the text of an `identity` file.
     ///
@@ -70,11 +75,19 @@ impl Identity {
         ) else {
             return damaged("a line is missing");
         };
+        let storage = match version {
+            STORAGE => field(lines.next(), "storage").and_then(StorageName::new),
+            _ => Some(StorageName::FIRST),
+        };
+        let Some(storage) = storage else {
+            return damaged("no storage");
+        };
         let identity = Identity {
             cluster,
             node: NodeId(node),
             shards,
             created: Wall(created),
+            storage,
         };
         // Written again it must be the same to the byte, its checksum with it.
         if identity.to_string() != text {
@@ -87,14 +100,14 @@ impl Identity {
 /// The text of the file.
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let body = format!(
-            "{TITLE}\nversion {}\ncluster {:016x}\nnode {:016x}\nshards {}\ncreated-us {}\n",
-            Identity::VERSION,
-            self.cluster,
-            self.node,
-            self.shards,
-            self.created.0
+        let version = if self.storage.is_first() { 1 } else { STORAGE };
+        let mut body = format!(
+            "{TITLE}\nversion {version}\ncluster {:016x}\nnode {:016x}\nshards {}\ncreated-us {}\n",
+            self.cluster, self.node, self.shards, self.created.0
         );
+        if !self.storage.is_first() {
+            writeln!(body, "storage {}", self.storage)?;
+        }
         let sum = crc32c::crc32c(body.as_bytes());
         writeln!(f, "{body}crc32c {sum:08x}")
     }
@@ -114,21 +127,44 @@ mod tests {
         node: NodeId(0xabcd_ef01_2345_6789),
         shards: 4,
         created: Wall(1_790_000_000_000_000),
+        storage: StorageName::FIRST,
     };
+
+    fn both() -> [Identity; 2] {
+        let storage = StorageName::new("fast").unwrap();
+        [
+            IDENTITY,
+            Identity {
+                storage,
+                ..IDENTITY
+            },
+        ]
+    }
 
     #[test]
     fn what_was_written_is_read() {
-        assert_eq!(Identity::parse(&IDENTITY.to_string()), Ok(IDENTITY));
+        for identity in both() {
+            assert_eq!(Identity::parse(&identity.to_string()), Ok(identity));
+        }
+    }
+
+    #[test]
+    fn a_first_storages_is_written_as_every_version_reads_it() {
+        let text = "airmail data directory\nversion 1\ncluster 0000000000000001\n\
+                    node abcdef0123456789\nshards 4\ncreated-us 1790000000000000\ncrc32c ";
+        assert!(IDENTITY.to_string().starts_with(text));
     }
 
     #[test]
     fn every_changed_bit_is_noticed() {
-        let text = IDENTITY.to_string();
-        for bit in 0..text.len() * 8 {
-            let mut bytes = text.clone().into_bytes();
-            bytes[bit / 8] ^= 1 << (bit % 8);
-            if let Ok(text) = String::from_utf8(bytes) {
-                assert_ne!(Identity::parse(&text), Ok(IDENTITY), "bit {bit}: {text}");
+        for identity in both() {
+            let text = identity.to_string();
+            for bit in 0..text.len() * 8 {
+                let mut bytes = text.clone().into_bytes();
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                if let Ok(text) = String::from_utf8(bytes) {
+                    assert_ne!(Identity::parse(&text), Ok(identity), "bit {bit}: {text}");
+                }
             }
         }
     }
@@ -136,7 +172,7 @@ mod tests {
     #[test]
     fn a_newer_version_is_named() {
         let text = IDENTITY.to_string().replace("version 1", "version 7");
-        let (found, known) = (7, 1);
+        let (found, known) = (7, 2);
         assert_eq!(
             Identity::parse(&text),
             Err(IdentityError::Newer { found, known })

@@ -12,13 +12,14 @@ use parking_lot::{Condvar, Mutex};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
 
 /// Whether the directory is this node's, for whoever stores in it.
 #[derive(Debug, Default)]
 pub(crate) struct Standing {
-    changed: AtomicBool,
+    /// Number of changes so far.
+    changes: AtomicU64,
     /// The cause why nothing may be stored, if so.
     withheld: Mutex<Option<String>>,
 }
@@ -29,22 +30,22 @@ impl Standing {
         self.withheld.lock().clone()
     }
 
-    /// The change since the last time, if there is one: the cause why nothing may be stored from here on,
-    /// or `None` where it may again.
-    pub(super) fn change(&self) -> Option<Option<String>> {
-        let changed = self.changed.load(Ordering::Relaxed);
-        (changed && self.changed.swap(false, Ordering::AcqRel)).then(|| self.withheld())
+    /// The change since the caller, who has `seen` so many, has asked last, if there is one: the cause why
+    /// nothing may be stored from here on, or `None` where it may again.
+    pub(super) fn change(&self, seen: &mut u64) -> Option<Option<String>> {
+        let changes = self.changes.load(Ordering::Acquire);
+        let seen = std::mem::replace(seen, changes);
+        (seen != changes).then(|| self.withheld())
     }
 
     fn set(&self, withheld: Option<String>) {
         *self.withheld.lock() = withheld;
-        self.changed.store(true, Ordering::Release);
+        self.changes.fetch_add(1, Ordering::Release);
     }
 }
 
 /// Ends the thread when it is dropped, and with it the locks that it holds.
 pub(super) struct DataDirWatcher {
-    standing: Arc<Standing>,
     stop: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<JoinHandle<()>>,
 }
@@ -62,7 +63,7 @@ impl DataDirWatcher {
             guard,
             clock,
             watch: Watch::default(),
-            standing: Arc::clone(&standing),
+            standing,
             waker,
         };
         let stopped = Arc::clone(&stop);
@@ -73,14 +74,9 @@ impl DataDirWatcher {
         };
         let thread = Builder::new().name("airmail-watch".into()).spawn(look)?;
         Ok(DataDirWatcher {
-            standing,
             stop,
             thread: Some(thread),
         })
-    }
-
-    pub(super) fn standing(&self) -> &Standing {
-        &self.standing
     }
 }
 
@@ -104,9 +100,7 @@ impl Drop for DataDirWatcher {
 
 impl fmt::Debug for DataDirWatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DataDirWatcher")
-            .field("standing", &self.standing)
-            .finish_non_exhaustive()
+        f.debug_struct("DataDirWatcher").finish_non_exhaustive()
     }
 }
 

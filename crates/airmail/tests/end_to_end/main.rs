@@ -68,6 +68,7 @@ mod restore;
 mod slow;
 mod small_disk;
 mod starting;
+mod storages;
 mod sync_order;
 mod usage;
 mod words;
