@@ -9,16 +9,18 @@ pub mod hosts;
 pub mod mailbox;
 pub mod settings;
 pub mod sharing;
+mod storages;
 
 use crate::environment::Environment;
 use crate::storage::StorageUrl;
 use airmail_model::limits::CREDIT_BYTES_MAX;
 use airmail_model::quantity::{ByteSize, Span};
-use airmail_model::{Durability, Error, ErrorCode, Limits};
+use airmail_model::{Durability, Error, ErrorCode, Limits, StorageName};
 use flow::FlowConfig;
 use hosts::Hosts;
 use mailbox::MailboxConfig;
 use settings::{SETTINGS, Setting};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -66,6 +68,9 @@ pub struct Config {
     /// The storage: `disk:PATH`, `memory:`, or for experiments `memory:?service_us=…`. Empty: `disk:`
     /// in the data directory.
     pub log_url: String,
+    /// URLs of further storages, for namespaces that are created in them: `disk:PATH` or `memory:`. None,
+    /// by default.
+    pub storages: BTreeMap<StorageName, String>,
     /// Level of the log: `error`, `warn`, `info`, `debug`, `trace`, or a filter of tracing.
     pub log_level: String,
     /// Format of the log: `text` or `json`.
@@ -113,6 +118,7 @@ impl Default for Config {
             http_hosts: Hosts::default(),
             http_connections: 32,
             log_url: String::new(),
+            storages: BTreeMap::new(),
             log_level: "info".into(),
             log_format: "text".into(),
             durability: None,
@@ -168,6 +174,9 @@ impl Config {
                 return Err(unknown(&section));
             };
             for (key, value) in keys {
+                if section == storages::SECTION && self.take_storage(&key, &value)? {
+                    continue;
+                }
                 let name = format!("{section}.{key}");
                 if !SETTINGS.iter().any(|setting| setting.name() == name) {
                     return Err(unknown(&name));
@@ -239,11 +248,10 @@ impl Config {
             return Err(error.value(&self.advertised).limit("empty"));
         }
         let url = StorageUrl::parse(&self.log_url, &self.data)?;
-        let in_memory = matches!(url, StorageUrl::Memory { .. });
-        let (strongest, of) = if in_memory {
-            (Durability::MEMORY, "memory:")
-        } else {
-            (Durability::FSYNC, "disk:")
+        let strongest = url.strongest();
+        let of = match url {
+            StorageUrl::Memory { .. } => "memory:",
+            StorageUrl::Disk(_) => "disk:",
         };
         if let Some(asked) = self.durability.filter(|asked| !strongest.satisfies(*asked)) {
             return Err(Error::new(ErrorCode::DurabilityUnavailable)
@@ -251,6 +259,7 @@ impl Config {
                 .value(asked)
                 .limit(format!("{strongest}, on storage {of}")));
         }
+        self.validate_storages()?;
         self.validate_limits()?;
         self.validate_spans()?;
         self.mailbox.check(&url)?;
@@ -378,6 +387,7 @@ impl Config {
             };
             let _ = writeln!(text, "# {}\n{} = {value}", setting.about, setting.key);
         }
+        text.push_str(&self.storages_to_toml());
         text
     }
 }

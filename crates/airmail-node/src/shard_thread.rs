@@ -160,7 +160,7 @@ pub(super) fn begin(
     let admissions = shared_admission::share(access.admission, storages.len());
     let parts = (0..).zip(storages).zip(admissions);
     let engine = |((shard, storage), admission)| {
-        let config = shard_config(config, storage::seed_of(seed, shard));
+        let config = shard_config(config, storage::seed_of_shard(seed, shard));
         let authorizer = Box::new(Arc::clone(&access.authorizer));
         Engine::new(config, storage, authorizer, admission, now)
     };
@@ -176,6 +176,7 @@ fn shard_config(config: &Config, seed: u64) -> ShardConfig {
             durability: part.durability,
             ..FirstNamespace::default()
         },
+        storages: config.further_storages(),
         mark_interval: part.mark_interval.0,
         catch_up_readers: part.readers as usize,
         publish_gate: part.flow.publish_gate(),

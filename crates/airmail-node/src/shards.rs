@@ -156,3 +156,96 @@ impl Shards {
         Ok(outcome)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shard_handle::ToShard;
+    use airmail_broker::Progress;
+    use airmail_model::clock::SystemClock;
+    use airmail_model::{ErrorCode, Limits, Sequence};
+    use futures::FutureExt as _;
+    use std::pin::pin;
+    use tokio::sync::mpsc::Receiver;
+
+    fn two() -> (Shards, Vec<Receiver<ToShard>>) {
+        let handle = |seed| {
+            ShardHandle::new(
+                ("node".into(), seed),
+                Limits::DEFAULT,
+                Arc::new(SystemClock::new()),
+                CancellationToken::new(),
+                false,
+            )
+        };
+        let ((first, one), (second, other)) = (handle(1), handle(2));
+        (Shards::new(first, vec![second]), vec![one, other])
+    }
+
+    /// Lets a shard answer what it is asked for next.
+    async fn answer(shard: &mut Receiver<ToShard>, namespaces: u64) {
+        let Some(ToShard::Snapshot { answer }) = shard.recv().await else {
+            panic!("a snapshot was asked for");
+        };
+        let snapshot = Snapshot {
+            ready: true,
+            namespaces,
+            ..Snapshot::default()
+        };
+        answer.send(snapshot).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_shard_that_does_not_answer_counts_with_what_it_said_last_and_is_named() {
+        let (shards, mut receivers) = two();
+        let (mut other, mut one) = (receivers.pop().unwrap(), receivers.pop().unwrap());
+        let all = async { futures::join!(answer(&mut one, 1), answer(&mut other, 2)) };
+        let (told, _) = futures::join!(shards.answers(), all);
+        assert!(told.silent.is_none());
+        let namespaces = |told: &Answers| told.snapshots.iter().map(|one| one.namespaces).sum();
+        assert_eq!(3_u64, namespaces(&told));
+        drop(other);
+        let (told, ()) = futures::join!(shards.answers(), answer(&mut one, 5));
+        assert_eq!(7_u64, namespaces(&told));
+        assert!(matches!(told.silent, Some(Silent::Ended(_))));
+        assert_eq!([true, false], [told.snapshots[0].ready, told.snapshots[1].ready]);
+        assert_eq!(Silent::Stuck(Some(3)).to_string(), "shard 3 does not answer");
+        assert_eq!(Silent::Stuck(None).to_string(), "the shard does not answer");
+    }
+
+    #[tokio::test]
+    async fn a_change_is_answered_when_every_shard_serves_it_and_one_that_failed_at_once() {
+        let (shards, mut receivers) = two();
+        let by = shards.first().clone();
+        let delete = || Command::DeleteNamespace {
+            name: "n".into(),
+            based_on: None,
+        };
+        let come = |place| Progress {
+            folded: Sequence(place),
+            settled: Sequence(place),
+        };
+        let mut answered = |result| {
+            let Ok(ToShard::Command { answer, .. }) = receivers[0].try_recv() else {
+                panic!("a command was given");
+            };
+            answer.send(result).unwrap();
+        };
+        by.publish_progress(come(7));
+        let mut change = pin!(shards.change(&by, Principal::default(), delete()));
+        assert!(change.as_mut().now_or_never().is_none());
+        answered(Ok(Outcome::Deleted));
+        assert!(change.as_mut().now_or_never().is_none());
+        let other = shards.iter().nth(1).unwrap();
+        other.publish_progress(come(6));
+        assert!(change.as_mut().now_or_never().is_none());
+        other.publish_progress(come(7));
+        assert!(change.as_mut().now_or_never().unwrap().is_ok());
+
+        by.publish_progress(come(9));
+        let mut change = pin!(shards.change(&by, Principal::default(), delete()));
+        assert!(change.as_mut().now_or_never().is_none());
+        answered(Err(Error::new(ErrorCode::NamespaceNotFound)));
+        assert!(change.as_mut().now_or_never().unwrap().is_err());
+    }
+}

@@ -15,9 +15,10 @@ use crate::shard_handle::{ShardHandle, ToShard};
 use crate::shard_thread::{self, ShardThread, Source};
 use crate::shards::Shards;
 use crate::stopping::arrivals;
-use crate::storage::{self, Standing};
+use crate::storage::{self, StorageSet};
 use crate::{NodeOptions, READY_STEP, StartError, bugs, descriptors};
-use airmail_model::Durability;
+use airmail_model::{Durability, StorageName};
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
@@ -43,18 +44,18 @@ pub(crate) async fn start(options: NodeOptions) -> Result<Running, StartError> {
         let door = (shards.clone(), Arc::clone(&metrics), tasks.clone());
         serve_http(listener, http_door(address, &config, door))?;
     }
-    let standing = Arc::new(Standing::default());
-    let storages = storage::open(&config, seed, &clock, shards.wakers(), &standing)?;
+    let set = StorageSet::take(&config, seed, &clock, &shards.wakers())?;
+    let storages = set.open_all((&config, seed), &clock, shards.wakers())?;
     let authorizer = Arc::clone(&options.access.authorizer);
     let engines = shard_thread::begin(&config, seed, storages, options.access, clock.now())?;
     // After the storage, whose directory is its own to make.
     let mailboxes = NodeMailboxes::open(&config).await?;
     metrics.mailbox.watch(mailboxes.mailboxes());
-    let in_directory = mailboxes.in_data_directory();
+    let standing = mailboxes.in_data_directory().then(|| set.standing());
     let services = |handle: &ShardHandle| Services {
         door: FrontDoor::new(handle.clone(), shards.clone(), Arc::clone(&metrics)),
         mailboxes: mailboxes.mailboxes(),
-        mailbox_standing: in_directory.then(|| Arc::clone(&standing)),
+        mailbox_standing: standing.clone(),
         authorizer: Arc::clone(&authorizer),
     };
     let first = services(shards.first());
@@ -63,7 +64,7 @@ pub(crate) async fn start(options: NodeOptions) -> Result<Running, StartError> {
     let (door, patience) = (first.door.clone(), config.stop_timeout.0);
     let all = std::iter::once(first).chain(shards.iter().skip(1).map(services));
     let mailbox_threads = mailboxes.threads();
-    let durability = config.durability;
+    let (durability, further) = (config.durability, config.further_storages());
     let parts = receivers.into_iter().zip(engines).zip(sources).zip(all);
     let parts = parts.zip(arrivals(shards.count()));
     let threads = parts.map(
@@ -91,6 +92,7 @@ pub(crate) async fn start(options: NodeOptions) -> Result<Running, StartError> {
     };
     let running = wait_until_ready(running, &shards).await?;
     say_if_other(durability, shards.first());
+    say_if_elsewhere(&further, shards.first());
     Ok(running)
 }
 
@@ -100,7 +102,7 @@ fn handles(options: &NodeOptions) -> (Shards, Vec<mpsc::Receiver<ToShard>>) {
         ShardHandle::new(
             (
                 options.config.name.clone(),
-                storage::seed_of(options.seed, shard),
+                storage::seed_of_shard(options.seed, shard),
             ),
             options.config.limits.clone(),
             Arc::clone(&options.clock),
@@ -206,6 +208,25 @@ fn say_if_other(asked: Option<Durability>, handle: &ShardHandle) {
             %asked,
             %held,
             "the default namespace exists and keeps its durability: airmail namespace update"
+        );
+    }
+}
+
+/// A storage that is not named any more is not forgotten in silence.
+fn say_if_elsewhere(further: &BTreeMap<StorageName, Durability>, handle: &ShardHandle) {
+    let mut missing: BTreeMap<StorageName, usize> = BTreeMap::new();
+    for entry in handle.catalog().iter() {
+        let storage = entry.namespace.spec.storage;
+        if !storage.is_first() && !further.contains_key(&storage) {
+            *missing.entry(storage).or_default() += 1;
+        }
+    }
+    for (storage, namespaces) in missing {
+        tracing::warn!(
+            %storage,
+            namespaces,
+            "namespaces are in storages that this node has not, and what asks for them is refused as \
+             ELSEWHERE: airmail serve --log NAME=URL"
         );
     }
 }

@@ -1,28 +1,20 @@
-//! Storages by their URL, and how they are opened.
+//! Storages by their URL, and how they are opened: their directories are taken once a process, and each shard
+//! opens its own part in them (`storage_set`).
 
 mod data_dir_watcher;
+mod directory;
 mod on_disk;
 mod precise_timer;
 mod service_times;
+mod storage_set;
 mod throttled;
 
-use super::StartError;
-use crate::config::Config;
-use airmail_link::{LinkLimits, LogHomes};
-use airmail_log::disk::DataDirError;
-use airmail_log::journal::{JournalConfig, JournalStorage};
-use airmail_log::memory::MemoryFiles;
-use airmail_log::{LogStorage, Waker};
-use airmail_model::clock::Clock;
-use airmail_model::{Error, ErrorCode, LogId, random};
+use airmail_model::{Durability, Error, ErrorCode};
 pub(crate) use data_dir_watcher::Standing;
-use on_disk::{Failure, OnDisk, Taken};
-use precise_timer::PreciseTimer;
 pub use service_times::{SERVICE_US_MAX, ServiceTimes};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use throttled::ThrottledStorage;
+pub(crate) use storage_set::{StorageSet, seed_of_shard};
 
 /// A storage's URL, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,44 +31,55 @@ pub enum StorageUrl {
 }
 
 impl StorageUrl {
-    /// Reads `memory:`, `memory:?service_us=…` or `disk:PATH`; the empty URL is `disk:` in `data`.
+    /// Reads the URL of a node's first storage, as [`StorageUrl::of`] does; the empty URL and `disk:` are the
+    /// disk in `data`.
+    ///
+    /// # Errors
+    /// Those of [`StorageUrl::of`], for the setting `log.url`.
+    pub fn parse(url: &str, data: &Path) -> Result<StorageUrl, Error> {
+        match url {
+            "" | "disk:" => Ok(StorageUrl::Disk(data.to_owned())),
+            url => StorageUrl::of("log.url", url),
+        }
+    }
+
+    /// Reads `memory:`, `memory:?service_us=…` or `disk:PATH`, the value of a setting.
     ///
     /// # Errors
     /// `UNIMPLEMENTED` for a storage that is reserved, `INVALID_ARGUMENT` for any other, and for a
     /// parameter that is not known or cannot be.
-    pub fn parse(url: &str, data: &Path) -> Result<StorageUrl, Error> {
+    pub fn of(setting: &str, url: &str) -> Result<StorageUrl, Error> {
+        let wrong = |code| Error::new(code).field(setting).value(url);
         match url.split_once(':') {
-            None if url.is_empty() => Ok(StorageUrl::Disk(data.to_owned())),
             Some(("memory", "")) => Ok(StorageUrl::Memory { service_us: None }),
-            Some(("memory", rest)) if rest.starts_with('?') => memory(url, &rest[1..]),
-            Some(("disk", "")) => Ok(StorageUrl::Disk(data.to_owned())),
-            Some(("disk", path)) => Ok(StorageUrl::Disk(path.into())),
-            Some(("kafka" | "raft" | "tree", _)) => Err(Error::unimplemented("log.url")
-                .value(url)
-                .limit("disk:PATH or memory:")),
-            _ => Err(Error::new(ErrorCode::InvalidArgument)
-                .field("log.url")
-                .value(url)
-                .limit("disk:PATH or memory:")),
+            Some(("memory", rest)) if rest.starts_with('?') => {
+                memory(&rest[1..]).map_err(|limit| wrong(ErrorCode::InvalidArgument).limit(limit))
+            }
+            Some(("disk", path)) if !path.is_empty() => Ok(StorageUrl::Disk(path.into())),
+            Some(("kafka" | "raft" | "tree", _)) => {
+                Err(wrong(ErrorCode::Unimplemented).limit("disk:PATH or memory:"))
+            }
+            _ => Err(wrong(ErrorCode::InvalidArgument).limit("disk:PATH or memory:")),
+        }
+    }
+
+    /// The strongest durability that it has.
+    #[must_use]
+    pub fn strongest(&self) -> Durability {
+        match self {
+            StorageUrl::Memory { .. } => Durability::MEMORY,
+            StorageUrl::Disk(_) => Durability::FSYNC,
         }
     }
 }
 
-/// The parameters of `memory:?…`; there is one.
-fn memory(url: &str, parameters: &str) -> Result<StorageUrl, Error> {
-    let wrong = |value: &str, limit: String| {
-        let error = Error::new(ErrorCode::InvalidArgument).field("log.url");
-        Err(error.value(value).limit(limit))
-    };
+/// The parameters of `memory:?…`, of which there is one; or what they should have been.
+fn memory(parameters: &str) -> Result<StorageUrl, String> {
     let Some(value) = parameters.strip_prefix("service_us=") else {
-        return wrong(url, "memory: or memory:?service_us=N".to_owned());
+        return Err("memory: or memory:?service_us=N".to_owned());
     };
-    match ServiceTimes::parse(value) {
-        Ok(service_us) => Ok(StorageUrl::Memory {
-            service_us: Some(service_us),
-        }),
-        Err(limit) => wrong(url, limit),
-    }
+    let service_us = Some(ServiceTimes::parse(value)?);
+    Ok(StorageUrl::Memory { service_us })
 }
 
 impl fmt::Display for StorageUrl {
@@ -88,143 +91,6 @@ impl fmt::Display for StorageUrl {
             } => write!(f, "memory:?service_us={service_us}"),
             StorageUrl::Disk(path) => write!(f, "disk:{}", path.display()),
         }
-    }
-}
-
-/// What the settings name, taken once by the process: the storages of its shards are opened in it.
-enum Ground {
-    /// Nothing but memory, of which each shard has its own.
-    Memory(Option<ServiceTimes>),
-    /// A data directory.
-    Disk(Arc<Taken>),
-}
-
-/// A shard's storage, with the logs that were found in it.
-type Opened = (Box<dyn LogStorage>, Vec<LogId>);
-
-/// Opens the storages of all shards, in order, as the settings say; there are as many as `wakers`. Blocks
-/// while they recover. Whether they may store is `standing`'s to say afterwards.
-///
-/// A single shard has its storage to itself; of several, each reaches the logs of the others by links.
-pub(crate) fn open(
-    config: &Config,
-    seed: u64,
-    clock: &Arc<dyn Clock>,
-    wakers: Vec<Waker>,
-    standing: &Arc<Standing>,
-) -> Result<Vec<Box<dyn LogStorage>>, StartError> {
-    let url = StorageUrl::parse(&config.log_url, &config.data)?;
-    let failed = |error: Failure| match error.downcast::<DataDirError>() {
-        Ok(error) => of_directory(*error, &url),
-        Err(error) => StartError::Storage {
-            url: url.to_string(),
-            error,
-        },
-    };
-    let ground = match &url {
-        StorageUrl::Memory { service_us } => Ground::Memory(service_us.clone()),
-        StorageUrl::Disk(path) => {
-            let all = wakers.clone();
-            let waker = Arc::new(move || all.iter().for_each(|waker| waker()));
-            let taken = Taken::new(path, (config, seed), clock, waker, standing);
-            Ground::Disk(taken.map_err(failed)?)
-        }
-    };
-    let config = config.of_one_shard();
-    let mut opened = Vec::with_capacity(wakers.len());
-    for (shard, waker) in (0..).zip(&wakers) {
-        let seed = seed_of(seed, shard);
-        let storage = open_shard(&ground, shard, (&config, seed), clock, Arc::clone(waker));
-        opened.push(storage.map_err(failed)?);
-    }
-    if opened.len() == 1 {
-        return Ok(opened.into_iter().map(|(storage, _)| storage).collect());
-    }
-    joined(opened, wakers, &config).map_err(failed)
-}
-
-/// The seed of a shard: the node's for the first, and for each its own.
-pub(crate) fn seed_of(seed: u64, shard: u16) -> u64 {
-    match shard {
-        0 => seed,
-        shard => random::nth(seed ^ 0x73_68_61_72_64, shard.into()),
-    }
-}
-
-/// Opens what one shard has by itself, with settings of one shard.
-fn open_shard(
-    ground: &Ground,
-    shard: u16,
-    (config, seed): (&Config, u64),
-    clock: &Arc<dyn Clock>,
-    waker: Waker,
-) -> Result<Opened, Failure> {
-    let service_us = match ground {
-        Ground::Disk(taken) => {
-            let storage = OnDisk::open(taken, shard, (config, seed), clock, waker)?;
-            let logs = storage.logs();
-            return Ok((Box::new(storage), logs));
-        }
-        Ground::Memory(service_us) => service_us,
-    };
-    let journal = JournalConfig {
-        shard: shard.into(),
-        segment_bytes: config.segment.0,
-        pending_bytes: config.pending.0,
-        clock_jump: config.clock_jump.0,
-        ..JournalConfig::memory(seed)
-    };
-    let storage = JournalStorage::open(MemoryFiles::new(), journal, clock.now())?;
-    let storage: Box<dyn LogStorage> = match service_us {
-        None => Box::new(storage),
-        Some(service_us) => {
-            let timer = PreciseTimer::start(waker)?;
-            let throttled = ThrottledStorage::new(storage, service_us.clone(), config.pending.0);
-            Box::new(throttled.on_time(timer))
-        }
-    };
-    Ok((storage, Vec::new()))
-}
-
-/// Storages of several shards, each with links to the others. A log stays where it was found.
-fn joined(
-    opened: Vec<Opened>,
-    wakers: Vec<Waker>,
-    config: &Config,
-) -> Result<Vec<Box<dyn LogStorage>>, Failure> {
-    let mut homes = LogHomes::new(opened.len());
-    let mut storages = Vec::with_capacity(opened.len());
-    for (shard, (storage, logs)) in opened.into_iter().enumerate() {
-        for log in logs {
-            homes.found(log, shard)?;
-        }
-        storages.push(storage);
-    }
-    let limits = LinkLimits {
-        // As much as waits for the storage of one shard.
-        append_bytes: config.pending.0,
-        ..LinkLimits::default()
-    };
-    let joined = airmail_link::join(storages, homes, wakers, limits);
-    Ok(joined.into_iter().map(boxed).collect())
-}
-
-fn boxed(storage: impl LogStorage + 'static) -> Box<dyn LogStorage> {
-    Box::new(storage)
-}
-
-/// A directory with more shards than the settings say is the settings' fault.
-fn of_directory(error: DataDirError, url: &StorageUrl) -> StartError {
-    match error {
-        DataDirError::FewerShards { path, asked, found } => {
-            let limit = format!("at least {found}, as many as {} has", path.display());
-            let error = Error::new(ErrorCode::InvalidArgument).field("node.shards");
-            StartError::Setting(error.value(asked).limit(limit))
-        }
-        error => StartError::Storage {
-            url: url.to_string(),
-            error: Box::new(error),
-        },
     }
 }
 

@@ -6,7 +6,8 @@
 
 use super::completion::Stored;
 use airmail_model::{
-    AppendTime, Batch, Checked, Durability, LogId, MapEpoch, Retention, Sequence, TopicHash,
+    AppendTime, Batch, Checked, Durability, LogId, MapEpoch, Retention, Sequence, StorageName,
+    TopicHash,
 };
 
 /// Comes back with a call's answer. The caller's choice; unique among calls not yet answered.
@@ -29,8 +30,10 @@ pub enum Call {
     /// Creates the log, or opens it and takes over `spec` (retention and durability may change;
     /// a map epoch lower than the log's own is [`Refusal::StaleMap`]). A spec that is of an earlier place
     /// than the log's own changes nothing: the answer is that of an open log. One that is of an earlier
-    /// place than the log's deletion is [`Refusal::NoLog`]. Answer: `Opened`.
+    /// place than the log's deletion is [`Refusal::NoLog`]. One that names a storage which is no
+    /// part of this one is [`Refusal::Elsewhere`], and makes nothing. Answer: `Opened`.
     ///
+    /// [`Refusal::Elsewhere`]: super::Refusal::Elsewhere
     /// [`Refusal::StaleMap`]: super::Refusal::StaleMap
     /// [`Refusal::NoLog`]: super::Refusal::NoLog
     Open {
@@ -94,8 +97,16 @@ pub enum Call {
     Renew { t: Tag, log: LogId },
     /// Removes the log, if it is there, and all it holds; its readers end. What is left is a tombstone, for
     /// ever: no spec of an earlier place than `as_of` makes the log anew. A deletion of an earlier place
-    /// than the log's spec changes nothing. Answer: `Done`.
-    Delete { t: Tag, log: LogId, as_of: Sequence },
+    /// than the log's spec changes nothing; one that names a storage which is no part of this one is
+    /// [`Refusal::Elsewhere`]. Answer: `Done`.
+    ///
+    /// [`Refusal::Elsewhere`]: super::Refusal::Elsewhere
+    Delete {
+        t: Tag,
+        log: LogId,
+        as_of: Sequence,
+        storage: Box<StorageName>,
+    },
 }
 
 // One cache line. An append alone needs 56 bytes.
@@ -207,6 +218,9 @@ pub struct LogSpec {
     /// The place in log 0 that it is of: the number of the command that said so last. Whoever has slept
     /// opens logs by what log 0 said then; the later place counts. 0, the default: before every command.
     pub as_of: Sequence,
+    /// The storage that has the log, by its name among several ([`Routed`](crate::routed::Routed)). None, the
+    /// default: the storage that is asked. It goes to that storage without the name.
+    pub storage: StorageName,
 }
 
 /// Selects the part of a log that a reader gets.

@@ -49,7 +49,6 @@ impl Standing {
 
 /// Ends the thread when it is dropped, and with it the locks that it holds.
 pub(super) struct DataDirWatcher {
-    standing: Arc<Standing>,
     stop: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<JoinHandle<()>>,
 }
@@ -67,7 +66,7 @@ impl DataDirWatcher {
             guard,
             clock,
             watch: Watch::default(),
-            standing: Arc::clone(&standing),
+            standing,
             waker,
         };
         let stopped = Arc::clone(&stop);
@@ -78,14 +77,9 @@ impl DataDirWatcher {
         };
         let thread = Builder::new().name("airmail-watch".into()).spawn(look)?;
         Ok(DataDirWatcher {
-            standing,
             stop,
             thread: Some(thread),
         })
-    }
-
-    pub(super) fn standing(&self) -> &Standing {
-        &self.standing
     }
 }
 
@@ -109,9 +103,7 @@ impl Drop for DataDirWatcher {
 
 impl fmt::Debug for DataDirWatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DataDirWatcher")
-            .field("standing", &self.standing)
-            .finish_non_exhaustive()
+        f.debug_struct("DataDirWatcher").finish_non_exhaustive()
     }
 }
 

@@ -70,6 +70,7 @@ mod shards;
 mod slow;
 mod small_disk;
 mod starting;
+mod storages;
 mod sync_order;
 mod usage;
 mod words;

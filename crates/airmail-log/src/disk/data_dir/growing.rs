@@ -87,7 +87,7 @@ fn make_shard(path: &Path, identity: &Identity, shard: u16) -> Result<(), DataDi
 mod tests {
     use super::super::{DataDir, IDENTITY, IDENTITY_COPY, read_one, write_identity};
     use super::*;
-    use airmail_model::{NodeId, Wall};
+    use airmail_model::{NodeId, StorageName, Wall};
 
     fn with(shards: u16) -> Identity {
         Identity {
@@ -95,6 +95,7 @@ mod tests {
             node: NodeId(22),
             shards,
             created: Wall(33),
+            storage: StorageName::FIRST,
         }
     }
 

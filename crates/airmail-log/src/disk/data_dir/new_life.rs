@@ -84,13 +84,14 @@ impl DataDir {
 mod tests {
     use super::*;
     use crate::disk::Identity;
-    use airmail_model::{NodeId, Wall};
+    use airmail_model::{NodeId, StorageName, Wall};
 
     const OWN: Identity = Identity {
         cluster: 11,
         node: NodeId(22),
         shards: 1,
         created: Wall(33),
+        storage: StorageName::FIRST,
     };
 
     #[test]

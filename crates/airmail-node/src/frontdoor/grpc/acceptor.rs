@@ -162,7 +162,7 @@ impl Acceptor {
     /// Gives a connection to a shard, as soon as one has room or until the node stops.
     async fn hand_over(&mut self, stream: TcpStream, peer: SocketAddr) -> std::io::Result<()> {
         let mut stream = stream.into_std()?;
-        self.crowded.count(&self.services);
+        Crowded::count(&self.services);
         while let Err(back) = self.ways.give(stream, peer) {
             if self.services.door.shards().stop().is_cancelled() {
                 break;

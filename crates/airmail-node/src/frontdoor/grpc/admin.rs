@@ -41,6 +41,7 @@ impl Services {
             logs: spec.logs.unwrap_or(1),
             retention: spec.retention.unwrap_or_default(),
             durability: spec.durability,
+            storage: spec.storage.unwrap_or_default(),
         };
         self.change(&principal, command).await
     }
@@ -58,6 +59,7 @@ impl Services {
             logs: spec.logs,
             retention: spec.retention,
             durability: spec.durability,
+            storage: spec.storage,
             based_on: (request.based_on > 0).then_some(request.based_on),
         };
         self.change(&principal, command).await

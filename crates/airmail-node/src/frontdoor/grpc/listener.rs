@@ -100,11 +100,7 @@ impl Crowded {
     }
 
     /// Counts a connection that has a place.
-    #[expect(
-        clippy::unused_self,
-        reason = "whoever counts has asked whether there is a place"
-    )]
-    pub(super) fn count(&self, services: &Services) {
+    pub(super) fn count(services: &Services) {
         services.metrics().connections.inc();
         services.metrics().connections_opened.inc();
     }
@@ -149,7 +145,7 @@ impl Connections {
                     crowded.turn_away(stream, peer, &self.services);
                 }
                 Ok((stream, peer)) => {
-                    crowded.count(&self.services);
+                    Crowded::count(&self.services);
                     self.take(stream, peer, None);
                 }
                 Err(error) => {
