@@ -52,6 +52,9 @@ struct Rounds {
     /// The first round's number: to repeat one that failed.
     #[arg(long, default_value_t = 0)]
     first: u64,
+    /// Shards of every node.
+    #[arg(long, default_value_t = 1)]
+    shards: u16,
 }
 
 #[derive(Debug, clap::Args)]
@@ -110,6 +113,7 @@ fn harness(name: &str, usual: Extent, rounds: &Rounds) -> anyhow::Result<()> {
     for (setting, value) in [extent, ("SEED", rounds.seed), ("FIRST", rounds.first)] {
         command.env(format!("AIRMAIL_PROVE_{setting}"), value.to_string());
     }
+    command.env("AIRMAIL_TEST_SHARDS", rounds.shards.to_string());
     process::run(&mut command)
 }
 

@@ -1,7 +1,8 @@
 //! `cargo xtask test`: brings the tests' tools, then runs all tests: cargo's, then Maven's.
 //!
 //! The counts that a test runs at are small by default, for continuous integration; the options
-//! here ask for more. They reach the tests as `AIRMAIL_TEST_*`.
+//! here ask for more. They reach the tests as `AIRMAIL_TEST_*`. Without `--shards` nodes have one shard, and a
+//! sample of the tests is run once more with several.
 
 use crate::maven;
 use crate::overseen;
@@ -32,9 +33,43 @@ pub(crate) struct Options {
     /// that is not there and not left out is a failure.
     #[arg(long, value_enum, value_delimiter = ',')]
     without: Vec<Without>,
+    /// Shards of every node: only tests that start one are run then.
+    #[arg(long)]
+    shards: Option<u16>,
     /// Only tests whose name contains this.
     filter: Option<String>,
 }
+
+/// The tests that start nodes, by their binaries.
+const WITH_NODES: [&str; 5] = [
+    "--test=sdk",
+    "--test=raw_grpc",
+    "--test=line_protocol",
+    "--test=end_to_end",
+    "--no-fail-fast",
+];
+
+/// Shards of the sample.
+const SAMPLE_SHARDS: u16 = 4;
+
+/// The tests of the sample with several shards, which are run after all others: names that contain one of
+/// these. What they do goes through shards other than that of a connection; nothing is built again for them.
+const SAMPLE: [&str; 14] = [
+    "shards::",
+    "connections::",
+    "history::",
+    "many_topics::",
+    "publishing::",
+    "reading::",
+    "refusals::",
+    "retries::",
+    "subscribe::",
+    "subscription_ready::",
+    "proof::kill::",
+    "lines::",
+    "restore::",
+    "slow::",
+];
 
 /// Brings the tools and runs the tests.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
@@ -42,23 +77,40 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let tools = parts.part("tools", || Tools::bring(&options.without))?;
     let all = ["test", "--workspace", TEST_SWITCHES, "--locked"];
     parts.part("build", || process::run(cargo(&all).arg("--no-run")))?;
-    let mut tests = cargo(&all);
-    tests.arg("--no-fail-fast").args(&options.filter);
-    tests.env("AIRMAIL_TEST_TOOLS", tools.directory());
     let without: Vec<&str> = options.without.iter().map(|one| one.name()).collect();
-    tests.env("AIRMAIL_TEST_WITHOUT", without.join(","));
-    for (name, count) in [
-        ("AIRMAIL_TEST_LINES", options.lines),
-        ("AIRMAIL_TEST_KILLS", options.kills),
-        ("AIRMAIL_TEST_BACKLOG_MIB", options.backlog_mib),
-    ] {
-        if let Some(count) = count {
-            tests.env(name, count.to_string());
+    let prepared = |shards: Option<u16>| {
+        let mut tests = cargo(&all);
+        tests.env("AIRMAIL_TEST_TOOLS", tools.directory());
+        tests.env("AIRMAIL_TEST_WITHOUT", without.join(","));
+        for (name, count) in [
+            ("AIRMAIL_TEST_LINES", options.lines),
+            ("AIRMAIL_TEST_KILLS", options.kills),
+            ("AIRMAIL_TEST_BACKLOG_MIB", options.backlog_mib),
+            ("AIRMAIL_TEST_SHARDS", shards.map(u64::from)),
+        ] {
+            if let Some(count) = count {
+                tests.env(name, count.to_string());
+            }
         }
+        tests
+    };
+    let mut tests = prepared(options.shards);
+    if options.shards.is_some() {
+        tests.args(WITH_NODES);
+    } else {
+        tests.arg("--no-fail-fast");
     }
-    overseen::run(&mut tests, &mut parts)?;
-    // A filter names tests of cargo's.
-    if options.filter.is_none() && !options.without.contains(&Without::Maven) {
+    overseen::run(tests.args(&options.filter), &mut parts)?;
+    if options.shards.is_none() && options.filter.is_none() {
+        let mut sample = prepared(Some(SAMPLE_SHARDS));
+        sample.args(WITH_NODES).arg("--").args(SAMPLE);
+        overseen::run(&mut sample, &mut parts)?;
+    }
+    // A filter names tests of cargo's, and Maven's start no node of several shards.
+    if options.filter.is_none()
+        && options.shards.is_none()
+        && !options.without.contains(&Without::Maven)
+    {
         parts.part("Maven", maven::verify)?;
     }
     if let Some(seeds) = options.seeds {

@@ -1,7 +1,8 @@
 //! Settings of a shard, with the defaults in one place.
 
 use airmail_flow::{GateSettings, SharesSettings};
-use airmail_model::{Durability, Limits, Retention};
+use airmail_model::{Durability, Limits, Retention, StorageName};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The settings of a [`crate::Shard`]. Bounds are for the whole shard unless they say otherwise.
@@ -15,6 +16,9 @@ pub struct ShardConfig {
     /// Settings with which the namespace `default` is made on the first start. Later starts do not
     /// look at it.
     pub default_namespace: FirstNamespace,
+    /// The storages beside the first, each with the strongest durability that it has: what a namespace may ask
+    /// for. Default: none.
+    pub storages: BTreeMap<StorageName, Durability>,
     /// Interval at which positions of quiet ranges are told. Default 1 s.
     pub mark_interval: Duration,
     /// Storage readers for late subscribers. Default 8.
@@ -56,6 +60,7 @@ impl Default for ShardConfig {
             seed: 0,
             limits: Limits::DEFAULT,
             default_namespace: FirstNamespace::default(),
+            storages: BTreeMap::new(),
             mark_interval: Duration::from_secs(1),
             catch_up_readers: 8,
             catch_up_step_bytes: 256 << 10,

@@ -71,7 +71,9 @@ use crate::config::ShardConfig;
 use crate::input::{ClientInput, SessionId};
 use crate::link::{FromTower, ToTower};
 use crate::stats::Stats;
+use crate::storage_refusals;
 use airmail_flow::Reading;
+use airmail_log::Refusal;
 use airmail_model::frame::{Reply, Request, State};
 use airmail_model::{Error, ErrorCode, Incarnation, LogId, NamespaceId, Now};
 use behind::BehindTable;
@@ -241,6 +243,7 @@ impl Gateway {
     fn told(&mut self, message: FromTower, out: &mut GatewayEffects) {
         match message {
             FromTower::Opened { log, incarnation } => self.log_opened(log, incarnation),
+            FromTower::Elsewhere { log, holder } => self.logs.set_elsewhere(log, holder),
             FromTower::Closed { log } => self.log_closed(log, out),
             FromTower::Gone { log } => self.log_gone(log, out),
             FromTower::Live {
@@ -285,6 +288,7 @@ impl Gateway {
 
     /// A log can be used, or is kept otherwise from now on.
     fn log_opened(&mut self, log: LogId, incarnation: Incarnation) {
+        self.logs.take_elsewhere(log);
         match self.logs.find(log) {
             Some(key) => self.logs[key].incarnation = incarnation,
             None => _ = self.logs.insert(log, incarnation),
@@ -293,6 +297,7 @@ impl Gateway {
 
     /// A log's namespace is deleted: nobody is on it any more.
     fn log_closed(&mut self, log: LogId, out: &mut GatewayEffects) {
+        self.logs.take_elsewhere(log);
         let Some(key) = self.logs.find(log) else {
             // Input: a log that could never be opened.
             return;
@@ -308,6 +313,14 @@ impl Gateway {
             return;
         };
         self.abandon(key, out);
+    }
+
+    /// Refusal of what needs a log that cannot be used now.
+    fn not_open(&mut self, log: LogId) -> Error {
+        match self.logs.elsewhere(log) {
+            Some(holder) => storage_refusals::error(&Refusal::Elsewhere(holder), log, None),
+            None => self.busy("log").value(log),
+        }
     }
 
     /// The namespaces, as the catalog has last told.

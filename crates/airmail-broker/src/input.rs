@@ -3,7 +3,7 @@
 use crate::access::Principal;
 use airmail_log::{Call, Completion, TopicPage, TopicSeen};
 use airmail_model::frame::{Reply, Request};
-use airmail_model::{Durability, Error, Mono, Namespace, NamespaceId, Retention};
+use airmail_model::{Durability, Error, Mono, Namespace, NamespaceId, Retention, StorageName};
 
 /// A stream of one client, for its life. Never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,6 +86,8 @@ pub enum Command {
         retention: Retention,
         /// Durability that an ack promises.
         durability: Option<Durability>,
+        /// The storage that is to have its logs.
+        storage: StorageName,
     },
     /// Changes a namespace. `None`: stays as it is.
     UpdateNamespace {
@@ -97,6 +99,8 @@ pub enum Command {
         retention: Option<Retention>,
         /// Durability that an ack promises.
         durability: Option<Durability>,
+        /// The storage that has its logs. Reserved: another one than it is in is refused as unimplemented.
+        storage: Option<StorageName>,
         /// Refused as `NAMESPACE_CHANGED` if it is at another version.
         based_on: Option<u64>,
     },

@@ -19,7 +19,9 @@
 use crate::keys::BehindKey;
 use airmail_log::{Bounds, GapWhy, Refusal, Stored, TopicPage, TopicSeen};
 use airmail_model::frame::{Ack, Delivered};
-use airmail_model::{AppendTime, Batch, Checked, Extent, Incarnation, LogId, Sequence, TopicHash};
+use airmail_model::{
+    AppendTime, Batch, Checked, Extent, Holder, Incarnation, LogId, Sequence, TopicHash,
+};
 
 /// Id of the tower's work for one subscription: one that is behind, in one of its attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,6 +108,8 @@ pub(crate) enum FromTower {
         log: LogId,
         incarnation: Incarnation,
     },
+    /// The log is not here, so that nothing can be done with it, until it is told to be open.
+    Elsewhere { log: LogId, holder: Holder },
     /// The log's namespace is deleted: nothing can be done with it any more.
     Closed { log: LogId },
     /// The log is deleted, or what is left of it is left to the next start: what was asked of it and is

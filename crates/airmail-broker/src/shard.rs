@@ -85,6 +85,7 @@ impl Shard {
         Ok(Shard {
             catalog: CatalogCore::new(CatalogConfig {
                 strongest: capabilities.strongest,
+                storages: config.storages.clone(),
                 default_namespace: config.default_namespace,
                 read_window_bytes: config.tail_window_bytes,
                 commands_max: config.commands,

@@ -99,6 +99,70 @@ impl Stats {
         self.refused.get(code as usize).copied().unwrap_or(0)
     }
 
+    /// Adds those of another shard.
+    pub fn add(&mut self, other: &Stats) {
+        // Every field, so that a new one is not forgotten.
+        let Stats {
+            published_batches,
+            published_messages,
+            published_bytes,
+            duplicates,
+            deliveries,
+            delivered_messages,
+            delivered_bytes,
+            slices,
+            marks,
+            gaps_retention,
+            gaps_loss,
+            renewed,
+            detached,
+            rejoined,
+            catch_up_readers_started,
+            catch_up_bytes,
+            parked,
+            sessions,
+            live_subscriptions,
+            detached_subscriptions,
+            catch_up_readers,
+            tails,
+            appends_in_flight,
+            appends_in_flight_bytes,
+            refused,
+        } = other;
+        let pairs = [
+            (&mut self.published_batches, published_batches),
+            (&mut self.published_messages, published_messages),
+            (&mut self.published_bytes, published_bytes),
+            (&mut self.duplicates, duplicates),
+            (&mut self.deliveries, deliveries),
+            (&mut self.delivered_messages, delivered_messages),
+            (&mut self.delivered_bytes, delivered_bytes),
+            (&mut self.slices, slices),
+            (&mut self.marks, marks),
+            (&mut self.gaps_retention, gaps_retention),
+            (&mut self.gaps_loss, gaps_loss),
+            (&mut self.renewed, renewed),
+            (&mut self.detached, detached),
+            (&mut self.rejoined, rejoined),
+            (&mut self.catch_up_readers_started, catch_up_readers_started),
+            (&mut self.catch_up_bytes, catch_up_bytes),
+            (&mut self.parked, parked),
+            (&mut self.sessions, sessions),
+            (&mut self.live_subscriptions, live_subscriptions),
+            (&mut self.detached_subscriptions, detached_subscriptions),
+            (&mut self.catch_up_readers, catch_up_readers),
+            (&mut self.tails, tails),
+            (&mut self.appends_in_flight, appends_in_flight),
+            (&mut self.appends_in_flight_bytes, appends_in_flight_bytes),
+        ];
+        for (sum, other) in pairs {
+            *sum += other;
+        }
+        for (sum, other) in self.refused.iter_mut().zip(refused) {
+            *sum += other;
+        }
+    }
+
     /// Counts a refusal.
     pub(crate) fn refuse(&mut self, code: ErrorCode) {
         if let Some(count) = self.refused.get_mut(code as usize) {

@@ -216,6 +216,8 @@ impl Tower {
                     self.log_deleted(namespace, log, Ok(()), out);
                 }
             }
+            // What they tell, the next answer about the log tells too.
+            Completion::Gained { .. } | Completion::Lost { .. } => {}
         }
     }
 

@@ -5,7 +5,7 @@ use crate::context::ClientContext;
 use crate::node_clock::NodeClock;
 use crate::node_flow::FlowGate;
 use crate::nodes::Node;
-use airmail_model::{Durability, Error, Namespace, NamespaceSpec, Retention};
+use airmail_model::{Durability, Error, Namespace, NamespaceSpec, Retention, StorageName};
 use airmail_proto::namespace::{SpecChange, namespace_from_proto, spec_to_proto};
 use airmail_proto::v1;
 use std::sync::Arc;
@@ -47,12 +47,31 @@ impl Admin {
         retention: Option<Retention>,
         durability: Option<Durability>,
     ) -> Result<Namespace, Error> {
+        let storage = StorageName::FIRST;
+        self.create_in(storage, name, logs, retention, durability)
+            .await
+    }
+
+    /// Creates a namespace whose logs are in this one of the node's storages. Parameters as in
+    /// [`create`](Self::create); durability, the strongest that this storage has.
+    ///
+    /// # Errors
+    /// Those of [`create`](Self::create), and `INVALID_ARGUMENT` for a storage that the node has not.
+    pub async fn create_in(
+        &self,
+        storage: StorageName,
+        name: &str,
+        logs: Option<u16>,
+        retention: Option<Retention>,
+        durability: Option<Durability>,
+    ) -> Result<Namespace, Error> {
         let request = v1::CreateNamespaceRequest {
             name: name.to_owned(),
             spec: Some(spec_to_proto(&SpecChange {
                 logs: Some(logs.unwrap_or(NamespaceSpec::default().logs)),
                 retention,
                 durability,
+                storage: Some(storage),
             })),
         };
         namespace_from_proto(
@@ -109,6 +128,7 @@ impl Admin {
                 logs,
                 retention,
                 durability,
+                storage: None,
             })),
             based_on: based_on.unwrap_or(0),
         };

@@ -70,6 +70,7 @@ fn write(d: &mut Driver<'_, Directory>) {
             t,
             log: log(index),
             as_of: DELETED,
+            storage: Box::default(),
         });
     }
     d.reopen(End::Crash);

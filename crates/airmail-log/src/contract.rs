@@ -10,8 +10,10 @@
 //! [`Refusal::Unsupported`], never by surprise.
 //!
 //! Calls are one closed enum so that they are spelt once: the caller, the wrappers that pass a call
-//! on and the storage that executes it all use the same value. Completions have the same shape, and
-//! one without a tag or a reader is how a storage will report events that no call asked for.
+//! on and the storage that executes it all use the same value. Completions have the same shape. One
+//! without a tag or a reader is an event that no call asked for: [`Completion::Gained`] and
+//! [`Completion::Lost`], by which a storage that gives its logs to many, or has them from another, says
+//! what has become of a log meanwhile. They are of logs that were opened, and may come at any time.
 //!
 //! - [`call`]: requests to a storage. [`completion`]: its answers. [`capabilities`]: the requests
 //!   that it supports. [`condition`]: its health.

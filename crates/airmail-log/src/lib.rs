@@ -5,6 +5,7 @@
 //! - [`files`]: the journal's view of a file system; memory, disk and the simulator implement it.
 //! - [`journal`]: the state machine with file effects, and [`journal::JournalStorage`] around it.
 //! - [`memory`], [`disk`]: the storages of these names: that journal over files of theirs.
+//! - [`routed`]: several storages as one.
 
 #![forbid(unsafe_code)]
 
@@ -14,6 +15,7 @@ pub mod disk;
 pub mod files;
 pub mod journal;
 pub mod memory;
+pub mod routed;
 #[cfg(feature = "sabotage")]
 pub mod sabotage;
 

@@ -23,6 +23,7 @@ pub mod namespace;
 pub mod position;
 pub mod quantity;
 pub mod random;
+pub mod storage_name;
 pub mod time;
 pub mod topic;
 
@@ -38,5 +39,6 @@ pub use limits::Limits;
 pub use map::LogMap;
 pub use namespace::{Namespace, NamespaceSpec, Retention};
 pub use position::Position;
+pub use storage_name::StorageName;
 pub use time::{AppendTime, Mono, Now, Wall};
 pub use topic::TopicName;

@@ -4,6 +4,7 @@ use crate::durability::Durability;
 use crate::error::{Error, ErrorCode};
 use crate::id::{LogIndex, MapEpoch, NamespaceId};
 use crate::map::LogMap;
+use crate::storage_name::StorageName;
 
 /// The longest namespace name, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
@@ -49,6 +50,8 @@ pub struct NamespaceSpec {
     pub retention: Retention,
     /// Promise of an acknowledgement. Default: the strongest that the storage has.
     pub durability: Durability,
+    /// The storage that has its logs, for as long as it is there. Default: the node's first.
+    pub storage: StorageName,
 }
 
 impl Default for NamespaceSpec {
@@ -57,6 +60,7 @@ impl Default for NamespaceSpec {
             logs: 1,
             retention: Retention::default(),
             durability: Durability::FSYNC,
+            storage: StorageName::FIRST,
         }
     }
 }

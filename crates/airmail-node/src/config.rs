@@ -8,16 +8,19 @@ pub mod flow;
 pub mod hosts;
 pub mod mailbox;
 pub mod settings;
+pub mod sharing;
+mod storages;
 
 use crate::environment::Environment;
 use crate::storage::StorageUrl;
 use airmail_model::limits::CREDIT_BYTES_MAX;
 use airmail_model::quantity::{ByteSize, Span};
-use airmail_model::{Durability, Error, ErrorCode, Limits};
+use airmail_model::{Durability, Error, ErrorCode, Limits, StorageName};
 use flow::FlowConfig;
 use hosts::Hosts;
 use mailbox::MailboxConfig;
 use settings::{SETTINGS, Setting};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -35,7 +38,7 @@ const CLOCK_JUMP_MIN: Duration = Duration::from_secs(1);
 pub struct Config {
     /// Where the node keeps its data.
     pub data: PathBuf,
-    /// Shards: threads with connections and logs of their own. 1, for now.
+    /// Shards: threads with connections and logs of their own, 1 to 64.
     pub shards: u16,
     /// Parts of a node that run here. `all`, for now.
     pub roles: String,
@@ -65,6 +68,9 @@ pub struct Config {
     /// The storage: `disk:PATH`, `memory:`, or for experiments `memory:?service_us=…`. Empty: `disk:`
     /// in the data directory.
     pub log_url: String,
+    /// URLs of further storages, for namespaces that are created in them: `disk:PATH` or `memory:`. None,
+    /// by default.
+    pub storages: BTreeMap<StorageName, String>,
     /// Level of the log: `error`, `warn`, `info`, `debug`, `trace`, or a filter of tracing.
     pub log_level: String,
     /// Format of the log: `text` or `json`.
@@ -89,6 +95,9 @@ pub struct Config {
     pub flow: FlowConfig,
     /// Where mailboxes are kept, and with how much they are worked on.
     pub mailbox: MailboxConfig,
+    /// A shard that is to have no turns for a while.
+    #[cfg(feature = "test-switches")]
+    pub held_shard: Option<crate::held_shard::HeldShard>,
 }
 
 impl Default for Config {
@@ -109,6 +118,7 @@ impl Default for Config {
             http_hosts: Hosts::default(),
             http_connections: 32,
             log_url: String::new(),
+            storages: BTreeMap::new(),
             log_level: "info".into(),
             log_format: "text".into(),
             durability: None,
@@ -121,6 +131,8 @@ impl Default for Config {
             readers: 8,
             flow: FlowConfig::default(),
             mailbox: MailboxConfig::default(),
+            #[cfg(feature = "test-switches")]
+            held_shard: None,
         }
     }
 }
@@ -162,6 +174,9 @@ impl Config {
                 return Err(unknown(&section));
             };
             for (key, value) in keys {
+                if section == storages::SECTION && self.take_storage(&key, &value)? {
+                    continue;
+                }
                 let name = format!("{section}.{key}");
                 if !SETTINGS.iter().any(|setting| setting.name() == name) {
                     return Err(unknown(&name));
@@ -223,11 +238,7 @@ impl Config {
     /// # Errors
     /// `UNIMPLEMENTED` for what is reserved, `INVALID_ARGUMENT` naming the relation that is broken.
     pub fn validate(&self) -> Result<(), Error> {
-        if self.shards != 1 {
-            return Err(Error::unimplemented("node.shards")
-                .value(self.shards)
-                .limit(1));
-        }
+        self.check_shards()?;
         if self.roles != "all" {
             let error = Error::unimplemented("node.roles");
             return Err(error.value(&self.roles).limit("all"));
@@ -237,11 +248,10 @@ impl Config {
             return Err(error.value(&self.advertised).limit("empty"));
         }
         let url = StorageUrl::parse(&self.log_url, &self.data)?;
-        let in_memory = matches!(url, StorageUrl::Memory { .. });
-        let (strongest, of) = if in_memory {
-            (Durability::MEMORY, "memory:")
-        } else {
-            (Durability::FSYNC, "disk:")
+        let strongest = url.strongest();
+        let of = match url {
+            StorageUrl::Memory { .. } => "memory:",
+            StorageUrl::Disk(_) => "disk:",
         };
         if let Some(asked) = self.durability.filter(|asked| !strongest.satisfies(*asked)) {
             return Err(Error::new(ErrorCode::DurabilityUnavailable)
@@ -249,6 +259,7 @@ impl Config {
                 .value(asked)
                 .limit(format!("{strongest}, on storage {of}")));
         }
+        self.validate_storages()?;
         self.validate_limits()?;
         self.validate_spans()?;
         self.mailbox.check(&url)?;
@@ -376,6 +387,7 @@ impl Config {
             };
             let _ = writeln!(text, "# {}\n{} = {value}", setting.about, setting.key);
         }
+        text.push_str(&self.storages_to_toml());
         text
     }
 }

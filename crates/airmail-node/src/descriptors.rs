@@ -11,7 +11,7 @@ use crate::frontdoor::grpc::turned_away;
 use crate::frontdoor::http;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Segments and indexes that are read and written, with room for what is made anew.
+/// Segments and indexes that a shard reads and writes in one storage, with room for what is made anew.
 const OF_STORAGE: u64 = 160;
 /// The storage in memory has none.
 const OF_MEMORY: u64 = 0;
@@ -61,10 +61,13 @@ pub(super) fn connections(config: &Config) -> Result<u32, StartError> {
 
 /// Open files that the node needs for itself.
 fn set_aside(config: &Config) -> u64 {
-    let storage = match StorageUrl::parse(&config.log_url, &config.data) {
-        Ok(StorageUrl::Memory { .. }) => OF_MEMORY,
-        _ => OF_STORAGE,
-    };
+    // Settings that do not fit are refused before: what they would need is of no interest.
+    let storages = config.storages().unwrap_or_default();
+    let each = storages.iter().map(|(_, url)| match url {
+        StorageUrl::Memory { .. } => OF_MEMORY,
+        StorageUrl::Disk(_) => OF_STORAGE,
+    });
+    let storage = each.sum::<u64>() * u64::from(config.shards);
     let of_clients = config.http_connections + http::TURNED_AWAY + turned_away::PLACES;
     let mailboxes = OF_MAILBOXES + u64::from(config.mailbox.connections);
     storage + mailboxes + OF_PROCESS + u64::from(of_clients)

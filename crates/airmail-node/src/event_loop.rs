@@ -6,6 +6,7 @@
 
 use super::clock_jump_logger::ClockJumpLogger;
 use super::metrics::Snapshot;
+use super::progress::Progress;
 use super::runtime::alarm::Alarm;
 use super::runtime::thread_time::ThreadTime;
 use super::send_queue::{Event, Notice, SendQueue};
@@ -46,8 +47,11 @@ pub(crate) struct EventLoop {
     opened: bool,
     /// New lives of logs that have been told.
     renewed: u64,
-    /// Jumps of the clock that the log has told of.
-    clock_jumps: ClockJumpLogger,
+    /// Jumps of the clock that the log has told of; the first shard tells, for all.
+    clock_jumps: Option<ClockJumpLogger>,
+    /// How far log 0 has been folded, as was told last.
+    progress: Progress,
+    turns: u64,
 }
 
 impl EventLoop {
@@ -56,6 +60,7 @@ impl EventLoop {
         handle: ShardHandle,
         receiver: mpsc::Receiver<ToShard>,
         clock: Arc<dyn Clock>,
+        is_first: bool,
     ) -> EventLoop {
         EventLoop {
             node,
@@ -71,7 +76,9 @@ impl EventLoop {
             failed: false,
             opened: false,
             renewed: 0,
-            clock_jumps: ClockJumpLogger::default(),
+            clock_jumps: is_first.then(ClockJumpLogger::default),
+            progress: Progress::default(),
+            turns: 0,
         }
     }
 
@@ -222,10 +229,19 @@ impl EventLoop {
         let deadline = self.node.turn(now, &mut self.output);
         self.tell_failure();
         self.tell_lives();
-        self.clock_jumps.tell(&self.node.storage().clock());
+        if let Some(clock_jumps) = &mut self.clock_jumps {
+            clock_jumps.tell(&self.node.storage().clock());
+        }
         // Before the answers: whoever reads "created" finds the namespace there.
         let shard = self.node.shard();
         self.handle.publish_catalog(shard.catalog(), shard.ready());
+        let progress = Progress::of(shard);
+        if progress != self.progress {
+            self.progress = progress;
+            self.handle.publish_progress(progress);
+        }
+        self.turns += 1;
+        self.handle.publish_turns(self.turns);
         // Acks go last: whoever publishes has other batches under way, a subscriber waits for this
         // one. A publish stream has nothing but acks, so the order within a session stays.
         let acked = |reply: &Reply| matches!(reply, Reply::Acked { .. });

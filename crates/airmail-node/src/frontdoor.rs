@@ -19,6 +19,7 @@ pub use session::{SessionEvents, SessionHandle, SessionRequests};
 
 use crate::metrics::Metrics;
 use crate::shard_handle::ShardHandle;
+use crate::shards::Shards;
 use airmail_model::batch::batches_by_log;
 use airmail_model::frame::NamedMap;
 use airmail_model::{
@@ -28,10 +29,11 @@ use std::fmt;
 use std::sync::Arc;
 use tokio_util::task::TaskTracker;
 
-/// The node as its front doors see it. Cheap to clone.
+/// The node as its front doors see it. Cheap to clone. Its sessions are on one of the shards.
 #[derive(Clone)]
 pub struct FrontDoor {
     handle: ShardHandle,
+    shards: Shards,
     metrics: Arc<Metrics>,
     /// Connections and sessions, which a stop waits for.
     tasks: TaskTracker,
@@ -44,9 +46,11 @@ impl fmt::Debug for FrontDoor {
 }
 
 impl FrontDoor {
-    pub(crate) fn new(handle: ShardHandle, metrics: Arc<Metrics>) -> FrontDoor {
+    /// A door to the shard `handle` of all `shards`.
+    pub(crate) fn new(handle: ShardHandle, shards: Shards, metrics: Arc<Metrics>) -> FrontDoor {
         FrontDoor {
             handle,
+            shards,
             metrics,
             tasks: TaskTracker::new(),
         }
@@ -54,6 +58,10 @@ impl FrontDoor {
 
     pub(crate) fn handle(&self) -> &ShardHandle {
         &self.handle
+    }
+
+    pub(crate) fn shards(&self) -> &Shards {
+        &self.shards
     }
 
     pub(crate) fn metrics(&self) -> &Arc<Metrics> {

@@ -8,6 +8,9 @@
 //! loop gives the shard its turns (`event_loop`). Connections that ask for mailboxes have nothing to do with
 //! a shard, and move to threads of their own (`runtime`). HTTP runs where [`start`] was called, so that it
 //! answers when a shard does not. Listeners, clock, seed and shutdown are passed in.
+//!
+//! The only shard of a node accepts connections itself and has its storage to itself. Of several, each is given
+//! connections that were accepted where [`start`] was called, and reaches the logs of the others by links.
 
 #![forbid(unsafe_code)]
 
@@ -19,15 +22,23 @@ pub mod environment;
 mod event_loop;
 mod first_request;
 mod frontdoor;
+#[cfg(feature = "test-switches")]
+pub mod held_shard;
 mod listen_addresses;
 mod logging_rate_limit;
 pub mod mailboxes;
 mod metrics;
 mod peer_stall;
+mod progress;
+mod running;
 mod runtime;
 mod send_queue;
 mod shard_handle;
 mod shard_thread;
+mod shards;
+mod shared_admission;
+mod starting;
+mod stopping;
 pub mod storage;
 #[cfg(feature = "test-switches")]
 pub mod wrong_clock;
@@ -37,35 +48,21 @@ pub use frontdoor::{
     FrontDoor, NamespaceNotFound, PublishRefusal, SessionError, SessionEvents, SessionHandle,
     SessionRequests, SubscribeRefusal, Unavailable,
 };
+pub use running::Running;
 pub use send_queue::{Event, NotAdded};
 
 use crate::config::Config;
 use airmail_broker::{Admission, AllowAll, Authorizer, UnfitStorage};
+use airmail_model::Error;
 use airmail_model::clock::Clock;
-use airmail_model::{Durability, Error};
-use frontdoor::grpc::listener;
-use frontdoor::http::{self, HttpDoor};
-use listen_addresses::Door;
-use mailboxes::{MailboxUrl, NodeMailboxes};
-use metrics::Metrics;
-use same_origin::SameOrigin;
-use shard_handle::ShardHandle;
-use shard_thread::ShardThread;
 use std::fmt;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
-use storage::Standing;
-use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
-/// Time between two looks of a start whether the shard is ready.
+/// Time between two looks of a start whether the shards are ready.
 const READY_STEP: Duration = Duration::from_millis(2);
-
-/// Time that a stop waits for HTTP requests under way.
-const HTTP_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Answers to the two questions that every action passes.
 pub struct Access {
@@ -152,66 +149,9 @@ pub enum StartError {
         /// Open files that a node with these settings needs.
         needed: u64,
     },
-    /// The shard ended before it was ready.
+    /// A shard ended before it was ready.
     #[error("the shard ended before it was ready")]
     Ended,
-}
-
-fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> StartError {
-    move |error| StartError::System { what, error }
-}
-
-/// A node that runs.
-#[derive(Debug)]
-pub struct Running {
-    /// Where clients connect.
-    pub address: SocketAddr,
-    /// Where health and metrics are.
-    pub http_address: Option<SocketAddr>,
-    door: FrontDoor,
-    shutdown: CancellationToken,
-    ended: oneshot::Receiver<()>,
-    thread: Option<JoinHandle<()>>,
-    http: TaskTracker,
-    mailboxes: NodeMailboxes,
-    /// Time that the mailboxes may take to end.
-    patience: Duration,
-}
-
-impl Running {
-    /// Sessions with the node, for a front door of one's own.
-    #[must_use]
-    pub fn front_door(&self) -> &FrontDoor {
-        &self.door
-    }
-
-    /// Where the mailboxes are.
-    #[must_use]
-    pub fn mailboxes_url(&self) -> &MailboxUrl {
-        self.mailboxes.url()
-    }
-
-    /// Waits until the node has stopped, which it does when its `shutdown` is cancelled.
-    pub async fn wait(mut self) {
-        // An error means that the thread is gone: stopped all the same.
-        let _ = (&mut self.ended).await;
-        self.shutdown.cancel();
-        self.http.close();
-        // A client that holds its connection open does not hold up the end.
-        let _ = tokio::time::timeout(HTTP_PATIENCE, self.http.wait()).await;
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the shard's thread panicked");
-        }
-        self.mailboxes.close(self.patience).await;
-    }
-
-    /// Stops the node in order and waits until it has.
-    pub async fn stop(self) {
-        self.shutdown.cancel();
-        self.wait().await;
-    }
 }
 
 /// Starts a node and waits until it takes requests.
@@ -219,165 +159,5 @@ impl Running {
 /// # Errors
 /// A wrong setting, a storage that cannot be opened, or what the system refused.
 pub async fn start(options: NodeOptions) -> Result<Running, StartError> {
-    options.config.validate()?;
-    bugs::watch();
-    let metrics = Arc::new(Metrics::default());
-    let (address, http_address) = addresses(&options, &metrics)?;
-    let durability = options.config.durability;
-    let connections = descriptors::connections(&options.config)?;
-    metrics.doors.connections_max.set(connections.into());
-    let (handle, receiver) = ShardHandle::new(
-        (options.config.name.clone(), options.seed),
-        options.config.limits.clone(),
-        Arc::clone(&options.clock),
-        options.shutdown.clone(),
-        options.config.flow.delivery_gate().is_some(),
-    );
-    let http = TaskTracker::new();
-    if let (Some(listener), Some(address)) = (options.http, http_address) {
-        let door = (handle.clone(), Arc::clone(&metrics), http.clone());
-        serve_http(listener, http_door(address, &options.config, door))?;
-    }
-    let waker_handle = handle.clone();
-    let standing = Arc::new(Standing::default());
-    let storage = storage::open(
-        &options.config,
-        options.seed,
-        &options.clock,
-        Arc::new(move || waker_handle.wake()),
-        &standing,
-    )?;
-    let authorizer = Arc::clone(&options.access.authorizer);
-    let (access, now) = (options.access, options.clock.now());
-    let node = shard_thread::begin(&options.config, options.seed, storage, access, now)?;
-    // After the storage, whose directory is its own to make.
-    let mailboxes = NodeMailboxes::open(&options.config).await?;
-    metrics.mailbox.watch(mailboxes.mailboxes());
-    let patience = options.config.stop_timeout.0;
-    let door = FrontDoor::new(handle.clone(), metrics);
-    let shard = ShardThread {
-        config: options.config,
-        connections,
-        authorizer,
-        listener: options.listener,
-        clock: options.clock,
-        door: door.clone(),
-        receiver,
-        node,
-        mailboxes: mailboxes.mailboxes(),
-        mailbox_threads: mailboxes.threads(),
-        mailbox_standing: mailboxes.in_data_directory().then_some(standing),
-    };
-    let (thread, ended) = spawn(shard)?;
-    let running = Running {
-        address,
-        http_address,
-        door,
-        shutdown: options.shutdown,
-        ended,
-        thread: Some(thread),
-        http,
-        mailboxes,
-        patience,
-    };
-    let running = wait_until_ready(running, &handle).await?;
-    say_if_other(durability, &handle);
-    Ok(running)
-}
-
-/// The front door for HTTP at an address.
-fn http_door(
-    address: SocketAddr,
-    config: &Config,
-    (handle, metrics, tasks): (ShardHandle, Arc<Metrics>, TaskTracker),
-) -> HttpDoor {
-    HttpDoor {
-        handle,
-        metrics,
-        own: SameOrigin::new(address, config.http_hosts.clone()),
-        most: config.http_connections,
-        begin: config.begin.0,
-        tasks,
-    }
-}
-
-/// Runs a shard on a thread of its own; says when it has ended.
-fn spawn(shard: ShardThread) -> Result<(JoinHandle<()>, oneshot::Receiver<()>), StartError> {
-    let (end, ended) = oneshot::channel();
-    let thread = std::thread::Builder::new()
-        .name("shard-0".into())
-        .spawn(move || {
-            shard.run();
-            // Nobody may be waiting.
-            let _ = end.send(());
-        })
-        .map_err(system("the shard's thread"))?;
-    Ok((thread, ended))
-}
-
-/// A setting that comes too late is not ignored in silence.
-fn say_if_other(asked: Option<Durability>, handle: &ShardHandle) {
-    let (Some(asked), Ok(entry)) = (asked, handle.namespace("")) else {
-        return;
-    };
-    let held = entry.namespace.spec.durability;
-    if asked != held {
-        tracing::warn!(
-            %asked,
-            %held,
-            "the default namespace exists and keeps its durability: airmail namespace update"
-        );
-    }
-}
-
-async fn wait_until_ready(
-    mut running: Running,
-    handle: &ShardHandle,
-) -> Result<Running, StartError> {
-    while !handle.is_ready() && !running.shutdown.is_cancelled() {
-        if !matches!(
-            running.ended.try_recv(),
-            Err(oneshot::error::TryRecvError::Empty)
-        ) {
-            return Err(StartError::Ended);
-        }
-        tokio::time::sleep(READY_STEP).await;
-    }
-    Ok(running)
-}
-
-/// Where its two listeners are, if the settings let them be there. Metrics say who reaches them.
-fn addresses(
-    options: &NodeOptions,
-    metrics: &Metrics,
-) -> Result<(SocketAddr, Option<SocketAddr>), StartError> {
-    let grpc = options.listener.local_addr();
-    let grpc = grpc.map_err(system("listener's address"))?;
-    let http = options.http.as_ref().map(TcpListener::local_addr);
-    let http = http.transpose().map_err(system("HTTP address"))?;
-    let mut doors = vec![Door {
-        name: listener::DOOR,
-        setting: "listen.address",
-        address: grpc,
-    }];
-    doors.extend(http.map(|address| Door {
-        name: http::DOOR,
-        setting: "http.address",
-        address,
-    }));
-    listen_addresses::allow(&doors, &options.config)?;
-    for door in doors {
-        metrics.doors.is_open(door.name, door.is_open());
-    }
-    Ok((grpc, http))
-}
-
-fn serve_http(listener: TcpListener, door: HttpDoor) -> Result<(), StartError> {
-    listener
-        .set_nonblocking(true)
-        .map_err(system("HTTP listener"))?;
-    let listener = tokio::net::TcpListener::from_std(listener).map_err(system("HTTP listener"))?;
-    let tasks = door.tasks.clone();
-    tasks.spawn(door.accept(listener));
-    Ok(())
+    starting::start(options).await
 }

@@ -5,7 +5,8 @@
 //! a file that is not a database), the node does not start. Threads of their own serve connections that
 //! use mailboxes and work on PostgreSQL's connections, so that no shard waits for them; SQLite has one more.
 
-use super::{StartError, system};
+use super::StartError;
+use super::starting::system;
 use crate::config::Config;
 use crate::storage::StorageUrl;
 use airmail_log::disk::Exposed;

@@ -1,10 +1,10 @@
 //! A node's metrics, as Prometheus text. Each is in `docs/metrics.md`; a test compares.
 //!
-//! The shard counts by itself; its counters are asked for at each scrape. Only what the shell alone
-//! sees is counted here.
+//! Each shard counts by itself; its counters are asked for at each scrape, and their sums are told. Only what
+//! the shell alone sees is counted here.
 
 mod doors;
-mod flow;
+pub(crate) mod flow;
 mod mailbox;
 
 use airmail_broker::Flow;
@@ -197,7 +197,11 @@ impl Metrics {
     ///
     /// # Errors
     /// Only if text cannot be written.
-    pub(crate) fn text(&self, snapshot: Snapshot) -> Result<String, fmt::Error> {
+    pub(crate) fn text(
+        &self,
+        shards: Vec<Snapshot>,
+        turns: Vec<u64>,
+    ) -> Result<String, fmt::Error> {
         let mut registry = Registry::default();
         registry.register(
             "airmail_publish_latency_seconds",
@@ -227,28 +231,97 @@ impl Metrics {
         self.doors.register(&mut registry);
         self.mailbox.register(&mut registry);
         let load = self.mailbox.load();
-        registry.register_collector(Box::new(Sampled { snapshot, load }));
+        let sampled = Sampled {
+            sum: Snapshot::sum(&shards),
+            shards,
+            turns,
+            load,
+        };
+        registry.register_collector(Box::new(sampled));
         let mut text = String::new();
         encode(&mut text, &registry)?;
         Ok(text)
     }
 }
 
-/// Counters of the shard and the mailboxes, at the moment of a scrape.
+/// Counters of the shards and the mailboxes, at the moment of a scrape.
 #[derive(Debug)]
 struct Sampled {
-    snapshot: Snapshot,
+    shards: Vec<Snapshot>,
+    sum: Snapshot,
+    /// Turns that each shard has had, whether it answers or not.
+    turns: Vec<u64>,
     load: StoreLoad,
 }
 
 impl Collector for Sampled {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        self.snapshot.encode(&mut encoder)?;
+        self.sum.encode(&mut encoder)?;
+        flow::encode(&self.shards, &mut encoder)?;
+        self.encode_shards(&mut encoder)?;
         mailbox::encode(&self.load, &mut encoder)
     }
 }
 
+impl Sampled {
+    /// What is told of each shard by itself.
+    fn encode_shards(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let label = |shard: usize| [("shard", shard.to_string())];
+        let kind = ConstGauge::new(0_i64).metric_type();
+        let (name, help) = ("airmail_shard_sessions", "Streams open on a shard");
+        let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+        for (shard, snapshot) in self.shards.iter().enumerate() {
+            let sessions = i64::try_from(snapshot.stats.sessions).unwrap_or(i64::MAX);
+            ConstGauge::new(sessions).encode(family.encode_family(&label(shard))?)?;
+        }
+        let kind = ConstCounter::new(0_u64).metric_type();
+        let (name, help) = ("airmail_shard_turns", "Turns of a shard's event loop");
+        let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+        for (shard, turns) in self.turns.iter().enumerate() {
+            ConstCounter::new(*turns).encode(family.encode_family(&label(shard))?)?;
+        }
+        Ok(())
+    }
+}
+
 impl Snapshot {
+    /// All shards together.
+    pub(crate) fn sum(shards: &[Snapshot]) -> Snapshot {
+        let mut sum = Snapshot {
+            ready: shards.iter().all(|shard| shard.ready),
+            // Each has all of them, sooner or later.
+            namespaces: shards
+                .iter()
+                .map(|shard| shard.namespaces)
+                .max()
+                .unwrap_or(0),
+            // One that fails is worse than one that is full.
+            trouble: {
+                let mut troubles = shards.iter().filter_map(|shard| shard.trouble.as_ref());
+                let fails = troubles.clone().find(|trouble| !trouble.full);
+                fails.or_else(|| troubles.next()).cloned()
+            },
+            clock: Snapshot::clock_of(shards.iter().map(|shard| &shard.clock)).unwrap_or_default(),
+            ..Snapshot::default()
+        };
+        for shard in shards {
+            sum.stats.add(&shard.stats);
+            sum.damage += shard.damage;
+        }
+        sum
+    }
+
+    /// The clock as the shards see it: one that does not believe it tells, or else the first. Each jump is
+    /// noticed by all.
+    pub(crate) fn clock_of<'a>(
+        clocks: impl Iterator<Item = &'a ClockState> + Clone,
+    ) -> Option<ClockState> {
+        let told = clocks.clone().find(|clock| clock.held.is_some());
+        let mut told = told.or_else(|| clocks.clone().next())?.clone();
+        told.jumps = clocks.map(|clock| clock.jumps).max().unwrap_or(0);
+        Some(told)
+    }
+
     /// The gauges that are not the shard's: name, help, value.
     fn own(&self) -> [(&'static str, &'static str, u64); 6] {
         let full = self.trouble.as_ref().is_some_and(|trouble| trouble.full);
@@ -326,7 +399,7 @@ impl Snapshot {
             let labels = [("code", code.name())];
             count.encode(family.encode_family(&labels)?)?;
         }
-        flow::encode(&self.flow, encoder)
+        Ok(())
     }
 }
 
@@ -347,6 +420,7 @@ fn resident_bytes() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use airmail_flow::{Gate, GateSettings};
 
     #[test]
     fn every_metric_is_named_with_its_unit_and_documented() {
@@ -359,7 +433,7 @@ mod tests {
         metrics.doors.not_accepted("http");
         metrics.doors.http_refused("origin");
         metrics.doors.is_open("grpc", true);
-        let text = metrics.text(Snapshot::default()).unwrap();
+        let text = metrics.text(vec![Snapshot::default()], vec![1]).unwrap();
         let documentation = include_str!("../../../docs/metrics.md");
         let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
         let mut count = 0;
@@ -371,6 +445,60 @@ mod tests {
         assert!(text.contains("airmail_publish_refused_total{code=\"TOPIC_INVALID\"} 1"));
         assert!(text.contains("airmail_published_messages_total 0"));
         assert!(text.contains("airmail_bugs_total 0"));
+    }
+
+    #[test]
+    fn shards_are_summed_and_the_worst_trouble_of_any_is_told() {
+        let trouble = |full| Trouble {
+            full,
+            error: "broken".into(),
+        };
+        let mut shards = vec![Snapshot::default(); 3];
+        for (shard, count) in shards.iter_mut().zip(1..) {
+            shard.ready = true;
+            shard.stats.sessions = count;
+            shard.stats.published_messages = 10 * count;
+            shard.namespaces = count;
+            shard.damage = count;
+            shard.clock.jumps = 1;
+        }
+        let sum = Snapshot::sum(&shards);
+        assert!(sum.ready && sum.trouble.is_none());
+        assert_eq!((sum.stats.sessions, sum.stats.published_messages), (6, 60));
+        assert_eq!((sum.namespaces, sum.damage, sum.clock.jumps), (3, 6, 1));
+        shards[1].trouble = Some(trouble(true));
+        assert!(Snapshot::sum(&shards).trouble.unwrap().full);
+        shards[2].trouble = Some(trouble(false));
+        assert!(!Snapshot::sum(&shards).trouble.unwrap().full);
+        shards[0].ready = false;
+        assert!(!Snapshot::sum(&shards).ready);
+    }
+
+    #[test]
+    fn gates_and_turns_of_several_shards_are_told_apart() {
+        let shard = || Snapshot {
+            flow: Flow {
+                publishes: Some(Gate::<()>::new(GateSettings::DEFAULT).reading()),
+                deliveries: None,
+            },
+            ..Snapshot::default()
+        };
+        let one = Metrics::default().text(vec![shard()], vec![7]).unwrap();
+        assert!(
+            one.contains("airmail_flow_bound{gate=\"publish\"} "),
+            "{one}"
+        );
+        assert!(one.contains("airmail_shard_turns_total{shard=\"0\"} 7\n"));
+        let two = Metrics::default()
+            .text(vec![shard(), shard()], vec![7, 8])
+            .unwrap();
+        for gate in ["publish-0", "publish-1"] {
+            assert!(
+                two.contains(&format!("airmail_flow_bound{{gate=\"{gate}\"}} ")),
+                "{two}"
+            );
+        }
+        assert!(two.contains("airmail_shard_turns_total{shard=\"1\"} 8\n"));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! sessions that have a notice for the shard: each is on it at most once, so that it is bounded by their number.
 
 use super::metrics::Snapshot;
+use super::progress::Progress;
 use super::send_queue::SendQueue;
 use crate::frontdoor::{NamespaceNotFound, Unavailable};
 use airmail_broker::catalog::{Catalog, Entry};
@@ -13,11 +14,11 @@ use airmail_log::ClockState;
 use airmail_model::clock::Clock;
 use airmail_model::frame::Request;
 use airmail_model::namespace::namespace_or_default;
-use airmail_model::{Error, ErrorCode, Incarnation, Limits, LogId, Mono, Now};
+use airmail_model::{Error, ErrorCode, Incarnation, Limits, LogId, Mono, Now, Sequence};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 /// Messages to a shard that wait for its turn.
@@ -65,6 +66,10 @@ struct Shared {
     clock: Arc<dyn Clock>,
     catalog: Mutex<Arc<Catalog>>,
     ready: AtomicBool,
+    /// How far log 0 has been folded, for those who wait for it.
+    progress: watch::Sender<Progress>,
+    /// Turns that the shard has had.
+    turns: AtomicU64,
     notices: Mutex<Vec<SessionId>>,
     wake: Notify,
     sessions: AtomicU64,
@@ -96,6 +101,8 @@ impl ShardHandle {
             clock,
             catalog: Mutex::default(),
             ready: AtomicBool::new(false),
+            progress: watch::Sender::new(Progress::default()),
+            turns: AtomicU64::new(0),
             notices: Mutex::default(),
             wake: Notify::new(),
             sessions: AtomicU64::new(1),
@@ -151,6 +158,23 @@ impl ShardHandle {
 
     pub(crate) fn is_ready(&self) -> bool {
         self.shared.ready.load(Ordering::Acquire)
+    }
+
+    /// The place in log 0 up to which the shard has folded it.
+    pub(crate) fn folded(&self) -> Sequence {
+        self.shared.progress.borrow().folded
+    }
+
+    /// Waits until the shard serves what log 0 says up to a place, or has ended.
+    pub(crate) async fn has_settled(&self, place: Sequence) {
+        let mut progress = self.shared.progress.subscribe();
+        // It lives as long as this.
+        let _ = progress.wait_for(|reached| reached.settled >= place).await;
+    }
+
+    /// Turns that the shard has had, as far as it has said so.
+    pub(crate) fn turns(&self) -> u64 {
+        self.shared.turns.load(Ordering::Relaxed)
     }
 
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
@@ -267,6 +291,16 @@ impl ShardHandle {
         }
         drop(held);
         self.shared.ready.store(ready, Ordering::Release);
+    }
+
+    /// Tells those who wait how far log 0 has been folded.
+    pub(crate) fn publish_progress(&self, progress: Progress) {
+        self.shared.progress.send_replace(progress);
+    }
+
+    /// Tells how many turns there have been.
+    pub(crate) fn publish_turns(&self, turns: u64) {
+        self.shared.turns.store(turns, Ordering::Relaxed);
     }
 }
 

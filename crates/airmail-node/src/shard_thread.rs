@@ -1,23 +1,23 @@
-//! A shard's thread: one runtime, which owns the listener, the connections, the shard and its
-//! storage, from start to stop.
+//! A shard's thread: one runtime, which owns the listener (if it is the only shard), the connections, the
+//! shard and its storage, from start to stop.
 //!
 //! A stop goes in this order: nothing new is accepted, health says so, streams are told and end
-//! when what they sent is answered, the storage writes its last checkpoint. Each half has half of
-//! `node.stop_timeout`; what does not end in it is abandoned, and the log says so.
+//! when what they sent is answered, on all shards; then each storage writes its last checkpoint. Each half has
+//! half of `node.stop_timeout`; what does not end in it is abandoned, and the log says so.
 
 use super::Access;
 use super::event_loop::EventLoop;
 use super::shard_handle::ToShard;
-use super::storage::Standing;
+use super::shared_admission;
+use super::storage;
 use crate::config::Config;
-use crate::frontdoor::FrontDoor;
-use crate::frontdoor::grpc::listener::Connections;
-use crate::frontdoor::grpc::turned_away::TurnedAway;
+use crate::frontdoor::grpc::acceptor::Accepted;
+use crate::frontdoor::grpc::listener::{Connections, Crowded};
 use crate::frontdoor::grpc::{Services, all_routes};
+use crate::stopping::Arrival;
 use airmail_broker::config::{FirstNamespace, ShardConfig};
-use airmail_broker::{Authorizer, Engine, UnfitStorage};
+use airmail_broker::{Engine, UnfitStorage};
 use airmail_log::LogStorage;
-use airmail_mailbox::Mailboxes;
 use airmail_model::Now;
 use airmail_model::clock::Clock;
 use futures::FutureExt as _;
@@ -26,24 +26,31 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Everything that goes to the shard's thread.
+/// Where a shard's connections come from.
+pub(super) enum Source {
+    /// It is the only one, and accepts.
+    Listener(TcpListener, Crowded),
+    /// They are accepted for it.
+    Accepted(mpsc::Receiver<Accepted>),
+}
+
+/// Everything that goes to a shard's thread.
 pub(super) struct ShardThread {
+    pub(super) shard: u16,
+    /// The node's settings.
     pub(super) config: Config,
-    /// Connections at once.
-    pub(super) connections: u32,
-    pub(super) authorizer: Arc<dyn Authorizer>,
-    pub(super) listener: TcpListener,
+    pub(super) source: Source,
+    pub(super) services: Services,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) door: FrontDoor,
     pub(super) receiver: mpsc::Receiver<ToShard>,
     pub(super) node: Engine<Box<dyn LogStorage>>,
-    pub(super) mailboxes: Mailboxes,
     /// Where connections go that ask for mailboxes.
     pub(super) mailbox_threads: Handle,
-    /// State of the data directory, if the mailboxes are in it.
-    pub(super) mailbox_standing: Option<Arc<Standing>>,
+    /// Where it meets the other shards when they stop.
+    pub(super) arrival: Arrival,
 }
 
 impl ShardThread {
@@ -58,50 +65,64 @@ impl ShardThread {
     }
 
     async fn live(self) {
-        let tasks = self.door.tasks().clone();
+        let services = self.services;
+        let (tasks, shards) = (
+            services.door.tasks().clone(),
+            services.door.shards().clone(),
+        );
         let (finish, abandon) = (CancellationToken::new(), CancellationToken::new());
-        let handle = self.door.handle().clone();
-        let services = Services {
-            door: self.door,
-            mailboxes: self.mailboxes.clone(),
-            mailbox_standing: self.mailbox_standing.clone(),
-            authorizer: self.authorizer,
-        };
+        let (handle, mailboxes) = (services.door.handle().clone(), services.mailboxes.clone());
         let (routes, health) = all_routes(&services, &self.config);
         let connections = Connections {
             routes,
             services,
-            most: self.connections,
             begin: self.config.begin.0,
             keep_alive: self.config.keep_alive.0,
-            turned_away: TurnedAway::default(),
             abandon: abandon.clone(),
             mailbox_threads: self.mailbox_threads,
         };
-        match listen(self.listener) {
-            Ok(listener) => {
-                tasks.spawn(connections.accept(listener));
+        match self.source {
+            Source::Accepted(accepted) => {
+                tasks.spawn(connections.take_accepted(accepted));
             }
-            Err(error) => {
-                tracing::error!(%error, "cannot listen");
-                return;
-            }
+            Source::Listener(listener, crowded) => match listen(listener) {
+                Ok(listener) => {
+                    tasks.spawn(connections.accept(listener, crowded));
+                }
+                Err(error) => {
+                    tracing::error!(%error, "cannot listen");
+                    return;
+                }
+            },
         }
-        let event_loop = EventLoop::new(self.node, handle.clone(), self.receiver, self.clock);
+        #[cfg(feature = "test-switches")]
+        if let Some(held) = self.config.held_shard {
+            tasks.spawn(held.hold(self.shard));
+        }
+        let event_loop = EventLoop::new(
+            self.node,
+            handle,
+            self.receiver,
+            self.clock,
+            self.shard == 0,
+        );
         // One half for the streams, one for the storage.
         let patience = self.config.stop_timeout.0 / 2;
         let give_up = CancellationToken::new();
         let supervise = async {
-            health.serve_when_ready(&handle).await;
-            health.serve_until_stopped(&handle).await;
-            self.mailboxes.end_waits();
+            health.serve_when_ready(&shards).await;
+            health.serve_until_stopped(&shards).await;
+            let until = Instant::now() + patience;
+            mailboxes.end_waits();
             health.stop().await;
             tasks.close();
-            if tokio::time::timeout(patience, tasks.wait()).await.is_err() {
+            if tokio::time::timeout_at(until, tasks.wait()).await.is_err() {
                 let left = tasks.len();
                 tracing::warn!(left, "streams abandoned: they did not end in time");
                 abandon.cancel();
             }
+            // One that has no turns does not come, and is not waited for any longer.
+            let _ = tokio::time::timeout_at(until, self.arrival.meet()).await;
             finish.cancel();
             tokio::time::sleep(patience).await;
             give_up.cancel();
@@ -122,36 +143,46 @@ impl ShardThread {
     }
 }
 
-fn listen(listener: TcpListener) -> std::io::Result<tokio::net::TcpListener> {
+/// A listener of the runtime that this is called in.
+pub(super) fn listen(listener: TcpListener) -> std::io::Result<tokio::net::TcpListener> {
     listener.set_nonblocking(true)?;
     tokio::net::TcpListener::from_std(listener)
 }
 
-/// A shard on its storage, which it has asked for its logs.
+/// Each shard on its storage, which it has asked for its logs.
 pub(super) fn begin(
     config: &Config,
     seed: u64,
-    storage: Box<dyn LogStorage>,
+    storages: Vec<Box<dyn LogStorage>>,
     access: Access,
     now: Now,
-) -> Result<Engine<Box<dyn LogStorage>>, UnfitStorage> {
-    let config = shard_config(config, seed);
-    let authorizer = Box::new(access.authorizer);
-    Engine::new(config, storage, authorizer, access.admission, now)
+) -> Result<Vec<Engine<Box<dyn LogStorage>>>, UnfitStorage> {
+    let admissions = shared_admission::share(access.admission, storages.len());
+    let parts = (0..).zip(storages).zip(admissions);
+    let engine = |((shard, storage), admission)| {
+        let config = shard_config(config, storage::seed_of_shard(seed, shard));
+        let authorizer = Box::new(Arc::clone(&access.authorizer));
+        Engine::new(config, storage, authorizer, admission, now)
+    };
+    parts.map(engine).collect()
 }
 
+/// A shard's part of the node's settings.
 fn shard_config(config: &Config, seed: u64) -> ShardConfig {
+    let (part, defaults) = (config.of_one_shard(), ShardConfig::default());
     ShardConfig {
         seed,
-        limits: config.limits.clone(),
         default_namespace: FirstNamespace {
-            durability: config.durability,
+            durability: part.durability,
             ..FirstNamespace::default()
         },
-        mark_interval: config.mark_interval.0,
-        catch_up_readers: config.readers as usize,
-        publish_gate: config.flow.publish_gate(),
-        delivery_gate: config.flow.delivery_gate(),
-        ..ShardConfig::default()
+        storages: config.further_storages(),
+        mark_interval: part.mark_interval.0,
+        catch_up_readers: part.readers as usize,
+        publish_gate: part.flow.publish_gate(),
+        publish_waiting_bytes: defaults.publish_waiting_bytes / usize::from(config.shards),
+        delivery_gate: part.flow.delivery_gate(),
+        limits: part.limits,
+        ..defaults
     }
 }

@@ -1,26 +1,20 @@
-//! Storages by their URL, and how they are opened.
+//! Storages by their URL, and how they are opened: their directories are taken once a process, and each shard
+//! opens its own part in them (`storage_set`).
 
 mod data_dir_watcher;
+mod directory;
 mod on_disk;
 mod precise_timer;
 mod service_times;
+mod storage_set;
 mod throttled;
 
-use super::StartError;
-use crate::config::Config;
-use airmail_log::journal::{JournalConfig, JournalStorage};
-use airmail_log::memory::MemoryFiles;
-use airmail_log::{LogStorage, Waker};
-use airmail_model::clock::Clock;
-use airmail_model::{Error, ErrorCode};
+use airmail_model::{Durability, Error, ErrorCode};
 pub(crate) use data_dir_watcher::Standing;
-use on_disk::OnDisk;
-use precise_timer::PreciseTimer;
 pub use service_times::{SERVICE_US_MAX, ServiceTimes};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use throttled::ThrottledStorage;
+pub(crate) use storage_set::{StorageSet, seed_of_shard};
 
 /// A storage's URL, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,44 +31,55 @@ pub enum StorageUrl {
 }
 
 impl StorageUrl {
-    /// Reads `memory:`, `memory:?service_us=…` or `disk:PATH`; the empty URL is `disk:` in `data`.
+    /// Reads the URL of a node's first storage, as [`StorageUrl::of`] does; the empty URL and `disk:` are the
+    /// disk in `data`.
+    ///
+    /// # Errors
+    /// Those of [`StorageUrl::of`], for the setting `log.url`.
+    pub fn parse(url: &str, data: &Path) -> Result<StorageUrl, Error> {
+        match url {
+            "" | "disk:" => Ok(StorageUrl::Disk(data.to_owned())),
+            url => StorageUrl::of("log.url", url),
+        }
+    }
+
+    /// Reads `memory:`, `memory:?service_us=…` or `disk:PATH`, the value of a setting.
     ///
     /// # Errors
     /// `UNIMPLEMENTED` for a storage that is reserved, `INVALID_ARGUMENT` for any other, and for a
     /// parameter that is not known or cannot be.
-    pub fn parse(url: &str, data: &Path) -> Result<StorageUrl, Error> {
+    pub fn of(setting: &str, url: &str) -> Result<StorageUrl, Error> {
+        let wrong = |code| Error::new(code).field(setting).value(url);
         match url.split_once(':') {
-            None if url.is_empty() => Ok(StorageUrl::Disk(data.to_owned())),
             Some(("memory", "")) => Ok(StorageUrl::Memory { service_us: None }),
-            Some(("memory", rest)) if rest.starts_with('?') => memory(url, &rest[1..]),
-            Some(("disk", "")) => Ok(StorageUrl::Disk(data.to_owned())),
-            Some(("disk", path)) => Ok(StorageUrl::Disk(path.into())),
-            Some(("kafka" | "raft" | "tree", _)) => Err(Error::unimplemented("log.url")
-                .value(url)
-                .limit("disk:PATH or memory:")),
-            _ => Err(Error::new(ErrorCode::InvalidArgument)
-                .field("log.url")
-                .value(url)
-                .limit("disk:PATH or memory:")),
+            Some(("memory", rest)) if rest.starts_with('?') => {
+                memory(&rest[1..]).map_err(|limit| wrong(ErrorCode::InvalidArgument).limit(limit))
+            }
+            Some(("disk", path)) if !path.is_empty() => Ok(StorageUrl::Disk(path.into())),
+            Some(("kafka" | "raft" | "tree", _)) => {
+                Err(wrong(ErrorCode::Unimplemented).limit("disk:PATH or memory:"))
+            }
+            _ => Err(wrong(ErrorCode::InvalidArgument).limit("disk:PATH or memory:")),
+        }
+    }
+
+    /// The strongest durability that it has.
+    #[must_use]
+    pub fn strongest(&self) -> Durability {
+        match self {
+            StorageUrl::Memory { .. } => Durability::MEMORY,
+            StorageUrl::Disk(_) => Durability::FSYNC,
         }
     }
 }
 
-/// The parameters of `memory:?…`; there is one.
-fn memory(url: &str, parameters: &str) -> Result<StorageUrl, Error> {
-    let wrong = |value: &str, limit: String| {
-        let error = Error::new(ErrorCode::InvalidArgument).field("log.url");
-        Err(error.value(value).limit(limit))
-    };
+/// The parameters of `memory:?…`, of which there is one; or what they should have been.
+fn memory(parameters: &str) -> Result<StorageUrl, String> {
     let Some(value) = parameters.strip_prefix("service_us=") else {
-        return wrong(url, "memory: or memory:?service_us=N".to_owned());
+        return Err("memory: or memory:?service_us=N".to_owned());
     };
-    match ServiceTimes::parse(value) {
-        Ok(service_us) => Ok(StorageUrl::Memory {
-            service_us: Some(service_us),
-        }),
-        Err(limit) => wrong(url, limit),
-    }
+    let service_us = Some(ServiceTimes::parse(value)?);
+    Ok(StorageUrl::Memory { service_us })
 }
 
 impl fmt::Display for StorageUrl {
@@ -85,48 +90,6 @@ impl fmt::Display for StorageUrl {
                 service_us: Some(service_us),
             } => write!(f, "memory:?service_us={service_us}"),
             StorageUrl::Disk(path) => write!(f, "disk:{}", path.display()),
-        }
-    }
-}
-
-/// Opens the storage that the settings name. Blocks while it recovers. Whether it may store is
-/// `standing`'s to say afterwards.
-pub(crate) fn open(
-    config: &Config,
-    seed: u64,
-    clock: &Arc<dyn Clock>,
-    waker: Waker,
-    standing: &Arc<Standing>,
-) -> Result<Box<dyn LogStorage>, StartError> {
-    let url = StorageUrl::parse(&config.log_url, &config.data)?;
-    let failed = |error: Box<dyn std::error::Error + Send + Sync>| StartError::Storage {
-        url: url.to_string(),
-        error,
-    };
-    match &url {
-        StorageUrl::Memory { service_us } => {
-            let journal = JournalConfig {
-                segment_bytes: config.segment.0,
-                pending_bytes: config.pending.0,
-                clock_jump: config.clock_jump.0,
-                ..JournalConfig::memory(seed)
-            };
-            let storage = JournalStorage::open(MemoryFiles::new(), journal, clock.now());
-            let storage = storage.map_err(|error| failed(error.into()))?;
-            Ok(match service_us {
-                None => Box::new(storage),
-                Some(service_us) => {
-                    let timer = PreciseTimer::start(waker).map_err(|error| failed(error.into()))?;
-                    Box::new(
-                        ThrottledStorage::new(storage, service_us.clone(), config.pending.0)
-                            .on_time(timer),
-                    )
-                }
-            })
-        }
-        StorageUrl::Disk(path) => {
-            let storage = OnDisk::open(path, (config, seed), clock, &waker, standing);
-            Ok(Box::new(storage.map_err(failed)?))
         }
     }
 }

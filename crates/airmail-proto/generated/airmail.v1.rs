@@ -636,7 +636,7 @@ pub struct Retention {
     #[prost(uint64, optional, tag = "2")]
     pub bytes: ::core::option::Option<u64>,
 }
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NamespaceSpec {
     /// Zero: 1 when created, unchanged when updated.
     #[prost(uint32, tag = "1")]
@@ -650,6 +650,10 @@ pub struct NamespaceSpec {
     /// a `durability`, and `disk` and `memory` have only one.
     #[prost(uint32, tag = "4")]
     pub copies: u32,
+    /// The storage that has its logs: one of the node's by its name, 1 to 32 of a-z, 0-9 and -. Empty: the node's
+    /// first; in an update, as it is. It is chosen when the namespace is created.
+    #[prost(string, tag = "5")]
+    pub storage: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Namespace {

@@ -3,7 +3,7 @@
 use crate::v1;
 use airmail_model::{
     Durability, Error, ErrorCode, MapEpoch, Namespace, NamespaceId, NamespaceSpec, Retention,
-    Synced,
+    StorageName, Synced,
 };
 
 /// The promise of each copy, as a message; the number of copies is a field beside it.
@@ -73,12 +73,15 @@ pub struct SpecChange {
     pub retention: Option<Retention>,
     /// Promise of an ack.
     pub durability: Option<Durability>,
+    /// The storage that has its logs.
+    pub storage: Option<StorageName>,
 }
 
 /// Reads the change of a namespace that a request asks for.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for a durability that is none; `NAMESPACE_INVALID` for too many logs.
+/// `INVALID_ARGUMENT` for a durability that is none and for what cannot be a storage's name;
+/// `NAMESPACE_INVALID` for too many logs.
 pub fn spec_from_proto(spec: Option<&v1::NamespaceSpec>) -> Result<SpecChange, Error> {
     let Some(spec) = spec else {
         return Ok(SpecChange::default());
@@ -93,6 +96,8 @@ pub fn spec_from_proto(spec: Option<&v1::NamespaceSpec>) -> Result<SpecChange, E
         logs: (logs > 0).then_some(logs),
         retention: spec.retention.as_ref().map(retention_from_proto),
         durability: durability_from_proto(spec.durability, spec.copies)?,
+        storage: Some(StorageName::or_first(&spec.storage, "namespace.storage")?)
+            .filter(|storage| !storage.is_first()),
     })
 }
 
@@ -107,6 +112,7 @@ pub fn spec_to_proto(change: &SpecChange) -> v1::NamespaceSpec {
             .map_or(v1::Durability::Unspecified, |d| synced_to_proto(d.synced))
             .into(),
         copies: change.durability.map_or(0, |d| d.copies.into()),
+        storage: change.storage.unwrap_or_default().to_string(),
     }
 }
 
@@ -122,6 +128,7 @@ pub fn namespace_to_proto(namespace: &Namespace) -> v1::Namespace {
             retention: Some(retention_to_proto(&spec.retention)),
             durability: synced_to_proto(spec.durability.synced).into(),
             copies: spec.durability.copies.into(),
+            storage: spec.storage.to_string(),
         }),
         version: namespace.version,
         epoch: namespace.epoch.0,
@@ -142,6 +149,7 @@ pub fn namespace_from_proto(namespace: v1::Namespace) -> Result<Namespace, Error
             logs: change.logs.unwrap_or(unset.logs),
             retention: change.retention.unwrap_or_default(),
             durability: change.durability.unwrap_or(unset.durability),
+            storage: change.storage.unwrap_or_default(),
         },
         version: namespace.version,
         epoch: MapEpoch(namespace.epoch),
@@ -167,6 +175,7 @@ mod tests {
                     synced: Synced::Os,
                     copies: 3,
                 },
+                storage: StorageName::new("fast").unwrap(),
             },
             version: 3,
             epoch: MapEpoch(2),
@@ -193,6 +202,23 @@ mod tests {
             assert_eq!(error.code(), ErrorCode::InvalidArgument);
             assert_eq!(error.field_name(), "copies");
         }
+    }
+
+    #[test]
+    fn a_storage_is_named_or_not_asked_for() {
+        let of = |storage: &str| {
+            let storage = storage.to_owned();
+            let spec = v1::NamespaceSpec {
+                storage,
+                ..Default::default()
+            };
+            spec_from_proto(Some(&spec)).map(|change| change.storage)
+        };
+        assert_eq!(of(""), Ok(None));
+        assert_eq!(of("fast"), Ok(StorageName::new("fast")));
+        let error = of("Fast").unwrap_err();
+        assert_eq!(error.code(), ErrorCode::InvalidArgument);
+        assert_eq!(error.field_name(), "namespace.storage");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! - [`waiting`]: waits that end, and say what they waited for.
 //! - [`scale`]: the amount of testing, and the tools that there are.
 //! - [`node`]: a node in a process of its own, and commands that talk to it.
+//! - [`shards`]: the directories of a node's shards.
 //! - [`pages`]: pages of the documentation that are made from the code.
 //! - `postgres`: a database server, with the feature of that name.
 //! - [`transcript`]: what happens to a core, as text that can be read without the code.
@@ -27,5 +28,6 @@ pub mod pages;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod scale;
+pub mod shards;
 pub mod transcript;
 pub mod waiting;

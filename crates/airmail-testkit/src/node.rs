@@ -13,9 +13,15 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// `airmail`, with nothing inherited that could change what it does.
+/// `airmail`, with nothing inherited that could change what it does. A node that it becomes has as many shards
+/// as the tests are run with ([`scale::shards`]).
 pub fn airmail() -> Command {
-    program("airmail")
+    let mut command = program("airmail");
+    let shards = scale::shards();
+    if shards > 1 {
+        command.env("AIRMAIL_NODE_SHARDS", shards.to_string());
+    }
+    command
 }
 
 /// A program of ours that is built beside the tests, with nothing inherited that could change what it does.

@@ -16,6 +16,11 @@ pub fn kills() -> usize {
     number("AIRMAIL_TEST_KILLS").unwrap_or(2)
 }
 
+/// Shards of every node that a test starts, if it does not say how many.
+pub fn shards() -> u16 {
+    number("AIRMAIL_TEST_SHARDS").map_or(1, |shards| u16::try_from(shards).unwrap_or(u16::MAX))
+}
+
 /// The backlog of the late subscriber, in bytes.
 pub fn backlog_bytes() -> usize {
     number("AIRMAIL_TEST_BACKLOG_MIB").unwrap_or(16) << 20

@@ -69,6 +69,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "airmail-queueing",
         ],
     ),
+    ("airmail-link", &["airmail-log", "airmail-model"]),
     ("airmail-log", &["airmail-model"]),
     ("airmail-mailbox", &["airmail-model"]),
     ("airmail-model", &[]),
@@ -79,6 +80,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             // Its tests alone.
             "airmail-client",
             "airmail-flow",
+            "airmail-link",
             "airmail-log",
             "airmail-mailbox",
             "airmail-model",
@@ -95,6 +97,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "airmail-broker",
             "airmail-client",
             "airmail-flow",
+            "airmail-link",
             "airmail-log",
             "airmail-model",
         ],

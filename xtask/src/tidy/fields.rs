@@ -8,10 +8,11 @@ use crate::workspace::File;
 const FIELDS_MAX: usize = 15;
 
 /// The cores, without the `.rs` of a file.
-const CORES: [&str; 7] = [
+const CORES: [&str; 8] = [
     "crates/airmail-broker/src",
     "crates/airmail-client/src/core",
     "crates/airmail-flow/src",
+    "crates/airmail-link/src",
     "crates/airmail-log/src",
     "crates/airmail-model/src",
     "crates/airmail-partition/src",

@@ -4,10 +4,11 @@ use super::Complaints;
 use crate::process::{cargo, output};
 
 /// The cores, with the features that leave their shells out, and what all of their tests may use.
-const CORES: [(&str, &[&str]); 11] = [
+const CORES: [(&str, &[&str]); 12] = [
     ("airmail-flow", &[]),
     ("airmail-queueing", &[]),
     ("airmail-model", &[]),
+    ("airmail-link", &[]),
     ("airmail-log", &[]),
     ("airmail-broker", &[]),
     ("airmail-client", &["--no-default-features"]),

@@ -9,11 +9,12 @@ use super::Complaints;
 use crate::workspace::File;
 
 /// The folders and files that are held to it, without the `.rs` of a file.
-const PLACES: [&str; 5] = [
+const PLACES: [&str; 6] = [
     "crates/airmail-broker/src/catalog",
     "crates/airmail-broker/src/gateway",
     "crates/airmail-broker/src/tower",
     "crates/airmail-client/src/core",
+    "crates/airmail-link/src",
     "crates/airmail-log/src/journal",
 ];
 

@@ -1,16 +1,17 @@
 //! Namespace commands as they stand in log 0.
 //!
 //! What each does to the namespaces is the fold's (`fold.rs`). Encoding, little endian, in the payload of
-//! one record of a control batch (whose checksums protect it): version u8 (1 or 2), kind u8, namespace id
+//! one record of a control batch (whose checksums protect it): version u8 (1 to 3), kind u8, namespace id
 //! u32, then
-//! - 1 create: logs u16, settings, name (length u8, bytes)
+//! - 1 create: logs u16, settings, name (length u8, bytes), and in version 3 the storage's name (length u8,
+//!   bytes)
 //! - 2 update: based on u64, settings
 //! - 3 delete: based on u64
 //! - 4 purged: nothing more
 //! - 5 raise: version u8; of namespace 0
 //!
-//! with settings = synced u8, retention time ms u64, retention bytes u64 (`u64::MAX`: without), and in version
-//! 2 copies u8, at least 2.
+//! with settings = synced u8, retention time ms u64, retention bytes u64 (`u64::MAX`: without), and from version
+//! 2 on copies u8, at least 2 in version 2. A version 3 is only of a create in a storage that has a name.
 //!
 //! A command is written in the lowest version that can say it, so that nodes which know no later one read it.
 //! One that needs a later version than log 0 was raised to goes behind a raise, in the same batch: without it
@@ -22,13 +23,15 @@ use airmail_model::batch::BatchTarget;
 use airmail_model::namespace::LOGS_MAX;
 use airmail_model::{
     Batch, BatchEncoder, Checked, Durability, Error, Limits, LogId, MapEpoch, Message, Namespace,
-    NamespaceId, NamespaceSpec, Retention, Synced, TopicName, Wall,
+    NamespaceId, NamespaceSpec, Retention, StorageName, Synced, TopicName, Wall,
 };
 
 /// Version of commands whose settings have one copy.
 const ONE_COPY: u8 = 1;
 /// Version of commands whose settings say how many copies there are.
 const COPIES: u8 = 2;
+/// Version of a create that says in which storage the logs are.
+const STORAGE: u8 = 3;
 const CREATE: u8 = 1;
 const UPDATE: u8 = 2;
 const DELETE: u8 = 3;
@@ -37,7 +40,7 @@ const RAISE: u8 = 5;
 /// Version of commands in a log 0 that was never raised.
 pub(super) const FIRST_VERSION: u8 = ONE_COPY;
 /// The latest version that this program reads.
-pub(super) const LAST_VERSION: u8 = COPIES;
+pub(super) const LAST_VERSION: u8 = STORAGE;
 /// The topic of commands, in namespace 0.
 const TOPIC: &str = "namespaces";
 /// The map of log 0, for ever.
@@ -82,6 +85,7 @@ impl Change {
     /// The lowest version of the encoding that can say it.
     pub(super) fn version(&self) -> u8 {
         match self {
+            Change::Create { spec, .. } if !spec.storage.is_first() => STORAGE,
             Change::Create {
                 spec: NamespaceSpec { durability, .. },
                 ..
@@ -110,8 +114,10 @@ impl Change {
             Change::Create { name, spec, .. } => {
                 out.extend(spec.logs.to_le_bytes());
                 settings(&mut out, version, spec.durability, spec.retention);
-                out.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
-                out.extend(name.bytes().take(usize::from(u8::MAX)));
+                text(&mut out, name);
+                if version >= STORAGE {
+                    text(&mut out, spec.storage.as_str());
+                }
             }
             Change::Update {
                 based_on,
@@ -143,10 +149,12 @@ impl Change {
             CREATE => {
                 let logs = u16::from_le_bytes(from.take()?);
                 let (durability, retention) = from.settings(version)?;
-                let length = usize::from(from.u8()?);
-                let (name, rest) = from.0.split_at_checked(length)?;
-                from.0 = rest;
-                let name = std::str::from_utf8(name).ok()?;
+                let name = from.text()?;
+                let storage = if version >= STORAGE {
+                    StorageName::new(from.text()?)?
+                } else {
+                    StorageName::FIRST
+                };
                 if Namespace::check_name(name).is_err() || !(1..=LOGS_MAX).contains(&logs) {
                     return None;
                 }
@@ -157,6 +165,7 @@ impl Change {
                         logs,
                         retention,
                         durability,
+                        storage,
                     },
                 }
             }
@@ -221,9 +230,22 @@ fn settings(out: &mut Vec<u8>, version: u8, durability: Durability, retention: R
     }
 }
 
+/// A length of one byte, and as many bytes of a text.
+fn text(out: &mut Vec<u8>, text: &str) {
+    out.push(u8::try_from(text.len()).unwrap_or(u8::MAX));
+    out.extend(text.bytes().take(usize::from(u8::MAX)));
+}
+
 struct Reader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    fn text(&mut self) -> Option<&'a str> {
+        let length = usize::from(self.u8()?);
+        let (text, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        std::str::from_utf8(text).ok()
+    }
+
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (bytes, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -242,6 +264,9 @@ impl Reader<'_> {
         };
         let (time_ms, bytes) = (limit()?, limit()?);
         let copies = if version >= COPIES { self.u8()? } else { 1 };
+        if copies == 0 {
+            return None;
+        }
         let durability = Durability { synced, copies };
         Some((durability, Retention { time_ms, bytes }))
     }
@@ -262,8 +287,19 @@ mod tests {
                     bytes: None,
                 },
                 durability: Durability::OS,
+                storage: StorageName::FIRST,
             },
         }
+    }
+
+    /// The same in a storage.
+    fn create_in(storage: &str, copies: u8) -> Change {
+        let mut change = create(9, "orders");
+        if let Change::Create { spec, .. } = &mut change {
+            spec.storage = StorageName::new(storage).expect("a name");
+            spec.durability.copies = copies;
+        }
+        change
     }
 
     #[test]
@@ -294,6 +330,8 @@ mod tests {
         for change in [
             create(9, "orders"),
             copied,
+            create_in("fast", 1),
+            create_in("fast", 3),
             update,
             fewer,
             delete,
@@ -334,6 +372,37 @@ mod tests {
         for (copies, sound) in [(0, false), (1, false), (2, true), (255, true)] {
             bytes[25] = copies;
             assert_eq!(Change::decode(&bytes).is_some(), sound, "{copies}");
+        }
+    }
+
+    #[test]
+    fn a_storage_is_said_in_version_3_and_only_there() {
+        let of_version_3 = [
+            &[3, 1, 9, 0, 0, 0, 7, 0, 1, 5][..],
+            &[0; 7],
+            &[0xff; 8],
+            &[2],
+            b"\x06orders\x04fast",
+        ]
+        .concat();
+        assert_eq!(create_in("fast", 2).encode(), of_version_3);
+        assert_eq!(Change::decode(&of_version_3), Some(create_in("fast", 2)));
+        for version in [1, 2] {
+            let mut bytes = of_version_3.clone();
+            bytes[0] = version;
+            assert_eq!(Change::decode(&bytes), None, "in version {version}");
+        }
+        let mut nobodys = of_version_3.clone();
+        nobodys[25] = 0;
+        assert_eq!(Change::decode(&nobodys), None, "without a copy");
+        let named = |name: &[u8]| {
+            let length = u8::try_from(name.len()).expect("short");
+            let body = &of_version_3[..of_version_3.len() - 5];
+            Change::decode(&[body, &[length], name].concat())
+        };
+        assert!(named(&[b'x'; 32]).is_some());
+        for name in [&b""[..], b"Fast", b"a b", &[b'x'; 33]] {
+            assert_eq!(named(name), None, "{name:?}");
         }
     }
 

@@ -175,9 +175,14 @@ impl CatalogCore {
                 namespace,
                 logs,
                 as_of,
+                storage,
             } => {
                 let dying = self.fold.dying.get(&namespace).copied();
-                let wanted = Some(Dying { logs, as_of });
+                let wanted = Some(Dying {
+                    logs,
+                    as_of,
+                    storage,
+                });
                 assert_eq!(dying, wanted, "orders: {namespace} is to be deleted");
             }
         }

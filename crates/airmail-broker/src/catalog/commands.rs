@@ -7,7 +7,7 @@ use crate::input::{Command, CommandId, Outcome};
 use crate::storage_refusals;
 use airmail_log::Refusal;
 use airmail_model::bug;
-use airmail_model::{Error, ErrorCode, Extent, LogId, Now, Sequence};
+use airmail_model::{Error, ErrorCode, Extent, LogId, Now, Sequence, StorageName};
 
 /// The command under way.
 #[derive(Debug)]
@@ -108,6 +108,7 @@ impl CatalogCore {
             logs: first.logs,
             retention: first.retention,
             durability: first.durability,
+            storage: StorageName::FIRST,
         };
         let begun = self
             .to_change(command)
@@ -183,6 +184,7 @@ impl CatalogCore {
             return;
         };
         let id = current.change.id();
+        let is_deletion = matches!(current.change, Change::Delete { .. });
         let Some(became) = current.became() else {
             // Input: the storage has not answered the append, or its reader has not come that far.
             return;
@@ -204,7 +206,10 @@ impl CatalogCore {
             _ => {}
         }
         let settled = self.settling.remove(&id);
+        // Logs in a storage that this node has not are deleted when a node begins that has it.
+        let is_left = |error: &Error| is_deletion && error.code() == ErrorCode::Elsewhere;
         let error = settled.and_then(|settling| settling.error);
+        let error = error.filter(|error| !is_left(error));
         let result = match (error, self.snapshot.get(id)) {
             (Some(error), _) => Err(error),
             (None, Some(entry)) => Ok(Outcome::Namespace(entry.namespace.clone())),

@@ -6,7 +6,7 @@
 
 use super::change::{Change, FIRST_VERSION};
 use super::namespaces::Catalog;
-use airmail_model::{MapEpoch, Namespace, NamespaceId, Sequence};
+use airmail_model::{MapEpoch, Namespace, NamespaceId, Sequence, StorageName};
 use std::collections::BTreeMap;
 
 /// A deleted namespace whose logs may still be there.
@@ -16,6 +16,8 @@ pub(super) struct Dying {
     pub(super) logs: u16,
     /// Number of the command in log 0 that deleted it.
     pub(super) as_of: Sequence,
+    /// The storage that has its logs.
+    pub(super) storage: StorageName,
 }
 
 /// The state that log 0 folds to.
@@ -100,8 +102,13 @@ impl Fold {
                     return false;
                 }
                 if let Some(entry) = self.catalog.remove(*id) {
-                    let logs = entry.namespace.spec.logs;
-                    self.dying.insert(*id, Dying { logs, as_of: at });
+                    let spec = &entry.namespace.spec;
+                    let dying = Dying {
+                        logs: spec.logs,
+                        as_of: at,
+                        storage: spec.storage,
+                    };
+                    self.dying.insert(*id, dying);
                 }
             }
             Change::Purged { id } => return self.dying.remove(id).is_some(),
@@ -153,6 +160,34 @@ mod tests {
     }
 
     #[test]
+    fn a_namespace_keeps_its_storage_until_nothing_of_it_is_left() {
+        let mut fold = Fold::default();
+        let storage = StorageName::new("fast").expect("a name");
+        let mut fast = create(1, "a");
+        if let Change::Create { spec, .. } = &mut fast {
+            spec.storage = storage;
+        }
+        let id = NamespaceId(1);
+        let version = fast.version();
+        assert!(fold.apply(&Change::Raise { version }, Sequence(1)));
+        assert!(fold.apply(&fast, Sequence(2)));
+        let update = Change::Update {
+            id,
+            based_on: 1,
+            retention: airmail_model::Retention::default(),
+            durability: airmail_model::Durability::OS,
+        };
+        assert!(fold.apply(&update, Sequence(3)));
+        let entry = fold.catalog.get(id).expect("made");
+        assert_eq!(entry.log_spec().storage, storage);
+        assert!(fold.apply(&Change::Delete { id, based_on: 2 }, Sequence(4)));
+        assert_eq!(
+            fold.dying.get(&id).map(|dying| dying.storage),
+            Some(storage)
+        );
+    }
+
+    #[test]
     fn a_command_based_on_another_version_is_void() {
         let mut fold = Fold::default();
         let id = NamespaceId(1);
@@ -164,8 +199,12 @@ mod tests {
         assert!(apply(5, &Change::Delete { id, based_on: 1 }));
         assert!(!apply(6, &create(1, "a")), "numbers are never reused");
         assert_eq!(fold.next_id(), Some(NamespaceId(2)));
-        let as_of = Sequence(5);
-        assert_eq!(fold.dying.get(&id), Some(&Dying { logs: 7, as_of }));
+        let dying = Dying {
+            logs: 7,
+            as_of: Sequence(5),
+            storage: StorageName::FIRST,
+        };
+        assert_eq!(fold.dying.get(&id), Some(&dying));
         assert!(fold.apply(&Change::Purged { id }, Sequence(7)));
         assert!(fold.dying.is_empty());
     }

@@ -6,13 +6,18 @@
 use crate::config::FirstNamespace;
 use crate::input::{Command, CommandId, Outcome};
 use airmail_log::{Bounds, GapWhy, LogSpec, ReaderId, Refusal, Stored};
-use airmail_model::{Batch, Checked, Durability, Error, Extent, LogId, NamespaceId, Sequence};
+use airmail_model::{
+    Batch, Checked, Durability, Error, Extent, LogId, NamespaceId, Sequence, StorageName,
+};
+use std::collections::BTreeMap;
 
 /// The settings of a [`CatalogCore`](super::CatalogCore).
 #[derive(Clone, Debug)]
 pub(crate) struct CatalogConfig {
-    /// The strongest durability that the storage has.
+    /// The strongest durability that the first storage has.
     pub(crate) strongest: Durability,
+    /// The further storages, each with the strongest durability that it has.
+    pub(crate) storages: BTreeMap<StorageName, Durability>,
     /// Settings with which the namespace `default` is made on the first start.
     pub(crate) default_namespace: FirstNamespace,
     /// Bytes that the reader of log 0 may be ahead.
@@ -99,11 +104,12 @@ pub(crate) enum Order {
     /// Open a log, or keep an open one so from now on.
     Open { log: LogId, spec: LogSpec },
     /// End all that a deleted namespace's logs are used for, and delete them: those with the indexes
-    /// below `logs`, as the command `as_of` of log 0 says.
+    /// below `logs`, in this storage, as the command `as_of` of log 0 says.
     Delete {
         namespace: NamespaceId,
         logs: u16,
         as_of: Sequence,
+        storage: StorageName,
     },
 }
 

@@ -27,6 +27,7 @@ impl Entry {
             retention: self.namespace.spec.retention,
             epoch: self.map.epoch,
             as_of: self.as_of,
+            storage: self.namespace.spec.storage,
         }
     }
 }

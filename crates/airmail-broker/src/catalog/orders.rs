@@ -68,16 +68,21 @@ impl CatalogCore {
 
     /// Orders a deleted namespace's logs away.
     fn order_deletion(&mut self, id: NamespaceId, out: &mut CatalogEffects) {
-        let Some(Dying { logs, as_of }) = self.fold.dying.get(&id).copied() else {
+        let Some(dying) = self.fold.dying.get(&id).copied() else {
             bug!("namespace {id} is to be deleted and was not");
             return;
         };
-        self.settling.entry(id).or_default().left += usize::from(logs);
-        let namespace = id;
-        let order = Order::Delete {
-            namespace,
+        let Dying {
             logs,
             as_of,
+            storage,
+        } = dying;
+        self.settling.entry(id).or_default().left += usize::from(logs);
+        let order = Order::Delete {
+            namespace: id,
+            logs,
+            as_of,
+            storage,
         };
         out.push(CatalogEffect::Order(order));
     }

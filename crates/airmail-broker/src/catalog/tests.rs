@@ -1,6 +1,7 @@
 //! The catalog alone: storage and logs are whatever a test says.
 
 mod invariants;
+mod storages;
 mod transcripts;
 mod versions;
 
@@ -12,8 +13,10 @@ use airmail_log::{Bounds, GapWhy, ReaderId, Refusal, Stored};
 use airmail_model::batch::BatchTarget;
 use airmail_model::{
     AppendTime, Batch, BatchEncoder, Checked, Durability, ErrorCode, Extent, Incarnation, Limits,
-    LogId, Message, Mono, Namespace, NamespaceSpec, Retention, Sequence, TopicName, Wall,
+    LogId, Message, Mono, Namespace, NamespaceSpec, Retention, Sequence, StorageName, TopicName,
+    Wall,
 };
+use std::collections::BTreeMap;
 
 const READER: ReaderId = ReaderId(1);
 
@@ -27,6 +30,7 @@ impl Driver {
     fn new() -> Driver {
         let config = CatalogConfig {
             strongest: Durability::FSYNC,
+            storages: BTreeMap::new(),
             default_namespace: FirstNamespace::default(),
             read_window_bytes: 1_024,
             commands_max: 2,
@@ -213,6 +217,7 @@ fn create_command(name: &str) -> Command {
         logs: 1,
         retention: Retention::default(),
         durability: None,
+        storage: StorageName::FIRST,
     }
 }
 
@@ -232,6 +237,7 @@ fn update_command(name: &str, time_ms: u64) -> Command {
             bytes: None,
         }),
         durability: None,
+        storage: None,
         based_on: None,
     }
 }
@@ -272,6 +278,7 @@ fn a_restart_serves_what_log_0_says_and_orders_it_once() {
         namespace,
         logs: 4,
         as_of: Sequence(5),
+        storage: StorageName::FIRST,
     }];
     let wanted: Vec<Order> = opens.chain(left).collect();
     assert_eq!(driver.orders(), wanted);
@@ -488,6 +495,7 @@ fn a_deletion_whose_logs_cannot_be_deleted_is_refused_and_is_done_again_at_the_n
         namespace,
         logs: 2,
         as_of: Sequence(2),
+        storage: StorageName::FIRST,
     };
     assert_eq!(driver.orders(), [order]);
     driver.settle(1);

@@ -5,7 +5,9 @@ use super::change::Change;
 use crate::input::Command;
 use airmail_model::bug;
 use airmail_model::namespace::LOGS_MAX;
-use airmail_model::{Durability, Error, ErrorCode, Namespace, NamespaceSpec, Retention};
+use airmail_model::{
+    Durability, Error, ErrorCode, Namespace, NamespaceSpec, Retention, StorageName,
+};
 
 impl CatalogCore {
     /// Checks a command against the namespaces as they stand.
@@ -16,6 +18,7 @@ impl CatalogCore {
                 logs,
                 retention,
                 durability,
+                storage,
             } => {
                 Namespace::check_name(&name)?;
                 if self.snapshot.by_name(&name).is_some() {
@@ -35,7 +38,8 @@ impl CatalogCore {
                     spec: NamespaceSpec {
                         logs,
                         retention,
-                        durability: self.durability(durability)?,
+                        durability: self.durability(durability, storage)?,
+                        storage,
                     },
                 })
             }
@@ -44,9 +48,18 @@ impl CatalogCore {
                 logs,
                 retention,
                 durability,
+                storage,
                 based_on,
             } => {
                 let namespace = self.named(&name, based_on)?;
+                let held = namespace.spec.storage;
+                if let Some(storage) = storage.filter(|storage| *storage != held) {
+                    return Err(Error::unimplemented("namespace.storage")
+                        .value(storage)
+                        .limit(shown(held)));
+                }
+                // Its logs are asked to take the change over: it is refused before it is written.
+                self.strongest(held, ErrorCode::Elsewhere)?;
                 let held = namespace.spec.logs;
                 if let Some(logs) = logs.filter(|logs| *logs != held) {
                     return Err(Error::unimplemented("logs").value(logs).limit(held));
@@ -58,7 +71,7 @@ impl CatalogCore {
                     based_on: namespace.version,
                     retention,
                     durability: match durability {
-                        Some(_) => self.durability(durability)?,
+                        Some(_) => self.durability(durability, namespace.spec.storage)?,
                         None => namespace.spec.durability,
                     },
                 })
@@ -93,8 +106,33 @@ impl CatalogCore {
         Ok(entry.namespace.clone())
     }
 
-    fn durability(&self, wanted: Option<Durability>) -> Result<Durability, Error> {
-        let strongest = self.config.strongest;
+    /// The strongest durability of a storage, or this error for one that the node has not.
+    fn strongest(&self, storage: StorageName, missing: ErrorCode) -> Result<Durability, Error> {
+        if storage.is_first() {
+            return Ok(self.config.strongest);
+        }
+        let storages = &self.config.storages;
+        storages.get(&storage).copied().ok_or_else(|| {
+            let names: Vec<_> = storages.keys().map(StorageName::as_str).collect();
+            let limit = if names.is_empty() {
+                "none: the node has no other than its first".to_owned()
+            } else {
+                format!("{}, or none for the first", names.join(", "))
+            };
+            Error::new(missing)
+                .field("namespace.storage")
+                .value(storage)
+                .limit(limit)
+        })
+    }
+
+    /// The durability of a namespace in this storage.
+    fn durability(
+        &self,
+        wanted: Option<Durability>,
+        storage: StorageName,
+    ) -> Result<Durability, Error> {
+        let strongest = self.strongest(storage, ErrorCode::InvalidArgument)?;
         match wanted {
             Some(wanted) if !strongest.satisfies(wanted) => {
                 Err(Error::new(ErrorCode::DurabilityUnavailable)
@@ -104,6 +142,15 @@ impl CatalogCore {
             }
             wanted => Ok(wanted.unwrap_or(strongest)),
         }
+    }
+}
+
+/// A storage as it is told: the first has no name.
+fn shown(storage: StorageName) -> String {
+    if storage.is_first() {
+        "the first storage, without a name".to_owned()
+    } else {
+        storage.to_string()
     }
 }
 

@@ -56,6 +56,11 @@ impl Gateway {
                 .field("namespace")
                 .value(namespace));
         };
+        let logs: Vec<LogId> = entry.map.logs(Lane::Normal).collect();
+        let elsewhere = |log: &&LogId| self.logs.elsewhere(**log).is_some();
+        if let Some(log) = logs.iter().find(elsewhere) {
+            return Err(self.not_open(*log));
+        }
         if self.listings.open.len() >= self.config.listings {
             let limit = format!("{} at a time", self.config.listings);
             return Err(self.busy("listings").limit(limit));
@@ -66,7 +71,6 @@ impl Gateway {
         };
         self.listings.last += 1;
         let listing = self.listings.last;
-        let logs: Vec<LogId> = entry.map.logs(Lane::Normal).collect();
         for (part, log) in logs.iter().enumerate() {
             out.tell(ToTower::Topics {
                 listing,

@@ -4,7 +4,7 @@
 use super::publish_order::PublishOrder;
 use super::tail_subscriptions::Tail;
 use crate::keys::{BehindKey, LogKey};
-use airmail_model::{Incarnation, LogId};
+use airmail_model::{Holder, Incarnation, LogId};
 use std::collections::BTreeMap;
 
 /// Whether a log can be used.
@@ -36,9 +36,26 @@ pub(crate) struct GatewayLog {
 pub(crate) struct GatewayLogs {
     logs: Vec<Option<Box<GatewayLog>>>,
     by_id: BTreeMap<LogId, LogKey>,
+    /// Those that cannot be used because they are not here, as the tower has told.
+    elsewhere: BTreeMap<LogId, Holder>,
 }
 
 impl GatewayLogs {
+    /// Notes that a log is not here.
+    pub(crate) fn set_elsewhere(&mut self, id: LogId, holder: Holder) {
+        self.elsewhere.insert(id, holder);
+    }
+
+    /// Forgets that a log is not here.
+    pub(crate) fn take_elsewhere(&mut self, id: LogId) {
+        self.elsewhere.remove(&id);
+    }
+
+    /// Where a log is that is not here.
+    pub(crate) fn elsewhere(&self, id: LogId) -> Option<Holder> {
+        self.elsewhere.get(&id).copied()
+    }
+
     /// Puts a log in that can be used.
     pub(crate) fn insert(&mut self, id: LogId, incarnation: Incarnation) -> LogKey {
         let key = LogKey::new(self.logs.len());

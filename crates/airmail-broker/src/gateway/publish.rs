@@ -206,7 +206,7 @@ impl Gateway {
         let state = self.logs.find(id).map(|log| self.logs[log].state);
         match state {
             Some(LogState::Open) => Ok(()),
-            Some(LogState::Closed) | None => Err(self.busy("log").value(id)),
+            Some(LogState::Closed) | None => Err(self.not_open(id)),
         }
     }
 }

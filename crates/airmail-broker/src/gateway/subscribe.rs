@@ -112,7 +112,7 @@ impl Gateway {
         let open = |key: &LogKey| self.logs[*key].state == LogState::Open;
         match self.logs.find(log).filter(open) {
             Some(key) => Ok(key),
-            None => Err(self.busy("log").value(log)),
+            None => Err(self.not_open(log)),
         }
     }
 

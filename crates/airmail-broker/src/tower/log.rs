@@ -2,7 +2,7 @@
 
 use crate::keys::TowerLogKey;
 use airmail_log::{LogSpec, ReaderId};
-use airmail_model::{Incarnation, LogId, Sequence};
+use airmail_model::{Holder, Incarnation, LogId, Sequence};
 use std::collections::BTreeMap;
 
 /// Whether a log can be used.
@@ -39,6 +39,8 @@ pub(crate) struct TowerLog {
     /// Settings that its namespace wants.
     pub(crate) spec: LogSpec,
     pub(crate) incarnation: Incarnation,
+    /// Where it is, if the storage has said that it is not here; the gateway has been told.
+    pub(crate) holder: Option<Holder>,
     /// The first number above all that the tower knows to be durable. Only this tower appends (a
     /// storage with many writers is refused), so every ack it gave is below.
     pub(crate) end: Sequence,
@@ -72,6 +74,7 @@ impl TowerLogs {
             openness: Openness::Opening,
             spec: LogSpec::default(),
             incarnation: Incarnation(0),
+            holder: None,
             end: Sequence::FIRST,
             tail: None,
         })));

@@ -10,7 +10,9 @@ use crate::link::FromTower;
 use crate::storage_refusals;
 use airmail_log::{Bounds, Call, LogSpec, Refusal};
 use airmail_model::bug;
-use airmail_model::{Batch, Checked, Error, Extent, Lane, LogId, LogIndex, NamespaceId, Sequence};
+use airmail_model::{
+    Batch, Checked, Error, Extent, Lane, LogId, LogIndex, NamespaceId, Sequence, StorageName,
+};
 
 impl Tower {
     pub(super) fn open_system(&mut self, spec: LogSpec, out: &mut TowerEffects) {
@@ -67,6 +69,7 @@ impl Tower {
                 namespace,
                 logs,
                 as_of,
+                storage,
             } => {
                 let indexes = (0..logs).map(LogIndex);
                 for index in indexes {
@@ -76,7 +79,7 @@ impl Tower {
                         lane,
                         index,
                     };
-                    self.delete_log(log, as_of, out);
+                    self.delete_log(log, as_of, storage, out);
                 }
             }
         }
@@ -102,6 +105,7 @@ impl Tower {
         let id = log.id;
         if log.openness != Openness::Deleting {
             log.openness = Openness::Open;
+            log.holder = None;
             log.incarnation = bounds.incarnation;
             log.end = log.end.max(bounds.next);
             out.tell(FromTower::Opened {
@@ -126,6 +130,11 @@ impl Tower {
         let id = log.id;
         if log.openness == Openness::Opening {
             log.openness = Openness::Failed;
+            if let Refusal::Elsewhere(holder) = *why
+                && log.holder.replace(holder) != Some(holder)
+            {
+                out.tell(FromTower::Elsewhere { log: id, holder });
+            }
             self.retry_later();
         }
         settled(
@@ -136,7 +145,13 @@ impl Tower {
     }
 
     /// Ends everything that a log was used for, and deletes it.
-    fn delete_log(&mut self, log: LogId, as_of: Sequence, out: &mut TowerEffects) {
+    fn delete_log(
+        &mut self,
+        log: LogId,
+        as_of: Sequence,
+        storage: StorageName,
+        out: &mut TowerEffects,
+    ) {
         let key = self.logs.key(log);
         self.stop_tail(key, out);
         for member in self.members.of_log(key) {
@@ -146,7 +161,12 @@ impl Tower {
         self.logs[key].openness = Openness::Deleting;
         out.tell(FromTower::Closed { log });
         let t = self.calls.tag(Purpose::Delete(log.namespace, key));
-        out.call(Call::Delete { t, log, as_of });
+        out.call(Call::Delete {
+            t,
+            log,
+            as_of,
+            storage: Box::new(storage),
+        });
     }
 
     /// A log is deleted, or could not be. The namespace is gone all the same; what is left is deleted at the

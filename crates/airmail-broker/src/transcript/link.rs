@@ -10,7 +10,7 @@ use super::{
 use crate::link::{Answer, Follow, FromTower, MemberId, Part, Question, ToTower};
 use airmail_log::{GapWhy, Refusal};
 use airmail_model::frame::{Ack, Delivered};
-use airmail_model::{AppendTime, Durability, Extent, Incarnation, TopicName};
+use airmail_model::{AppendTime, Durability, Extent, Holder, Incarnation, TopicName};
 use airmail_testkit::transcript::parts;
 
 type Name<'a> = &'a dyn Fn(MemberId) -> String;
@@ -138,6 +138,7 @@ pub(crate) fn show_from_tower(message: &FromTower, name: Name) -> String {
         FromTower::Opened { incarnation, .. } => {
             format!("the log is open, in life {}", incarnation.0)
         }
+        FromTower::Elsewhere { holder, .. } => format!("the log is elsewhere: {holder}"),
         FromTower::Closed { .. } => "the log is closed".to_owned(),
         FromTower::Gone { .. } => "the log is gone".to_owned(),
         FromTower::Live {
@@ -208,6 +209,9 @@ pub(crate) fn read_from_tower(line: &str, find: Find) -> Option<FromTower> {
     } else if let Some([life]) = parts("the log begins life {}", line) {
         let result = Ok(Incarnation(life.parse().ok()?));
         Some(FromTower::Renewed { log, result })
+    } else if line == "the log is elsewhere: a node not known" {
+        let holder = Holder::default();
+        Some(FromTower::Elsewhere { log, holder })
     } else if line == "the log is closed" {
         Some(FromTower::Closed { log })
     } else if line == "the log is gone" {

@@ -24,4 +24,5 @@ mod random;
 mod real_journal;
 mod sharing;
 mod storage_requirements;
+mod storages;
 mod subscriptions;

@@ -8,6 +8,7 @@ use airmail_log::TopicPage;
 use airmail_model::frame::{Start, State};
 use airmail_model::{
     Durability, Error, ErrorCode, Lane, LogId, Namespace, NamespaceId, Retention, Sequence,
+    StorageName,
 };
 
 fn namespace(outcome: Result<Outcome, Error>) -> Namespace {
@@ -30,6 +31,7 @@ fn update(name: &str, logs: Option<u16>, time_ms: u64, based_on: Option<u64>) ->
             bytes: None,
         }),
         durability: Some(Durability::OS),
+        storage: None,
         based_on,
     }
 }
@@ -121,6 +123,7 @@ fn what_a_namespace_cannot_be_is_refused_with_the_field() {
         logs: 1,
         retention: Retention::default(),
         durability: Some(Durability::FSYNC),
+        storage: StorageName::FIRST,
     });
     assert_eq!(code(durable), ErrorCode::DurabilityUnavailable);
     let copied = world.command(Command::CreateNamespace {
@@ -128,6 +131,7 @@ fn what_a_namespace_cannot_be_is_refused_with_the_field() {
         logs: 1,
         retention: Retention::default(),
         durability: "memory:2".parse().ok(),
+        storage: StorageName::FIRST,
     });
     let error = copied.expect_err("refused");
     assert_eq!(error.code(), ErrorCode::DurabilityUnavailable);
@@ -153,6 +157,7 @@ fn commands_given_together_are_done_one_after_the_other() {
         logs: 1,
         retention: Retention::default(),
         durability: None,
+        storage: StorageName::FIRST,
     };
     let first = world.begin(create("orders"));
     let twice = world.begin(create("orders"));
@@ -310,6 +315,7 @@ fn copies_are_kept_over_a_restart_and_told_by_the_ack() {
         logs: None,
         retention: None,
         durability: Some(two),
+        storage: None,
         based_on: None,
     }));
     assert_eq!(changed.spec.durability, two);

@@ -8,7 +8,8 @@ use airmail_log::{
     TopicSeen, Trouble,
 };
 use airmail_model::{
-    AppendTime, Batch, Checked, Durability, Extent, Incarnation, LogId, Mono, Now, Sequence,
+    AppendTime, Batch, Checked, Durability, Extent, Holder, Incarnation, LogId, Mono, Now,
+    Sequence, StorageName,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -356,7 +357,12 @@ impl LogStorage for VecStorage {
             Call::Seal { t, .. } => self.cannot(t, "seal"),
             Call::Heal { t, .. } => self.cannot(t, "heal"),
             Call::Renew { t, log } => self.renew(t, log),
-            Call::Delete { t, log, as_of } => self.delete(t, log, as_of),
+            Call::Delete {
+                t,
+                log,
+                as_of,
+                storage,
+            } => self.delete(t, log, as_of, *storage),
         }
     }
 

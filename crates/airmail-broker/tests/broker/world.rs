@@ -10,7 +10,7 @@ use airmail_model::batch::BatchTarget;
 use airmail_model::frame::{Reply, Request, RequestId, Start, Subscribe, SubscriptionId, Until};
 use airmail_model::{
     Batch, BatchEncoder, Checked, Error, Lane, Limits, LogId, LogIndex, MapEpoch, Message, Mono,
-    NamespaceId, Now, Retention, Sequence, TopicHash, TopicName, Wall,
+    NamespaceId, Now, Retention, Sequence, StorageName, TopicHash, TopicName, Wall,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -267,6 +267,7 @@ impl World {
             logs,
             retention: Retention::default(),
             durability: None,
+            storage: StorageName::FIRST,
         })
     }
 

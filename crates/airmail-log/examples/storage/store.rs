@@ -4,7 +4,9 @@ use airmail_log::conformance::{Maker, log, spec};
 use airmail_log::disk::{DataDir, DiskOptions, DiskStorage, Identity};
 use airmail_log::journal::{JournalConfig, JournalStorage};
 use airmail_log::{Call, Completion, LogStorage, ReaderId, Scope, Tag};
-use airmail_model::{Batch, Checked, Durability, MapEpoch, Mono, NodeId, Now, Sequence, Wall};
+use airmail_model::{
+    Batch, Checked, Durability, MapEpoch, Mono, NodeId, Now, Sequence, StorageName, Wall,
+};
 use parking_lot::{Condvar, Mutex};
 use std::path::Path;
 use std::sync::Arc;
@@ -47,6 +49,7 @@ impl Store {
             node: NodeId(1),
             shards: 1,
             created: wall,
+            storage: StorageName::FIRST,
         };
         let directory = DataDir::open(dir, &new).unwrap();
         let files = directory.files(0, &DiskOptions::default(), Arc::new(wake));

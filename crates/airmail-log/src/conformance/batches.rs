@@ -4,7 +4,8 @@ use crate::contract::LogSpec;
 use airmail_model::batch::{BatchTarget, ProducerStamp};
 use airmail_model::{
     Batch, BatchEncoder, Checked, Durability, Lane, Limits, LogId, LogIndex, MapEpoch, Message,
-    NamespaceId, ProducerEpoch, ProducerId, ProducerSequence, Retention, Sequence, TopicName,
+    NamespaceId, ProducerEpoch, ProducerId, ProducerSequence, Retention, Sequence, StorageName,
+    TopicName,
 };
 use bytes::Bytes;
 
@@ -29,6 +30,7 @@ pub fn spec(durability: Durability) -> LogSpec {
         retention: Retention::default(),
         epoch: EPOCH,
         as_of: Sequence(0),
+        storage: StorageName::FIRST,
     }
 }
 

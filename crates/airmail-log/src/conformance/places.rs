@@ -3,10 +3,10 @@
 
 use super::batches::{Maker, log, spec};
 use super::reading::fill;
-use super::trimming::delete_as_of;
+use super::trimming::{delete_as_of, try_delete};
 use super::{Driver, End, Subject};
 use crate::contract::{Completion, LogSpec, Refusal};
-use airmail_model::{Durability, Retention, Sequence};
+use airmail_model::{Durability, Retention, Sequence, StorageName};
 use std::time::Duration;
 
 /// Longer than any storage leaves retention undone, by default.
@@ -125,6 +125,35 @@ pub fn a_log_that_is_not_there_can_be_deleted<S: Subject>(d: &mut Driver<'_, S>)
     d.open(log(1));
     let later = keeping(d, 5, None);
     let bounds = d.open_with(log(0), &later);
+    assert_eq!((bounds.first, bounds.bytes), (bounds.next, 0));
+}
+
+/// Neither made nor deleted by one that has it not; and what is asked of it is refused.
+pub fn a_log_in_a_storage_that_it_has_not_is_elsewhere<S: Subject>(d: &mut Driver<'_, S>) {
+    let Some(storage) = StorageName::new("a-storage-that-nobody-has") else {
+        panic!("a name is none");
+    };
+    let there = LogSpec {
+        storage,
+        ..keeping(d, 3, None)
+    };
+    for _ in 0..2 {
+        let opened = d.try_open(log(0), &there);
+        let deleted = try_delete(d, log(0), Sequence(5), storage);
+        for answer in [opened, deleted] {
+            let why = match answer {
+                Completion::Refused { why, .. } => why,
+                other => panic!("a call for storage {storage} was answered with {other:?}"),
+            };
+            assert!(matches!(why, Refusal::Elsewhere(_)), "{why}");
+        }
+        let why = d.refused(&Maker::new(log(0)).batch(&[("a", "x")]));
+        let told = matches!(why, Refusal::Elsewhere(_) | Refusal::NoLog);
+        assert!(told, "{why}");
+    }
+    // Nothing of it is here, not even the mark of its deletion.
+    let here = keeping(d, 4, None);
+    let bounds = d.open_with(log(0), &here);
     assert_eq!((bounds.first, bounds.bytes), (bounds.next, 0));
 }
 

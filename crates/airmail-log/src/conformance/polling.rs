@@ -109,6 +109,8 @@ impl<S: Subject> Driver<'_, S> {
             | Completion::Found { t, .. }
             | Completion::Topics { t, .. }
             | Completion::Done { t } => return self.take_answer(t, completion),
+            // Unasked: no case goes by what they tell.
+            Completion::Gained { .. } | Completion::Lost { .. } => return,
         };
         let Some(reader) = self.readers.get_mut(&r) else {
             panic!("{seen:?} of {r:?}, which was never started");

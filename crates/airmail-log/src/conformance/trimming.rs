@@ -4,7 +4,7 @@ use super::batches::{Maker, log, spec};
 use super::reading::{assert_all, fill};
 use super::{Driver, Seen, Subject};
 use crate::contract::{Call, Completion, GapWhy, LogSpec, Refusal, Scope};
-use airmail_model::{Extent, LogId, Retention, Sequence};
+use airmail_model::{Extent, LogId, Retention, Sequence, StorageName};
 use std::time::Duration;
 
 /// Longer than any storage leaves retention undone, by default.
@@ -27,10 +27,26 @@ pub(super) fn delete<S: Subject>(d: &mut Driver<'_, S>, log: LogId) {
 
 /// Deletes a log by a command of log 0 at this place.
 pub(super) fn delete_as_of<S: Subject>(d: &mut Driver<'_, S>, log: LogId, as_of: Sequence) {
-    match d.ask(|t| Call::Delete { t, log, as_of }) {
+    match try_delete(d, log, as_of, StorageName::FIRST) {
         Completion::Done { .. } => {}
         other => panic!("a delete was answered with {other:?}"),
     }
+}
+
+/// Asks for the deletion of a log in this storage; its answer.
+pub(super) fn try_delete<S: Subject>(
+    d: &mut Driver<'_, S>,
+    log: LogId,
+    as_of: Sequence,
+    storage: StorageName,
+) -> Completion {
+    let storage = Box::new(storage);
+    d.ask(|t| Call::Delete {
+        t,
+        log,
+        as_of,
+        storage,
+    })
 }
 
 pub(super) fn retained(first: u64, last: u64) -> Seen {

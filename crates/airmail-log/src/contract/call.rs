@@ -6,7 +6,8 @@
 
 use super::completion::Stored;
 use airmail_model::{
-    AppendTime, Batch, Checked, Durability, LogId, MapEpoch, Retention, Sequence, TopicHash,
+    AppendTime, Batch, Checked, Durability, LogId, MapEpoch, Retention, Sequence, StorageName,
+    TopicHash,
 };
 
 /// Comes back with a call's answer. The caller's choice; unique among calls not yet answered.
@@ -29,8 +30,10 @@ pub enum Call {
     /// Creates the log, or opens it and takes over `spec` (retention and durability may change;
     /// a map epoch lower than the log's own is [`Refusal::StaleMap`]). A spec that is of an earlier place
     /// than the log's own changes nothing: the answer is that of an open log. One that is of an earlier
-    /// place than the log's deletion is [`Refusal::NoLog`]. Answer: `Opened`.
+    /// place than the log's deletion is [`Refusal::NoLog`]. One that names a storage which is no
+    /// part of this one is [`Refusal::Elsewhere`], and makes nothing. Answer: `Opened`.
     ///
+    /// [`Refusal::Elsewhere`]: super::Refusal::Elsewhere
     /// [`Refusal::StaleMap`]: super::Refusal::StaleMap
     /// [`Refusal::NoLog`]: super::Refusal::NoLog
     Open {
@@ -94,8 +97,16 @@ pub enum Call {
     Renew { t: Tag, log: LogId },
     /// Removes the log, if it is there, and all it holds; its readers end. What is left is a tombstone, for
     /// ever: no spec of an earlier place than `as_of` makes the log anew. A deletion of an earlier place
-    /// than the log's spec changes nothing. Answer: `Done`.
-    Delete { t: Tag, log: LogId, as_of: Sequence },
+    /// than the log's spec changes nothing; one that names a storage which is no part of this one is
+    /// [`Refusal::Elsewhere`]. Answer: `Done`.
+    ///
+    /// [`Refusal::Elsewhere`]: super::Refusal::Elsewhere
+    Delete {
+        t: Tag,
+        log: LogId,
+        as_of: Sequence,
+        storage: Box<StorageName>,
+    },
 }
 
 // One cache line. An append alone needs 56 bytes.
@@ -138,6 +149,59 @@ impl Call {
             Call::Credit { .. } | Call::Stop { .. } => None,
         }
     }
+
+    /// The reader that it starts, or that it is said to.
+    #[must_use]
+    pub const fn reader(&self) -> Option<ReaderId> {
+        match self {
+            Call::Read { r, .. } | Call::Credit { r, .. } | Call::Stop { r } => Some(*r),
+            Call::Open { .. }
+            | Call::Append { .. }
+            | Call::FindTime { .. }
+            | Call::Bounds { .. }
+            | Call::Topics { .. }
+            | Call::Trim { .. }
+            | Call::Seal { .. }
+            | Call::Heal { .. }
+            | Call::Renew { .. }
+            | Call::Delete { .. } => None,
+        }
+    }
+
+    /// Puts another tag in the place of its own, for whoever passes calls on under tags of their own. One that
+    /// has none stays as it is.
+    pub fn set_tag(&mut self, tag: Tag) {
+        match self {
+            Call::Open { t, .. }
+            | Call::Append { t, .. }
+            | Call::FindTime { t, .. }
+            | Call::Bounds { t, .. }
+            | Call::Topics { t, .. }
+            | Call::Trim { t, .. }
+            | Call::Seal { t, .. }
+            | Call::Heal { t, .. }
+            | Call::Renew { t, .. }
+            | Call::Delete { t, .. } => *t = tag,
+            Call::Read { .. } | Call::Credit { .. } | Call::Stop { .. } => {}
+        }
+    }
+
+    /// Puts another reader in the place of its own, as [`Call::set_tag`] does with tags.
+    pub fn set_reader(&mut self, reader: ReaderId) {
+        match self {
+            Call::Read { r, .. } | Call::Credit { r, .. } | Call::Stop { r } => *r = reader,
+            Call::Open { .. }
+            | Call::Append { .. }
+            | Call::FindTime { .. }
+            | Call::Bounds { .. }
+            | Call::Topics { .. }
+            | Call::Trim { .. }
+            | Call::Seal { .. }
+            | Call::Heal { .. }
+            | Call::Renew { .. }
+            | Call::Delete { .. } => {}
+        }
+    }
 }
 
 /// Requirements of a namespace on each of its logs.
@@ -154,6 +218,9 @@ pub struct LogSpec {
     /// The place in log 0 that it is of: the number of the command that said so last. Whoever has slept
     /// opens logs by what log 0 said then; the later place counts. 0, the default: before every command.
     pub as_of: Sequence,
+    /// The storage that has the log, by its name among several ([`Routed`](crate::routed::Routed)). None, the
+    /// default: the storage that is asked. It goes to that storage without the name.
+    pub storage: StorageName,
 }
 
 /// Selects the part of a log that a reader gets.

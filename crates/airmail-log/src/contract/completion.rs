@@ -1,14 +1,14 @@
-//! Completions: a storage's answers to calls, and the deliveries of its readers.
+//! Completions: a storage's answers to calls, the deliveries of its readers, and events that no call asked for.
 
 use super::call::{ReaderId, Tag};
 use airmail_model::{
-    AppendTime, Batch, Checked, Durability, Extent, Holder, Incarnation, MapEpoch,
+    AppendTime, Batch, Checked, Durability, Extent, Holder, Incarnation, LogId, MapEpoch,
     ProducerSequence, Sequence,
 };
 use std::fmt;
 use std::time::Duration;
 
-/// The answer to a call, or something a reader came upon.
+/// The answer to a call, something a reader came upon, or something that has happened to a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(
     missing_docs,
@@ -55,10 +55,16 @@ pub enum Completion {
     Done { t: Tag },
     /// Nothing more comes of this reader. `why` is `None` after `Stop` or at `until`.
     Ended { r: ReaderId, why: Option<Refusal> },
+    /// Unasked: the log can be used as these bounds say. It was lost and is back, or somebody else has begun a
+    /// new life of it: then the incarnation is another one.
+    Gained { log: LogId, bounds: Bounds },
+    /// Unasked: the log cannot be used until it is gained again. What was asked of it may be answered only
+    /// then; its readers go on then.
+    Lost { log: LogId },
 }
 
 impl Completion {
-    /// Tag of the call that it answers; `None` for what a reader gets.
+    /// Tag of the call that it answers; `None` for what a reader gets, and for what nobody asked.
     #[must_use]
     pub const fn tag(&self) -> Option<Tag> {
         match self {
@@ -73,7 +79,71 @@ impl Completion {
             | Completion::Gap { .. }
             | Completion::Tail { .. }
             | Completion::Sealed { .. }
-            | Completion::Ended { .. } => None,
+            | Completion::Ended { .. }
+            | Completion::Gained { .. }
+            | Completion::Lost { .. } => None,
+        }
+    }
+
+    /// The reader that gets it; `None` for an answer, and for what nobody asked.
+    #[must_use]
+    pub const fn reader(&self) -> Option<ReaderId> {
+        match self {
+            Completion::Batch { r, .. }
+            | Completion::Gap { r, .. }
+            | Completion::Tail { r, .. }
+            | Completion::Sealed { r, .. }
+            | Completion::Ended { r, .. } => Some(*r),
+            Completion::Opened { .. }
+            | Completion::Bounds { .. }
+            | Completion::Appended { .. }
+            | Completion::Refused { .. }
+            | Completion::Found { .. }
+            | Completion::Topics { .. }
+            | Completion::Done { .. }
+            | Completion::Gained { .. }
+            | Completion::Lost { .. } => None,
+        }
+    }
+
+    /// Puts another tag in the place of its own, for whoever passes calls on under tags of their own. One that
+    /// has none stays as it is.
+    pub fn set_tag(&mut self, tag: Tag) {
+        match self {
+            Completion::Opened { t, .. }
+            | Completion::Bounds { t, .. }
+            | Completion::Appended { t, .. }
+            | Completion::Refused { t, .. }
+            | Completion::Found { t, .. }
+            | Completion::Topics { t, .. }
+            | Completion::Done { t } => *t = tag,
+            Completion::Batch { .. }
+            | Completion::Gap { .. }
+            | Completion::Tail { .. }
+            | Completion::Sealed { .. }
+            | Completion::Ended { .. }
+            | Completion::Gained { .. }
+            | Completion::Lost { .. } => {}
+        }
+    }
+
+    /// Puts another reader in the place of its own, as [`Completion::set_tag`] does with tags.
+    pub fn set_reader(&mut self, reader: ReaderId) {
+        match self {
+            Completion::Batch { r, .. }
+            | Completion::Gap { r, .. }
+            | Completion::Tail { r, .. }
+            | Completion::Sealed { r, .. }
+            | Completion::Ended { r, .. } => *r = reader,
+            Completion::Opened { .. }
+            | Completion::Bounds { .. }
+            | Completion::Appended { .. }
+            | Completion::Refused { .. }
+            | Completion::Found { .. }
+            | Completion::Topics { .. }
+            | Completion::Done { .. }
+            | Completion::Gained { .. }
+            | Completion::Lost { .. } => {}
         }
     }
 }

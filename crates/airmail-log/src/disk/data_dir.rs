@@ -3,12 +3,15 @@
 //! The identity is there twice, so that damage to one does not keep the node from starting: the
 //! sound one is believed, and the other is written again when the directory is taken.
 //!
+//! It may get more shards when it is taken, and never has fewer afterwards ([`growing`]).
+//!
 //! Only one process at a time has the directory ([`locks`](super::locks)). A directory that has
 //! other files and no identity is somebody else's, and is refused before anything is written. One
 //! with an identity and a changed shard has lost a volume, and is refused too
 //! ([`shard_mark`](super::shard_mark)): a node that began anew there would give the numbers of the
 //! lost records again.
 
+mod growing;
 mod new_life;
 
 pub use new_life::Repair;
@@ -89,6 +92,16 @@ pub enum DataDirError {
         /// State of the shard's directory.
         loss: ShardLoss,
     },
+    /// It has more shards than were asked for.
+    #[error("node.shards: {asked}, limit: at least {found}, as many as {path} has")]
+    FewerShards {
+        /// The directory.
+        path: PathBuf,
+        /// Number of shards that were asked for.
+        asked: u16,
+        /// Number of shards that it has.
+        found: u16,
+    },
     /// Its file system has no locks.
     #[error(
         "{path} cannot be locked: {error}: a data directory has to be on a file system with locks \
@@ -122,7 +135,8 @@ pub enum DataDirError {
 
 impl DataDir {
     /// Takes the directory at `path`. One that is empty or missing is made, as `new` says; one that
-    /// is there keeps its own identity, whatever `new` says.
+    /// is there keeps its own identity, whatever `new` says, but for the number of shards: it gets more
+    /// if `new` has more, and is refused if `new` has fewer.
     ///
     /// # Errors
     /// See [`DataDirError`].
@@ -138,9 +152,11 @@ impl DataDir {
             make_shards(path, new)?;
             write_identity(path, IDENTITY, new)?;
         }
-        let identity = read_identity(path)?;
-        let (begun, mut mended) = take_shards(path, &identity)?;
-        mended.extend(identity_problems(path, &identity));
+        let mut identity = growing::read_identity(path)?;
+        let mut mended = identity_problems(path, &identity);
+        growing::to_shards(path, &mut identity, new.shards)?;
+        let (begun, marks) = take_shards(path, &identity)?;
+        mended.splice(0..0, marks);
         for name in [IDENTITY, IDENTITY_COPY] {
             if read_one(path, name).ok() != Some(identity) {
                 write_identity(path, name, &identity)?;
@@ -170,7 +186,7 @@ impl DataDir {
                 path: path.to_owned(),
             });
         }
-        let identity = read_identity(path)?;
+        let identity = growing::read_identity(path)?;
         let mut begun = Vec::new();
         for shard in 0..identity.shards {
             begun.push(look_at_shard(path, &identity, shard)?.begun);
@@ -346,7 +362,9 @@ fn mark_problem(shard: u16) -> Problem {
 fn identity_problems(path: &Path, identity: &Identity) -> Vec<Problem> {
     let both = [IDENTITY, IDENTITY_COPY].into_iter();
     let there = both.filter(|name| path.join(name).exists());
-    let hit = there.filter(|name| read_one(path, name).ok() != Some(*identity));
+    // One that tells of fewer shards was not written yet when a start was broken off.
+    let is_sound = |name| read_one(path, name).is_ok_and(|one| one.grows_to(identity));
+    let hit = there.filter(|name| !is_sound(name));
     hit.map(|name| damaged(name.to_owned())).collect()
 }
 

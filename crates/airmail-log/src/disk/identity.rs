@@ -1,23 +1,30 @@
 //! Identity of a data directory, in the file `identity`: a few lines of text that a human can read,
 //! and a checksum over them, so that a damaged one is never believed.
 
-use airmail_model::{NodeId, Wall};
-use std::fmt;
+use airmail_model::{NodeId, StorageName, Wall};
+use std::fmt::{self, Write as _};
 
+/// Version of an identity that says which storage of its node it is, or has more than one shard. Programs that know
+/// the first version alone open the first shard of the first storage, and refuse this one; an identity of just that
+/// is written in the first version.
+const FURTHER: u32 = 2;
 /// First line of the file.
 const TITLE: &str = "airmail data directory";
 
-/// The cluster and the node that a data directory belongs to. Written once, when it is made.
+/// The cluster and the node that a data directory belongs to. Written when it is made, and again when it
+/// gets more shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The cluster, by a number chosen at random when it was made.
     pub cluster: u64,
     /// The node.
     pub node: NodeId,
-    /// Number of shards that its logs are spread over. Not changed afterwards.
+    /// Number of shards that its logs are spread over. It may grow afterwards, and never shrinks.
     pub shards: u16,
     /// When it was made.
     pub created: Wall,
+    /// The storage of the node that it is: none for the node's first, which holds log 0.
+    pub storage: StorageName,
 }
 
 /// Reason for which an identity cannot be used.
@@ -37,8 +44,26 @@ pub enum IdentityError {
 }
 
 impl Identity {
-    /// The version of the directory's layout that this program writes, and the newest it reads.
-    pub const VERSION: u32 = 1;
+    /// The newest version of the directory's layout that this program reads and writes.
+    pub const VERSION: u32 = FURTHER;
+
+    /// The version that this one is written as.
+    fn version(&self) -> u32 {
+        if self.shards > 1 || !self.storage.is_first() {
+            FURTHER
+        } else {
+            1
+        }
+    }
+
+    /// Whether this is `later` from before that got more shards, or `later` itself.
+    pub(super) fn grows_to(&self, later: &Identity) -> bool {
+        let grown = Identity {
+            shards: later.shards,
+            ..*self
+        };
+        grown == *later && self.shards <= later.shards
+    }
 
     /// Reads the text of an `identity` file.
     ///
@@ -70,11 +95,21 @@ impl Identity {
         ) else {
             return damaged("a line is missing");
         };
+        // Only a further storage has a name.
+        let named = lines.next().filter(|line| line.starts_with("storage "));
+        let storage = match named {
+            Some(line) if version == FURTHER => field(Some(line), "storage").and_then(StorageName::new),
+            _ => Some(StorageName::FIRST),
+        };
+        let Some(storage) = storage else {
+            return damaged("no storage");
+        };
         let identity = Identity {
             cluster,
             node: NodeId(node),
             shards,
             created: Wall(created),
+            storage,
         };
         // Written again it must be the same to the byte, its checksum with it.
         if identity.to_string() != text {
@@ -87,14 +122,17 @@ impl Identity {
 /// The text of the file.
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let body = format!(
+        let mut body = format!(
             "{TITLE}\nversion {}\ncluster {:016x}\nnode {:016x}\nshards {}\ncreated-us {}\n",
-            Identity::VERSION,
+            self.version(),
             self.cluster,
             self.node,
             self.shards,
             self.created.0
         );
+        if !self.storage.is_first() {
+            writeln!(body, "storage {}", self.storage)?;
+        }
         let sum = crc32c::crc32c(body.as_bytes());
         writeln!(f, "{body}crc32c {sum:08x}")
     }
@@ -114,29 +152,61 @@ mod tests {
         node: NodeId(0xabcd_ef01_2345_6789),
         shards: 4,
         created: Wall(1_790_000_000_000_000),
+        storage: StorageName::FIRST,
     };
+
+    fn all() -> [Identity; 3] {
+        let storage = StorageName::new("fast").unwrap();
+        let named = Identity {
+            storage,
+            ..IDENTITY
+        };
+        let single = Identity { shards: 1, ..named };
+        [IDENTITY, named, single]
+    }
 
     #[test]
     fn what_was_written_is_read() {
-        assert_eq!(Identity::parse(&IDENTITY.to_string()), Ok(IDENTITY));
+        for identity in all() {
+            assert_eq!(Identity::parse(&identity.to_string()), Ok(identity));
+        }
+    }
+
+    #[test]
+    fn one_shard_is_written_as_ever_and_more_so_that_older_programs_refuse_them() {
+        let one = Identity {
+            shards: 1,
+            ..IDENTITY
+        };
+        let text = "airmail data directory\nversion 1\ncluster 0000000000000001\n\
+                    node abcdef0123456789\nshards 1\ncreated-us 1790000000000000\ncrc32c ";
+        assert!(one.to_string().starts_with(text));
+        assert!(IDENTITY.to_string().contains("version 2\n"));
+        assert_eq!(Identity::parse(&one.to_string()), Ok(one));
+        assert!(one.grows_to(&IDENTITY) && IDENTITY.grows_to(&IDENTITY));
+        assert!(!IDENTITY.grows_to(&one));
+        let other = Identity { cluster: 2, ..one };
+        assert!(!other.grows_to(&IDENTITY));
     }
 
     #[test]
     fn every_changed_bit_is_noticed() {
-        let text = IDENTITY.to_string();
-        for bit in 0..text.len() * 8 {
-            let mut bytes = text.clone().into_bytes();
-            bytes[bit / 8] ^= 1 << (bit % 8);
-            if let Ok(text) = String::from_utf8(bytes) {
-                assert_ne!(Identity::parse(&text), Ok(IDENTITY), "bit {bit}: {text}");
+        for identity in all() {
+            let text = identity.to_string();
+            for bit in 0..text.len() * 8 {
+                let mut bytes = text.clone().into_bytes();
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                if let Ok(text) = String::from_utf8(bytes) {
+                    assert_ne!(Identity::parse(&text), Ok(identity), "bit {bit}: {text}");
+                }
             }
         }
     }
 
     #[test]
     fn a_newer_version_is_named() {
-        let text = IDENTITY.to_string().replace("version 1", "version 7");
-        let (found, known) = (7, 1);
+        let text = IDENTITY.to_string().replace("version 2", "version 7");
+        let (found, known) = (7, 2);
         assert_eq!(
             Identity::parse(&text),
             Err(IdentityError::Newer { found, known })

@@ -248,13 +248,14 @@ impl Begun {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use airmail_model::Wall;
+    use airmail_model::{StorageName, Wall};
 
     const IDENTITY: Identity = Identity {
         cluster: 1,
         node: NodeId(2),
         shards: 1,
         created: Wall(3),
+        storage: StorageName::FIRST,
     };
 
     #[test]

@@ -23,7 +23,7 @@ use crate::contract::{Completion, LogSpec, Refusal, Tag};
 #[cfg(feature = "sabotage")]
 use crate::sabotage::Bug;
 use airmail_model::random::nth;
-use airmail_model::{Durability, Incarnation, LogId, MapEpoch, Sequence, bug};
+use airmail_model::{Durability, Holder, Incarnation, LogId, MapEpoch, Sequence, StorageName, bug};
 
 /// Has a log's spec made durable, and the waiting caller answered then.
 fn tell_spec(config: &JournalConfig, log: &mut LogState, commands: &mut Commands, t: Tag) {
@@ -102,7 +102,12 @@ impl Journal {
         self.changing().seal(t, id, next);
     }
 
-    pub(super) fn delete_log(&mut self, t: Tag, id: LogId, as_of: Sequence) {
+    pub(super) fn delete_log(&mut self, t: Tag, id: LogId, as_of: Sequence, storage: StorageName) {
+        if !storage.is_first() {
+            // Input: the log is in another storage, which nobody beside this one has.
+            let why = Refusal::Elsewhere(Holder::default());
+            return self.effects.tell(Completion::Refused { t, why });
+        }
         self.deleting().delete(t, Tombstone { log: id, as_of });
     }
 }
@@ -110,6 +115,12 @@ impl Journal {
 impl Changing<'_> {
     /// Takes up a log, or another spec of one. The slot of one that was there, and has changed.
     fn open(&mut self, t: Tag, id: LogId, spec: LogSpec) -> Option<Slot> {
+        if !spec.storage.is_first() {
+            // Input: the log is in another storage, which nobody beside this one has.
+            let why = Refusal::Elsewhere(Holder::default());
+            self.effects.tell(Completion::Refused { t, why });
+            return None;
+        }
         let given = Durability::single(self.config.strongest);
         if !given.satisfies(spec.durability) {
             let why = Refusal::Unsupported("durability");

@@ -6,7 +6,7 @@ use super::tombstones::Tombstone;
 use crate::contract::LogSpec;
 use airmail_model::{
     AppendTime, Durability, Incarnation, Lane, LogId, LogIndex, MapEpoch, NamespaceId, Retention,
-    Sequence, Synced,
+    Sequence, StorageName, Synced,
 };
 use bytes::Bytes;
 
@@ -252,6 +252,7 @@ impl<'a> Reader<'a> {
             retention,
             epoch,
             as_of: Sequence(0),
+            storage: StorageName::FIRST,
         })
     }
 

@@ -271,7 +271,12 @@ impl Journal {
                 self.effects.tell(Completion::Refused { t, why });
             }
             Call::Renew { t, log } => self.renew_log(t, log),
-            Call::Delete { t, log, as_of } => self.delete_log(t, log, as_of),
+            Call::Delete {
+                t,
+                log,
+                as_of,
+                storage,
+            } => self.delete_log(t, log, as_of, *storage),
         }
     }
 

@@ -5,7 +5,7 @@ use crate::contract::{
     AppendClock, Call, Capabilities, ClockState, Completion, Dedup, LogStorage, Numbering, Trouble,
 };
 use crate::files::{FileDone, Files};
-use airmail_model::{Durability, Mono, Now};
+use airmail_model::{Durability, LogId, Mono, Now};
 
 /// Most rounds to the files in one poll, before the caller may do something else.
 const ROUNDS_MAX: usize = 64;
@@ -36,6 +36,11 @@ impl<F: Files> JournalStorage<F> {
             journal,
             done: Vec::new(),
         })
+    }
+
+    /// The logs that it has, in order of name.
+    pub fn logs(&self) -> impl Iterator<Item = LogId> {
+        self.journal.logs.names().map(|(id, _)| id)
     }
 
     /// Stores nothing from here on, and answers no write under way as stored: the files may not be

@@ -123,6 +123,7 @@ impl Directory {
                     t,
                     log: log(LOGS),
                     as_of: Sequence(0),
+                    storage: Box::default(),
                 });
             }
         }

@@ -76,6 +76,11 @@ impl InMemory {
             under_way: Arc::default(),
         }
     }
+
+    /// The same, its seeds after this one.
+    pub(crate) fn after(self, opens: u64) -> InMemory {
+        InMemory { opens, ..self }
+    }
 }
 
 impl Subject for InMemory {

@@ -4,7 +4,7 @@ use airmail_log::conformance::{Driver, End, Seen, Subject, Watch, log, spec};
 use airmail_log::disk::{DataDir, DiskFiles, DiskOptions, Identity};
 use airmail_log::journal::{JournalConfig, JournalStorage};
 use airmail_log::{Call, Completion, LogStorage, Waker};
-use airmail_model::{Durability, LogId, Mono, NodeId, Now, Wall};
+use airmail_model::{Durability, LogId, Mono, NodeId, Now, StorageName, Wall};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,6 +45,7 @@ impl Directory {
             node: NodeId(0x00a1_12a1_1000_0002),
             shards: 1,
             created: Wall(1_790_000_000_000_000),
+            storage: StorageName::FIRST,
         };
         self.dir = None;
         let dir = DataDir::open(&self.path, &new).expect("the directory opens");

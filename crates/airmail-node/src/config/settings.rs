@@ -157,7 +157,7 @@ pub const SETTINGS: &[Setting] = &[
         "node",
         "shards",
         shards,
-        "Threads with connections and logs of their own. Reserved: 1."
+        "Threads with connections and logs of their own, 1 to 64; never fewer than the data directory has."
     ),
     text!(
         "node",

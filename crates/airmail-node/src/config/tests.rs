@@ -8,6 +8,9 @@ fn what_is_printed_reads_back_as_itself() {
         ..Config::default()
     };
     config.limits.message_bytes = 12_345;
+    for storage in ["fast=memory:", "archive=disk:/x \"y\""] {
+        config.set_storage(storage).unwrap();
+    }
     let mut back = Config::default();
     back.take_toml(&config.to_toml()).unwrap();
     assert_eq!(back, config);
@@ -142,7 +145,6 @@ fn whatever_is_wrong_is_told_by_the_name_of_a_setting_that_there_is() {
 #[test]
 fn what_is_reserved_is_refused_as_unimplemented() {
     for (name, value) in [
-        ("node.shards", "2"),
         ("node.roles", "pilot"),
         ("listen.advertised", "node.example:7400"),
     ] {
@@ -241,5 +243,81 @@ fn a_list_is_set_by_a_file_and_by_a_variable_and_a_switch_is_true_or_false() {
         let error = config.set(name, value).unwrap_err();
         assert_eq!(error.field_name(), name);
         assert!(error.expected().contains(expected), "{error}");
+    }
+}
+
+fn with_storages(first: &str, further: &[&str]) -> Config {
+    let mut config = Config::default();
+    config.set("log.url", first).unwrap();
+    for storage in further {
+        config.set_storage(storage).unwrap();
+    }
+    config
+}
+
+#[test]
+fn a_storage_has_a_name_or_is_the_first() {
+    let mut config = with_storages("memory:?service_us=5", &["fast=memory:?service_us=7"]);
+    config.set_storage("disk:/a=b").unwrap();
+    assert_eq!(config.log_url, "disk:/a=b");
+    config
+        .take_toml("[storage.slow]\nurl = \"disk:/c\"\n")
+        .unwrap();
+    let named: Vec<String> = config
+        .storages()
+        .unwrap()
+        .iter()
+        .map(|(name, url)| format!("{name} {url}"))
+        .collect();
+    assert_eq!(
+        named,
+        [" disk:/a=b", "fast memory:?service_us=7", "slow disk:/c"]
+    );
+    config.validate().unwrap();
+    let fast = StorageName::new("fast").unwrap();
+    let strongest = config.further_storages();
+    assert_eq!(strongest.get(&fast), Some(&Durability::MEMORY));
+    assert!(config.set_storage("Fast=memory:").is_err());
+    assert!(config.set_storage("=memory:").is_err());
+}
+
+#[test]
+fn a_part_of_the_file_about_a_storage_says_its_url_and_no_more() {
+    for (text, name) in [
+        ("[storage.fast]\nurls = \"memory:\"", "storage.fast.urls"),
+        ("[storage.fast]\nurl = 7", "storage.fast.url"),
+        ("[storage.fast]", "storage.fast.url"),
+        ("[storage.Fast]\nurl = \"memory:\"", "storage.Fast"),
+        ("[log.fast]\nurl = \"memory:\"", "log.fast"),
+        ("[storage]\nfast = \"memory:\"", "storage.fast"),
+    ] {
+        let error = Config::default().take_toml(text).unwrap_err();
+        assert_eq!(error.field_name(), name, "{error}");
+    }
+}
+
+#[test]
+fn storages_that_do_not_fit_together_are_refused_by_the_setting() {
+    for (first, further, limit) in [
+        (
+            "memory:",
+            "fast=disk:/x",
+            "memory:, as long as log.url is memory:",
+        ),
+        (
+            "disk:/x",
+            "fast=disk:/x",
+            "a path of its own: log.url has this one",
+        ),
+        ("disk:/x", "fast=disk:/y/../x/.", "a path of its own"),
+        ("disk:/x", "fast=disk:", "disk:PATH or memory:"),
+        ("disk:/x", "fast=", "disk:PATH or memory:"),
+        ("disk:/x", "fast=ftp:y", "disk:PATH or memory:"),
+        ("disk:/x", "fast=kafka:y", "disk:PATH or memory:"),
+    ] {
+        let error = with_storages(first, &[further]).validate().unwrap_err();
+        assert_eq!(error.field_name(), "storage.fast.url", "{further}: {error}");
+        assert_eq!(error.found(), further.split_once('=').unwrap().1);
+        assert!(error.expected().starts_with(limit), "{further}: {error}");
     }
 }

@@ -9,6 +9,7 @@
 //! The identity of a connection's client is established when it is accepted ([`listener`]). A stream is given
 //! it by [`connection_calls`], and a call finds it among its request's extensions.
 
+pub(crate) mod acceptor;
 mod admin;
 mod connection_calls;
 mod health;

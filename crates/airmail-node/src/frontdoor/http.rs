@@ -14,6 +14,7 @@ use crate::first_request::FirstRequest;
 use crate::logging_rate_limit::LoggingRateLimit;
 use crate::metrics::{Metrics, Snapshot};
 use crate::shard_handle::ShardHandle;
+use crate::shards::{Answers, Shards};
 use airmail_model::Error;
 use axum::Router;
 use axum::extract::{Request, State};
@@ -35,8 +36,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::task::TaskTracker;
 
-/// Time after which a shard that does not answer counts as stuck.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// Time that a connection is kept for further requests.
 const LIFE: Duration = Duration::from_secs(60);
 /// Time that the last answer may take to be taken.
@@ -53,7 +52,7 @@ pub(crate) const DOOR: &str = "http";
 /// Everything that the port needs.
 #[derive(Clone)]
 pub(crate) struct HttpDoor {
-    pub(crate) handle: ShardHandle,
+    pub(crate) shards: Shards,
     pub(crate) metrics: Arc<Metrics>,
     /// The rule about which requests are answered.
     pub(crate) own: SameOrigin,
@@ -79,7 +78,7 @@ impl HttpDoor {
         loop {
             let accepted = tokio::select! {
                 biased;
-                () = self.handle.stop().cancelled() => return,
+                () = self.shards.stop().cancelled() => return,
                 accepted = listener.accept() => accepted,
             };
             match accepted {
@@ -139,7 +138,7 @@ impl HttpDoor {
                 return;
             }
             () = first_request.is_overdue(self.begin) => return,
-            () = self.handle.stop().cancelled() => {}
+            () = self.shards.stop().cancelled() => {}
             () = sleep(LIFE) => {}
         }
         connection.as_mut().graceful_shutdown();
@@ -197,16 +196,17 @@ async fn healthz() -> &'static str {
 }
 
 async fn readyz(State(shared): State<HttpDoor>) -> Response {
-    if let Err(why) = shared.handle.check_up() {
+    let refusals = shared.shards.iter().map(ShardHandle::check_up);
+    if let Some(why) = refusals.filter_map(Result::err).next() {
         return unavailable(&Error::from(why).to_string());
     }
     if let Some(why) = bugs::why_not_ready() {
         return unavailable(&why);
     }
-    match tokio::time::timeout(PATIENCE, shared.handle.snapshot()).await {
-        Ok(Ok(snapshot)) => readiness(&snapshot),
-        Ok(Err(error)) => unavailable(&error.to_string()),
-        Err(_) => unavailable("the shard does not answer"),
+    let Answers { snapshots, silent } = shared.shards.answers().await;
+    match silent {
+        None => readiness(&Snapshot::sum(&snapshots)),
+        Some(silent) => unavailable(&silent.to_string()),
     }
 }
 
@@ -222,13 +222,15 @@ fn readiness(snapshot: &Snapshot) -> Response {
     }
 }
 
+/// Metrics of a node whose only shard is silent are not there. Of several they are: those of the others count,
+/// and health says which is silent.
 async fn text(State(shared): State<HttpDoor>) -> Response {
-    let snapshot = match tokio::time::timeout(PATIENCE, shared.handle.snapshot()).await {
-        Ok(Ok(snapshot)) => snapshot,
-        Ok(Err(error)) => return unavailable(&error.to_string()),
-        Err(_) => return unavailable("the shard does not answer"),
-    };
-    match shared.metrics.text(snapshot) {
+    let Answers { snapshots, silent } = shared.shards.answers().await;
+    if let Some(silent) = silent.filter(|_| snapshots.len() == 1) {
+        return unavailable(&silent.to_string());
+    }
+    let turns = shared.shards.iter().map(ShardHandle::turns).collect();
+    match shared.metrics.text(snapshots, turns) {
         Ok(text) => {
             let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
             ([(header::CONTENT_TYPE, kind)], text).into_response()

@@ -12,13 +12,13 @@ use parking_lot::{Condvar, Mutex};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
 
-/// Whether the directory is this node's, for whoever stores in it.
+/// Whether the directory is this node's, for all that store in it.
 #[derive(Debug, Default)]
 pub(crate) struct Standing {
-    changed: AtomicBool,
+    changes: AtomicU64,
     /// The cause why nothing may be stored, if so.
     withheld: Mutex<Option<String>>,
 }
@@ -29,22 +29,26 @@ impl Standing {
         self.withheld.lock().clone()
     }
 
-    /// The change since the last time, if there is one: the cause why nothing may be stored from here on,
-    /// or `None` where it may again.
-    pub(super) fn change(&self) -> Option<Option<String>> {
-        let changed = self.changed.load(Ordering::Relaxed);
-        (changed && self.changed.swap(false, Ordering::AcqRel)).then(|| self.withheld())
+    /// The change since `seen`, if there is one: the cause why nothing may be stored from here on, or `None`
+    /// where it may again. Each of those that store has a `seen` of its own, which begins with 0.
+    pub(super) fn change(&self, seen: &mut u64) -> Option<Option<String>> {
+        let changes = self.changes.load(Ordering::Relaxed);
+        if changes == *seen {
+            return None;
+        }
+        // Before the cause is read: if it changes meanwhile, the next look sees that.
+        *seen = self.changes.load(Ordering::Acquire);
+        Some(self.withheld())
     }
 
     fn set(&self, withheld: Option<String>) {
         *self.withheld.lock() = withheld;
-        self.changed.store(true, Ordering::Release);
+        self.changes.fetch_add(1, Ordering::Release);
     }
 }
 
 /// Ends the thread when it is dropped, and with it the locks that it holds.
 pub(super) struct DataDirWatcher {
-    standing: Arc<Standing>,
     stop: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<JoinHandle<()>>,
 }
@@ -62,7 +66,7 @@ impl DataDirWatcher {
             guard,
             clock,
             watch: Watch::default(),
-            standing: Arc::clone(&standing),
+            standing,
             waker,
         };
         let stopped = Arc::clone(&stop);
@@ -73,14 +77,9 @@ impl DataDirWatcher {
         };
         let thread = Builder::new().name("airmail-watch".into()).spawn(look)?;
         Ok(DataDirWatcher {
-            standing,
             stop,
             thread: Some(thread),
         })
-    }
-
-    pub(super) fn standing(&self) -> &Standing {
-        &self.standing
     }
 }
 
@@ -104,9 +103,7 @@ impl Drop for DataDirWatcher {
 
 impl fmt::Debug for DataDirWatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DataDirWatcher")
-            .field("standing", &self.standing)
-            .finish_non_exhaustive()
+        f.debug_struct("DataDirWatcher").finish_non_exhaustive()
     }
 }
 
@@ -175,5 +172,24 @@ impl Looking {
     fn set(&self, withheld: Option<String>) {
         self.standing.set(withheld);
         (self.waker)();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_that_stores_is_told_of_each_change_once() {
+        let standing = Standing::default();
+        let (mut one, mut other) = (0, 0);
+        assert_eq!(standing.change(&mut one), None);
+        standing.set(Some("gone".into()));
+        assert_eq!(standing.change(&mut one), Some(Some("gone".into())));
+        assert_eq!(standing.change(&mut one), None);
+        standing.set(None);
+        assert_eq!(standing.change(&mut one), Some(None));
+        assert_eq!(standing.change(&mut other), Some(None));
+        assert_eq!(standing.change(&mut other), None);
     }
 }

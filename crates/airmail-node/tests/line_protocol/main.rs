@@ -24,6 +24,7 @@ use airmail_model::Retention;
 use airmail_model::clock::SystemClock;
 use airmail_node::config::Config;
 use airmail_node::{Access, NodeOptions, Running, start};
+use airmail_testkit::scale;
 use airmail_testkit::waiting::{PATIENCE, Waiting, alive, waiting};
 use std::io;
 use std::net::TcpListener;
@@ -60,6 +61,7 @@ impl Node {
         let running = start(NodeOptions {
             config: Config {
                 log_url: "memory:".into(),
+                shards: scale::shards(),
                 ..Config::default()
             },
             access: Access {

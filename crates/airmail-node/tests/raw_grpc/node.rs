@@ -12,6 +12,7 @@ use airmail_proto::error::error_from_proto;
 use airmail_proto::v1;
 use airmail_proto::v1::admin_client::AdminClient;
 use airmail_proto::v1::airmail_client::AirmailClient;
+use airmail_testkit::scale;
 use airmail_testkit::waiting::{PATIENCE, Waiting, alive, waiting};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -52,7 +53,8 @@ impl Node {
         .await
     }
 
-    pub(crate) async fn with(config: Config) -> Node {
+    pub(crate) async fn with(mut config: Config) -> Node {
+        config.shards = scale::shards();
         let options = NodeOptions {
             access: airmail_node::Access::default(),
             config,

@@ -5,6 +5,7 @@ use airmail_model::clock::SystemClock;
 use airmail_model::{Limits, TopicName};
 use airmail_node::config::Config;
 use airmail_node::{Access, NodeOptions, Running, start};
+use airmail_testkit::scale;
 pub(crate) use airmail_testkit::waiting::PATIENCE;
 use airmail_testkit::waiting::{Waiting, alive, waiting};
 use std::net::{SocketAddr, TcpListener};
@@ -69,7 +70,8 @@ impl Node {
         Node::with(config, Access::default(), address, 7).await
     }
 
-    async fn with(config: Config, access: Access, address: &str, seed: u64) -> Node {
+    async fn with(mut config: Config, access: Access, address: &str, seed: u64) -> Node {
+        config.shards = scale::shards();
         let running = start(NodeOptions {
             config,
             access,

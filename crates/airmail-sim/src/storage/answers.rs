@@ -17,6 +17,8 @@ impl StorageRun {
             Completion::Tail { r, next } => self.tail(r, next),
             Completion::Ended { r, why } => self.ended(r, why.is_some()),
             Completion::Sealed { r, last, next } => self.seal_told(r, last, next),
+            // Unasked: what they tell is asked for where it matters.
+            Completion::Gained { .. } | Completion::Lost { .. } => Ok(()),
             Completion::Opened { t, bounds } => match self.calls.remove(&t) {
                 Some(Asked::Open(log)) => self.opened(log, bounds),
                 Some(Asked::OpenLate(log)) => self.opened_late(log),

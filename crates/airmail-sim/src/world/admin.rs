@@ -7,7 +7,9 @@ use crate::census::Kind;
 use crate::invariants::{Checked, Violation};
 use airmail_broker::{Catalog, ClientInput, Command, CommandId, Outcome, Principal};
 use airmail_log::TopicPage;
-use airmail_model::{Durability, Error, ErrorCode, Lane, Retention, Synced, TopicHash};
+use airmail_model::{
+    Durability, Error, ErrorCode, Lane, Retention, StorageName, Synced, TopicHash,
+};
 use std::collections::BTreeSet;
 
 impl World {
@@ -87,6 +89,7 @@ impl World {
                 logs: None,
                 retention: Some(retention),
                 durability: Some(Durability::single(durability)),
+                storage: None,
                 based_on: Some(version - u64::from(stale)),
             };
             self.command(command);
@@ -199,5 +202,6 @@ fn create(plan: &Plan) -> Command {
         logs: plan.logs,
         retention: plan.retention,
         durability: Some(Durability::single(plan.durability)),
+        storage: StorageName::FIRST,
     }
 }

@@ -16,6 +16,9 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// Letters of the first column at least.
+const NAME_WIDTH: usize = 24;
+
 /// Arguments of `airmail check`.
 #[derive(clap::Args, Debug)]
 pub struct CheckArgs {
@@ -51,6 +54,9 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         let report = check(&mut files).with_context(|| format!("shard {shard}"))?;
         shards.push(report);
     }
+    if shards.len() > 1 {
+        name_by_shard(&dir, &mut shards);
+    }
     if let Some(first) = shards.first_mut() {
         first.problems.splice(0..0, dir.problems());
     }
@@ -67,6 +73,19 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Files of several shards have the same names: so each is named with its shard's directory.
+fn name_by_shard(dir: &DataDir, shards: &mut [CheckReport]) {
+    for (shard, report) in (0..).zip(shards) {
+        let path = dir.shard(shard);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let files = report.files.iter_mut().map(|file| &mut file.name);
+        let problems = report.problems.iter_mut().map(|problem| &mut problem.file);
+        for file in files.chain(problems) {
+            *file = format!("{name}/{file}");
+        }
+    }
 }
 
 /// Makes a directory that was restored from an older copy a new life of itself, and says what it did.
@@ -101,6 +120,9 @@ fn warn(text: &str) {
 }
 
 fn as_table(shards: &[CheckReport], sound: bool) -> String {
+    let names = shards.iter().flat_map(|report| &report.files);
+    let width = names.map(|file| file.name.len() + 1).max().unwrap_or(0);
+    let row = |cells| row(width.max(NAME_WIDTH), cells);
     let mut rows = vec![row([
         "log", "first", "next", "batches", "messages", "bytes", "lost", "skipped",
     ])];
@@ -151,19 +173,22 @@ fn as_table(shards: &[CheckReport], sound: bool) -> String {
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
-/// One line of a table: a name of up to 24 letters, and seven numbers.
-fn row([name, a, b, c, d, e, f, g]: [&str; 8]) -> String {
-    format!("{name:<24}{a:>12}{b:>12}{c:>12}{d:>12}{e:>14}{f:>12}{g:>12}")
+/// One line of a table: a name of up to `width` letters, and seven numbers.
+fn row(width: usize, [name, a, b, c, d, e, f, g]: [&str; 8]) -> String {
+    format!("{name:<width$}{a:>12}{b:>12}{c:>12}{d:>12}{e:>14}{f:>12}{g:>12}")
 }
 
 fn as_json(shards: &[CheckReport], sound: bool) -> Value {
-    let logs = shards.iter().flat_map(|report| &report.logs).map(|log| {
+    let logs = shards.iter().enumerate();
+    let logs = logs.flat_map(|(shard, report)| report.logs.iter().map(move |log| (shard, log)));
+    let logs = logs.map(|(shard, log)| {
         let pairs = |extents: &[Extent]| -> Vec<[u64; 2]> {
             let pair = |extent: &Extent| [extent.first.0, extent.last.0];
             extents.iter().map(pair).collect()
         };
         json!({
             "log": log.log.to_string(),
+            "shard": shard,
             "first": log.first.0,
             "next": log.next.0,
             "batches": log.batches,

@@ -5,7 +5,7 @@ use super::target::Target;
 use crate::cli::{ClientOptions, UsageError};
 use airmail_client::Client;
 use airmail_model::quantity::{ByteSize, Span};
-use airmail_model::{Durability, Namespace, Retention};
+use airmail_model::{Durability, Error, Namespace, Retention, StorageName};
 use serde::Serialize;
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -81,6 +81,10 @@ pub struct Settings {
     /// Number of logs that the topics are spread over
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub logs: Option<u16>,
+    /// Storage of the node that is to have the logs, by its name [default: the node's first]. Chosen when the
+    /// namespace is created, for ever
+    #[arg(long, value_name = "NAME")]
+    pub storage: Option<StorageName>,
 }
 
 /// A bound, or none.
@@ -104,6 +108,7 @@ impl Settings {
             && self.retention_bytes.is_none()
             && self.durability.is_none()
             && self.logs.is_none()
+            && self.storage.is_none()
     }
 
     /// The retention asked for, on the ground of what there is; `None`: nothing about it was.
@@ -134,6 +139,7 @@ struct Shown<'a> {
     retention_ms: Option<u64>,
     retention_bytes: Option<u64>,
     durability: String,
+    storage: &'a str,
     version: u64,
     map_epoch: u32,
 }
@@ -149,6 +155,7 @@ fn show(namespace: &Namespace, json: bool) -> anyhow::Result<()> {
             retention_ms: spec.retention.time_ms,
             retention_bytes: spec.retention.bytes,
             durability: spec.durability.to_string(),
+            storage: spec.storage.as_str(),
             version: namespace.version,
             map_epoch: namespace.epoch.0,
         };
@@ -159,9 +166,14 @@ fn show(namespace: &Namespace, json: bool) -> anyhow::Result<()> {
     let time = time.map_or("forever".to_owned(), |time| Span(time).to_string());
     let bytes = spec.retention.bytes.map(ByteSize);
     let bytes = bytes.map_or("unbounded".to_owned(), |bytes| bytes.to_string());
+    let storage = if spec.storage.is_first() {
+        String::new()
+    } else {
+        format!("\tstorage {}", spec.storage)
+    };
     writeln!(
         out,
-        "{}\tid {}\tlogs {}\tretention {time}\tretention-bytes {bytes}\tdurability {}\tversion {}",
+        "{}\tid {}\tlogs {}\tretention {time}\tretention-bytes {bytes}\tdurability {}\tversion {}{storage}",
         namespace.name, namespace.id, spec.logs, spec.durability, namespace.version,
     )?;
     Ok(())
@@ -194,7 +206,9 @@ async fn act(action: Action, client: &Client) -> anyhow::Result<()> {
             json,
         } => {
             let retention = settings.retention(Retention::default());
-            let made = admin.create(&name, settings.logs, retention, settings.durability);
+            let storage = settings.storage.unwrap_or_default();
+            let (logs, durability) = (settings.logs, settings.durability);
+            let made = admin.create_in(storage, &name, logs, retention, durability);
             show(&made.await?, json)
         }
         Action::List { json } => {
@@ -212,6 +226,15 @@ async fn act(action: Action, client: &Client) -> anyhow::Result<()> {
             // A retention is replaced whole: what is not named stays as it is now, and if it is
             // changed meanwhile, the node says so.
             let present = admin.get(&name).await?;
+            let held = present.spec.storage;
+            if let Some(storage) = settings.storage.filter(|storage| *storage != held) {
+                let error = Error::unimplemented("namespace.storage").value(storage);
+                let held = match held.is_first() {
+                    true => "the first storage",
+                    false => held.as_str(),
+                };
+                return Err(error.limit(held).into());
+            }
             let retention = settings.retention(present.spec.retention);
             let (logs, durability) = (settings.logs, settings.durability);
             let based_on = Some(present.version);
@@ -237,6 +260,7 @@ mod tests {
             retention_bytes: None,
             durability: None,
             logs: None,
+            storage: None,
         };
         assert_eq!(settings.retention(present), None);
         settings.retention = Some("7d".parse().unwrap());

@@ -8,7 +8,7 @@ use super::lines::say;
 use super::listening::listen;
 use crate::cli::UsageError;
 use airmail_model::clock::{Clock, SystemClock};
-use airmail_model::{Error, Synced};
+use airmail_model::{Error, ErrorCode, StorageName, Synced};
 use airmail_node::config::Config;
 use airmail_node::descriptors;
 use airmail_node::environment::Environment;
@@ -38,9 +38,10 @@ pub struct ServeArgs {
     /// not asked who they are
     #[arg(long)]
     pub allow_anyone: bool,
-    /// The storage: disk:PATH or memory: [default: disk, in the data directory]
-    #[arg(long, value_name = "URL")]
-    pub log: Option<String>,
+    /// The storage: disk:PATH or memory: [default: disk, in the data directory]. Once more with a name, as in
+    /// fast=memory: or archive=disk:PATH: a further storage, for namespaces that are created in it
+    #[arg(long, value_name = "[NAME=]URL")]
+    pub log: Vec<String>,
     /// Where mailboxes are kept: postgres://… or sqlite:PATH [default: SQLite, in the data directory]
     #[arg(long, value_name = "URL")]
     pub mailbox: Option<String>,
@@ -51,7 +52,8 @@ pub struct ServeArgs {
     /// Parts of a node that run here. Reserved: all
     #[arg(long, value_name = "ROLES")]
     pub roles: Option<String>,
-    /// Threads with connections and logs of their own. Reserved: 1
+    /// Threads with connections and logs of their own, 1 to 64. A data directory may get more at a start,
+    /// and never fewer [default: 1]
     #[arg(long, value_name = "N")]
     pub shards: Option<u16>,
     /// A TOML file of settings
@@ -71,6 +73,10 @@ pub struct ServeArgs {
     #[cfg(feature = "test-switches")]
     #[arg(long, value_name = "FILE", hide = true)]
     pub clock_offset_file: Option<PathBuf>,
+    /// A shard that has no turns for a while, some time after its start, as 1:20s@5s. For tests
+    #[cfg(feature = "test-switches")]
+    #[arg(long, value_name = "SHARD:TIME@TIME", hide = true)]
+    pub hold_shard: Option<airmail_node::held_shard::HeldShard>,
     /// Print the effective settings, every limit among them, and end
     #[arg(long)]
     pub print_config: bool,
@@ -93,7 +99,6 @@ impl ServeArgs {
             ("--listen", "listen.address", &self.listen),
             ("--http", "http.address", &self.http),
             ("--allow-anyone", "listen.allow_anyone", &anyone),
-            ("--log", "log.url", &self.log),
             ("--mailbox", "mailbox.url", &self.mailbox),
             ("--log-level", "log.level", &self.log_level),
             ("--log-format", "log.format", &self.log_format),
@@ -109,8 +114,34 @@ impl ServeArgs {
                 })?;
             }
         }
+        self.set_storages(&mut config)?;
+        #[cfg(feature = "test-switches")]
+        {
+            config.held_shard = self.hold_shard;
+        }
         config.validate()?;
         Ok(config)
+    }
+
+    /// Takes each `--log` over what is set otherwise; each storage at most once.
+    fn set_storages(&self, config: &mut Config) -> Result<(), Error> {
+        let wrong = |value: &str, limit: &str| {
+            let error = Error::new(ErrorCode::InvalidArgument).field("--log");
+            error.value(value).limit(limit)
+        };
+        let mut set = Vec::new();
+        for text in &self.log {
+            let named = config.set_storage(text);
+            let named = named.map_err(|error| wrong(error.found(), error.expected()))?;
+            if set.contains(&named) {
+                return Err(wrong(
+                    text,
+                    "each storage once: one without a name, others by NAME=URL",
+                ));
+            }
+            set.push(named);
+        }
+        Ok(())
     }
 
     /// The system's clock, with the offset that was asked for.
@@ -222,10 +253,24 @@ fn to_try(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
+/// A storage as `--log` takes it.
+fn named((name, url): &(StorageName, StorageUrl)) -> String {
+    if name.is_first() {
+        url.to_string()
+    } else {
+        format!("{name}={url}")
+    }
+}
+
+fn is_memory(url: &StorageUrl) -> bool {
+    matches!(url, StorageUrl::Memory { .. })
+}
+
 /// Says where the node is and what to try.
 fn announce(config: &Config, running: &Running) {
-    let url = StorageUrl::parse(&config.log_url, &config.data);
-    let storage = url.map_or_else(|error| error.to_string(), |url| url.to_string());
+    let storages = config.storages().unwrap_or_default();
+    let named: Vec<String> = storages.iter().map(named).collect();
+    let storage = named.join(", ");
     if let Some(durability) = config.durability {
         let lost = match durability.synced {
             Synced::Fsync => None,
@@ -239,11 +284,19 @@ fn announce(config: &Config, running: &Running) {
             );
         }
     }
-    if storage.starts_with("memory:") {
-        tracing::warn!("storage is memory: everything is lost when the process ends");
+    for (name, _) in storages.iter().filter(|(_, url)| is_memory(url)) {
+        if name.is_first() {
+            tracing::warn!("storage is memory: everything is lost when the process ends");
+        } else {
+            tracing::warn!(
+                storage = %name,
+                "storage is memory: what namespaces in it hold is lost when the process ends"
+            );
+        }
     }
     let mailboxes = running.mailboxes_url();
-    if mailboxes == &MailboxUrl::Sqlite(":memory:".into()) && !storage.starts_with("memory:") {
+    let first_is_memory = storages.first().is_some_and(|(_, url)| is_memory(url));
+    if mailboxes == &MailboxUrl::Sqlite(":memory:".into()) && !first_is_memory {
         tracing::warn!("mailboxes are in memory: they are lost when the process ends");
     }
     let flag = match to_try(running.address).to_string().as_str() {

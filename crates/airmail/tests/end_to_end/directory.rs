@@ -1,6 +1,7 @@
 //! The data directory: one process at a time, a clean stop, and a look that changes nothing.
 
 use airmail_testkit::node::{self, Node, airmail};
+use airmail_testkit::shards;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -284,7 +285,7 @@ fn check_of_a_directory_without_its_newest_segments_says_what_is_lost_and_the_no
     )
     .ok();
     node.kill();
-    let shard = data.join("shard-0000");
+    let shard = shards::fullest(&data);
     let names = fs::read_dir(&shard)
         .unwrap()
         .map(|entry| entry.unwrap().path());

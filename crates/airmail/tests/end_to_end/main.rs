@@ -23,6 +23,7 @@
 //! - `measure`: `airmail bench e2e`.
 //! - `mailbox`, `mailbox_postgres`: messages for one reader each, on either database.
 //! - `restore`: a directory that is copied, and one that is set back to an older copy.
+//! - `shards`: a node whose clients and logs are spread over several threads.
 //! - `hanging`: a wait that does not end is reported.
 //! - `proof`: kills, flipped bits, restored copies, full and failing disks, as often as one asks.
 //! - `book`: the commands in the README and in `docs/`.
@@ -65,9 +66,11 @@ mod modes;
 mod pages;
 mod proof;
 mod restore;
+mod shards;
 mod slow;
 mod small_disk;
 mod starting;
+mod storages;
 mod sync_order;
 mod usage;
 mod words;

@@ -99,7 +99,7 @@ impl Drop for Watch<'_> {
             return;
         }
         let Plan { name, seed, .. } = self.plan;
-        let round = self.round;
+        let (round, shards) = (self.round, scale::shards());
         let kept = std::env::temp_dir().join(format!("airmail-failed-{name}-{seed}-{round}"));
         // Of an earlier run of the same round.
         std::fs::remove_dir_all(&kept).ok();
@@ -109,7 +109,7 @@ impl Drop for Watch<'_> {
         };
         scale::say(&format!(
             "prove {name}: FAILED in round {round} of seed {seed}\n\
-             again: cargo xtask prove {name} --seed {seed} --first {round} --rounds 1\n\
+             again: cargo xtask prove {name} --seed {seed} --first {round} --rounds 1 --shards {shards}\n\
              data:  {}\n",
             kept.display()
         ));

@@ -234,10 +234,13 @@ fn a_publisher_that_goes_on_over_a_restore_stores_what_it_publishes_once_and_in_
 
 /// Commands with which docs/backup.md copies a running node's directory; a file that is gone
 /// meanwhile is no matter.
-const COPY: &str = "mkdir -p copy/shard-0000
+const COPY: &str = "mkdir copy
 cp -a data/identity data/identity.copy copy/
-cp -a data/shard-0000/checkpoint-* data/shard-0000/ends copy/shard-0000/
-cp -a data/shard-0000/seg-* copy/shard-0000/
+for shard in $(cd data && ls -dr shard-*); do
+  mkdir copy/$shard
+  cp -a data/$shard/shard data/$shard/checkpoint-* data/$shard/ends copy/$shard/
+  cp -a data/$shard/seg-* copy/$shard/
+done
 true";
 
 #[test]

@@ -26,6 +26,7 @@ fn applied(at: u64) -> Met {
 const DYING: Dying = Dying {
     logs: 1,
     as_of: Sequence(1),
+    storage: StorageName::FIRST,
 };
 
 fn rename(core: &mut CatalogCore) {
@@ -165,6 +166,7 @@ fn an_order_that_no_namespace_wants_is_complained_of() {
             namespace,
             logs: 2,
             as_of: Sequence(1),
+            storage: StorageName::FIRST,
         }));
     });
     assert!(delete.starts_with("orders: "), "{delete}");

@@ -16,7 +16,7 @@ use airmail_model::frame::{
 use airmail_model::position::LogPosition;
 use airmail_model::{
     AppendTime, Durability, Incarnation, MapEpoch, Mono, Namespace, NamespaceSpec, Now, Position,
-    Retention, Sequence, TopicName, Wall,
+    Retention, Sequence, StorageName, TopicName, Wall,
 };
 use airmail_testkit::transcript::parts;
 use airmail_testkit::transcripts;
@@ -145,6 +145,7 @@ impl Driver {
                     logs: 1,
                     retention: Retention::default(),
                     durability: None,
+                    storage: StorageName::FIRST,
                 },
             }))
         } else if let Some([ms]) = parts("{} ms pass", line) {
@@ -213,6 +214,7 @@ fn read_catalog(line: &str) -> Option<GatewayInput> {
                 logs: 1,
                 retention: Retention::default(),
                 durability: Durability::FSYNC,
+                storage: StorageName::FIRST,
             },
             version: 1,
             epoch: MapEpoch(1),

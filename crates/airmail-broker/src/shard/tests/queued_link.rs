@@ -19,7 +19,8 @@ use airmail_model::frame::{
     SubscriptionId,
 };
 use airmail_model::{
-    Durability, MapEpoch, Mono, Namespace, NamespaceSpec, Now, Retention, Sequence, TopicName, Wall,
+    Durability, MapEpoch, Mono, Namespace, NamespaceSpec, Now, Retention, Sequence, StorageName,
+    TopicName, Wall,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -102,6 +103,7 @@ impl QueuedLink {
             retention: Retention::default(),
             epoch: MapEpoch(1),
             as_of: Sequence(1),
+            storage: StorageName::FIRST,
         };
         self.tower(TowerInput::Order(Order::Open { log: LOG, spec }));
         let mut catalog = Catalog::default();
@@ -112,6 +114,7 @@ impl QueuedLink {
                 logs: 1,
                 retention: Retention::default(),
                 durability: Durability::MEMORY,
+                storage: StorageName::FIRST,
             },
             version: 1,
             epoch: MapEpoch(1),

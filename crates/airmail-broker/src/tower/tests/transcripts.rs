@@ -16,7 +16,9 @@ use airmail_log::{
     AppendClock, Call, Capabilities, Completion, Dedup, GapWhy, LogSpec, Numbering, ReaderId,
     Refusal, ScopeFilter, Tag,
 };
-use airmail_model::{AppendTime, Durability, Extent, LogId, Mono, Now, Sequence, Wall};
+use airmail_model::{
+    AppendTime, Durability, Extent, LogId, Mono, Now, Sequence, StorageName, Wall,
+};
 use airmail_testkit::transcript::parts;
 use airmail_testkit::transcripts;
 use std::time::Duration;
@@ -143,6 +145,7 @@ fn read_catalog(line: &str) -> Option<TowerInput> {
             namespace: NAMESPACE,
             logs: 1,
             as_of: Sequence(2),
+            storage: StorageName::FIRST,
         }),
         "open log 0" => TowerInput::OpenSystem(spec),
         "try again later" => TowerInput::RetrySystem,

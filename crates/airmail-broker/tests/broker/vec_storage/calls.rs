@@ -4,6 +4,9 @@ use super::*;
 
 impl VecStorage {
     pub(super) fn open(&mut self, t: Tag, log: LogId, spec: LogSpec) {
+        if !spec.storage.is_first() {
+            return self.elsewhere(t);
+        }
         if self
             .deleted
             .get(&log)
@@ -122,7 +125,16 @@ impl VecStorage {
         self.done.push(Completion::Opened { t, bounds });
     }
 
-    pub(super) fn delete(&mut self, t: Tag, log: LogId, as_of: Sequence) {
+    /// The call is about a log in a storage that is not this one.
+    fn elsewhere(&mut self, t: Tag) {
+        let why = Refusal::Elsewhere(Holder::default());
+        self.done.push(Completion::Refused { t, why });
+    }
+
+    pub(super) fn delete(&mut self, t: Tag, log: LogId, as_of: Sequence, storage: StorageName) {
+        if !storage.is_first() {
+            return self.elsewhere(t);
+        }
         if !self.deaf_to_delete {
             self.deleted.insert(log, as_of);
             self.logs.remove(&log);

@@ -7,7 +7,7 @@
 //! readers, while one too few would go unnoticed.
 
 use super::{
-    DataDir, DataDirError, IDENTITY, IDENTITY_COPY, failed, has_identity, read_identity, read_one,
+    DataDir, DataDirError, IDENTITY, IDENTITY_COPY, failed, growing, has_identity, read_one,
     sync_directory,
 };
 use crate::disk::modes;
@@ -41,9 +41,10 @@ impl DataDir {
                 path: path.to_owned(),
             });
         }
-        let identity = read_identity(path)?;
+        let identity = growing::read_identity(path)?;
         let both = [IDENTITY, IDENTITY_COPY].into_iter();
-        let mut hit = both.filter(|name| read_one(path, name).ok() != Some(identity));
+        let mut hit =
+            both.filter(|name| !read_one(path, name).is_ok_and(|one| one.grows_to(&identity)));
         let mended = hit.next();
         // Taking it mends it, and is refused while a node has it.
         let directory = DataDir::open(path, &identity)?;
@@ -83,13 +84,14 @@ impl DataDir {
 mod tests {
     use super::*;
     use crate::disk::Identity;
-    use airmail_model::{NodeId, Wall};
+    use airmail_model::{NodeId, StorageName, Wall};
 
     const OWN: Identity = Identity {
         cluster: 11,
         node: NodeId(22),
         shards: 1,
         created: Wall(33),
+        storage: StorageName::FIRST,
     };
 
     #[test]

@@ -1,11 +1,12 @@
 use super::*;
-use airmail_model::{NodeId, Wall};
+use airmail_model::{NodeId, StorageName, Wall};
 
 const NEW: Identity = Identity {
     cluster: 11,
     node: NodeId(22),
     shards: 2,
     created: Wall(33),
+    storage: StorageName::FIRST,
 };
 
 #[test]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::disk::{DataDir, Identity};
-use airmail_model::{NodeId, Wall};
+use airmail_model::{NodeId, StorageName, Wall};
 use std::fs;
 
 const NEW: Identity = Identity {
@@ -8,6 +8,7 @@ const NEW: Identity = Identity {
     node: NodeId(22),
     shards: 1,
     created: Wall(33),
+    storage: StorageName::FIRST,
 };
 
 /// The things that a look found changed.

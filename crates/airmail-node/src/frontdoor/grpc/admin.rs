@@ -4,6 +4,7 @@
 mod flow;
 
 use super::{Services, principal_of};
+use crate::metrics::Snapshot;
 use airmail_broker::{Action, Command, Outcome, Principal};
 use airmail_log::ClockState;
 use airmail_model::{Error, ErrorCode, Namespace};
@@ -18,7 +19,9 @@ impl Services {
         principal: &Principal,
         command: Command,
     ) -> Result<v1::Namespace, Error> {
-        match self.handle().command(principal.clone(), command).await? {
+        let shards = self.door.shards();
+        let outcome = shards.change(self.handle(), principal.clone(), command);
+        match outcome.await? {
             Outcome::Namespace(namespace) => Ok(namespace_to_proto(&namespace)),
             Outcome::Deleted | Outcome::Topics { .. } => Err(Error::new(ErrorCode::Internal)),
         }
@@ -38,6 +41,7 @@ impl Services {
             logs: spec.logs.unwrap_or(1),
             retention: spec.retention.unwrap_or_default(),
             durability: spec.durability,
+            storage: spec.storage.unwrap_or_default(),
         };
         self.change(&principal, command).await
     }
@@ -55,6 +59,7 @@ impl Services {
             logs: spec.logs,
             retention: spec.retention,
             durability: spec.durability,
+            storage: spec.storage,
             based_on: (request.based_on > 0).then_some(request.based_on),
         };
         self.change(&principal, command).await
@@ -72,7 +77,8 @@ impl Services {
             based_on: (request.based_on > 0).then_some(request.based_on),
         };
         let principal = Principal::clone(&principal);
-        match self.handle().command(principal, command).await? {
+        let shards = self.door.shards();
+        match shards.change(self.handle(), principal, command).await? {
             Outcome::Deleted => Ok(v1::DeleteNamespaceResponse {}),
             Outcome::Namespace(_) | Outcome::Topics { .. } => Err(Error::new(ErrorCode::Internal)),
         }
@@ -86,7 +92,17 @@ impl Services {
         self.handle().check_up()?;
         let may = self.authorizer.authorize(&principal, Action::Administer);
         may?;
-        Ok(clock_to_proto(&self.handle().accept_clock().await?))
+        Ok(clock_to_proto(&self.door.shards().accept_clock().await?))
+    }
+
+    /// How every shard stands: the only one as soon as it answers, one of several as it stood last if it
+    /// does not answer soon.
+    async fn snapshots(&self) -> Result<Vec<Snapshot>, Error> {
+        let shards = self.door.shards();
+        if shards.count() == 1 {
+            return Ok(vec![self.handle().snapshot().await?]);
+        }
+        Ok(shards.answers().await.snapshots)
     }
 
     fn find(&self, name: &str) -> Result<v1::Namespace, Error> {
@@ -159,8 +175,8 @@ impl Admin for Services {
         _request: Request<v1::GetFlowRequest>,
     ) -> Result<Response<v1::Flow>, Status> {
         let call = self.call("GetFlow");
-        let flow = self.handle().snapshot().await;
-        let flow = flow.map(|snapshot| flow::to_proto(&snapshot.flow, self.handle().mono()));
+        let shards = self.snapshots().await;
+        let flow = shards.map(|shards| flow::to_proto(&shards, self.handle().mono()));
         Self::answer(&call, flow)
     }
 
@@ -169,11 +185,9 @@ impl Admin for Services {
         _request: Request<v1::GetClockRequest>,
     ) -> Result<Response<v1::Clock>, Status> {
         let call = self.call("GetClock");
-        let snapshot = self.handle().snapshot().await;
-        Self::answer(
-            &call,
-            snapshot.map(|snapshot| clock_to_proto(&snapshot.clock)),
-        )
+        let shards = self.snapshots().await;
+        let clock = shards.map(|shards| clock_to_proto(&Snapshot::sum(&shards).clock));
+        Self::answer(&call, clock)
     }
 
     async fn accept_clock(

@@ -1,6 +1,6 @@
 //! gRPC's standard health checks: every service is healthy while the node is ready.
 
-use crate::shard_handle::ShardHandle;
+use crate::shards::Shards;
 use crate::{READY_STEP, bugs};
 use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::HealthServer;
@@ -25,9 +25,9 @@ impl Health {
     }
 
     /// Says that the node serves as soon as it is ready; ends when it is, or is to stop.
-    pub(crate) async fn serve_when_ready(&self, handle: &ShardHandle) {
+    pub(crate) async fn serve_when_ready(&self, shards: &Shards) {
         self.set(ServingStatus::NotServing).await;
-        while !handle.is_ready() && !handle.stop().is_cancelled() {
+        while !shards.are_ready() && !shards.stop().is_cancelled() {
             tokio::time::sleep(READY_STEP).await;
         }
         self.set(ServingStatus::Serving).await;
@@ -35,13 +35,13 @@ impl Health {
 
     /// Waits until the node is to stop, and says then that it does not serve. A node that has met a bug is
     /// not ready, and works on.
-    pub(crate) async fn serve_until_stopped(&self, handle: &ShardHandle) {
+    pub(crate) async fn serve_until_stopped(&self, shards: &Shards) {
         tokio::select! {
-            () = handle.stop().cancelled() => return,
+            () = shards.stop().cancelled() => return,
             () = bugs::met() => {}
         }
         self.set(ServingStatus::NotServing).await;
-        handle.stop().cancelled().await;
+        shards.stop().cancelled().await;
     }
 
     /// Says that the node does not serve.

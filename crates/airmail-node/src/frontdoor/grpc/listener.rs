@@ -1,5 +1,8 @@
 //! Accepts connections and serves the gRPC services on them.
 //!
+//! A node's only shard accepts for itself, on its own thread; each of several takes what was accepted for it
+//! ([`super::acceptor`]), and serves it in the same way.
+//!
 //! A connection that does not speak HTTP/2 is closed, with a line in the log; no other notices. One
 //! that asks for mailboxes moves to their threads ([`crate::runtime::connection_migration`]). When the node
 //! stops, each gets a GOAWAY and ends when its streams have.
@@ -9,6 +12,7 @@
 //! of what it is sent ([`crate::peer_stall`]). Who finds no place is told so ([`super::turned_away`]).
 
 use super::Services;
+use super::acceptor::{Accepted, Place};
 use super::connection_calls::ConnectionCalls;
 use super::tonic_errors::TonicErrors;
 use super::turned_away::TurnedAway;
@@ -28,6 +32,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
@@ -46,25 +51,59 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// This port's name in metrics.
 pub(crate) const DOOR: &str = "grpc";
 /// Pause before the next connection is accepted when the system has no more to give (files, memory).
-const BREATH: Duration = Duration::from_millis(100);
+pub(super) const BREATH: Duration = Duration::from_millis(100);
 
 /// Everything that a connection needs.
 #[derive(Clone)]
 pub(crate) struct Connections {
     pub(crate) routes: Routes,
     pub(crate) services: Services,
-    /// Connections at once.
-    pub(crate) most: u32,
     /// Time that a connection may take to make its first request.
     pub(crate) begin: Duration,
     /// Time that a connection may be silent before it is asked, and then take to answer.
     pub(crate) keep_alive: Duration,
-    /// Tells those for whom there is no place.
-    pub(crate) turned_away: TurnedAway,
     /// Cancelled when connections are to be dropped as they are.
     pub(crate) abandon: CancellationToken,
     /// Where connections go that ask for mailboxes.
     pub(crate) mailbox_threads: Handle,
+}
+
+/// The bound on connections, and what is done about those beyond it.
+#[derive(Debug)]
+pub(crate) struct Crowded {
+    /// Connections at once.
+    most: u32,
+    /// Tells those for whom there is no place.
+    turned_away: TurnedAway,
+    told: LoggingRateLimit,
+}
+
+impl Crowded {
+    pub(crate) fn beyond(most: u32) -> Crowded {
+        Crowded {
+            most,
+            turned_away: TurnedAway::default(),
+            told: LoggingRateLimit::default(),
+        }
+    }
+
+    pub(super) fn is_full(&self, services: &Services) -> bool {
+        services.metrics().connections.get() >= i64::from(self.most)
+    }
+
+    pub(super) fn turn_away(&mut self, stream: TcpStream, peer: SocketAddr, services: &Services) {
+        services.metrics().doors.turned_away(DOOR);
+        if let Some(times) = self.told.happened(Instant::now()) {
+            tracing::warn!(%peer, limit = self.most, times, "turned away: too many connections");
+        }
+        self.turned_away.tell(stream, self.most, services);
+    }
+
+    /// Counts a connection that has a place.
+    pub(super) fn count(services: &Services) {
+        services.metrics().connections.inc();
+        services.metrics().connections_opened.inc();
+    }
 }
 
 type Service = TowerToHyperService<ConnectionCalls<TonicErrors<Routes>>>;
@@ -92,10 +131,9 @@ enum Course {
 
 impl Connections {
     /// Accepts until the node stops.
-    pub(crate) async fn accept(self, listener: TcpListener) {
+    pub(crate) async fn accept(self, listener: TcpListener, mut crowded: Crowded) {
         let stop = self.services.handle().stop().clone();
-        let (mut troubles, mut crowding) =
-            (LoggingRateLimit::default(), LoggingRateLimit::default());
+        let mut troubles = LoggingRateLimit::default();
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -103,10 +141,13 @@ impl Connections {
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, peer)) if self.is_full() => {
-                    self.turn_away(stream, peer, &mut crowding);
+                Ok((stream, peer)) if crowded.is_full(&self.services) => {
+                    crowded.turn_away(stream, peer, &self.services);
                 }
-                Ok((stream, peer)) => self.take(stream, peer),
+                Ok((stream, peer)) => {
+                    Crowded::count(&self.services);
+                    self.take(stream, peer, None);
+                }
                 Err(error) => {
                     self.services.metrics().doors.not_accepted(DOOR);
                     if let Some(times) = troubles.happened(Instant::now()) {
@@ -118,32 +159,43 @@ impl Connections {
         }
     }
 
-    fn is_full(&self) -> bool {
-        self.services.metrics().connections.get() >= i64::from(self.most)
-    }
-
-    fn turn_away(&self, stream: TcpStream, peer: SocketAddr, crowding: &mut LoggingRateLimit) {
-        self.services.metrics().doors.turned_away(DOOR);
-        if let Some(times) = crowding.happened(Instant::now()) {
-            tracing::warn!(%peer, limit = self.most, times, "turned away: too many connections");
+    /// Takes what was accepted for this shard, until the node stops. They are counted already.
+    pub(crate) async fn take_accepted(self, mut accepted: mpsc::Receiver<Accepted>) {
+        let stop = self.services.handle().stop().clone();
+        loop {
+            let next = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                next = accepted.recv() => next,
+            };
+            let Some(Accepted {
+                stream,
+                peer,
+                place,
+            }) = next
+            else {
+                // Input: whoever accepts has ended, as it does when the node stops.
+                return;
+            };
+            match TcpStream::from_std(stream) {
+                Ok(stream) => self.take(stream, peer, Some(place)),
+                Err(error) => self.take_leave(Err(error.into()), peer),
+            }
         }
-        self.turned_away.tell(stream, self.most, &self.services);
     }
 
-    fn take(&self, stream: TcpStream, peer: SocketAddr) {
+    fn take(&self, stream: TcpStream, peer: SocketAddr, place: Option<Place>) {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%peer, %error, "no TCP_NODELAY");
         }
-        self.services.metrics().connections.inc();
-        self.services.metrics().connections_opened.inc();
         self.services
             .door
             .tasks()
-            .spawn(self.clone().serve(stream, peer));
+            .spawn(self.clone().serve(stream, peer, place));
     }
 
-    /// Serves a connection where it was accepted, until it has ended or moves.
-    async fn serve(self, stream: TcpStream, peer: SocketAddr) {
+    /// Serves a connection on this shard, until it has ended or moves. It has its place so long.
+    async fn serve(self, stream: TcpStream, peer: SocketAddr, _place: Option<Place>) {
         let home = Arc::new(Home::default());
         let mut connection = Box::pin(self.connection(stream, &home));
         let course = {

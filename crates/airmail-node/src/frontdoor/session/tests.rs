@@ -3,6 +3,7 @@ use crate::frontdoor::PublishRefusal;
 use crate::metrics::Metrics;
 use crate::send_queue::SendQueue;
 use crate::shard_handle::{ShardHandle, ToShard};
+use crate::shards::Shards;
 use airmail_model::batch::BatchTarget;
 use airmail_model::clock::SystemClock;
 use airmail_model::frame::{Ack, Channel, Credit, Delivered, Delivery, Refused, Reply, Request};
@@ -28,7 +29,11 @@ impl Shard {
         let (handle, requests) =
             ShardHandle::new(("n".into(), 1), Limits::DEFAULT, clock, stop.clone(), false);
         Shard {
-            door: FrontDoor::new(handle, Arc::new(Metrics::default())),
+            door: FrontDoor::new(
+                handle.clone(),
+                Shards::new(handle, Vec::new()),
+                Arc::new(Metrics::default()),
+            ),
             requests,
             stop,
         }

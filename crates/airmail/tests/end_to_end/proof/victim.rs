@@ -5,6 +5,7 @@ use airmail_client::core::BackoffConfig;
 use airmail_client::{Client, ClientBuilder};
 use airmail_testkit::lasting::lasting_address;
 use airmail_testkit::node::{Node, airmail};
+use airmail_testkit::shards;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -71,9 +72,14 @@ impl Victim {
             })
     }
 
-    /// The names of the files of its shard.
+    /// The directory of the shard that has stored the most.
+    pub(crate) fn shard(&self) -> PathBuf {
+        shards::fullest(&self.data)
+    }
+
+    /// The names of the files of this shard.
     pub(crate) fn files(&self) -> Vec<String> {
-        let Ok(entries) = std::fs::read_dir(self.data.join("shard-0000")) else {
+        let Ok(entries) = std::fs::read_dir(self.shard()) else {
             return Vec::new();
         };
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());

@@ -1,14 +1,15 @@
 //! State of the two flow gates, as clients are told it.
 
-use airmail_broker::Flow;
+use crate::metrics::Snapshot;
+use crate::metrics::flow::gates;
 use airmail_flow::{Decision, Reading, RefusalReason, Rule};
 use airmail_model::Mono;
 use airmail_proto::v1;
 
-/// All that are on.
-pub(super) fn to_proto(flow: &Flow, now: Mono) -> v1::Flow {
-    let gates = flow.gates();
-    let gates = gates.map(|(name, unit, reading)| gate(name, unit, reading, now));
+/// All that are on, of every shard.
+pub(super) fn to_proto(shards: &[Snapshot], now: Mono) -> v1::Flow {
+    let gates = gates(shards).into_iter();
+    let gates = gates.map(|(name, unit, reading)| gate(&name, unit, reading, now));
     v1::Flow {
         gates: gates.collect(),
     }

@@ -33,7 +33,7 @@ pub(super) enum Act {
     Copy,
     /// An older copy is put where the directory was.
     Restore,
-    /// `shard-0000` is not there: the node refuses to start, and names it.
+    /// A shard's directory is not there: the node refuses to start, and names it.
     Shard,
     /// The newest segments are gone: told by the check and to readers.
     Segments,

@@ -210,9 +210,9 @@ impl Stage {
         child.wait().unwrap();
     }
 
-    /// Where the files of its shard are.
+    /// Where the files of a shard are.
     pub(super) fn shard(&self) -> PathBuf {
-        self.victim.data.join("shard-0000")
+        self.victim.shard()
     }
 
     /// Ends the node in one of both ways.

@@ -3,8 +3,9 @@
 use crate::proof::hostile::history::Event;
 use crate::proof::hostile::stage::Stage;
 use airmail_log::disk::Identity;
-use airmail_model::{NodeId, Wall};
+use airmail_model::{NodeId, StorageName, Wall};
 use airmail_testkit::node::{self, Node};
+use airmail_testkit::scale;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use std::fs;
@@ -21,8 +22,9 @@ pub(super) fn anothers(stage: &mut Stage, choices: &mut SmallRng) {
     let another = Identity {
         cluster: choices.random(),
         node: NodeId(choices.random()),
-        shards: 1,
+        shards: scale::shards(),
         created: Wall(1_700_000_000_000_000),
+        storage: StorageName::FIRST,
     };
     let which = choices.random_range(0..3);
     let paths = IDENTITIES.map(|name| stage.victim.data.join(name));

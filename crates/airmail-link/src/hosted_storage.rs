@@ -1,0 +1,379 @@
+//! The far end of links: a log storage that its own shard uses, and others too, each through a port.
+//!
+//! What a guest asks goes to the storage under numbers of this end; answers go back to whoever asked, answers
+//! before deliveries, so that nobody is given a batch before the answer to its append is on the way. Whatever a
+//! guest does, or leaves undone, the others get theirs: nothing here waits.
+//!
+//! A new life of a log that one of them begins is told to all others, unasked, as is everything that the
+//! storage itself tells unasked.
+//!
+//! A clean stop refuses the owner's appends from its beginning. The storage closes when every guest has said
+//! that no append of its follows, or has no connection, so what others were promised is stored.
+//!
+//! Invariants: those of its parts, `guest.rs` and `slots.rs`; a call is answered to whoever made it, once, unless
+//! the connection was cut meanwhile.
+
+mod guest;
+mod slots;
+
+use crate::limits::LinkLimits;
+use airmail_log::{
+    Call, Capabilities, ClockState, Completion, LogStorage, ReaderId, Refusal, Tag, Trouble,
+};
+use airmail_model::{LogId, Mono, Now, bug};
+use guest::Guest;
+pub use guest::HostPort;
+use slots::{GuestPlace, Slots};
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::time::Duration;
+
+/// Time after which what was refused as busy is worth trying again.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
+
+/// State of a clean stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Closing {
+    No,
+    /// The guests have not all said that no append of theirs follows.
+    Waiting,
+    /// The storage closes, or is closed.
+    Passed,
+}
+
+/// A log storage that others use too. See the module's documentation.
+pub struct HostedStorage<S> {
+    storage: S,
+    limits: LinkLimits,
+    guests: Vec<Guest>,
+    slots: Slots,
+    /// Calls under way that begin a new life of a log.
+    renewals: BTreeMap<Tag, LogId>,
+    completions: Vec<Completion>,
+    /// Number of appends of the owner that the storage has not answered.
+    own_appends: u64,
+    /// Appends of the owner that came after its close, to be refused behind those before.
+    late: VecDeque<Tag>,
+    closing: Closing,
+}
+
+impl<S> fmt::Debug for HostedStorage<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostedStorage")
+            .field("guests", &self.guests.len())
+            .field("closing", &self.closing)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: LogStorage> HostedStorage<S> {
+    /// A storage without guests.
+    pub fn new(storage: S, limits: LinkLimits) -> HostedStorage<S> {
+        HostedStorage {
+            storage,
+            limits,
+            guests: Vec::new(),
+            slots: Slots::default(),
+            renewals: BTreeMap::new(),
+            completions: Vec::new(),
+            own_appends: 0,
+            late: VecDeque::new(),
+            closing: Closing::No,
+        }
+    }
+
+    /// Lets whoever is at the other end of `port` use the storage.
+    pub fn add_port(&mut self, port: HostPort) {
+        let place = GuestPlace(self.guests.len());
+        self.guests.push(Guest::new(place, port));
+    }
+
+    /// The storage itself, to look at.
+    pub fn storage(&self) -> &S {
+        &self.storage
+    }
+
+    /// The storage itself, for methods that are no call.
+    pub fn storage_mut(&mut self) -> &mut S {
+        &mut self.storage
+    }
+
+    /// Ends all links, and gives the storage back.
+    #[must_use]
+    pub fn into_storage(self) -> S {
+        self.storage
+    }
+
+    /// Takes what the ports have to tell, up to the bound of a turn for each; whether there may be more.
+    fn receive(&mut self) -> bool {
+        let mut ended = Vec::new();
+        let mut more = false;
+        for place in 0..self.guests.len() {
+            let mut left = self.limits.turn_messages;
+            while let Some(call) = self.guests[place].receive(&mut ended) {
+                if let Some(call) = call {
+                    self.call(place, call);
+                }
+                left -= 1;
+                if left == 0 {
+                    more = true;
+                    break;
+                }
+            }
+        }
+        for r in ended {
+            self.storage.submit(Call::Stop { r });
+        }
+        more
+    }
+
+    /// Passes a guest's call on to the storage.
+    fn call(&mut self, place: usize, mut call: Call) {
+        let guest = &mut self.guests[place];
+        if let Some(t) = call.tag() {
+            let Some(asked) = guest.asked(t.0) else {
+                bug!("guest {place} asks and has no connection");
+                return;
+            };
+            let hosted = Tag(self.slots.take(asked));
+            if let Call::Renew { log, .. } = call {
+                self.renewals.insert(hosted, log);
+            }
+            call.set_tag(hosted);
+            return self.storage.submit(call);
+        }
+        match call {
+            Call::Read {
+                r,
+                log,
+                from,
+                scope,
+                credit,
+            } => {
+                let Some(asked) = guest.asked(r.0) else {
+                    bug!("guest {place} reads and has no connection");
+                    return;
+                };
+                let hosted = slots::reader(self.slots.take(asked));
+                let granted = guest.start(r, hosted, from, credit, &self.limits);
+                self.storage.submit(Call::Read {
+                    r: hosted,
+                    log,
+                    from,
+                    scope,
+                    credit: granted,
+                });
+            }
+            Call::Credit { r, bytes } => guest.credit(r, bytes),
+            Call::Stop { r } => {
+                if let Some(r) = guest.stop(r) {
+                    self.storage.submit(Call::Stop { r });
+                }
+            }
+            other => bug!("{other:?} has neither tag nor reader"),
+        }
+    }
+
+    /// Gives each completion of the storage to whoever it is for: answers first.
+    fn give(&mut self, out: &mut Vec<Completion>) {
+        let mut completions = std::mem::take(&mut self.completions);
+        let mut delivered = Vec::new();
+        for completion in completions.drain(..) {
+            if let Some(t) = completion.tag() {
+                self.answer(t, completion, out);
+            } else if let Some(r) = completion.reader().filter(|r| slots::is_guests(r.0)) {
+                delivered.push((r, completion));
+            } else {
+                if completion.reader().is_none() {
+                    self.tell_guests(&completion, None);
+                }
+                out.push(completion);
+            }
+        }
+        for (r, completion) in delivered {
+            self.deliver(r, completion);
+        }
+        self.completions = completions;
+    }
+
+    fn answer(&mut self, t: Tag, mut answer: Completion, out: &mut Vec<Completion>) {
+        let renewed = self.renewed(t, &answer);
+        if !slots::is_guests(t.0) {
+            let (t, is_append) = slots::owners(t);
+            self.own_appends -= u64::from(is_append);
+            answer.set_tag(t);
+            out.push(answer);
+            if let Some(gained) = renewed {
+                self.tell_guests(&gained, None);
+            }
+            return;
+        }
+        let Some(asked) = self.slots.answered(t.0) else {
+            // Reported where it is found.
+            bug!("{answer:?} answers nothing that was asked");
+            return;
+        };
+        let guest = &mut self.guests[asked.guest.0];
+        if guest.is_present(&asked) {
+            answer.set_tag(Tag(asked.number));
+            guest.tell(answer);
+        }
+        if let Some(gained) = renewed {
+            self.tell_guests(&gained, Some(asked.guest));
+            out.push(gained);
+        }
+    }
+
+    /// The event for everybody else, if an answer says that a log has begun a new life.
+    fn renewed(&mut self, t: Tag, answer: &Completion) -> Option<Completion> {
+        if self.renewals.is_empty() {
+            return None;
+        }
+        let log = self.renewals.remove(&t)?;
+        match answer {
+            Completion::Opened { bounds, .. } => Some(Completion::Gained {
+                log,
+                bounds: *bounds,
+            }),
+            _ => None,
+        }
+    }
+
+    fn tell_guests(&mut self, completion: &Completion, but: Option<GuestPlace>) {
+        for (place, guest) in self.guests.iter_mut().enumerate() {
+            if but != Some(GuestPlace(place)) {
+                guest.tell(completion.clone());
+            }
+        }
+    }
+
+    fn deliver(&mut self, r: ReaderId, completion: Completion) {
+        let asked = if matches!(completion, Completion::Ended { .. }) {
+            self.slots.answered(r.0)
+        } else {
+            self.slots.get(r.0)
+        };
+        let Some(asked) = asked else {
+            bug!("{completion:?} is of no reader");
+            return;
+        };
+        let guest = &mut self.guests[asked.guest.0];
+        if !guest.is_present(&asked) {
+            return;
+        }
+        let run = slots::reader(asked.number);
+        if let Some(r) = guest.deliver(run, completion, &self.limits) {
+            self.storage.submit(Call::Stop { r });
+        }
+    }
+
+    /// Refuses the owner's appends that came too late, once those before are answered.
+    fn refuse_late(&mut self, out: &mut Vec<Completion>) {
+        if self.own_appends == 0 {
+            let why = Refusal::Busy {
+                retry_after: RETRY_AFTER,
+            };
+            let refused = |t| Completion::Refused {
+                t,
+                why: why.clone(),
+            };
+            out.extend(self.late.drain(..).map(refused));
+        }
+    }
+
+    /// Grants credit, and sends what waits; whether there may be more to do.
+    fn serve(&mut self) -> bool {
+        let mut more = false;
+        for guest in &mut self.guests {
+            more |= guest.send(&self.limits);
+            guest.grant(&self.limits, |call| {
+                more = true;
+                self.storage.submit(call);
+            });
+            guest.flush();
+            if bug::is_checking() {
+                guest.check();
+            }
+        }
+        more
+    }
+}
+
+impl<S: LogStorage> LogStorage for HostedStorage<S> {
+    fn capabilities(&self) -> Capabilities {
+        self.storage.capabilities()
+    }
+
+    fn submit(&mut self, mut call: Call) {
+        slots::check_owners(call.tag().map_or(0, |t| t.0));
+        slots::check_owners(call.reader().map_or(0, |r| r.0));
+        match call {
+            Call::Append { t, .. } if self.closing != Closing::No => {
+                self.late.push_back(t);
+                return;
+            }
+            Call::Append { t, .. } => {
+                self.own_appends += 1;
+                call.set_tag(slots::of_append(t));
+            }
+            Call::Renew { t, log } => {
+                self.renewals.insert(t, log);
+            }
+            _ => {}
+        }
+        self.storage.submit(call);
+    }
+
+    fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
+        let mut more = self.receive();
+        let deadline = self.storage.poll(now, &mut self.completions);
+        // The storage has looked at everything that came before: it accepts that.
+        if self.closing == Closing::Waiting && self.guests.iter().all(Guest::is_silent) {
+            self.closing = Closing::Passed;
+            self.storage.close(now);
+            more = true;
+        }
+        self.give(out);
+        self.refuse_late(out);
+        more |= self.serve();
+        if more { Some(now.mono) } else { deadline }
+    }
+
+    fn opened(&mut self) {
+        self.storage.opened();
+    }
+
+    fn close(&mut self, now: Now) {
+        if self.closing != Closing::No {
+            return;
+        }
+        self.closing = Closing::Waiting;
+        if self.guests.is_empty() {
+            self.closing = Closing::Passed;
+            self.storage.close(now);
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closing == Closing::Passed
+            && self.late.is_empty()
+            && self.storage.is_closed()
+            && self.guests.iter().all(Guest::is_served)
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        self.storage.trouble()
+    }
+
+    fn damage(&self) -> u64 {
+        self.storage.damage()
+    }
+
+    fn clock(&self) -> ClockState {
+        self.storage.clock()
+    }
+
+    fn accept_clock(&mut self, now: Now) {
+        self.storage.accept_clock(now);
+    }
+}

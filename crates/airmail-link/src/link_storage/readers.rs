@@ -1,0 +1,355 @@
+//! Readers of a link: where each stands, so that it goes on there after a cut, a hole, or for want of room at
+//! the far end.
+//!
+//! Each start of a reader has a number of its own on the link, its *run*; what comes of an earlier run is
+//! dropped. A run's ranges follow one another: each is of all numbers after `previous`. One that begins
+//! above the reader's `next` leaves a hole, and the reader is started anew from there. Of one that begins
+//! below, the part that was told is cut off.
+//!
+//! Invariants: `next` never goes back; a reader has one run at most; a run is of one reader.
+
+use airmail_log::{Call, Completion, GapWhy, ReaderId, Refusal, Scope, Stored};
+use airmail_model::{Extent, LogId, Sequence, bug};
+use std::collections::BTreeMap;
+
+/// A reader of the owner.
+#[derive(Debug)]
+struct LinkReader {
+    log: LogId,
+    scope: Box<Scope>,
+    /// The first number that its owner was not told of.
+    next: Sequence,
+    /// The owner was told of a range.
+    has_begun: bool,
+    /// Credit that its owner has given and no batch has used, in bytes. Below 0: overdrawn.
+    credit: i64,
+    /// Part of the credit that the far end has not been told of.
+    held_back: u64,
+    /// Part of what was overdrawn that the far end does not know of: it is not passed on when it is paid.
+    debt: u64,
+    run: ReaderId,
+    /// The far end has been asked for the run.
+    is_started: bool,
+    /// A message with more credit is to be sent already.
+    has_grant: bool,
+    is_stopped: bool,
+    tail_told: Option<Sequence>,
+    seal_told: bool,
+}
+
+/// What a completion of a run leads to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// To be told to the owner.
+    Tell(Completion),
+    /// The reader is to be started anew, as this run.
+    Resume(ReaderId),
+    /// Nothing: it is of an earlier run, or was told before.
+    Nothing,
+}
+
+/// Readers by the owner's id, and by run.
+#[derive(Debug, Default)]
+pub(super) struct Readers {
+    readers: BTreeMap<ReaderId, LinkReader>,
+    runs: BTreeMap<ReaderId, ReaderId>,
+    last_run: u64,
+}
+
+impl Readers {
+    /// Number of readers.
+    pub(super) fn len(&self) -> usize {
+        self.readers.len()
+    }
+
+    /// A new reader of the owner; its run is to be started.
+    pub(super) fn take(
+        &mut self,
+        r: ReaderId,
+        log: LogId,
+        from: Sequence,
+        scope: Box<Scope>,
+        credit: u32,
+    ) -> ReaderId {
+        let run = self.run(r);
+        let reader = LinkReader {
+            log,
+            scope,
+            next: from,
+            has_begun: false,
+            credit: credit.into(),
+            held_back: 0,
+            debt: 0,
+            run,
+            is_started: false,
+            has_grant: false,
+            is_stopped: false,
+            tail_told: None,
+            seal_told: false,
+        };
+        if self.readers.insert(r, reader).is_some() {
+            bug!("{r:?} is started again before it has ended");
+        }
+        run
+    }
+
+    fn run(&mut self, r: ReaderId) -> ReaderId {
+        self.last_run += 1;
+        let run = ReaderId(self.last_run);
+        self.runs.insert(run, r);
+        run
+    }
+
+    /// The owner lets a reader give more: the run that has to be told of it.
+    pub(super) fn credit(&mut self, r: ReaderId, bytes: u32) -> Option<ReaderId> {
+        let reader = self.readers.get_mut(&r)?;
+        reader.credit = reader.credit.saturating_add(bytes.into());
+        let paid = reader.debt.min(bytes.into());
+        reader.debt -= paid;
+        reader.held_back = reader.held_back.saturating_add(u64::from(bytes) - paid);
+        let tells = reader.is_started && !reader.has_grant && reader.held_back > 0;
+        reader.has_grant |= tells;
+        tells.then_some(reader.run)
+    }
+
+    /// The owner stops a reader: the run that has to be told, or its end where there is nobody to tell.
+    pub(super) fn stop(&mut self, r: ReaderId) -> Option<Result<ReaderId, Completion>> {
+        let reader = self.readers.get_mut(&r)?;
+        if !reader.is_started {
+            return Some(Err(self.end(r, None)));
+        }
+        if reader.is_stopped {
+            return None;
+        }
+        reader.is_stopped = true;
+        Some(Ok(reader.run))
+    }
+
+    /// The call that starts a run, unless the run is over.
+    pub(super) fn start(&mut self, run: ReaderId) -> Option<Call> {
+        let reader = self.readers.get_mut(self.runs.get(&run)?)?;
+        let credit = u64::try_from(reader.credit).unwrap_or(0);
+        reader.debt = reader.credit.min(0).unsigned_abs();
+        let told = u32::try_from(credit).unwrap_or(u32::MAX);
+        reader.held_back = credit - u64::from(told);
+        reader.is_started = true;
+        Some(Call::Read {
+            r: run,
+            log: reader.log,
+            from: reader.next,
+            scope: reader.scope.clone(),
+            credit: told,
+        })
+    }
+
+    /// The call was not sent after all.
+    pub(super) fn not_started(&mut self, run: ReaderId) {
+        let r = self.runs.get(&run);
+        if let Some(reader) = r.and_then(|r| self.readers.get_mut(r)) {
+            reader.is_started = false;
+        }
+    }
+
+    /// The call that passes credit on, unless the run is over.
+    pub(super) fn grant(&mut self, run: ReaderId) -> Option<Call> {
+        let reader = self.readers.get_mut(self.runs.get(&run)?)?;
+        let bytes = u32::try_from(reader.held_back).unwrap_or(u32::MAX);
+        Some(Call::Credit { r: run, bytes })
+    }
+
+    /// The call that [`Readers::grant`] gave was sent; whether there is more to be passed on.
+    pub(super) fn granted(&mut self, run: ReaderId) -> bool {
+        let r = self.runs.get(&run);
+        let Some(reader) = r.and_then(|r| self.readers.get_mut(r)) else {
+            bug!("credit was granted to {run:?}, which is over");
+            return false;
+        };
+        reader.held_back = reader.held_back.saturating_sub(u32::MAX.into());
+        reader.has_grant = reader.held_back > 0;
+        reader.has_grant
+    }
+
+    /// Whether a run is under way.
+    pub(super) fn is_running(&self, run: ReaderId) -> bool {
+        self.runs.contains_key(&run)
+    }
+
+    /// The connection is gone. Readers that were stopped end; the others are to be resumed when there is one.
+    pub(super) fn cut(&mut self, told: &mut impl Extend<Completion>) {
+        self.runs.clear();
+        let stopped = self.readers.iter().filter(|(_, reader)| reader.is_stopped);
+        let stopped: Vec<ReaderId> = stopped.map(|(r, _)| *r).collect();
+        told.extend(stopped.into_iter().map(|r| self.end(r, None)));
+        for reader in self.readers.values_mut() {
+            reader.is_started = false;
+            reader.has_grant = false;
+        }
+    }
+
+    /// Runs of every reader, which are to be started.
+    pub(super) fn resume_all(&mut self) -> Vec<ReaderId> {
+        let readers: Vec<ReaderId> = self.readers.keys().copied().collect();
+        let runs = readers.into_iter().filter_map(|r| self.resume(r));
+        runs.collect()
+    }
+
+    /// Another run of a reader.
+    fn resume(&mut self, r: ReaderId) -> Option<ReaderId> {
+        let run = self.run(r);
+        let reader = self.readers.get_mut(&r)?;
+        let earlier = std::mem::replace(&mut reader.run, run);
+        reader.is_started = false;
+        reader.has_grant = false;
+        self.runs.remove(&earlier);
+        Some(run)
+    }
+
+    fn end(&mut self, r: ReaderId, why: Option<Refusal>) -> Completion {
+        if let Some(reader) = self.readers.remove(&r) {
+            self.runs.remove(&reader.run);
+        }
+        Completion::Ended { r, why }
+    }
+
+    /// The far end has stopped a run for want of room.
+    pub(super) fn behind(&mut self, run: ReaderId) -> Reading {
+        let Some(&r) = self.runs.get(&run) else {
+            // Input: a run that was stopped, or resumed, before this was said.
+            return Reading::Nothing;
+        };
+        match self.readers.get(&r) {
+            Some(reader) if reader.is_stopped => Reading::Tell(self.end(r, None)),
+            _ => self.resumed(r),
+        }
+    }
+
+    fn resumed(&mut self, r: ReaderId) -> Reading {
+        self.resume(r).map_or(Reading::Nothing, Reading::Resume)
+    }
+
+    /// The next numbers of a run.
+    pub(super) fn range(&mut self, previous: Sequence, completion: Completion) -> Reading {
+        let run = completion.reader();
+        let Some(&r) = run.and_then(|run| self.runs.get(&run)) else {
+            // Input: what comes late of an earlier run.
+            return Reading::Nothing;
+        };
+        let Some(reader) = self.readers.get_mut(&r) else {
+            bug!("{run:?} is of {r:?}, which is not there");
+            return Reading::Nothing;
+        };
+        if reader.is_stopped {
+            return Reading::Nothing;
+        }
+        if previous.plus(1) > reader.next {
+            return self.resumed(r);
+        }
+        let cut = match completion {
+            Completion::Batch { stored, .. } => reader.batch(r, stored),
+            Completion::Gap { extent, why, .. } => reader.gap(r, extent, why),
+            // Input: a far end that tells something else as a range.
+            _ => None,
+        };
+        cut.map_or(Reading::Nothing, Reading::Tell)
+    }
+
+    /// A mark of a run: its place, the end of a sealed log, or its end.
+    pub(super) fn mark(&mut self, mut completion: Completion) -> Reading {
+        let run = completion.reader();
+        let Some(&r) = run.and_then(|run| self.runs.get(&run)) else {
+            // Input: what comes late of an earlier run.
+            return Reading::Nothing;
+        };
+        let Some(reader) = self.readers.get_mut(&r) else {
+            bug!("{run:?} is of {r:?}, which is not there");
+            return Reading::Nothing;
+        };
+        let (next, until) = (reader.next, reader.scope.until);
+        let (at, is_news) = match completion {
+            Completion::Ended { why, .. } => {
+                let is_short = !reader.is_stopped && why.is_none();
+                return if is_short && until.is_some_and(|until| next < until) {
+                    self.resumed(r)
+                } else {
+                    Reading::Tell(self.end(r, why))
+                };
+            }
+            Completion::Tail { next: at, .. } => (at, reader.tail_told != Some(at) && at == next),
+            Completion::Sealed { last, .. } => {
+                (last.plus(1), !reader.seal_told && last.plus(1) == next)
+            }
+            // Input: a far end that tells something else as a mark.
+            _ => return Reading::Nothing,
+        };
+        if reader.is_stopped {
+            return Reading::Nothing;
+        }
+        if at > next {
+            return self.resumed(r);
+        }
+        if !is_news {
+            return Reading::Nothing;
+        }
+        match completion {
+            Completion::Sealed { .. } => reader.seal_told = true,
+            _ => reader.tail_told = Some(at),
+        }
+        completion.set_reader(r);
+        Reading::Tell(completion)
+    }
+
+    /// Asserts the invariants of the module's documentation.
+    pub(super) fn check(&self) {
+        for (run, r) in &self.runs {
+            let reader = self.readers.get(r);
+            assert!(
+                reader.is_some_and(|reader| reader.run == *run),
+                "{run:?} is the run of {r:?}"
+            );
+        }
+    }
+}
+
+impl LinkReader {
+    /// The part of a batch that is new, if any is.
+    fn batch(&mut self, r: ReaderId, mut stored: Stored) -> Option<Completion> {
+        let bytes = i64::try_from(stored.batch.bytes().len()).unwrap_or(i64::MAX);
+        self.credit = self.credit.saturating_sub(bytes);
+        let extent = self.new_part(stored.extent)?;
+        if extent == stored.extent {
+            return Some(Completion::Batch { r, stored });
+        }
+        stored.extent = extent;
+        let base = stored.base;
+        let is_new = |index: u16, _| base.plus(index.into()) >= extent.first;
+        let Some(slice) = stored.batch.slice(is_new) else {
+            // Input: a batch whose last numbers have no records.
+            let why = GapWhy::Unused;
+            return Some(Completion::Gap { r, extent, why });
+        };
+        stored.batch = slice.to_batch();
+        Some(Completion::Batch { r, stored })
+    }
+
+    /// The part of a gap that is new, if any is.
+    fn gap(&mut self, r: ReaderId, extent: Extent, why: GapWhy) -> Option<Completion> {
+        self.has_begun = true;
+        let extent = self.new_part(extent)?;
+        Some(Completion::Gap { r, extent, why })
+    }
+
+    /// The numbers of an extent that were not told; from now on they are. The first batch of all may begin before
+    /// the number that was asked for.
+    fn new_part(&mut self, extent: Extent) -> Option<Extent> {
+        if extent.last < self.next {
+            return None;
+        }
+        let mut part = extent;
+        if self.has_begun {
+            part.first = part.first.max(self.next);
+        }
+        self.has_begun = true;
+        self.next = extent.next();
+        Some(part)
+    }
+}

@@ -1,0 +1,276 @@
+//! Calls that are not answered: what a link asks again after a cut.
+//!
+//! Appends to one log are answered in the order of their calls, whatever order their fates become known in: one
+//! whose outcome is known waits for those before it.
+//!
+//! Invariants: `bytes` is the size of the appends among the calls; each append among the calls, and no other
+//! call, has its place in the order of its log; the first place of an order has no answer yet.
+
+use airmail_log::{Call, Completion, Refusal, Tag};
+use airmail_model::{LogId, bug};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// Time after which what was refused as busy is worth trying again.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
+
+/// Number of a call on the link, in the order in which the calls came. The same in every attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct CallNumber(pub(super) u64);
+
+/// A call that is not answered.
+#[derive(Debug)]
+pub(super) struct Unanswered {
+    /// The owner's tag.
+    pub(super) tag: Tag,
+    pub(super) call: Call,
+    /// It was sent over the present connection.
+    pub(super) is_sent: bool,
+    /// It was sent over an earlier one, and nobody knows what has become of it there.
+    pub(super) is_doubtful: bool,
+}
+
+/// Place of an append in the order of its log's answers.
+#[derive(Debug)]
+struct Place {
+    number: CallNumber,
+    /// Its answer, until those before it have theirs.
+    answer: Option<Completion>,
+}
+
+/// Calls by number. See the module's documentation.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    last: u64,
+    calls: BTreeMap<CallNumber, Unanswered>,
+    orders: BTreeMap<LogId, VecDeque<Place>>,
+    /// Number of appends that have a place in an order.
+    appends: usize,
+    /// Total size of the appends, in bytes.
+    bytes: u64,
+    /// The last append that was refused for want of room: until it is told, those behind it are refused too, so
+    /// that a producer's batches keep their order.
+    refused: Option<CallNumber>,
+}
+
+impl Calls {
+    /// Takes a call of the owner; or `None`, where it is refused for want of room, which is told in its turn.
+    pub(super) fn take(
+        &mut self,
+        tag: Tag,
+        call: Call,
+        room: &Room,
+        told: &mut VecDeque<Completion>,
+    ) -> Option<CallNumber> {
+        let number = self.number();
+        let is_full = self.calls.len() >= room.calls;
+        if let Call::Append { log, ref batch, .. } = call {
+            let bytes = batch.bytes().len() as u64;
+            let is_full = is_full
+                || room.is_closing
+                || self.refused.is_some()
+                || self.bytes > 0 && self.bytes + bytes > room.append_bytes;
+            if is_full {
+                self.refuse(log, number, tag, told);
+                return None;
+            }
+            self.bytes += bytes;
+            self.appends += 1;
+            let order = self.orders.entry(log).or_default();
+            order.push_back(Place {
+                number,
+                answer: None,
+            });
+        } else if is_full {
+            told.push_back(busy(tag));
+            return None;
+        }
+        let unanswered = Unanswered {
+            tag,
+            call,
+            is_sent: false,
+            is_doubtful: false,
+        };
+        self.calls.insert(number, unanswered);
+        Some(number)
+    }
+
+    /// A number for a call that the link makes itself, and does not keep here.
+    pub(super) fn number(&mut self) -> CallNumber {
+        self.last += 1;
+        CallNumber(self.last)
+    }
+
+    /// Refuses an append as busy, behind what is before it.
+    fn refuse(
+        &mut self,
+        log: LogId,
+        number: CallNumber,
+        tag: Tag,
+        told: &mut VecDeque<Completion>,
+    ) {
+        match self.orders.get_mut(&log) {
+            Some(order) => {
+                self.appends += 1;
+                self.refused = Some(number);
+                order.push_back(Place {
+                    number,
+                    answer: Some(busy(tag)),
+                });
+            }
+            None => told.push_back(busy(tag)),
+        }
+    }
+
+    /// A call, unless it has been answered.
+    pub(super) fn get_mut(&mut self, number: CallNumber) -> Option<&mut Unanswered> {
+        self.calls.get_mut(&number)
+    }
+
+    /// Takes the answer to a call, and gives what can be told now. The call as it was, unless it was answered
+    /// before.
+    pub(super) fn answer(
+        &mut self,
+        number: CallNumber,
+        mut answer: Completion,
+        told: &mut VecDeque<Completion>,
+    ) -> Option<Unanswered> {
+        let unanswered = self.calls.remove(&number)?;
+        answer.set_tag(unanswered.tag);
+        match &unanswered.call {
+            Call::Append { log, batch, .. } => {
+                self.bytes -= batch.bytes().len() as u64;
+                // An earlier attempt may have stored it, whatever this one says.
+                if unanswered.is_doubtful && matches!(answer, Completion::Refused { .. }) {
+                    answer = unknown(unanswered.tag);
+                }
+                self.place(*log, number, answer, told);
+            }
+            _ => told.push_back(answer),
+        }
+        Some(unanswered)
+    }
+
+    /// Puts an append's answer in its place, and gives those that nothing is before.
+    fn place(
+        &mut self,
+        log: LogId,
+        number: CallNumber,
+        answer: Completion,
+        told: &mut VecDeque<Completion>,
+    ) {
+        let Some(order) = self.orders.get_mut(&log) else {
+            bug!("append {number:?} to {log} has no place among its answers");
+            told.push_back(answer);
+            return;
+        };
+        if let Some(place) = order.iter_mut().find(|place| place.number == number) {
+            place.answer = Some(answer);
+        }
+        while order.front().is_some_and(|place| place.answer.is_some()) {
+            if let Some(place) = order.pop_front() {
+                self.appends -= 1;
+                self.refused = self.refused.filter(|refused| *refused != place.number);
+                told.extend(place.answer);
+            }
+        }
+        if order.is_empty() {
+            self.orders.remove(&log);
+        }
+    }
+
+    /// The connection is gone. An append that was sent, and that no storage could recognise if it came
+    /// again, has an unknown outcome; the others will be sent again.
+    pub(super) fn cut(&mut self, told: &mut VecDeque<Completion>) {
+        let mut unknown = Vec::new();
+        for (number, unanswered) in &mut self.calls {
+            if let Call::Append { batch, .. } = &unanswered.call {
+                unanswered.is_doubtful |= unanswered.is_sent;
+                if unanswered.is_sent && batch.producer().is_none() {
+                    unknown.push(*number);
+                }
+            }
+            unanswered.is_sent = false;
+        }
+        for number in unknown {
+            self.give_up(number, told);
+        }
+    }
+
+    /// Gives up every append, because the owner closes and there is no connection.
+    pub(super) fn give_up_appends(&mut self, told: &mut VecDeque<Completion>) {
+        let is_append = |of: &Unanswered| matches!(of.call, Call::Append { .. });
+        let appends = self.calls.iter().filter(|(_, of)| is_append(of));
+        let appends: Vec<CallNumber> = appends.map(|(number, _)| *number).collect();
+        for number in appends {
+            self.give_up(number, told);
+        }
+    }
+
+    fn give_up(&mut self, number: CallNumber, told: &mut VecDeque<Completion>) {
+        let Some(unanswered) = self.calls.get(&number) else {
+            bug!("call {number:?} is given up twice");
+            return;
+        };
+        let answer = if unanswered.is_doubtful || unanswered.is_sent {
+            unknown(unanswered.tag)
+        } else {
+            busy(unanswered.tag)
+        };
+        self.answer(number, answer, told);
+    }
+
+    /// All of them, in the order in which they came.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = CallNumber> + '_ {
+        self.calls.keys().copied()
+    }
+
+    /// Number of appends whose answer was not given.
+    pub(super) fn appends(&self) -> usize {
+        self.appends
+    }
+
+    /// Asserts the invariants of the module's documentation.
+    pub(super) fn check(&self) {
+        let appends = self.calls.values().filter_map(|of| match &of.call {
+            Call::Append { batch, .. } => Some(batch.bytes().len() as u64),
+            _ => None,
+        });
+        let (number, bytes) = appends.fold((0, 0), |(number, sum), size| (number + 1, sum + size));
+        assert_eq!(self.bytes, bytes, "bytes of the appends");
+        let places = || self.orders.values().flatten();
+        let open = places().filter(|place| place.answer.is_none());
+        let known = open.filter(|place| self.calls.contains_key(&place.number));
+        assert_eq!(known.count(), number, "appends that have a place");
+        for (log, order) in &self.orders {
+            let first = order.front().map(|place| place.answer.is_some());
+            assert_eq!(first, Some(false), "{log}: the first has no answer yet");
+        }
+        assert_eq!(
+            self.appends,
+            places().count(),
+            "answers that were not given"
+        );
+    }
+}
+
+/// Room for calls.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    pub(super) append_bytes: u64,
+    pub(super) calls: usize,
+    /// The owner closes: there is room for no append.
+    pub(super) is_closing: bool,
+}
+
+/// An append, or another call, that was not sent.
+fn busy(t: Tag) -> Completion {
+    let retry_after = RETRY_AFTER;
+    let why = Refusal::Busy { retry_after };
+    Completion::Refused { t, why }
+}
+
+fn unknown(t: Tag) -> Completion {
+    let why = Refusal::OutcomeUnknown;
+    Completion::Refused { t, why }
+}

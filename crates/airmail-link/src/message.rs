@@ -1,0 +1,85 @@
+//! Messages of a link: two closed enums, and nothing else crosses.
+//!
+//! Each names its *generation*: the count of the connection that it is of, as the near end counts. A
+//! message of another generation than the present one is dropped at either end, for whatever it says was
+//! asked again, or is told again.
+//!
+//! Tags and readers in them are the near end's own. A reader of the link is never used twice: one that is
+//! resumed has a new one, so that what comes late of the earlier one is known by it.
+
+use airmail_log::{Call, Completion, ReaderId};
+use airmail_model::Sequence;
+
+/// Messages of the near end, which asks, to the far end, which has the logs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToHost {
+    /// A generation begins: whatever an earlier one asked is void.
+    Begin {
+        /// Count of the connection.
+        generation: u64,
+    },
+    /// A call of the storage contract.
+    Call {
+        /// Generation that it is of.
+        generation: u64,
+        /// The call, under tags and readers of the link.
+        call: Call,
+    },
+    /// The near end closes: no append of its follows.
+    Closing {
+        /// Generation that it is of.
+        generation: u64,
+    },
+}
+
+/// Messages of the far end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FromHost {
+    /// A completion that is no range: an answer, a mark of a reader, or an event of a log.
+    Told {
+        /// Generation of the call.
+        generation: u64,
+        /// The completion, under the link's tags and readers.
+        completion: Completion,
+    },
+    /// The next numbers of a reader: all after `previous`, up to the last of the batch or gap.
+    Range {
+        /// Generation of the reader.
+        generation: u64,
+        /// The last number that the reader was told of before.
+        previous: Sequence,
+        /// A batch or a gap.
+        completion: Completion,
+    },
+    /// There was no room for what a reader got: nothing more comes of it. It is to be resumed from the first
+    /// number that it was not told of.
+    Behind {
+        /// Generation of the reader.
+        generation: u64,
+        /// The reader.
+        r: ReaderId,
+    },
+}
+
+impl FromHost {
+    /// Generation that it is of.
+    #[must_use]
+    pub const fn generation(&self) -> u64 {
+        match self {
+            FromHost::Told { generation, .. }
+            | FromHost::Range { generation, .. }
+            | FromHost::Behind { generation, .. } => *generation,
+        }
+    }
+
+    /// Bytes of the batch in it; 0 where there is none.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            FromHost::Range {
+                completion: Completion::Batch { stored, .. },
+                ..
+            } => stored.batch.bytes().len() as u64,
+            FromHost::Range { .. } | FromHost::Told { .. } | FromHost::Behind { .. } => 0,
+        }
+    }
+}

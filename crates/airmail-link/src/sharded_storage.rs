@@ -1,0 +1,159 @@
+//! The storage of one shard of several: its own logs are at hand, and all others over links.
+//!
+//! A call goes to the home of its log, which never changes. Everything that is not of one log (trouble, damage,
+//! the clock) is that of the shard's own storage: each shard says it of its own.
+//!
+//! Invariants: a call is passed on once, to the home of its log; what is said to a reader goes where it was
+//! started.
+
+use crate::homes::LogHomes;
+use crate::hosted_storage::HostedStorage;
+use crate::link_storage::LinkStorage;
+use crate::message::{FromHost, ToHost};
+use crate::ring::RingPort;
+use airmail_log::{Call, Capabilities, ClockState, Completion, LogStorage, ReaderId, Trouble};
+use airmail_model::{Mono, Now};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// The near end of a link to another shard.
+pub(crate) type ShardLink = LinkStorage<RingPort<ToHost, FromHost>>;
+
+/// All logs of a process, as one shard of it uses them. See the module's documentation.
+pub struct ShardedStorage<S> {
+    shard: usize,
+    homes: Arc<LogHomes>,
+    own: HostedStorage<S>,
+    /// Links by shard. `None` at this shard's own place.
+    links: Vec<Option<ShardLink>>,
+    /// Where each reader was started.
+    readers: BTreeMap<ReaderId, usize>,
+}
+
+impl<S> fmt::Debug for ShardedStorage<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShardedStorage")
+            .field("shard", &self.shard)
+            .field("own", &self.own)
+            .field("links", &self.links)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: LogStorage> ShardedStorage<S> {
+    pub(crate) fn new(
+        shard: usize,
+        homes: Arc<LogHomes>,
+        own: HostedStorage<S>,
+        links: Vec<Option<ShardLink>>,
+    ) -> ShardedStorage<S> {
+        ShardedStorage {
+            shard,
+            homes,
+            own,
+            links,
+            readers: BTreeMap::new(),
+        }
+    }
+
+    /// The shard's own storage, to look at.
+    pub fn own(&self) -> &S {
+        self.own.storage()
+    }
+
+    /// The shard's own storage, for methods that are no call.
+    pub fn own_mut(&mut self) -> &mut S {
+        self.own.storage_mut()
+    }
+
+    /// Ends all links of the shard, and gives its own storage back.
+    #[must_use]
+    pub fn into_own(self) -> S {
+        self.own.into_storage()
+    }
+
+    /// The shard that a call is for. A reader that is not known has ended.
+    fn home(&mut self, call: &Call) -> Option<usize> {
+        let Some(log) = call.log() else {
+            return self.readers.get(&call.reader()?).copied();
+        };
+        let home = self.homes.home(log);
+        if let Call::Read { r, .. } = call {
+            self.readers.insert(*r, home);
+        }
+        Some(home)
+    }
+
+    /// Forgets the readers that have ended, from this place of the completions on.
+    fn forget_ended(&mut self, completions: &[Completion]) {
+        for completion in completions {
+            if let Completion::Ended { r, .. } = completion {
+                self.readers.remove(r);
+            }
+        }
+    }
+}
+
+impl<S: LogStorage> LogStorage for ShardedStorage<S> {
+    fn capabilities(&self) -> Capabilities {
+        self.own.capabilities()
+    }
+
+    fn submit(&mut self, call: Call) {
+        let Some(home) = self.home(&call) else {
+            // Input: an owner that stops a reader, or gives it credit, which has just ended.
+            return;
+        };
+        match self.links.get_mut(home).and_then(Option::as_mut) {
+            Some(link) => link.submit(call),
+            None => self.own.submit(call),
+        }
+    }
+
+    fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
+        let given = out.len();
+        let mut deadline = self.own.poll(now, out);
+        for link in self.links.iter_mut().flatten() {
+            let of_link = link.poll(now, out);
+            deadline = match (deadline, of_link) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                (one, other) => one.or(other),
+            };
+        }
+        self.forget_ended(&out[given..]);
+        deadline
+    }
+
+    fn opened(&mut self) {
+        self.own.opened();
+    }
+
+    fn close(&mut self, now: Now) {
+        for link in self.links.iter_mut().flatten() {
+            link.close(now);
+        }
+        self.own.close(now);
+    }
+
+    fn is_closed(&self) -> bool {
+        let mut links = self.links.iter().flatten();
+        links.all(LogStorage::is_closed) && self.own.is_closed()
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        self.own.trouble()
+    }
+
+    fn damage(&self) -> u64 {
+        self.own.damage()
+    }
+
+    fn clock(&self) -> ClockState {
+        self.own.clock()
+    }
+
+    fn accept_clock(&mut self, now: Now) {
+        self.own.accept_clock(now);
+    }
+}

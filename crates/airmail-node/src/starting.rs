@@ -1,0 +1,268 @@
+//! How a node is started: its parts are made in order, each with what it needs of those before.
+
+use crate::config::Config;
+use crate::frontdoor::FrontDoor;
+use crate::frontdoor::grpc::Services;
+use crate::frontdoor::grpc::acceptor::{Acceptor, Ways};
+use crate::frontdoor::grpc::listener::{self, Crowded};
+use crate::frontdoor::http::{self, HttpDoor};
+use crate::listen_addresses::{self, Door};
+use crate::mailboxes::NodeMailboxes;
+use crate::metrics::Metrics;
+use crate::running::{Running, RunningShard};
+use crate::same_origin::SameOrigin;
+use crate::shard_handle::{ShardHandle, ToShard};
+use crate::shard_thread::{self, ShardThread, Source};
+use crate::shards::Shards;
+use crate::stopping::arrivals;
+use crate::storage::{self, StorageSet};
+use crate::{NodeOptions, READY_STEP, StartError, bugs, descriptors};
+use airmail_model::{Durability, StorageName};
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub(crate) fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> StartError {
+    move |error| StartError::System { what, error }
+}
+
+/// See [`crate::start`].
+pub(crate) async fn start(options: NodeOptions) -> Result<Running, StartError> {
+    options.config.validate()?;
+    bugs::watch();
+    let metrics = Arc::new(Metrics::default());
+    let (address, http_address) = addresses(&options, &metrics)?;
+    let connections = descriptors::connections(&options.config)?;
+    metrics.doors.connections_max.set(connections.into());
+    let (shards, receivers) = handles(&options);
+    let (config, clock, seed) = (options.config, options.clock, options.seed);
+    let tasks = TaskTracker::new();
+    if let (Some(listener), Some(address)) = (options.http, http_address) {
+        let door = (shards.clone(), Arc::clone(&metrics), tasks.clone());
+        serve_http(listener, http_door(address, &config, door))?;
+    }
+    let set = StorageSet::take(&config, seed, &clock, &shards.wakers())?;
+    let storages = set.open_all((&config, seed), &clock, shards.wakers())?;
+    let authorizer = Arc::clone(&options.access.authorizer);
+    let engines = shard_thread::begin(&config, seed, storages, options.access, clock.now())?;
+    // After the storage, whose directory is its own to make.
+    let mailboxes = NodeMailboxes::open(&config).await?;
+    metrics.mailbox.watch(mailboxes.mailboxes());
+    let standing = mailboxes.in_data_directory().then(|| set.standing());
+    let services = |handle: &ShardHandle| Services {
+        door: FrontDoor::new(handle.clone(), shards.clone(), Arc::clone(&metrics)),
+        mailboxes: mailboxes.mailboxes(),
+        mailbox_standing: standing.clone(),
+        authorizer: Arc::clone(&authorizer),
+    };
+    let first = services(shards.first());
+    let crowded = Crowded::beyond(connections);
+    let sources = sources(options.listener, crowded, &first, &tasks)?;
+    let (door, patience) = (first.door.clone(), config.stop_timeout.0);
+    let all = std::iter::once(first).chain(shards.iter().skip(1).map(services));
+    let mailbox_threads = mailboxes.threads();
+    let (durability, further) = (config.durability, config.further_storages());
+    let parts = receivers.into_iter().zip(engines).zip(sources).zip(all);
+    let parts = parts.zip(arrivals(shards.count()));
+    let threads = parts.map(
+        |((((receiver, node), source), services), arrival)| ShardThread {
+            shard: 0,
+            config: config.clone(),
+            source,
+            services,
+            clock: Arc::clone(&clock),
+            receiver,
+            node,
+            mailbox_threads: mailbox_threads.clone(),
+            arrival,
+        },
+    );
+    let running = Running {
+        address,
+        http_address,
+        door,
+        shards: spawn_all(threads, &options.shutdown)?,
+        shutdown: options.shutdown,
+        tasks,
+        mailboxes,
+        patience,
+    };
+    let running = wait_until_ready(running, &shards).await?;
+    say_if_other(durability, shards.first());
+    say_if_elsewhere(&further, shards.first());
+    Ok(running)
+}
+
+/// Handles of all shards, and where each takes what is sent to it.
+fn handles(options: &NodeOptions) -> (Shards, Vec<mpsc::Receiver<ToShard>>) {
+    let handle = |shard| {
+        ShardHandle::new(
+            (
+                options.config.name.clone(),
+                storage::seed_of_shard(options.seed, shard),
+            ),
+            options.config.limits.clone(),
+            Arc::clone(&options.clock),
+            options.shutdown.clone(),
+            options.config.flow.delivery_gate().is_some(),
+        )
+    };
+    let (first, receiver) = handle(0);
+    let (others, receivers): (Vec<_>, Vec<_>) = (1..options.config.shards).map(handle).unzip();
+    let receivers = std::iter::once(receiver).chain(receivers).collect();
+    (Shards::new(first, others), receivers)
+}
+
+/// Where each shard gets its connections: the only one accepts, for several it is done here.
+fn sources(
+    listener: TcpListener,
+    crowded: Crowded,
+    services: &Services,
+    tasks: &TaskTracker,
+) -> Result<Vec<Source>, StartError> {
+    let shards = services.door.shards().count();
+    if shards == 1 {
+        return Ok(vec![Source::Listener(listener, crowded)]);
+    }
+    let (ways, accepted) = Ways::to(shards);
+    let acceptor = Acceptor {
+        services: services.clone(),
+        crowded,
+        ways,
+    };
+    let listener = shard_thread::listen(listener).map_err(system("listener"))?;
+    tasks.spawn(acceptor.accept(listener));
+    Ok(accepted.into_iter().map(Source::Accepted).collect())
+}
+
+/// Runs each shard on a thread of its own.
+fn spawn_all(
+    threads: impl Iterator<Item = ShardThread>,
+    shutdown: &CancellationToken,
+) -> Result<Vec<RunningShard>, StartError> {
+    let mut running = Vec::new();
+    for (shard, thread) in (0..).zip(threads) {
+        match spawn(ShardThread { shard, ..thread }) {
+            Ok(shard) => running.push(shard),
+            Err(error) => {
+                shutdown.cancel();
+                return Err(error);
+            }
+        }
+    }
+    Ok(running)
+}
+
+/// Runs a shard on a thread of its own, which says when it has ended.
+fn spawn(shard: ShardThread) -> Result<RunningShard, StartError> {
+    let (end, ended) = oneshot::channel();
+    let thread = std::thread::Builder::new()
+        .name(format!("shard-{}", shard.shard))
+        .spawn(move || {
+            shard.run();
+            // Nobody may be waiting.
+            let _ = end.send(());
+        })
+        .map_err(system("the shard's thread"))?;
+    Ok(RunningShard { thread, ended })
+}
+
+/// The front door for HTTP at an address.
+fn http_door(
+    address: SocketAddr,
+    config: &Config,
+    (shards, metrics, tasks): (Shards, Arc<Metrics>, TaskTracker),
+) -> HttpDoor {
+    HttpDoor {
+        shards,
+        metrics,
+        own: SameOrigin::new(address, config.http_hosts.clone()),
+        most: config.http_connections,
+        begin: config.begin.0,
+        tasks,
+    }
+}
+
+async fn wait_until_ready(mut running: Running, shards: &Shards) -> Result<Running, StartError> {
+    while !shards.are_ready() && !running.shutdown.is_cancelled() {
+        if running.has_lost_a_shard() {
+            running.shutdown.cancel();
+            return Err(StartError::Ended);
+        }
+        tokio::time::sleep(READY_STEP).await;
+    }
+    Ok(running)
+}
+
+/// A setting that comes too late is not ignored in silence.
+fn say_if_other(asked: Option<Durability>, handle: &ShardHandle) {
+    let (Some(asked), Ok(entry)) = (asked, handle.namespace("")) else {
+        return;
+    };
+    let held = entry.namespace.spec.durability;
+    if asked != held {
+        tracing::warn!(
+            %asked,
+            %held,
+            "the default namespace exists and keeps its durability: airmail namespace update"
+        );
+    }
+}
+
+/// A storage that is not named any more is not forgotten in silence.
+fn say_if_elsewhere(further: &BTreeMap<StorageName, Durability>, handle: &ShardHandle) {
+    let mut missing: BTreeMap<StorageName, usize> = BTreeMap::new();
+    for entry in handle.catalog().iter() {
+        let storage = entry.namespace.spec.storage;
+        if !storage.is_first() && !further.contains_key(&storage) {
+            *missing.entry(storage).or_default() += 1;
+        }
+    }
+    for (storage, namespaces) in missing {
+        tracing::warn!(
+            %storage,
+            namespaces,
+            "namespaces are in storages that this node has not, and what asks for them is refused as \
+             ELSEWHERE: airmail serve --log NAME=URL"
+        );
+    }
+}
+
+/// Where its two listeners are, if the settings let them be there. Metrics say who reaches them.
+fn addresses(
+    options: &NodeOptions,
+    metrics: &Metrics,
+) -> Result<(SocketAddr, Option<SocketAddr>), StartError> {
+    let grpc = options.listener.local_addr();
+    let grpc = grpc.map_err(system("listener's address"))?;
+    let http = options.http.as_ref().map(TcpListener::local_addr);
+    let http = http.transpose().map_err(system("HTTP address"))?;
+    let mut doors = vec![Door {
+        name: listener::DOOR,
+        setting: "listen.address",
+        address: grpc,
+    }];
+    doors.extend(http.map(|address| Door {
+        name: http::DOOR,
+        setting: "http.address",
+        address,
+    }));
+    listen_addresses::allow(&doors, &options.config)?;
+    for door in doors {
+        metrics.doors.is_open(door.name, door.is_open());
+    }
+    Ok((grpc, http))
+}
+
+fn serve_http(listener: TcpListener, door: HttpDoor) -> Result<(), StartError> {
+    listener
+        .set_nonblocking(true)
+        .map_err(system("HTTP listener"))?;
+    let listener = tokio::net::TcpListener::from_std(listener).map_err(system("HTTP listener"))?;
+    let tasks = door.tasks.clone();
+    tasks.spawn(door.accept(listener));
+    Ok(())
+}
