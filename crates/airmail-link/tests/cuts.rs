@@ -27,7 +27,7 @@ const PRODUCERS: usize = 2;
 /// Calls of each kind that a run makes, about.
 const STEPS: usize = 400;
 /// Polls after which a run that has not come to its end never will.
-const POLLS_MAX: usize = 200_000;
+const POLLS_MAX: usize = 30_000;
 
 /// A batch on its way: its payloads.
 type Payloads = Vec<String>;
