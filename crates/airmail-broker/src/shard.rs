@@ -3,14 +3,16 @@
 //! The clients' side is the gateway (`gateway.rs`), the logs' side is the tower (`tower.rs`), and which
 //! namespaces there are is known by the [`catalog`](crate::catalog). The shard hands each what is for it, and
 //! passes on what they tell one another (`link.rs`) until all are silent, within the same step. It decides
-//! nothing itself.
+//! nothing itself, but that a request which names a namespace that is not known waits until log 0 is folded to its
+//! present end (`looking.rs`).
 
+mod looking;
 #[cfg(test)]
 mod tests;
 
 use crate::access::{Admission, Authorizer};
 use crate::catalog::{
-    Catalog, CatalogConfig, CatalogCore, CatalogEffect, CatalogEffects, CatalogInput,
+    Catalog, CatalogConfig, CatalogCore, CatalogEffect, CatalogEffects, CatalogInput, Progress,
 };
 use crate::config::ShardConfig;
 use crate::gateway::{Gateway, GatewayEffects, GatewayInput};
@@ -22,6 +24,7 @@ use airmail_flow::Reading;
 use airmail_log::Capabilities;
 use airmail_model::bug;
 use airmail_model::{Error, Incarnation, LogId, Now};
+use looking::Looking;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +39,7 @@ pub struct Shard {
     tower: Tower,
     from_gateway: GatewayEffects,
     from_tower: TowerEffects,
+    looking: Looking,
     /// Steps to come before the invariants are looked at again.
     unchecked_steps: usize,
 }
@@ -96,6 +100,7 @@ impl Shard {
             tower: Tower::new(config, capabilities),
             from_gateway: GatewayEffects::default(),
             from_tower: TowerEffects::default(),
+            looking: Looking::default(),
             unchecked_steps: 0,
         })
     }
@@ -119,13 +124,18 @@ impl Shard {
     /// comes of them.
     pub(crate) fn apply(&mut self, now: Now, input: Input) {
         match input {
-            Input::Client(input) => self.step_gateway(now, GatewayInput::Client(input)),
+            Input::Client(input) => {
+                if let Some(input) = self.hold_unknown(now, input) {
+                    self.step_gateway(now, GatewayInput::Client(input));
+                }
+            }
             Input::Storage(completion) => {
                 self.step_tower(now, TowerInput::Storage(completion));
             }
             Input::Timer => {
                 self.step_tower(now, TowerInput::Timer);
                 self.step_gateway(now, GatewayInput::Timer);
+                self.stop_looking(now);
             }
         }
         self.pass_messages(now);
@@ -139,10 +149,8 @@ impl Shard {
         self.pass_messages(now);
         self.give_effects(out);
         let (gateway, tower) = (self.gateway.deadline(), self.tower.deadline());
-        out.deadline = match (gateway, tower) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        };
+        let deadlines = [gateway, tower, self.looking.deadline()];
+        out.deadline = deadlines.into_iter().flatten().min();
         if bug::is_checking() {
             self.check();
         }
@@ -167,6 +175,9 @@ impl Shard {
                 self.step_catalog(now, input);
             } else if let Some((id, command)) = self.from_gateway.commands.pop_front() {
                 self.step_catalog(now, CatalogInput::Command { id, command });
+            } else if let Some(end) = self.from_tower.system_end.take() {
+                self.system_end(now, end);
+                self.go_on_looking(now);
             } else {
                 return;
             }
@@ -185,11 +196,7 @@ impl Shard {
     fn step_catalog(&mut self, now: Now, input: CatalogInput) {
         let mut effects = CatalogEffects::default();
         self.catalog.step(now, input, &mut effects);
-        let namespaces = GatewayInput::Namespaces {
-            catalog: Arc::clone(self.catalog.snapshot()),
-            is_ready: self.catalog.is_ready(),
-        };
-        self.step_gateway(now, namespaces);
+        self.tell_namespaces(now, true);
         for effect in effects.in_order {
             let input = match effect {
                 CatalogEffect::Open(spec) => TowerInput::OpenSystem(spec),
@@ -211,6 +218,16 @@ impl Shard {
             };
             self.step_tower(now, input);
         }
+        self.go_on_looking(now);
+    }
+
+    /// Tells the gateway which namespaces there are, if that is sure.
+    fn tell_namespaces(&mut self, now: Now, is_sure: bool) {
+        let namespaces = GatewayInput::Namespaces {
+            catalog: Arc::clone(self.catalog.snapshot()),
+            is_ready: is_sure && self.catalog.is_ready(),
+        };
+        self.step_gateway(now, namespaces);
     }
 
     /// Passes on what the tower has told the gateway so far.
@@ -255,6 +272,13 @@ impl Shard {
     #[must_use]
     pub fn has_subscriptions_behind(&self) -> bool {
         self.tower.has_members()
+    }
+
+    /// Distance that the shard has come in log 0. After a namespace command that one shard has done, another knows
+    /// the namespace when it has folded as far, and can use its logs when it has settled as far.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.catalog.progress()
     }
 
     /// Whether the namespaces are known and their logs open.

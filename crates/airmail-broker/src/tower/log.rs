@@ -41,10 +41,12 @@ pub(crate) struct TowerLog {
     pub(crate) incarnation: Incarnation,
     /// Where it is, if the storage has said that it is not here; the gateway has been told.
     pub(crate) holder: Option<Holder>,
-    /// The first number above all that the tower knows to be durable. Only this tower appends (a
-    /// storage with many writers is refused), so every ack it gave is below.
+    /// The first number above all that the tower knows to be durable. Others may have appended more: where
+    /// the log ends now is asked of the storage.
     pub(crate) end: Sequence,
     pub(crate) tail: Option<TailReader>,
+    /// The storage has lost it for a while.
+    pub(crate) is_lost: bool,
 }
 
 impl TowerLog {
@@ -77,6 +79,7 @@ impl TowerLogs {
             holder: None,
             end: Sequence::FIRST,
             tail: None,
+            is_lost: false,
         })));
         self.by_id.insert(id, key);
         key

@@ -32,6 +32,12 @@ impl Tower {
         });
     }
 
+    /// Asks where log 0 ends. The answer is an effect.
+    pub(super) fn ask_system_end(&mut self, out: &mut TowerEffects) {
+        let (t, log) = (self.calls.tag(Purpose::SystemEnd), LogId::SYSTEM);
+        out.call(Call::Bounds { t, log });
+    }
+
     pub(super) fn append_system(
         &mut self,
         of: SystemAppend,
@@ -108,6 +114,7 @@ impl Tower {
             log.holder = None;
             log.incarnation = bounds.incarnation;
             log.end = log.end.max(bounds.next);
+            log.is_lost = false;
             out.tell(FromTower::Opened {
                 log: id,
                 incarnation: bounds.incarnation,
@@ -183,6 +190,7 @@ impl Tower {
             return settled(namespace, Ok(()), out);
         };
         let log = log.id;
+        self.ends.forget(key);
         out.tell(FromTower::Gone { log });
         let result = result.map_err(|why| storage_refusals::error(why, log, None));
         settled(namespace, result, out);

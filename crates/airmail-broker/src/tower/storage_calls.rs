@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 pub(crate) enum Purpose {
     /// Opening log 0.
     OpenSystem,
+    /// Where log 0 ends.
+    SystemEnd,
     /// Appending to log 0.
     AppendSystem(SystemAppend),
     /// Opening a namespace's log.
@@ -23,6 +25,8 @@ pub(crate) enum Purpose {
     Append(TowerLogKey, u64),
     /// A question of the gateway.
     Answer(TowerLogKey, MemberId),
+    /// Where a log ends, for all who ask.
+    End(TowerLogKey),
     /// Beginning a new life of a log.
     Renew(TowerLogKey),
     /// A part of a listing of topics.
