@@ -22,7 +22,7 @@ impl StorageName {
     pub const FIRST: StorageName = StorageName {
         bytes: [0; STORAGE_NAME_BYTES_MAX],
     };
-    /// What a name has to be.
+    /// Description of a name, for errors.
     pub const EXPECTED: &str = "1 to 32 of a-z, 0-9 and -";
 
     /// Reads a name; `None` for what cannot be one, the empty text among that.

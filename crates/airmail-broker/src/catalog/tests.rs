@@ -5,16 +5,14 @@ mod storages;
 mod transcripts;
 mod versions;
 
-use super::change::{Change, SYSTEM_EPOCH};
+use super::change::Change;
 use super::*;
 use crate::config::FirstNamespace;
 use crate::input::Outcome;
 use airmail_log::{Bounds, GapWhy, ReaderId, Refusal, Stored};
-use airmail_model::batch::BatchTarget;
 use airmail_model::{
-    AppendTime, Batch, BatchEncoder, Checked, Durability, ErrorCode, Extent, Incarnation, Limits,
-    LogId, Message, Mono, Namespace, NamespaceSpec, Retention, Sequence, StorageName, TopicName,
-    Wall,
+    AppendTime, Batch, Checked, Durability, ErrorCode, Extent, Incarnation, Mono, Namespace,
+    NamespaceSpec, Retention, Sequence, StorageName, Wall,
 };
 use std::collections::BTreeMap;
 
@@ -584,19 +582,4 @@ fn a_deletion_whose_logs_cannot_be_deleted_is_refused_and_is_done_again_at_the_n
     assert!(driver.core.snapshot().is_empty(), "gone for its users");
     let driver = Driver::restarted(&[create(1, "default", 2), deletion]);
     assert_eq!(driver.orders(), [order]);
-}
-
-/// A batch of one record that no node of this version writes.
-fn payload(bytes: &[u8]) -> Checked<Batch> {
-    let topic = TopicName::new("namespaces", &Limits::DEFAULT).expect("a name");
-    let mut encoder = BatchEncoder::new(LogId::SYSTEM.namespace);
-    let message = Message::new(topic, bytes.to_vec());
-    encoder.push(&message, 0, &Limits::DEFAULT).expect("small");
-    encoder.control();
-    encoder.finish(&BatchTarget {
-        log: LogId::SYSTEM,
-        epoch: SYSTEM_EPOCH,
-        producer: None,
-        producer_time: 0,
-    })
 }

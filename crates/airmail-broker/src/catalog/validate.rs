@@ -52,18 +52,7 @@ impl CatalogCore {
                 based_on,
             } => {
                 let namespace = self.named(&name, based_on)?;
-                let held = namespace.spec.storage;
-                if let Some(storage) = storage.filter(|storage| *storage != held) {
-                    return Err(Error::unimplemented("namespace.storage")
-                        .value(storage)
-                        .limit(shown(held)));
-                }
-                // Its logs are asked to take the change over: it is refused before it is written.
-                self.strongest(held, ErrorCode::Elsewhere)?;
-                let held = namespace.spec.logs;
-                if let Some(logs) = logs.filter(|logs| *logs != held) {
-                    return Err(Error::unimplemented("logs").value(logs).limit(held));
-                }
+                self.check_unchanged(&namespace.spec, logs, storage)?;
                 let retention = retention.unwrap_or(namespace.spec.retention);
                 check_retention(retention)?;
                 Ok(Change::Update {
@@ -88,6 +77,26 @@ impl CatalogCore {
                 Err(Error::new(ErrorCode::InvalidArgument))
             }
         }
+    }
+
+    /// Checks what an update says of settings that stay as they were made.
+    fn check_unchanged(
+        &self,
+        held: &NamespaceSpec,
+        logs: Option<u16>,
+        storage: Option<StorageName>,
+    ) -> Result<(), Error> {
+        if let Some(storage) = storage.filter(|storage| *storage != held.storage) {
+            return Err(Error::unimplemented("namespace.storage")
+                .value(shown(storage))
+                .limit(shown(held.storage)));
+        }
+        if let Some(logs) = logs.filter(|logs| *logs != held.logs) {
+            return Err(Error::unimplemented("logs").value(logs).limit(held.logs));
+        }
+        // Its logs are asked to take the change over: it is refused before it is written.
+        self.strongest(held.storage, ErrorCode::Elsewhere)?;
+        Ok(())
     }
 
     fn named(&self, name: &str, based_on: Option<u64>) -> Result<Namespace, Error> {

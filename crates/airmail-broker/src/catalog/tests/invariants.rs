@@ -5,6 +5,7 @@ use super::*;
 use crate::catalog::commands::{Became, Met};
 use crate::catalog::fold::Dying;
 use crate::transcript::complaint;
+use airmail_model::LogId;
 
 /// A catalog with one command under way and one that waits.
 fn busy() -> Driver {

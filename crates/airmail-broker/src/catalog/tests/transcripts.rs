@@ -3,6 +3,7 @@
 //! The tower has log 0 and the logs of namespaces, and the gateway serves what namespaces there are. In log 0 a
 //! namespace is known by its id.
 
+use super::versions::payload;
 use super::*;
 use crate::transcript::read_extent;
 use airmail_testkit::transcript::parts;

@@ -1,6 +1,9 @@
 //! Versions of commands: those that log 0 is raised to, and those that are not known.
 
+use super::super::change::SYSTEM_EPOCH;
 use super::*;
+use airmail_model::batch::BatchTarget;
+use airmail_model::{BatchEncoder, Limits, LogId, Message, TopicName};
 
 #[test]
 fn the_first_command_that_needs_a_later_version_raises_log_0_in_its_own_batch() {
@@ -59,4 +62,19 @@ fn a_command_of_a_later_version_is_void() {
     driver.step(given(2, payload(&[9, 9, 9])));
     assert_eq!(driver.orders(), []);
     assert_eq!(driver.core.snapshot().len(), 1);
+}
+
+/// A batch of one record that no node of this version writes.
+pub(super) fn payload(bytes: &[u8]) -> Checked<Batch> {
+    let topic = TopicName::new("namespaces", &Limits::DEFAULT).expect("a name");
+    let mut encoder = BatchEncoder::new(LogId::SYSTEM.namespace);
+    let message = Message::new(topic, bytes.to_vec());
+    encoder.push(&message, 0, &Limits::DEFAULT).expect("small");
+    encoder.control();
+    encoder.finish(&BatchTarget {
+        log: LogId::SYSTEM,
+        epoch: SYSTEM_EPOCH,
+        producer: None,
+        producer_time: 0,
+    })
 }
