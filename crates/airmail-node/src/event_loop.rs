@@ -6,13 +6,12 @@
 
 use super::clock_jump_logger::ClockJumpLogger;
 use super::metrics::Snapshot;
-use super::progress::Progress;
 use super::runtime::alarm::Alarm;
 use super::runtime::thread_time::ThreadTime;
 use super::send_queue::{Event, Notice, SendQueue};
 use super::shard_handle::{ShardHandle, ToShard, stopping};
 use airmail_broker::engine::TurnOutput;
-use airmail_broker::{ClientInput, CommandId, Engine, Outcome, SessionId};
+use airmail_broker::{ClientInput, CommandId, Engine, Outcome, Progress, SessionId};
 use airmail_log::LogStorage;
 use airmail_model::clock::Clock;
 use airmail_model::frame::{Reply, Request};
@@ -235,7 +234,7 @@ impl EventLoop {
         // Before the answers: whoever reads "created" finds the namespace there.
         let shard = self.node.shard();
         self.handle.publish_catalog(shard.catalog(), shard.ready());
-        let progress = Progress::of(shard);
+        let progress = shard.progress();
         if progress != self.progress {
             self.progress = progress;
             self.handle.publish_progress(progress);

@@ -29,7 +29,6 @@ mod logging_rate_limit;
 pub mod mailboxes;
 mod metrics;
 mod peer_stall;
-mod progress;
 mod running;
 mod runtime;
 mod send_queue;

@@ -317,7 +317,7 @@ impl Snapshot {
         clocks: impl Iterator<Item = &'a ClockState> + Clone,
     ) -> Option<ClockState> {
         let told = clocks.clone().find(|clock| clock.held.is_some());
-        let mut told = told.or_else(|| clocks.clone().next())?.clone();
+        let mut told = *told.or_else(|| clocks.clone().next())?;
         told.jumps = clocks.map(|clock| clock.jumps).max().unwrap_or(0);
         Some(told)
     }

@@ -5,11 +5,10 @@
 //! sessions that have a notice for the shard: each is on it at most once, so that it is bounded by their number.
 
 use super::metrics::Snapshot;
-use super::progress::Progress;
 use super::send_queue::SendQueue;
 use crate::frontdoor::{NamespaceNotFound, Unavailable};
 use airmail_broker::catalog::{Catalog, Entry};
-use airmail_broker::{Command, Outcome, Principal, SessionId};
+use airmail_broker::{Command, Outcome, Principal, Progress, SessionId};
 use airmail_log::ClockState;
 use airmail_model::clock::Clock;
 use airmail_model::frame::Request;

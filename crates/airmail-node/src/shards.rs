@@ -208,8 +208,14 @@ mod tests {
         let (told, ()) = futures::join!(shards.answers(), answer(&mut one, 5));
         assert_eq!(7_u64, namespaces(&told));
         assert!(matches!(told.silent, Some(Silent::Ended(_))));
-        assert_eq!([true, false], [told.snapshots[0].ready, told.snapshots[1].ready]);
-        assert_eq!(Silent::Stuck(Some(3)).to_string(), "shard 3 does not answer");
+        assert_eq!(
+            [true, false],
+            [told.snapshots[0].ready, told.snapshots[1].ready]
+        );
+        assert_eq!(
+            Silent::Stuck(Some(3)).to_string(),
+            "shard 3 does not answer"
+        );
         assert_eq!(Silent::Stuck(None).to_string(), "the shard does not answer");
     }
 

@@ -12,9 +12,7 @@ use crate::input::{Command, CommandId, Outcome};
 use crate::storage_refusals;
 use airmail_log::Refusal;
 use airmail_model::bug;
-use airmail_model::{
-    Error, ErrorCode, Extent, LogId, NamespaceId, Now, Sequence, StorageName,
-};
+use airmail_model::{Error, ErrorCode, Extent, LogId, NamespaceId, Now, Sequence, StorageName};
 
 /// Times that a command is written, at most, before its client is told that others were always first.
 const ATTEMPTS_MAX: u32 = 8;
@@ -269,6 +267,8 @@ impl CatalogCore {
             None => bug!("a command of nobody has come to {result:?}"),
         }
         self.forget_settled();
+        // The start may have waited for nothing but its own first command.
+        self.check_ready();
         self.next_command(now, out);
     }
 }

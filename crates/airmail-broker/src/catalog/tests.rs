@@ -390,6 +390,30 @@ fn a_command_before_which_others_always_come_is_refused_after_eight_times() {
 }
 
 #[test]
+fn a_first_start_that_another_was_quicker_at_is_ready_in_whatever_order_it_hears_of_it() {
+    for logs_first in [false, true] {
+        let mut driver = Driver::new();
+        driver.step(CatalogInput::Start);
+        driver.step(CatalogInput::Opened(bounds(1, 1)));
+        driver.step(CatalogInput::Tail);
+        let own = create(1, "default", 1);
+        assert_eq!(driver.appended(), std::slice::from_ref(&own));
+        // Another's, word for word the same.
+        driver.give(1, &own);
+        if logs_first {
+            driver.settle(1);
+        }
+        driver.overtaken(2, &own);
+        if !logs_first {
+            assert!(!driver.core.is_ready());
+            driver.settle(1);
+        }
+        assert!(driver.core.is_ready());
+        assert_eq!(driver.core.failure(), None);
+    }
+}
+
+#[test]
 fn a_namespace_that_another_has_made_as_it_was_asked_for_is_the_answer() {
     let mut driver = Driver::ready();
     driver.ask(7, create_command("orders"));

@@ -22,7 +22,7 @@ pub(crate) struct Weather {
     pub(crate) cuts: u64,
     /// Cuts to come, at most.
     pub(crate) cuts_max: u64,
-    /// What was under way at a cut may come late.
+    /// Messages under way at a cut may come late.
     pub(crate) is_late: bool,
     /// One in so many ranges of readers is lost. 0: none is.
     pub(crate) holes: u64,

@@ -98,7 +98,9 @@ impl Identity {
         // Only a further storage has a name.
         let named = lines.next().filter(|line| line.starts_with("storage "));
         let storage = match named {
-            Some(line) if version == FURTHER => field(Some(line), "storage").and_then(StorageName::new),
+            Some(line) if version == FURTHER => {
+                field(Some(line), "storage").and_then(StorageName::new)
+            }
             _ => Some(StorageName::FIRST),
         };
         let Some(storage) = storage else {

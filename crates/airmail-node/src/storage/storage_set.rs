@@ -21,9 +21,7 @@ use airmail_log::memory::MemoryFiles;
 use airmail_log::routed::Routed;
 use airmail_log::{LogStorage, Waker};
 use airmail_model::clock::Clock;
-use airmail_model::{
-    Error as ModelError, ErrorCode, LogId, NodeId, Now, StorageName, bug, random,
-};
+use airmail_model::{Error as ModelError, ErrorCode, LogId, NodeId, Now, StorageName, bug, random};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,7 +30,7 @@ use std::sync::Arc;
 const SEEDS_USED: u64 = 2;
 
 /// Sets the seeds of shards apart from those of storages.
-const OF_SHARDS: u64 = 0x73_68_61_72_64;
+const OF_SHARDS: u64 = 0x0073_6861_7264;
 
 type Failure = Box<dyn Error + Send + Sync>;
 

@@ -122,7 +122,7 @@ fn warn(text: &str) {
 fn as_table(shards: &[CheckReport], sound: bool) -> String {
     let names = shards.iter().flat_map(|report| &report.files);
     let width = names.map(|file| file.name.len() + 1).max().unwrap_or(0);
-    let row = |cells| row(width.max(NAME_WIDTH), cells);
+    let row = |cells: [&str; 8]| row(width.max(NAME_WIDTH), cells);
     let mut rows = vec![row([
         "log", "first", "next", "batches", "messages", "bytes", "lost", "skipped",
     ])];

@@ -161,6 +161,9 @@ fn logs_are_on_all_shards_and_everything_is_there_after_a_stop_and_after_a_kill(
         create(&node, namespace);
         publish(&node, namespace, "before the stop");
     }
+    let logs = SHARDS.to_string();
+    node.run(&["namespace", "create", "wide", "--logs", &logs])
+        .ok();
     assert!(node.stop().success());
     let before = homes(directory.path());
     let used: BTreeSet<u64> = before.values().copied().collect();
