@@ -35,7 +35,6 @@ mod send_queue;
 mod shard_handle;
 mod shard_thread;
 mod shards;
-mod shared_admission;
 mod starting;
 mod stopping;
 pub mod storage;
@@ -67,8 +66,9 @@ const READY_STEP: Duration = Duration::from_millis(2);
 pub struct Access {
     /// Whether a principal may do it.
     pub authorizer: Arc<dyn Authorizer>,
-    /// Whether there is room for it now.
-    pub admission: Box<dyn Admission>,
+    /// Makes what a shard asks whether there is room for it now. Called once for each shard: what counts for the
+    /// whole node shares its count itself, and shards that need none share no lock.
+    pub admission: Box<dyn Fn() -> Box<dyn Admission> + Send>,
 }
 
 impl Default for Access {
@@ -76,7 +76,7 @@ impl Default for Access {
     fn default() -> Access {
         Access {
             authorizer: Arc::new(AllowAll),
-            admission: Box::new(AllowAll),
+            admission: Box::new(|| Box::new(AllowAll)),
         }
     }
 }

@@ -8,7 +8,6 @@
 use super::Access;
 use super::event_loop::EventLoop;
 use super::shard_handle::ToShard;
-use super::shared_admission;
 use super::storage;
 use crate::config::Config;
 use crate::frontdoor::grpc::acceptor::Accepted;
@@ -157,14 +156,12 @@ pub(super) fn begin(
     access: Access,
     now: Now,
 ) -> Result<Vec<Engine<Box<dyn LogStorage>>>, UnfitStorage> {
-    let admissions = shared_admission::share(access.admission, storages.len());
-    let parts = (0..).zip(storages).zip(admissions);
-    let engine = |((shard, storage), admission)| {
+    let engine = |(shard, storage)| {
         let config = shard_config(config, storage::seed_of_shard(seed, shard));
         let authorizer = Box::new(Arc::clone(&access.authorizer));
-        Engine::new(config, storage, authorizer, admission, now)
+        Engine::new(config, storage, authorizer, (access.admission)(), now)
     };
-    parts.map(engine).collect()
+    (0..).zip(storages).map(engine).collect()
 }
 
 /// A shard's part of the node's settings.

@@ -87,8 +87,9 @@ async fn who_may_not_publish_is_told_and_the_connection_goes_on() {
 #[tokio::test]
 async fn what_may_pass_is_tried_again_and_stored_once() {
     let admission = Once::default();
+    let of_shard = admission.clone();
     let (node, client) = guarded(Access {
-        admission: Box::new(admission.clone()),
+        admission: Box::new(move || Box::new(of_shard.clone())),
         ..Access::default()
     })
     .await;
@@ -112,8 +113,9 @@ async fn what_may_pass_is_tried_again_and_stored_once() {
 #[tokio::test]
 async fn an_unknown_outcome_is_told_and_the_next_message_is_stored() {
     let admission = Once::default();
+    let of_shard = admission.clone();
     let (node, client) = guarded(Access {
-        admission: Box::new(admission.clone()),
+        admission: Box::new(move || Box::new(of_shard.clone())),
         ..Access::default()
     })
     .await;
