@@ -80,19 +80,9 @@ impl ShardThread {
             abandon: abandon.clone(),
             mailbox_threads: self.mailbox_threads,
         };
-        match self.source {
-            Source::Accepted(accepted) => {
-                tasks.spawn(connections.take_accepted(accepted));
-            }
-            Source::Listener(listener, crowded) => match listen(listener) {
-                Ok(listener) => {
-                    tasks.spawn(connections.accept(listener, crowded));
-                }
-                Err(error) => {
-                    tracing::error!(%error, "cannot listen");
-                    return;
-                }
-            },
+        if let Err(error) = begin_to_serve(self.source, connections) {
+            tracing::error!(%error, "cannot listen");
+            return;
         }
         #[cfg(feature = "test-switches")]
         if let Some(held) = self.config.held_shard {
@@ -140,6 +130,18 @@ impl ShardThread {
             () = supervise => {}
         }
     }
+}
+
+/// Has a shard take its connections from now on.
+fn begin_to_serve(source: Source, connections: Connections) -> std::io::Result<()> {
+    let tasks = connections.services.door.tasks().clone();
+    match source {
+        Source::Accepted(accepted) => tasks.spawn(connections.take_accepted(accepted)),
+        Source::Listener(listener, crowded) => {
+            tasks.spawn(connections.accept(listen(listener)?, crowded))
+        }
+    };
+    Ok(())
 }
 
 /// A listener of the runtime that this is called in.

@@ -202,7 +202,8 @@ mod tests {
         let all = async { futures::join!(answer(&mut one, 1), answer(&mut other, 2)) };
         let (told, _) = futures::join!(shards.answers(), all);
         assert!(told.silent.is_none());
-        let namespaces = |told: &Answers| told.snapshots.iter().map(|one| one.namespaces).sum();
+        let namespaces =
+            |told: &Answers| -> u64 { told.snapshots.iter().map(|one| one.namespaces).sum() };
         assert_eq!(3_u64, namespaces(&told));
         drop(other);
         let (told, ()) = futures::join!(shards.answers(), answer(&mut one, 5));

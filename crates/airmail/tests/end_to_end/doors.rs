@@ -8,7 +8,10 @@ use std::process::{Command, Stdio};
 
 /// `airmail serve` on free ports, by a shell that first sets limits.
 fn serve_limited(limits: &str, data: &Path) -> Command {
-    node::after_shell(limits, &node::serve(data))
+    let mut serve = node::serve(data);
+    // Each shard sets open files aside.
+    serve.args(["--shards", "1"]);
+    node::after_shell(limits, &serve)
 }
 
 #[test]

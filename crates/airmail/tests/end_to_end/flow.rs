@@ -7,6 +7,8 @@ fn start(data: &Path, settings: &[(&str, &str)]) -> Node {
     let mut command = airmail();
     command.args(["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
     command.arg("--data").arg(data);
+    // Each shard has gates of its own, and names of its own for them.
+    command.args(["--shards", "1"]);
     command.envs(settings.iter().copied());
     Node::spawn(command)
 }
