@@ -109,11 +109,6 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
         }
     }
 
-    /// The port, to look at.
-    pub fn port(&self) -> &P {
-        &self.port
-    }
-
     /// Number of appends whose answer was not given.
     #[must_use]
     pub fn unanswered_appends(&self) -> usize {
@@ -262,7 +257,7 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
         match answered.map(|answered| answered.call) {
             Some(Call::Open { log, spec, .. }) => {
                 if let Some(bounds) = bounds {
-                    self.logs.opened(log, &spec, &bounds, &mut self.told);
+                    self.logs.opened(log, spec, &bounds, &mut self.told);
                 }
             }
             Some(Call::Delete { log, .. }) if is_done => self.logs.deleted(log),
@@ -277,7 +272,7 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
                 // Input: an owner that has asked everything.
                 return false;
             };
-            if let Some(message) = self.to_message(outgoing) {
+            if let Some(message) = self.message_for(outgoing) {
                 if self.port.send(message).is_err() {
                     self.not_sent(outgoing);
                     return false;
@@ -290,7 +285,7 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
     }
 
     /// The message for something to be sent, unless it is of no interest any more.
-    fn to_message(&mut self, outgoing: Outgoing) -> Option<ToHost> {
+    fn message_for(&mut self, outgoing: Outgoing) -> Option<ToHost> {
         let generation = self.generation;
         let call = match outgoing {
             Outgoing::Begin => return Some(ToHost::Begin { generation }),

@@ -24,6 +24,23 @@ pub trait Port: Send {
     fn flush(&mut self);
 }
 
+impl<P: Port + ?Sized> Port for Box<P> {
+    type Out = P::Out;
+    type In = P::In;
+
+    fn send(&mut self, message: P::Out) -> Result<(), P::Out> {
+        (**self).send(message)
+    }
+
+    fn receive(&mut self) -> Option<Event<P::In>> {
+        (**self).receive()
+    }
+
+    fn flush(&mut self) {
+        (**self).flush();
+    }
+}
+
 /// Events of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<M> {

@@ -33,11 +33,10 @@ impl OpenLogs {
     pub(super) fn opened(
         &mut self,
         log: LogId,
-        spec: &LogSpec,
+        spec: Box<LogSpec>,
         bounds: &Bounds,
         told: &mut VecDeque<Completion>,
     ) {
-        let spec = Box::new(spec.clone());
         let is_lost = false;
         let before = self.logs.insert(log, OpenLog { spec, is_lost });
         if before.is_some_and(|before| before.is_lost) {
