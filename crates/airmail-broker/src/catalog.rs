@@ -35,6 +35,7 @@
 //!   noted when it was read, so that it cannot wait for ever.
 //! - `torn`: a log 0 with a piece missing, or raised to a version that this program does not read, is never
 //!   whole again, says so, and is not appended to but for deletions that have come to their end.
+//! - `progress`: neither number goes back, and no more is settled than folded.
 //! - `settling`: only what was ever made has orders under way, and none before log 0 was read to its end.
 //! - `orders`: a log is ordered open as its namespace says, and ordered away only when its namespace is
 //!   deleted; the start orders every log that there is.
@@ -52,7 +53,7 @@ mod tests;
 mod validate;
 
 use crate::input::{Command, CommandId};
-use airmail_model::{Error, NamespaceId, Now};
+use airmail_model::{Error, NamespaceId, Now, Sequence};
 use commands::Current;
 use fold::Fold;
 pub(crate) use messages::{
@@ -78,6 +79,16 @@ enum Phase {
     Ready,
 }
 
+/// Distance that a shard has come in log 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// The first number that was not folded: every command before it is known.
+    pub folded: Sequence,
+    /// The first number whose command may have orders for logs under way: what the commands before it say is done,
+    /// or has failed. 0 until the shard is ready; never more than `folded`.
+    pub settled: Sequence,
+}
+
 /// The namespaces, log 0, and the commands about them. See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct CatalogCore {
@@ -91,6 +102,8 @@ pub(crate) struct CatalogCore {
     failure: Option<Error>,
     /// Namespaces some of whose logs are being opened or deleted.
     settling: BTreeMap<NamespaceId, Settling>,
+    /// The first number of log 0 that was not folded when no order was under way last.
+    settled: Sequence,
     /// Commands that wait for the one under way.
     queue: VecDeque<(CommandId, Command)>,
     current: Option<Current>,
@@ -107,6 +120,7 @@ impl CatalogCore {
             snapshot: Arc::default(),
             failure: None,
             settling: BTreeMap::new(),
+            settled: Sequence(0),
             queue: VecDeque::new(),
             current: None,
         }
@@ -131,7 +145,18 @@ impl CatalogCore {
                 self.log_settled(now, namespace, result, out);
             }
         }
+        if self.phase == Phase::Ready && self.settling.values().all(|of| of.left == 0) {
+            self.settled = self.log.next;
+        }
         self.after(before, out);
+    }
+
+    /// Distance that it has come in log 0.
+    pub(crate) fn progress(&self) -> Progress {
+        Progress {
+            folded: self.log.next,
+            settled: self.settled,
+        }
     }
 
     /// Whether the namespaces are known and their logs open.

@@ -28,7 +28,7 @@ mod tower;
 mod transcript;
 
 pub use access::{Action, Admission, Admit, AllowAll, Authorizer, Cost, MailboxAction, Principal};
-pub use catalog::{Catalog, Entry};
+pub use catalog::{Catalog, Entry, Progress};
 pub use config::{FirstNamespace, ShardConfig};
 pub use engine::{Engine, TurnOutput};
 pub use input::{ClientInput, Command, CommandId, Effects, Input, Outcome, SessionId};

@@ -10,7 +10,7 @@ mod tests;
 
 use crate::access::{Admission, Authorizer};
 use crate::catalog::{
-    Catalog, CatalogConfig, CatalogCore, CatalogEffect, CatalogEffects, CatalogInput,
+    Catalog, CatalogConfig, CatalogCore, CatalogEffect, CatalogEffects, CatalogInput, Progress,
 };
 use crate::config::ShardConfig;
 use crate::gateway::{Gateway, GatewayEffects, GatewayInput};
@@ -254,6 +254,13 @@ impl Shard {
     #[must_use]
     pub fn has_subscriptions_behind(&self) -> bool {
         self.tower.has_members()
+    }
+
+    /// Distance that the shard has come in log 0. After a namespace command that one shard has done, another knows
+    /// the namespace when it has folded as far, and can use its logs when it has settled as far.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.catalog.progress()
     }
 
     /// Whether the namespaces are known and their logs open.

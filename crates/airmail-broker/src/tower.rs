@@ -6,6 +6,8 @@
 //!
 //! - [`orders`]: what the catalog wants of log 0 and of the logs of namespaces. [`log_requests`]: what the
 //!   gateway asks of a log. [`storage_calls`]: which call of the storage was made for what.
+//! - [`ends`]: where logs end is asked of the storage, for all who ask at once. [`unasked`]: what the storage
+//!   tells by itself.
 //! - [`tail_reader`]: one reader of each log to whose tail the gateway is attached.
 //! - [`catchup`]: few readers for many members. How much they may read is a matter of [`allowance`].
 //!
@@ -24,12 +26,14 @@
 //!   or is the only one of log 0.
 //! - `calls`: no call and no reader that is under way is numbered above the last number given.
 //! - `allowance`: no more is saved up for late reading than may be.
+//! - `asked`: after a step, whoever asks for a log's end waits for a call under way, or for the one after it.
 //! - `end`: nothing is given beyond a log's end (`tail.next ≤ end`).
 //! - `closed`: what is being deleted has neither tail nor members.
 
 mod allowance;
 mod catchup;
 mod check;
+mod ends;
 mod log;
 mod log_requests;
 mod messages;
@@ -39,16 +43,18 @@ mod tail_reader;
 #[cfg(test)]
 mod tests;
 mod timer;
+mod unasked;
 
 use crate::catalog::CatalogInput;
 use crate::config::ShardConfig;
 use crate::link::{Answer, FromTower, ToTower};
-use airmail_log::{Call, Capabilities, Completion, GapWhy, ReaderId, Refusal, Stored, Tag};
+use airmail_log::{Bounds, Call, Capabilities, Completion, GapWhy, ReaderId, Refusal, Stored, Tag};
 use airmail_model::frame::Ack;
 use airmail_model::{Extent, Incarnation, LogId, Now};
 use allowance::Allowance;
 use catchup::member::Members;
 use catchup::reader::Readers;
+use ends::Ends;
 use log::{Openness, TowerLogs};
 pub(crate) use messages::{TowerEffects, TowerInput};
 use std::time::Duration;
@@ -65,6 +71,7 @@ pub(crate) struct Tower {
     readers: Readers,
     allowance: Allowance,
     calls: Calls,
+    ends: Ends,
     timers: Timers,
     /// The clocks, as of this step.
     now: Now,
@@ -95,6 +102,7 @@ impl Tower {
             readers: Readers::default(),
             allowance: Allowance::default(),
             calls: Calls::default(),
+            ends: Ends::default(),
             timers: Timers::default(),
             now: Now::default(),
             stats: TowerStats::default(),
@@ -123,6 +131,7 @@ impl Tower {
     /// Ends a step, or several that were taken at once.
     pub(crate) fn finish_step(&mut self, now: Now, out: &mut TowerEffects) {
         self.now = now;
+        self.ask_ends(out);
         self.schedule(out);
     }
 
@@ -177,8 +186,12 @@ impl Tower {
                 Some(Purpose::Renew(log)) => self.renewed(log, Ok(bounds), out),
                 _ => {}
             },
-            Completion::Bounds { t, bounds } => self.found(t, Answer::Bounds(bounds), out),
-            Completion::Found { t, at } => self.found(t, Answer::Time(at), out),
+            Completion::Bounds { t, bounds } => self.bounds(t, bounds, out),
+            Completion::Found { t, at } => {
+                if let Some(Purpose::Answer(log, member)) = self.calls.answered(t) {
+                    self.answer(log, member, Answer::Time(at), out);
+                }
+            }
             Completion::Appended {
                 t,
                 extent,
@@ -216,8 +229,8 @@ impl Tower {
                     self.log_deleted(namespace, log, Ok(()), out);
                 }
             }
-            // What they tell, the next answer about the log tells too.
-            Completion::Gained { .. } | Completion::Lost { .. } => {}
+            Completion::Gained { log, bounds } => self.gained(log, &bounds, out),
+            Completion::Lost { log } => self.lost(log),
         }
     }
 
@@ -244,10 +257,15 @@ impl Tower {
         }
     }
 
-    /// The storage has an answer to a question of the gateway.
-    fn found(&mut self, t: Tag, answer: Answer, out: &mut TowerEffects) {
-        if let Some(Purpose::Answer(log, member)) = self.calls.answered(t) {
-            self.answer(log, member, answer, out);
+    /// The storage has said what a log holds.
+    fn bounds(&mut self, t: Tag, bounds: Bounds, out: &mut TowerEffects) {
+        match self.calls.answered(t) {
+            Some(Purpose::End(log)) => self.end_found(log, Ok(bounds), out),
+            Some(Purpose::Answer(log, member)) => {
+                self.known_end(log, &bounds);
+                self.answer(log, member, Answer::Bounds(bounds), out);
+            }
+            _ => {}
         }
     }
 
@@ -264,6 +282,7 @@ impl Tower {
             Purpose::Delete(namespace, log) => self.log_deleted(namespace, log, Err(&why), out),
             Purpose::Append(log, number) => self.appended(log, number, Err(why), out),
             Purpose::Answer(log, member) => self.answer(log, member, Answer::Refused(why), out),
+            Purpose::End(log) => self.end_found(log, Err(why), out),
             Purpose::Renew(log) => self.renewed(log, Err(why), out),
             Purpose::Topics(listing, part) => {
                 let result = Err(why);

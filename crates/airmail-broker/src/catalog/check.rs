@@ -18,6 +18,7 @@ use std::sync::Arc;
 pub(super) struct Before {
     phase: Phase,
     next: Sequence,
+    settled: Sequence,
     /// The numbers that the step accounts for, if it is one of the reader's.
     given: Option<Extent>,
     /// Log 0 is read, or is being opened and the step is not the answer to that.
@@ -44,6 +45,7 @@ impl CatalogCore {
         Some(Before {
             phase: self.phase,
             next: self.log.next,
+            settled: self.settled,
             given: match input {
                 CatalogInput::Batch { stored, .. } => Some(stored.extent),
                 CatalogInput::Gap { extent, .. } => Some(*extent),
@@ -73,6 +75,11 @@ impl CatalogCore {
         assert!(was <= is, "phase: from {was:?} back to {is:?}");
         let (was, is) = (before.next, self.log.next);
         assert!(was <= is, "served: the prefix shrinks from {was} to {is}");
+        let settled = (before.settled, self.settled);
+        assert!(
+            settled.0 <= settled.1 && settled.1 <= is,
+            "progress: {settled:?} is settled, and {is} is folded"
+        );
         if let Some(given) = before.given {
             let folded = (was, is);
             assert_eq!(

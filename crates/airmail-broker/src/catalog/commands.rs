@@ -1,20 +1,36 @@
 //! Commands: checked, written to log 0 one at a time (`line`), answered when log 0 says so.
+//!
+//! Others write to log 0 too, so a command of one's own may turn out void because another was there first. Then
+//! it has succeeded if the namespaces are as it asked; else it is checked and written again, on top of what is
+//! there now, before anybody is told.
 
 use super::change::Change;
 use super::messages::{CatalogEffect, CatalogEffects, CommandRefusal, SystemAppend};
+use super::namespaces::Catalog;
 use super::{CatalogCore, Phase};
 use crate::input::{Command, CommandId, Outcome};
 use crate::storage_refusals;
 use airmail_log::Refusal;
 use airmail_model::bug;
-use airmail_model::{Error, ErrorCode, Extent, LogId, Now, Sequence};
+use airmail_model::{Error, ErrorCode, Extent, LogId, NamespaceId, Now, Sequence};
+
+/// Times that a command is written, at most, before its client is told that others were always first.
+const ATTEMPTS_MAX: u32 = 8;
 
 /// The command under way.
 #[derive(Debug)]
 pub(super) struct Current {
     /// The client's; `None`: the catalog's own, at the first start.
     pub(super) id: Option<CommandId>,
+    /// The command as it was given.
+    command: Command,
     pub(super) change: Change,
+    /// The namespace that it is about: the change's, or the one that somebody else has made as it asked.
+    pub(super) namespace: NamespaceId,
+    /// Somebody else has made the namespaces as it asked.
+    is_as_asked: bool,
+    /// Times that it was written.
+    attempts: u32,
     /// Where it was appended.
     pub(super) at: Option<Sequence>,
     /// Commands met in log 0 meanwhile, in order.
@@ -42,6 +58,9 @@ pub(super) enum Became {
 impl Current {
     /// Result of the command; `None` while that is not known.
     pub(super) fn became(&self) -> Option<Became> {
+        if self.is_as_asked {
+            return Some(Became::Applied);
+        }
         let at = self.at?;
         let mut met = self.met.iter();
         let met = met.find(|met| met.extent.contains(at))?;
@@ -90,11 +109,7 @@ impl CatalogCore {
                 // Input: none waits.
                 return;
             };
-            let begun = self
-                .may_change()
-                .and_then(|()| self.to_change(command))
-                .and_then(|change| self.begin(now, Some(id), change, out));
-            if let Err(error) = begun {
+            if let Err(error) = self.begin(now, Some(id), command, 1, out) {
                 out.answer(id, Err(CommandRefusal::Failed(error)));
             }
         }
@@ -109,25 +124,30 @@ impl CatalogCore {
             retention: first.retention,
             durability: first.durability,
         };
-        let begun = self
-            .to_change(command)
-            .and_then(|change| self.begin(now, None, change, out));
-        self.failure = begun.err();
+        self.failure = self.begin(now, None, command, 1, out).err();
     }
 
+    /// Checks a command against the namespaces as they stand, and writes it.
     fn begin(
         &mut self,
         now: Now,
         id: Option<CommandId>,
-        change: Change,
+        command: Command,
+        attempts: u32,
         out: &mut CatalogEffects,
     ) -> Result<(), Error> {
+        self.may_change()?;
+        let change = self.to_change(command.clone())?;
         let batch = change.to_batch(now.wall, self.fold.version)?;
         let of = SystemAppend::Command;
         out.push(CatalogEffect::Append { of, batch });
         self.current = Some(Current {
             id,
+            command,
+            namespace: change.id(),
             change,
+            is_as_asked: false,
+            attempts,
             at: None,
             met: Vec::new(),
         });
@@ -182,22 +202,18 @@ impl CatalogCore {
             // Input: log 0 is read, or a log is opened anew, while no command is under way.
             return;
         };
-        let id = current.change.id();
+        let id = current.namespace;
         let Some(became) = current.became() else {
             // Input: the storage has not answered the append, or its reader has not come that far.
             return;
         };
-        let error = match became {
-            Became::Applied => None,
-            Became::Void => Some(Error::new(ErrorCode::NamespaceChanged).field("namespace")),
-            Became::Lost => Some(storage_refusals::error(
-                &Refusal::OutcomeUnknown,
-                LogId::SYSTEM,
-                None,
-            )),
-        };
-        if let Some(error) = error {
-            return self.finish(now, Err(error), out);
+        match became {
+            Became::Applied => {}
+            Became::Void => return self.void(now, out),
+            Became::Lost => {
+                let error = storage_refusals::error(&Refusal::OutcomeUnknown, LogId::SYSTEM, None);
+                return self.finish(now, Err(error), out);
+            }
         }
         match self.settling.get(&id) {
             Some(settling) if settling.left > 0 => return,
@@ -213,6 +229,30 @@ impl CatalogCore {
         self.finish(now, result, out);
     }
 
+    /// Another was there before the command under way: it has succeeded if the namespaces are as it asked, else it
+    /// is written again.
+    fn void(&mut self, now: Now, out: &mut CatalogEffects) {
+        let Some(mut current) = self.current.take() else {
+            bug!("a command of nobody was void");
+            return;
+        };
+        if let Some(namespace) = as_asked(&current.change, &self.snapshot) {
+            (current.namespace, current.is_as_asked) = (namespace, true);
+            self.current = Some(current);
+            return self.conclude(now, out);
+        }
+        let begun = if current.attempts < ATTEMPTS_MAX {
+            let (command, attempts) = (current.command.clone(), current.attempts + 1);
+            self.begin(now, current.id, command, attempts, out)
+        } else {
+            Err(Error::new(ErrorCode::NamespaceChanged).field("namespace"))
+        };
+        if let Err(error) = begun {
+            self.current = Some(current);
+            self.finish(now, Err(error), out);
+        }
+    }
+
     fn finish(&mut self, now: Now, result: Result<Outcome, Error>, out: &mut CatalogEffects) {
         match self.current.take().map(|current| current.id) {
             Some(Some(id)) => out.answer(id, result.map_err(CommandRefusal::Failed)),
@@ -221,6 +261,28 @@ impl CatalogCore {
             Some(None) => self.failure = result.err(),
             None => bug!("a command of nobody has come to {result:?}"),
         }
+        self.forget_settled();
         self.next_command(now, out);
+    }
+}
+
+/// The namespace that a change is about, if it is as the change asks though the change was void.
+fn as_asked(change: &Change, catalog: &Catalog) -> Option<NamespaceId> {
+    match change {
+        Change::Create { name, spec, .. } => {
+            let there = catalog.by_name(name)?;
+            (there.namespace.spec == *spec).then_some(there.namespace.id)
+        }
+        Change::Update {
+            id,
+            retention,
+            durability,
+            ..
+        } => {
+            let spec = &catalog.get(*id)?.namespace.spec;
+            (spec.retention == *retention && spec.durability == *durability).then_some(*id)
+        }
+        Change::Delete { id, .. } => catalog.get(*id).is_none().then_some(*id),
+        Change::Purged { .. } | Change::Raise { .. } => None,
     }
 }

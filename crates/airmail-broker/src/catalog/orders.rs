@@ -99,7 +99,15 @@ impl CatalogCore {
             }
         }
         self.conclude(now, out);
+        self.forget_settled();
         self.check_ready();
+    }
+
+    /// Forgets whose orders are done, if no command waits to hear of it. Until all is ready, the start does.
+    pub(super) fn forget_settled(&mut self) {
+        if self.phase == Phase::Ready && self.current.is_none() {
+            self.settling.retain(|_, settling| settling.left > 0);
+        }
     }
 
     /// Writes down that nothing of a deleted namespace is left.

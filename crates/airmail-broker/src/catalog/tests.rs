@@ -85,6 +85,15 @@ impl Driver {
         self.give(at, change);
     }
 
+    /// The command under way, `change`, gets into log 0 behind another's.
+    fn overtaken(&mut self, at: u64, change: &Change) {
+        let of = SystemAppend::Command;
+        let extent = number(at);
+        self.step(CatalogInput::Appended { of, extent });
+        assert_eq!(self.answers(), []);
+        self.give(at, change);
+    }
+
     /// One log of a namespace is done with.
     fn settle(&mut self, id: u32) {
         let namespace = NamespaceId(id);
@@ -334,26 +343,72 @@ fn a_command_waits_while_another_is_under_way_and_finds_what_that_one_made() {
 }
 
 #[test]
-fn a_command_that_finds_another_version_is_void_and_refused() {
+fn a_command_that_finds_another_version_is_void_and_written_again() {
     let mut driver = Driver::ready();
     driver.ask(7, update_command("default", 5));
     let change = update(1, 1, 5);
     assert_eq!(driver.appended(), std::slice::from_ref(&change));
     // An append of which nobody knew whether it got in has got in before.
     driver.give(2, &update(1, 1, 4));
-    let of = SystemAppend::Command;
-    let extent = number(3);
-    driver.step(CatalogInput::Appended { of, extent });
+    driver.overtaken(3, &change);
     assert_eq!(driver.answers(), []);
-    driver.give(3, &change);
-    let changed = Err(ErrorCode::NamespaceChanged);
-    assert_eq!(driver.answers(), [(7, changed)]);
+    assert_eq!(driver.appended(), [update(1, 2, 5)]);
+    driver.write(4, &update(1, 2, 5));
+    for _ in 0..4 {
+        driver.settle(1);
+    }
     let entry = driver.core.snapshot().by_name("default").cloned();
-    let namespace = &entry.expect("there").namespace;
+    let namespace = entry.expect("there").namespace.clone();
     assert_eq!(
         (namespace.version, namespace.spec.retention.time_ms),
-        (2, Some(4))
+        (3, Some(5))
     );
+    assert_eq!(driver.answers(), [(7, Ok(Outcome::Namespace(namespace)))]);
+}
+
+#[test]
+fn a_command_before_which_others_always_come_is_refused_after_eight_times() {
+    let mut driver = Driver::ready();
+    driver.ask(7, update_command("default", 5));
+    let mut at = 2;
+    for version in 1..=8 {
+        let change = update(1, version, 5);
+        assert_eq!(driver.answers(), []);
+        assert_eq!(driver.appended(), std::slice::from_ref(&change));
+        driver.give(at, &update(1, version, 100 + version));
+        driver.overtaken(at + 1, &change);
+        at += 2;
+    }
+    let changed = Err(ErrorCode::NamespaceChanged);
+    assert_eq!(driver.answers(), [(7, changed)]);
+    assert_eq!(driver.appended(), []);
+}
+
+#[test]
+fn a_namespace_that_another_has_made_as_it_was_asked_for_is_the_answer() {
+    let mut driver = Driver::ready();
+    driver.ask(7, create_command("orders"));
+    driver.give(2, &create(2, "orders", 1));
+    driver.overtaken(3, &create(2, "orders", 1));
+    assert_eq!(driver.answers(), [], "its log is not open");
+    driver.settle(2);
+    let made = driver.core.snapshot().by_name("orders").cloned();
+    let made = Outcome::Namespace(made.expect("made").namespace.clone());
+    assert_eq!(driver.answers(), [(7, Ok(made))]);
+}
+
+#[test]
+fn what_is_settled_is_what_no_order_is_under_way_for() {
+    let mut driver = Driver::ready();
+    let progress = |folded, settled| Progress {
+        folded: Sequence(folded),
+        settled: Sequence(settled),
+    };
+    assert_eq!(driver.core.progress(), progress(2, 2));
+    driver.give(2, &create(2, "orders", 1));
+    assert_eq!(driver.core.progress(), progress(3, 2));
+    driver.settle(2);
+    assert_eq!(driver.core.progress(), progress(3, 3));
 }
 
 #[test]

@@ -35,6 +35,8 @@ pub(crate) enum Begin {
     First { lost: bool },
     /// With the first record appended at this time or later.
     Time(AppendTime),
+    /// Where it stands, having been read for up to the tail as it was; at the tail as it is now, or read for on.
+    Here,
     /// At a position of the log's present life: this number, unless it lies beyond the log's end.
     Position(Sequence),
 }

@@ -5,11 +5,11 @@
 //! subscription stands where the first dropped part begins. Parts that still come for it after that
 //! belong to an attempt that is over.
 
-use super::behind::BehindState;
+use super::behind::{Begin, BehindState};
 use super::live::reason;
 use super::{Gateway, GatewayEffects};
 use crate::keys::BehindKey;
-use crate::link::{MemberId, Part};
+use crate::link::{MemberId, Part, Question};
 use airmail_log::GapWhy;
 use airmail_model::bug;
 use airmail_model::frame::{Channel, Delivery, GapReason, Reply};
@@ -98,7 +98,8 @@ impl Gateway {
     }
 
     /// The tower has read for one up to its tail. It goes live, waits there, or is read for again if this
-    /// side's tail has got further meanwhile.
+    /// side's tail has got further meanwhile. Where nobody is at the tail, the log may have got further than the
+    /// tower knows, so that is asked first.
     pub(super) fn reached(
         &mut self,
         member: MemberId,
@@ -114,7 +115,12 @@ impl Gateway {
         let behind = &mut self.behind[key];
         let session = behind.session;
         behind.at = behind.at.max(next);
-        self.go_on(key, end, out);
+        if self.logs[behind.log].tail.is_attached {
+            self.go_on(key, end, out);
+        } else {
+            behind.state = BehindState::Locating(Begin::Here);
+            self.ask_tower(key, Question::End, out);
+        }
         self.unpark(session, out);
     }
 

@@ -199,6 +199,10 @@ impl Gateway {
                 self.begin_at(key, at, end, out);
             }
             Begin::At(at) => self.begin_at(key, at, end, out),
+            Begin::Here => {
+                self.behind[key].state = BehindState::Moving;
+                self.go_on(key, end, out);
+            }
             Begin::First { .. } => self.ask_tower(key, Question::Bounds, out),
             Begin::Time(time) => self.ask_tower(key, Question::Time(time), out),
             Begin::Position(next) if next > end => self.ask_tower(key, Question::Bounds, out),

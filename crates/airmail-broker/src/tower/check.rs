@@ -64,6 +64,7 @@ impl Tower {
             queued == 0 || readers == most || !may_start,
             "readers: {queued} wait for one, and there are {readers} of {most}"
         );
+        assert!(self.ends.are_asked(), "asked: {:?}", self.ends);
         let allowance = &self.allowance;
         assert!(allowance.is_bounded(), "allowance: {allowance:?}");
         self.check_owners();

@@ -39,10 +39,12 @@ pub(crate) struct TowerLog {
     /// Settings that its namespace wants.
     pub(crate) spec: LogSpec,
     pub(crate) incarnation: Incarnation,
-    /// The first number above all that the tower knows to be durable. Only this tower appends (a
-    /// storage with many writers is refused), so every ack it gave is below.
+    /// The first number above all that the tower knows to be durable. Others may have appended more: where
+    /// the log ends now is asked of the storage.
     pub(crate) end: Sequence,
     pub(crate) tail: Option<TailReader>,
+    /// The storage has lost it for a while.
+    pub(crate) is_lost: bool,
 }
 
 impl TowerLog {
@@ -74,6 +76,7 @@ impl TowerLogs {
             incarnation: Incarnation(0),
             end: Sequence::FIRST,
             tail: None,
+            is_lost: false,
         })));
         self.by_id.insert(id, key);
         key

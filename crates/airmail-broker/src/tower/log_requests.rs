@@ -1,5 +1,5 @@
 //! Requests of the gateway about a log: appends, questions, a new life, topics. Each is a call of
-//! the storage, but for the log's end, which is known here.
+//! the storage, but that the log's end is asked for all at once ([`ends`](super::ends)).
 
 use super::storage_calls::Purpose;
 use super::{Tower, TowerEffects};
@@ -22,6 +22,15 @@ impl Tower {
             // Input: a log that was deleted before the gateway was told, which then answers by itself.
             return;
         };
+        if self.logs[key].is_lost {
+            let retry_after = self.config.retry_delay;
+            let result = Err(Refusal::Busy { retry_after });
+            return out.tell(FromTower::Appended {
+                log,
+                number,
+                result,
+            });
+        }
         out.call(Call::Append {
             t: self.calls.tag(Purpose::Append(key, number)),
             log,
@@ -66,13 +75,13 @@ impl Tower {
         };
         let mut tag = || self.calls.tag(Purpose::Answer(key, member));
         match question {
-            Question::End => self.answer(key, member, Answer::End, out),
+            Question::End => self.ends.ask(key, member),
             Question::Bounds => out.call(Call::Bounds { t: tag(), log }),
             Question::Time(at) => out.call(Call::FindTime { t: tag(), log, at }),
         }
     }
 
-    /// Gives the gateway an answer, with where the log ends now.
+    /// Gives the gateway an answer, with where the log ends as far as the storage has told.
     pub(super) fn answer(
         &mut self,
         key: TowerLogKey,
@@ -112,6 +121,9 @@ impl Tower {
             // Input: a log that was deleted meanwhile, with its subscriptions.
             return;
         };
+        if let Ok(bounds) = &result {
+            log.end = log.end.max(bounds.next);
+        }
         let result = result.map(|bounds| bounds.incarnation);
         if let Ok(incarnation) = result {
             log.incarnation = incarnation;

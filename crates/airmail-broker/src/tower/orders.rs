@@ -104,6 +104,7 @@ impl Tower {
             log.openness = Openness::Open;
             log.incarnation = bounds.incarnation;
             log.end = log.end.max(bounds.next);
+            log.is_lost = false;
             out.tell(FromTower::Opened {
                 log: id,
                 incarnation: bounds.incarnation,
@@ -163,6 +164,7 @@ impl Tower {
             return settled(namespace, Ok(()), out);
         };
         let log = log.id;
+        self.ends.forget(key);
         out.tell(FromTower::Gone { log });
         let result = result.map_err(|why| storage_refusals::error(why, log, None));
         settled(namespace, result, out);

@@ -23,6 +23,8 @@ pub(crate) enum Purpose {
     Append(TowerLogKey, u64),
     /// A question of the gateway.
     Answer(TowerLogKey, MemberId),
+    /// Where a log ends, for all who ask.
+    End(TowerLogKey),
     /// Beginning a new life of a log.
     Renew(TowerLogKey),
     /// A part of a listing of topics.

@@ -86,7 +86,8 @@ impl Line {
         match state.host {
             None if state.up_at <= state.time => state.up(),
             Some(host) if may_cut && cuts > 0 && state.weather.cuts_max > 0 => {
-                if state.below(cuts) == 0 {
+                let is_now = state.below(cuts) == 0;
+                if is_now {
                     state.weather.cuts_max -= 1;
                     state.cut(host);
                 }

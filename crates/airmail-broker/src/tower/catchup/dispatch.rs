@@ -123,6 +123,8 @@ impl Tower {
             }
         }
         let reader = &mut self.readers[key];
+        let log = &mut self.logs[reader.log];
+        log.end = log.end.max(extent.next());
         reader.passed.add(reader.position, extent.next(), 0);
         reader.position = extent.next();
         reader.used += BATCH_COST;
@@ -153,6 +155,8 @@ impl Tower {
         out: &mut TowerEffects,
     ) {
         let reader = &mut self.readers[key];
+        let log = &mut self.logs[reader.log];
+        log.end = log.end.max(next);
         reader.passed.add(reader.position, next, 0);
         reader.position = next.max(reader.position);
         self.advance(key, out);

@@ -33,6 +33,7 @@ transcripts! {
     a_reader_that_fails_is_started_again_as_written: "failed_readers",
     a_log_that_cannot_be_opened_is_tried_again_as_written: "failed_open",
     a_deletion_ends_all_as_written: "deletion",
+    a_log_is_lost_and_gained_as_written: "lost",
     log_0_is_served_for_the_catalog_as_written: "log_0",
 }
 
@@ -153,6 +154,13 @@ fn read_catalog(line: &str) -> Option<TowerInput> {
 fn read_storage(line: &str) -> Option<Completion> {
     if let Some([reader, rest]) = parts("reader {} {}", line) {
         return read_reader(ReaderId(reader.parse().ok()?), rest);
+    }
+    if line == "the log is lost" {
+        return Some(Completion::Lost { log: LOG });
+    }
+    if let Some([bounds]) = parts("the log is gained with {}", line) {
+        let bounds = read_bounds(bounds)?;
+        return Some(Completion::Gained { log: LOG, bounds });
     }
     let [tag, rest] = parts("#{}, {}", line)?;
     let t = Tag(tag.parse().ok()?);
