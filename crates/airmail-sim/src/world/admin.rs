@@ -38,6 +38,11 @@ impl World {
         if let Some(plan) = self.plans.first() {
             match catalog.by_name(&plan.name) {
                 Some(entry) => {
+                    // As the node itself: it is made when every shard knows it.
+                    let mut catalogs = self.catalogs().into_iter();
+                    if !catalogs.all(|catalog| catalog.by_name(&plan.name).is_some()) {
+                        return;
+                    }
                     let space = Space {
                         name: plan.name.clone(),
                         id: entry.namespace.id,

@@ -15,8 +15,11 @@ const QUIET_TURNS_MAX: u32 = 2_000;
 /// waits by itself for up to the cap of its backoff (5 s, and what the refusal asks for), while a node
 /// with short timers turns a thousand times in a second.
 const QUIET_TIME: Duration = Duration::from_secs(10);
-/// Longest time that several shards take to heal, each part of it.
+/// Longest time until everything is acknowledged or refused, where there are several shards. Reading everything
+/// takes as long as the credit of the slowest reader makes it.
 const HEALING_TIME: Duration = Duration::from_secs(10);
+/// Name of the part of healing in which everything is acknowledged or refused.
+const SETTLED: &str = "settled";
 
 impl World {
     /// Ends the faults, starts the process once more, and waits until all is acknowledged, told and
@@ -32,7 +35,7 @@ impl World {
             self.end(ending);
             self.boot()?;
         }
-        self.until("settled", |world| {
+        self.until(SETTLED, |world| {
             world.plans.is_empty()
                 && world
                     .publishers
@@ -49,14 +52,17 @@ impl World {
             }
         }
         self.clients.push(newcomer);
-        self.isolate()?;
-        self.until("read", |world| {
+        let read = |world: &mut World| {
             let clients = &mut world.clients;
             clients.iter_mut().for_each(Client::catch_up);
             clients
                 .iter()
                 .all(|client| client.has_everything(&world.evidence.ledger, |_| true))
-        })?;
+        };
+        self.until("read", read)?;
+        if self.isolate()? {
+            self.until("read by all", read)?;
+        }
         for client in &self.clients {
             client.check_all(&self.evidence.ledger)?;
         }
@@ -119,7 +125,8 @@ impl World {
             if quiet > QUIET_TURNS_MAX && self.weather.now.mono.since(since) > QUIET_TIME {
                 break;
             }
-            if self.shards.len() > 1 && self.weather.now.mono.since(begun) > HEALING_TIME {
+            let is_bounded = self.shards.len() > 1 && what == SETTLED;
+            if is_bounded && self.weather.now.mono.since(begun) > HEALING_TIME {
                 break;
             }
             let soon = Duration::from_millis(20);

@@ -8,17 +8,18 @@ use super::publisher::Publisher;
 use super::{End, World};
 use crate::batching::topic_name;
 use crate::census::Kind;
-use crate::invariants::Checked;
+use crate::invariants::{Checked, Violation};
 use airmail_model::{Lane, Mono};
 
 /// Topics of a namespace that are looked at.
 const TOPICS_MAX: u64 = 8;
 
 impl World {
-    /// Lets a shard stall, in half of the runs that have several, and goes on without it.
-    pub(super) fn isolate(&mut self) -> Checked {
+    /// Lets a shard stall, in half of the runs that have several, and goes on without it; whether this is such
+    /// a run.
+    pub(super) fn isolate(&mut self) -> Result<bool, Violation> {
         if self.shards.len() == 1 || self.chance.coin() {
-            return Ok(());
+            return Ok(false);
         }
         let stalled = self.cluster.any_shard(&mut self.chance);
         self.evidence
@@ -42,7 +43,7 @@ impl World {
                     .all(|client| client.has_everything(ledger, |log| cluster.home(log) != stalled))
         })?;
         self.shards[stalled].stalled_until = Mono(0);
-        Ok(())
+        Ok(true)
     }
 
     /// Publishes to logs that are at any shard but this one.
