@@ -3,8 +3,10 @@
 //! The clients' side is the gateway (`gateway.rs`), the logs' side is the tower (`tower.rs`), and which
 //! namespaces there are is known by the [`catalog`](crate::catalog). The shard hands each what is for it, and
 //! passes on what they tell one another (`link.rs`) until all are silent, within the same step. It decides
-//! nothing itself.
+//! nothing itself, but that a request which names a namespace that is not known waits until log 0 is folded to its
+//! present end (`looking.rs`).
 
+mod looking;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +24,7 @@ use airmail_flow::Reading;
 use airmail_log::Capabilities;
 use airmail_model::bug;
 use airmail_model::{Error, Incarnation, LogId, Now};
+use looking::Looking;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +39,7 @@ pub struct Shard {
     tower: Tower,
     from_gateway: GatewayEffects,
     from_tower: TowerEffects,
+    looking: Looking,
     /// Steps to come before the invariants are looked at again.
     unchecked_steps: usize,
 }
@@ -95,6 +99,7 @@ impl Shard {
             tower: Tower::new(config, capabilities),
             from_gateway: GatewayEffects::default(),
             from_tower: TowerEffects::default(),
+            looking: Looking::default(),
             unchecked_steps: 0,
         })
     }
@@ -118,13 +123,18 @@ impl Shard {
     /// comes of them.
     pub(crate) fn apply(&mut self, now: Now, input: Input) {
         match input {
-            Input::Client(input) => self.step_gateway(now, GatewayInput::Client(input)),
+            Input::Client(input) => {
+                if let Some(input) = self.hold_unknown(now, input) {
+                    self.step_gateway(now, GatewayInput::Client(input));
+                }
+            }
             Input::Storage(completion) => {
                 self.step_tower(now, TowerInput::Storage(completion));
             }
             Input::Timer => {
                 self.step_tower(now, TowerInput::Timer);
                 self.step_gateway(now, GatewayInput::Timer);
+                self.stop_looking(now);
             }
         }
         self.pass_messages(now);
@@ -138,10 +148,8 @@ impl Shard {
         self.pass_messages(now);
         self.give_effects(out);
         let (gateway, tower) = (self.gateway.deadline(), self.tower.deadline());
-        out.deadline = match (gateway, tower) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        };
+        let deadlines = [gateway, tower, self.looking.deadline()];
+        out.deadline = deadlines.into_iter().flatten().min();
         if bug::is_checking() {
             self.check();
         }
@@ -166,6 +174,9 @@ impl Shard {
                 self.step_catalog(now, input);
             } else if let Some((id, command)) = self.from_gateway.commands.pop_front() {
                 self.step_catalog(now, CatalogInput::Command { id, command });
+            } else if let Some(end) = self.from_tower.system_end.take() {
+                self.system_end(now, end);
+                self.go_on_looking(now);
             } else {
                 return;
             }
@@ -184,11 +195,7 @@ impl Shard {
     fn step_catalog(&mut self, now: Now, input: CatalogInput) {
         let mut effects = CatalogEffects::default();
         self.catalog.step(now, input, &mut effects);
-        let namespaces = GatewayInput::Namespaces {
-            catalog: Arc::clone(self.catalog.snapshot()),
-            is_ready: self.catalog.is_ready(),
-        };
-        self.step_gateway(now, namespaces);
+        self.tell_namespaces(now, true);
         for effect in effects.in_order {
             let input = match effect {
                 CatalogEffect::Open(spec) => TowerInput::OpenSystem(spec),
@@ -210,6 +217,16 @@ impl Shard {
             };
             self.step_tower(now, input);
         }
+        self.go_on_looking(now);
+    }
+
+    /// Tells the gateway which namespaces there are, if that is sure.
+    fn tell_namespaces(&mut self, now: Now, is_sure: bool) {
+        let namespaces = GatewayInput::Namespaces {
+            catalog: Arc::clone(self.catalog.snapshot()),
+            is_ready: is_sure && self.catalog.is_ready(),
+        };
+        self.step_gateway(now, namespaces);
     }
 
     /// Passes on what the tower has told the gateway so far.

@@ -123,6 +123,7 @@ impl Tower {
             }
             TowerInput::CreditSystem { r, bytes } => out.call(Call::Credit { r, bytes }),
             TowerInput::AppendSystem { of, batch } => self.append_system(of, batch, out),
+            TowerInput::AskSystemEnd => self.ask_system_end(out),
             TowerInput::RetrySystem => self.retry_later(),
             TowerInput::Timer => self.timer(out),
         }
@@ -261,6 +262,7 @@ impl Tower {
     fn bounds(&mut self, t: Tag, bounds: Bounds, out: &mut TowerEffects) {
         match self.calls.answered(t) {
             Some(Purpose::End(log)) => self.end_found(log, Ok(bounds), out),
+            Some(Purpose::SystemEnd) => out.system_end = Some(Some(bounds.next)),
             Some(Purpose::Answer(log, member)) => {
                 self.known_end(log, &bounds);
                 self.answer(log, member, Answer::Bounds(bounds), out);
@@ -283,6 +285,7 @@ impl Tower {
             Purpose::Append(log, number) => self.appended(log, number, Err(why), out),
             Purpose::Answer(log, member) => self.answer(log, member, Answer::Refused(why), out),
             Purpose::End(log) => self.end_found(log, Err(why), out),
+            Purpose::SystemEnd => out.system_end = Some(None),
             Purpose::Renew(log) => self.renewed(log, Err(why), out),
             Purpose::Topics(listing, part) => {
                 let result = Err(why);

@@ -95,6 +95,7 @@ fn bad(seed: u64) -> Weather {
         cuts: 40,
         cuts_max: 1_000,
         is_late: false,
+        holes: 0,
         room: 16,
     }
 }

@@ -26,6 +26,8 @@ pub(crate) enum TowerInput {
         of: SystemAppend,
         batch: Checked<Batch>,
     },
+    /// The shard wants to know where log 0 ends.
+    AskSystemEnd,
     /// The catalog wants to try again later.
     RetrySystem,
     /// Time has passed.
@@ -41,6 +43,8 @@ pub(crate) struct TowerEffects {
     pub(crate) to_gateway: VecDeque<FromTower>,
     /// For the catalog, in order.
     pub(crate) to_catalog: VecDeque<CatalogInput>,
+    /// The end of log 0, if that was asked and is answered; `None` in it: the storage cannot say.
+    pub(crate) system_end: Option<Option<Sequence>>,
 }
 
 impl TowerEffects {

@@ -30,6 +30,12 @@ impl Tower {
         });
     }
 
+    /// Asks where log 0 ends. The answer is an effect.
+    pub(super) fn ask_system_end(&mut self, out: &mut TowerEffects) {
+        let (t, log) = (self.calls.tag(Purpose::SystemEnd), LogId::SYSTEM);
+        out.call(Call::Bounds { t, log });
+    }
+
     pub(super) fn append_system(
         &mut self,
         of: SystemAppend,

@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 pub(crate) enum Purpose {
     /// Opening log 0.
     OpenSystem,
+    /// Where log 0 ends.
+    SystemEnd,
     /// Appending to log 0.
     AppendSystem(SystemAppend),
     /// Opening a namespace's log.

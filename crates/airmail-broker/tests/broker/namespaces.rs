@@ -4,11 +4,12 @@ use crate::client::Mode;
 use crate::vec_storage::VecStorage;
 use crate::world::{LOG, PLENTY, World, batch, topic_in};
 use airmail_broker::{Command, FirstNamespace, Outcome, ShardConfig};
-use airmail_log::TopicPage;
+use airmail_log::{Call, Tag, TopicPage};
 use airmail_model::frame::{Start, State};
 use airmail_model::{
     Durability, Error, ErrorCode, Lane, LogId, Namespace, NamespaceId, Retention, Sequence,
 };
+use std::time::Duration;
 
 fn namespace(outcome: Result<Outcome, Error>) -> Namespace {
     match outcome {
@@ -343,4 +344,65 @@ fn a_default_namespace_that_the_storage_cannot_give_keeps_the_node_from_being_re
     assert!(!world.node.shard().ready());
     let why = world.node.shard().failure().expect("a reason");
     assert_eq!(why.code(), ErrorCode::DurabilityUnavailable);
+}
+
+/// The log of a namespace that has one.
+fn only_log(id: u32) -> LogId {
+    LogId {
+        namespace: NamespaceId(id),
+        ..LOG
+    }
+}
+
+/// Has another shard, which shares the storage, create `orders` as namespace 2. This one does not read it yet.
+fn made_elsewhere(world: &mut World) {
+    let mut other = World::new();
+    namespace(other.create("orders", 1));
+    let batch = other.node.storage().last_batch(LogId::SYSTEM);
+    let append = Call::Append {
+        t: Tag(u64::MAX),
+        log: LogId::SYSTEM,
+        map: batch.map_epoch(),
+        batch,
+    };
+    world.node.storage_mut().system_unread = true;
+    airmail_log::LogStorage::submit(world.node.storage_mut(), append);
+    world.run();
+}
+
+#[test]
+fn a_namespace_that_another_shard_has_just_made_is_looked_for_before_it_is_refused() {
+    let mut world = World::new();
+    let client = world.open(1, PLENTY);
+    made_elsewhere(&mut world);
+    let (id, log) = (NamespaceId(2), only_log(2));
+    let first = world.publish_batch(client, batch(log, 1, &[("a", "x")]));
+    let second = world.publish_batch(client, batch(log, 1, &[("a", "y")]));
+    let beginning = Start::Sequence(Sequence(1));
+    world.add_in(id, client, 0, topic_in(id, "a"), beginning, None);
+    world.run();
+    assert!(world.client(client).acks.is_empty());
+    world.node.storage_mut().system_unread = false;
+    world.run();
+    assert_eq!(world.acked(client, first), Sequence(1));
+    assert_eq!(world.acked(client, second), Sequence(2));
+    assert_eq!(world.client(client).payloads(0), ["x", "y"]);
+    let none = world.publish_batch(client, batch(only_log(3), 1, &[("a", "x")]));
+    world.run();
+    let refused = world.refused(client, none).code();
+    assert_eq!(refused, ErrorCode::NamespaceNotFound);
+}
+
+#[test]
+fn whoever_names_what_log_0_cannot_be_asked_for_in_time_is_told_to_come_again() {
+    let mut world = World::new();
+    let client = world.open(1, PLENTY);
+    made_elsewhere(&mut world);
+    let unread = world.publish_batch(client, batch(only_log(2), 1, &[("a", "x")]));
+    world.run();
+    world.pass(Duration::from_secs(1));
+    world.run();
+    let refused = world.refused(client, unread);
+    assert_eq!(refused.code(), ErrorCode::Overloaded);
+    assert!(refused.delay().is_some());
 }

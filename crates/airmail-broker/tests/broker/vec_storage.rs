@@ -71,6 +71,8 @@ pub(crate) struct VecStorage {
     waiting: Vec<(Tag, LogId, Checked<Batch>)>,
     /// Appends are not answered, nor readable, while this holds.
     pub(crate) stalled: bool,
+    /// Readers of log 0 are given nothing while this holds.
+    pub(crate) system_unread: bool,
     /// Refusal of every publish.
     pub(crate) refusal: Option<Refusal>,
     /// Refusal of every new life.
@@ -104,6 +106,7 @@ impl VecStorage {
             done: Vec::new(),
             waiting: Vec::new(),
             stalled: false,
+            system_unread: false,
             refusal: None,
             renewal_refusal: None,
             read_failure: None,
@@ -135,6 +138,16 @@ impl VecStorage {
         self.waiting.clear();
         self.chance = None;
         self
+    }
+
+    /// The last batch of a log.
+    pub(crate) fn last_batch(&self, log: LogId) -> Checked<Batch> {
+        let mut entries = self.logs[&log].entries.iter().rev();
+        let batch = entries.find_map(|entry| match entry {
+            Entry::Batch(stored) => Some(stored.batch.clone()),
+            Entry::Gap(..) => None,
+        });
+        batch.expect("a batch")
     }
 
     /// Restarts the storage on an older copy of the files: a log ends before `next`.
@@ -225,6 +238,9 @@ impl VecStorage {
         let mut ended = Vec::new();
         for (r, reader) in &mut self.readers {
             if self.chance.as_mut().is_some_and(|c| c.random_bool(0.3)) {
+                continue;
+            }
+            if self.system_unread && reader.log == LogId::SYSTEM {
                 continue;
             }
             if self.read_failure.is_some() && reader.log != LogId::SYSTEM {

@@ -24,6 +24,8 @@ pub(crate) struct Weather {
     pub(crate) cuts_max: u64,
     /// What was under way at a cut may come late.
     pub(crate) is_late: bool,
+    /// One in so many ranges of readers is lost. 0: none is.
+    pub(crate) holes: u64,
     /// Messages under way in each direction, at most.
     pub(crate) room: usize,
 }
@@ -113,11 +115,7 @@ impl Line {
 impl State {
     /// A number below `bound`, at random.
     fn below(&mut self, bound: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
+        below(&mut self.random, bound)
     }
 
     fn arrival(&mut self) -> u64 {
@@ -156,6 +154,15 @@ impl State {
         self.near.push_back((time, Event::Cut));
         self.far[host].push_back((time, Event::Cut));
     }
+}
+
+/// A number below `bound`, at random, by the generator SplitMix64.
+pub(crate) fn below(random: &mut u64, bound: u64) -> u64 {
+    *random = random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut mixed = *random;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed ^ (mixed >> 31)) % bound
 }
 
 /// Takes the messages under way, and leaves what was told of the connection.
@@ -220,6 +227,10 @@ impl Port for Far {
         let mut state = self.0.lock();
         if state.host != Some(self.1) || state.near.len() >= state.weather.room {
             return Err(message);
+        }
+        let holes = state.weather.holes;
+        if holes > 0 && matches!(message, FromHost::Range { .. }) && state.below(holes) == 0 {
+            return Ok(());
         }
         let arrival = state.arrival();
         send(&mut state.near, arrival, message);

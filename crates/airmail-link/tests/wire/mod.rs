@@ -10,6 +10,7 @@
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
+pub(crate) mod flaky;
 pub(crate) mod line;
 
 use airmail_link::{FromHost, HostedStorage, LinkLimits, LinkStorage, Port, ToHost, ring};

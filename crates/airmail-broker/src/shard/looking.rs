@@ -1,0 +1,179 @@
+//! Requests that name a namespace which is not known here: another shard may just have made it.
+//!
+//! Such a request waits, with all that its session asks behind it, until log 0 is folded up to the end that it has
+//! when that is asked, and what it says there is done: then the namespace is known and its logs are open, or there
+//! is none. All who wait before the question is sent
+//! are served by its answer; later ones by the next. If log 0 cannot be asked, or does not come that far in time,
+//! whoever waits is told to come again.
+//!
+//! Commands that name a namespace do not wait: they keep their order, and whoever has made one through another
+//! shard is answered only when all shards know it.
+//!
+//! Invariants: a session is held exactly while a request of it waits; while anybody waits, a question is under
+//! way or its answer is waited for; no more wait than [`HELD_MAX`].
+
+use super::Shard;
+use crate::gateway::GatewayInput;
+use crate::input::{ClientInput, Command, SessionId};
+use crate::tower::TowerInput;
+use airmail_model::frame::Request;
+use airmail_model::{LogId, Mono, NamespaceId, Now, Sequence};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// Time that anybody waits, at most.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Requests that may wait; what comes beyond is decided by what is known.
+const HELD_MAX: usize = 4096;
+
+/// A request that waits.
+#[derive(Debug)]
+struct Held {
+    input: ClientInput,
+    /// Number of the question that serves it.
+    round: u64,
+}
+
+/// Requests that wait. See the module's documentation.
+#[derive(Debug, Default)]
+pub(super) struct Looking {
+    held: VecDeque<Held>,
+    /// Requests of each session among them.
+    sessions: BTreeMap<SessionId, usize>,
+    /// Number of the last question that was sent.
+    round: u64,
+    /// The last question is not answered, or what log 0 says up to there is not done.
+    is_under_way: bool,
+    /// The end of log 0, once it is told.
+    end: Option<Sequence>,
+    deadline: Option<Mono>,
+}
+
+impl Looking {
+    /// When to give up.
+    pub(super) fn deadline(&self) -> Option<Mono> {
+        self.deadline
+    }
+
+    fn hold(&mut self, input: ClientInput) {
+        if let Some(session) = session_of(&input) {
+            *self.sessions.entry(session).or_default() += 1;
+        }
+        let round = self.round + 1;
+        self.held.push_back(Held { input, round });
+    }
+
+    /// The next of those whom the last question serves.
+    fn served(&mut self) -> Option<ClientInput> {
+        let is_served = |held: &Held| held.round <= self.round;
+        if !self.held.front().is_some_and(is_served) {
+            return None;
+        }
+        let input = self.held.pop_front()?.input;
+        if let Some(session) = session_of(&input)
+            && let Some(left) = self.sessions.get_mut(&session)
+        {
+            *left -= 1;
+            if *left == 0 {
+                self.sessions.remove(&session);
+            }
+        }
+        Some(input)
+    }
+}
+
+/// The session that a request is of.
+fn session_of(input: &ClientInput) -> Option<SessionId> {
+    match input {
+        ClientInput::Request { session, .. } => Some(*session),
+        _ => None,
+    }
+}
+
+impl Shard {
+    /// Has a request wait that names what is not known, or that comes behind one; else gives it back.
+    pub(super) fn hold_unknown(&mut self, now: Now, input: ClientInput) -> Option<ClientInput> {
+        let is_behind = !self.looking.sessions.is_empty()
+            && session_of(&input).is_some_and(|of| self.looking.sessions.contains_key(&of));
+        let waits = is_behind || self.catalog.is_ready() && self.is_unknown(&input);
+        if !waits || self.looking.held.len() >= HELD_MAX {
+            return Some(input);
+        }
+        self.looking.hold(input);
+        self.look(now);
+        None
+    }
+
+    /// Whether something names a namespace that is not known.
+    fn is_unknown(&self, input: &ClientInput) -> bool {
+        let known = self.catalog.snapshot();
+        let is_unknown = |id: NamespaceId| known.get(id).is_none() && id != LogId::SYSTEM.namespace;
+        match input {
+            ClientInput::Request { request, .. } => match request {
+                Request::Publish { batch, .. } => is_unknown(batch.namespace()),
+                Request::Add(wanted) => is_unknown(wanted.namespace),
+                _ => false,
+            },
+            ClientInput::Command {
+                command: Command::ListTopics { namespace, .. },
+                ..
+            } => is_unknown(*namespace),
+            _ => false,
+        }
+    }
+
+    /// Asks where log 0 ends, for all who wait, unless that is under way.
+    fn look(&mut self, now: Now) {
+        let looking = &mut self.looking;
+        if looking.is_under_way || looking.held.is_empty() {
+            return;
+        }
+        looking.is_under_way = true;
+        looking.round += 1;
+        looking.deadline = Some(now.mono.plus(PATIENCE));
+        self.step_tower(now, TowerInput::AskSystemEnd);
+    }
+
+    /// Takes where log 0 ends, or that it cannot be said.
+    pub(super) fn system_end(&mut self, now: Now, end: Option<Sequence>) {
+        if !self.looking.is_under_way || self.looking.end.is_some() {
+            // Input: an answer that comes after its time.
+            return;
+        }
+        match end {
+            Some(end) => self.looking.end = Some(end),
+            None => self.looked(now, false),
+        }
+    }
+
+    /// Lets those go on who wait, if log 0 is folded so far, and the logs are open that it speaks of.
+    pub(super) fn go_on_looking(&mut self, now: Now) {
+        if !self.looking.is_under_way {
+            return;
+        }
+        let settled = self.catalog.progress().settled;
+        if self.looking.end.is_some_and(|end| end <= settled) {
+            self.looked(now, true);
+        }
+    }
+
+    /// Gives up, if it is time.
+    pub(super) fn stop_looking(&mut self, now: Now) {
+        if self.looking.deadline.is_some_and(|at| at <= now.mono) {
+            self.looked(now, false);
+        }
+    }
+
+    /// Lets those go on whom the last question serves. Where it has no answer, the gateway is told meanwhile that
+    /// the namespaces are not known, and so tells them to come again.
+    fn looked(&mut self, now: Now, is_sure: bool) {
+        self.looking.is_under_way = false;
+        (self.looking.end, self.looking.deadline) = (None, None);
+        self.tell_namespaces(now, is_sure);
+        while let Some(input) = self.looking.served() {
+            self.step_gateway(now, GatewayInput::Client(input));
+        }
+        self.tell_namespaces(now, true);
+        self.look(now);
+    }
+}
