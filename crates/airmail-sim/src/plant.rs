@@ -53,6 +53,12 @@ pub enum Plant {
     MemberKept,
     /// [`BrokerBug::NumberFreed`].
     NumberFreed,
+    /// [`BrokerBug::EndNotAsked`].
+    EndNotAsked,
+    /// [`BrokerBug::VoidEndsCommands`].
+    VoidEndsCommands,
+    /// [`BrokerBug::UnknownRefused`].
+    UnknownRefused,
     /// [`LinkBug::GenerationIgnored`].
     GenerationIgnored,
     /// [`LinkBug::ResumeOffByOne`].
@@ -93,6 +99,7 @@ impl Plant {
             | Plant::MemoryKept
             | Plant::EndedStaysLive
             | Plant::CreditTwice => Stage::World,
+            Plant::EndNotAsked | Plant::VoidEndsCommands | Plant::UnknownRefused => Stage::Cluster,
             _ if self.in_link().is_some() => Stage::Cluster,
             _ => Stage::Storage,
         }
@@ -117,7 +124,11 @@ impl Plant {
             Plant::ResumeOffByOne | Plant::PreviousIgnored => &["G2"],
             // An ended reader is told of more, or another one's numbers.
             Plant::GenerationIgnored => &["G2", "contract"],
-            Plant::AppendOvertakes | Plant::RefusalTaken => &["G8"],
+            Plant::EndNotAsked => &["G2"],
+            Plant::VoidEndsCommands
+            | Plant::UnknownRefused
+            | Plant::AppendOvertakes
+            | Plant::RefusalTaken => &["G8"],
             Plant::LinkCreditTwice => &["G5"],
             Plant::OpensForgotten | Plant::ReaderForgotten => &["liveness"],
             // An ack of less durability, or records gone that were to be kept.
@@ -166,6 +177,9 @@ impl Plant {
             Plant::FollowingKept => BrokerBug::FollowingKept,
             Plant::MemberKept => BrokerBug::MemberKept,
             Plant::NumberFreed => BrokerBug::NumberFreed,
+            Plant::EndNotAsked => BrokerBug::EndNotAsked,
+            Plant::VoidEndsCommands => BrokerBug::VoidEndsCommands,
+            Plant::UnknownRefused => BrokerBug::UnknownRefused,
             _ => return None,
         })
     }

@@ -38,9 +38,10 @@ impl World {
         if let Some(plan) = self.plans.first() {
             match catalog.by_name(&plan.name) {
                 Some(entry) => {
-                    // As the node itself: it is made when every shard knows it.
+                    // The node waits until every shard knows it, but not for ever.
                     let mut catalogs = self.catalogs().into_iter();
-                    if !catalogs.all(|catalog| catalog.by_name(&plan.name).is_some()) {
+                    let all_know = catalogs.all(|catalog| catalog.by_name(&plan.name).is_some());
+                    if self.cluster.waits_for_all() && !all_know {
                         return;
                     }
                     let space = Space {
@@ -156,6 +157,10 @@ impl World {
             self.evidence.count(Kind::CommandsAtOnce);
         }
         self.shards[shard].asked = Some(id);
+        if self.shards.len() > 1 {
+            // Another shard's command may have come first.
+            self.shards[shard].refusable = matches!(command, Command::UpdateNamespace { .. });
+        }
         let principal = Principal::default();
         let input = ClientInput::Command {
             id,
@@ -177,8 +182,7 @@ impl World {
             let detail = format!("{id:?} has a second answer: {outcome:?}");
             return Err(Violation::new("contract", detail));
         }
-        // Another shard's command may have come first.
-        let refusable = of.refusable || self.shards.len() > 1;
+        let refusable = of.refusable;
         match outcome {
             Ok(Outcome::Topics { topics, more }) => {
                 self.evidence.count(Kind::TopicsListed);

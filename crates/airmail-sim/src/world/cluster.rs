@@ -76,6 +76,8 @@ pub(super) struct Cluster {
     joints: Vec<Joint>,
     /// Errors of the shards' wall clocks, in microseconds.
     clocks: Vec<i64>,
+    /// A namespace is used when every shard knows it, not when the first does.
+    waits_for_all: bool,
 }
 
 impl Cluster {
@@ -90,6 +92,7 @@ impl Cluster {
             homes: Arc::new(LogHomes::new(1)),
             joints: Vec::new(),
             clocks: vec![0],
+            waits_for_all: true,
         }
     }
 
@@ -130,6 +133,7 @@ impl Cluster {
             homes: Arc::new(LogHomes::new(shards)),
             joints: Vec::new(),
             clocks: clocks.collect(),
+            waits_for_all: chance.coin(),
             chance,
         }
     }
@@ -147,6 +151,11 @@ impl Cluster {
     /// Error of a shard's wall clock, in microseconds.
     pub(super) fn clock(&self, shard: usize) -> i64 {
         self.clocks[shard]
+    }
+
+    /// Whether a namespace is used when every shard knows it, not when the first does.
+    pub(super) const fn waits_for_all(&self) -> bool {
+        self.waits_for_all
     }
 
     /// One of the shards.
