@@ -209,7 +209,6 @@ impl<S: LogStorage> HostedStorage<S> {
             return;
         }
         let Some(asked) = self.slots.answered(t.0) else {
-            // Reported where it is found.
             bug!("{answer:?} answers nothing that was asked");
             return;
         };

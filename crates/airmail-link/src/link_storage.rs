@@ -442,7 +442,7 @@ impl<P: Port<Out = ToHost, In = FromHost>> LogStorage for LinkStorage<P> {
     /// Does nothing: the far end's owner says it there.
     fn opened(&mut self) {}
 
-    /// As the contract says. Where there is no connection, nothing is waited for: what was sent has an unknown
+    /// Begins a clean stop. Where there is no connection, nothing is waited for: what was sent has an unknown
     /// outcome, and what was not is refused as busy.
     fn close(&mut self, _: Now) {
         if self.closing != Closing::No {

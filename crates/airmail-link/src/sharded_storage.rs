@@ -76,6 +76,7 @@ impl<S: LogStorage, P: Port<Out = ToHost, In = FromHost>> ShardedStorage<S, P> {
     /// The shard that a call is for. A reader that is not known has ended.
     fn home(&mut self, call: &Call) -> Option<usize> {
         let Some(log) = call.log() else {
+            // Input: what is said to a reader, which goes where that was started.
             return self.readers.get(&call.reader()?).copied();
         };
         let home = self.homes.home(log);

@@ -15,7 +15,7 @@ use crate::link::{Answer, MemberId};
 use airmail_log::{Bounds, Call, Refusal};
 use std::collections::BTreeMap;
 
-/// Who asks where one log ends.
+/// Members who ask where one log ends.
 #[derive(Debug, Default)]
 struct Asking {
     /// Those whom the call under way serves.

@@ -1,4 +1,4 @@
-//! What the far end has asked of its storage for others: each call and reader has a slot, whose place is its tag
+//! Slots of the calls and readers that the far end has asked of its storage for others: the place of one is its tag
 //! or reader there.
 //!
 //! Tags and readers of the far end's own owner have neither of the two highest bits; those of a guest have the
@@ -57,7 +57,7 @@ impl Slots {
         Some(asked)
     }
 
-    /// What is behind a number, if it is a guest's.
+    /// Looks at what is behind a number, if it is a guest's.
     pub(super) fn get(&self, number: u64) -> Option<Asked> {
         self.slots.get(place(number)?).copied().flatten()
     }

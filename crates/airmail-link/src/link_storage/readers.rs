@@ -37,7 +37,7 @@ struct LinkReader {
     seal_told: bool,
 }
 
-/// What a completion of a run leads to.
+/// Consequence of a completion of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     /// To be told to the owner.

@@ -22,7 +22,7 @@ pub(crate) struct Weather {
     pub(crate) cuts: u64,
     /// Cuts to come, at most.
     pub(crate) cuts_max: u64,
-    /// What was under way at a cut may come late.
+    /// Messages under way at a cut may come late.
     pub(crate) is_late: bool,
     /// One in so many ranges of readers is lost. 0: none is.
     pub(crate) holes: u64,
@@ -42,7 +42,7 @@ struct State {
     up_at: u64,
     near: Way<FromHost>,
     far: [Way<ToHost>; 2],
-    /// Lost messages that will come after all.
+    /// Messages of earlier connections that will come after all, among those of a later one.
     late_near: Vec<FromHost>,
     late_far: Vec<ToHost>,
 }
@@ -129,12 +129,6 @@ impl State {
         let time = self.time;
         self.near.push_back((time, Event::Up));
         self.far[host].push_back((time, Event::Up));
-        for message in std::mem::take(&mut self.late_near) {
-            self.near.push_back((time, Event::Message(message)));
-        }
-        for message in std::mem::take(&mut self.late_far) {
-            self.far[host].push_back((time, Event::Message(message)));
-        }
     }
 
     fn cut(&mut self, host: usize) {
@@ -207,6 +201,10 @@ impl Port for Near {
         }
         let arrival = state.arrival();
         send(&mut state.far[host], arrival, message);
+        if !state.late_far.is_empty() && state.below(2) == 0 {
+            let late = state.late_far.remove(0);
+            send(&mut state.far[host], arrival, late);
+        }
         Ok(())
     }
 
@@ -234,6 +232,10 @@ impl Port for Far {
         }
         let arrival = state.arrival();
         send(&mut state.near, arrival, message);
+        if !state.late_near.is_empty() && state.below(2) == 0 {
+            let late = state.late_near.remove(0);
+            send(&mut state.near, arrival, late);
+        }
         Ok(())
     }
 
