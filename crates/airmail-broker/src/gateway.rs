@@ -183,6 +183,12 @@ impl Gateway {
         }
     }
 
+    /// Whether somebody's turn has come at the publish gate who has not been let go on.
+    pub(crate) fn lets_in(&self) -> bool {
+        let gate = self.publish_gate.as_ref();
+        gate.is_some_and(|gate| !gate.is_settled())
+    }
+
     /// A client, or its connection, has done something.
     fn client(&mut self, input: ClientInput, out: &mut GatewayEffects) {
         match input {

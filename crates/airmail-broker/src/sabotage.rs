@@ -2,7 +2,7 @@
 
 /// A bug to plant. Each is a mistake that is easily made.
 ///
-/// The last three break nothing at first but the state of one core, of the gateway, the tower or the
+/// Those after `PositionBeyondEnd` and before `EndNotAsked` break nothing at first but the state of one core, of the gateway, the tower or the
 /// catalog: its check is to find them at the step that does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
@@ -20,4 +20,10 @@ pub enum Bug {
     MemberKept,
     /// The number given last is counted from the namespaces that there are: a deletion frees it.
     NumberFreed,
+    /// Where a log ends is answered from what this shard has seen of it.
+    EndNotAsked,
+    /// An own command that is void ends all commands.
+    VoidEndsCommands,
+    /// A namespace that is not known is refused at once.
+    UnknownRefused,
 }

@@ -40,6 +40,8 @@ pub struct Shard {
     from_gateway: GatewayEffects,
     from_tower: TowerEffects,
     looking: Looking,
+    #[cfg(feature = "sabotage")]
+    bug: Option<crate::sabotage::Bug>,
     /// Steps to come before the invariants are looked at again.
     unchecked_steps: usize,
 }
@@ -86,6 +88,8 @@ impl Shard {
         admission: Box<dyn Admission>,
     ) -> Result<Shard, UnfitStorage> {
         storage_requirements::check(&capabilities)?;
+        #[cfg(feature = "sabotage")]
+        let bug = config.bug;
         Ok(Shard {
             catalog: CatalogCore::new(CatalogConfig {
                 strongest: capabilities.strongest,
@@ -101,6 +105,8 @@ impl Shard {
             from_gateway: GatewayEffects::default(),
             from_tower: TowerEffects::default(),
             looking: Looking::default(),
+            #[cfg(feature = "sabotage")]
+            bug,
             unchecked_steps: 0,
         })
     }
@@ -145,6 +151,11 @@ impl Shard {
     pub(crate) fn finish_step(&mut self, now: Now, out: &mut Effects) {
         self.gateway.finish_step(now, &mut self.from_gateway);
         self.pass_messages(now);
+        // The tower refuses at once what is for a log that it has lost, and so makes room for others.
+        while self.gateway.lets_in() {
+            self.gateway.finish_step(now, &mut self.from_gateway);
+            self.pass_messages(now);
+        }
         self.tower.finish_step(now, &mut self.from_tower);
         self.pass_messages(now);
         self.give_effects(out);

@@ -39,6 +39,8 @@ mod link_storage;
 mod message;
 mod port;
 mod ring;
+#[cfg(feature = "sabotage")]
+pub mod sabotage;
 mod sharded_storage;
 
 pub use homes::{LogHomes, TwoHomes};

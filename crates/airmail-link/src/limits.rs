@@ -21,6 +21,16 @@ pub struct LinkLimits {
     pub ring_slots: usize,
     /// Messages that one end takes, and sends, in one poll. Default: 1,024.
     pub turn_messages: usize,
+    /// A planted bug.
+    #[cfg(feature = "sabotage")]
+    pub bug: Option<crate::sabotage::Bug>,
+}
+
+#[cfg(feature = "sabotage")]
+impl LinkLimits {
+    pub(crate) fn has_bug(&self, bug: crate::sabotage::Bug) -> bool {
+        self.bug == Some(bug)
+    }
 }
 
 impl Default for LinkLimits {
@@ -33,6 +43,8 @@ impl Default for LinkLimits {
             marks: 16 << 10,
             ring_slots: 1024,
             turn_messages: 1024,
+            #[cfg(feature = "sabotage")]
+            bug: None,
         }
     }
 }

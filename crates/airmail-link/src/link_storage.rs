@@ -20,9 +20,13 @@ mod unanswered;
 use crate::limits::LinkLimits;
 use crate::message::{FromHost, ToHost};
 use crate::port::{Event, Port};
+#[cfg(feature = "sabotage")]
+use crate::sabotage::Bug;
 use airmail_log::{
     Call, Capabilities, ClockState, Completion, LogStorage, ReaderId, Refusal, Tag, Trouble,
 };
+#[cfg(feature = "sabotage")]
+use airmail_model::Sequence;
 use airmail_model::{LogId, Mono, Now, bug};
 use logs::OpenLogs;
 use readers::{Readers, Reading};
@@ -178,6 +182,10 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
         self.generation += 1;
         self.connection = Connection::Reopening;
         self.outgoing.push_back(Outgoing::Begin);
+        #[cfg(feature = "sabotage")]
+        if self.limits.has_bug(Bug::OpensForgotten) {
+            return;
+        }
         let logs = self.logs.lost_logs();
         self.outgoing.extend(logs.into_iter().map(Outgoing::Reopen));
     }
@@ -188,6 +196,8 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
         self.logs.cut(&mut self.told);
         self.calls.cut(&mut self.told);
         self.readers.cut(&mut self.told);
+        #[cfg(feature = "sabotage")]
+        self.sabotage_cut();
         if self.closing != Closing::No {
             self.closing = Closing::Begun;
             self.calls.give_up_appends(&mut self.told);
@@ -199,6 +209,14 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
         self.connection = Connection::Up;
         let calls = self.calls.numbers().map(Outgoing::Call);
         self.outgoing.extend(calls);
+        #[cfg(feature = "sabotage")]
+        if self.limits.has_bug(Bug::ReaderForgotten) {
+            return;
+        }
+        #[cfg(feature = "sabotage")]
+        if self.limits.has_bug(Bug::ResumeOffByOne) {
+            self.readers.skip_one();
+        }
         let runs = self.readers.resume_all();
         self.outgoing.extend(runs.into_iter().map(Outgoing::Start));
         if self.closing != Closing::No {
@@ -207,7 +225,10 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
     }
 
     fn message(&mut self, message: FromHost) {
-        if message.generation() != self.generation || self.connection == Connection::Down {
+        let is_present = message.generation() == self.generation;
+        #[cfg(feature = "sabotage")]
+        let is_present = is_present || self.limits.has_bug(Bug::GenerationIgnored);
+        if !is_present || self.connection == Connection::Down {
             return;
         }
         let reading = match message {
@@ -215,7 +236,14 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
                 previous,
                 completion,
                 ..
-            } => self.readers.range(previous, completion),
+            } => {
+                #[cfg(feature = "sabotage")]
+                let previous = match self.limits.bug {
+                    Some(Bug::PreviousIgnored) => Sequence(0),
+                    _ => previous,
+                };
+                self.readers.range(previous, completion)
+            }
             FromHost::Behind { r, .. } => self.readers.behind(r),
             FromHost::Told { completion, .. } if completion.reader().is_some() => {
                 self.readers.mark(completion)
@@ -299,7 +327,14 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
                 call.set_tag(Tag(number.0));
                 call
             }
-            Outgoing::Start(run) => self.readers.start(run)?,
+            Outgoing::Start(run) => {
+                let start = self.readers.start(run)?;
+                #[cfg(feature = "sabotage")]
+                if self.limits.has_bug(Bug::CreditTwice) {
+                    self.readers.hold_back_again(run);
+                }
+                start
+            }
             Outgoing::Grant(run) => self.readers.grant(run)?,
             Outgoing::Stop(r) => self.readers.is_running(r).then_some(Call::Stop { r })?,
         };
@@ -331,6 +366,15 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
         }
     }
 
+    #[cfg(feature = "sabotage")]
+    fn sabotage_cut(&mut self) {
+        match self.limits.bug {
+            Some(Bug::GenerationIgnored) => self.readers.number_anew(),
+            Some(Bug::RefusalTaken) => self.calls.doubt_nothing(),
+            _ => {}
+        }
+    }
+
     fn check(&self) {
         self.calls.check();
         self.readers.check();
@@ -356,9 +400,16 @@ impl<P: Port<Out = ToHost, In = FromHost>> LogStorage for LinkStorage<P> {
             calls: self.limits.calls,
             is_closing: self.closing != Closing::No,
         };
+        #[cfg(feature = "sabotage")]
+        let overtaken = match (self.limits.bug, &call) {
+            (Some(Bug::AppendOvertakes), Call::Append { .. }) => std::mem::take(&mut self.outgoing),
+            _ => VecDeque::new(),
+        };
         if let Some(number) = self.calls.take(tag, call, &room, &mut self.told) {
             self.outgo(Outgoing::Call(number));
         }
+        #[cfg(feature = "sabotage")]
+        self.outgoing.extend(overtaken);
     }
 
     fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {

@@ -10,6 +10,7 @@ use crate::homes::LogHomes;
 use crate::hosted_storage::HostedStorage;
 use crate::link_storage::LinkStorage;
 use crate::message::{FromHost, ToHost};
+use crate::port::Port;
 use crate::ring::RingPort;
 use airmail_log::{Call, Capabilities, ClockState, Completion, LogStorage, ReaderId, Trouble};
 use airmail_model::{Mono, Now};
@@ -17,21 +18,18 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// The near end of a link to another shard.
-pub(crate) type ShardLink = LinkStorage<RingPort<ToHost, FromHost>>;
-
 /// All logs of a process, as one shard of it uses them. See the module's documentation.
-pub struct ShardedStorage<S> {
+pub struct ShardedStorage<S, P = RingPort<ToHost, FromHost>> {
     shard: usize,
     homes: Arc<LogHomes>,
     own: HostedStorage<S>,
     /// Links by shard. `None` at this shard's own place.
-    links: Vec<Option<ShardLink>>,
+    links: Vec<Option<LinkStorage<P>>>,
     /// Where each reader was started.
     readers: BTreeMap<ReaderId, usize>,
 }
 
-impl<S> fmt::Debug for ShardedStorage<S> {
+impl<S, P> fmt::Debug for ShardedStorage<S, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ShardedStorage")
             .field("shard", &self.shard)
@@ -41,13 +39,15 @@ impl<S> fmt::Debug for ShardedStorage<S> {
     }
 }
 
-impl<S: LogStorage> ShardedStorage<S> {
-    pub(crate) fn new(
+impl<S: LogStorage, P: Port<Out = ToHost, In = FromHost>> ShardedStorage<S, P> {
+    /// The storage of `shard`: its own one, and links to the others in their order, `None` at its own place.
+    /// [`join`](crate::join()) makes those of one process; this is for links of another kind.
+    pub fn new(
         shard: usize,
         homes: Arc<LogHomes>,
         own: HostedStorage<S>,
-        links: Vec<Option<ShardLink>>,
-    ) -> ShardedStorage<S> {
+        links: Vec<Option<LinkStorage<P>>>,
+    ) -> ShardedStorage<S, P> {
         ShardedStorage {
             shard,
             homes,
@@ -96,7 +96,7 @@ impl<S: LogStorage> ShardedStorage<S> {
     }
 }
 
-impl<S: LogStorage> LogStorage for ShardedStorage<S> {
+impl<S: LogStorage, P: Port<Out = ToHost, In = FromHost>> LogStorage for ShardedStorage<S, P> {
     fn capabilities(&self) -> Capabilities {
         self.own.capabilities()
     }

@@ -33,52 +33,54 @@ macro_rules! kinds {
 /// Stages that can meet a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The two stages.
-    Both,
+    /// Every stage.
+    All,
     /// [`crate::Stage::Storage`] alone.
     Storage,
-    /// [`crate::Stage::World`] alone.
+    /// [`crate::Stage::World`] and [`crate::Stage::Cluster`].
     World,
+    /// [`crate::Stage::Cluster`] alone.
+    Cluster,
 }
 
 kinds! {
-    #[Both] Started = "process started",
-    #[Both] Killed = "process killed",
-    #[Both] PowerCut = "power cut",
-    #[Both] StoppedClean = "stopped in good order",
-    #[Both] StoppedDirty = "stopped without getting to the end",
-    #[Both] WriteFailed = "write failed",
-    #[Both] SyncFailed = "sync failed",
-    #[Both] ReadFailed = "read failed",
-    #[Both] Stalled = "operation stalled",
-    #[Both] DiskFull = "write refused: disk full",
-    #[Both] DiskFilled = "disk filled up",
-    #[Both] DiskAiling = "disk failed every sync for a while",
-    #[Both] DiskSlow = "disk slow for a while",
-    #[Both] ConfirmedLate = "sync told long after it was done",
-    #[Both] WriteTorn = "unsynced write torn by a power cut",
-    #[Both] WriteLost = "unsynced write lost by a power cut",
-    #[Both] FileBack = "removed file brought back by a power cut",
-    #[Both] PayloadDamaged = "bit flipped in a payload",
-    #[Both] BatchFlipped = "bit flipped in a batch or its envelope",
-    #[Both] CommandFlipped = "bit flipped in a segment of commands",
-    #[Both] SegmentFlipped = "bit flipped in a segment, not in a record",
-    #[Both] IndexFlipped = "bit flipped in an index",
-    #[Both] CheckpointFlipped = "bit flipped in a checkpoint",
-    #[Both] EndsFlipped = "bit flipped in the durable ends",
-    #[Both] IndexCut = "index truncated",
-    #[Both] CheckpointCut = "checkpoint truncated",
-    #[Both] SegmentCut = "segment truncated",
-    #[Both] ClockBack = "wall clock set back",
+    #[All] Started = "process started",
+    #[All] Killed = "process killed",
+    #[All] PowerCut = "power cut",
+    #[All] StoppedClean = "stopped in good order",
+    #[All] StoppedDirty = "stopped without getting to the end",
+    #[All] WriteFailed = "write failed",
+    #[All] SyncFailed = "sync failed",
+    #[All] ReadFailed = "read failed",
+    #[All] Stalled = "operation stalled",
+    #[All] DiskFull = "write refused: disk full",
+    #[All] DiskFilled = "disk filled up",
+    #[All] DiskAiling = "disk failed every sync for a while",
+    #[All] DiskSlow = "disk slow for a while",
+    #[All] ConfirmedLate = "sync told long after it was done",
+    #[All] WriteTorn = "unsynced write torn by a power cut",
+    #[All] WriteLost = "unsynced write lost by a power cut",
+    #[All] FileBack = "removed file brought back by a power cut",
+    #[All] PayloadDamaged = "bit flipped in a payload",
+    #[All] BatchFlipped = "bit flipped in a batch or its envelope",
+    #[All] CommandFlipped = "bit flipped in a segment of commands",
+    #[All] SegmentFlipped = "bit flipped in a segment, not in a record",
+    #[All] IndexFlipped = "bit flipped in an index",
+    #[All] CheckpointFlipped = "bit flipped in a checkpoint",
+    #[All] EndsFlipped = "bit flipped in the durable ends",
+    #[All] IndexCut = "index truncated",
+    #[All] CheckpointCut = "checkpoint truncated",
+    #[All] SegmentCut = "segment truncated",
+    #[All] ClockBack = "wall clock set back",
     #[Storage] ClockAstray = "wall clock hours ahead for a while",
-    #[Both] ClockLeap = "clock leapt ahead",
+    #[All] ClockLeap = "clock leapt ahead",
     #[Storage] GapUnused = "gap told: unused",
-    #[Both] GapRetention = "gap told: retention",
-    #[Both] GapLoss = "gap told: loss",
+    #[All] GapRetention = "gap told: retention",
+    #[All] GapLoss = "gap told: loss",
     #[Storage] BatchSplit = "batch given in pieces around damage",
     #[Storage] Duplicate = "retry answered with the first one's result",
-    #[Both] RefusedFull = "append refused: full",
-    #[Both] RefusedBusy = "append refused: busy",
+    #[All] RefusedFull = "append refused: full",
+    #[All] RefusedBusy = "append refused: busy",
     #[Storage] RefusedIo = "append refused: I/O",
     #[Storage] RefusedUnknown = "append refused: outcome unknown",
     #[Storage] RefusedOrder = "append refused: out of order",
@@ -145,6 +147,13 @@ kinds! {
     #[World] ManyClients = "50 subscribers or more",
     #[World] ManyTopics = "500 topics or more",
     #[World] ManySpaces = "5 namespaces or more",
+    #[Cluster] LinkCut = "link cut",
+    #[Cluster] LinkSilent = "direction of a link silent, and cut later",
+    #[Cluster] ShardStalled = "shard stalled for a while",
+    #[Cluster] ShardIsolated = "shard stalled for good, and the others went on",
+    #[Cluster] StreamElsewhere = "client back at another shard",
+    #[Cluster] CommandsAtOnce = "command given while another shard had one",
+    #[Cluster] HealedRunning = "links healed under a running process",
 }
 
 /// Number of times that each kind has happened.
@@ -213,10 +222,14 @@ impl Census {
         self.add(Kind::DeliveryPutOff, put_off);
     }
 
-    /// The kinds of `place`, or of both stages, that never happened.
+    /// The kinds of `place`, or of every stage, that never happened.
     #[must_use]
     pub fn holes(&self, place: Place) -> Vec<Kind> {
-        let here = |kind: &Kind| kind.place() == place || kind.place() == Place::Both;
+        let here = |kind: &Kind| match kind.place() {
+            Place::All => true,
+            Place::World => place == Place::World || place == Place::Cluster,
+            of => of == place,
+        };
         let all = Kind::ALL.iter().copied();
         all.filter(|kind| here(kind) && self.get(*kind) == 0)
             .collect()

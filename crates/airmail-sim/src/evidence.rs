@@ -47,7 +47,9 @@ impl Evidence {
     /// The report of a run that broke nothing, with what its machine has counted.
     #[must_use]
     pub fn report(mut self, machine: &Machine) -> Report {
-        self.census.merge(machine.disk().census());
+        for disk in machine.disks() {
+            self.census.merge(disk.census());
+        }
         Report {
             hash: self.trace.hash(),
             census: self.census,

@@ -92,6 +92,12 @@ impl Ledger {
         id
     }
 
+    /// The message that was created last.
+    #[must_use]
+    pub const fn newest(&self) -> MessageId {
+        MessageId(self.last)
+    }
+
     /// Facts known of a message.
     #[must_use]
     pub fn get(&self, id: MessageId) -> Option<&Entry> {

@@ -33,8 +33,10 @@ pub use plant::Plant;
 pub enum Stage {
     /// The journal alone.
     Storage,
-    /// The whole node with clients.
+    /// The whole node with clients: one shard.
     World,
+    /// The whole node with clients: several shards, and links between them.
+    Cluster,
 }
 
 /// Report of a run that broke nothing.
@@ -71,7 +73,9 @@ impl Run {
             Stage::Storage => {
                 storage::StorageRun::new(self.seed, self.plant, self.show).run(self.steps)
             }
-            Stage::World => world::World::new(self.seed, self.plant, self.show).run(self.steps),
+            stage @ (Stage::World | Stage::Cluster) => {
+                world::World::new(stage, self.seed, self.plant, self.show).run(self.steps)
+            }
         }
     }
 
@@ -81,6 +85,7 @@ impl Run {
         let stage = match self.stage {
             Stage::Storage => "storage",
             Stage::World => "world",
+            Stage::Cluster => "cluster",
         };
         let plant = self.plant.map(|plant| format!(" --plant {plant}"));
         format!(

@@ -29,7 +29,7 @@ struct Arguments {
     /// Steps with faults in each run.
     #[arg(long, default_value_t = 1_500)]
     steps: u64,
-    /// The part to simulate. Default: both, in turn.
+    /// The part to simulate. Default: all, in turn.
     #[arg(long)]
     stage: Option<Stage>,
     /// Plants a bug, which is then to be found.
@@ -60,8 +60,8 @@ impl Arguments {
     }
 
     fn stages(&self) -> Vec<Stage> {
-        let both = vec![Stage::Storage, Stage::World];
-        self.stage.map_or(both, |stage| vec![stage])
+        let all = vec![Stage::Storage, Stage::World, Stage::Cluster];
+        self.stage.map_or(all, |stage| vec![stage])
     }
 
     fn threads(&self) -> usize {
@@ -178,6 +178,7 @@ fn holes(arguments: &Arguments, census: &Census) {
         let place = match stage {
             Stage::Storage => Place::Storage,
             Stage::World => Place::World,
+            Stage::Cluster => Place::Cluster,
         };
         for kind in census.holes(place) {
             tell(&format!("never happened: {} ({stage:?})", kind.text()));

@@ -3,6 +3,7 @@
 use crate::Stage;
 use airmail_broker::sabotage::Bug as BrokerBug;
 use airmail_client::sabotage::Bug as ClientBug;
+use airmail_link::sabotage::Bug as LinkBug;
 use airmail_log::sabotage::Bug as LogBug;
 use clap::ValueEnum;
 use std::fmt;
@@ -52,6 +53,28 @@ pub enum Plant {
     MemberKept,
     /// [`BrokerBug::NumberFreed`].
     NumberFreed,
+    /// [`BrokerBug::EndNotAsked`].
+    EndNotAsked,
+    /// [`BrokerBug::VoidEndsCommands`].
+    VoidEndsCommands,
+    /// [`BrokerBug::UnknownRefused`].
+    UnknownRefused,
+    /// [`LinkBug::GenerationIgnored`].
+    GenerationIgnored,
+    /// [`LinkBug::ResumeOffByOne`].
+    ResumeOffByOne,
+    /// [`LinkBug::PreviousIgnored`].
+    PreviousIgnored,
+    /// [`LinkBug::AppendOvertakes`].
+    AppendOvertakes,
+    /// [`LinkBug::RefusalTaken`].
+    RefusalTaken,
+    /// [`LinkBug::CreditTwice`].
+    LinkCreditTwice,
+    /// [`LinkBug::OpensForgotten`].
+    OpensForgotten,
+    /// [`LinkBug::ReaderForgotten`].
+    ReaderForgotten,
     /// [`ClientBug::MemoryKept`].
     MemoryKept,
     /// [`ClientBug::EndedStaysLive`].
@@ -76,6 +99,8 @@ impl Plant {
             | Plant::MemoryKept
             | Plant::EndedStaysLive
             | Plant::CreditTwice => Stage::World,
+            Plant::EndNotAsked | Plant::VoidEndsCommands | Plant::UnknownRefused => Stage::Cluster,
+            _ if self.in_link().is_some() => Stage::Cluster,
             _ => Stage::Storage,
         }
     }
@@ -96,6 +121,16 @@ impl Plant {
             Plant::LateNotCharged => &["G5"],
             Plant::CreditLost => &["liveness"],
             Plant::DeleteForgotten => &["contract"],
+            Plant::ResumeOffByOne | Plant::PreviousIgnored => &["G2"],
+            // An ended reader is told of more, or another one's numbers.
+            Plant::GenerationIgnored => &["G2", "contract"],
+            Plant::EndNotAsked => &["G2"],
+            Plant::VoidEndsCommands
+            | Plant::UnknownRefused
+            | Plant::AppendOvertakes
+            | Plant::RefusalTaken => &["G8"],
+            Plant::LinkCreditTwice => &["G5"],
+            Plant::OpensForgotten | Plant::ReaderForgotten => &["liveness"],
             // An ack of less durability, or records gone that were to be kept.
             Plant::OlderSpecObeyed => &["G1", "G2"],
             Plant::FollowingKept => &["following: "],
@@ -142,6 +177,25 @@ impl Plant {
             Plant::FollowingKept => BrokerBug::FollowingKept,
             Plant::MemberKept => BrokerBug::MemberKept,
             Plant::NumberFreed => BrokerBug::NumberFreed,
+            Plant::EndNotAsked => BrokerBug::EndNotAsked,
+            Plant::VoidEndsCommands => BrokerBug::VoidEndsCommands,
+            Plant::UnknownRefused => BrokerBug::UnknownRefused,
+            _ => return None,
+        })
+    }
+
+    /// The link's own part.
+    #[must_use]
+    pub const fn in_link(self) -> Option<LinkBug> {
+        Some(match self {
+            Plant::GenerationIgnored => LinkBug::GenerationIgnored,
+            Plant::ResumeOffByOne => LinkBug::ResumeOffByOne,
+            Plant::PreviousIgnored => LinkBug::PreviousIgnored,
+            Plant::AppendOvertakes => LinkBug::AppendOvertakes,
+            Plant::RefusalTaken => LinkBug::RefusalTaken,
+            Plant::LinkCreditTwice => LinkBug::CreditTwice,
+            Plant::OpensForgotten => LinkBug::OpensForgotten,
+            Plant::ReaderForgotten => LinkBug::ReaderForgotten,
             _ => return None,
         })
     }

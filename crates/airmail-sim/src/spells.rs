@@ -26,42 +26,42 @@ impl Spells {
         machine: &Machine,
         evidence: &mut Evidence,
     ) {
-        let mut disk = machine.disk();
         if begins(&mut self.full, now, swarm.fills_up, chance) {
             let room = chance.below(20_000);
             evidence.note(format_args!("the disk fills up, {room} bytes left"));
-            disk.set_room(Some(room));
+            machine.disks().for_each(|mut disk| disk.set_room(Some(room)));
             evidence.count(Kind::DiskFilled);
         }
         if begins(&mut self.ailing, now, swarm.ails, chance) {
             evidence.note(format_args!("every sync fails"));
-            disk.set_ailing(true);
+            machine.disks().for_each(|mut disk| disk.set_ailing(true));
             evidence.count(Kind::DiskAiling);
         }
         if begins(&mut self.slow, now, swarm.slows, chance) {
             evidence.note(format_args!("the disk is slow"));
-            disk.set_slow(true);
+            machine.disks().for_each(|mut disk| disk.set_slow(true));
             evidence.count(Kind::DiskSlow);
         }
         if ends(&mut self.full, now) {
-            disk.set_room(None);
+            machine.disks().for_each(|mut disk| disk.set_room(None));
         }
         if ends(&mut self.ailing, now) {
-            disk.set_ailing(false);
+            machine.disks().for_each(|mut disk| disk.set_ailing(false));
         }
         if ends(&mut self.slow, now) {
-            disk.set_slow(false);
+            machine.disks().for_each(|mut disk| disk.set_slow(false));
         }
     }
 
     /// Ends them all.
     pub fn break_up(&mut self, machine: &Machine) {
         *self = Spells::default();
-        let mut disk = machine.disk();
-        disk.set_faults(Swarm::calm());
-        disk.set_room(None);
-        disk.set_ailing(false);
-        disk.set_slow(false);
+        for mut disk in machine.disks() {
+            disk.set_faults(Swarm::calm());
+            disk.set_room(None);
+            disk.set_ailing(false);
+            disk.set_slow(false);
+        }
     }
 }
 

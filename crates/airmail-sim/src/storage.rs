@@ -149,7 +149,7 @@ impl StorageRun {
             // Files that are memory do not rot.
             (swarm.damage, swarm.corrupt) = (0, 0);
         }
-        let weather = Weather::new(swarm, &mut chance, plant);
+        let weather = Weather::new(swarm, 1, &mut chance, plant);
         let logs: Vec<LogState> = (0..chance.between(1, 4))
             .map(|number| log_state(number, volatile, &mut chance))
             .collect();

@@ -4,6 +4,7 @@ use crate::entropy::Entropy;
 use crate::plant::Plant;
 use airmail_broker::ShardConfig;
 use airmail_flow::{GateSettings, LimiterKind, LimiterSettings, SharesSettings};
+use airmail_link::LinkLimits;
 use airmail_log::journal::JournalConfig;
 use airmail_model::{Retention, Synced};
 use std::ops::RangeInclusive;
@@ -82,6 +83,21 @@ pub fn shard(chance: &mut Entropy, plant: Option<Plant>) -> ShardConfig {
         publish_waiting_bytes: 1 << chance.between(10, 20),
         delivery_gate: chance.coin().then(|| delivery_gate(chance)),
         ..ShardConfig::default()
+    }
+}
+
+/// Limits of the links between shards: small windows, few messages at a time.
+#[must_use]
+pub fn link(chance: &mut Entropy, plant: Option<Plant>) -> LinkLimits {
+    LinkLimits {
+        append_bytes: 1 << chance.between(12, 18),
+        calls: 1 << chance.between(7, 12),
+        window_bytes: 1 << chance.between(10, 16),
+        reader_bytes: 1 << chance.between(8, 14),
+        marks: 1 << chance.between(2, 10),
+        turn_messages: 1 << chance.between(0, 8),
+        bug: plant.and_then(Plant::in_link),
+        ..LinkLimits::default()
     }
 }
 

@@ -1,10 +1,9 @@
 //! The weather of a run: the clocks, the machine with its disk, and the faults that the seed has in store
 //! for them, until [`Weather::clear_up`] ends them.
 //!
-//! Both stages stand in one, so that a fault means the same in both. What a fault may cost is the stage's to
-//! Both stages run in one, so that a fault means the same in both. The cost that a fault may have
+//! Every stage runs in one, so that a fault means the same in all. The cost that a fault may have
 //! is defined by the stage, which knows the logs and their durability; its time is drawn here, from
-//! the stage's own [`Entropy`], in one order: a seed means the same run whichever stage has it.
+//! the stage's own [`Entropy`], in one order.
 //!
 //! A file is hit once in a run at most ([`Weather::corrupt`]), and the power never fails in a run in which one
 //! is hit ([`Weather::keeps_power`]).
@@ -90,15 +89,21 @@ pub struct Weather {
 }
 
 impl Weather {
-    /// The weather at the beginning of a run with these faults.
+    /// The weather at the beginning of a run with these faults, on a machine with so many disks.
     #[must_use]
-    pub fn new(swarm: Swarm, chance: &mut Entropy, plant: Option<Plant>) -> Weather {
+    pub fn new(
+        swarm: Swarm,
+        disks: usize,
+        chance: &mut Entropy,
+        plant: Option<Plant>,
+    ) -> Weather {
         let lies = plant == Some(Plant::AckBeforeSync);
-        let disk = Disk::new(chance.fork(), swarm.clone(), lies);
+        let disks = (0..disks).map(|_| Disk::new(chance.fork(), swarm.clone(), lies));
+        let machine = Machine::new(disks.collect());
         Weather {
             swarm,
             now: START,
-            machine: Machine::new(disk),
+            machine,
             spells: Spells::default(),
             hit: false,
         }
@@ -157,11 +162,12 @@ impl Weather {
             let hazard = power || process.failed;
             evidence.ledger.crash(hazard, &process.weak);
         }
-        let mut disk = self.machine.disk();
-        if power {
-            disk.cut_power();
-        } else {
-            disk.kill();
+        for mut disk in self.machine.disks() {
+            if power {
+                disk.cut_power();
+            } else {
+                disk.kill();
+            }
         }
     }
 
@@ -170,7 +176,9 @@ impl Weather {
         if !chance.chance(self.swarm.damage) {
             return;
         }
-        let hit = self.machine.disk().damage(&mut chance.fork());
+        let mut disk = self.machine.any_disk(chance);
+        let hit = disk.damage(&mut chance.fork());
+        drop(disk);
         if let Some(id) = hit {
             evidence.note(format_args!("damaged message {}", id.0));
             evidence.ledger.damaged.insert(id);
@@ -184,7 +192,10 @@ impl Weather {
         if !chance.chance(self.swarm.corrupt) {
             return false;
         }
-        let Some(hit) = self.machine.disk().corrupt(&mut chance.fork()) else {
+        let mut disk = self.machine.any_disk(chance);
+        let hit = disk.corrupt(&mut chance.fork());
+        drop(disk);
+        let Some(hit) = hit else {
             return false;
         };
         evidence.note(format_args!("corrupted: {hit:?}"));

@@ -1,22 +1,31 @@
-//! The whole node with its clients: the shard over the journal, the SDK's producers and subscribers,
+//! The whole node with its clients: the shards over their journals, the SDK's producers and subscribers,
 //! and between them streams that are late and break.
+//!
+//! [`Stage::World`] has one shard. [`Stage::Cluster`] has two to four, each with a journal of its own, joined
+//! by links that are slow, cut and silent: a log is used at every shard, and is at one. All of them are of one
+//! process, which a crash takes as a whole; but a shard may stall while the others go on, and their wall
+//! clocks differ. A client's stream leads to any of them, and after a break to another one.
 
 mod admin;
+mod audit;
 mod client;
+mod cluster;
 mod faults;
 mod heal;
+mod isolation;
 mod link;
 mod node;
 mod publisher;
 mod restore;
+mod shard;
 mod traffic;
 mod watch;
+mod wire;
 
-use crate::Report;
+use crate::{Report, Stage};
 use crate::census::Kind;
 use crate::entropy::Entropy;
 use crate::evidence::Evidence;
-use crate::files::SimFiles;
 use crate::invariants::bounded::Budget;
 use crate::invariants::{Checked, Violation};
 use crate::plant::Plant;
@@ -24,13 +33,14 @@ use crate::shape::Shape;
 use crate::swarm::Swarm;
 use crate::tuning;
 use crate::weather::{Pace, Weather};
-use airmail_broker::{CommandId, Engine, SessionId};
-use airmail_log::journal::JournalStorage;
+use airmail_broker::SessionId;
 use airmail_model::{LogMap, Mono, NamespaceId, Retention, Synced};
 use client::Client;
+use cluster::Cluster;
 use publisher::Publisher;
 use restore::Restore;
-use std::collections::{BTreeMap, BTreeSet};
+use shard::Shard;
+use std::collections::BTreeMap;
 
 const PACE: Pace = Pace {
     usual_micros: 1_500,
@@ -76,6 +86,15 @@ enum End {
     Client(usize),
 }
 
+/// A stream, as long as it is open.
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    end: End,
+    /// The shard that it leads to.
+    shard: usize,
+    budget: Budget,
+}
+
 /// A run of the whole node.
 #[derive(Debug)]
 pub struct World {
@@ -83,14 +102,11 @@ pub struct World {
     weather: Weather,
     evidence: Evidence,
     shape: Shape,
-    node: Option<Engine<JournalStorage<SimFiles>>>,
-    wake: Option<Mono>,
+    cluster: Cluster,
+    shards: Vec<Shard>,
     down_until: Mono,
     plans: Vec<Plan>,
     spaces: Vec<Space>,
-    asked: Option<CommandId>,
-    /// The command under way may be refused: it is based on an old version.
-    refusable: bool,
     /// Names from a listing of topics.
     listed: Vec<String>,
     /// There are no more.
@@ -99,9 +115,9 @@ pub struct World {
     /// Publishers there ever were.
     born: u64,
     clients: Vec<Client>,
-    ends: BTreeMap<SessionId, (End, Budget)>,
-    /// Closed since the node's last turn, which may still have something for them.
-    closed: BTreeSet<SessionId>,
+    streams: BTreeMap<SessionId, Stream>,
+    /// Closed since the last turn of their shard, which may still have something for them.
+    closed: BTreeMap<SessionId, usize>,
     last_session: u64,
     last_command: u64,
     boots: u64,
@@ -114,10 +130,15 @@ pub struct World {
 impl World {
     /// The run of a seed.
     #[must_use]
-    pub fn new(seed: u64, plant: Option<Plant>, show: bool) -> World {
+    pub fn new(stage: Stage, seed: u64, plant: Option<Plant>, show: bool) -> World {
         let mut chance = Entropy::new(seed ^ 0x0770_411d);
+        let cluster = if stage == Stage::Cluster {
+            Cluster::of(chance.fork(), plant)
+        } else {
+            Cluster::alone()
+        };
         let swarm = Swarm::of(&mut chance);
-        let weather = Weather::new(swarm, &mut chance, plant);
+        let weather = Weather::new(swarm, cluster.shards(), &mut chance, plant);
         let shape = Shape::of(&mut chance);
         let plans = (0..shape.spaces)
             .map(|number| plan(number, &shape, &mut chance))
@@ -133,20 +154,18 @@ impl World {
             weather,
             evidence: Evidence::new(show),
             shape,
-            node: None,
-            wake: None,
+            shards: (0..cluster.shards()).map(|_| Shard::default()).collect(),
+            cluster,
             down_until: Mono(0),
             plans,
             spaces: Vec::new(),
-            asked: None,
-            refusable: false,
             listed: Vec::new(),
             listed_all: false,
             born: shape.publishers,
             publishers,
             clients,
-            ends: BTreeMap::new(),
-            closed: BTreeSet::new(),
+            streams: BTreeMap::new(),
+            closed: BTreeMap::new(),
             last_session: 0,
             last_command: 0,
             boots: 0,
@@ -165,6 +184,9 @@ impl World {
             "{:?} {:?} {:?}",
             self.shape, self.weather.swarm, self.plans
         ));
+        if self.shards.len() > 1 {
+            self.evidence.note(format_args!("{:?}", self.cluster));
+        }
         self.count_shape();
         for _ in 0..self.shape.steps(steps) {
             self.step()?;
@@ -195,7 +217,7 @@ impl World {
         self.weather
             .pass_time(PACE, &mut self.chance, &mut self.evidence);
         self.faults()?;
-        if self.node.is_none() && self.weather.now.mono >= self.down_until {
+        if !self.is_running() && self.weather.now.mono >= self.down_until {
             self.boot()?;
         }
         self.administer();

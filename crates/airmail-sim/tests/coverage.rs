@@ -32,6 +32,12 @@ fn everything_that_can_happen_to_a_log_happens() {
 }
 
 #[test]
+fn everything_that_can_happen_between_shards_happens() {
+    let between: Vec<&str> = holes(Stage::Cluster, Place::Cluster, 40);
+    assert_eq!(between, [""; 0]);
+}
+
+#[test]
 fn everything_that_can_happen_to_a_node_happens() {
     assert_eq!(holes(Stage::World, Place::World, 1_000), [""; 0]);
 }

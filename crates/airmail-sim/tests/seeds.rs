@@ -27,6 +27,11 @@ fn the_whole_node_keeps_its_guarantees_through_faults() {
     run_seeds(Stage::World, 0..60, 1_000);
 }
 
+#[test]
+fn shards_that_are_linked_keep_the_guarantees_of_one() {
+    run_seeds(Stage::Cluster, 0..30, 1_000);
+}
+
 /// A log is opened; the node is killed before the next checkpoint, so that what opened it is in the
 /// system's cache alone; then the power is cut.
 #[test]

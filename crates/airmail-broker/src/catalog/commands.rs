@@ -241,6 +241,13 @@ impl CatalogCore {
             bug!("a command of nobody was void");
             return;
         };
+        #[cfg(feature = "sabotage")]
+        if self.config.bug == Some(crate::sabotage::Bug::VoidEndsCommands) {
+            let error = Error::new(ErrorCode::NamespaceChanged).field("namespace");
+            self.failure = Some(error.clone());
+            self.current = Some(current);
+            return self.finish(now, Err(error), out);
+        }
         if let Some(namespace) = as_asked(&current.change, &self.snapshot) {
             (current.namespace, current.is_as_asked) = (namespace, true);
             self.current = Some(current);

@@ -95,6 +95,10 @@ impl Shard {
     pub(super) fn hold_unknown(&mut self, now: Now, input: ClientInput) -> Option<ClientInput> {
         let is_behind = !self.looking.sessions.is_empty()
             && session_of(&input).is_some_and(|of| self.looking.sessions.contains_key(&of));
+        #[cfg(feature = "sabotage")]
+        if self.bug == Some(crate::sabotage::Bug::UnknownRefused) {
+            return Some(input);
+        }
         let waits = is_behind || self.catalog.is_ready() && self.is_unknown(&input);
         if !waits || self.looking.held.len() >= HELD_MAX {
             return Some(input);

@@ -75,6 +75,10 @@ impl Tower {
         };
         let mut tag = || self.calls.tag(Purpose::Answer(key, member));
         match question {
+            #[cfg(feature = "sabotage")]
+            Question::End if self.config.bug == Some(crate::sabotage::Bug::EndNotAsked) => {
+                self.answer(key, member, Answer::End, out);
+            }
             Question::End => self.ends.ask(key, member),
             Question::Bounds => out.call(Call::Bounds { t: tag(), log }),
             Question::Time(at) => out.call(Call::FindTime { t: tag(), log, at }),

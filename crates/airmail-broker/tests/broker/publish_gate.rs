@@ -4,6 +4,7 @@ use crate::vec_storage::VecStorage;
 use crate::world::World;
 use airmail_broker::ShardConfig;
 use airmail_flow::{GateSettings, LimiterKind, LimiterSettings};
+use airmail_log::Completion;
 use airmail_model::ErrorCode;
 use std::time::Duration;
 
@@ -139,4 +140,26 @@ fn what_is_refused_behind_the_publish_gate_gives_its_place_back() {
     let request = world.publish(client, &[("a", "x")]);
     world.run();
     world.acked(client, request);
+}
+
+#[test]
+fn what_waits_behind_a_log_that_is_lost_is_refused_and_nobody_s_turn_is_missed() {
+    let mut world = world(ShardConfig::default());
+    let client = world.open(1, 0);
+    world.node.storage_mut().stalled = true;
+    let requests: Vec<u64> = (0..5)
+        .map(|n| world.publish(client, &[("a", &n.to_string())]))
+        .collect();
+    world.run();
+    let log = crate::world::LOG;
+    world.node.storage_mut().tell(Completion::Lost { log });
+    world.run();
+    world.node.storage_mut().stalled = false;
+    world.run();
+    for request in &requests[..2] {
+        world.acked(client, *request);
+    }
+    for request in &requests[2..] {
+        assert!(world.refused(client, *request).code().retriable());
+    }
 }

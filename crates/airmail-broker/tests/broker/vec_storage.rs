@@ -202,6 +202,11 @@ impl VecStorage {
         self.readers.len()
     }
 
+    /// Tells something that no call has asked for.
+    pub(crate) fn tell(&mut self, unasked: Completion) {
+        self.done.push(unasked);
+    }
+
     fn store(&mut self, now: Now) {
         if self.stalled {
             return;

@@ -193,6 +193,29 @@ impl Readers {
         runs.collect()
     }
 
+    /// A planted bug: the numbers of runs begin anew.
+    #[cfg(feature = "sabotage")]
+    pub(super) fn number_anew(&mut self) {
+        self.last_run = 0;
+    }
+
+    /// A planted bug: every reader is taken to stand one number further.
+    #[cfg(feature = "sabotage")]
+    pub(super) fn skip_one(&mut self) {
+        for reader in self.readers.values_mut() {
+            reader.next = reader.next.plus(1);
+        }
+    }
+
+    /// A planted bug: the credit that a run begins with is passed on once more.
+    #[cfg(feature = "sabotage")]
+    pub(super) fn hold_back_again(&mut self, run: ReaderId) {
+        let r = self.runs.get(&run);
+        if let Some(reader) = r.and_then(|r| self.readers.get_mut(r)) {
+            reader.held_back = u64::try_from(reader.credit).unwrap_or(0);
+        }
+    }
+
     /// Another run of a reader.
     fn resume(&mut self, r: ReaderId) -> Option<ReaderId> {
         let run = self.run(r);

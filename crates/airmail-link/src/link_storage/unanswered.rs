@@ -197,6 +197,14 @@ impl Calls {
         }
     }
 
+    /// A planted bug: what was sent before a cut is not remembered.
+    #[cfg(feature = "sabotage")]
+    pub(super) fn doubt_nothing(&mut self) {
+        for unanswered in self.calls.values_mut() {
+            unanswered.is_doubtful = false;
+        }
+    }
+
     /// Gives up every append, because the owner closes and there is no connection.
     pub(super) fn give_up_appends(&mut self, told: &mut VecDeque<Completion>) {
         let is_append = |of: &Unanswered| matches!(of.call, Call::Append { .. });

@@ -5,7 +5,8 @@ use crate::swarm::Swarm;
 use airmail_model::Mono;
 
 fn machine(faults: Swarm) -> Machine {
-    Machine::new(Disk::new(crate::entropy::Entropy::new(7), faults, false))
+    let disk = Disk::new(Entropy::new(7), faults, false);
+    Machine::new(vec![disk])
 }
 
 fn write(at: u64, bytes: &'static [u8], sync: bool) -> FileOp {
@@ -40,12 +41,12 @@ fn what_was_synced_survives_the_power_and_the_rest_is_at_hazard() {
     for seed in 0..50 {
         let disk = Disk::new(crate::entropy::Entropy::new(seed), Swarm::calm(), false);
         let machine = Machine::new(disk);
-        let mut files = machine.boot();
+        let mut files = machine.boot(0);
         let create = FileOp::Create { name: "a".into() };
         let ops = vec![create, write(0, b"safe", true), write(4, b"late", false)];
         assert_eq!(perform(&machine, &mut files, ops), [true, true, true]);
         machine.disk().cut_power();
-        let mut files = machine.boot();
+        let mut files = machine.boot(0);
         let found = contents(&mut files);
         assert!(found.starts_with(b"safe"), "{found:?}");
         kept += usize::from(found == b"safelate");
@@ -56,18 +57,18 @@ fn what_was_synced_survives_the_power_and_the_rest_is_at_hazard() {
 #[test]
 fn a_killed_process_leaves_what_it_wrote() {
     let machine = machine(Swarm::calm());
-    let mut files = machine.boot();
+    let mut files = machine.boot(0);
     let create = FileOp::Create { name: "a".into() };
     perform(&machine, &mut files, vec![create, write(0, b"late", false)]);
     machine.disk().kill();
-    assert_eq!(contents(&mut machine.boot()), b"late");
+    assert_eq!(contents(&mut machine.boot(0)), b"late");
 }
 
 #[test]
 fn the_files_of_a_dead_process_do_nothing() {
     let machine = machine(Swarm::calm());
-    let mut dead = machine.boot();
-    let mut files = machine.boot();
+    let mut dead = machine.boot(0);
+    let mut files = machine.boot(0);
     let create = FileOp::Create { name: "a".into() };
     assert!(perform(&machine, &mut dead, vec![create]).is_empty());
     assert!(files.list().unwrap().is_empty());
@@ -80,7 +81,7 @@ fn a_sync_after_a_failed_one_is_a_violation() {
         ..Swarm::calm()
     };
     let machine = machine(faults);
-    let mut files = machine.boot();
+    let mut files = machine.boot(0);
     let create = FileOp::Create { name: "a".into() };
     let ops = vec![create, write(0, b"x", true)];
     assert_eq!(perform(&machine, &mut files, ops), [true, false]);
@@ -92,7 +93,7 @@ fn a_sync_after_a_failed_one_is_a_violation() {
 #[test]
 fn a_full_disk_refuses_growth_and_takes_changes() {
     let machine = machine(Swarm::calm());
-    let mut files = machine.boot();
+    let mut files = machine.boot(0);
     let create = FileOp::Create { name: "a".into() };
     perform(&machine, &mut files, vec![create, write(0, b"xxxx", true)]);
     machine.disk().set_room(Some(0));

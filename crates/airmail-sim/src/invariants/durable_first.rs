@@ -1,7 +1,7 @@
 //! G1: nothing is acknowledged or delivered below its namespace's durability.
 
 use super::{Checked, Violation};
-use crate::files::Disk;
+use crate::files::Machine;
 use crate::message::MessageId;
 use airmail_model::Synced;
 
@@ -9,11 +9,11 @@ use airmail_model::Synced;
 ///
 /// # Errors
 /// Its bytes are not where the durability says.
-pub fn check(disk: &Disk, id: MessageId, durability: Synced, how: &str) -> Checked {
+pub fn check(machine: &Machine, id: MessageId, durability: Synced, how: &str) -> Checked {
     let held = match durability {
         Synced::Memory => true,
-        Synced::Os => disk.is_written(id),
-        Synced::Fsync => disk.is_durable(id),
+        Synced::Os => machine.is_written(id),
+        Synced::Fsync => machine.is_durable(id),
     };
     if held {
         return Ok(());

@@ -233,8 +233,8 @@ impl StorageRun {
                 appended: at,
                 held,
             };
-            let disk = self.weather.machine.disk();
-            crate::invariants::durable_first::check(&disk, part.id, held, "acknowledged")?;
+            let machine = &self.weather.machine;
+            crate::invariants::durable_first::check(machine, part.id, held, "acknowledged")?;
             self.evidence.ledger.ack(part.id, acked)?;
         }
         self.release(index);

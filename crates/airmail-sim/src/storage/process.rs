@@ -82,7 +82,7 @@ impl StorageRun {
     pub(super) fn boot(&mut self) -> Checked {
         self.boots += 1;
         self.check_sound()?;
-        let files = self.weather.machine.boot();
+        let files = self.weather.machine.boot(0);
         let mut config = crate::tuning::journal(&mut self.chance.fork(), self.plant);
         if self.volatile {
             config.new_incarnations = true;
@@ -125,7 +125,7 @@ impl StorageRun {
             Reason::Index | Reason::IndexMissing => unread,
             _ => false,
         };
-        match check(&mut self.weather.machine.boot()) {
+        match check(&mut self.weather.machine.boot(0)) {
             Ok(report) => {
                 let mut problems = report.problems.iter();
                 let found = problems.find(|one| !allowed(one.reason));

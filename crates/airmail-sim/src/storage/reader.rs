@@ -183,7 +183,7 @@ impl StorageRun {
                 .unwrap_or_default()
                 .min(state.spec.durability.synced);
             durable_first::check(
-                &self.weather.machine.disk(),
+                &self.weather.machine,
                 message,
                 durability,
                 "delivered",

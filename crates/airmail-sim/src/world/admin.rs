@@ -1,6 +1,7 @@
 //! Namespaces: made when the node first has time for it, one of them deleted later, and topics
 //! listed.
 
+use super::shard::Shard;
 use super::{Plan, Space, World};
 use crate::batching::topic_name;
 use crate::census::Kind;
@@ -11,18 +12,40 @@ use airmail_model::{
     Durability, Error, ErrorCode, Lane, Retention, StorageName, Synced, TopicHash,
 };
 use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Rate at which a shard that could be asked for a change is, where there are several, in parts of a million.
+const SHARDS_ASKED: u32 = 200_000;
 
 impl World {
-    /// Asks for the next change that is wanted, if none is under way.
+    /// Asks each shard for the next change that is wanted, if none is under way there.
     pub(super) fn administer(&mut self) {
-        if !self.is_ready() || self.asked.is_some() {
+        for shard in 0..self.shards.len() {
+            // Several may be asked for the same at once, but need not.
+            if self.shards.len() == 1 || self.chance.chance(SHARDS_ASKED) {
+                self.administer_at(shard);
+            }
+        }
+    }
+
+    fn administer_at(&mut self, shard: usize) {
+        let Shard { engine, asked, .. } = &self.shards[shard];
+        let Some(engine) = engine.as_ref().filter(|engine| engine.shard().ready()) else {
+            return;
+        };
+        if asked.is_some() || !self.is_awake(shard) {
             return;
         }
-        let Some(node) = &self.node else { return };
-        let catalog = node.shard().catalog().clone();
+        let catalog = engine.shard().catalog().clone();
         if let Some(plan) = self.plans.first() {
             match catalog.by_name(&plan.name) {
                 Some(entry) => {
+                    // The node waits until every shard knows it, but not for ever.
+                    let mut catalogs = self.catalogs().into_iter();
+                    let all_know = catalogs.all(|catalog| catalog.by_name(&plan.name).is_some());
+                    if self.cluster.waits_for_all() && !all_know {
+                        return;
+                    }
                     let space = Space {
                         name: plan.name.clone(),
                         id: entry.namespace.id,
@@ -39,11 +62,11 @@ impl World {
                     self.evidence.count(Kind::NamespaceCreated);
                     self.tell_map(space);
                 }
-                None => self.command(create(plan)),
+                None => self.command(shard, create(plan)),
             }
             return;
         }
-        if self.update(&catalog) {
+        if self.update(shard, &catalog) {
             return;
         }
         let doomed = self.spaces.iter_mut().find(|space| space.doomed);
@@ -53,14 +76,13 @@ impl World {
         space.leaving = true;
         self.evidence.count(Kind::NamespaceDeleted);
         let name = space.name.clone();
-        self.command(Command::DeleteNamespace {
-            name,
-            based_on: None,
-        });
+        let based_on = None;
+        self.command(shard, Command::DeleteNamespace { name, based_on });
     }
 
     /// Asks for the next update that is wanted, if one is; takes note of one that is in force.
-    fn update(&mut self, catalog: &Catalog) -> bool {
+    fn update(&mut self, shard: usize, catalog: &Catalog) -> bool {
+        let catalogs = self.catalogs();
         for space in &mut self.spaces {
             let Some((retention, durability)) = space.wanted else {
                 continue;
@@ -69,8 +91,16 @@ impl World {
                 space.wanted = None;
                 continue;
             };
-            let spec = &entry.namespace.spec;
-            if (spec.retention, spec.durability) == (retention, Durability::single(durability)) {
+            let asked = (retention, Durability::single(durability));
+            let is_so = |catalog: &Arc<Catalog>| {
+                let spec = catalog.by_name(&space.name).map(|of| &of.namespace.spec);
+                spec.is_some_and(|spec| (spec.retention, spec.durability) == asked)
+            };
+            if is_so(&catalogs[shard]) {
+                // In force is what every shard has been told of.
+                if !catalogs.iter().all(is_so) {
+                    continue;
+                }
                 (space.wanted, space.durability) = (None, durability);
                 self.evidence.count(Kind::NamespaceUpdated);
                 continue;
@@ -83,7 +113,7 @@ impl World {
             }
             let version = entry.namespace.version;
             let stale = self.chance.chance(200_000);
-            self.refusable = stale;
+            self.shards[shard].refusable = stale;
             let command = Command::UpdateNamespace {
                 name: space.name.clone(),
                 logs: None,
@@ -92,10 +122,18 @@ impl World {
                 storage: None,
                 based_on: Some(version - u64::from(stale)),
             };
-            self.command(command);
+            self.command(shard, command);
             return true;
         }
         false
+    }
+
+    /// The catalogs of all shards.
+    fn catalogs(&self) -> Vec<Arc<Catalog>> {
+        let engines = self.shards.iter().filter_map(|shard| shard.engine.as_ref());
+        engines
+            .map(|engine| Arc::clone(engine.shard().catalog()))
+            .collect()
     }
 
     fn tell_map(&mut self, space: Space) {
@@ -115,28 +153,39 @@ impl World {
         self.spaces.push(space);
     }
 
-    fn command(&mut self, command: Command) {
+    fn command(&mut self, shard: usize, command: Command) {
         self.last_command += 1;
         let id = CommandId(self.last_command);
-        self.asked = Some(id);
-        let principal = Principal::default();
-        if let Some(node) = &mut self.node {
-            let input = ClientInput::Command {
-                id,
-                principal,
-                command,
-            };
-            node.input(self.weather.now, input);
+        if !self.is_answered() {
+            self.evidence.count(Kind::CommandsAtOnce);
         }
+        self.shards[shard].asked = Some(id);
+        if self.shards.len() > 1 {
+            // Another shard's command may have come first.
+            self.shards[shard].refusable = matches!(command, Command::UpdateNamespace { .. });
+        }
+        let principal = Principal::default();
+        let input = ClientInput::Command {
+            id,
+            principal,
+            command,
+        };
+        self.input(shard, input);
     }
 
     /// A command has been answered.
-    pub(super) fn outcome(&mut self, id: CommandId, outcome: Result<Outcome, Error>) -> Checked {
-        if self.asked != Some(id) {
+    pub(super) fn outcome(
+        &mut self,
+        shard: usize,
+        id: CommandId,
+        outcome: Result<Outcome, Error>,
+    ) -> Checked {
+        let of = &mut self.shards[shard];
+        if of.asked.take() != Some(id) {
             let detail = format!("{id:?} has a second answer: {outcome:?}");
             return Err(Violation::new("contract", detail));
         }
-        self.asked = None;
+        let refusable = of.refusable;
         match outcome {
             Ok(Outcome::Topics { topics, more }) => {
                 self.evidence.count(Kind::TopicsListed);
@@ -148,7 +197,7 @@ impl World {
             // A command that was under way when the process ended may have been done all the same.
             Err(error) => {
                 let again = [ErrorCode::NamespaceExists, ErrorCode::NamespaceNotFound];
-                if error.code() == ErrorCode::NamespaceChanged && self.refusable {
+                if error.code() == ErrorCode::NamespaceChanged && refusable {
                     self.evidence.count(Kind::NamespaceRefused);
                     return Ok(());
                 }
@@ -171,7 +220,8 @@ impl World {
             limit: 100,
         };
         let namespace = self.spaces[at].id;
-        self.command(Command::ListTopics { namespace, page });
+        let shard = self.cluster.any_shard(&mut self.chance);
+        self.command(shard, Command::ListTopics { namespace, page });
     }
 
     /// Every topic with a message that must be there has been listed, in order.

@@ -7,7 +7,8 @@ use crate::batching::topic_name;
 use crate::census::Kind;
 use crate::entropy::Entropy;
 use crate::evidence::Evidence;
-use crate::files::Disk;
+use crate::files::Machine;
+use crate::invariants::ends::Asked;
 use crate::invariants::{Checked, Violation, complete, durable_first};
 use crate::ledger::Ledger;
 use crate::plant::Plant;
@@ -16,7 +17,9 @@ use airmail_client::core::{
     Event, Subscriber, SubscriberConfig, SubscriberOutput, SubscriptionKey, SubscriptionSpec,
 };
 use airmail_model::frame::{GapReason, Reply, Request, Start, State, Until};
-use airmail_model::{AppendTime, ErrorCode, Incarnation, Lane, Position, Sequence, TopicHash};
+use airmail_model::{
+    AppendTime, ErrorCode, Incarnation, Lane, LogId, Position, Sequence, TopicHash,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 const SUBSCRIPTIONS_MAX: usize = 12;
@@ -154,6 +157,7 @@ impl Client {
                 _ => (Start::Earliest, earliest(space)),
             },
         };
+        let is_latest = matches!(start, Start::Latest);
         census.count(match &start {
             Start::Latest => Kind::SubscribedLatest,
             Start::Earliest => Kind::SubscribedEarliest,
@@ -177,6 +181,7 @@ impl Client {
                 Until::Time(AppendTime(now.0 - back))
             }
         });
+        let asks_end = is_latest || until == Some(Until::Now);
         let wanted = SubscriptionSpec {
             namespace: space.id,
             topic,
@@ -186,7 +191,9 @@ impl Client {
         let key = self.core.add(wanted);
         self.asks += 1;
         let log = space.map.log(topic, Lane::Normal);
-        self.watches.insert(key, Watch::new(at, topic, log, from));
+        let mut watch = Watch::new(at, topic, log, from);
+        watch.end = asks_end.then(|| Asked::now(ledger, log));
+        self.watches.insert(key, watch);
     }
 
     /// Subscribes to topics of a namespace that have messages, from its beginning.
@@ -253,7 +260,7 @@ impl Client {
         &mut self,
         out: &mut SubscriberOutput,
         evidence: &mut Evidence,
-        disk: &Disk,
+        machine: &Machine,
         spaces: &[Space],
     ) -> Checked {
         let Evidence { ledger, census, .. } = evidence;
@@ -272,7 +279,7 @@ impl Client {
                         |ledger, id, number| {
                             let durability = ledger.get(id).map(|entry| entry.durability);
                             let durability = durability.unwrap_or_default();
-                            durable_first::check(disk, id, durability, "delivered")?;
+                            durable_first::check(machine, id, durability, "delivered")?;
                             let place = (arrived.log, Incarnation(0), number);
                             ledger.numbers.see(place, id, "delivered")
                         },
@@ -316,6 +323,9 @@ impl Client {
                 }
                 if watch.from == From::Unknown {
                     watch.from = From::Number(*next);
+                    if let Some(end) = &mut watch.end {
+                        end.answered(ledger, *next, &format!("client {}", self.number))?;
+                    }
                 }
                 if *log != watch.log {
                     let detail = format!("client {}: {log} is not {}", self.number, watch.log);
@@ -324,6 +334,11 @@ impl Client {
             }
             State::Complete { next } => {
                 let end = *next;
+                if let (Some(asked), From::Number(from)) = (&mut watch.end, &watch.from)
+                    && *from <= asked.floor()
+                {
+                    asked.answered(ledger, end, &format!("client {}", self.number))?;
+                }
                 self.check_range(key, end, ledger)?;
                 self.watches.remove(&key);
             }
@@ -365,14 +380,18 @@ impl Client {
             return Ok(());
         };
         let who = format!("subscription {key:?} of client {}", self.number);
+        if let Some(end) = &watch.end {
+            end.check(ledger, &who)?;
+        }
         let topic = Some(watch.topic);
         complete::check(ledger, watch.log, topic, (from, to), &watch.given, &who)
     }
 
-    /// Whether every subscription has been told of all that is acknowledged, but for what lies
-    /// beyond what can be known here.
-    pub(super) fn has_everything(&self, ledger: &Ledger) -> bool {
-        self.watches.iter().all(|(key, watch)| {
+    /// Whether every subscription to some logs has been told of all that is acknowledged, but for what
+    /// lies beyond what can be known here.
+    pub(super) fn has_everything(&self, ledger: &Ledger, of: impl Fn(LogId) -> bool) -> bool {
+        let mut watches = self.watches.iter().filter(|(_, watch)| of(watch.log));
+        watches.all(|(key, watch)| {
             let next = self
                 .core
                 .position(*key)

@@ -1,7 +1,8 @@
 //! Faults of the world: crashes, stops, cut streams, damage, a full disk.
 
 use super::publisher::Publisher;
-use super::{End, Space, World, durability, retention};
+use super::shard::Shard;
+use super::{End, Space, Stream, World, durability, retention};
 use crate::census::Kind;
 use crate::invariants::Checked;
 use crate::weather::{Casualty, Ending};
@@ -52,7 +53,25 @@ impl World {
         }
         self.weather
             .pass_spells(&mut self.chance, &mut self.evidence);
+        self.cluster_faults();
         Ok(())
+    }
+
+    /// Lets what is between the shards fail, and shards stall.
+    fn cluster_faults(&mut self) {
+        let now = self.weather.now.mono;
+        if self.shards.len() == 1 || !self.is_running() {
+            return;
+        }
+        self.cluster.faults(now, &mut self.evidence);
+        let shard = self.cluster.any_shard(&mut self.chance);
+        if let Some(time) = self.cluster.stall() {
+            self.evidence.count(Kind::ShardStalled);
+            let until = now.plus(time);
+            self.shards[shard].stalled_until = until;
+            self.evidence
+                .note(format_args!("{} shard {shard} stalls until {}", now.0, until.0));
+        }
     }
 
     /// A publisher is no more, and another comes: under a new id, or under the same with a higher
@@ -98,11 +117,10 @@ impl World {
         for request in arriving {
             self.request(session, request);
         }
-        if let Some(node) = &mut self.node {
-            node.input(self.weather.now, ClientInput::Closed { session });
+        if let Some(Stream { shard, .. }) = self.streams.remove(&session) {
+            self.input(shard, ClientInput::Closed { session });
+            self.closed.insert(session, shard);
         }
-        self.ends.remove(&session);
-        self.closed.insert(session);
         self.disconnected(end);
     }
 
@@ -116,7 +134,7 @@ impl World {
     /// The process is no more. After a clean end everything that it took is held.
     pub(super) fn end(&mut self, ending: Ending) {
         let process = Casualty {
-            ran: self.node.is_some(),
+            ran: self.is_running(),
             failed: self.has_failed(),
             weak: weak_logs(&self.spaces).collect(),
         };
@@ -125,20 +143,23 @@ impl World {
     }
 
     /// Whether the process's files have failed it.
-    fn has_failed(&self) -> bool {
-        self.weather.machine.disk().failures() > 0
+    pub(super) fn has_failed(&self) -> bool {
+        self.weather.machine.has_failed()
     }
 
     fn down(&mut self) {
-        if let Some(node) = self.node.take() {
-            self.evidence
-                .census
-                .take_shard(&node.shard().stats(), &node.shard().flow());
+        for shard in &mut self.shards {
+            if let Some(engine) = shard.engine.take() {
+                let (stats, flow) = (engine.shard().stats(), engine.shard().flow());
+                self.evidence.census.take_shard(&stats, &flow);
+            }
+            *shard = Shard::default();
         }
-        self.asked = None;
+        self.cluster.down();
         self.restore_ended();
         let mut chance = self.chance.fork();
-        for (_, (end, _)) in std::mem::take(&mut self.ends) {
+        self.closed.clear();
+        for (_, Stream { end, .. }) in std::mem::take(&mut self.streams) {
             let now = self.weather.now.mono;
             if self.link(end).cut(now, &mut chance).is_some() {
                 self.disconnected(end);
@@ -151,17 +172,17 @@ impl World {
     /// The process ends in good order, or is killed if it does not get there.
     fn stop(&mut self) -> Checked {
         self.evidence.note(format_args!("stop"));
-        let ends: Vec<End> = self.ends.values().map(|(end, _)| *end).collect();
+        let ends: Vec<End> = self.streams.values().map(|stream| stream.end).collect();
         ends.into_iter().for_each(|end| self.cut(end));
-        if let Some(node) = &mut self.node {
-            node.storage_mut().close(self.weather.now);
-        }
+        let mut told = vec![false; self.shards.len()];
         for _ in 0..2_000 {
+            self.tell_to_close(&mut told);
             self.turn()?;
-            let Some(node) = &self.node else {
+            if !self.is_running() {
                 return Ok(());
-            };
-            if node.storage().is_closed() {
+            }
+            let mut engines = self.shards.iter().filter_map(|shard| shard.engine.as_ref());
+            if engines.all(|engine| engine.storage().is_closed()) {
                 let ending = Ending::of_stopped(self.has_failed(), &mut self.evidence);
                 self.end(ending);
                 return Ok(());
@@ -170,6 +191,18 @@ impl World {
         }
         self.end(Ending::Killed);
         Ok(())
+    }
+
+    /// Tells shards to close, in any order.
+    fn tell_to_close(&mut self, told: &mut [bool]) {
+        for (shard, told) in told.iter_mut().enumerate() {
+            let now = self.shown(shard);
+            let is_due = self.cluster.shards() == 1 || self.chance.coin();
+            if let (false, true, Some(engine)) = (*told, is_due, &mut self.shards[shard].engine) {
+                engine.storage_mut().close(now);
+                *told = true;
+            }
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use super::client::Client;
 use super::{Plan, World};
+use crate::census::Kind;
 use crate::invariants::{Checked, Violation};
+use airmail_model::Mono;
 use std::time::Duration;
 
 /// Turns in all, however well it goes.
@@ -13,6 +15,11 @@ const QUIET_TURNS_MAX: u32 = 2_000;
 /// waits by itself for up to the cap of its backoff (5 s, and what the refusal asks for), while a node
 /// with short timers turns a thousand times in a second.
 const QUIET_TIME: Duration = Duration::from_secs(10);
+/// Longest time until everything is acknowledged or refused, where there are several shards. Reading everything
+/// takes as long as the credit of the slowest reader makes it.
+const HEALING_TIME: Duration = Duration::from_secs(10);
+/// Name of the part of healing in which everything is acknowledged or refused.
+const SETTLED: &str = "settled";
 
 impl World {
     /// Ends the faults, starts the process once more, and waits until all is acknowledged, told and
@@ -20,9 +27,15 @@ impl World {
     pub(super) fn heal(&mut self) -> Checked {
         self.evidence.note(format_args!("healing"));
         let ending = self.weather.clear_up(&mut self.chance);
-        self.end(ending);
-        self.boot()?;
-        self.until("settled", |world| {
+        self.clear_up_cluster();
+        if self.goes_on() {
+            self.evidence.note(format_args!("the process goes on"));
+            self.evidence.count(Kind::HealedRunning);
+        } else {
+            self.end(ending);
+            self.boot()?;
+        }
+        self.until(SETTLED, |world| {
             world.plans.is_empty()
                 && world
                     .publishers
@@ -30,7 +43,7 @@ impl World {
                     .all(super::publisher::Publisher::is_idle)
         })?;
         let mut newcomer = Client::new(1_000, self.plant, &mut self.chance);
-        let settled = |world: &mut World| world.asked.is_none();
+        let settled = |world: &mut World| world.is_answered();
         self.until("answered", settled)?;
         for (at, space) in self.spaces.iter().enumerate() {
             newcomer.core.set_map(&space.map);
@@ -39,13 +52,17 @@ impl World {
             }
         }
         self.clients.push(newcomer);
-        self.until("read", |world| {
+        let read = |world: &mut World| {
             let clients = &mut world.clients;
             clients.iter_mut().for_each(Client::catch_up);
             clients
                 .iter()
-                .all(|client| client.has_everything(&world.evidence.ledger))
-        })?;
+                .all(|client| client.has_everything(&world.evidence.ledger, |_| true))
+        };
+        self.until("read", read)?;
+        if self.isolate()? {
+            self.until("read by all", read)?;
+        }
         for client in &self.clients {
             client.check_all(&self.evidence.ledger)?;
         }
@@ -57,7 +74,7 @@ impl World {
                 self.listed_all = false;
                 while !self.listed_all {
                     self.list(at);
-                    self.until("listed", |world| world.asked.is_none())?;
+                    self.until("listed", settled)?;
                 }
                 self.check_listed(at)?;
             }
@@ -65,14 +82,34 @@ impl World {
         Ok(())
     }
 
-    /// Grows as long as the node has not stopped: a listing may read for long before it answers.
-    fn moved(&self) -> u64 {
-        self.heard + self.weather.machine.disk().reads()
+    /// Ends the faults between the shards, and stalls.
+    fn clear_up_cluster(&mut self) {
+        self.cluster
+            .clear_up(self.weather.now.mono, &mut self.evidence);
+        for shard in &mut self.shards {
+            shard.stalled_until = Mono(0);
+        }
     }
 
-    fn until(&mut self, what: &str, mut done: impl FnMut(&mut World) -> bool) -> Checked {
+    /// Draws whether the process heals without another start: several shards, whose links alone have failed.
+    fn goes_on(&mut self) -> bool {
+        self.shards.len() > 1
+            && self.is_running()
+            && !self.has_failed()
+            && self.restore.publishers_wait.is_none()
+            && self.chance.coin()
+    }
+
+    /// Grows as long as the node has not stopped: a listing may read for long before it answers.
+    fn moved(&self) -> u64 {
+        let disks = self.weather.machine.disks();
+        self.heard + disks.map(|disk| disk.reads()).sum::<u64>()
+    }
+
+    pub(super) fn until(&mut self, what: &str, mut done: impl FnMut(&mut World) -> bool) -> Checked {
         let (mut quiet, mut moved) = (0, self.moved());
         let mut since = self.weather.now.mono;
+        let begun = since;
         for _ in 0..TURNS_MAX {
             self.administer();
             self.connect();
@@ -88,10 +125,14 @@ impl World {
             if quiet > QUIET_TURNS_MAX && self.weather.now.mono.since(since) > QUIET_TIME {
                 break;
             }
+            let is_bounded = self.shards.len() > 1 && what == SETTLED;
+            if is_bounded && self.weather.now.mono.since(begun) > HEALING_TIME {
+                break;
+            }
             let soon = Duration::from_millis(20);
-            let wait = self
-                .wake
-                .map_or(soon, |wake| wake.since(self.weather.now.mono));
+            let awake = self.shards.iter().filter(|shard| shard.is_awake);
+            let wake = awake.filter_map(|shard| shard.wake).min();
+            let wait = wake.map_or(soon, |wake| wake.since(self.weather.now.mono));
             self.weather
                 .later(wait.clamp(Duration::from_micros(100), soon));
         }

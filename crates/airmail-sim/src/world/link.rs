@@ -14,6 +14,8 @@ pub(super) struct Link {
     pub(super) session: Option<SessionId>,
     /// When the client may try to connect again.
     pub(super) retry: Mono,
+    /// The shard that the last one led to.
+    shard: Option<usize>,
     /// Nothing reaches the client before.
     late: Mono,
     up: VecDeque<(Mono, Request)>,
@@ -21,12 +23,13 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// The stream is open.
-    pub(super) fn open(&mut self, session: SessionId) {
+    /// The stream is open, and leads to a shard. Gives the shard that the one before led to.
+    pub(super) fn open(&mut self, session: SessionId, shard: usize) -> Option<usize> {
         self.session = Some(session);
         self.late = Mono(0);
         self.up.clear();
         self.down.clear();
+        self.shard.replace(shard)
     }
 
     /// The stream has ended. Gives the node's name for it, and the requests that still arrive.

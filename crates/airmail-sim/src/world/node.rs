@@ -1,6 +1,7 @@
 //! The node's process: its start, its turns, its streams' other ends.
 
-use super::{End, World};
+use super::shard::Shard;
+use super::{End, Stream, World};
 use crate::census::Kind;
 use crate::files::a_while;
 use crate::invariants::bounded::Budget;
@@ -17,44 +18,51 @@ impl World {
     /// Starts the process on the disk's contents.
     pub(super) fn boot(&mut self) -> Checked {
         self.boots += 1;
-        let files = self.weather.machine.boot();
-        let mut chance = self.chance.fork();
-        let mut config = tuning::journal(&mut chance, self.plant);
-        config.renewed = self.restore.new_lives;
-        let storage = JournalStorage::open(files, config, self.weather.now).map_err(|error| {
-            let detail = format!("start {} failed: {error}", self.boots);
-            Violation::new("G1 what was written can be opened", detail)
-        })?;
-        let config = tuning::shard(&mut chance, self.plant);
-        let node = Engine::new(
-            config,
-            storage,
-            Box::new(AllowAll),
-            Box::new(AllowAll),
-            self.weather.now,
-        );
-        let node = node.map_err(|error| {
-            let detail = format!("start {} failed: {error}", self.boots);
-            Violation::new("a shard can honour a journal", detail)
-        })?;
-        self.node = Some(node);
+        let (mut journals, mut chances) = (Vec::new(), Vec::new());
+        for shard in 0..self.shards.len() {
+            let files = self.weather.machine.boot(shard);
+            let mut chance = self.chance.fork();
+            let mut config = tuning::journal(&mut chance, self.plant);
+            config.renewed = self.restore.new_lives;
+            let journal = JournalStorage::open(files, config, self.shown(shard));
+            journals.push(journal.map_err(|error| {
+                let detail = format!("start {} of shard {shard} failed: {error}", self.boots);
+                Violation::new("G1 what was written can be opened", detail)
+            })?);
+            chances.push(chance);
+        }
+        let storages = self.cluster.join(journals);
+        for (shard, (storage, mut chance)) in storages.into_iter().zip(chances).enumerate() {
+            let engine = Engine::new(
+                tuning::shard(&mut chance, self.plant),
+                storage,
+                Box::new(AllowAll),
+                Box::new(AllowAll),
+                self.shown(shard),
+            );
+            let engine = engine.map_err(|error| {
+                let detail = format!("start {} of shard {shard} failed: {error}", self.boots);
+                Violation::new("a shard can honour a journal", detail)
+            })?;
+            self.shards[shard].engine = Some(engine);
+        }
         self.evidence.count(Kind::Started);
         self.evidence.note(format_args!("start {}", self.boots));
         Ok(())
     }
 
-    /// Whether the node takes streams.
-    pub(super) fn is_ready(&self) -> bool {
-        self.node.as_ref().is_some_and(|node| node.shard().ready())
-    }
-
     /// Opens the streams that are due.
     pub(super) fn connect(&mut self) {
-        if !self.is_ready() {
+        if self.is_ready() {
+            // As the node itself: every log has been opened, so each has begun its new life.
+            self.restore.new_lives = false;
+        }
+        let open = (0..self.shards.len())
+            .filter(|shard| self.shards[*shard].is_ready() && self.is_awake(*shard));
+        let open: Vec<usize> = open.collect();
+        if open.is_empty() {
             return;
         }
-        // As the node itself: every log has been opened, so each has begun its new life.
-        self.restore.new_lives = false;
         let waits = self.restore.publishers_wait.is_some();
         let publishers = (0..self.publishers.len()).filter(|_| !waits);
         let publishers = publishers.map(End::Publisher);
@@ -72,71 +80,108 @@ impl World {
             if link.session.is_some() || link.retry > self.weather.now.mono {
                 continue;
             }
+            let shard = match &open[..] {
+                [shard] => *shard,
+                several => several[self.chance.index(several.len())],
+            };
             self.last_session += 1;
             let session = SessionId(self.last_session);
-            link.open(session);
-            self.ends.insert(session, (end, Budget::new(credit)));
+            let before = link.open(session, shard);
+            if before.is_some_and(|before| before != shard) {
+                self.evidence.count(Kind::StreamElsewhere);
+            }
+            let budget = Budget::new(credit);
+            let stream = Stream { end, shard, budget };
+            self.streams.insert(session, stream);
             let input = ClientInput::Opened {
                 session,
                 principal: Principal::default(),
                 credit,
             };
-            if let Some(node) = &mut self.node {
-                node.input(self.weather.now, input);
-            }
+            self.input(shard, input);
             match end {
                 End::Publisher(at) => self.publishers[at].core.connected(),
                 End::Client(at) => self.clients[at].connected(),
             }
             self.evidence.note(format_args!(
-                "{} {end:?} has session {}",
+                "{} {end:?} has session {} of shard {shard}",
                 self.weather.now.mono.0, session.0
             ));
         }
     }
 
-    /// Lets the disk and the node go on until neither has anything to do now.
+    /// Tells a shard what has happened to one of its streams, or asks it something.
+    pub(super) fn input(&mut self, shard: usize, input: ClientInput) {
+        let now = self.shown(shard);
+        if let Some(engine) = &mut self.shards[shard].engine {
+            engine.input(now, input);
+        }
+    }
+
+    /// Lets the disks and the shards go on until none that is awake has anything to do now.
     pub(super) fn turn(&mut self) -> Checked {
+        let now = self.weather.now.mono;
+        for shard in 0..self.shards.len() {
+            self.shards[shard].is_awake = self.is_awake(shard) && !self.cluster.dozes();
+        }
         let mut out = TurnOutput::default();
         for _ in 0..ROUNDS_MAX {
-            self.weather.machine.disk().advance(self.weather.now.mono);
-            let Some(node) = &mut self.node else {
+            for mut disk in self.weather.machine.disks() {
+                disk.advance(now);
+            }
+            self.cluster.pass(now, &mut self.evidence);
+            if !self.is_running() {
                 return Ok(());
-            };
-            self.wake = node.turn(self.weather.now, &mut out);
-            let violation = self.weather.machine.disk().take_violation();
-            if let Some(violation) = violation {
-                return Err(violation);
             }
-            let again = self.wake.is_some_and(|wake| wake <= self.weather.now.mono);
-            let busy = again || self.weather.machine.disk().has_done();
-            for (id, outcome) in out.outcomes.drain(..) {
-                self.evidence.note(format_args!(
-                    "{} {id:?} {outcome:?}",
-                    self.weather.now.mono.0
-                ));
-                self.outcome(id, outcome)?;
+            let mut busy = false;
+            for shard in 0..self.shards.len() {
+                if self.shards[shard].is_awake {
+                    busy |= self.shard_turn(shard, &mut out)?;
+                }
             }
-            for (session, reply) in out.replies.drain(..) {
-                self.reply(session, reply)?;
-            }
-            self.closed.clear();
-            if !busy {
+            let mut awake = (0..self.shards.len()).filter(|shard| self.shards[*shard].is_awake);
+            if !busy && !awake.any(|shard| self.cluster.has_due(shard)) {
                 return Ok(());
             }
         }
-        let detail = format!(
-            "the node is never done in one moment; it wants {:?}",
-            self.wake
-        );
+        let wakes: Vec<_> = self.shards.iter().map(|shard| shard.wake).collect();
+        let detail = format!("the node is never done in one moment; it wants {wakes:?}");
         Err(Violation::new("liveness", detail))
     }
 
+    /// A turn of a shard; whether it has more to do now.
+    fn shard_turn(&mut self, shard: usize, out: &mut TurnOutput) -> Result<bool, Violation> {
+        let shown = self.shown(shard);
+        let Shard { engine, wake, .. } = &mut self.shards[shard];
+        let Some(engine) = engine else {
+            return Ok(false);
+        };
+        *wake = engine.turn(shown, out);
+        let again = wake.is_some_and(|wake| wake <= shown.mono);
+        let audited = engine.storage_mut().take_violation();
+        let mut disk = self.weather.machine.disk_of(shard);
+        if let Some(violation) = disk.take_violation().or(audited) {
+            return Err(violation);
+        }
+        let busy = again || disk.has_done();
+        drop(disk);
+        for (id, outcome) in out.outcomes.drain(..) {
+            self.evidence
+                .note(format_args!("{} {id:?} {outcome:?}", shown.mono.0));
+            self.outcome(shard, id, outcome)?;
+        }
+        for (session, reply) in out.replies.drain(..) {
+            self.reply(session, reply)?;
+        }
+        self.closed.retain(|_, of| *of != shard);
+        Ok(busy)
+    }
+
     fn reply(&mut self, session: SessionId, mut reply: Reply) -> Checked {
-        if self.closed.contains(&session) {
+        if self.closed.contains_key(&session) {
             return Ok(());
         }
-        let Some((end, budget)) = self.ends.get_mut(&session) else {
+        let Some(Stream { end, budget, .. }) = self.streams.get_mut(&session) else {
             let detail = format!("session {} is closed, and is told of {reply:?}", session.0);
             return Err(Violation::new("G2 nothing comes after the end", detail));
         };

@@ -6,7 +6,7 @@ use crate::batching::{Part, message, topic_name};
 use crate::census::{Census, Kind};
 use crate::entropy::Entropy;
 use crate::evidence::Evidence;
-use crate::files::Disk;
+use crate::files::Machine;
 use crate::invariants::{Checked, Violation, durable_first};
 use crate::ledger::{Acked, Ledger};
 use crate::message::MessageId;
@@ -15,7 +15,7 @@ use crate::shape::{Shape, popular};
 use airmail_client::core::{
     Producer, ProducerConfig, ProducerOutput, PublishError, Settled, Ticket,
 };
-use airmail_model::{ErrorCode, Incarnation, Lane, Now, ProducerEpoch, ProducerId};
+use airmail_model::{ErrorCode, Incarnation, Lane, Now, ProducerEpoch, ProducerId, TopicName};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -75,7 +75,6 @@ impl Publisher {
         evidence: &mut Evidence,
         chance: &mut Entropy,
     ) -> Checked {
-        let Evidence { ledger, census, .. } = evidence;
         let most = if chance.chance(30_000) {
             200
         } else {
@@ -83,35 +82,46 @@ impl Publisher {
         };
         for _ in 0..chance.between(1, most) {
             let topic = topic_name(popular(chance, space.topics));
-            let hash = topic.hash(space.id);
-            let log = space.map.log(hash, Lane::Normal);
-            let part = Part {
-                id: ledger.create(self.number, log, hash, space.durability),
-                topic,
-                filler: u32::try_from(chance.below(shape.filler)).unwrap_or(0),
-            };
-            let ticket = Ticket(part.id.0);
-            match self.core.publish(now, space.id, &message(&part), ticket) {
-                Ok(()) => {
-                    self.open.insert(part.id);
-                }
-                Err(PublishError::Full | PublishError::Unresolved) => {
-                    census.count(Kind::MemoryFull);
-                    ledger.refuse(part.id);
-                    return Ok(());
-                }
-                Err(PublishError::Refused(error))
-                    if self.succeeded && error.code() == ErrorCode::ProducerFenced =>
-                {
-                    ledger.refuse(part.id);
-                    return Ok(());
-                }
-                Err(PublishError::Refused(error)) => {
-                    return Err(Violation::new("G8 good input is taken", error.to_string()));
-                }
+            let filler = chance.below(shape.filler);
+            if !self.publish_one(now, space, topic, filler, evidence)? {
+                return Ok(());
             }
         }
         Ok(())
+    }
+
+    /// Publishes a message; whether it was taken.
+    pub(super) fn publish_one(
+        &mut self,
+        now: Now,
+        space: &Space,
+        topic: TopicName,
+        filler: u64,
+        evidence: &mut Evidence,
+    ) -> Result<bool, Violation> {
+        let Evidence { ledger, census, .. } = evidence;
+        let hash = topic.hash(space.id);
+        let log = space.map.log(hash, Lane::Normal);
+        let part = Part {
+            id: ledger.create(self.number, log, hash, space.durability),
+            topic,
+            filler: u32::try_from(filler).unwrap_or(0),
+        };
+        let ticket = Ticket(part.id.0);
+        match self.core.publish(now, space.id, &message(&part), ticket) {
+            Ok(()) => {
+                self.open.insert(part.id);
+                return Ok(true);
+            }
+            Err(PublishError::Full | PublishError::Unresolved) => census.count(Kind::MemoryFull),
+            Err(PublishError::Refused(error))
+                if self.succeeded && error.code() == ErrorCode::ProducerFenced => {}
+            Err(PublishError::Refused(error)) => {
+                return Err(Violation::new("G8 good input is taken", error.to_string()));
+            }
+        }
+        ledger.refuse(part.id);
+        Ok(false)
     }
 
     /// Whether everything published has been settled.
@@ -124,7 +134,8 @@ impl Publisher {
         &mut self,
         out: &mut ProducerOutput,
         evidence: &mut Evidence,
-        disk: &Disk,
+        machine: &Machine,
+        spaces: &[Space],
     ) -> Checked {
         let Evidence { ledger, census, .. } = evidence;
         for settled in out.settled.drain(..) {
@@ -141,7 +152,7 @@ impl Publisher {
                 continue;
             }
             count(&settled, census);
-            settle_one(&settled, ledger, disk)?;
+            settle_one(&settled, ledger, machine, spaces)?;
         }
         Ok(())
     }
@@ -168,13 +179,29 @@ fn count(settled: &Settled, census: &mut Census) {
     census.count(kind);
 }
 
-fn settle_one(settled: &Settled, ledger: &mut Ledger, disk: &Disk) -> Checked {
+fn settle_one(
+    settled: &Settled,
+    ledger: &mut Ledger,
+    machine: &Machine,
+    spaces: &[Space],
+) -> Checked {
     let ids = settled.tickets.iter().map(|ticket| MessageId(ticket.0));
     let ack = match &settled.result {
         Ok(ack) => ack,
         Err(error) => {
-            let known = [ErrorCode::OutcomeUnknown, ErrorCode::NamespaceNotFound];
-            if !error.code().retriable() && !known.contains(&error.code()) {
+            let is_of = |space: &&Space| {
+                let entry = settled.tickets.first();
+                let entry = entry.and_then(|ticket| ledger.get(MessageId(ticket.0)));
+                entry.is_some_and(|entry| entry.log.namespace == space.id)
+            };
+            let may_be = match error.code() {
+                ErrorCode::OutcomeUnknown => true,
+                ErrorCode::NamespaceNotFound => {
+                    spaces.iter().find(is_of).is_some_and(|space| space.leaving)
+                }
+                code => code.retriable(),
+            };
+            if !may_be {
                 return Err(Violation::new("G8 good input is taken", error.to_string()));
             }
             for id in ids {
@@ -197,7 +224,7 @@ fn settle_one(settled: &Settled, ledger: &mut Ledger, disk: &Disk) -> Checked {
             let detail = format!("message {} held {} only", id.0, ack.held);
             return Err(Violation::new("G1 an ack says what holds", detail));
         }
-        durable_first::check(disk, id, entry.durability, "acknowledged")?;
+        durable_first::check(machine, id, entry.durability, "acknowledged")?;
         let acked = Acked {
             sequence: ack.extent.first.plus(offset as u64),
             incarnation: Incarnation(0),

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A copy of the files, and what was true when it was made.
 #[derive(Debug)]
 struct Copy {
-    files: DiskCopy,
+    files: Vec<DiskCopy>,
     standing: Standing,
     /// Commands given by then: the namespaces are as they were only while there are no others.
     commands: u64,
@@ -38,12 +38,12 @@ pub(super) struct Restore {
 impl World {
     /// A copy of all files is made, if the namespaces are known to stay as they are.
     pub(super) fn copy_files(&mut self) {
-        if self.asked.is_some() || !self.is_ready() || self.weather.swarm.restored == 0 {
+        if !self.is_answered() || !self.is_ready() || self.weather.swarm.restored == 0 {
             return;
         }
         self.evidence.note(format_args!("copied"));
         self.restore.copy = Some(Copy {
-            files: self.weather.machine.disk().copy(),
+            files: self.weather.machine.disks().map(|disk| disk.copy()).collect(),
             standing: self.evidence.ledger.standing(),
             commands: self.last_command,
         });
@@ -69,7 +69,9 @@ impl World {
             .note(format_args!("set back, quietly: {quietly}"));
         self.evidence.count(Kind::Restored);
         self.evidence.add(Kind::RestoredQuietly, u64::from(quietly));
-        self.weather.machine.disk().set_back(&copy.files);
+        for (mut disk, files) in self.weather.machine.disks().zip(&copy.files) {
+            disk.set_back(files);
+        }
         let spaces = self.spaces.iter();
         let logs: Vec<LogId> = spaces
             .flat_map(|space| space.map.logs(Lane::Normal))

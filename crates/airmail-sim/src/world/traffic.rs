@@ -59,7 +59,9 @@ impl World {
 
     /// Moves what has arrived at either end, and lets both go on.
     pub(super) fn exchange(&mut self) -> Checked {
-        let sessions: Vec<_> = self.ends.iter().map(|(id, (end, _))| (*id, *end)).collect();
+        let streams = self.streams.iter();
+        let awake = streams.filter(|(_, stream)| self.is_awake(stream.shard));
+        let sessions: Vec<_> = awake.map(|(id, stream)| (*id, stream.end)).collect();
         let now = self.weather.now.mono;
         for (session, end) in sessions {
             while let Some(request) = self.link(end).arrived(now) {
@@ -85,14 +87,14 @@ impl World {
 
     /// A request has arrived at the node.
     pub(super) fn request(&mut self, session: airmail_broker::SessionId, request: Request) {
-        if let (Request::Credit { bytes }, Some((_, budget))) =
-            (&request, self.ends.get_mut(&session))
-        {
-            budget.grant(*bytes);
+        let Some(stream) = self.streams.get_mut(&session) else {
+            return;
+        };
+        if let Request::Credit { bytes } = &request {
+            stream.budget.grant(*bytes);
         }
-        if let Some(node) = &mut self.node {
-            node.input(self.weather.now, ClientInput::Request { session, request });
-        }
+        let shard = stream.shard;
+        self.input(shard, ClientInput::Request { session, request });
     }
 
     fn publisher_turn(&mut self, at: usize) -> Checked {
@@ -102,9 +104,8 @@ impl World {
             publisher.core.reply(self.weather.now, reply, &mut out);
         }
         publisher.core.poll(self.weather.now, &mut out);
-        let disk = self.weather.machine.disk();
-        publisher.settle(&mut out, &mut self.evidence, &disk)?;
-        drop(disk);
+        let machine = &self.weather.machine;
+        publisher.settle(&mut out, &mut self.evidence, machine, &self.spaces)?;
         for request in out.requests {
             let note = brief_request(&request);
             self.evidence.note(format_args!(
@@ -130,14 +131,16 @@ impl World {
             client.answered(&reply);
             client.core.reply(self.weather.now.mono, reply, &mut out);
         }
-        if let (Some(session), Some(node), 1..) = (client.link.session, &mut self.node, sent) {
-            let bytes = sent;
-            node.input(self.weather.now, ClientInput::Sent { session, bytes });
+        let session = client.link.session;
+        let stream = session.and_then(|session| self.streams.get(&session));
+        if let (Some(session), Some(stream), 1..) = (session, stream, sent) {
+            let (shard, bytes) = (stream.shard, sent);
+            self.input(shard, ClientInput::Sent { session, bytes });
         }
+        let client = &mut self.clients[at];
         client.core.poll(self.weather.now.mono, &mut out);
-        let disk = self.weather.machine.disk();
-        client.told(&mut out, &mut self.evidence, &disk, &self.spaces)?;
-        drop(disk);
+        let machine = &self.weather.machine;
+        client.told(&mut out, &mut self.evidence, machine, &self.spaces)?;
         for request in out.requests {
             let note = brief_request(&request);
             self.evidence.note(format_args!(

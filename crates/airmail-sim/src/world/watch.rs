@@ -2,6 +2,7 @@
 
 use super::Space;
 use crate::invariants::complete::Given;
+use crate::invariants::ends::Asked;
 use crate::invariants::gaps::Told;
 use crate::invariants::order::Order;
 use crate::invariants::{Checked, Violation, gaps};
@@ -30,6 +31,8 @@ pub(super) struct Watch {
     pub(super) from: From,
     order: Order,
     pub(super) given: Given,
+    /// It begins, or is complete, at the end that the log has when it is asked for.
+    pub(super) end: Option<Asked>,
     life: Option<Incarnation>,
     /// Where its first status put it, if what was before may have been removed.
     pub(super) begun: Option<Sequence>,
@@ -59,6 +62,7 @@ impl Watch {
             from,
             order: Order::default(),
             given,
+            end: None,
             life: None,
             begun: None,
             position: None,

@@ -1,0 +1,23 @@
+//! Bugs that the simulator plants, to see that it finds them. In no build but its own.
+
+/// A bug to plant. Each is a mistake that is easily made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// What comes late of an earlier connection is taken for the present one's, in which readers are numbered
+    /// anew.
+    GenerationIgnored,
+    /// A reader is resumed one number further than it stands.
+    ResumeOffByOne,
+    /// A range is taken whatever was before it.
+    PreviousIgnored,
+    /// A log is taken as open before its home has it, and is opened behind the appends to it.
+    AppendOvertakes,
+    /// The refusal of one attempt at an append is taken as its fate, though an earlier attempt may have stored it.
+    RefusalTaken,
+    /// A resumed reader is given its credit, and then what is held back of it once more.
+    CreditTwice,
+    /// After a cut the logs are not opened again.
+    OpensForgotten,
+    /// After a cut the readers are not resumed.
+    ReaderForgotten,
+}

@@ -1,0 +1,314 @@
+//! The shards of a run and what goes wrong between them: how many there are, the wires that join them, and the
+//! faults of those.
+//!
+//! A run of [`Stage::World`](crate::Stage::World) has one shard, no wire, and none of these faults.
+
+use super::audit::AuditedStorage;
+use super::wire::{SimPort, Wire, WireSettings};
+use crate::census::Kind;
+use crate::entropy::Entropy;
+use crate::evidence::Evidence;
+use crate::files::SimFiles;
+use crate::plant::Plant;
+use crate::tuning;
+use airmail_link::{
+    FromHost, HostedStorage, LinkLimits, LinkStorage, LogHomes, ShardedStorage, ToHost,
+};
+use airmail_log::LogStorage as _;
+use airmail_log::journal::JournalStorage;
+use airmail_model::{LogId, Mono};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Farthest that the wall clock of a shard is wrong, in microseconds.
+const CLOCK_MICROS_MAX: u64 = 300_000;
+/// Longest stall, in microseconds, nearly always and now and then.
+const STALL_MICROS_MAX: [u64; 2] = [300_000, 5_000_000];
+/// Longest time without a connection, in microseconds, nearly always and now and then.
+const DOWN_MICROS_MAX: [u64; 2] = [30_000, 2_000_000];
+/// Longest time for which a direction is silent before the cut, in microseconds.
+const SILENT_MICROS_MAX: u64 = 500_000;
+
+/// Storage of a shard: its own journal, and links to the others.
+pub(super) type Storage =
+    AuditedStorage<ShardedStorage<JournalStorage<SimFiles>, SimPort<ToHost, FromHost>>>;
+
+/// Faults between the shards of a seed, in parts of a million for each step.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rates {
+    /// A shard does nothing for a while, and the others go on.
+    stalls: u32,
+    /// A shard has no turn in this step.
+    dozes: u32,
+    /// The connection of a wire is cut.
+    cuts: u32,
+    /// A direction of a wire falls silent, and is cut later.
+    silences: u32,
+}
+
+/// State of a wire.
+#[derive(Clone, Copy, Debug)]
+enum Condition {
+    Up,
+    /// One direction is silent until then.
+    Silent(Mono),
+    Down(Mono),
+}
+
+/// A wire, from the shard that asks to the one that has the logs.
+#[derive(Debug)]
+struct Joint {
+    near: usize,
+    far: usize,
+    wire: Wire,
+    condition: Condition,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Cluster {
+    shards: usize,
+    chance: Entropy,
+    rates: Rates,
+    wires: WireSettings,
+    limits: LinkLimits,
+    homes: Arc<LogHomes>,
+    joints: Vec<Joint>,
+    /// Errors of the shards' wall clocks, in microseconds.
+    clocks: Vec<i64>,
+    /// A namespace is used when every shard knows it, not when the first does.
+    waits_for_all: bool,
+}
+
+impl Cluster {
+    /// One shard alone.
+    pub(super) fn alone() -> Cluster {
+        Cluster {
+            shards: 1,
+            chance: Entropy::new(0),
+            rates: Rates::default(),
+            wires: calm(),
+            limits: LinkLimits::default(),
+            homes: Arc::new(LogHomes::new(1)),
+            joints: Vec::new(),
+            clocks: vec![0],
+            waits_for_all: true,
+        }
+    }
+
+    /// The shards of a seed.
+    pub(super) fn of(mut chance: Entropy, plant: Option<Plant>) -> Cluster {
+        let shards = chance.index(3) + 2;
+        let mut rate = |high: u64| {
+            if chance.coin() {
+                u32::try_from(chance.between(high / 20, high)).unwrap_or(0)
+            } else {
+                0
+            }
+        };
+        let rates = Rates {
+            stalls: rate(10_000),
+            dozes: rate(500_000),
+            cuts: rate(10_000),
+            silences: rate(3_000),
+        };
+        let lost = rate(10_000);
+        let wires = WireSettings {
+            delay: Duration::from_micros(rate(20_000).into()),
+            room: 1 << chance.between(0, 8),
+            lost,
+            is_late: chance.coin(),
+        };
+        let limits = tuning::link(&mut chance, plant);
+        let apart = chance.coin();
+        let clocks = (0..shards).map(|_| {
+            let off = chance.below(2 * CLOCK_MICROS_MAX).cast_signed();
+            i64::from(apart) * (off - CLOCK_MICROS_MAX.cast_signed())
+        });
+        Cluster {
+            shards,
+            rates,
+            wires,
+            limits,
+            homes: Arc::new(LogHomes::new(shards)),
+            joints: Vec::new(),
+            clocks: clocks.collect(),
+            waits_for_all: chance.coin(),
+            chance,
+        }
+    }
+
+    /// Number of shards.
+    pub(super) const fn shards(&self) -> usize {
+        self.shards
+    }
+
+    /// The shard that has a log.
+    pub(super) fn home(&self, log: LogId) -> usize {
+        self.homes.home(log)
+    }
+
+    /// Error of a shard's wall clock, in microseconds.
+    pub(super) fn clock(&self, shard: usize) -> i64 {
+        self.clocks[shard]
+    }
+
+    /// Whether a namespace is used when every shard knows it, not when the first does.
+    pub(super) const fn waits_for_all(&self) -> bool {
+        self.waits_for_all
+    }
+
+    /// One of the shards.
+    pub(super) fn any_shard(&self, chance: &mut Entropy) -> usize {
+        if self.shards == 1 {
+            0
+        } else {
+            chance.index(self.shards)
+        }
+    }
+
+    /// Storages of shards that start now, joined by new wires.
+    pub(super) fn join(&mut self, journals: Vec<JournalStorage<SimFiles>>) -> Vec<Storage> {
+        self.joints.clear();
+        let limits = self.limits;
+        let hosts = journals.into_iter();
+        let mut hosts: Vec<_> = hosts
+            .map(|journal| HostedStorage::new(journal, limits))
+            .collect();
+        let mut links: Vec<Vec<_>> = Vec::new();
+        for near in 0..self.shards {
+            let mut of_shard = Vec::new();
+            for (far, host) in hosts.iter_mut().enumerate() {
+                if near == far {
+                    of_shard.push(None);
+                    continue;
+                }
+                let wire = Wire::new(self.wires, &mut self.chance);
+                host.add_port(Box::new(wire.far()));
+                let link = LinkStorage::new(wire.near(), host.capabilities(), limits);
+                of_shard.push(Some(link));
+                let condition = Condition::Down(Mono(0));
+                self.joints.push(Joint {
+                    near,
+                    far,
+                    wire,
+                    condition,
+                });
+            }
+            links.push(of_shard);
+        }
+        let shards = hosts.into_iter().zip(links).enumerate();
+        let joined = shards.map(|(shard, (own, links))| {
+            let storage = ShardedStorage::new(shard, Arc::clone(&self.homes), own, links);
+            AuditedStorage::new(storage, shard)
+        });
+        joined.collect()
+    }
+
+    /// The process has ended, and its wires with it.
+    pub(super) fn down(&mut self) {
+        self.joints.clear();
+    }
+
+    /// Moves the time of the wires on; those that are due are made again, or cut.
+    pub(super) fn pass(&mut self, now: Mono, evidence: &mut Evidence) {
+        for joint in &mut self.joints {
+            joint.wire.pass(now);
+            match joint.condition {
+                Condition::Down(until) if until <= now => {
+                    joint.condition = Condition::Up;
+                    joint.wire.up();
+                    evidence.note(format_args!("{} {joint} is up", now.0));
+                }
+                Condition::Silent(until) if until <= now => {
+                    joint.cut(now, &mut self.chance, evidence);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Lets wires be cut, or fall silent, as the seed says.
+    pub(super) fn faults(&mut self, now: Mono, evidence: &mut Evidence) {
+        let chance = &mut self.chance;
+        for joint in &mut self.joints {
+            if !matches!(joint.condition, Condition::Up) {
+                continue;
+            }
+            if chance.chance(self.rates.cuts) {
+                evidence.count(Kind::LinkCut);
+                joint.cut(now, chance, evidence);
+            } else if chance.chance(self.rates.silences) {
+                evidence.count(Kind::LinkSilent);
+                let to_host = chance.coin();
+                joint.wire.fall_silent(to_host);
+                let time = Duration::from_micros(chance.below(SILENT_MICROS_MAX));
+                joint.condition = Condition::Silent(now.plus(time));
+                let from = if to_host { joint.near } else { joint.far };
+                evidence.note(format_args!("{} {joint} loses all from {from}", now.0));
+            }
+        }
+    }
+
+    /// Draws for how long a shard is to stall from now on, if it is to.
+    pub(super) fn stall(&mut self) -> Option<Duration> {
+        let chance = &mut self.chance;
+        chance
+            .chance(self.rates.stalls)
+            .then(|| Duration::from_micros(seldom_long(chance, STALL_MICROS_MAX)))
+    }
+
+    /// Draws whether a shard has no turn now.
+    pub(super) fn dozes(&mut self) -> bool {
+        self.rates.dozes > 0 && self.chance.chance(self.rates.dozes)
+    }
+
+    /// Something has arrived for a shard.
+    pub(super) fn has_due(&self, shard: usize) -> bool {
+        self.joints.iter().any(|joint| {
+            joint.near == shard && joint.wire.has_due_near()
+                || joint.far == shard && joint.wire.has_due_far()
+        })
+    }
+
+    /// Ends all faults between shards. A wire that has lost something by itself is cut once more.
+    pub(super) fn clear_up(&mut self, now: Mono, evidence: &mut Evidence) {
+        self.rates = Rates::default();
+        self.wires = calm();
+        for joint in &mut self.joints {
+            joint.wire.pass(now);
+            joint.wire.calm(self.wires);
+            joint.cut(now, &mut self.chance, evidence);
+        }
+    }
+}
+
+impl Joint {
+    fn cut(&mut self, now: Mono, chance: &mut Entropy, evidence: &mut Evidence) {
+        self.wire.cut();
+        let time = Duration::from_micros(seldom_long(chance, DOWN_MICROS_MAX));
+        self.condition = Condition::Down(now.plus(time));
+        evidence.note(format_args!("{} {self} is cut", now.0));
+    }
+}
+
+impl std::fmt::Display for Joint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the link of shard {} to {}", self.near, self.far)
+    }
+}
+
+/// Wires that lose nothing.
+const fn calm() -> WireSettings {
+    WireSettings {
+        delay: Duration::ZERO,
+        room: 1_000,
+        lost: 0,
+        is_late: false,
+    }
+}
+
+fn seldom_long(chance: &mut Entropy, most: [u64; 2]) -> u64 {
+    let long = chance.chance(100_000);
+    chance.below(most[usize::from(long)])
+}

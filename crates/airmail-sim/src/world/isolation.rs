@@ -1,0 +1,64 @@
+//! Isolation: a shard that does nothing at all stops only who needs its logs.
+//!
+//! While everything else is well, one of several shards stalls for good. Its streams go to the others; what is
+//! then published to logs of the others is acknowledged, and told to who reads those.
+
+use super::client::Client;
+use super::publisher::Publisher;
+use super::{End, World};
+use crate::batching::topic_name;
+use crate::census::Kind;
+use crate::invariants::{Checked, Violation};
+use airmail_model::{Lane, Mono};
+
+/// Topics of a namespace that are looked at.
+const TOPICS_MAX: u64 = 8;
+
+impl World {
+    /// Lets a shard stall, in half of the runs that have several, and goes on without it; whether this is such
+    /// a run.
+    pub(super) fn isolate(&mut self) -> Result<bool, Violation> {
+        if self.shards.len() == 1 || self.chance.coin() {
+            return Ok(false);
+        }
+        let stalled = self.cluster.any_shard(&mut self.chance);
+        self.evidence
+            .note(format_args!("shard {stalled} stalls for good"));
+        self.evidence.count(Kind::ShardIsolated);
+        self.shards[stalled].stalled_until = Mono(u64::MAX);
+        let streams = self.streams.values();
+        let there = streams.filter(|stream| stream.shard == stalled);
+        let there: Vec<End> = there.map(|stream| stream.end).collect();
+        there.into_iter().for_each(|end| self.cut(end));
+        self.publish_around(stalled)?;
+        self.until("told without a shard that stalls", |world| {
+            let World {
+                clients, cluster, ..
+            } = world;
+            clients.iter_mut().for_each(Client::catch_up);
+            let ledger = &world.evidence.ledger;
+            world.publishers.iter().all(Publisher::is_idle)
+                && clients
+                    .iter()
+                    .all(|client| client.has_everything(ledger, |log| cluster.home(log) != stalled))
+        })?;
+        self.shards[stalled].stalled_until = Mono(0);
+        Ok(true)
+    }
+
+    /// Publishes to logs that are at any shard but this one.
+    fn publish_around(&mut self, stalled: usize) -> Checked {
+        for space in self.spaces.iter().filter(|space| !space.leaving) {
+            for topic in (0..space.topics.min(TOPICS_MAX)).map(topic_name) {
+                let log = space.map.log(topic.hash(space.id), Lane::Normal);
+                if self.cluster.home(log) == stalled {
+                    continue;
+                }
+                let publisher = self.chance.index(self.publishers.len());
+                let publisher = &mut self.publishers[publisher];
+                publisher.publish_one(self.weather.now, space, topic, 0, &mut self.evidence)?;
+            }
+        }
+        Ok(())
+    }
+}
