@@ -48,7 +48,7 @@ pub(crate) struct EventLoop {
     renewed: u64,
     /// Jumps of the clock that the log has told of; the first shard tells, for all.
     clock_jumps: Option<ClockJumpLogger>,
-    /// How far log 0 has been folded, as was told last.
+    /// Distance that the shard has come in log 0, as was told last.
     progress: Progress,
     turns: u64,
 }

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Which shard is held, when, and for how long: `1:20s@5s` holds shard 1 for 20 s, 5 s after its start.
+/// A shard, and the time for which it has no turns: `1:20s@5s` holds shard 1 for 20 s, 5 s after its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldShard {
     /// The shard's number.

@@ -264,7 +264,7 @@ impl Collector for Sampled {
 }
 
 impl Sampled {
-    /// What is told of each shard by itself.
+    /// Tells of each shard by itself.
     fn encode_shards(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let label = |shard: usize| [("shard", shard.to_string())];
         let kind = ConstGauge::new(0_i64).metric_type();

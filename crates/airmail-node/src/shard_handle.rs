@@ -65,7 +65,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     catalog: Mutex<Arc<Catalog>>,
     ready: AtomicBool,
-    /// How far log 0 has been folded, for those who wait for it.
+    /// Distance that the shard has come in log 0, for those who wait for it.
     progress: watch::Sender<Progress>,
     /// Turns that the shard has had.
     turns: AtomicU64,

@@ -38,7 +38,7 @@ struct All {
 /// Answers of all shards, one for each in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Answers {
-    /// What each has said now or, where it is silent, the last time.
+    /// The answer of each now or, where it is silent, its last.
     pub(crate) snapshots: Vec<Snapshot>,
     /// The first that did not answer.
     pub(crate) silent: Option<Silent>,
@@ -87,7 +87,7 @@ impl Shards {
         1 + self.0.others.len()
     }
 
-    /// What wakes each.
+    /// A waker of each, in order.
     pub(crate) fn wakers(&self) -> Vec<Waker> {
         let wakers = self.iter().cloned().map(|handle| {
             let waker: Waker = Arc::new(move || handle.wake());

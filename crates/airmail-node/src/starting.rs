@@ -1,4 +1,4 @@
-//! How a node is started: its parts are made in order, each with what it needs of those before.
+//! Starts a node: its parts are made in order, each with what it needs of those before.
 
 use crate::config::Config;
 use crate::frontdoor::FrontDoor;

@@ -1,4 +1,4 @@
-//! How the settings of a node are shared among its shards.
+//! Shares the settings of a node among its shards.
 //!
 //! What bounds the memory or the work of a node is for all of its shards together, and each gets its part;
 //! what bounds one connection or one stream is the same on every shard. A part has a least size, below

@@ -99,7 +99,7 @@ mod tests {
         }
     }
 
-    /// As a journal leaves it that has stored something.
+    /// Leaves a shard as a journal does that has stored something.
     fn begin(path: &Path, shard: u16) {
         let at = path.join(shard_name(shard));
         fs::write(at.join("seg-0000000000000001"), "x").unwrap();

@@ -95,7 +95,7 @@ impl Services {
         Ok(clock_to_proto(&self.door.shards().accept_clock().await?))
     }
 
-    /// How every shard stands: the only one as soon as it answers, one of several as it stood last if it
+    /// State of every shard: the only one as soon as it answers, one of several as it stood last if it
     /// does not answer soon.
     async fn snapshots(&self) -> Result<Vec<Snapshot>, Error> {
         let shards = self.door.shards();
