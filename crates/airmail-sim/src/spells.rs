@@ -29,7 +29,9 @@ impl Spells {
         if begins(&mut self.full, now, swarm.fills_up, chance) {
             let room = chance.below(20_000);
             evidence.note(format_args!("the disk fills up, {room} bytes left"));
-            machine.disks().for_each(|mut disk| disk.set_room(Some(room)));
+            machine
+                .disks()
+                .for_each(|mut disk| disk.set_room(Some(room)));
             evidence.count(Kind::DiskFilled);
         }
         if begins(&mut self.ailing, now, swarm.ails, chance) {

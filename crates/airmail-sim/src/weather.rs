@@ -91,12 +91,7 @@ pub struct Weather {
 impl Weather {
     /// The weather at the beginning of a run with these faults, on a machine with so many disks.
     #[must_use]
-    pub fn new(
-        swarm: Swarm,
-        disks: usize,
-        chance: &mut Entropy,
-        plant: Option<Plant>,
-    ) -> Weather {
+    pub fn new(swarm: Swarm, disks: usize, chance: &mut Entropy, plant: Option<Plant>) -> Weather {
         let lies = plant == Some(Plant::AckBeforeSync);
         let disks = (0..disks).map(|_| Disk::new(chance.fork(), swarm.clone(), lies));
         let machine = Machine::new(disks.collect());

@@ -22,7 +22,6 @@ mod traffic;
 mod watch;
 mod wire;
 
-use crate::{Report, Stage};
 use crate::census::Kind;
 use crate::entropy::Entropy;
 use crate::evidence::Evidence;
@@ -33,6 +32,7 @@ use crate::shape::Shape;
 use crate::swarm::Swarm;
 use crate::tuning;
 use crate::weather::{Pace, Weather};
+use crate::{Report, Stage};
 use airmail_broker::SessionId;
 use airmail_model::{LogMap, Mono, NamespaceId, Retention, Synced};
 use client::Client;

@@ -182,12 +182,7 @@ impl StorageRun {
             let durability = durability
                 .unwrap_or_default()
                 .min(state.spec.durability.synced);
-            durable_first::check(
-                &self.weather.machine,
-                message,
-                durability,
-                "delivered",
-            )?;
+            durable_first::check(&self.weather.machine, message, durability, "delivered")?;
             let place = (state.log, state.incarnation, number);
             self.evidence
                 .ledger

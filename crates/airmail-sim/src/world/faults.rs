@@ -69,8 +69,10 @@ impl World {
             self.evidence.count(Kind::ShardStalled);
             let until = now.plus(time);
             self.shards[shard].stalled_until = until;
-            self.evidence
-                .note(format_args!("{} shard {shard} stalls until {}", now.0, until.0));
+            self.evidence.note(format_args!(
+                "{} shard {shard} stalls until {}",
+                now.0, until.0
+            ));
         }
     }
 

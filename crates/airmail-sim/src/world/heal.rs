@@ -106,7 +106,11 @@ impl World {
         self.heard + disks.map(|disk| disk.reads()).sum::<u64>()
     }
 
-    pub(super) fn until(&mut self, what: &str, mut done: impl FnMut(&mut World) -> bool) -> Checked {
+    pub(super) fn until(
+        &mut self,
+        what: &str,
+        mut done: impl FnMut(&mut World) -> bool,
+    ) -> Checked {
         let (mut quiet, mut moved) = (0, self.moved());
         let mut since = self.weather.now.mono;
         let begun = since;

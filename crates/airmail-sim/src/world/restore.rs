@@ -43,7 +43,12 @@ impl World {
         }
         self.evidence.note(format_args!("copied"));
         self.restore.copy = Some(Copy {
-            files: self.weather.machine.disks().map(|disk| disk.copy()).collect(),
+            files: self
+                .weather
+                .machine
+                .disks()
+                .map(|disk| disk.copy())
+                .collect(),
             standing: self.evidence.ledger.standing(),
             commands: self.last_command,
         });

@@ -75,7 +75,9 @@ impl<M> Way<M> {
 
     /// Puts something behind all that is under way, to arrive within so many microseconds.
     fn push(&mut self, micros: u64, item: Item<M>) {
-        let due = self.now.plus(Duration::from_micros(self.chance.between(0, micros)));
+        let due = self
+            .now
+            .plus(Duration::from_micros(self.chance.between(0, micros)));
         let last = self.queue.back().map_or(due, |(due, _)| *due);
         self.queue.push_back((due.max(last), item));
     }
