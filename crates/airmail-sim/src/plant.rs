@@ -121,9 +121,10 @@ impl Plant {
             Plant::LateNotCharged => &["G5"],
             Plant::CreditLost => &["liveness"],
             Plant::DeleteForgotten => &["contract"],
-            Plant::ResumeOffByOne | Plant::PreviousIgnored => &["G2"],
-            // An ended reader is told of more, or another one's numbers.
-            Plant::GenerationIgnored => &["G2", "contract"],
+            // The catalog finds by itself that a part of log 0 is missing.
+            Plant::ResumeOffByOne | Plant::PreviousIgnored => &["G2", "served: "],
+            // A reader is told what is another one's: numbers, its end, or nothing more.
+            Plant::GenerationIgnored => &["G2", "contract", "liveness"],
             Plant::EndNotAsked => &["G2"],
             Plant::VoidEndsCommands
             | Plant::UnknownRefused
