@@ -283,9 +283,8 @@ impl CatalogCore {
     /// No command is under way any more.
     fn ended(&mut self, now: Now, out: &mut CatalogEffects) {
         self.forget_settled();
-        // The start may have waited for nothing but its own first command.
-        self.check_ready();
         self.next_command(now, out);
+        // The start may have waited for nothing but its own first command.
         self.check_ready();
     }
 }

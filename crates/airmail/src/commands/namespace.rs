@@ -229,9 +229,10 @@ async fn act(action: Action, client: &Client) -> anyhow::Result<()> {
             let held = present.spec.storage;
             if let Some(storage) = settings.storage.filter(|storage| *storage != held) {
                 let error = Error::unimplemented("namespace.storage").value(storage);
-                let held = match held.is_first() {
-                    true => "the first storage",
-                    false => held.as_str(),
+                let held = if held.is_first() {
+                    "the first storage"
+                } else {
+                    held.as_str()
                 };
                 return Err(error.limit(held).into());
             }
