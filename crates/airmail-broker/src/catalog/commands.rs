@@ -248,6 +248,10 @@ impl CatalogCore {
             self.current = Some(current);
             return self.conclude(now, out);
         }
+        if current.id.is_none() && self.has_begun() {
+            // Another has made the first namespace, whatever it is: that is all that was wanted.
+            return self.ended(now, out);
+        }
         let begun = if current.attempts < ATTEMPTS_MAX {
             let (command, attempts) = (current.command.clone(), current.attempts + 1);
             self.begin(now, current.id, command, attempts, out)
@@ -268,8 +272,14 @@ impl CatalogCore {
             Some(None) => self.failure = result.err(),
             None => bug!("a command of nobody has come to {result:?}"),
         }
+        self.ended(now, out);
+    }
+
+    /// No command is under way any more.
+    fn ended(&mut self, now: Now, out: &mut CatalogEffects) {
         self.forget_settled();
         self.next_command(now, out);
+        self.check_ready();
     }
 }
 

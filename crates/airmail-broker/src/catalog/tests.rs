@@ -398,6 +398,31 @@ fn a_namespace_that_another_has_made_as_it_was_asked_for_is_the_answer() {
 }
 
 #[test]
+fn whoever_comes_second_at_a_first_start_is_ready_with_what_the_first_has_made() {
+    for first in [
+        create(1, "default", 1),
+        create(1, "default", 2),
+        create(1, "orders", 1),
+    ] {
+        let mut driver = Driver::restarted(&[]);
+        let own = create(1, "default", 1);
+        assert_eq!(driver.appended(), std::slice::from_ref(&own));
+        driver.give(1, &first);
+        let Change::Create { spec, .. } = &first else {
+            panic!("{first:?}");
+        };
+        for _ in 0..spec.logs {
+            driver.settle(1);
+        }
+        assert!(!driver.core.is_ready());
+        driver.overtaken(2, &own);
+        assert!(driver.core.is_ready(), "{first:?}");
+        assert!(driver.core.failure().is_none());
+        assert_eq!(driver.core.snapshot().len(), 1);
+    }
+}
+
+#[test]
 fn what_is_settled_is_what_no_order_is_under_way_for() {
     let mut driver = Driver::ready();
     let progress = |folded, settled| Progress {
