@@ -400,16 +400,9 @@ impl<P: Port<Out = ToHost, In = FromHost>> LogStorage for LinkStorage<P> {
             calls: self.limits.calls,
             is_closing: self.closing != Closing::No,
         };
-        #[cfg(feature = "sabotage")]
-        let overtaken = match (self.limits.bug, &call) {
-            (Some(Bug::AppendOvertakes), Call::Append { .. }) => std::mem::take(&mut self.outgoing),
-            _ => VecDeque::new(),
-        };
         if let Some(number) = self.calls.take(tag, call, &room, &mut self.told) {
             self.outgo(Outgoing::Call(number));
         }
-        #[cfg(feature = "sabotage")]
-        self.outgoing.extend(overtaken);
     }
 
     fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {

@@ -10,8 +10,6 @@ pub enum Bug {
     ResumeOffByOne,
     /// A range is taken whatever was before it.
     PreviousIgnored,
-    /// A log is taken as open before its home has it, and is opened behind the appends to it.
-    AppendOvertakes,
     /// The refusal of one attempt at an append is taken as its fate, though an earlier attempt may have stored it.
     RefusalTaken,
     /// A resumed reader is given its credit, and then what is held back of it once more.

@@ -65,8 +65,6 @@ pub enum Plant {
     ResumeOffByOne,
     /// [`LinkBug::PreviousIgnored`].
     PreviousIgnored,
-    /// [`LinkBug::AppendOvertakes`].
-    AppendOvertakes,
     /// [`LinkBug::RefusalTaken`].
     RefusalTaken,
     /// [`LinkBug::CreditTwice`].
@@ -126,10 +124,7 @@ impl Plant {
             // A reader is told what is another one's: numbers, its end, or nothing more.
             Plant::GenerationIgnored => &["G2", "contract", "liveness"],
             Plant::EndNotAsked => &["G2"],
-            Plant::VoidEndsCommands
-            | Plant::UnknownRefused
-            | Plant::AppendOvertakes
-            | Plant::RefusalTaken => &["G8"],
+            Plant::VoidEndsCommands | Plant::UnknownRefused | Plant::RefusalTaken => &["G8"],
             Plant::LinkCreditTwice => &["G5"],
             Plant::OpensForgotten | Plant::ReaderForgotten => &["liveness"],
             // An ack of less durability, or records gone that were to be kept.
@@ -192,7 +187,6 @@ impl Plant {
             Plant::GenerationIgnored => LinkBug::GenerationIgnored,
             Plant::ResumeOffByOne => LinkBug::ResumeOffByOne,
             Plant::PreviousIgnored => LinkBug::PreviousIgnored,
-            Plant::AppendOvertakes => LinkBug::AppendOvertakes,
             Plant::RefusalTaken => LinkBug::RefusalTaken,
             Plant::LinkCreditTwice => LinkBug::CreditTwice,
             Plant::OpensForgotten => LinkBug::OpensForgotten,

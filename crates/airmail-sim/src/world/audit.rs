@@ -1,15 +1,19 @@
 //! A storage under audit: what a shard is told by its storage keeps to the contract, whatever links and journals
 //! the storage is made of. Each tag is answered once, the appends of a log in their order; what a reader is
-//! given tiles, and it is given nothing without credit.
+//! given tiles, and it is given nothing without credit. And what every attempt was refused, as all shards of a
+//! process have asked for it, is not stored.
 
 use crate::invariants::bounded::Budget;
 use crate::invariants::tiling::Tiling;
 use crate::invariants::{Checked, Violation};
 use airmail_log::{
-    Call, Capabilities, ClockState, Completion, LogStorage, ReaderId, Stored, Tag, Trouble,
+    Call, Capabilities, ClockState, Completion, LogStorage, ReaderId, Refusal, Stored, Tag, Trouble,
 };
-use airmail_model::{LogId, Mono, Now, Sequence};
+use airmail_model::batch::ProducerStamp;
+use airmail_model::{LogId, Mono, Now, ProducerEpoch, ProducerId, ProducerSequence, Sequence};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// A reader, as its owner knows it.
 #[derive(Debug)]
@@ -22,21 +26,84 @@ struct Audited {
     base: Option<Sequence>,
 }
 
+/// A call that is not answered.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    Append(LogId, Option<ProducerStamp>),
+    Open(LogId),
+    Other,
+}
+
 /// A storage under audit. See the module's documentation.
 #[derive(Debug)]
 pub(super) struct AuditedStorage<S> {
     storage: S,
     name: String,
     readers: BTreeMap<ReaderId, Audited>,
-    asked: BTreeMap<Tag, Option<LogId>>,
+    asked: BTreeMap<Tag, Asked>,
     appends: BTreeMap<LogId, VecDeque<Tag>>,
+    attempts: Arc<Mutex<Attempts>>,
     violation: Option<Violation>,
 }
 
+/// A producer's batch.
+type BatchKey = (LogId, ProducerId, ProducerEpoch, ProducerSequence);
+
+fn key_of(log: LogId, stamp: ProducerStamp) -> BatchKey {
+    (log, stamp.id, stamp.epoch, stamp.sequence)
+}
+
+/// What is known of the attempts at one batch.
+#[derive(Debug, Default)]
+struct Attempt {
+    under_way: u32,
+    /// One was answered with something else than that it is not stored.
+    may_be_stored: bool,
+}
+
+/// Attempts to append, of all shards of a process.
+#[derive(Debug, Default)]
+pub(super) struct Attempts {
+    batches: BTreeMap<BatchKey, Attempt>,
+    /// Where each log ended when it was first opened: what is before is of an earlier process.
+    began: BTreeMap<LogId, Sequence>,
+}
+
+impl Attempts {
+    fn answered(&mut self, key: BatchKey, answer: &Completion) {
+        let attempt = self.batches.entry(key).or_default();
+        attempt.under_way = attempt.under_way.saturating_sub(1);
+        let is_refused = matches!(answer, Completion::Refused { why, .. }
+            if *why != Refusal::OutcomeUnknown);
+        attempt.may_be_stored |= !is_refused;
+    }
+
+    /// A batch is given to a reader.
+    fn given(&self, log: LogId, stored: &Stored, who: &str) -> Checked {
+        let began = self.began.get(&log).is_some_and(|at| stored.base >= *at);
+        let key = stored.batch.producer().map(|stamp| key_of(log, stamp));
+        let attempt = key.and_then(|key| self.batches.get(&key));
+        let is_refused = attempt.is_some_and(|one| one.under_way == 0 && !one.may_be_stored);
+        if !began || !is_refused {
+            return Ok(());
+        }
+        let detail = format!(
+            "{who} was given number {}, of {key:?}, which was refused to all who asked",
+            stored.base
+        );
+        Err(Violation::new("G8 what was refused is not stored", detail))
+    }
+}
+
 impl<S> AuditedStorage<S> {
-    pub(super) fn new(storage: S, shard: usize) -> AuditedStorage<S> {
+    pub(super) fn new(
+        storage: S,
+        shard: usize,
+        attempts: Arc<Mutex<Attempts>>,
+    ) -> AuditedStorage<S> {
         AuditedStorage {
             storage,
+            attempts,
             name: format!("shard {shard}"),
             readers: BTreeMap::new(),
             asked: BTreeMap::new(),
@@ -72,12 +139,20 @@ impl<S> AuditedStorage<S> {
                     reader.budget.grant(*bytes);
                 }
             }
-            Call::Append { t, log, .. } => {
-                self.asked.insert(*t, Some(*log));
+            Call::Append { t, log, batch, .. } => {
+                let producer = batch.producer();
+                self.asked.insert(*t, Asked::Append(*log, producer));
+                if let Some(stamp) = producer {
+                    let batches = &mut self.attempts.lock().batches;
+                    batches.entry(key_of(*log, stamp)).or_default().under_way += 1;
+                }
                 self.appends.entry(*log).or_default().push_back(*t);
             }
+            Call::Open { t, log, .. } => {
+                self.asked.insert(*t, Asked::Open(*log));
+            }
             other => {
-                self.asked.extend(other.tag().map(|t| (t, None)));
+                self.asked.extend(other.tag().map(|t| (t, Asked::Other)));
             }
         }
     }
@@ -98,6 +173,7 @@ impl<S> AuditedStorage<S> {
         match completion {
             Completion::Batch { stored, .. } => {
                 let who = who();
+                self.attempts.lock().given(reader.log, stored, &who)?;
                 reader.batch(stored, &who)
             }
             Completion::Gap { extent, .. } => {
@@ -117,13 +193,25 @@ impl<S> AuditedStorage<S> {
     }
 
     fn see_answer(&mut self, t: Tag, answer: &Completion) -> Checked {
-        let Some(append) = self.asked.remove(&t) else {
+        let Some(asked) = self.asked.remove(&t) else {
             let detail = format!("{}: {answer:?} answers nothing", self.name);
             return Err(Violation::new("contract", detail));
         };
-        let order = append.and_then(|log| self.appends.get_mut(&log));
+        let (log, producer) = match (asked, answer) {
+            (Asked::Append(log, producer), _) => (log, producer),
+            (Asked::Open(log), Completion::Opened { bounds, .. }) => {
+                let began = &mut self.attempts.lock().began;
+                began.entry(log).or_insert(bounds.next);
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        if let Some(stamp) = producer {
+            self.attempts.lock().answered(key_of(log, stamp), answer);
+        }
+        let order = self.appends.get_mut(&log);
         let first = order.and_then(VecDeque::pop_front);
-        if append.is_some() && first != Some(t) {
+        if first != Some(t) {
             let detail = format!("{}: {answer:?} before that of {first:?}", self.name);
             return Err(Violation::new("contract", detail));
         }

@@ -198,9 +198,10 @@ impl Cluster {
             links.push(of_shard);
         }
         let shards = hosts.into_iter().zip(links).enumerate();
+        let attempts = Arc::default();
         let joined = shards.map(|(shard, (own, links))| {
             let storage = ShardedStorage::new(shard, Arc::clone(&self.homes), own, links);
-            AuditedStorage::new(storage, shard)
+            AuditedStorage::new(storage, shard, Arc::clone(&attempts))
         });
         joined.collect()
     }
