@@ -40,7 +40,7 @@ fn what_was_synced_survives_the_power_and_the_rest_is_at_hazard() {
     let mut kept = 0;
     for seed in 0..50 {
         let disk = Disk::new(crate::entropy::Entropy::new(seed), Swarm::calm(), false);
-        let machine = Machine::new(disk);
+        let machine = Machine::new(vec![disk]);
         let mut files = machine.boot(0);
         let create = FileOp::Create { name: "a".into() };
         let ops = vec![create, write(0, b"safe", true), write(4, b"late", false)];
