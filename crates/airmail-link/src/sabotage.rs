@@ -3,8 +3,8 @@
 /// A bug to plant. Each is a mistake that is easily made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    /// What comes late of an earlier connection is taken for the present one's, in which readers are numbered
-    /// anew.
+    /// Messages that come late of an earlier connection are taken for the present one's, in which readers are
+    /// numbered anew.
     GenerationIgnored,
     /// A reader is resumed one number further than it stands.
     ResumeOffByOne,

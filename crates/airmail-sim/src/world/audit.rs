@@ -53,7 +53,7 @@ fn key_of(log: LogId, stamp: ProducerStamp) -> BatchKey {
     (log, stamp.id, stamp.epoch, stamp.sequence)
 }
 
-/// What is known of the attempts at one batch.
+/// Facts known of the attempts at one batch.
 #[derive(Debug, Default)]
 struct Attempt {
     under_way: u32,

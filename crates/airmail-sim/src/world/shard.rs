@@ -16,7 +16,7 @@ pub(super) struct Shard {
     pub(super) is_awake: bool,
     /// The command under way.
     pub(super) asked: Option<CommandId>,
-    /// That may be refused: it is based on an old version.
+    /// The command under way may be refused: it is based on an old version.
     pub(super) refusable: bool,
 }
 

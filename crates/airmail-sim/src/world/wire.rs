@@ -30,7 +30,7 @@ pub(super) struct WireSettings {
     pub(super) room: usize,
     /// Rate of reader's ranges that are lost alone, in parts of a million.
     pub(super) lost: u32,
-    /// What a cut has taken may come late.
+    /// Messages that a cut has taken may come late.
     pub(super) is_late: bool,
 }
 
