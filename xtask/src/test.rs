@@ -103,7 +103,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     overseen::run(tests.args(&options.filter), &mut parts)?;
     if options.shards.is_none() && options.filter.is_none() {
         let mut sample = prepared(Some(SAMPLE_SHARDS));
-        sample.args(WITH_NODES).arg("--").args(SAMPLE);
+        // All binaries, though few have such tests: with some of them only, cargo would build anew.
+        sample
+            .args(["--tests", "--no-fail-fast", "--"])
+            .args(SAMPLE);
         overseen::run(&mut sample, &mut parts)?;
     }
     // A filter names tests of cargo's, and Maven's start no node of several shards.
