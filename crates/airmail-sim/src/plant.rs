@@ -124,7 +124,9 @@ impl Plant {
             // A reader is told what is another one's: numbers, its end, or nothing more.
             Plant::GenerationIgnored => &["G2", "contract", "liveness"],
             Plant::EndNotAsked => &["G2"],
-            Plant::VoidEndsCommands | Plant::UnknownRefused | Plant::RefusalTaken => &["G8"],
+            Plant::VoidEndsCommands | Plant::RefusalTaken => &["G8"],
+            // A publish is refused, or a subscription.
+            Plant::UnknownRefused => &["G8", "G2"],
             Plant::LinkCreditTwice => &["G5"],
             Plant::OpensForgotten | Plant::ReaderForgotten => &["liveness"],
             // An ack of less durability, or records gone that were to be kept.
