@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
 
+mod log_contents;
 mod wire;
 
 use airmail_link::LinkLimits;
@@ -13,7 +14,8 @@ use airmail_log::memory::{self, MemoryStorage};
 use airmail_log::{
     Call, Completion, GapWhy, LogStorage, ReaderId, Refusal, Scope, ScopeFilter, Stored, Tag,
 };
-use airmail_model::{Batch, Checked, LogId, Mono, Now, Sequence, Wall};
+use airmail_model::{LogId, Mono, Now, Sequence, Wall};
+use log_contents::{contents, records};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::Linked;
@@ -434,40 +436,6 @@ impl Reader {
         self.records
             .extend(records.filter(|(number, _)| *number >= from));
         self.next = next;
-    }
-}
-
-fn records(base: Sequence, batch: &Checked<Batch>) -> impl Iterator<Item = (Sequence, String)> {
-    let records = batch.iter().map(move |record| {
-        let text = String::from_utf8(record.payload.to_vec()).unwrap();
-        (base.plus(record.index.into()), text)
-    });
-    records.collect::<Vec<_>>().into_iter()
-}
-
-/// Everything that a storage has of a log.
-fn contents(storage: &mut MemoryStorage, log: LogId, now: Now) -> BTreeMap<Sequence, String> {
-    let own = ReaderId(u64::MAX - u64::from(log.index.0));
-    storage.submit(Call::Read {
-        r: own,
-        log,
-        from: Sequence::FIRST,
-        scope: Box::new(Scope::default()),
-        credit: u32::MAX,
-    });
-    let mut contents = BTreeMap::new();
-    let mut out = Vec::new();
-    loop {
-        storage.poll(now, &mut out);
-        for completion in out.drain(..) {
-            match completion {
-                Completion::Batch { r, stored } if r == own => {
-                    contents.extend(records(stored.base, &stored.batch));
-                }
-                Completion::Tail { r, .. } if r == own => return contents,
-                _ => {}
-            }
-        }
     }
 }
 
