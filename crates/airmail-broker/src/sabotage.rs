@@ -2,8 +2,9 @@
 
 /// A bug to plant. Each is a mistake that is easily made.
 ///
-/// Those after `PositionBeyondEnd` and before `EndNotAsked` break nothing at first but the state of one core, of the gateway, the tower or the
-/// catalog: its check is to find them at the step that does.
+/// [`FollowingKept`](Bug::FollowingKept), [`MemberKept`](Bug::MemberKept) and
+/// [`NumberFreed`](Bug::NumberFreed) break nothing at first but the state of one core, of the gateway, the tower
+/// or the catalog: its check is to find them at the step that does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
     /// A subscription that is taken off the tail is told to stand one number further.

@@ -10,7 +10,7 @@
 //! shard is answered only when all shards know it.
 //!
 //! Invariants: a session is held exactly while a request of it waits; while anybody waits, a question is under
-//! way or its answer is waited for; no more wait than [`HELD_MAX`].
+//! way or its answer is waited for; no more wait than [`HELD_MAX`], and than [`HELD_BYTES_MAX`] allow.
 
 use super::Shard;
 use crate::gateway::GatewayInput;
@@ -23,8 +23,10 @@ use std::time::Duration;
 
 /// Time that anybody waits, at most.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Requests that may wait; what comes beyond is decided by what is known.
+/// Requests that may wait; who comes beyond is told to come again.
 const HELD_MAX: usize = 4096;
+/// Bytes of batches that may wait, likewise; a single batch may be larger.
+const HELD_BYTES_MAX: usize = 16 << 20;
 
 /// A request that waits.
 #[derive(Debug)]
@@ -38,6 +40,8 @@ struct Held {
 #[derive(Debug, Default)]
 pub(super) struct Looking {
     held: VecDeque<Held>,
+    /// Bytes of the batches among them.
+    held_bytes: usize,
     /// Requests of each session among them.
     sessions: BTreeMap<SessionId, usize>,
     /// Number of the last question that was sent.
@@ -55,7 +59,13 @@ impl Looking {
         self.deadline
     }
 
+    fn has_room(&self, input: &ClientInput) -> bool {
+        let bytes = self.held_bytes + batch_bytes(input);
+        self.held.len() < HELD_MAX && (self.held_bytes == 0 || bytes <= HELD_BYTES_MAX)
+    }
+
     fn hold(&mut self, input: ClientInput) {
+        self.held_bytes += batch_bytes(&input);
         if let Some(session) = session_of(&input) {
             *self.sessions.entry(session).or_default() += 1;
         }
@@ -70,6 +80,7 @@ impl Looking {
             return None;
         }
         let input = self.held.pop_front()?.input;
+        self.held_bytes -= batch_bytes(&input);
         if let Some(session) = session_of(&input)
             && let Some(left) = self.sessions.get_mut(&session)
         {
@@ -90,6 +101,17 @@ fn session_of(input: &ClientInput) -> Option<SessionId> {
     }
 }
 
+/// Bytes of the batch in a request; 0 where there is none.
+fn batch_bytes(input: &ClientInput) -> usize {
+    match input {
+        ClientInput::Request {
+            request: Request::Publish { batch, .. },
+            ..
+        } => batch.bytes().len(),
+        _ => 0,
+    }
+}
+
 impl Shard {
     /// Has a request wait that names what is not known, or that comes behind one; else gives it back.
     pub(super) fn hold_unknown(&mut self, now: Now, input: ClientInput) -> Option<ClientInput> {
@@ -100,11 +122,15 @@ impl Shard {
             return Some(input);
         }
         let waits = is_behind || self.catalog.is_ready() && self.is_unknown(&input);
-        if !waits || self.looking.held.len() >= HELD_MAX {
+        if !waits {
             return Some(input);
         }
-        self.looking.hold(input);
-        self.look(now);
+        if self.looking.has_room(&input) {
+            self.looking.hold(input);
+            self.look(now);
+        } else {
+            self.let_go(now, [input], false);
+        }
         None
     }
 
@@ -168,16 +194,22 @@ impl Shard {
         }
     }
 
-    /// Lets those go on whom the last question serves. Where it has no answer, the gateway is told meanwhile that
-    /// the namespaces are not known, and so tells them to come again.
+    /// Lets those go on whom the last question serves.
     fn looked(&mut self, now: Now, is_sure: bool) {
         self.looking.is_under_way = false;
         (self.looking.end, self.looking.deadline) = (None, None);
+        let served: Vec<ClientInput> = std::iter::from_fn(|| self.looking.served()).collect();
+        self.let_go(now, served, is_sure);
+        self.look(now);
+    }
+
+    /// Lets requests go on. Where log 0 was not asked for them, the gateway is told meanwhile that the namespaces
+    /// are not known, and so tells them to come again.
+    fn let_go(&mut self, now: Now, inputs: impl IntoIterator<Item = ClientInput>, is_sure: bool) {
         self.tell_namespaces(now, is_sure);
-        while let Some(input) = self.looking.served() {
+        for input in inputs {
             self.step_gateway(now, GatewayInput::Client(input));
         }
         self.tell_namespaces(now, true);
-        self.look(now);
     }
 }

@@ -412,3 +412,28 @@ fn whoever_names_what_log_0_cannot_be_asked_for_in_time_is_told_to_come_again() 
     assert_eq!(refused.code(), ErrorCode::Overloaded);
     assert!(refused.delay().is_some());
 }
+
+#[test]
+fn no_more_waits_for_log_0_than_there_is_room_for_and_who_comes_beyond_is_told_to_come_again() {
+    let mut world = World::new();
+    let client = world.open(1, PLENTY);
+    made_elsewhere(&mut world);
+    let payload = "x".repeat(900_000);
+    let large = || batch(only_log(2), 1, &[("a", &payload)]);
+    let all: Vec<_> = (0..20)
+        .map(|_| world.publish_batch(client, large()))
+        .collect();
+    world.run();
+    // 16 MiB of them wait.
+    let (waiting, beyond) = all.split_at(18);
+    for request in beyond {
+        let refused = world.refused(client, *request);
+        assert_eq!(refused.code(), ErrorCode::Overloaded);
+        assert!(refused.delay().is_some());
+    }
+    world.node.storage_mut().system_unread = false;
+    world.run();
+    for (request, number) in waiting.iter().zip(1..) {
+        assert_eq!(world.acked(client, *request), Sequence(number));
+    }
+}
