@@ -7,7 +7,7 @@
 //!
 //! Invariants: log 0 is always at shard 0; a log's home never changes while the process runs.
 
-use airmail_model::{Lane, LogId};
+use airmail_model::{Lane, LogId, random};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -98,18 +98,10 @@ impl LogHomes {
             Lane::Normal => 0,
             Lane::High => 1 << 32,
         };
-        let first = mix(u64::from(log.namespace.0) | lane);
+        let first = random::nth(u64::from(log.namespace.0) | lane, 0);
         let place = (first >> 32) + u64::from(log.index.0);
         (place % self.shards as u64) as usize
     }
-}
-
-/// The finalizer of SplitMix64: every bit of the input moves half the bits of the output.
-fn mix(value: u64) -> u64 {
-    let mut mixed = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }
 
 #[cfg(test)]

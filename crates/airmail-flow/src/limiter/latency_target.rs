@@ -17,8 +17,8 @@
 //! than what a larger share gains by itself: of eight publishers on a disk, one with 1,600 messages in flight had
 //! 0.88 of the W of those with 1,000, and with two thirds of this pull some had twice the throughput of others.
 //! Where all have little in flight the aim is at its greatest and no longer draws anybody: each batch is then a
-//! large part of its publisher's bound, and they were found to differ by no more than 1.3 (median of rounds) by themselves. So the
-//! greatest aim is only a tenth above the target, which is what users were promised.
+//! large part of its publisher's bound, and in the median of rounds they were found to differ by no more than 1.3
+//! by themselves. So the greatest aim is only a tenth above the target, which is what users were promised.
 //!
 //! Invariants: what the bound does not hold back moves nothing; one window alone moves nothing; never below a
 //! batch.
