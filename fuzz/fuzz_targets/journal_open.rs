@@ -11,8 +11,8 @@ use airmail_log::{Call, Completion, LogSpec, LogStorage, ReaderId, Tag};
 use airmail_model::batch::{BatchTarget, ProducerStamp, Record};
 use airmail_model::{
     Batch, BatchEncoder, Checked, Durability, Limits, LogId, LogIndex, MapEpoch, Message, Mono,
-    NamespaceId, Now, ProducerEpoch, ProducerId, ProducerSequence, Retention, Sequence, TopicName,
-    Wall,
+    NamespaceId, Now, ProducerEpoch, ProducerId, ProducerSequence, Retention, Sequence,
+    StorageName, TopicName, Wall,
 };
 use bytes::{Bytes, BytesMut};
 use std::ops::Range;
@@ -191,6 +191,7 @@ impl World {
                 },
                 epoch: MapEpoch(1),
                 as_of: Sequence::MAX,
+                storage: StorageName::FIRST,
             };
             self.storage.submit(Call::Open {
                 t: Tag(n.into()),

@@ -20,7 +20,7 @@ use airmail_model::position::LogPosition;
 use airmail_model::{
     AppendTime, Batch, BatchEncoder, Checked, Incarnation, Lane, Limits, LogId, LogIndex, MapEpoch,
     Message, Mono, NamespaceId, Now, Position, ProducerEpoch, ProducerId, ProducerSequence,
-    Retention, Sequence, TopicName, Wall,
+    Retention, Sequence, StorageName, TopicName, Wall,
 };
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use std::collections::{BTreeMap, BTreeSet};
@@ -178,6 +178,7 @@ impl World {
                 logs: logs.into(),
                 retention: retention(keep_bytes),
                 durability: None,
+                storage: StorageName::FIRST,
             }),
             Step::Update {
                 name: n,
@@ -189,6 +190,7 @@ impl World {
                     logs: None,
                     retention: Some(retention(keep_bytes)),
                     durability: None,
+                    storage: None,
                     based_on: based_on.map(u64::from),
                 });
             }
