@@ -1,10 +1,12 @@
-//! `cargo xtask fix`: brings both lock files up to date, applies clippy's own suggestions, formats.
+//! `cargo xtask fix`: brings the lock file of the fuzz targets up to date, applies clippy's own suggestions,
+//! formats.
 
+use crate::fuzz;
 use crate::process::{self, cargo};
-use crate::verify::FUZZ_TARGETS;
 
-/// Adds to the lock files what they lack, lets clippy apply its suggestions, then formats.
+/// Adds to that lock file what it lacks, lets clippy apply its suggestions, then formats.
 pub(crate) fn run() -> anyhow::Result<()> {
+    process::run(cargo(&["fetch"]).args(fuzz::WORKSPACE))?;
     process::run(&mut cargo(&[
         "clippy",
         "--workspace",
@@ -13,6 +15,5 @@ pub(crate) fn run() -> anyhow::Result<()> {
         "--allow-dirty",
         "--allow-staged",
     ]))?;
-    process::run(cargo(&["fetch"]).args(FUZZ_TARGETS))?;
     process::run(&mut cargo(&["fmt", "--all"]))
 }

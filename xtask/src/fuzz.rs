@@ -30,6 +30,8 @@ const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-leve
      -Cllvm-args=-sanitizer-coverage-trace-compares -Cllvm-args=-max-loads-per-memcmp=0 \
      -Cllvm-args=-sanitizer-coverage-gated-trace-callbacks --cfg gated \
      --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1";
+/// The targets are a workspace of their own, with a lock file of their own.
+pub(crate) const WORKSPACE: [&str; 2] = ["--manifest-path", "fuzz/Cargo.toml"];
 /// The target that must fail.
 const CANARY: &str = "canary";
 /// Inputs that the canary is given: it is found within some 50,000.
@@ -119,6 +121,17 @@ fn choose(named: &[String]) -> anyhow::Result<Vec<String>> {
     Ok(targets)
 }
 
+/// Fails if the lock file of the targets lacks something that they use. The workspace's own is checked by
+/// cargo whenever it starts this program.
+pub(crate) fn check_lock() -> anyhow::Result<()> {
+    let mut fetch = cargo(&["fetch", "--locked", "--quiet"]);
+    let fetched = process::output(fetch.args(WORKSPACE));
+    fetched.context(
+        "fuzz/Cargo.lock cannot be used as it is: `cargo xtask fix` brings it up to date",
+    )?;
+    Ok(())
+}
+
 /// Builds the targets; gives the directory of the programs.
 fn build(targets: &[String]) -> anyhow::Result<PathBuf> {
     // Named, so that build scripts and macros are built without the flags.
@@ -127,7 +140,7 @@ fn build(targets: &[String]) -> anyhow::Result<PathBuf> {
     let host = host.context("rustc does not say what it builds for")?;
     let output = workspace::target_directory()?.join("fuzz");
     let mut build = cargo(&["build", "--locked", "--release"]);
-    build.args(["--manifest-path", "fuzz/Cargo.toml", "--target", host]);
+    build.args(WORKSPACE).args(["--target", host]);
     build.arg("--target-dir").arg(&output);
     for (target, features) in manifest()? {
         if targets.contains(&target) {

@@ -25,14 +25,16 @@ mod sides;
 mod silence;
 mod translators;
 
-use crate::workspace;
+use crate::{fuzz, workspace};
 use anyhow::bail;
 
 /// Findings of a rule, each with its place.
 type Complaints = Vec<String>;
 
-/// Prints what is wrong, and fails if anything is.
+/// Prints what is wrong, and fails if anything is. Looks at the lock file of the fuzz targets, too, which
+/// nothing else would do before the longest builds.
 pub(crate) fn run() -> anyhow::Result<()> {
+    fuzz::check_lock()?;
     let complaints = all()?;
     for complaint in &complaints {
         println!("tidy: {complaint}");

@@ -3,14 +3,11 @@
 
 use crate::parts::Parts;
 use crate::process::{self, cargo};
-use crate::{test, tidy};
+use crate::{fuzz, test, tidy};
 use std::process::Command;
 
 /// Arguments that make every lint's complaint a failure.
 const DENY_WARNINGS: [&str; 3] = ["--", "-D", "warnings"];
-
-/// The fuzz targets are a workspace of their own, with a lock file of their own.
-pub(crate) const FUZZ_TARGETS: [&str; 2] = ["--manifest-path", "fuzz/Cargo.toml"];
 
 /// Parts to leave out.
 #[derive(Debug, clap::Args)]
@@ -28,11 +25,6 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     }
     let mut part = |name, command: &mut Command| parts.part(name, || process::run(command));
     tidy::run()?;
-    part("lock files", &mut cargo(&["fetch", "--locked"]))?;
-    part(
-        "lock files",
-        cargo(&["fetch", "--locked"]).args(FUZZ_TARGETS),
-    )?;
     part("format", &mut cargo(&["fmt", "--all", "--check"]))?;
     part("lints", &mut clippy(&["--workspace", test::TEST_SWITCHES]))?;
     let rivals = [
@@ -62,7 +54,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         "the fuzz targets need a C++ compiler: install one (Debian: g++)"
     );
     let mut check = cargo(&["check", "--locked", "--all-features"]);
-    check.args(FUZZ_TARGETS);
+    check.args(fuzz::WORKSPACE);
     part("fuzz targets", check.args(["--target-dir", "target/fuzz"]))?;
     drop(parts);
     if !options.without_tests {

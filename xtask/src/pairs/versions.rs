@@ -2,8 +2,9 @@
 //! its program is kept under its commit, so that it is built once.
 //!
 //! The builds share one target directory, and with it their dependencies, which are most of their
-//! time; the crates of different worktrees are different crates to cargo. A program is put in its
-//! place when it is whole, so a program that is there was built to the end.
+//! time. To cargo a crate of one worktree is that of another: it builds it anew because its files are newer
+//! than what was built last. So a worktree is checked out just before its build, and is not kept. A program is
+//! put in its place when it is whole, so a program that is there was built to the end.
 
 use crate::process;
 use crate::workspace;
