@@ -12,7 +12,9 @@ use airmail_broker::{AllowAll, ClientInput, Engine, Principal, SessionId, TurnOu
 use airmail_log::journal::JournalStorage;
 use airmail_model::frame::{DELIVERY_OVERHEAD_BYTES, Reply};
 
-const ROUNDS_MAX: u32 = 2_000;
+/// Rounds within one moment after which a node is taken to go round for ever. Where hundreds of late subscribers
+/// take turns with few readers over short rings, more than 2,000 are needed.
+const ROUNDS_MAX: u32 = 50_000;
 
 impl World {
     /// Starts the process on the disk's contents.
