@@ -1,8 +1,9 @@
 //! A position from beyond a log's end: the node's files are older than the position, because they
 //! were set back to a copy.
 //!
-//! In one life of a log its end never goes back (which the simulator holds, as its `numbers`), so no honest
-//! position of that life lies beyond it.
+//! In one life of a log its `reach` never goes back (which the simulator holds, as its `numbers`), so no
+//! honest position of that life lies beyond it. (Its end may, below `fsync`: after a crash it is told no
+//! further than its reservation is known to be durable.)
 //! How far the files were set back cannot be known, and some numbers may have been given twice since.
 //! So the log begins a new life, durable before anybody is told: every position of the old one is
 //! from then on answered by a loss, and by everything that the log holds.
