@@ -21,6 +21,8 @@ pub enum Bug {
     MemberKept,
     /// The number given last is counted from the namespaces that there are: a deletion frees it.
     NumberFreed,
+    /// Readers that give nothing for long keep their places all the same.
+    SilentReaderCounts,
     /// Where a log ends is answered from what this shard has seen of it.
     EndNotAsked,
     /// An own command that is void ends all commands.

@@ -18,8 +18,11 @@
 //!   exactly one reader, which is of its log and of its topic.
 //! - `ahead`: whoever joins a reader wants nothing that it has given before (asserted in
 //!   [`catchup::schedule`]).
-//! - `readers`: there are at most as many catch-up readers as the settings say, and none without members;
-//!   nobody waits for one while another could be started, unless reading is held or used up.
+//! - `readers`: there are at most as many catch-up readers as the settings say and one for each log, and none
+//!   without members; nobody who may begin waits for one while another could be started, unless reading is used
+//!   up.
+//! - `silent`: a log has at most one silent reader, and while it has it, none of its members begins.
+//! - `retried`: logs of which nobody begins because a reader failed are looked at again before long.
 //! - `ends`: a reader knows the ends of its members, in numbers and in time, and no others; one that has got
 //!   to a member's end has no such member any more.
 //! - `owners`: a reader of the storage that was not given up belongs to exactly one tail or catch-up reader,
@@ -53,6 +56,7 @@ use airmail_model::frame::Ack;
 use airmail_model::{Extent, Incarnation, LogId, Now};
 use allowance::Allowance;
 use catchup::member::Members;
+use catchup::queue::HeldFor;
 use catchup::reader::Readers;
 use ends::Ends;
 use log::{Openness, TowerLogs};
@@ -313,8 +317,9 @@ impl Tower {
                 }
             }
             Owner::CatchUp(reader) => {
+                let log = self.readers[reader].log;
                 self.disband(reader);
-                self.timers.hold = Some(self.now.mono.plus(self.config.retry_delay));
+                self.members.hold(log, HeldFor::Failure);
             }
         }
         self.retry_later();

@@ -53,6 +53,8 @@ pub enum Plant {
     MemberKept,
     /// [`BrokerBug::NumberFreed`].
     NumberFreed,
+    /// [`BrokerBug::SilentReaderCounts`].
+    SilentReaderCounts,
     /// [`BrokerBug::EndNotAsked`].
     EndNotAsked,
     /// [`BrokerBug::VoidEndsCommands`].
@@ -97,7 +99,10 @@ impl Plant {
             | Plant::MemoryKept
             | Plant::EndedStaysLive
             | Plant::CreditTwice => Stage::World,
-            Plant::EndNotAsked | Plant::VoidEndsCommands | Plant::UnknownRefused => Stage::Cluster,
+            Plant::SilentReaderCounts
+            | Plant::EndNotAsked
+            | Plant::VoidEndsCommands
+            | Plant::UnknownRefused => Stage::Cluster,
             _ if self.in_link().is_some() => Stage::Cluster,
             _ => Stage::Storage,
         }
@@ -117,7 +122,7 @@ impl Plant {
             // Producers are forgotten by the same clock.
             Plant::JumpBelieved => &["G2", "G3"],
             Plant::LateNotCharged => &["G5"],
-            Plant::CreditLost => &["liveness"],
+            Plant::CreditLost | Plant::SilentReaderCounts => &["liveness"],
             Plant::DeleteForgotten => &["contract"],
             // The catalog finds by itself that a part of log 0 is missing.
             Plant::ResumeOffByOne | Plant::PreviousIgnored => &["G2", "served: "],
@@ -175,6 +180,7 @@ impl Plant {
             Plant::FollowingKept => BrokerBug::FollowingKept,
             Plant::MemberKept => BrokerBug::MemberKept,
             Plant::NumberFreed => BrokerBug::NumberFreed,
+            Plant::SilentReaderCounts => BrokerBug::SilentReaderCounts,
             Plant::EndNotAsked => BrokerBug::EndNotAsked,
             Plant::VoidEndsCommands => BrokerBug::VoidEndsCommands,
             Plant::UnknownRefused => BrokerBug::UnknownRefused,

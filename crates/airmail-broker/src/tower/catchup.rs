@@ -4,10 +4,13 @@
 //! ahead of it in its log, and after its quantum makes place for those who have waited longest. A reader of
 //! one topic goes by the storage's topic index; one of several topics reads everything and deals it out.
 //!
-//! - [`member`]: for whom it is read, and who waits for a reader. [`reader`]: the readers.
+//! - [`member`]: for whom it is read. [`queue`]: who waits for a reader. [`reader`]: the readers.
 //! - [`schedule`]: who gets a reader, and what readers may read. [`dispatch`]: what readers give.
+//! - [`silence`]: readers that give nothing keep nobody waiting who does not need their logs.
 
 pub(super) mod dispatch;
 pub(super) mod member;
+pub(super) mod queue;
 pub(super) mod reader;
 pub(super) mod schedule;
+mod silence;

@@ -3,6 +3,7 @@
 
 use super::Tower;
 use super::catchup::member::{Member, Place};
+use super::catchup::queue::HeldFor;
 use super::catchup::reader::CatchUpReader;
 use super::log::Openness;
 use super::storage_calls::Owner;
@@ -27,8 +28,7 @@ impl Reading {
 impl Tower {
     /// Number of members, which is also about the amount there is to look at.
     pub(crate) fn member_count(&self) -> usize {
-        let (_, _, members) = self.members.counts();
-        members
+        self.members.known()
     }
 
     /// Asserts the invariants.
@@ -45,8 +45,10 @@ impl Tower {
             }
             self.check_member(key, member);
         }
-        let counts = (queued, queued, queued + reading.members);
-        assert_eq!(self.members.counts(), counts, "one_place: who is queued");
+        let counts = (self.members.queued(), self.members.known());
+        let wanted = (queued, queued + reading.members);
+        assert_eq!(counts, wanted, "one_place: who is queued");
+        assert!(self.members.is_counted(), "one_place: {:?}", self.members);
         let mut known = Reading::default();
         for (key, reader) in self.readers.iter() {
             known.members += reader.members.len();
@@ -57,18 +59,38 @@ impl Tower {
         let (members, wanted) = (known.members, reading.members);
         assert_eq!(members, wanted, "one_place: who has a reader");
         assert_eq!(known, reading, "ends: known to readers, of members");
-        let (readers, most) = (self.readers.len(), self.config.catch_up_readers);
-        assert!(readers <= most, "readers: {readers}, of {most}");
-        let may_start = self.timers.hold.is_none() && self.timers.allowance.is_none();
-        assert!(
-            queued == 0 || readers == most || !may_start,
-            "readers: {queued} wait for one, and there are {readers} of {most}"
-        );
+        self.check_readers();
         assert!(self.ends.are_asked(), "asked: {:?}", self.ends);
         let allowance = &self.allowance;
         assert!(allowance.is_bounded(), "allowance: {allowance:?}");
         self.check_owners();
         self.check_logs();
+    }
+
+    fn check_readers(&self) {
+        let (readers, most) = (self.readers.active(), self.config.catch_up_readers);
+        let (all, logs) = (self.readers.len(), self.logs.keys().count());
+        assert!(all <= most + logs, "readers: {all}, of {most} and {logs}");
+        let ready = self.members.ready();
+        let may_start = self.timers.allowance.is_none();
+        assert!(
+            ready == 0 || readers >= most || !may_start,
+            "readers: {ready} wait for one, and there are {readers} of {most}"
+        );
+        let silent = self.readers.silent();
+        let held = self.members.held(HeldFor::Silence);
+        let logs: Vec<_> = silent.keys().copied().collect();
+        assert_eq!(held, logs, "silent: logs of which nobody begins");
+        assert_eq!(readers + silent.len(), all, "silent: {silent:?}");
+        let failed = self.members.held(HeldFor::Failure);
+        assert!(
+            failed.is_empty() || self.timers.retry.is_some(),
+            "retried: {failed:?} are held"
+        );
+        for (log, key) in silent {
+            let found = self.readers.get(*key).map(|reader| reader.log);
+            assert_eq!(found, Some(*log), "silent: {key:?}");
+        }
     }
 
     fn check_member(&self, key: MemberKey, member: &Member) {

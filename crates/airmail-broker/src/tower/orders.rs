@@ -1,6 +1,7 @@
 //! Orders of the catalog: log 0 is served for it, and the logs of namespaces are opened, and tried
 //! again, or deleted with everything that uses them.
 
+use super::catchup::queue::HeldFor;
 use super::log::Openness;
 use super::storage_calls::{Owner, Purpose};
 use super::{Tower, TowerEffects};
@@ -165,6 +166,7 @@ impl Tower {
             let member = self.members[member].id;
             self.leave(member, out);
         }
+        self.members.release(key, HeldFor::Failure);
         self.logs[key].openness = Openness::Deleting;
         out.tell(FromTower::Closed { log });
         let t = self.calls.tag(Purpose::Delete(log.namespace, key));

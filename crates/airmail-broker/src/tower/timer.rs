@@ -1,6 +1,7 @@
 //! Work of the tower that is due by time: it tells members their progress, and tries failed calls
 //! of the storage again.
 
+use super::catchup::queue::HeldFor;
 use super::log::Openness;
 use super::{Tower, TowerEffects};
 use crate::catalog::CatalogInput;
@@ -14,17 +15,17 @@ pub(super) struct Timers {
     pub(super) marks: Option<Mono>,
     /// To open logs and start readers that failed.
     pub(super) retry: Option<Mono>,
-    /// No catch-up reader is started before: one has failed.
-    pub(super) hold: Option<Mono>,
     /// To let catch-up readers read on: what they may read was used up.
     pub(super) allowance: Option<Mono>,
+    /// To pass over a reader that is silent then.
+    pub(super) silence: Option<Mono>,
 }
 
 impl Tower {
     /// When the tower wants to be called, if nothing else happens before.
     pub(crate) fn deadline(&self) -> Option<Mono> {
         let timers = &self.timers;
-        let all = [timers.marks, timers.retry, timers.allowance];
+        let all = [timers.marks, timers.retry, timers.allowance, timers.silence];
         all.into_iter().flatten().min()
     }
 
@@ -35,6 +36,7 @@ impl Tower {
             self.mark(out);
         }
         is_due(&mut self.timers.allowance);
+        is_due(&mut self.timers.silence);
         if is_due(&mut self.timers.retry) {
             self.retry(out);
         }
@@ -54,6 +56,9 @@ impl Tower {
 
     fn retry(&mut self, out: &mut TowerEffects) {
         out.to_catalog.push_back(CatalogInput::Retry);
+        for log in self.members.held(HeldFor::Failure) {
+            self.members.release(log, HeldFor::Failure);
+        }
         let logs: Vec<TowerLogKey> = self.logs.keys().collect();
         for key in logs {
             let log = &self.logs[key];

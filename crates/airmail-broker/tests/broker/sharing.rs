@@ -2,10 +2,10 @@
 
 use crate::behind::{filled, numbers};
 use crate::vec_storage::VecStorage;
-use crate::world::{PLENTY, World};
+use crate::world::{LOG, PLENTY, World, batch, topic_in};
 use airmail_broker::{SessionId, ShardConfig};
-use airmail_model::Sequence;
 use airmail_model::frame::Start;
+use airmail_model::{LogId, NamespaceId, Sequence};
 use std::time::Duration;
 
 /// A world whose readers are granted little at a time.
@@ -66,6 +66,48 @@ fn more_positions_than_readers_all_make_progress() {
         world.node.shard().stats().catch_up_readers_started > 3,
         "they took turns"
     );
+}
+
+#[test]
+fn a_log_that_gives_nothing_does_not_keep_readers_from_other_logs() {
+    let config = ShardConfig {
+        catch_up_readers: 2,
+        ..ShardConfig::default()
+    };
+    let (mut world, client) = filled(config, 10);
+    let others = [NamespaceId(2), NamespaceId(3), NamespaceId(4)];
+    for (n, namespace) in (1..).zip(others) {
+        world.create(&namespace.to_string(), 1).expect("made");
+        let log = LogId { namespace, ..LOG };
+        world.publish_batch(client, batch(log, 1, &[("a", "0"), ("b", "1")]));
+        world.run();
+        world.node.storage_mut().unread.insert(namespace);
+        for (place, name) in (0..).zip(["a", "b"]) {
+            let topic = topic_in(namespace, name);
+            world.add_in(
+                namespace,
+                client,
+                2 * n + place,
+                topic,
+                Start::Earliest,
+                None,
+            );
+        }
+    }
+    world.add(client, 0, "a", Start::Earliest);
+    world.run();
+    assert_eq!(world.client(client).payloads(0), numbers(0..0));
+    for _ in 0..2 {
+        world.pass(Duration::from_millis(250));
+        world.run();
+    }
+    assert_eq!(world.client(client).payloads(0), numbers(0..10));
+    assert!(world.node.storage().readers_most <= 2 + others.len() + 2);
+    world.node.storage_mut().unread.clear();
+    read_on(&mut world);
+    for n in 2..8 {
+        assert_eq!(world.client(client).sub(n).got.len(), 1, "{n}");
+    }
 }
 
 #[test]

@@ -8,12 +8,12 @@ use airmail_log::{
     TopicSeen, Trouble,
 };
 use airmail_model::{
-    AppendTime, Batch, Checked, Durability, Extent, Holder, Incarnation, LogId, Mono, Now,
-    Sequence, StorageName,
+    AppendTime, Batch, Checked, Durability, Extent, Holder, Incarnation, LogId, Mono, NamespaceId,
+    Now, Sequence, StorageName,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug)]
 enum Entry {
@@ -74,6 +74,8 @@ pub(crate) struct VecStorage {
     pub(crate) stalled: bool,
     /// Readers of log 0 are given nothing while this holds.
     pub(crate) system_unread: bool,
+    /// Namespaces of whose logs readers are given nothing.
+    pub(crate) unread: BTreeSet<NamespaceId>,
     /// Refusal of every publish.
     pub(crate) refusal: Option<Refusal>,
     /// Refusal of every new life.
@@ -108,6 +110,7 @@ impl VecStorage {
             waiting: Vec::new(),
             stalled: false,
             system_unread: false,
+            unread: BTreeSet::new(),
             refusal: None,
             renewal_refusal: None,
             read_failure: None,
@@ -247,6 +250,9 @@ impl VecStorage {
                 continue;
             }
             if self.system_unread && reader.log == LogId::SYSTEM {
+                continue;
+            }
+            if self.unread.contains(&reader.log.namespace) {
                 continue;
             }
             if self.read_failure.is_some() && reader.log != LogId::SYSTEM {

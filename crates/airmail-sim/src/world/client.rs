@@ -196,11 +196,17 @@ impl Client {
         self.watches.insert(key, watch);
     }
 
-    /// Subscribes to topics of a namespace that have messages, from its beginning.
-    pub(super) fn read_all(&mut self, at: usize, space: &Space, ledger: &Ledger) {
+    /// Subscribes to topics of a namespace that have messages, from its beginning: those whose logs are wanted.
+    pub(super) fn read_all(
+        &mut self,
+        at: usize,
+        space: &Space,
+        ledger: &Ledger,
+        wanted: impl Fn(LogId) -> bool,
+    ) {
         const TOPICS_MAX: usize = 100;
         let entries = ledger.iter().map(|(_, entry)| entry);
-        let here = entries.filter(|entry| entry.log.namespace == space.id);
+        let here = entries.filter(|entry| entry.log.namespace == space.id && wanted(entry.log));
         let topics: BTreeSet<TopicHash> = here.map(|entry| entry.topic).collect();
         for topic in topics.into_iter().take(TOPICS_MAX) {
             let key = self.core.add(SubscriptionSpec {

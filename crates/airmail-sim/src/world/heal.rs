@@ -4,7 +4,7 @@ use super::client::Client;
 use super::{Plan, World};
 use crate::census::Kind;
 use crate::invariants::{Checked, Violation};
-use airmail_model::Mono;
+use airmail_model::{LogId, Mono};
 use std::time::Duration;
 
 /// Turns in all, however well it goes.
@@ -45,12 +45,7 @@ impl World {
         let mut newcomer = Client::new(1_000, self.plant, &mut self.chance);
         let settled = |world: &mut World| world.is_answered();
         self.until("answered", settled)?;
-        for (at, space) in self.spaces.iter().enumerate() {
-            newcomer.core.set_map(&space.map);
-            if !space.leaving {
-                newcomer.read_all(at, space, &self.evidence.ledger);
-            }
-        }
+        self.read_everything(&mut newcomer, |_| true);
         self.clients.push(newcomer);
         let read = |world: &mut World| {
             let clients = &mut world.clients;
@@ -80,6 +75,16 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// Lets a client subscribe to everything that there is in the wanted logs, from the beginning.
+    pub(super) fn read_everything(&self, client: &mut Client, wanted: impl Fn(LogId) -> bool) {
+        for (at, space) in self.spaces.iter().enumerate() {
+            client.core.set_map(&space.map);
+            if !space.leaving {
+                client.read_all(at, space, &self.evidence.ledger, &wanted);
+            }
+        }
     }
 
     /// Ends the faults between the shards, and stalls.

@@ -1,7 +1,8 @@
 //! Isolation: a shard that does nothing at all stops only who needs its logs.
 //!
 //! While everything else is well, one of several shards stalls for good. Its streams go to the others; what is
-//! then published to logs of the others is acknowledged, and told to who reads those.
+//! then published to logs of the others is acknowledged, and told to who reads those. Who has just begun to
+//! read those from the beginning gets all of them, whoever waits for the logs that are stalled.
 
 use super::client::Client;
 use super::publisher::Publisher;
@@ -13,6 +14,8 @@ use airmail_model::{Lane, Mono};
 
 /// Topics of a namespace that are looked at.
 const TOPICS_MAX: u64 = 8;
+/// Turns for which they have read when the shard stalls.
+const TURNS_BEFORE_MAX: u64 = 30;
 
 impl World {
     /// Lets a shard stall, in half of the runs that have several, and goes on without it; whether this is such
@@ -22,6 +25,7 @@ impl World {
             return Ok(false);
         }
         let stalled = self.cluster.any_shard(&mut self.chance);
+        self.begin_to_read(stalled)?;
         self.evidence
             .note(format_args!("shard {stalled} stalls for good"));
         self.evidence.count(Kind::ShardIsolated);
@@ -44,6 +48,22 @@ impl World {
         })?;
         self.shards[stalled].stalled_until = Mono(0);
         Ok(true)
+    }
+
+    /// One begins to read everything that this shard has, and one everything else; both have got somewhere when
+    /// it stalls.
+    fn begin_to_read(&mut self, stalled: usize) -> Checked {
+        for (number, is_there) in [(1_001, true), (1_002, false)] {
+            let mut newcomer = Client::new(number, self.plant, &mut self.chance);
+            let wanted = |log| (self.cluster.home(log) == stalled) == is_there;
+            self.read_everything(&mut newcomer, wanted);
+            self.clients.push(newcomer);
+        }
+        let mut turns = self.chance.between(1, TURNS_BEFORE_MAX);
+        self.until("begun", |_| {
+            turns -= 1;
+            turns == 0
+        })
     }
 
     /// Publishes to logs that are at any shard but this one.

@@ -34,6 +34,7 @@ impl Tower {
         let bytes = stored.batch.bytes().len();
         self.stats.given_bytes += bytes as u64;
         self.stats.read_bytes += bytes as u64;
+        self.heard(key);
         let reader = &mut self.readers[key];
         let log = &mut self.logs[reader.log];
         log.end = log.end.max(stored.extent.next());
@@ -117,6 +118,7 @@ impl Tower {
         why: GapWhy,
         out: &mut TowerEffects,
     ) {
+        self.heard(key);
         if why != GapWhy::Unused {
             for member in self.readers[key].everyone() {
                 self.give_gap(member, extent, why, out);
@@ -154,6 +156,7 @@ impl Tower {
         next: Sequence,
         out: &mut TowerEffects,
     ) {
+        self.heard(key);
         let reader = &mut self.readers[key];
         let log = &mut self.logs[reader.log];
         log.end = log.end.max(next);

@@ -1,13 +1,14 @@
-//! Members: those whom the tower reads for, and the queue of those who wait for a reader.
+//! Members: those whom the tower reads for. Who waits for a reader is in the queue ([`super::queue`]).
 //!
 //! A member is an attempt of the gateway to get something of one topic of one log: from a number, to an end or
 //! to the tail. Whose client it is, and what that has been told, the tower does not know.
 
+use super::queue::{HeldFor, Queue, Waiting};
 use crate::keys::{MemberKey, ReaderKey, TowerLogKey};
 use crate::link::MemberId;
 use airmail_model::{AppendTime, Sequence, TopicHash};
 use slab::Slab;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// States of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,16 +38,22 @@ pub(crate) struct Member {
     pub(crate) place: Place,
 }
 
+impl Member {
+    const fn waiting(&self) -> Waiting {
+        Waiting {
+            log: self.log,
+            at: self.at,
+            ticket: self.ticket,
+        }
+    }
+}
+
 /// Every member, and the queue for readers.
 #[derive(Debug, Default)]
 pub(crate) struct Members {
     slab: Slab<Member>,
     by_id: BTreeMap<MemberId, MemberKey>,
-    tickets: u64,
-    /// Those who wait for a reader, oldest first.
-    by_ticket: BTreeMap<u64, MemberKey>,
-    /// The same, by place in the log.
-    by_place: BTreeSet<(TowerLogKey, Sequence, MemberKey)>,
+    queue: Queue,
 }
 
 impl Members {
@@ -90,40 +97,60 @@ impl Members {
 
     /// Puts one at the end of the queue.
     pub(crate) fn enqueue(&mut self, key: MemberKey) {
-        self.tickets += 1;
         let member = &mut self.slab[key.place()];
-        (member.ticket, member.place) = (self.tickets, Place::Queued);
-        self.by_ticket.insert(member.ticket, key);
-        self.by_place.insert((member.log, member.at, key));
+        let place = self.queue.last(member.log, member.at);
+        (member.ticket, member.place) = (place.ticket, Place::Queued);
+        self.queue.insert(key, place);
     }
 
     /// Takes one out of the queue.
     pub(crate) fn dequeue(&mut self, key: MemberKey) {
-        let member = &self.slab[key.place()];
-        self.by_ticket.remove(&member.ticket);
-        self.by_place.remove(&(member.log, member.at, key));
+        self.queue.remove(key, self[key].waiting());
     }
 
-    /// The member that has waited longest for a reader.
+    /// Lets no member of a log begin to be read for.
+    pub(crate) fn hold(&mut self, log: TowerLogKey, why: HeldFor) {
+        self.queue.hold(log, why);
+    }
+
+    /// Lets the members of a log begin again, unless it is held for another reason.
+    pub(crate) fn release(&mut self, log: TowerLogKey, why: HeldFor) {
+        self.queue.release(log, why);
+    }
+
+    /// The logs of which no member is to begin, for this reason.
+    pub(crate) fn held(&self, why: HeldFor) -> Vec<TowerLogKey> {
+        self.queue.held(why).collect()
+    }
+
+    /// The member that has waited longest for a reader, of those who may begin.
     pub(crate) fn oldest(&self) -> Option<MemberKey> {
-        self.by_ticket.values().next().copied()
+        self.queue.oldest()
     }
 
     /// Number of members that wait for a reader.
     pub(crate) fn queued(&self) -> usize {
-        self.by_ticket.len()
+        self.queue.len()
+    }
+
+    /// Number of members that wait for a reader and may begin.
+    pub(crate) fn ready(&self) -> usize {
+        self.queue.ready()
     }
 
     /// Whether one waits for a reader, by ticket and by place alike.
     pub(crate) fn is_queued(&self, key: MemberKey) -> bool {
-        let member = &self[key];
-        self.by_ticket.get(&member.ticket) == Some(&key)
-            && self.by_place.contains(&(member.log, member.at, key))
+        self.queue.contains(key, self[key].waiting())
     }
 
-    /// Numbers of entries in the queue, by ticket and by place, and of members known by id.
-    pub(crate) fn counts(&self) -> (usize, usize, usize) {
-        (self.by_ticket.len(), self.by_place.len(), self.by_id.len())
+    /// Number of members known by id.
+    pub(crate) fn known(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// Whether the queue has counted right.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.queue.is_counted()
     }
 
     /// Those who wait within a stretch of a log, nearest first; at most `most`.
@@ -134,10 +161,7 @@ impl Members {
         to: Sequence,
         most: usize,
     ) -> impl Iterator<Item = MemberKey> + '_ {
-        let low = (log, from, MemberKey::MIN);
-        let high = (log, to, MemberKey::MAX);
-        let stretch = self.by_place.range(low..=high);
-        stretch.map(|(_, _, key)| *key).take(most)
+        self.queue.near(log, from, to).take(most)
     }
 }
 

@@ -3,9 +3,10 @@
 use super::member::Member;
 use crate::keys::{MemberKey, ReaderKey, TowerLogKey};
 use airmail_log::ReaderId;
-use airmail_model::{AppendTime, Sequence, TopicHash};
+use airmail_model::{AppendTime, Mono, Sequence, TopicHash};
 use slab::Slab;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// A reader and its members.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub(crate) struct CatchUpReader {
     pub(crate) times: BTreeSet<(AppendTime, MemberKey)>,
     /// Bytes that the reader may still give.
     pub(crate) granted: i64,
+    /// When it gave something last, or was given leave to.
+    pub(crate) heard_at: Mono,
     /// Bytes that it has given since it began or last had its turn.
     pub(crate) used: u64,
     /// Numbers that it has passed, and how many of them it has read.
@@ -58,6 +61,11 @@ impl Passed {
 }
 
 impl CatchUpReader {
+    /// When it will have given nothing for so long although it may. `None`: it may not.
+    pub(crate) fn silent_at(&self, after: Duration) -> Option<Mono> {
+        (self.granted > 0).then(|| self.heard_at.plus(after))
+    }
+
     /// Takes a member in.
     pub(crate) fn insert(&mut self, key: MemberKey, member: &Member) {
         self.members.insert((member.topic, key));
@@ -96,40 +104,86 @@ impl CatchUpReader {
     }
 }
 
-/// The readers under way: at most as many as the settings say.
+/// The readers under way. Those that are silent do not count against the settings' bound
+/// ([`super::silence`]).
 #[derive(Debug, Default)]
-pub(crate) struct Readers(Slab<CatchUpReader>);
+pub(crate) struct Readers {
+    slab: Slab<CatchUpReader>,
+    /// Those that are not silent.
+    active: BTreeSet<ReaderKey>,
+    /// The silent one of a log.
+    silent: BTreeMap<TowerLogKey, ReaderKey>,
+}
 
 impl Readers {
     /// Puts one in.
     pub(crate) fn insert(&mut self, reader: CatchUpReader) -> ReaderKey {
-        ReaderKey::new(self.0.insert(reader))
+        let key = ReaderKey::new(self.slab.insert(reader));
+        self.active.insert(key);
+        key
     }
 
-    /// Takes one out.
+    /// Takes one out, which is not silent.
     pub(crate) fn remove(&mut self, key: ReaderKey) -> CatchUpReader {
-        self.0.remove(key.place())
+        let was_active = self.active.remove(&key);
+        assert!(was_active, "silent: {key:?} ends");
+        self.slab.remove(key.place())
+    }
+
+    /// One is silent from now on. No other of its log is.
+    pub(crate) fn fall_silent(&mut self, key: ReaderKey) {
+        self.active.remove(&key);
+        self.silent.insert(self[key].log, key);
+    }
+
+    /// One is silent no more; whether it was.
+    pub(crate) fn wake(&mut self, key: ReaderKey) -> bool {
+        let was_silent = self.active.insert(key);
+        if was_silent {
+            let log = self[key].log;
+            self.silent.remove(&log);
+        }
+        was_silent
     }
 
     /// The reader, if it is still under way.
     pub(crate) fn get(&self, key: ReaderKey) -> Option<&CatchUpReader> {
-        self.0.get(key.place())
+        self.slab.get(key.place())
     }
 
     /// Number of catch-up readers.
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.slab.len()
+    }
+
+    /// Number of those that are not silent.
+    pub(crate) fn active(&self) -> usize {
+        self.active.len()
+    }
+
+    /// The key of each that is not silent, in order.
+    pub(crate) fn active_keys(&self) -> Vec<ReaderKey> {
+        self.active.iter().copied().collect()
+    }
+
+    /// Each that is not silent, with its key, in order.
+    pub(crate) fn active_readers(&self) -> impl Iterator<Item = (ReaderKey, &CatchUpReader)> {
+        self.active.iter().map(|key| (*key, &self[*key]))
+    }
+
+    /// The silent one of each log that has one.
+    pub(crate) fn silent(&self) -> &BTreeMap<TowerLogKey, ReaderKey> {
+        &self.silent
     }
 
     /// The key of each, in order.
     pub(crate) fn keys(&self) -> Vec<ReaderKey> {
-        let all = self.0.iter();
-        all.map(|(place, _)| ReaderKey::new(place)).collect()
+        self.iter().map(|(key, _)| key).collect()
     }
 
     /// Each with its key, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ReaderKey, &CatchUpReader)> {
-        let all = self.0.iter();
+        let all = self.slab.iter();
         all.map(|(place, reader)| (ReaderKey::new(place), reader))
     }
 }
@@ -138,12 +192,12 @@ impl std::ops::Index<ReaderKey> for Readers {
     type Output = CatchUpReader;
 
     fn index(&self, key: ReaderKey) -> &CatchUpReader {
-        &self.0[key.place()]
+        &self.slab[key.place()]
     }
 }
 
 impl std::ops::IndexMut<ReaderKey> for Readers {
     fn index_mut(&mut self, key: ReaderKey) -> &mut CatchUpReader {
-        &mut self.0[key.place()]
+        &mut self.slab[key.place()]
     }
 }

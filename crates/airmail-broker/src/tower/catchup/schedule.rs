@@ -86,8 +86,8 @@ impl Tower {
     /// that were taken at once.
     pub(in crate::tower) fn schedule(&mut self, out: &mut TowerEffects) {
         let now = self.now.mono;
-        let is_held = self.timers.hold.is_some_and(|until| until > now);
-        if is_held || !self.has_members() {
+        self.timers.silence = None;
+        if !self.has_members() {
             return;
         }
         if !self.allowance.is_open(now) {
@@ -95,21 +95,22 @@ impl Tower {
             return;
         }
         self.timers.allowance = None;
-        self.timers.hold = None;
         if self.members.queued() > 0 {
-            for reader in self.readers.keys() {
+            for reader in self.readers.active_keys() {
                 self.pick_up(reader);
             }
         }
         self.widen_readers(out);
         self.take_turns(out);
         self.grant_readers(out);
-        while self.readers.len() < self.config.catch_up_readers {
+        self.pass_over_silent(out);
+        while self.readers.active() < self.config.catch_up_readers {
             let Some(key) = self.members.oldest() else {
                 break;
             };
             self.start_reader(key, out);
         }
+        self.timers.silence = self.next_silence();
     }
 
     /// Joins a reader that is under way, if one suits; `true` if so.
@@ -165,10 +166,10 @@ impl Tower {
     /// Has readers of one topic read everything, for all who are near, where that is less to read. The rearmost
     /// first: those ahead of it are taken in.
     fn widen_readers(&mut self, out: &mut TowerEffects) {
-        if self.readers.len() < 2 && self.members.queued() == 0 {
+        if self.readers.active() < 2 && self.members.queued() == 0 {
             return;
         }
-        let mut keys = self.readers.keys();
+        let mut keys = self.readers.active_keys();
         keys.sort_by_key(|key| (self.readers[*key].position, *key));
         for key in keys {
             // It may have been taken in by one behind it.
@@ -210,7 +211,7 @@ impl Tower {
         let reader = &self.readers[key];
         let (log, position) = (reader.log, reader.position);
         let to = position.plus(self.config.catch_up_span);
-        let ahead = self.readers.iter().filter(move |(other, ahead)| {
+        let ahead = self.readers.active_readers().filter(move |(other, ahead)| {
             *other != key
                 && ahead.log == log
                 && ahead.topic.is_some()
@@ -223,7 +224,7 @@ impl Tower {
     fn take_in(&mut self, key: ReaderKey, out: &mut TowerEffects) {
         for ahead in self.narrow_ahead(key).collect::<Vec<_>>() {
             self.stop_reading(ahead, out);
-            let ended = self.readers.remove(ahead);
+            let ended = self.remove_reader(ahead);
             for (_, member) in ended.members {
                 let at = &mut self.members[member].at;
                 *at = ended.position.max(*at);
@@ -234,12 +235,12 @@ impl Tower {
 
     /// Ends readers that have had their turn, for the sake of those who wait.
     fn take_turns(&mut self, out: &mut TowerEffects) {
-        let mut waiting = self.members.queued();
-        for reader in self.readers.keys() {
+        let mut waiting = self.members.ready();
+        for reader in self.readers.active_keys() {
             if self.readers[reader].used < self.config.catch_up_quantum_bytes {
                 continue;
             }
-            if waiting == 0 || self.readers.len() < self.config.catch_up_readers {
+            if waiting == 0 || self.readers.active() < self.config.catch_up_readers {
                 self.readers[reader].used = 0;
                 self.readers[reader].passed.age();
                 self.narrow(reader, out);
@@ -274,6 +275,7 @@ impl Tower {
             ends: BTreeSet::new(),
             times: BTreeSet::new(),
             granted: 0,
+            heard_at: self.now.mono,
             used: 0,
             passed: Passed::default(),
         });
@@ -297,6 +299,7 @@ impl Tower {
         reader.reader = r;
         reader.topic = topic;
         reader.granted = credit.into();
+        reader.heard_at = self.now.mono;
         out.call(Call::Read {
             r,
             log: self.logs[reader.log].id,
@@ -312,11 +315,12 @@ impl Tower {
     /// Lets readers give another step, if they have given most of the last.
     fn grant_readers(&mut self, out: &mut TowerEffects) {
         let step = i64::from(self.config.catch_up_step_bytes);
-        for key in self.readers.keys() {
+        for key in self.readers.active_keys() {
             let reader = &mut self.readers[key];
             if reader.granted <= step / 2 {
                 let bytes = u32::try_from(step - reader.granted).unwrap_or(u32::MAX);
                 reader.granted = step;
+                reader.heard_at = self.now.mono;
                 let r = reader.reader;
                 out.call(Call::Credit { r, bytes });
             }
@@ -334,13 +338,13 @@ impl Tower {
         let found = self.readers.get(key);
         if found.is_some_and(|reader| reader.members.is_empty()) {
             self.stop_reading(key, out);
-            self.readers.remove(key);
+            self.remove_reader(key);
         }
     }
 
     /// Ends a reader; its members wait again, where they have got, behind all others.
     pub(in crate::tower) fn disband(&mut self, key: ReaderKey) {
-        let ended = self.readers.remove(key);
+        let ended = self.remove_reader(key);
         for (_, key) in ended.members {
             let member = &mut self.members[key];
             member.at = member.at.max(ended.position);

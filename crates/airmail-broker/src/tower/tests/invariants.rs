@@ -2,6 +2,7 @@
 
 use super::super::Tower;
 use super::super::catchup::member::Place;
+use super::super::catchup::queue::HeldFor;
 use super::super::log::Openness;
 use super::super::storage_calls::Owner;
 use super::transcripts::Driver;
@@ -54,7 +55,7 @@ type Break = fn(&mut Tower);
 #[test]
 fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
     busy().tower.check();
-    let breaks: [(&str, Break); 12] = [
+    let breaks: [(&str, Break); 15] = [
         ("one_place", |t| {
             let one = member(t, 0);
             t.members[one].place = Place::Queued;
@@ -67,7 +68,23 @@ fn a_state_that_breaks_an_invariant_is_complained_of_under_its_name() {
             let one = member(t, 0);
             t.members[one].topic.0 += 1;
         }),
-        ("readers", |t| t.config.catch_up_readers = 0),
+        ("one_place", |t| {
+            let two = member(t, 1);
+            t.members.remove(two);
+        }),
+        ("silent", |t| {
+            let log = log(t);
+            t.members.hold(log, HeldFor::Silence);
+        }),
+        ("silent", |t| {
+            let one = reader(t);
+            t.readers.fall_silent(one);
+            t.config.catch_up_readers = 0;
+        }),
+        ("retried", |t| {
+            let log = log(t);
+            t.members.hold(log, HeldFor::Failure);
+        }),
         ("readers", |t| t.config.catch_up_readers = 2),
         ("ends", |t| {
             let one = reader(t);

@@ -1,13 +1,13 @@
 //! Transcripts of the tower: its inputs and effects as text, in `tests/transcripts/tower`.
 //!
 //! A member has a number here. A call of the storage is written by its tag, `#1`, and a reader of the storage by
-//! its number. The log is the only one of namespace 1.
+//! its number. The log is the first one of namespace 1, the other log the second.
 
 use super::super::{Tower, TowerEffects, TowerInput};
 use crate::catalog::{CatalogInput, Order, SystemAppend};
 use crate::config::ShardConfig;
 use crate::keys::BehindKey;
-use crate::link::MemberId;
+use crate::link::{Follow, MemberId, ToTower};
 use crate::transcript::{
     LOG, NAMESPACE, link, number, read_batch, read_bounds, read_extent, read_stored, show_batch,
     show_extent, show_records, show_topic,
@@ -17,7 +17,7 @@ use airmail_log::{
     Refusal, ScopeFilter, Tag,
 };
 use airmail_model::{
-    AppendTime, Durability, Extent, LogId, Mono, Now, Sequence, StorageName, Wall,
+    AppendTime, Durability, Extent, LogId, LogIndex, Mono, Now, Sequence, StorageName, Wall,
 };
 use airmail_testkit::transcript::parts;
 use airmail_testkit::transcripts;
@@ -33,11 +33,17 @@ transcripts! {
     members_share_a_reader_as_written: "sharing",
     readers_take_turns_as_written: "turns",
     a_reader_that_fails_is_started_again_as_written: "failed_readers",
+    a_reader_that_gives_nothing_keeps_nobody_waiting_as_written: "silent_readers",
     a_log_that_cannot_be_opened_is_tried_again_as_written: "failed_open",
     a_deletion_ends_all_as_written: "deletion",
     a_log_is_lost_and_gained_as_written: "lost",
     log_0_is_served_for_the_catalog_as_written: "log_0",
 }
+
+const OTHER: LogId = LogId {
+    index: LogIndex(1),
+    ..LOG
+};
 
 fn play() -> impl FnMut(&str) -> Option<Vec<String>> {
     let mut driver = Driver::new();
@@ -104,6 +110,20 @@ impl Driver {
     fn read(&mut self, line: &str) -> Option<TowerInput> {
         if let Some([rest]) = parts("catalog: {}", line) {
             read_catalog(rest)
+        } else if let Some([name, topic, from]) = parts(
+            "gateway: for member {}, read {} of the other log from {} on",
+            line,
+        ) {
+            let line = format!("for member {name}, read {topic} from {from} on");
+            let message = link::read_to_tower(&line, &find_member)?;
+            let ToTower::Follow(follow) = message else {
+                return None;
+            };
+            let follow = Follow {
+                log: OTHER,
+                ..follow
+            };
+            Some(TowerInput::FromGateway(ToTower::Follow(follow)))
         } else if let Some([rest]) = parts("gateway: {}", line) {
             let message = link::read_to_tower(rest, &find_member)?;
             Some(TowerInput::FromGateway(message))
@@ -142,6 +162,7 @@ fn read_catalog(line: &str) -> Option<TowerInput> {
     }
     Some(match line {
         "open the log" => TowerInput::Order(Order::Open { log: LOG, spec }),
+        "open the other log" => TowerInput::Order(Order::Open { log: OTHER, spec }),
         "delete namespace 1 with its 1 log" => TowerInput::Order(Order::Delete {
             namespace: NAMESPACE,
             logs: 1,
@@ -216,6 +237,8 @@ fn read_reader(r: ReaderId, line: &str) -> Option<Completion> {
 fn show_log(log: LogId) -> &'static str {
     if log == LogId::SYSTEM {
         "log 0"
+    } else if log == OTHER {
+        "the other log"
     } else {
         "the log"
     }
