@@ -63,6 +63,8 @@ struct Space {
     shrinks: bool,
     /// Settings that are asked for, perhaps not yet in force.
     wanted: Option<(Retention, Synced)>,
+    /// The version on which other settings were asked for last: as long as it is that, they may still come.
+    asked_on: Option<u64>,
     /// It is to be deleted.
     doomed: bool,
     /// Its deletion has been asked for: from here on it may be gone.

@@ -53,8 +53,9 @@ pub(super) struct Checkpointer {
     not_before: Mono,
     /// Size of the last one, in bytes.
     bytes: u64,
-    /// The last of a clean stop is written.
-    closed: bool,
+    /// Number of commands that the last of a clean stop has, once it is written. As many as there can be: it
+    /// could not be written, and the stop ends without.
+    closed_with: Option<u64>,
 }
 
 impl Default for Checkpointer {
@@ -69,7 +70,7 @@ impl Default for Checkpointer {
             wanted: false,
             not_before: Mono(0),
             bytes: 0,
-            closed: false,
+            closed_with: None,
         }
     }
 }
@@ -133,9 +134,9 @@ impl Checkpointer {
         self.wanted || self.appended >= bytes.max(4 * self.bytes)
     }
 
-    /// Whether the last of a clean stop is written.
-    pub(super) fn is_closed(&self) -> bool {
-        self.closed
+    /// Whether the last of a clean stop is written, with all of so many commands.
+    pub(super) fn is_closed(&self, commands: u64) -> bool {
+        self.closed_with.is_some_and(|with| commands <= with)
     }
 
     /// Begins one that says this, `last` if it is that of a clean stop. Its number.
@@ -169,14 +170,14 @@ impl Checkpointer {
     pub(super) fn failed(&mut self, again: Mono, closing: bool) {
         self.not_before = again;
         self.wanted = true;
-        self.closed = closing;
+        self.closed_with = closing.then_some(u64::MAX);
         self.touched.append(&mut self.touched_before);
     }
 
     /// The one that was under way is there; `current` if nothing has come behind it. Those that go by it.
     pub(super) fn written(&mut self, step: &CheckpointFile, current: bool) -> Vec<CheckpointId> {
         self.bytes = step.bytes.len() as u64;
-        self.closed = step.last && current;
+        self.closed_with = (step.last && current).then_some(step.meta_count);
         self.touched_before.clear();
         self.kept.push(Kept {
             number: step.number,

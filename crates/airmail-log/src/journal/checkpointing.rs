@@ -91,7 +91,8 @@ impl Checkpointing<'_> {
 
     /// Whether the next is that of a clean stop.
     fn is_last(&self) -> bool {
-        self.calls.is_closing() && self.is_drained() && !self.checkpointer.is_closed()
+        let is_closed = self.checkpointer.is_closed(self.commands.count());
+        self.calls.is_closing() && self.is_drained() && !is_closed
     }
 
     fn is_drained(&self) -> bool {

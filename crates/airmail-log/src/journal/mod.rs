@@ -182,7 +182,8 @@ impl Journal {
 
     /// Whether a clean stop has come to its end.
     fn is_closed(&self) -> bool {
-        let kept = self.checkpointer.is_closed() || self.config.new_incarnations;
+        let is_kept = self.checkpointer.is_closed(self.commands.count());
+        let kept = is_kept || self.config.new_incarnations;
         self.calls.is_closing() && (self.faults.trouble().is_some() || (self.is_drained() && kept))
     }
 

@@ -204,6 +204,26 @@ fn what_was_appended_before_and_after_a_clean_stop_outlives_a_crash() {
 }
 
 #[test]
+fn a_command_behind_the_last_checkpoint_of_a_clean_stop_is_in_another_one() {
+    let mut bench = Bench::open(MemoryFiles::new(), 1);
+    bench.append(0, 5);
+    bench.storage.close(bench.now);
+    for _ in 0..10 {
+        bench.poll();
+    }
+    assert!(bench.storage.is_closed());
+    // Whoever else has the log says what it is now, and does not know of the stop.
+    let spec = LogSpec {
+        durability: Durability::OS,
+        as_of: Sequence(2),
+        ..LogSpec::default()
+    };
+    bench.ask_to_open(9, LOG, spec);
+    let mut bench = Bench::open(bench.close(), 2);
+    assert_eq!(bench.next(), Sequence(6), "no numbers are skipped");
+}
+
+#[test]
 fn many_segments_and_blocks_are_read_back_after_every_kind_of_stop() {
     let mut bench = Bench::open(MemoryFiles::new(), 1);
     for round in 0..6 {

@@ -55,6 +55,7 @@ impl World {
                         weak: plan.durability < Synced::Fsync,
                         shrinks: plan.retention != Retention::default(),
                         wanted: None,
+                        asked_on: None,
                         doomed: false,
                         leaving: false,
                     };
@@ -92,9 +93,14 @@ impl World {
                 continue;
             };
             let asked = (retention, Durability::single(durability));
+            let asked_on = space.asked_on;
             let is_so = |catalog: &Arc<Catalog>| {
-                let spec = catalog.by_name(&space.name).map(|of| &of.namespace.spec);
-                spec.is_some_and(|spec| (spec.retention, spec.durability) == asked)
+                let namespace = catalog.by_name(&space.name).map(|of| &of.namespace);
+                namespace.is_some_and(|namespace| {
+                    let spec = &namespace.spec;
+                    let is_settled = asked_on.is_none_or(|on| on < namespace.version);
+                    (spec.retention, spec.durability) == asked && is_settled
+                })
             };
             if is_so(&catalogs[shard]) {
                 // In force is what every shard has been told of.
@@ -112,6 +118,7 @@ impl World {
                 self.evidence.ledger.respecify(log, space.durability);
             }
             let version = entry.namespace.version;
+            space.asked_on = Some(version);
             let stale = self.chance.chance(200_000);
             self.shards[shard].refusable = stale;
             let command = Command::UpdateNamespace {
