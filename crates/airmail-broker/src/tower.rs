@@ -53,7 +53,7 @@ use crate::config::ShardConfig;
 use crate::link::{Answer, FromTower, ToTower};
 use airmail_log::{Bounds, Call, Capabilities, Completion, GapWhy, ReaderId, Refusal, Stored, Tag};
 use airmail_model::frame::Ack;
-use airmail_model::{Extent, Incarnation, LogId, Now};
+use airmail_model::{Extent, Incarnation, LogId, Now, bug};
 use allowance::Allowance;
 use catchup::member::Members;
 use catchup::queue::HeldFor;
@@ -183,6 +183,7 @@ impl Tower {
                 }
             }
             Completion::Ended { r, .. } => self.reader_ended(r, out),
+            Completion::Effective { r, .. } | Completion::WantsLost { r } => bug!("asked {r:?}"),
             Completion::Opened { t, bounds } => match self.calls.answered(t) {
                 Some(Purpose::OpenSystem) => {
                     out.to_catalog.push_back(CatalogInput::Opened(bounds));

@@ -15,18 +15,21 @@
 
 mod guest;
 mod slots;
+mod wants;
 
 use crate::limits::LinkLimits;
 use airmail_log::{
-    Call, Capabilities, ClockState, Completion, LogStorage, ReaderId, Refusal, Tag, Trouble,
+    Call, Capabilities, ClockState, Completion, LogStorage, ReaderId, Refusal, ScopeFilter, Tag,
+    Trouble, WantEdit,
 };
 use airmail_model::{LogId, Mono, Now, bug};
-use guest::Guest;
 pub use guest::HostPort;
+use guest::{Ask, Guest, Start};
 use slots::{GuestPlace, Slots};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::time::Duration;
+use wants::{Wanting, Wants};
 
 /// Time after which what was refused as busy is worth trying again.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
@@ -47,6 +50,7 @@ pub struct HostedStorage<S> {
     limits: LinkLimits,
     guests: Vec<Guest>,
     slots: Slots,
+    wants: Wants,
     /// Calls under way that begin a new life of a log.
     renewals: BTreeMap<Tag, LogId>,
     completions: Vec<Completion>,
@@ -74,6 +78,7 @@ impl<S: LogStorage> HostedStorage<S> {
             limits,
             guests: Vec::new(),
             slots: Slots::default(),
+            wants: Wants::default(),
             renewals: BTreeMap::new(),
             completions: Vec::new(),
             own_appends: 0,
@@ -111,8 +116,10 @@ impl<S: LogStorage> HostedStorage<S> {
         for place in 0..self.guests.len() {
             let mut left = self.limits.turn_messages;
             while let Some(call) = self.guests[place].receive(&mut ended) {
-                if let Some(call) = call {
-                    self.call(place, call);
+                match call {
+                    Some(Ask::Call(call)) => self.call(place, call),
+                    Some(Ask::Resume { of, call }) => self.resume(place, of, call),
+                    None => {}
                 }
                 left -= 1;
                 if left == 0 {
@@ -144,26 +151,22 @@ impl<S: LogStorage> HostedStorage<S> {
         }
         match call {
             Call::Read {
-                r,
+                r: run,
                 log,
                 from,
                 scope,
                 credit,
             } => {
-                let Some(asked) = guest.asked(r.0) else {
-                    bug!("guest {place} reads and has no connection");
-                    return;
-                };
-                let hosted = slots::reader(self.slots.take(asked));
-                let granted = guest.start(r, hosted, from, credit, &self.limits);
-                self.storage.submit(Call::Read {
-                    r: hosted,
+                let start = Start {
+                    run,
                     log,
                     from,
                     scope,
-                    credit: granted,
-                });
+                    credit,
+                };
+                self.read(place, start);
             }
+            Call::Want { r, edit, topics } => self.want(place, r, edit, *topics),
             Call::Credit { r, bytes } => guest.credit(r, bytes),
             Call::Stop { r } => {
                 if let Some(r) = guest.stop(r) {
@@ -171,6 +174,107 @@ impl<S: LogStorage> HostedStorage<S> {
                 }
             }
             other => bug!("{other:?} has neither tag nor reader"),
+        }
+    }
+
+    /// Starts a reader of a guest. One of what is wanted begins when it is known what that is.
+    fn read(&mut self, place: usize, start: Start) {
+        let is_cut = start.scope.filter == ScopeFilter::Wanted && self.limits.wants > 0;
+        if !is_cut {
+            return self.start(place, &start, None);
+        }
+        match self.wants.begin(start.log) {
+            Some(wanting) => self.start(place, &start, Some(wanting)),
+            None => {
+                let why = Some(Refusal::Busy {
+                    retry_after: RETRY_AFTER,
+                });
+                self.guests[place].tell(Completion::Ended { r: start.run, why });
+            }
+        }
+    }
+
+    fn start(&mut self, place: usize, start: &Start, wanting: Option<Box<Wanting>>) {
+        if let Some(granted) = self.guests[place].start(start, wanting, &self.limits) {
+            self.begin(place, start.clone(), granted);
+        }
+    }
+
+    /// Has the storage read for a guest's reader.
+    fn begin(&mut self, place: usize, start: Start, credit: u32) {
+        let Start {
+            run,
+            log,
+            from,
+            mut scope,
+            ..
+        } = start;
+        let guest = &mut self.guests[place];
+        let Some(asked) = guest.asked(run.0) else {
+            bug!("guest {place} reads and has no connection");
+            return;
+        };
+        let r = slots::reader(self.slots.take(asked));
+        guest.begun(run, r);
+        if guest.list(run).is_some() {
+            scope.filter = ScopeFilter::All;
+        }
+        self.storage.submit(Call::Read {
+            r,
+            log,
+            from,
+            scope,
+            credit,
+        });
+    }
+
+    /// A reader goes on as another, with what is wanted of it.
+    fn resume(&mut self, place: usize, of: ReaderId, call: Call) {
+        let (wanting, hosted) = self.guests[place].resume(of);
+        if let Some(r) = hosted {
+            self.storage.submit(Call::Stop { r });
+        }
+        match (call, wanting) {
+            (
+                Call::Read {
+                    r: run,
+                    log,
+                    from,
+                    scope,
+                    credit,
+                },
+                Some(wanting),
+            ) => {
+                let start = Start {
+                    run,
+                    log,
+                    from,
+                    scope,
+                    credit,
+                };
+                self.start(place, &start, Some(wanting));
+            }
+            // Input: a reader that gives everything, which has nothing to keep.
+            (call, _) => self.call(place, call),
+        }
+    }
+
+    /// Changes what is wanted of a guest's reader.
+    fn want(&mut self, place: usize, run: ReaderId, edit: u32, topics: WantEdit) {
+        let (wants, max) = (&mut self.wants, self.limits.wants);
+        let guest = &mut self.guests[place];
+        if guest.list(run).is_none() {
+            // Input: a reader that gives everything.
+            if let Some(r) = guest.hosted(run) {
+                let topics = Box::new(topics);
+                self.storage.submit(Call::Want { r, edit, topics });
+            }
+            return;
+        }
+        let begins = guest.want(run, edit, |wanting| wants.take(wanting, topics, max));
+        if let Some(start) = begins {
+            let credit = guest.granted(run);
+            self.begin(place, start, credit);
         }
     }
 
@@ -261,7 +365,11 @@ impl<S: LogStorage> HostedStorage<S> {
             return;
         }
         let run = slots::reader(asked.number);
-        if let Some(r) = guest.deliver(run, completion, &self.limits) {
+        let (completion, left_out) = match guest.list(run) {
+            Some(list) => self.wants.cut(list, completion),
+            None => (completion, 0),
+        };
+        if let Some(r) = guest.deliver(run, completion, left_out, &self.limits) {
             self.storage.submit(Call::Stop { r });
         }
     }
@@ -290,9 +398,16 @@ impl<S: LogStorage> HostedStorage<S> {
                 self.storage.submit(call);
             });
             guest.flush();
+            for wanting in guest.take_ended() {
+                self.wants.end(&wanting);
+            }
             if bug::is_checking() {
                 guest.check();
             }
+        }
+        more |= self.wants.sweep();
+        if bug::is_checking() {
+            self.wants.check();
         }
         more
     }

@@ -17,6 +17,9 @@ pub struct LinkLimits {
     /// Messages of readers that wait to be sent: beyond it, a reader is cut off, and resumed when there is
     /// room. Default: 16,384.
     pub marks: usize,
+    /// Topics that all guests of a far end may want together ([`airmail_log::ScopeFilter::Wanted`]), 40 bytes each.
+    /// Beyond it an edit is refused. 0: whoever says what it wants is given everything. Default: 0.
+    pub wants: usize,
     /// Slots of a ring between two threads, at most; many shards have smaller ones. Default: 1,024.
     pub ring_slots: usize,
     /// Messages that one end takes, and sends, in one poll. Default: 1,024.
@@ -41,6 +44,7 @@ impl Default for LinkLimits {
             window_bytes: 4 << 20,
             reader_bytes: 256 << 10,
             marks: 16 << 10,
+            wants: 0,
             ring_slots: 1024,
             turn_messages: 1024,
             #[cfg(feature = "sabotage")]

@@ -13,8 +13,10 @@
 //! Invariants, which are asserted after each poll where bugs panic: those of its parts, `unanswered.rs`,
 //! `readers.rs` and `logs.rs`. Nothing is to be sent while there is no connection.
 
+mod edits;
 mod logs;
 mod readers;
+mod reading;
 mod unanswered;
 
 use crate::limits::LinkLimits;
@@ -22,9 +24,7 @@ use crate::message::{FromHost, ToHost};
 use crate::port::{Event, Port};
 #[cfg(feature = "sabotage")]
 use crate::sabotage::Bug;
-use airmail_log::{
-    Call, Capabilities, ClockState, Completion, LogStorage, ReaderId, Refusal, Tag, Trouble,
-};
+use airmail_log::{Call, Capabilities, ClockState, Completion, LogStorage, ReaderId, Tag, Trouble};
 #[cfg(feature = "sabotage")]
 use airmail_model::Sequence;
 use airmail_model::{LogId, Mono, Now, bug};
@@ -32,7 +32,6 @@ use logs::OpenLogs;
 use readers::{Readers, Reading};
 use std::collections::VecDeque;
 use std::fmt;
-use std::time::Duration;
 use unanswered::{CallNumber, Calls, Room};
 
 /// Something to be sent, in order. What has been answered or given up meanwhile is left out.
@@ -43,7 +42,10 @@ enum Outgoing {
     Call(CallNumber),
     Start(ReaderId),
     Grant(ReaderId),
+    Want(ReaderId),
     Stop(ReaderId),
+    /// A run that was to be resumed is not: its list is of no use.
+    Forget(ReaderId),
     Closing,
 }
 
@@ -127,38 +129,6 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
     fn outgo(&mut self, outgoing: Outgoing) {
         if self.is_up() {
             self.outgoing.push_back(outgoing);
-        }
-    }
-
-    fn read(&mut self, call: Call) {
-        match call {
-            Call::Read {
-                r,
-                log,
-                from,
-                scope,
-                credit,
-            } => {
-                if self.readers.len() >= self.limits.calls {
-                    let retry_after = Duration::from_millis(100);
-                    let why = Some(Refusal::Busy { retry_after });
-                    self.told.push_back(Completion::Ended { r, why });
-                    return;
-                }
-                let run = self.readers.take(r, log, from, scope, credit);
-                self.outgo(Outgoing::Start(run));
-            }
-            Call::Credit { r, bytes } => {
-                if let Some(run) = self.readers.credit(r, bytes) {
-                    self.outgo(Outgoing::Grant(run));
-                }
-            }
-            Call::Stop { r } => match self.readers.stop(r) {
-                Some(Ok(run)) => self.outgo(Outgoing::Stop(run)),
-                Some(Err(ended)) => self.told.push_back(ended),
-                None => {}
-            },
-            other => bug!("{other:?} is no call of a reader"),
         }
     }
 
@@ -329,6 +299,15 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
             }
             Outgoing::Start(run) => {
                 let start = self.readers.start(run)?;
+                let edits = self.readers.edits(run);
+                if let Some(of) = edits.and_then(|edits| edits.earlier()) {
+                    let call = start;
+                    return Some(ToHost::Resume {
+                        generation,
+                        of,
+                        call,
+                    });
+                }
                 #[cfg(feature = "sabotage")]
                 if self.limits.has_bug(Bug::CreditTwice) {
                     self.readers.hold_back_again(run);
@@ -336,6 +315,8 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
                 start
             }
             Outgoing::Grant(run) => self.readers.grant(run)?,
+            Outgoing::Want(run) => self.readers.edits(run)?.next_call(run)?,
+            Outgoing::Forget(r) => Call::Stop { r },
             Outgoing::Stop(r) => self.readers.is_running(r).then_some(Call::Stop { r })?,
         };
         Some(ToHost::Call { generation, call })
@@ -362,7 +343,17 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
                 }
             }
             Outgoing::Closing => self.closing = Closing::Told,
-            Outgoing::Begin | Outgoing::Reopen(_) | Outgoing::Start(_) | Outgoing::Stop(_) => {}
+            Outgoing::Start(run) => {
+                let edits = self.readers.edits(run).map_or(0, |edits| edits.to_send());
+                let edits = std::iter::repeat_n(Outgoing::Want(run), edits);
+                self.outgoing.extend(edits);
+            }
+            Outgoing::Want(run) => {
+                if let Some(edits) = self.readers.edits(run) {
+                    edits.sent();
+                }
+            }
+            Outgoing::Begin | Outgoing::Reopen(_) | Outgoing::Stop(_) | Outgoing::Forget(_) => {}
         }
     }
 

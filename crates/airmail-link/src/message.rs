@@ -25,6 +25,15 @@ pub enum ToHost {
         /// The call, under tags and readers of the link.
         call: Call,
     },
+    /// A reader of what is wanted goes on as another, with what is wanted of it.
+    Resume {
+        /// Generation that both are of.
+        generation: u64,
+        /// The reader that it was.
+        of: ReaderId,
+        /// The call that starts the other.
+        call: Call,
+    },
     /// The near end closes: no append of its follows.
     Closing {
         /// Generation that it is of.

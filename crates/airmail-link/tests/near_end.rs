@@ -104,7 +104,10 @@ impl Near {
         let wanted = self.generation;
         let sent = std::mem::take(&mut self.script.lock().sent);
         let calls = sent.into_iter().filter_map(|message| match message {
-            ToHost::Call { generation, call } => {
+            ToHost::Call { generation, call }
+            | ToHost::Resume {
+                generation, call, ..
+            } => {
                 assert_eq!(generation, wanted);
                 Some(call)
             }

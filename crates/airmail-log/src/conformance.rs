@@ -23,6 +23,7 @@ pub mod sealing;
 pub mod seeking;
 pub mod topics;
 pub mod trimming;
+pub mod wants;
 mod watch;
 
 pub use batches::{EPOCH, Maker, log, spec};
@@ -110,6 +111,13 @@ macro_rules! conformance {
                 a_reader_ends_at_its_bound
                 a_bound_in_the_future_is_waited_for
                 a_far_reader_catches_up_while_appends_go_on;
+            wants:
+                a_reader_of_which_nothing_is_wanted_gives_nothing
+                what_is_wanted_is_given
+                what_was_wanted_first_is_given_from_the_beginning
+                an_edit_takes_effect_where_it_is_told
+                an_edit_of_parts_takes_effect_at_once
+                what_nobody_wants_takes_no_credit_for_good;
             topics:
                 a_topic_scope_is_tiled_with_unused_numbers
                 a_topic_that_was_never_used_is_all_unused

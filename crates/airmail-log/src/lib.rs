@@ -22,5 +22,5 @@ pub mod sabotage;
 pub use contract::{
     AppendClock, Bounds, Call, Capabilities, ClockState, Completion, Dedup, Direction, GapWhy,
     HeldJump, LogSpec, LogStorage, Numbering, ReaderId, Refusal, Scope, ScopeFilter, Stored, Tag,
-    TopicPage, TopicSeen, Trouble, Waker,
+    TopicPage, TopicSeen, Trouble, Waker, WantEdit,
 };

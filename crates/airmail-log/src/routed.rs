@@ -157,7 +157,7 @@ impl<S: LogStorage> LogStorage for Routed<S> {
                 }
                 place
             }
-            Call::Credit { r, .. } | Call::Stop { r } => {
+            Call::Credit { r, .. } | Call::Want { r, .. } | Call::Stop { r } => {
                 let Some(part) = self.readers.get(r) else {
                     // Input: an owner who does not know yet that the reader has ended.
                     return;

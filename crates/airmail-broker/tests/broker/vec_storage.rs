@@ -59,6 +59,8 @@ struct Reader {
     scope: Scope,
     credit: i64,
     told_tail: Option<Sequence>,
+    /// Nobody has said yet what is wanted of it.
+    unwanted: bool,
 }
 
 /// The storage, and its handles.
@@ -252,7 +254,7 @@ impl VecStorage {
             if self.system_unread && reader.log == LogId::SYSTEM {
                 continue;
             }
-            if self.unread.contains(&reader.log.namespace) {
+            if self.unread.contains(&reader.log.namespace) || reader.unwanted {
                 continue;
             }
             if self.read_failure.is_some() && reader.log != LogId::SYSTEM {
@@ -373,6 +375,7 @@ impl LogStorage for VecStorage {
                 credit,
             } => self.read(r, log, from, *scope, credit),
             Call::Credit { r, bytes } => self.credit(r, bytes),
+            Call::Want { r, edit, topics } => self.want(r, edit, topics.more),
             Call::Stop { r } => self.stop(r),
             Call::FindTime { t, log, at } => self.find_time(t, log, at),
             Call::Bounds { t, log } => self.bounds(t, log),

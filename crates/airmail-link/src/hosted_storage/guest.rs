@@ -8,11 +8,12 @@
 //! off has nothing behind the message that says so.
 
 use super::slots::{Asked, GuestPlace};
+use super::wants::{ListKey, Wanting};
 use crate::limits::LinkLimits;
 use crate::message::{FromHost, ToHost};
 use crate::port::{Event, Port};
-use airmail_log::{Call, Completion, ReaderId};
-use airmail_model::Sequence;
+use airmail_log::{Call, Completion, GapWhy, ReaderId, Scope};
+use airmail_model::{LogId, Sequence};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A port of the far end of a link.
@@ -21,14 +22,35 @@ pub type HostPort = Box<dyn Port<Out = FromHost, In = ToHost>>;
 /// A reader of a guest.
 #[derive(Debug)]
 struct GuestReader {
-    /// Its id at the storage.
-    hosted: ReaderId,
+    /// Its id at the storage. `None`: it is not known yet what is wanted of it.
+    hosted: Option<ReaderId>,
+    /// List of what is wanted of it, if not everything is.
+    wanting: Option<Box<Wanting>>,
     /// The last number that it was told of, or the one before the first that it wants.
     previous: Sequence,
     /// Credit that the near end has given and the storage was not, in bytes.
     held_back: u64,
     /// Credit that the storage was given and no batch has used.
     granted: i64,
+}
+
+/// Start of a reader.
+#[derive(Clone, Debug)]
+pub(super) struct Start {
+    pub(super) run: ReaderId,
+    pub(super) log: LogId,
+    pub(super) from: Sequence,
+    pub(super) scope: Box<Scope>,
+    pub(super) credit: u32,
+}
+
+/// Something asked by a guest.
+#[derive(Debug)]
+pub(super) enum Ask {
+    /// A call of the storage contract.
+    Call(Call),
+    /// A reader of what is wanted goes on as another.
+    Resume { of: ReaderId, call: Call },
 }
 
 /// The far end's side of a port. See the module's documentation.
@@ -43,6 +65,13 @@ pub(super) struct Guest {
     thirsty: BTreeSet<ReaderId>,
     /// Readers that were cut off, and have to be told.
     behind: VecDeque<ReaderId>,
+    /// Lists of readers that were cut off, until they are resumed.
+    kept: BTreeMap<ReaderId, Box<Wanting>>,
+    /// Readers that wait for the first word of what is wanted of them.
+    unwanted: BTreeMap<ReaderId, Start>,
+    /// Lists of readers that have ended.
+    #[expect(clippy::vec_box, reason = "as readers have them")]
+    ended: Vec<Box<Wanting>>,
     outgoing: VecDeque<FromHost>,
     bytes: u64,
     marks: usize,
@@ -59,6 +88,9 @@ impl Guest {
             readers: BTreeMap::new(),
             thirsty: BTreeSet::new(),
             behind: VecDeque::new(),
+            kept: BTreeMap::new(),
+            unwanted: BTreeMap::new(),
+            ended: Vec::new(),
             outgoing: VecDeque::new(),
             bytes: 0,
             marks: 0,
@@ -68,7 +100,7 @@ impl Guest {
 
     /// The next message of the present generation; readers that a cut has ended are added to `ended`.
     /// `None`: the port has nothing more to tell.
-    pub(super) fn receive(&mut self, ended: &mut Vec<ReaderId>) -> Option<Option<Call>> {
+    pub(super) fn receive(&mut self, ended: &mut Vec<ReaderId>) -> Option<Option<Ask>> {
         Some(match self.port.receive()? {
             Event::Up | Event::Cut => {
                 self.cut(ended);
@@ -82,8 +114,13 @@ impl Guest {
                 None
             }
             Event::Message(ToHost::Call { generation, call }) => {
-                (self.generation == Some(generation)).then_some(call)
+                (self.generation == Some(generation)).then_some(Ask::Call(call))
             }
+            Event::Message(ToHost::Resume {
+                generation,
+                of,
+                call,
+            }) => (self.generation == Some(generation)).then_some(Ask::Resume { of, call }),
             Event::Message(ToHost::Closing { generation }) => {
                 self.has_closed |= self.generation == Some(generation);
                 None
@@ -93,8 +130,13 @@ impl Guest {
 
     fn cut(&mut self, ended: &mut Vec<ReaderId>) {
         self.generation = None;
-        ended.extend(self.readers.values().map(|reader| reader.hosted));
-        self.readers.clear();
+        for (_, reader) in std::mem::take(&mut self.readers) {
+            ended.extend(reader.hosted);
+            self.ended.extend(reader.wanting);
+        }
+        self.ended
+            .extend(std::mem::take(&mut self.kept).into_values());
+        self.unwanted.clear();
         self.thirsty.clear();
         self.behind.clear();
         self.outgoing.clear();
@@ -111,27 +153,89 @@ impl Guest {
         })
     }
 
-    /// A new reader, under its id at the storage; the credit that it begins with.
+    /// A new reader. The credit that it begins with, if it may begin: it waits where it is not known yet what
+    /// is wanted of it.
     pub(super) fn start(
         &mut self,
-        run: ReaderId,
-        hosted: ReaderId,
-        from: Sequence,
-        credit: u32,
+        start: &Start,
+        wanting: Option<Box<Wanting>>,
         limits: &LinkLimits,
-    ) -> u32 {
+    ) -> Option<u32> {
+        let Start { run, credit, .. } = *start;
+        let waits = wanting.as_ref().is_some_and(|wanting| !wanting.has_begun);
         let granted = credit.min(limits.reader_bytes);
         let reader = GuestReader {
-            hosted,
-            previous: from.before(),
+            hosted: None,
+            wanting,
+            previous: start.from.before(),
             held_back: (credit - granted).into(),
             granted: granted.into(),
         };
-        if self.readers.insert(run, reader).is_some() {
+        if let Some(earlier) = self.readers.insert(run, reader) {
             // Input: a near end that uses a reader twice.
-            return granted;
+            self.ended.extend(earlier.wanting);
         }
-        granted
+        if waits {
+            self.unwanted.insert(run, start.clone());
+        }
+        (!waits).then_some(granted)
+    }
+
+    /// A reader has begun, under this id at the storage.
+    pub(super) fn begun(&mut self, run: ReaderId, hosted: ReaderId) {
+        if let Some(reader) = self.readers.get_mut(&run) {
+            reader.hosted = Some(hosted);
+            self.thirsty.insert(run);
+        }
+    }
+
+    /// Takes what is wanted of a reader that goes on as another. The reader's id at the storage, to be stopped
+    /// there, if it was not cut off.
+    pub(super) fn resume(&mut self, of: ReaderId) -> (Option<Box<Wanting>>, Option<ReaderId>) {
+        self.unwanted.remove(&of);
+        match self.readers.remove(&of) {
+            Some(reader) => (reader.wanting, reader.hosted),
+            None => (self.kept.remove(&of), None),
+        }
+    }
+
+    /// The list of a reader, if it gives what is wanted alone.
+    pub(super) fn list(&self, run: ReaderId) -> Option<ListKey> {
+        let wanting = self.readers.get(&run)?.wanting.as_ref()?;
+        Some(wanting.list)
+    }
+
+    /// The id of a reader at the storage, if it has begun.
+    pub(super) fn hosted(&self, run: ReaderId) -> Option<ReaderId> {
+        self.readers.get(&run)?.hosted
+    }
+
+    /// Credit of a reader that begins.
+    pub(super) fn granted(&self, run: ReaderId) -> u32 {
+        let granted = self.readers.get(&run).map_or(0, |reader| reader.granted);
+        u32::try_from(granted).unwrap_or(0)
+    }
+
+    /// Changes what is wanted of a reader by `take`, which says when an edit is whole and whether it has taken
+    /// effect, and answers. The start of the reader, if it begins with it.
+    pub(super) fn want(
+        &mut self,
+        run: ReaderId,
+        edit: u32,
+        take: impl FnOnce(&mut Wanting) -> Option<bool>,
+    ) -> Option<Start> {
+        let reader = self.readers.get_mut(&run)?;
+        let is_effective = take(reader.wanting.as_mut()?)?;
+        let at = is_effective.then_some(reader.previous.plus(1));
+        self.marks += 1;
+        self.tell(Completion::Effective { r: run, edit, at });
+        is_effective.then(|| self.unwanted.remove(&run))?
+    }
+
+    /// Lists of readers that have ended since the last call.
+    #[expect(clippy::vec_box, reason = "as readers have them")]
+    pub(super) fn take_ended(&mut self) -> Vec<Box<Wanting>> {
+        std::mem::take(&mut self.ended)
     }
 
     /// The near end gives a reader more credit.
@@ -142,9 +246,17 @@ impl Guest {
         }
     }
 
-    /// The reader's id at the storage, to be stopped there.
-    pub(super) fn stop(&self, run: ReaderId) -> Option<ReaderId> {
-        Some(self.readers.get(&run)?.hosted)
+    /// The id of a reader at the storage, to be stopped there. One that has not begun ends here.
+    pub(super) fn stop(&mut self, run: ReaderId) -> Option<ReaderId> {
+        self.ended.extend(self.kept.remove(&run));
+        if self.unwanted.remove(&run).is_some() {
+            let reader = self.readers.remove(&run)?;
+            self.ended.extend(reader.wanting);
+            self.marks += 1;
+            self.tell(Completion::Ended { r: run, why: None });
+            return None;
+        }
+        self.readers.get(&run)?.hosted
     }
 
     /// Passes credit on to the storage, as long as there is a window for what comes of it.
@@ -158,6 +270,10 @@ impl Guest {
                 // Input: a reader that has ended meanwhile.
                 continue;
             };
+            let Some(r) = reader.hosted else {
+                // Input: a reader that begins later, with what it has then.
+                continue;
+            };
             let room = i64::from(limits.reader_bytes).saturating_sub(reader.granted);
             let room = u32::try_from(room).unwrap_or(if room < 0 { 0 } else { u32::MAX });
             let bytes = u32::try_from(reader.held_back)
@@ -166,7 +282,6 @@ impl Guest {
             if bytes > 0 {
                 reader.held_back -= u64::from(bytes);
                 reader.granted += i64::from(bytes);
-                let r = reader.hosted;
                 submit(Call::Credit { r, bytes });
             }
             // One that is far overdrawn needs more than one grant can be.
@@ -191,25 +306,30 @@ impl Guest {
         self.generation == Some(asked.generation)
     }
 
-    /// Something of a reader. If there is no room for it, the reader is cut off: its id at the storage, to be
-    /// stopped there.
+    /// Something of a reader, of which so many bytes were left out. If there is no room for it, the reader is cut
+    /// off: its id at the storage, to be stopped there.
     pub(super) fn deliver(
         &mut self,
         run: ReaderId,
         mut completion: Completion,
+        left_out: u64,
         limits: &LinkLimits,
     ) -> Option<ReaderId> {
         let generation = self.generation?;
         let has_room =
             self.bytes < limits.window_bytes.saturating_mul(2) && self.marks < limits.marks;
         let ends = matches!(completion, Completion::Ended { .. });
+        let goes_on = self.lengthen_gap(run, &completion);
         let reader = self.readers.get_mut(&run)?;
-        if !has_room && !ends {
-            let hosted = reader.hosted;
-            self.readers.remove(&run);
+        if !has_room && !ends && !goes_on {
+            let reader = self.readers.remove(&run)?;
+            self.kept.extend(reader.wanting.map(|list| (run, list)));
             self.behind.push_back(run);
-            return Some(hosted);
+            return reader.hosted;
         }
+        // What was left out cost the near end no credit.
+        reader.granted = reader.granted.saturating_sub_unsigned(left_out);
+        reader.held_back = reader.held_back.saturating_add(left_out);
         completion.set_reader(run);
         let previous = reader.previous;
         let bytes = match &completion {
@@ -223,7 +343,8 @@ impl Guest {
             }
             _ => {
                 if ends {
-                    self.readers.remove(&run);
+                    let reader = self.readers.remove(&run)?;
+                    self.ended.extend(reader.wanting);
                 }
                 self.marks += 1;
                 self.outgoing.push_back(FromHost::Told {
@@ -237,6 +358,9 @@ impl Guest {
         if reader.held_back > 0 && reader.granted <= i64::from(limits.reader_bytes / 2) {
             self.thirsty.insert(run);
         }
+        if goes_on {
+            return None;
+        }
         self.bytes += bytes;
         self.marks += 1;
         self.outgoing.push_back(FromHost::Range {
@@ -245,6 +369,30 @@ impl Guest {
             completion,
         });
         None
+    }
+
+    /// Lets a gap of unused numbers go on in the one before, if that waits last: whether it does.
+    fn lengthen_gap(&mut self, run: ReaderId, completion: &Completion) -> bool {
+        let unused = |completion: &Completion| match completion {
+            Completion::Gap {
+                extent,
+                why: GapWhy::Unused,
+                ..
+            } => Some(*extent),
+            _ => None,
+        };
+        let (Some(more), Some(FromHost::Range { completion, .. })) =
+            (unused(completion), self.outgoing.back_mut())
+        else {
+            // Input: something that is told by itself.
+            return false;
+        };
+        let is_next = completion.reader() == Some(run)
+            && unused(completion).is_some_and(|before| before.next() == more.first);
+        if let (Completion::Gap { extent, .. }, true) = (completion, is_next) {
+            extent.last = more.last;
+        }
+        is_next
     }
 
     /// Sends what waits, until the port has no room or a turn is over; whether there may be more.

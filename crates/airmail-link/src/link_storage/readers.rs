@@ -8,7 +8,10 @@
 //!
 //! Invariants: `next` never goes back; a reader has one run at most; a run is of one reader.
 
-use airmail_log::{Call, Completion, GapWhy, ReaderId, Refusal, Scope, Stored};
+use super::edits::Edits;
+use airmail_log::{
+    Call, Completion, GapWhy, ReaderId, Refusal, Scope, ScopeFilter, Stored, WantEdit,
+};
 use airmail_model::{Extent, LogId, Sequence, bug};
 use std::collections::BTreeMap;
 
@@ -35,6 +38,7 @@ struct LinkReader {
     is_stopped: bool,
     tail_told: Option<Sequence>,
     seal_told: bool,
+    edits: Edits,
 }
 
 /// Consequence of a completion of a run.
@@ -86,6 +90,7 @@ impl Readers {
             is_stopped: false,
             tail_told: None,
             seal_told: false,
+            edits: Edits::default(),
         };
         if self.readers.insert(r, reader).is_some() {
             bug!("{r:?} is started again before it has ended");
@@ -110,6 +115,30 @@ impl Readers {
         let tells = reader.is_started && !reader.has_grant && reader.held_back > 0;
         reader.has_grant |= tells;
         tells.then_some(reader.run)
+    }
+
+    /// The owner changes what is wanted of a reader: the run that has to be told of it.
+    pub(super) fn want(
+        &mut self,
+        r: ReaderId,
+        number: u32,
+        topics: Box<WantEdit>,
+    ) -> Option<ReaderId> {
+        let reader = self.readers.get_mut(&r)?;
+        reader.edits.take(number, topics);
+        reader.is_started.then_some(reader.run)
+    }
+
+    /// The edits of a run, unless it is over.
+    pub(super) fn edits(&mut self, run: ReaderId) -> Option<&mut Edits> {
+        let reader = self.readers.get_mut(self.runs.get(&run)?)?;
+        Some(&mut reader.edits)
+    }
+
+    /// The earlier run whose list a reader would have taken over, had it been started.
+    pub(super) fn earlier(&self, r: ReaderId) -> Option<ReaderId> {
+        let reader = self.readers.get(&r)?;
+        reader.edits.earlier().filter(|_| !reader.is_started)
     }
 
     /// The owner stops a reader: the run that has to be told, or its end where there is nobody to tell.
@@ -180,9 +209,12 @@ impl Readers {
         let stopped = self.readers.iter().filter(|(_, reader)| reader.is_stopped);
         let stopped: Vec<ReaderId> = stopped.map(|(r, _)| *r).collect();
         told.extend(stopped.into_iter().map(|r| self.end(r, None)));
-        for reader in self.readers.values_mut() {
-            reader.is_started = false;
+        for (r, reader) in &mut self.readers {
             reader.has_grant = false;
+            let was_started = std::mem::take(&mut reader.is_started);
+            if reader.edits.cut(was_started) {
+                told.extend([Completion::WantsLost { r: *r }]);
+            }
         }
     }
 
@@ -221,6 +253,9 @@ impl Readers {
         let run = self.run(r);
         let reader = self.readers.get_mut(&r)?;
         let earlier = std::mem::replace(&mut reader.run, run);
+        if reader.is_started && reader.scope.filter == ScopeFilter::Wanted {
+            reader.edits.resume(earlier);
+        }
         reader.is_started = false;
         reader.has_grant = false;
         self.runs.remove(&earlier);
@@ -301,6 +336,11 @@ impl Readers {
             Completion::Sealed { last, .. } => {
                 (last.plus(1), !reader.seal_told && last.plus(1) == next)
             }
+            Completion::Effective { edit, at, .. } => return self.effective(r, edit, at),
+            Completion::WantsLost { .. } => {
+                reader.edits.lose();
+                return Reading::Tell(Completion::WantsLost { r });
+            }
             // Input: a far end that tells something else as a mark.
             _ => return Reading::Nothing,
         };
@@ -319,6 +359,21 @@ impl Readers {
         }
         completion.set_reader(r);
         Reading::Tell(completion)
+    }
+
+    /// An edit has taken effect, or there was no room for it.
+    fn effective(&mut self, r: ReaderId, number: u32, at: Option<Sequence>) -> Reading {
+        let Some(reader) = self.readers.get_mut(&r).filter(|reader| !reader.is_stopped) else {
+            // Input: a reader that its owner has stopped.
+            return Reading::Nothing;
+        };
+        if at.is_some_and(|at| at > reader.next) {
+            return self.resumed(r);
+        }
+        reader.edits.effective(number);
+        let at = at.map(|_| reader.next);
+        let edit = number;
+        Reading::Tell(Completion::Effective { r, edit, at })
     }
 
     /// Asserts the invariants of the module's documentation.

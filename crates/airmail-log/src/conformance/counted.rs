@@ -80,6 +80,8 @@ impl Counted {
             }
             Seen::Tail(next) => Seen::Tail(self.count(next)),
             Seen::Sealed(last, map) => Seen::Sealed(self.count(last.plus(1)).before(), map),
+            Seen::Effective(edit, at) => Seen::Effective(edit, at.map(|at| self.count(at))),
+            Seen::WantsLost => Seen::WantsLost,
             Seen::Ended(why) => Seen::Ended(why),
         })
     }

@@ -13,6 +13,7 @@ use super::reader::{Reader, Seen};
 use super::{End, Subject};
 use crate::contract::{
     Bounds, Call, Capabilities, Completion, LogSpec, LogStorage, ReaderId, Refusal, Scope, Tag,
+    WantEdit,
 };
 use airmail_model::{Batch, Checked, Extent, LogId, Mono, Now, Sequence, Wall};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -259,6 +260,12 @@ impl<'a, S: Subject> Driver<'a, S> {
     /// Lets a reader give more.
     pub fn credit(&mut self, r: ReaderId, bytes: u32) {
         self.storage().submit(Call::Credit { r, bytes });
+    }
+
+    /// Changes what is wanted of a reader.
+    pub fn want(&mut self, r: ReaderId, edit: u32, topics: WantEdit) {
+        let topics = Box::new(topics);
+        self.storage().submit(Call::Want { r, edit, topics });
     }
 
     /// Stops a reader.

@@ -101,6 +101,8 @@ impl<S: Subject> Driver<'_, S> {
             Completion::Gap { r, extent, why } => (r, Seen::Gap(extent, why)),
             Completion::Tail { r, next } => (r, Seen::Tail(next)),
             Completion::Sealed { r, last, next } => (r, Seen::Sealed(last, next)),
+            Completion::Effective { r, edit, at } => (r, Seen::Effective(edit, at)),
+            Completion::WantsLost { r } => (r, Seen::WantsLost),
             Completion::Ended { r, why } => (r, Seen::Ended(why)),
             Completion::Opened { t, .. }
             | Completion::Bounds { t, .. }

@@ -14,6 +14,10 @@ pub enum Seen {
     Tail(Sequence),
     /// The end of a sealed log: its last number, and the map that goes on.
     Sealed(Sequence, MapEpoch),
+    /// An edit of what is wanted has taken effect, from this number on.
+    Effective(u32, Option<Sequence>),
+    /// It is to be said anew what is wanted.
+    WantsLost,
     /// It is over.
     Ended(Option<Refusal>),
 }
@@ -86,6 +90,8 @@ impl Reader {
             }
             Seen::Tail(at) => assert_eq!(*at, next, "{r:?} has come to {next}: {seen:?}"),
             Seen::Sealed(last, _) => assert_eq!(last.plus(1), next, "{r:?} is at {next}"),
+            Seen::Effective(_, at) => assert_eq!(at.unwrap_or(next), next, "{r:?}: {seen:?}"),
+            Seen::WantsLost => {}
             Seen::Ended(_) => self.ended = true,
         }
         if let Some(extent) = seen.extent() {

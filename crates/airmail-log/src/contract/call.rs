@@ -63,6 +63,16 @@ pub enum Call {
     /// Lets a reader give `bytes` more. A batch may overdraw the credit left by its own size; a
     /// reader without credit gives nothing.
     Credit { r: ReaderId, bytes: u32 },
+    /// Changes what a reader of [`ScopeFilter::Wanted`] gives. Answer: `Effective` with this `edit`, among
+    /// what the reader gives; before it, topics that the edit names may be given or not. Edits of one reader
+    /// take effect in the order of the calls; `edit` is the caller's.
+    ///
+    /// [`ScopeFilter::Wanted`]: super::ScopeFilter::Wanted
+    Want {
+        r: ReaderId,
+        edit: u32,
+        topics: Box<WantEdit>,
+    },
     /// Ends a reader; the last that is heard of it is `Ended`.
     Stop { r: ReaderId },
     /// Asks where a reader has to begin to see every record appended at `at` or later: never later
@@ -127,7 +137,7 @@ impl Call {
             | Call::Heal { t, .. }
             | Call::Renew { t, .. }
             | Call::Delete { t, .. } => Some(*t),
-            Call::Read { .. } | Call::Credit { .. } | Call::Stop { .. } => None,
+            Call::Read { .. } | Call::Credit { .. } | Call::Want { .. } | Call::Stop { .. } => None,
         }
     }
 
@@ -146,7 +156,7 @@ impl Call {
             | Call::Heal { log, .. }
             | Call::Renew { log, .. }
             | Call::Delete { log, .. } => Some(*log),
-            Call::Credit { .. } | Call::Stop { .. } => None,
+            Call::Credit { .. } | Call::Want { .. } | Call::Stop { .. } => None,
         }
     }
 
@@ -154,7 +164,10 @@ impl Call {
     #[must_use]
     pub const fn reader(&self) -> Option<ReaderId> {
         match self {
-            Call::Read { r, .. } | Call::Credit { r, .. } | Call::Stop { r } => Some(*r),
+            Call::Read { r, .. }
+            | Call::Credit { r, .. }
+            | Call::Want { r, .. }
+            | Call::Stop { r } => Some(*r),
             Call::Open { .. }
             | Call::Append { .. }
             | Call::FindTime { .. }
@@ -182,14 +195,17 @@ impl Call {
             | Call::Heal { t, .. }
             | Call::Renew { t, .. }
             | Call::Delete { t, .. } => *t = tag,
-            Call::Read { .. } | Call::Credit { .. } | Call::Stop { .. } => {}
+            Call::Read { .. } | Call::Credit { .. } | Call::Want { .. } | Call::Stop { .. } => {}
         }
     }
 
     /// Puts another reader in the place of its own, as [`Call::set_tag`] does with tags.
     pub fn set_reader(&mut self, reader: ReaderId) {
         match self {
-            Call::Read { r, .. } | Call::Credit { r, .. } | Call::Stop { r } => *r = reader,
+            Call::Read { r, .. }
+            | Call::Credit { r, .. }
+            | Call::Want { r, .. }
+            | Call::Stop { r } => *r = reader,
             Call::Open { .. }
             | Call::Append { .. }
             | Call::FindTime { .. }
@@ -245,6 +261,24 @@ pub enum ScopeFilter {
     ///
     /// [`GapWhy::Unused`]: super::GapWhy::Unused
     Topic(TopicHash),
+    /// Those of the topics that [`Call::Want`] names, which may change while the reader is under way, and at
+    /// least those: a storage that is far away leaves out what nobody wants, covered by [`GapWhy::Unused`]; one
+    /// at hand gives everything. It gives nothing before the first edit has taken effect.
+    ///
+    /// [`GapWhy::Unused`]: super::GapWhy::Unused
+    Wanted,
+}
+
+/// Change of the topics that a reader gives.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WantEdit {
+    /// Topics to give from now on, too. What was wanted before may be named again.
+    pub add: Vec<TopicHash>,
+    /// Topics to give no more, unless `add` names them. What was not wanted may be named.
+    pub drop: Vec<TopicHash>,
+    /// Another edit follows, and this one takes effect with it, without an answer of its own: so that many topics
+    /// need not be one message.
+    pub more: bool,
 }
 
 /// Directions of reading.

@@ -47,6 +47,16 @@ pub enum Completion {
         last: Sequence,
         next: MapEpoch,
     },
+    /// Answers `Want`, in the reader's order: from `at` on, the next number that it accounts for, everything
+    /// wanted is given. `None`: there is no room for so many topics, and nothing was changed.
+    Effective {
+        r: ReaderId,
+        edit: u32,
+        at: Option<Sequence>,
+    },
+    /// Topics that the reader wanted are forgotten, and edits under way are not answered. It gives nothing before
+    /// they are named anew, and then goes on where it was.
+    WantsLost { r: ReaderId },
     /// Answers `FindTime`.
     Found { t: Tag, at: Sequence },
     /// Answers `Topics`: in byte order of name, each once. Empty: no more.
@@ -79,6 +89,8 @@ impl Completion {
             | Completion::Gap { .. }
             | Completion::Tail { .. }
             | Completion::Sealed { .. }
+            | Completion::Effective { .. }
+            | Completion::WantsLost { .. }
             | Completion::Ended { .. }
             | Completion::Gained { .. }
             | Completion::Lost { .. } => None,
@@ -93,6 +105,8 @@ impl Completion {
             | Completion::Gap { r, .. }
             | Completion::Tail { r, .. }
             | Completion::Sealed { r, .. }
+            | Completion::Effective { r, .. }
+            | Completion::WantsLost { r }
             | Completion::Ended { r, .. } => Some(*r),
             Completion::Opened { .. }
             | Completion::Bounds { .. }
@@ -121,6 +135,8 @@ impl Completion {
             | Completion::Gap { .. }
             | Completion::Tail { .. }
             | Completion::Sealed { .. }
+            | Completion::Effective { .. }
+            | Completion::WantsLost { .. }
             | Completion::Ended { .. }
             | Completion::Gained { .. }
             | Completion::Lost { .. } => {}
@@ -134,6 +150,8 @@ impl Completion {
             | Completion::Gap { r, .. }
             | Completion::Tail { r, .. }
             | Completion::Sealed { r, .. }
+            | Completion::Effective { r, .. }
+            | Completion::WantsLost { r }
             | Completion::Ended { r, .. } => *r = reader,
             Completion::Opened { .. }
             | Completion::Bounds { .. }

@@ -11,7 +11,7 @@ use super::names::index_name;
 use super::places::Place;
 use super::read::{Item, Reader, Reading};
 use super::table::{Location, fingerprint};
-use crate::contract::{ReaderId, ScopeFilter};
+use crate::contract::ReaderId;
 use crate::files::FileOp;
 use airmail_model::{Sequence, bug};
 use bytes::Bytes;
@@ -69,12 +69,12 @@ enum Step {
 
 impl Lookup {
     fn new(place: Place, layout: Layout, reader: &Reader) -> Lookup {
-        let (lo, hi, phase) = match reader.filter {
-            ScopeFilter::Topic(topic) => {
+        let (lo, hi, phase) = match reader.gives.topic() {
+            Some(topic) => {
                 let wanted = fingerprint(reader.slot, topic);
                 (layout.topics_page(), layout.pages(), Phase::Topics(wanted))
             }
-            ScopeFilter::All => (0, place.entries, Phase::Entries),
+            None => (0, place.entries, Phase::Entries),
         };
         Lookup {
             place,
@@ -296,9 +296,9 @@ impl Reading<'_> {
         }
         let Some(pages) = lookup.pages(reader.next) else {
             // Input: a topic of which nothing is left in the block.
-            let item = match reader.filter {
-                ScopeFilter::Topic(_) => Item::Unused(place.last),
-                ScopeFilter::All => Item::Lost(place.last),
+            let item = match reader.gives.topic() {
+                Some(_) => Item::Unused(place.last),
+                None => Item::Lost(place.last),
             };
             reader.plan.push_back(item);
             return true;

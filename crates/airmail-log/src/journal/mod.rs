@@ -261,6 +261,7 @@ impl Journal {
                 self.start_reader(r, log, from, *scope, credit);
             }
             Call::Credit { r, bytes } => self.add_credit(r, bytes),
+            Call::Want { r, edit, topics } => self.want(r, edit, topics.more),
             Call::Stop { r } => self.stop_reader(r),
             Call::FindTime { t, log, at } => self.find_time(t, log, at),
             Call::Bounds { t, log } => self.tell_bounds(t, log),

@@ -21,7 +21,7 @@ use super::{Journal, JournalConfig};
 use crate::contract::{Completion, Direction, GapWhy, ReaderId, Refusal, Scope, ScopeFilter};
 #[cfg(feature = "sabotage")]
 use crate::sabotage::Bug;
-use airmail_model::{Extent, LogId, Sequence, bug};
+use airmail_model::{Extent, LogId, Sequence, TopicHash, bug};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
@@ -60,7 +60,7 @@ pub(super) struct Reader {
     pub(super) next: Sequence,
     /// The first number not wanted.
     pub(super) until: Sequence,
-    pub(super) filter: ScopeFilter,
+    pub(super) gives: Gives,
     pub(super) credit: i64,
     pub(super) stopped: bool,
     pub(super) told: Told,
@@ -89,6 +89,25 @@ pub(super) struct Told {
     pub(super) sealed: bool,
 }
 
+/// Records that a reader gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gives {
+    All,
+    Topic(TopicHash),
+    /// None: it is not known yet what is wanted of it.
+    Nothing,
+}
+
+impl Gives {
+    /// The only topic that is given, if it is one.
+    pub(super) fn topic(self) -> Option<TopicHash> {
+        match self {
+            Gives::Topic(topic) => Some(topic),
+            Gives::All | Gives::Nothing => None,
+        }
+    }
+}
+
 /// End of a reader's turn.
 enum Turn {
     /// It waits: for credit, a read, or the log.
@@ -112,7 +131,11 @@ impl Reader {
             slot,
             next: from.max(Sequence::FIRST),
             until: scope.until.unwrap_or(Sequence::MAX),
-            filter: scope.filter,
+            gives: match scope.filter {
+                ScopeFilter::All => Gives::All,
+                ScopeFilter::Topic(topic) => Gives::Topic(topic),
+                ScopeFilter::Wanted => Gives::Nothing,
+            },
             credit: i64::from(credit),
             stopped: false,
             told: Told::default(),
@@ -207,6 +230,23 @@ impl Journal {
         }
     }
 
+    /// Says what is wanted of a reader, which gives everything once that is known.
+    pub(super) fn want(&mut self, r: ReaderId, edit: u32, more: bool) {
+        if more {
+            return;
+        }
+        let Some(mut reader) = self.readers.take(r) else {
+            // Input: a reader that has ended.
+            return;
+        };
+        self.reading().flush_unused(&mut reader);
+        reader.gives = Gives::All;
+        let at = Some(reader.next);
+        self.effects.tell(Completion::Effective { r, edit, at });
+        self.readers.put_back(reader);
+        self.readers.wake(r);
+    }
+
     pub(super) fn stop_reader(&mut self, r: ReaderId) {
         if let Some(reader) = self.readers.get_mut(r) {
             reader.stopped = true;
@@ -251,6 +291,9 @@ impl Reading<'_> {
             };
             if reader.next >= reader.until {
                 return Turn::Ended(None);
+            }
+            if reader.gives == Gives::Nothing {
+                return Turn::Waits;
             }
             let (first, visible) = (log.numbers.first, log.numbers.visible);
             if reader.next >= visible {
@@ -390,10 +433,8 @@ impl Reading<'_> {
             return self.look_up(reader, place);
         };
         let mut expected = number;
-        let matching = match reader.filter {
-            ScopeFilter::All => None,
-            ScopeFilter::Topic(topic) => Some(table.with_topic(reader.slot, topic)),
-        };
+        let topic = reader.gives.topic();
+        let matching = topic.map(|topic| table.with_topic(reader.slot, topic));
         let all = table.logs.get(&reader.slot).map_or(&[][..], |list| list);
         let start = all.partition_point(|location| location.last() < number);
         for (at, location) in all.iter().enumerate().skip(start).take(PLAN_MAX) {

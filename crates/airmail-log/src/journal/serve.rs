@@ -10,7 +10,7 @@ use super::read::{Item, Loaded, Reader, Reading};
 use super::scan::{Body, Sound, body_of};
 use super::segment::Segment;
 use super::table::Location;
-use crate::contract::{Completion, GapWhy, ReaderId, ScopeFilter, Stored};
+use crate::contract::{Completion, GapWhy, ReaderId, Stored};
 use crate::files::FileOp;
 use airmail_model::{AppendTime, Batch, Checked, Extent, Sequence, bug};
 use bytes::Bytes;
@@ -256,7 +256,7 @@ impl Reading<'_> {
     ) {
         let last = Extent::starting_at(base, batch.numbers()).last;
         let end = last.min(reader.until.before());
-        if let ScopeFilter::Topic(topic) = reader.filter
+        if let Some(topic) = reader.gives.topic()
             && !batch.topic_hashes().any(|hash| hash == topic)
         {
             return reader.skip(end);

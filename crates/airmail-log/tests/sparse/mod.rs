@@ -190,6 +190,10 @@ impl<S: LogStorage> Sparse<S> {
                 let last = next.before();
                 Completion::Sealed { r, last, next: map }
             }
+            Completion::Effective { r, edit, .. } => {
+                let at = Some(self.readers[&r].next);
+                Completion::Effective { r, edit, at }
+            }
             Completion::Ended { r, why } => {
                 let reading = self.readers.get(&r);
                 let until = reading.filter(|of| !of.stopped && why.is_none());

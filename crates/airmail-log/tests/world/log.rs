@@ -169,6 +169,7 @@ impl LogModel {
     pub(crate) fn verify(&self, seen: &Seen, topic: Option<&str>) {
         let has = |held: &Held| topic.is_none_or(|t| held.records.iter().any(|r| r.1 == t));
         match seen {
+            Seen::Effective(..) | Seen::WantsLost => panic!("nobody has said what is wanted"),
             Seen::Batch(stored) => {
                 let held = self
                     .batches

@@ -261,6 +261,7 @@ fn show_call(call: &Call) -> String {
             let topics = match scope.filter {
                 ScopeFilter::All => "all",
                 ScopeFilter::Topic(topic) => show_topic(topic),
+                ScopeFilter::Wanted => "what is wanted",
             };
             let log = show_log(*log);
             format!("reader {}, read {topics} of {log} from {from} on", r.0)

@@ -55,6 +55,7 @@ impl VecStorage {
             scope,
             credit: credit.into(),
             told_tail: None,
+            unwanted: scope.filter == ScopeFilter::Wanted,
         };
         self.readers.insert(r, reader);
         self.readers_most = self.readers_most.max(self.readers.len());
@@ -63,6 +64,15 @@ impl VecStorage {
     pub(super) fn credit(&mut self, r: ReaderId, bytes: u32) {
         if let Some(reader) = self.readers.get_mut(&r) {
             reader.credit += i64::from(bytes);
+        }
+    }
+
+    /// Gives everything, from when it is known what is wanted.
+    pub(super) fn want(&mut self, r: ReaderId, edit: u32, more: bool) {
+        if let Some(reader) = self.readers.get_mut(&r).filter(|_| !more) {
+            reader.unwanted = false;
+            let at = Some(reader.next);
+            self.done.push(Completion::Effective { r, edit, at });
         }
     }
 
