@@ -1,5 +1,6 @@
 //! Settings of a shard, with the defaults in one place.
 
+pub use crate::link::Interest;
 use airmail_flow::{GateSettings, SharesSettings};
 use airmail_model::{Durability, Limits, Retention, StorageName};
 use std::collections::BTreeMap;
@@ -32,6 +33,9 @@ pub struct ShardConfig {
     pub catch_up_span: u64,
     /// Bytes that the tail reader of a log may be ahead of the shard. Default 1 MiB.
     pub tail_window_bytes: u32,
+    /// The part of a log with live subscriptions that the tower is to give: everything, where it is at hand, or
+    /// the topics that are wanted. Default: everything.
+    pub interest: Interest,
     /// Bytes of one session's publishes that may wait for admission. Default 1 MiB.
     pub parked_bytes: usize,
     /// Gate for published messages in flight. Default `None`: they are bounded only by the number
@@ -67,6 +71,7 @@ impl Default for ShardConfig {
             catch_up_quantum_bytes: 4 << 20,
             catch_up_span: 1 << 20,
             tail_window_bytes: 1 << 20,
+            interest: Interest::All,
             parked_bytes: 1 << 20,
             publish_gate: None,
             publish_waiting_bytes: 64 << 20,

@@ -12,6 +12,7 @@
 //!   the tail for its number to come ([`behind_transitions`]).
 //! - What the tower gives of a log goes to all who are live there ([`live`]), within each session's credit
 //!   and what the [`delivery_gate`] lets through.
+//! - Where the tower does not give everything of a log, it is told what is wanted ([`wants`]).
 //! - A position from beyond its log's end begins a new life of the log ([`new_incarnation`]).
 //!
 //! Invariants, which `check.rs` asserts after each step where bugs panic, under the names that stand first
@@ -27,6 +28,8 @@
 //! - `following`: a session's count of members is that of its subscriptions that the tower reads for.
 //! - `waiting`: whoever waits at a tail waits for a number that the tail has not got to (`at > next`), or for
 //!   a time, and never has an end; nobody else is in the tail's lists of those who wait.
+//! - `wanted`: whoever waits for what it wants to be given is known to wait for a topic that was asked for; a
+//!   topic is held by those behind that say so, and by no others.
 //! - `returned`: whom a log knows to have come with a position of its present life is a subscription there.
 //! - `ranges`: a session's range of a log counts its live subscriptions there, and never goes beyond the
 //!   tail (`range.next ≤ tail.next`); a session knows each log of which it has a range.
@@ -64,6 +67,7 @@ mod tail_subscriptions;
 #[cfg(test)]
 mod tests;
 mod timer;
+mod wants;
 
 use crate::access::{Admission, Authorizer};
 use crate::catalog::Catalog;
@@ -177,6 +181,7 @@ impl Gateway {
         self.now = now;
         self.let_in(out);
         self.watch(out);
+        self.send_wants(out);
         if self.live.moved_bytes >= MOVED_BYTES {
             let bytes = std::mem::take(&mut self.live.moved_bytes);
             out.tell(ToTower::Moved { bytes });
@@ -264,6 +269,13 @@ impl Gateway {
                 extent,
                 why,
             } => self.live_gap(log, generation, extent, why, out),
+            FromTower::Effective {
+                log,
+                generation,
+                edit,
+                at,
+            } => self.want_effective(log, generation, edit, at, out),
+            FromTower::WantsLost { log, generation } => self.wants_lost(log, generation, out),
             FromTower::Part { member, part } => self.part(member, part, out),
             FromTower::PartGap {
                 member,

@@ -17,7 +17,7 @@
 //!   brings the end as it is then.
 
 use crate::keys::BehindKey;
-use airmail_log::{Bounds, GapWhy, Refusal, Stored, TopicPage, TopicSeen};
+use airmail_log::{Bounds, GapWhy, Refusal, Stored, TopicPage, TopicSeen, WantEdit};
 use airmail_model::frame::{Ack, Delivered};
 use airmail_model::{
     AppendTime, Batch, Checked, Extent, Holder, Incarnation, LogId, Sequence, TopicHash,
@@ -32,6 +32,16 @@ pub(crate) struct MemberId {
     pub(crate) ticket: u64,
 }
 
+/// Part of a log's tail that an attachment is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interest {
+    /// Everything.
+    #[default]
+    All,
+    /// At least the topics that are wanted.
+    Wanted,
+}
+
 /// Messages of the gateway to the tower.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ToTower {
@@ -41,6 +51,14 @@ pub(crate) enum ToTower {
         log: LogId,
         generation: u64,
         from: Sequence,
+        interest: Interest,
+    },
+    /// Change what is wanted of an attachment. Answered by `Effective`.
+    Want {
+        log: LogId,
+        generation: u64,
+        edit: u32,
+        topics: Box<WantEdit>,
     },
     /// Nobody needs the log's tail any more.
     Detach { log: LogId, generation: u64 },
@@ -129,6 +147,16 @@ pub(crate) enum FromTower {
         extent: Extent,
         why: GapWhy,
     },
+    /// The topics of an edit are given from here on, at the latest; or there is no room for them, and nothing has
+    /// changed.
+    Effective {
+        log: LogId,
+        generation: u64,
+        edit: u32,
+        at: Option<Sequence>,
+    },
+    /// It is to be said anew what is wanted of an attachment: nothing is given before.
+    WantsLost { log: LogId, generation: u64 },
     /// A member's part of a batch.
     Part { member: MemberId, part: Part },
     /// Numbers that will not come for a member.

@@ -23,6 +23,10 @@ pub enum Bug {
     NumberFreed,
     /// Readers that give nothing for long keep their places all the same.
     SilentReaderCounts,
+    /// A subscription goes live before the tower has said that it gives its topic.
+    LiveBeforeEffective,
+    /// A topic counts as wanted after its drop was sent.
+    WantedUntilDropped,
     /// Where a log ends is answered from what this shard has seen of it.
     EndNotAsked,
     /// An own command that is void ends all commands.

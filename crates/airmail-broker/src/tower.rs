@@ -53,7 +53,7 @@ use crate::config::ShardConfig;
 use crate::link::{Answer, FromTower, ToTower};
 use airmail_log::{Bounds, Call, Capabilities, Completion, GapWhy, ReaderId, Refusal, Stored, Tag};
 use airmail_model::frame::Ack;
-use airmail_model::{Extent, Incarnation, LogId, Now, bug};
+use airmail_model::{Extent, Incarnation, LogId, Now};
 use allowance::Allowance;
 use catchup::member::Members;
 use catchup::queue::HeldFor;
@@ -146,7 +146,14 @@ impl Tower {
                 log,
                 generation,
                 from,
-            } => self.attach(log, generation, from, out),
+                interest,
+            } => self.attach(log, generation, from, interest, out),
+            ToTower::Want {
+                log,
+                generation,
+                edit,
+                topics,
+            } => self.want(log, generation, edit, topics, out),
             ToTower::Detach { log, generation } => self.detach(log, generation, out),
             ToTower::Follow(follow) => self.follow(&follow, out),
             ToTower::Leave { member } => self.leave(member, out),
@@ -172,18 +179,11 @@ impl Tower {
         match completion {
             Completion::Batch { r, stored } => self.batch(r, stored, out),
             Completion::Gap { r, extent, why } => self.gap(r, extent, why, out),
-            Completion::Tail { r, next } => match self.calls.owner(r) {
-                Some(Owner::System) => out.to_catalog.push_back(CatalogInput::Tail),
-                Some(Owner::CatchUp(reader)) => self.reader_tail(reader, next, out),
-                Some(Owner::Tail(_)) | None => {}
-            },
-            Completion::Sealed { r, last, .. } => {
-                if let Some(Owner::CatchUp(reader)) = self.calls.owner(r) {
-                    self.reader_tail(reader, last.plus(1), out);
-                }
-            }
+            Completion::Tail { .. }
+            | Completion::Sealed { .. }
+            | Completion::Effective { .. }
+            | Completion::WantsLost { .. } => self.reader_mark(&completion, out),
             Completion::Ended { r, .. } => self.reader_ended(r, out),
-            Completion::Effective { r, .. } | Completion::WantsLost { r } => bug!("asked {r:?}"),
             Completion::Opened { t, bounds } => match self.calls.answered(t) {
                 Some(Purpose::OpenSystem) => {
                     out.to_catalog.push_back(CatalogInput::Opened(bounds));
@@ -237,6 +237,30 @@ impl Tower {
             }
             Completion::Gained { log, bounds } => self.gained(log, &bounds, out),
             Completion::Lost { log } => self.lost(log),
+        }
+    }
+
+    /// A mark of a reader: where it stands, or what it gives from there.
+    fn reader_mark(&mut self, completion: &Completion, out: &mut TowerEffects) {
+        let owner = completion.reader().and_then(|r| self.calls.owner(r));
+        match (owner, completion) {
+            (Some(Owner::System), Completion::Tail { .. }) => {
+                out.to_catalog.push_back(CatalogInput::Tail);
+            }
+            (Some(Owner::CatchUp(reader)), Completion::Tail { next, .. }) => {
+                self.reader_tail(reader, *next, out);
+            }
+            (Some(Owner::CatchUp(reader)), Completion::Sealed { last, .. }) => {
+                self.reader_tail(reader, last.plus(1), out);
+            }
+            (Some(Owner::Tail(log)), Completion::Effective { edit, at, .. }) => {
+                self.tail_effective(log, *edit, *at, out);
+            }
+            (Some(Owner::Tail(log)), Completion::WantsLost { .. }) => {
+                self.tail_wants_lost(log, out);
+            }
+            // Input: a mark of a reader that was given up, or one that its owner does not need.
+            _ => {}
         }
     }
 

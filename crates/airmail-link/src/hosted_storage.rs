@@ -179,11 +179,10 @@ impl<S: LogStorage> HostedStorage<S> {
 
     /// Starts a reader of a guest. One of what is wanted begins when it is known what that is.
     fn read(&mut self, place: usize, start: Start) {
-        let is_cut = start.scope.filter == ScopeFilter::Wanted && self.limits.wants > 0;
-        if !is_cut {
+        if start.scope.filter != ScopeFilter::Wanted {
             return self.start(place, &start, None);
         }
-        match self.wants.begin(start.log) {
+        match self.wants.begin(start.log, self.limits.wants) {
             Some(wanting) => self.start(place, &start, Some(wanting)),
             None => {
                 let why = Some(Refusal::Busy {
@@ -216,7 +215,7 @@ impl<S: LogStorage> HostedStorage<S> {
         };
         let r = slots::reader(self.slots.take(asked));
         guest.begun(run, r);
-        if guest.list(run).is_some() {
+        if guest.wanting(run).is_some() {
             scope.filter = ScopeFilter::All;
         }
         self.storage.submit(Call::Read {
@@ -263,14 +262,6 @@ impl<S: LogStorage> HostedStorage<S> {
     fn want(&mut self, place: usize, run: ReaderId, edit: u32, topics: WantEdit) {
         let (wants, max) = (&mut self.wants, self.limits.wants);
         let guest = &mut self.guests[place];
-        if guest.list(run).is_none() {
-            // Input: a reader that gives everything.
-            if let Some(r) = guest.hosted(run) {
-                let topics = Box::new(topics);
-                self.storage.submit(Call::Want { r, edit, topics });
-            }
-            return;
-        }
         let begins = guest.want(run, edit, |wanting| wants.take(wanting, topics, max));
         if let Some(start) = begins {
             let credit = guest.granted(run);
@@ -365,8 +356,8 @@ impl<S: LogStorage> HostedStorage<S> {
             return;
         }
         let run = slots::reader(asked.number);
-        let (completion, left_out) = match guest.list(run) {
-            Some(list) => self.wants.cut(list, completion),
+        let (completion, left_out) = match guest.wanting(run) {
+            Some(wanting) => self.wants.cut(wanting, completion),
             None => (completion, 0),
         };
         if let Some(r) = guest.deliver(run, completion, left_out, &self.limits) {

@@ -18,7 +18,7 @@ pub struct LinkLimits {
     /// room. Default: 16,384.
     pub marks: usize,
     /// Topics that all guests of a far end may want together ([`airmail_log::ScopeFilter::Wanted`]), 40 bytes each.
-    /// Beyond it an edit is refused. 0: whoever says what it wants is given everything. Default: 0.
+    /// Beyond it an edit is refused. 0: everything is given, whatever is wanted. Default: 0.
     pub wants: usize,
     /// Slots of a ring between two threads, at most; many shards have smaller ones. Default: 1,024.
     pub ring_slots: usize,

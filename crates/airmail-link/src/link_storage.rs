@@ -362,6 +362,10 @@ impl<P: Port<Out = ToHost, In = FromHost>> LinkStorage<P> {
         match self.limits.bug {
             Some(Bug::GenerationIgnored) => self.readers.number_anew(),
             Some(Bug::RefusalTaken) => self.calls.doubt_nothing(),
+            Some(Bug::WantsKept) => {
+                let is_other = |told: &Completion| !matches!(told, Completion::WantsLost { .. });
+                self.told.retain(is_other);
+            }
             _ => {}
         }
     }

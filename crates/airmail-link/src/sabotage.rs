@@ -18,4 +18,6 @@ pub enum Bug {
     OpensForgotten,
     /// After a cut the readers are not resumed.
     ReaderForgotten,
+    /// After a cut it is believed that the far end still knows what is wanted.
+    WantsKept,
 }

@@ -55,6 +55,10 @@ pub enum Plant {
     NumberFreed,
     /// [`BrokerBug::SilentReaderCounts`].
     SilentReaderCounts,
+    /// [`BrokerBug::LiveBeforeEffective`].
+    LiveBeforeEffective,
+    /// [`BrokerBug::WantedUntilDropped`].
+    WantedUntilDropped,
     /// [`BrokerBug::EndNotAsked`].
     EndNotAsked,
     /// [`BrokerBug::VoidEndsCommands`].
@@ -75,6 +79,8 @@ pub enum Plant {
     OpensForgotten,
     /// [`LinkBug::ReaderForgotten`].
     ReaderForgotten,
+    /// [`LinkBug::WantsKept`].
+    WantsKept,
     /// [`ClientBug::MemoryKept`].
     MemoryKept,
     /// [`ClientBug::EndedStaysLive`].
@@ -100,6 +106,8 @@ impl Plant {
             | Plant::EndedStaysLive
             | Plant::CreditTwice => Stage::World,
             Plant::SilentReaderCounts
+            | Plant::LiveBeforeEffective
+            | Plant::WantedUntilDropped
             | Plant::EndNotAsked
             | Plant::VoidEndsCommands
             | Plant::UnknownRefused => Stage::Cluster,
@@ -129,6 +137,10 @@ impl Plant {
             // A reader is told what is another one's: numbers, its end, or nothing more.
             Plant::GenerationIgnored => &["G2", "contract", "liveness"],
             Plant::EndNotAsked => &["G2"],
+            // Messages are missing, or the client waits for them.
+            Plant::LiveBeforeEffective | Plant::WantedUntilDropped | Plant::WantsKept => {
+                &["G2", "liveness"]
+            }
             Plant::VoidEndsCommands | Plant::RefusalTaken => &["G8"],
             // A publish is refused, or a subscription.
             Plant::UnknownRefused => &["G8", "G2"],
@@ -181,6 +193,8 @@ impl Plant {
             Plant::MemberKept => BrokerBug::MemberKept,
             Plant::NumberFreed => BrokerBug::NumberFreed,
             Plant::SilentReaderCounts => BrokerBug::SilentReaderCounts,
+            Plant::LiveBeforeEffective => BrokerBug::LiveBeforeEffective,
+            Plant::WantedUntilDropped => BrokerBug::WantedUntilDropped,
             Plant::EndNotAsked => BrokerBug::EndNotAsked,
             Plant::VoidEndsCommands => BrokerBug::VoidEndsCommands,
             Plant::UnknownRefused => BrokerBug::UnknownRefused,
@@ -199,6 +213,7 @@ impl Plant {
             Plant::LinkCreditTwice => LinkBug::CreditTwice,
             Plant::OpensForgotten => LinkBug::OpensForgotten,
             Plant::ReaderForgotten => LinkBug::ReaderForgotten,
+            Plant::WantsKept => LinkBug::WantsKept,
             _ => return None,
         })
     }

@@ -101,6 +101,16 @@ pub fn link(chance: &mut Entropy, plant: Option<Plant>) -> LinkLimits {
     }
 }
 
+/// Topics that may be wanted over the links of a shard: none, a few, or all.
+#[must_use]
+pub fn wants(chance: &mut Entropy) -> usize {
+    match chance.below(4) {
+        0 => 0,
+        1 => chance.index(20) + 1,
+        _ => 1 << 20,
+    }
+}
+
 /// Any limiter. One draw in five is one of those that were added to the first four. It is told by a remainder
 /// that no gate of the seeds in `tests/seeds.rs` has: they walk what they are kept for.
 fn limiter(chance: &mut Entropy) -> LimiterKind {

@@ -22,6 +22,8 @@ pub(crate) enum BehindState {
     Reading,
     /// It waits at the tail for its number or its time to come.
     AwaitingTail,
+    /// It waits until the tower gives its topic at the tail.
+    AwaitingWant,
 }
 
 /// Where a subscription is to begin.
@@ -62,6 +64,10 @@ pub(crate) struct Behind {
     pub(crate) not_after: Option<AppendTime>,
     /// Its client has been told that it is detached.
     pub(crate) shown: bool,
+    /// It begins with what is stored later than it was asked for, wherever that is.
+    pub(crate) is_latest: bool,
+    /// It holds its topic: the tower is to give it at the tail.
+    pub(crate) holds_want: bool,
     /// The attempt to read for it, or to locate it, that is under way: answers of the tower for
     /// another are dropped. Also the time at which it began to wait, in the order of all tickets.
     pub(crate) ticket: u64,

@@ -84,7 +84,7 @@ impl Gateway {
         let behind = &self.behind[key];
         let session = &mut self.sessions[behind.session];
         match behind.state {
-            BehindState::Locating(_) | BehindState::Moving => {}
+            BehindState::Locating(_) | BehindState::Moving | BehindState::AwaitingWant => {}
             BehindState::NoCredit => {
                 session.parked.remove(&behind.ticket);
             }
@@ -139,6 +139,9 @@ impl Gateway {
     /// Goes live if the tail is at its number, or waits there. The tail has not got further. `end` is
     /// where the log ends, if the tower has just told.
     fn go_to_tail(&mut self, key: BehindKey, end: Option<Sequence>, out: &mut GatewayEffects) {
+        if !self.is_given(key) {
+            return self.await_want(key);
+        }
         let wall = self.now.wall;
         let behind = &mut self.behind[key];
         let at = behind.at;
@@ -150,6 +153,7 @@ impl Gateway {
         let (log, not_before) = (behind.log, behind.not_before);
         if let Some(time) = not_before {
             self.tell_detached(key, out);
+            self.hold_want(key);
             self.behind[key].state = BehindState::AwaitingTail;
             self.logs[log].tail.timed.insert((time, key));
             return;
@@ -160,8 +164,29 @@ impl Gateway {
         if at == self.logs[log].tail.next {
             self.go_live(key, out);
         } else {
+            self.hold_want(key);
             self.behind[key].state = BehindState::AwaitingTail;
             self.logs[log].tail.waiting.insert((at, key));
+        }
+    }
+
+    /// Goes to the tail, which gives its topic from where it stands, or is read for up to there.
+    pub(super) fn go_on_at_tail(&mut self, key: BehindKey, out: &mut GatewayEffects) {
+        let behind = &mut self.behind[key];
+        let next = self.logs[behind.log].tail.next;
+        if behind.is_latest && !behind.shown {
+            // Its client has not been told where it begins.
+            behind.at = behind.at.max(next);
+            behind.told = behind.at;
+        }
+        let at = behind.at;
+        if at != next {
+            self.tell_detached(key, out);
+        }
+        if at < next {
+            self.follow(key, out);
+        } else {
+            self.go_to_tail(key, None, out);
         }
     }
 
@@ -174,12 +199,15 @@ impl Gateway {
             self.tell_detached(key, out);
         }
         self.tell_progress(key, at, out);
+        let held = std::mem::take(&mut self.behind[key].holds_want);
         let behind = self.behind.remove(key);
         self.subs[behind.sub].set_behind(None);
         let log = &mut self.logs[behind.log];
         if log.tail.link(&mut self.subs, behind.sub) {
             self.sessions[behind.session].logs.push(behind.log);
         }
+        self.live_now(behind.log, behind.topic, held);
+        let log = &self.logs[behind.log];
         let state = State::Live {
             log: log.id,
             incarnation: log.incarnation,
@@ -250,9 +278,11 @@ impl Gateway {
         self.logs[sub.log].tail.returned.remove(&key);
         if let Some(behind) = sub.behind() {
             self.leave(behind, out);
+            self.release_want(behind);
             self.behind.remove(behind);
         } else {
             self.logs[sub.log].tail.unlink(&mut self.subs, key);
+            self.settle_want(sub.log, sub.topic());
         }
         self.subs.remove(key);
         self.rest_tail(sub.log, out);

@@ -20,12 +20,13 @@ struct SessionCounts {
     following: u64,
 }
 
-/// Counts of a log's subscriptions: the live ones of each session, those that wait at the tail, those that
-/// came with a position of its present life.
+/// Counts of a log's subscriptions: the live ones of each session, those that wait at the tail, those that hold
+/// their topic, those that came with a position of its present life.
 #[derive(Default)]
 struct LogCounts {
     live: BTreeMap<SessionKey, u32>,
     waiting: usize,
+    holds: usize,
     returned: usize,
 }
 
@@ -63,6 +64,7 @@ impl Gateway {
             self.check_behind(key, behind);
             let of_log = counts.logs.entry(behind.log).or_default();
             of_log.waiting += usize::from(behind.state == BehindState::AwaitingTail);
+            of_log.holds += usize::from(behind.holds_want);
             let of_session = counts.sessions.entry(behind.session).or_default();
             of_session.parked += usize::from(behind.state == BehindState::NoCredit);
             of_session.following += u64::from(behind.state == BehindState::Reading);
@@ -128,6 +130,9 @@ impl Gateway {
             let counted = counted.get(&key).unwrap_or(&none);
             let waiting = tail.waiting.len() + tail.timed.len();
             assert_eq!(waiting, counted.waiting, "waiting: at the tail of {id}");
+            let holds = (tail.wants.holds, tail.wants.count_holds());
+            let wanted = (counted.holds, counted.holds);
+            assert_eq!(holds, wanted, "wanted: holds on topics of {id}");
             let returned = tail.returned.len();
             assert_eq!(returned, counted.returned, "returned: to {id}");
             for (session, range) in &tail.ranges {
@@ -210,6 +215,10 @@ impl Gateway {
                     tail.next
                 );
             }
+            BehindState::AwaitingWant => assert!(
+                behind.holds_want && tail.wants.waits(behind.topic, key),
+                "wanted: {behind:?}"
+            ),
             BehindState::Locating(_) | BehindState::Reading => {}
         }
     }

@@ -286,6 +286,8 @@ impl Gateway {
         let log = &mut self.logs[sub.log];
         let told = log.tail.ranges.get(&sub.session).map_or(at, |r| r.next);
         log.tail.unlink(&mut self.subs, key);
+        self.settle_want(sub.log, sub.topic());
+        let log = &mut self.logs[sub.log];
         #[cfg(feature = "sabotage")]
         let further = u64::from(self.config.bug == Some(crate::sabotage::Bug::DetachOffByOne));
         #[cfg(feature = "sabotage")]
@@ -309,6 +311,8 @@ impl Gateway {
             not_before: None,
             not_after: None,
             shown: true,
+            is_latest: false,
+            holds_want: false,
             ticket,
             state: BehindState::Moving,
         });
@@ -319,17 +323,21 @@ impl Gateway {
 
     /// Has the tower give a log's tail from `from` on: for the first who comes, or after a hole.
     pub(super) fn attach(&mut self, key: LogKey, from: Sequence, out: &mut GatewayEffects) {
+        let interest = self.interest(key);
         let log = &mut self.logs[key];
         let tail = &mut log.tail;
         self.stats.tails += u64::from(!tail.is_attached);
         tail.is_attached = true;
         tail.generation += 1;
         tail.next = from;
+        tail.wants.interest = interest;
         out.tell(ToTower::Attach {
             log: log.id,
             generation: tail.generation,
             from,
+            interest,
         });
+        self.want_all(key, out);
     }
 
     /// Gives a log's tail up if nobody is there any more.
@@ -337,6 +345,7 @@ impl Gateway {
         let log = &mut self.logs[key];
         if log.tail.is_attached && log.tail.is_idle() {
             log.tail.is_attached = false;
+            log.tail.wants.clear();
             self.stats.tails -= 1;
             out.tell(ToTower::Detach {
                 log: log.id,

@@ -5,7 +5,7 @@ use super::publish_order::PublishOrder;
 use super::tail_subscriptions::Tail;
 use crate::keys::{BehindKey, LogKey};
 use airmail_model::{Holder, Incarnation, LogId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether a log can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub(crate) struct GatewayLog {
 pub(crate) struct GatewayLogs {
     logs: Vec<Option<Box<GatewayLog>>>,
     by_id: BTreeMap<LogId, LogKey>,
+    /// Those of which more is wanted since the last step.
+    pub(crate) wanting: BTreeSet<LogKey>,
     /// Those that cannot be used because they are not here, as the tower has told.
     elsewhere: BTreeMap<LogId, Holder>,
 }

@@ -51,6 +51,8 @@ impl Gateway {
             told: Sequence(0),
             at: Sequence(0),
             asked_until: wanted.until,
+            is_latest: false,
+            holds_want: false,
             until: None,
             not_before,
             not_after: None,
@@ -193,6 +195,7 @@ impl Gateway {
         };
         match begin {
             Begin::Latest => {
+                self.behind[key].is_latest = true;
                 let tail = &self.logs[self.behind[key].log].tail;
                 let has_got_further = tail.is_attached && tail.next > end;
                 let at = if has_got_further { tail.next } else { end };

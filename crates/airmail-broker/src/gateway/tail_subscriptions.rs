@@ -7,6 +7,7 @@
 //! simulator).
 
 use super::subscription::Subscriptions;
+use super::wants::TailWants;
 use crate::keys::{BehindKey, SessionKey, SubKey};
 use airmail_model::{AppendTime, Sequence, TopicHash};
 use hashbrown::{HashSet, HashTable};
@@ -42,6 +43,8 @@ pub(crate) struct Tail {
     /// Subscriptions that began at a position of the log's present life, live or not, until it
     /// begins another: only looked up, never walked.
     pub(crate) returned: HashSet<SubKey>,
+    /// Topics on their way to be wanted of the tower, and from it.
+    pub(crate) wants: TailWants,
     /// The first subscription of each topic's list.
     topics: HashTable<SubKey>,
 }
@@ -54,7 +57,8 @@ fn hash(topic: TopicHash) -> u64 {
 impl Tail {
     /// Whether nobody needs what the tower gives.
     pub(crate) fn is_idle(&self) -> bool {
-        self.live == 0 && self.waiting.is_empty() && self.timed.is_empty()
+        let nobody_waits = self.waiting.is_empty() && self.timed.is_empty();
+        self.live == 0 && nobody_waits && self.wants.holds == 0
     }
 
     /// Puts a subscription at the head of its topic's list, and on its session's range; `true` if
@@ -128,9 +132,19 @@ impl Tail {
         })
     }
 
+    /// Whether a topic has live subscriptions.
+    pub(crate) fn has_live(&self, subs: &Subscriptions, topic: TopicHash) -> bool {
+        self.subscribers(subs, topic).next().is_some()
+    }
+
+    /// Every topic with live subscriptions.
+    pub(crate) fn live_topics(&self, subs: &Subscriptions) -> Vec<TopicHash> {
+        self.topics.iter().map(|head| subs[*head].topic()).collect()
+    }
+
     /// Every live subscription, in order of key.
     pub(crate) fn everyone(&self, subs: &Subscriptions) -> Vec<SubKey> {
-        let topics: Vec<TopicHash> = self.topics.iter().map(|head| subs[*head].topic()).collect();
+        let topics = self.live_topics(subs);
         let mut all: Vec<SubKey> = topics
             .into_iter()
             .flat_map(|topic| self.subscribers(subs, topic))

@@ -16,6 +16,8 @@ pub(super) struct Timers {
     pub(super) marks: Option<Mono>,
     /// Members that were without credit when there was progress to tell.
     pub(super) withheld: BTreeSet<MemberId>,
+    /// To give up topics that nobody needs.
+    pub(super) wants: Option<Mono>,
     /// To ask for admission again.
     pub(super) admission: BTreeSet<(Mono, SessionKey)>,
 }
@@ -25,7 +27,7 @@ impl Gateway {
     pub(crate) fn deadline(&self) -> Option<Mono> {
         let admission = self.timers.admission.first().map(|(wake, _)| *wake);
         let gate = self.publish_gate.as_ref().and_then(PublishGate::deadline);
-        [self.timers.marks, admission, gate]
+        [self.timers.marks, self.timers.wants, admission, gate]
             .into_iter()
             .flatten()
             .min()
@@ -36,6 +38,9 @@ impl Gateway {
         if self.timers.marks.take_if(|at| *at <= now).is_some() {
             self.mark_ranges(out);
             self.mark_behind(out);
+        }
+        if self.timers.wants.take_if(|at| *at <= now).is_some() {
+            self.give_up_wants(out);
         }
         self.admit_parked(out);
         self.expire(out);

@@ -1,6 +1,7 @@
 //! Logs as the tower knows them: whether each is open, how far it goes, and the reader of its tail.
 
 use crate::keys::TowerLogKey;
+use crate::link::Interest;
 use airmail_log::{LogSpec, ReaderId};
 use airmail_model::{Holder, Incarnation, LogId, Sequence};
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ pub(crate) enum Openness {
 pub(crate) struct TailReader {
     /// Generation of the attachment that it serves.
     pub(crate) generation: u64,
+    pub(crate) interest: Interest,
     /// The storage's reader. `None`: it has failed, and is to be started again.
     pub(crate) reader: Option<ReaderId>,
     /// The first number that has not been given to the gateway.

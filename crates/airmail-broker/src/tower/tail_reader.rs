@@ -4,8 +4,8 @@ use super::log::TailReader;
 use super::storage_calls::Owner;
 use super::{Tower, TowerEffects};
 use crate::keys::TowerLogKey;
-use crate::link::FromTower;
-use airmail_log::{Call, GapWhy, Stored};
+use crate::link::{FromTower, Interest};
+use airmail_log::{Call, GapWhy, Scope, ScopeFilter, Stored, WantEdit};
 use airmail_model::bug;
 use airmail_model::{Extent, LogId, Sequence};
 
@@ -16,6 +16,7 @@ impl Tower {
         log: LogId,
         generation: u64,
         from: Sequence,
+        interest: Interest,
         out: &mut TowerEffects,
     ) {
         let Some(key) = self.logs.find_open(log) else {
@@ -25,6 +26,7 @@ impl Tower {
         self.stop_tail(key, out);
         self.logs[key].tail = Some(TailReader {
             generation,
+            interest,
             reader: None,
             next: from,
             given: 0,
@@ -63,13 +65,70 @@ impl Tower {
         let r = self.calls.reader(Owner::Tail(key));
         tail.reader = Some(r);
         tail.given = 0;
+        let filter = match tail.interest {
+            Interest::All => ScopeFilter::All,
+            Interest::Wanted => ScopeFilter::Wanted,
+        };
         out.call(Call::Read {
             r,
             log: log.id,
             from: tail.next,
-            scope: Box::default(),
+            scope: Box::new(Scope {
+                filter,
+                ..Scope::default()
+            }),
             credit: self.config.tail_window_bytes,
         });
+    }
+
+    /// Starts a tail's reader again, which has failed: the gateway has to say anew what it wants.
+    pub(super) fn read_tail_again(&mut self, key: TowerLogKey, out: &mut TowerEffects) {
+        self.read_tail(key, out);
+        self.tail_wants_lost(key, out);
+    }
+
+    /// The gateway changes what is wanted of a log.
+    pub(super) fn want(
+        &mut self,
+        log: LogId,
+        generation: u64,
+        edit: u32,
+        topics: Box<WantEdit>,
+        out: &mut TowerEffects,
+    ) {
+        let tail = self.logs.find(log).and_then(|key| self.logs[key].tail);
+        let tail = tail.filter(|tail| tail.generation == generation);
+        if let Some(r) = tail.and_then(|tail| tail.reader) {
+            out.call(Call::Want { r, edit, topics });
+        }
+    }
+
+    /// A tail's reader gives what an edit wants, or cannot.
+    pub(super) fn tail_effective(
+        &mut self,
+        key: TowerLogKey,
+        edit: u32,
+        at: Option<Sequence>,
+        out: &mut TowerEffects,
+    ) {
+        let log = &self.logs[key];
+        if let Some(tail) = log.tail {
+            out.tell(FromTower::Effective {
+                log: log.id,
+                generation: tail.generation,
+                edit,
+                at,
+            });
+        }
+    }
+
+    /// It is not known any more what is wanted of a tail's reader.
+    pub(super) fn tail_wants_lost(&mut self, key: TowerLogKey, out: &mut TowerEffects) {
+        let log = &self.logs[key];
+        if let Some(tail) = log.tail.filter(|tail| tail.interest == Interest::Wanted) {
+            let (log, generation) = (log.id, tail.generation);
+            out.tell(FromTower::WantsLost { log, generation });
+        }
     }
 
     /// The next batch at the tail of a log.

@@ -65,7 +65,7 @@ impl Tower {
             if log.openness == Openness::Failed {
                 self.open_log(key, out);
             } else if log.tail.is_some_and(|tail| tail.reader.is_none()) {
-                self.read_tail(key, out);
+                self.read_tail_again(key, out);
             }
         }
     }

@@ -7,8 +7,8 @@ use super::{
     LOG, NAMESPACE, number, read_batch, read_bounds, read_extent, read_stored, show_batch,
     show_delivered, show_extent, show_records, show_topic,
 };
-use crate::link::{Answer, Follow, FromTower, MemberId, Part, Question, ToTower};
-use airmail_log::{GapWhy, Refusal};
+use crate::link::{Answer, Follow, FromTower, Interest, MemberId, Part, Question, ToTower};
+use airmail_log::{GapWhy, Refusal, WantEdit};
 use airmail_model::frame::{Ack, Delivered};
 use airmail_model::{AppendTime, Durability, Extent, Holder, Incarnation, TopicName};
 use airmail_testkit::transcript::parts;
@@ -20,8 +20,31 @@ type Find<'a> = &'a dyn Fn(&str) -> Option<MemberId>;
 pub(crate) fn show_to_tower(message: &ToTower, name: Name) -> String {
     match message {
         ToTower::Attach {
-            generation, from, ..
-        } => format!("attach to the log's tail from {from} on, as attachment {generation}"),
+            generation,
+            from,
+            interest,
+            ..
+        } => {
+            let what = match interest {
+                Interest::All => "the log's tail",
+                Interest::Wanted => "what is wanted of the log's tail",
+            };
+            format!("attach to {what} from {from} on, as attachment {generation}")
+        }
+        ToTower::Want {
+            generation,
+            edit,
+            topics,
+            ..
+        } => {
+            let mut text = format!("attachment {generation}, edit {edit}:");
+            for (word, topics) in [("add", &topics.add), ("drop", &topics.drop)] {
+                for topic in topics {
+                    text += &format!(" {word} {}", show_topic(*topic));
+                }
+            }
+            text + if topics.more { ", and more" } else { "" }
+        }
         ToTower::Detach { generation, .. } => format!("detach attachment {generation}"),
         ToTower::Follow(follow) => show_follow(follow, name),
         ToTower::Leave { member } => format!("member {} leaves", name(*member)),
@@ -66,6 +89,29 @@ pub(crate) fn read_to_tower(line: &str, find: Find) -> Option<ToTower> {
             log,
             generation: generation.parse().ok()?,
             from: number(from)?,
+            interest: Interest::All,
+        })
+    } else if let Some([from, generation]) = parts(
+        "attach to what is wanted of the log's tail from {} on, as attachment {}",
+        line,
+    ) {
+        Some(ToTower::Attach {
+            log,
+            generation: generation.parse().ok()?,
+            from: number(from)?,
+            interest: Interest::Wanted,
+        })
+    } else if let Some([generation, edit, topic]) = parts("attachment {}, edit {}: add {}", line) {
+        let add = vec![TopicName::hash_of(NAMESPACE, topic)];
+        let topics = WantEdit {
+            add,
+            ..WantEdit::default()
+        };
+        Some(ToTower::Want {
+            log,
+            generation: generation.parse().ok()?,
+            edit: edit.parse().ok()?,
+            topics: Box::new(topics),
         })
     } else if let Some([generation]) = parts("detach attachment {}", line) {
         Some(ToTower::Detach {
@@ -153,6 +199,18 @@ pub(crate) fn show_from_tower(message: &FromTower, name: Name) -> String {
         FromTower::LiveGap {
             generation, extent, ..
         } => format!("attachment {generation}, lost: {}", show_extent(*extent)),
+        FromTower::Effective {
+            generation,
+            edit,
+            at: Some(at),
+            ..
+        } => format!("attachment {generation}, edit {edit} is in effect from {at} on"),
+        FromTower::Effective {
+            generation, edit, ..
+        } => format!("attachment {generation}, there is no room for edit {edit}"),
+        FromTower::WantsLost { generation, .. } => {
+            format!("attachment {generation}, what is wanted is lost")
+        }
         FromTower::Part { member, .. }
         | FromTower::PartGap { member, .. }
         | FromTower::Progress { member, .. }
@@ -223,6 +281,29 @@ pub(crate) fn read_from_tower(line: &str, find: Find) -> Option<FromTower> {
             generation: generation.parse().ok()?,
             previous: number(previous)?,
             stored: read_stored(records)?,
+        })
+    } else if let Some([generation, edit, at]) =
+        parts("attachment {}, edit {} is in effect from {} on", line)
+    {
+        Some(FromTower::Effective {
+            log,
+            generation: generation.parse().ok()?,
+            edit: edit.parse().ok()?,
+            at: Some(number(at)?),
+        })
+    } else if let Some([generation, edit]) =
+        parts("attachment {}, there is no room for edit {}", line)
+    {
+        Some(FromTower::Effective {
+            log,
+            generation: generation.parse().ok()?,
+            edit: edit.parse().ok()?,
+            at: None,
+        })
+    } else if let Some([generation]) = parts("attachment {}, what is wanted is lost", line) {
+        Some(FromTower::WantsLost {
+            log,
+            generation: generation.parse().ok()?,
         })
     } else if let Some([generation, lost]) = parts("attachment {}, lost: {}", line) {
         Some(FromTower::LiveGap {

@@ -8,7 +8,7 @@
 //! off has nothing behind the message that says so.
 
 use super::slots::{Asked, GuestPlace};
-use super::wants::{ListKey, Wanting};
+use super::wants::Wanting;
 use crate::limits::LinkLimits;
 use crate::message::{FromHost, ToHost};
 use crate::port::{Event, Port};
@@ -199,15 +199,9 @@ impl Guest {
         }
     }
 
-    /// The list of a reader, if it gives what is wanted alone.
-    pub(super) fn list(&self, run: ReaderId) -> Option<ListKey> {
-        let wanting = self.readers.get(&run)?.wanting.as_ref()?;
-        Some(wanting.list)
-    }
-
-    /// The id of a reader at the storage, if it has begun.
-    pub(super) fn hosted(&self, run: ReaderId) -> Option<ReaderId> {
-        self.readers.get(&run)?.hosted
+    /// The list of a reader, if it does not simply give everything.
+    pub(super) fn wanting(&self, run: ReaderId) -> Option<&Wanting> {
+        self.readers.get(&run)?.wanting.as_deref()
     }
 
     /// Credit of a reader that begins.

@@ -27,9 +27,21 @@ type SetNumber = u32;
 
 /// Names the list of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ListKey {
+struct ListKey {
     log: LogId,
     number: ListNumber,
+}
+
+impl Wanting {
+    fn of(list: Option<ListKey>) -> Box<Wanting> {
+        Box::new(Wanting {
+            list,
+            parts: Vec::new(),
+            waiting: 0,
+            is_refused: false,
+            has_begun: false,
+        })
+    }
 }
 
 /// Lists of one log.
@@ -72,7 +84,8 @@ pub(super) struct Wants {
 /// A reader's list, and what is known of an edit that is not whole.
 #[derive(Debug)]
 pub(super) struct Wanting {
-    pub(super) list: ListKey,
+    /// `None`: there is no room for lists, and everything is given.
+    list: Option<ListKey>,
     parts: Vec<WantEdit>,
     /// Number of topics that the parts add.
     waiting: usize,
@@ -83,19 +96,16 @@ pub(super) struct Wanting {
 }
 
 impl Wants {
-    /// A list of nothing. `None`: as many are open, or being swept up, as there can be.
-    pub(super) fn begin(&mut self, log: LogId) -> Option<Box<Wanting>> {
+    /// A reader's list, of nothing, where no more than `max` topics may be wanted. `None`: as many are open, or being swept up, as there can be.
+    pub(super) fn begin(&mut self, log: LogId, max: usize) -> Option<Box<Wanting>> {
+        if max == 0 {
+            return Some(Wanting::of(None));
+        }
         let of_log = self.logs.entry(log).or_default();
         let number = (0..=ListNumber::MAX)
             .find(|number| !of_log.lists.contains_key(number) && !of_log.ended.contains(number))?;
         of_log.lists.insert(number, 0);
-        Some(Box::new(Wanting {
-            list: ListKey { log, number },
-            parts: Vec::new(),
-            waiting: 0,
-            is_refused: false,
-            has_begun: false,
-        }))
+        Some(Wanting::of(Some(ListKey { log, number })))
     }
 
     /// Takes an edit, or a part of one, where no more than `max` topics may be wanted. When it is whole: whether it
@@ -107,6 +117,11 @@ impl Wants {
         max: usize,
     ) -> Option<bool> {
         let more = edit.more;
+        let Some(list) = wanting.list else {
+            // Input: a reader that is given everything, as soon as anything is wanted of it.
+            wanting.has_begun |= !more;
+            return (!more).then_some(true);
+        };
         let known = self.total + self.waiting;
         wanting.is_refused |= known + edit.add.len() > max;
         if !wanting.is_refused {
@@ -123,7 +138,7 @@ impl Wants {
             return Some(false);
         }
         for part in &parts {
-            self.edit(wanting.list, part);
+            self.edit(list, part);
         }
         wanting.has_begun = true;
         Some(true)
@@ -158,10 +173,10 @@ impl Wants {
     }
 
     /// Cuts a batch to what is on a list; with it the bytes that were left out.
-    pub(super) fn cut(&self, key: ListKey, completion: Completion) -> (Completion, u64) {
-        let (r, mut stored) = match completion {
-            Completion::Batch { r, stored } => (r, stored),
-            other => return (other, 0),
+    pub(super) fn cut(&self, wanting: &Wanting, completion: Completion) -> (Completion, u64) {
+        let (key, r, mut stored) = match (wanting.list, completion) {
+            (Some(key), Completion::Batch { r, stored }) => (key, r, stored),
+            (_, other) => return (other, 0),
         };
         let topics = stored.batch.topic_hashes();
         let wanted: SmallVec<[bool; 16]> = topics.map(|topic| self.wants(key, topic)).collect();
@@ -182,8 +197,11 @@ impl Wants {
 
     /// Ends a reader's list.
     pub(super) fn end(&mut self, wanting: &Wanting) {
-        let key = wanting.list;
         self.waiting -= wanting.waiting;
+        let Some(key) = wanting.list else {
+            // Input: a reader that was given everything.
+            return;
+        };
         let Some(of_log) = self.logs.get_mut(&key.log) else {
             bug!("{key:?} has ended");
             return;
@@ -374,7 +392,7 @@ mod tests {
             let mut model: Vec<(Box<Wanting>, BTreeSet<TopicHash>)> = Vec::new();
             for step in steps {
                 match step {
-                    Step::Begin => model.push((wants.begin(LOG).expect("free"), BTreeSet::new())),
+                    Step::Begin => model.push((wants.begin(LOG, 1).expect("free"), BTreeSet::new())),
                     Step::Sweep => _ = wants.sweep(),
                     Step::End(of) if !model.is_empty() => {
                         let (wanting, _) = model.swap_remove(of % model.len());
@@ -395,7 +413,7 @@ mod tests {
                 wants.check();
                 for (wanting, set) in &model {
                     for topic in hashes(&(0..TOPICS).collect::<Vec<_>>()) {
-                        prop_assert_eq!(wants.wants(wanting.list, topic), set.contains(&topic));
+                        prop_assert_eq!(wants.wants(wanting.list.expect("a list"), topic), set.contains(&topic));
                     }
                 }
             }

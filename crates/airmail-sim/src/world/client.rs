@@ -416,10 +416,12 @@ impl Client {
         for (key, watch) in &self.watches {
             let position = self.core.position(*key);
             let next = position.and_then(|position| position.logs.first().map(|log| log.next));
-            if next.map_or(!watch.is_ahead(ledger), |next| !watch.is_done(next, ledger)) {
+            let is_done = next.map_or(watch.is_ahead(ledger), |next| watch.is_done(next, ledger));
+            if !is_done || watch.away {
                 let (number, log, from) = (self.number, watch.log, &watch.from);
+                let away = if watch.away { ", sent away" } else { "" };
                 behind.push(format!(
-                    "{key:?} of client {number}: {log} from {from:?} at {next:?}"
+                    "{key:?} of client {number}: {log} from {from:?} at {next:?}{away}"
                 ));
             }
         }

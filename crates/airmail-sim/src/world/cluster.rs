@@ -11,6 +11,7 @@ use crate::evidence::Evidence;
 use crate::files::SimFiles;
 use crate::plant::Plant;
 use crate::tuning;
+use airmail_broker::Interest;
 use airmail_link::{
     FromHost, HostedStorage, LinkLimits, LinkStorage, LogHomes, ShardedStorage, ToHost,
 };
@@ -72,6 +73,8 @@ pub(super) struct Cluster {
     rates: Rates,
     wires: WireSettings,
     limits: LinkLimits,
+    /// The part of a log whose topics somebody follows that shards ask for.
+    interest: Interest,
     homes: Arc<LogHomes>,
     joints: Vec<Joint>,
     /// Errors of the shards' wall clocks, in microseconds.
@@ -89,6 +92,7 @@ impl Cluster {
             rates: Rates::default(),
             wires: calm(),
             limits: LinkLimits::default(),
+            interest: Interest::All,
             homes: Arc::new(LogHomes::new(1)),
             joints: Vec::new(),
             clocks: vec![0],
@@ -119,23 +123,38 @@ impl Cluster {
             lost,
             is_late: chance.coin(),
         };
-        let limits = tuning::link(&mut chance, plant);
+        let mut limits = tuning::link(&mut chance, plant);
         let apart = chance.coin();
         let clocks = (0..shards).map(|_| {
             let off = chance.below(2 * CLOCK_MICROS_MAX).cast_signed();
             i64::from(apart) * (off - CLOCK_MICROS_MAX.cast_signed())
         });
+        let clocks = clocks.collect();
+        let waits_for_all = chance.coin();
+        let mut wanting = chance.fork();
+        let interest = if wanting.coin() {
+            limits.wants = tuning::wants(&mut wanting);
+            Interest::Wanted
+        } else {
+            Interest::All
+        };
         Cluster {
             shards,
             rates,
             wires,
             limits,
+            interest,
             homes: Arc::new(LogHomes::new(shards)),
             joints: Vec::new(),
-            clocks: clocks.collect(),
-            waits_for_all: chance.coin(),
+            clocks,
+            waits_for_all,
             chance,
         }
+    }
+
+    /// The part of a log whose topics somebody follows that shards ask for.
+    pub(super) const fn interest(&self) -> Interest {
+        self.interest
     }
 
     /// Number of shards.

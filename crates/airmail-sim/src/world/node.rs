@@ -35,8 +35,10 @@ impl World {
         }
         let storages = self.cluster.join(journals);
         for (shard, (storage, mut chance)) in storages.into_iter().zip(chances).enumerate() {
+            let mut config = tuning::shard(&mut chance, self.plant);
+            config.interest = self.cluster.interest();
             let engine = Engine::new(
-                tuning::shard(&mut chance, self.plant),
+                config,
                 storage,
                 Box::new(AllowAll),
                 Box::new(AllowAll),

@@ -121,6 +121,14 @@ fn a_broken_state_of_a_tail_is_complained_of_under_its_name() {
             let (log, one) = (log(g), first_behind(g));
             g.logs[log].tail.waiting.insert((Sequence(99), one));
         }),
+        ("wanted", |g| {
+            let log = log(g);
+            g.logs[log].tail.wants.holds += 1;
+        }),
+        ("wanted", |g| {
+            let one = first_behind(g);
+            g.behind[one].holds_want = true;
+        }),
         ("returned", |g| {
             let log = log(g);
             g.logs[log].tail.returned.insert(SubKey::new(77));

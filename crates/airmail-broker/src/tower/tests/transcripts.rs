@@ -28,6 +28,7 @@ transcripts! {
     play,
     opening_and_appending_are_as_written: "appending",
     the_tail_is_given_as_written: "tail",
+    what_is_wanted_of_a_tail_is_as_written: "wants",
     what_is_asked_is_answered_as_written: "asking",
     a_member_catches_up_as_written: "catching_up",
     members_share_a_reader_as_written: "sharing",
@@ -176,6 +177,24 @@ fn read_catalog(line: &str) -> Option<TowerInput> {
 }
 
 fn read_storage(line: &str) -> Option<Completion> {
+    if let Some([reader, edit, at]) = parts("reader {}, edit {} is in effect from {} on", line) {
+        return Some(Completion::Effective {
+            r: ReaderId(reader.parse().ok()?),
+            edit: edit.parse().ok()?,
+            at: Some(number(at)?),
+        });
+    }
+    if let Some([reader, edit]) = parts("reader {}, there is no room for edit {}", line) {
+        return Some(Completion::Effective {
+            r: ReaderId(reader.parse().ok()?),
+            edit: edit.parse().ok()?,
+            at: None,
+        });
+    }
+    if let Some([reader]) = parts("reader {}, what is wanted is lost", line) {
+        let r = ReaderId(reader.parse().ok()?);
+        return Some(Completion::WantsLost { r });
+    }
     if let Some([reader, rest]) = parts("reader {} {}", line) {
         return read_reader(ReaderId(reader.parse().ok()?), rest);
     }
@@ -267,6 +286,10 @@ fn show_call(call: &Call) -> String {
             format!("reader {}, read {topics} of {log} from {from} on", r.0)
         }
         Call::Credit { r, .. } => format!("reader {}, read on", r.0),
+        Call::Want { r, edit, topics } => {
+            let topics: Vec<&str> = topics.add.iter().map(|topic| show_topic(*topic)).collect();
+            format!("reader {}, edit {edit}: add {}", r.0, topics.join(" "))
+        }
         Call::Stop { r } => format!("reader {}, stop", r.0),
         Call::FindTime { t, at, .. } => format!("#{}, where does time {} begin?", t.0, at.0),
         Call::Bounds { t, .. } => format!("#{}, what does the log hold?", t.0),
