@@ -5,7 +5,7 @@
 use crate::client::Mode;
 use crate::vec_storage::VecStorage;
 use crate::world::{LOG, PLENTY, World, topic};
-use airmail_broker::{SessionId, ShardConfig};
+use airmail_broker::{Interest, SessionId, ShardConfig};
 use airmail_flow::{GateSettings, LimiterKind, LimiterSettings, SharesSettings};
 use airmail_log::GapWhy;
 use airmail_model::frame::{Start, Until};
@@ -84,6 +84,11 @@ impl Run {
             tail_window_bytes: random.random_range(200..4_000),
             publish_gate: random.random_bool(0.5).then(|| publish_gate(&mut random)),
             delivery_gate: random.random_bool(0.5).then(|| delivery_gate(&mut random)),
+            interest: if seed % 3 == 0 {
+                Interest::Wanted
+            } else {
+                Interest::All
+            },
             ..ShardConfig::default()
         };
         let mut world = World::with(config, storage);
