@@ -119,7 +119,8 @@ impl<S: LogStorage> HostedStorage<S> {
                 match call {
                     Some(Ask::Call(call)) => self.call(place, call),
                     Some(Ask::Resume { of, call }) => self.resume(place, of, call),
-                    None => {}
+                    // A connection has begun or ended, with all that was wanted over it.
+                    None => self.end_lists(place),
                 }
                 left -= 1;
                 if left == 0 {
@@ -188,7 +189,7 @@ impl<S: LogStorage> HostedStorage<S> {
                 let why = Some(Refusal::Busy {
                     retry_after: RETRY_AFTER,
                 });
-                self.guests[place].tell(Completion::Ended { r: start.run, why });
+                self.guests[place].tell_of_reader(Completion::Ended { r: start.run, why });
             }
         }
     }
@@ -266,6 +267,13 @@ impl<S: LogStorage> HostedStorage<S> {
         if let Some(start) = begins {
             let credit = guest.granted(run);
             self.begin(place, start, credit);
+        }
+    }
+
+    /// Ends the lists of a guest's readers that have ended.
+    fn end_lists(&mut self, place: usize) {
+        for wanting in self.guests[place].take_ended() {
+            self.wants.end(&wanting);
         }
     }
 
@@ -389,13 +397,11 @@ impl<S: LogStorage> HostedStorage<S> {
                 self.storage.submit(call);
             });
             guest.flush();
-            for wanting in guest.take_ended() {
-                self.wants.end(&wanting);
-            }
             if bug::is_checking() {
                 guest.check();
             }
         }
+        (0..self.guests.len()).for_each(|place| self.end_lists(place));
         more |= self.wants.sweep();
         if bug::is_checking() {
             self.wants.check();

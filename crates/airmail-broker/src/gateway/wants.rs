@@ -130,8 +130,9 @@ impl TailWants {
         given_up
     }
 
-    /// Forgets everything: the tail is not needed any more.
+    /// Forgets everything: the tail is not needed any more. There may be room when it is needed again.
     pub(super) fn clear(&mut self) {
+        self.is_refused = false;
         self.topics.clear();
         self.asked.clear();
         self.adding.clear();

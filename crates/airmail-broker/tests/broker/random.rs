@@ -84,7 +84,7 @@ impl Run {
             tail_window_bytes: random.random_range(200..4_000),
             publish_gate: random.random_bool(0.5).then(|| publish_gate(&mut random)),
             delivery_gate: random.random_bool(0.5).then(|| delivery_gate(&mut random)),
-            interest: if seed % 3 == 0 {
+            interest: if seed.is_multiple_of(3) {
                 Interest::Wanted
             } else {
                 Interest::All

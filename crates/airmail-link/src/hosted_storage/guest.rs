@@ -221,8 +221,7 @@ impl Guest {
         let reader = self.readers.get_mut(&run)?;
         let is_effective = take(reader.wanting.as_mut()?)?;
         let at = is_effective.then_some(reader.previous.plus(1));
-        self.marks += 1;
-        self.tell(Completion::Effective { r: run, edit, at });
+        self.tell_of_reader(Completion::Effective { r: run, edit, at });
         is_effective.then(|| self.unwanted.remove(&run))?
     }
 
@@ -246,8 +245,7 @@ impl Guest {
         if self.unwanted.remove(&run).is_some() {
             let reader = self.readers.remove(&run)?;
             self.ended.extend(reader.wanting);
-            self.marks += 1;
-            self.tell(Completion::Ended { r: run, why: None });
+            self.tell_of_reader(Completion::Ended { r: run, why: None });
             return None;
         }
         self.readers.get(&run)?.hosted
@@ -293,6 +291,12 @@ impl Guest {
                 completion,
             });
         }
+    }
+
+    /// A mark of a reader, for which there is room whatever waits: there are as many as the near end has asked for.
+    pub(super) fn tell_of_reader(&mut self, mark: Completion) {
+        self.marks += usize::from(self.generation.is_some());
+        self.tell(mark);
     }
 
     /// Whether something that was asked is of the present generation.
