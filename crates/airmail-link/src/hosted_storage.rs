@@ -150,23 +150,11 @@ impl<S: LogStorage> HostedStorage<S> {
             call.set_tag(hosted);
             return self.storage.submit(call);
         }
+        let call = match Start::of(call) {
+            Ok(start) => return self.read(place, start),
+            Err(other) => other,
+        };
         match call {
-            Call::Read {
-                r: run,
-                log,
-                from,
-                scope,
-                credit,
-            } => {
-                let start = Start {
-                    run,
-                    log,
-                    from,
-                    scope,
-                    credit,
-                };
-                self.read(place, start);
-            }
             Call::Want { r, edit, topics } => self.want(place, r, edit, *topics),
             Call::Credit { r, bytes } => guest.credit(r, bytes),
             Call::Stop { r } => {
@@ -234,28 +222,11 @@ impl<S: LogStorage> HostedStorage<S> {
         if let Some(r) = hosted {
             self.storage.submit(Call::Stop { r });
         }
-        match (call, wanting) {
-            (
-                Call::Read {
-                    r: run,
-                    log,
-                    from,
-                    scope,
-                    credit,
-                },
-                Some(wanting),
-            ) => {
-                let start = Start {
-                    run,
-                    log,
-                    from,
-                    scope,
-                    credit,
-                };
-                self.start(place, &start, Some(wanting));
-            }
+        match (Start::of(call), wanting) {
+            (Ok(start), Some(wanting)) => self.start(place, &start, Some(wanting)),
             // Input: a reader that gives everything, which has nothing to keep.
-            (call, _) => self.call(place, call),
+            (Ok(start), None) => self.read(place, start),
+            (Err(call), _) => bug!("{call:?} resumes no reader"),
         }
     }
 

@@ -259,11 +259,7 @@ impl Run {
 
     /// Polls once; whether there is nothing more to come by itself.
     fn poll(&mut self) -> bool {
-        self.now.mono.0 += 1_000;
-        self.now.wall.0 += 1;
-        let mut out = Vec::new();
-        let deadline = self.link.poll(self.now, &mut out);
-        let is_quiet = out.is_empty() && deadline.is_none_or(|at| at > self.now.mono);
+        let (out, is_quiet) = self.link.turn(&mut self.now);
         for completion in out {
             self.told(completion);
         }

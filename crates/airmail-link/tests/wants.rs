@@ -142,11 +142,7 @@ impl Run {
     }
 
     fn poll(&mut self) -> bool {
-        self.now.mono.0 += 1_000;
-        self.now.wall.0 += 1;
-        let mut out = Vec::new();
-        let deadline = self.link.poll(self.now, &mut out);
-        let is_quiet = out.is_empty() && deadline.is_none_or(|at| at > self.now.mono);
+        let (out, is_quiet) = self.link.turn(&mut self.now);
         for completion in out {
             self.told(completion);
         }

@@ -10,6 +10,7 @@
 //! the gateway attaches to the log anew, from where it stands, and is given everything.
 
 use super::behind::BehindState;
+use super::log::GatewayLog;
 use super::{Gateway, GatewayEffects};
 use crate::keys::{BehindKey, LogKey};
 use crate::link::{Interest, ToTower};
@@ -248,16 +249,8 @@ impl Gateway {
             let wants = &mut log.tail.wants;
             let add = std::mem::take(&mut wants.adding);
             if log.tail.is_attached && !add.is_empty() {
-                wants.edit += 1;
-                wants.asked.insert(wants.edit, add.clone());
-                let (drop, more) = (Vec::new(), false);
-                let topics = Box::new(WantEdit { add, drop, more });
-                out.tell(ToTower::Want {
-                    log: log.id,
-                    generation: log.tail.generation,
-                    edit: wants.edit,
-                    topics,
-                });
+                let edit = tell_wants(log, &add, true, out);
+                log.tail.wants.asked.insert(edit, add);
             }
         }
     }
@@ -281,14 +274,7 @@ impl Gateway {
                     wants.settle(*topic, false, now);
                 }
             }
-            wants.edit += 1;
-            let (add, more) = (Vec::new(), false);
-            out.tell(ToTower::Want {
-                log: log.id,
-                generation: log.tail.generation,
-                edit: wants.edit,
-                topics: Box::new(WantEdit { add, drop, more }),
-            });
+            tell_wants(log, &drop, false, out);
         }
         self.timers.wants = next;
     }
@@ -321,21 +307,9 @@ impl Gateway {
         all.extend(&held);
         all.sort_unstable();
         all.dedup();
-        let wants = &mut log.tail.wants;
-        let mut chunks = all.chunks(EDIT_TOPICS).peekable();
-        while let Some(chunk) = chunks.next() {
-            wants.edit += 1;
-            let (add, drop) = (chunk.to_vec(), Vec::new());
-            let more = chunks.peek().is_some();
-            out.tell(ToTower::Want {
-                log: log.id,
-                generation: log.tail.generation,
-                edit: wants.edit,
-                topics: Box::new(WantEdit { add, drop, more }),
-            });
-        }
+        let edit = tell_wants(log, &all, true, out);
         if !held.is_empty() {
-            wants.asked.insert(wants.edit, held);
+            log.tail.wants.asked.insert(edit, held);
         }
     }
 
@@ -409,4 +383,35 @@ impl Gateway {
         let tail = &self.logs[key].tail;
         (tail.is_attached && tail.generation == generation).then_some(key)
     }
+}
+
+/// Tells the tower that topics are wanted, or are no more, in edits that take effect together; the last one.
+fn tell_wants(
+    log: &mut GatewayLog,
+    topics: &[TopicHash],
+    is_wanted: bool,
+    out: &mut GatewayEffects,
+) -> u32 {
+    let wants = &mut log.tail.wants;
+    let mut chunks = topics.chunks(EDIT_TOPICS).peekable();
+    while let Some(chunk) = chunks.next() {
+        wants.edit += 1;
+        let mut topics = Box::new(WantEdit {
+            more: chunks.peek().is_some(),
+            ..WantEdit::default()
+        });
+        let list = if is_wanted {
+            &mut topics.add
+        } else {
+            &mut topics.drop
+        };
+        list.extend_from_slice(chunk);
+        out.tell(ToTower::Want {
+            log: log.id,
+            generation: log.tail.generation,
+            edit: wants.edit,
+            topics,
+        });
+    }
+    wants.edit
 }

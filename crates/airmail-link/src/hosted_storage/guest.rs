@@ -44,6 +44,28 @@ pub(super) struct Start {
     pub(super) credit: u32,
 }
 
+impl Start {
+    /// The start that a call asks for; any other call comes back.
+    pub(super) fn of(call: Call) -> Result<Start, Call> {
+        match call {
+            Call::Read {
+                r: run,
+                log,
+                from,
+                scope,
+                credit,
+            } => Ok(Start {
+                run,
+                log,
+                from,
+                scope,
+                credit,
+            }),
+            other => Err(other),
+        }
+    }
+}
+
 /// Something asked by a guest.
 #[derive(Debug)]
 pub(super) enum Ask {
@@ -317,6 +339,10 @@ impl Guest {
         let has_room =
             self.bytes < limits.window_bytes.saturating_mul(2) && self.marks < limits.marks;
         let ends = matches!(completion, Completion::Ended { .. });
+        if !self.readers.contains_key(&run) {
+            // Input: a reader that was cut off, and that the storage has not stopped yet.
+            return None;
+        }
         let goes_on = self.lengthen_gap(run, &completion);
         let reader = self.readers.get_mut(&run)?;
         if !has_room && !ends && !goes_on {

@@ -77,6 +77,16 @@ impl<S: LogStorage> Linked<S> {
         }
     }
 
+    /// Polls once, a moment later: what came, and whether nothing more comes by itself.
+    pub(crate) fn turn(&mut self, now: &mut Now) -> (Vec<Completion>, bool) {
+        now.mono.0 += 1_000;
+        now.wall.0 += 1;
+        let mut out = Vec::new();
+        let deadline = self.poll(*now, &mut out);
+        let is_quiet = out.is_empty() && deadline.is_none_or(|at| at > now.mono);
+        (out, is_quiet)
+    }
+
     /// Ends everything but the storage.
     pub(crate) fn into_storage(self) -> S {
         self.root.into_storage()

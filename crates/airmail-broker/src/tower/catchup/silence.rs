@@ -49,6 +49,9 @@ impl Tower {
 
     /// When the next reader is silent, if somebody waits for its place.
     pub(super) fn next_silence(&self) -> Option<Mono> {
+        if !self.is_place_wanted() {
+            return None;
+        }
         #[cfg(feature = "sabotage")]
         if self.config.bug == Some(crate::sabotage::Bug::SilentReaderCounts) {
             return None;
@@ -56,7 +59,7 @@ impl Tower {
         let after = self.silence();
         let active = self.readers.active_readers();
         let silences = active.filter_map(|(_, reader)| reader.silent_at(after));
-        silences.min().filter(|_| self.is_place_wanted())
+        silences.min()
     }
 
     fn silence(&self) -> Duration {
