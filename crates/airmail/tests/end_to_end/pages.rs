@@ -2,7 +2,7 @@
 //! writes.
 
 use airmail_model::ErrorCode;
-use airmail_testkit::node::{self, airmail};
+use airmail_testkit::node;
 use airmail_testkit::pages::{self, Page};
 use std::fmt::Write;
 
@@ -43,7 +43,9 @@ fn the_page_of_the_command_line_is_fresh() {
 
 #[test]
 fn the_page_of_settings_is_fresh() {
-    let printed = node::run(airmail().args(["serve", "--print-config"]), b"").ok();
+    // Without what the tests are run with.
+    let mut serve = node::program("airmail");
+    let printed = node::run(serve.args(["serve", "--print-config"]), b"").ok();
     let printed = format!("```toml\n{}\n```\n", pages::trim_lines(&printed));
     Page::of("airmail", "configuration.md").freshen(&printed);
 }
