@@ -15,6 +15,10 @@ pub(crate) fn error(why: &Refusal, log: LogId, producer: Option<ProducerStamp>) 
         Refusal::Busy { retry_after } => Error::new(ErrorCode::Overloaded)
             .field("storage")
             .retry_after(*retry_after),
+        Refusal::Away { retry_after } => Error::new(ErrorCode::Unavailable)
+            .field("log")
+            .value(log)
+            .retry_after(*retry_after),
         Refusal::StaleMap { current } => Error::new(ErrorCode::MapStale)
             .field("batch.map_epoch")
             .limit(current),
@@ -40,7 +44,7 @@ pub(crate) fn error(why: &Refusal, log: LogId, producer: Option<ProducerStamp>) 
             .field("log")
             .value(log)
             .held_by(*holder),
-        Refusal::Unsupported(what) => Error::unimplemented(*what),
+        Refusal::Unsupported(what) => Error::unimplemented(what.as_ref()),
         Refusal::OutcomeUnknown => Error::new(ErrorCode::OutcomeUnknown)
             .field("log")
             .value(log),

@@ -143,7 +143,8 @@ impl<S: LogStorage> LogStorage for Routed<S> {
                 let place = self.named(log, name);
                 if matches!(place, Place::In(part) if self.parts[part].name != name) {
                     // Input: an owner to whom another log 0 has said where the log is.
-                    let why = Refusal::Unsupported("namespace.storage of a log that has another");
+                    let why =
+                        Refusal::Unsupported("namespace.storage of a log that has another".into());
                     return self.refuse(&call, why);
                 }
                 self.logs.insert(log, place);

@@ -174,6 +174,7 @@ error_table! {
     MailboxesAway = 45, "MAILBOXES_AWAY", Unavailable, true, "the database of the mailboxes does not answer; nothing was done";
     MailboxesUnusable = 46, "MAILBOXES_UNUSABLE", FailedPrecondition, false, "the database of the mailboxes is none that this node can use; nothing was done";
     Elsewhere = 47, "ELSEWHERE", Unavailable, true, "another node has the log; nothing was stored";
+    Unavailable = 48, "UNAVAILABLE", Unavailable, true, "the node that has the log cannot be reached; nothing was stored";
     32, "INTERNAL_ERROR" => Internal;
 }
 

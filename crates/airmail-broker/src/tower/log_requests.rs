@@ -24,7 +24,7 @@ impl Tower {
         };
         if self.logs[key].is_lost {
             let retry_after = self.config.retry_delay;
-            let result = Err(Refusal::Busy { retry_after });
+            let result = Err(Refusal::Away { retry_after });
             return out.tell(FromTower::Appended {
                 log,
                 number,

@@ -5,6 +5,7 @@ use airmail_model::{
     AppendTime, Batch, Checked, Durability, Extent, Holder, Incarnation, LogId, MapEpoch,
     ProducerSequence, Sequence,
 };
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -232,6 +233,11 @@ pub enum Refusal {
         /// When it is worth trying again.
         retry_after: Duration,
     },
+    /// The node that has the log cannot be reached at the moment. Nothing was stored.
+    Away {
+        /// When it is worth trying again.
+        retry_after: Duration,
+    },
     /// Made with another map than the log's.
     StaleMap {
         /// The log's map.
@@ -258,7 +264,7 @@ pub enum Refusal {
     /// Another node has the log. Nothing was stored.
     Elsewhere(Holder),
     /// The storage cannot do this.
-    Unsupported(&'static str),
+    Unsupported(Cow<'static, str>),
     /// It is not known whether the batch was stored.
     OutcomeUnknown,
     /// The storage failed. Nothing was stored.
@@ -279,6 +285,13 @@ impl fmt::Display for Refusal {
                 write!(
                     f,
                     "too much is waiting to be stored, retry after {} ms",
+                    retry_after.as_millis()
+                )
+            }
+            Refusal::Away { retry_after } => {
+                write!(
+                    f,
+                    "the log is out of reach, retry after {} ms",
                     retry_after.as_millis()
                 )
             }

@@ -123,7 +123,7 @@ impl Changing<'_> {
         }
         let given = Durability::single(self.config.strongest);
         if !given.satisfies(spec.durability) {
-            let why = Refusal::Unsupported("durability");
+            let why = Refusal::Unsupported("durability".into());
             self.effects.tell(Completion::Refused { t, why });
             return None;
         }

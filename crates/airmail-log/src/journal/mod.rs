@@ -269,7 +269,7 @@ impl Journal {
             Call::Trim { t, log, before } => self.trim_log(t, log, before),
             Call::Seal { t, log, next } => self.seal_log(t, log, next),
             Call::Heal { t, .. } => {
-                let why = crate::contract::Refusal::Unsupported("heal");
+                let why = crate::contract::Refusal::Unsupported("heal".into());
                 self.effects.tell(Completion::Refused { t, why });
             }
             Call::Renew { t, log } => self.renew_log(t, log),

@@ -212,7 +212,7 @@ impl Journal {
         let why = match self.logs.slot_of(log) {
             None => Refusal::NoLog,
             Some(_) if scope.direction == Direction::Backward => {
-                Refusal::Unsupported("direction backward")
+                Refusal::Unsupported("direction backward".into())
             }
             Some(slot) => {
                 self.readers

@@ -136,7 +136,7 @@ impl<S: LogStorage> Sparse<S> {
             } => {
                 let batches = self.logs.entry(log).or_default();
                 if from > batches.to_sparse(batches.next()) {
-                    let why = Some(Refusal::Unsupported("past_end"));
+                    let why = Some(Refusal::Unsupported("past_end".into()));
                     self.refused.push(Completion::Ended { r, why });
                     return None;
                 }

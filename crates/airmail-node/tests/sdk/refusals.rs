@@ -99,6 +99,7 @@ async fn what_may_pass_is_tried_again_and_stored_once() {
         ErrorCode::StorageFull,
         ErrorCode::LogSealed,
         ErrorCode::Elsewhere,
+        ErrorCode::Unavailable,
     ];
     for code in passing {
         admission.refuse(code);

@@ -103,6 +103,9 @@ fn advice(code: ErrorCode) -> &'static str {
         ErrorCode::Internal => {
             "a fault of the node: tell us, with the request id and the node's log"
         }
+        ErrorCode::Unavailable => {
+            "does the node that has the logs run, and is it reached (docs/deploy.md)? SDKs ask again by themselves"
+        }
         ErrorCode::Elsewhere => "ask the node that the error names; SDKs ask again by themselves",
         ErrorCode::Disconnected => "is the node running, and is the address right?",
         code => mailbox_advice(code),

@@ -119,7 +119,7 @@ impl VecStorage {
     }
 
     pub(super) fn cannot(&mut self, t: Tag, what: &'static str) {
-        let why = Refusal::Unsupported(what);
+        let why = Refusal::Unsupported(what.into());
         self.done.push(Completion::Refused { t, why });
     }
 

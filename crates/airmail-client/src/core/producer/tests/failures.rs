@@ -25,6 +25,7 @@ fn a_full_disk_is_waited_for_and_nothing_is_lost_doubled_or_reordered() {
         ErrorCode::Overloaded,
         ErrorCode::StorageFailed,
         ErrorCode::Elsewhere,
+        ErrorCode::Unavailable,
     ] {
         node.script.extend([None, error(code), error(code)]);
     }
