@@ -28,11 +28,15 @@ use guest::{Ask, Guest, Start};
 use slots::{GuestPlace, Slots};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 use wants::{Wanting, Wants};
 
 /// Time after which what was refused as busy is worth trying again.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
+
+/// Ports that may wait for the next poll.
+const ARRIVING_MAX: usize = 64;
 
 /// State of a clean stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +53,8 @@ pub struct HostedStorage<S> {
     storage: S,
     limits: LinkLimits,
     guests: Vec<Guest>,
+    /// Ports of further guests, and whoever brings them.
+    arriving: (SyncSender<HostPort>, Receiver<HostPort>),
     slots: Slots,
     wants: Wants,
     /// Calls under way that begin a new life of a log.
@@ -77,6 +83,7 @@ impl<S: LogStorage> HostedStorage<S> {
             storage,
             limits,
             guests: Vec::new(),
+            arriving: sync_channel(ARRIVING_MAX),
             slots: Slots::default(),
             wants: Wants::default(),
             renewals: BTreeMap::new(),
@@ -91,6 +98,14 @@ impl<S: LogStorage> HostedStorage<S> {
     pub fn add_port(&mut self, port: HostPort) {
         let place = GuestPlace(self.guests.len());
         self.guests.push(Guest::new(place, port));
+    }
+
+    /// Takes ports from whoever is elsewhere: the storage is used through each from its next poll on, and as long
+    /// as it is there. A port whose connection has ended is there for another. There is room for 64 between two
+    /// polls.
+    #[must_use]
+    pub fn arrivals(&self) -> SyncSender<HostPort> {
+        self.arriving.0.clone()
     }
 
     /// The storage itself, to look at.
@@ -111,6 +126,9 @@ impl<S: LogStorage> HostedStorage<S> {
 
     /// Takes what the ports have to tell, up to the bound of a turn for each; whether there may be more.
     fn receive(&mut self) -> bool {
+        while let Ok(port) = self.arriving.1.try_recv() {
+            self.add_port(port);
+        }
         let mut ended = Vec::new();
         let mut more = false;
         for place in 0..self.guests.len() {

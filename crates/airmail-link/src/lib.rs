@@ -20,6 +20,7 @@
 //! - [`ToHost`], [`FromHost`]: the messages. [`Port`]: whatever carries them. [`RingPort`]: a port between two
 //!   threads.
 //! - [`LogHomes`]: which shard has which log. [`join`]: the storages of all shards of a process, linked.
+//!   [`RemoteStorage`]: that of a process whose logs are all another's.
 //!
 //! Invariants of a link, which `tests/cuts.rs` holds it to:
 //!
@@ -38,7 +39,9 @@ mod limits;
 mod link_storage;
 mod message;
 mod port;
+mod remote_storage;
 mod ring;
+mod routes;
 #[cfg(feature = "sabotage")]
 pub mod sabotage;
 mod sharded_storage;
@@ -50,5 +53,6 @@ pub use limits::LinkLimits;
 pub use link_storage::LinkStorage;
 pub use message::{FromHost, ToHost};
 pub use port::{Event, Port};
+pub use remote_storage::RemoteStorage;
 pub use ring::{RingPort, ring};
 pub use sharded_storage::ShardedStorage;

@@ -7,26 +7,25 @@
 //! started.
 
 use crate::homes::LogHomes;
-use crate::hosted_storage::HostedStorage;
+use crate::hosted_storage::{HostPort, HostedStorage};
 use crate::link_storage::LinkStorage;
 use crate::message::{FromHost, ToHost};
 use crate::port::Port;
 use crate::ring::RingPort;
-use airmail_log::{Call, Capabilities, ClockState, Completion, LogStorage, ReaderId, Trouble};
+use crate::routes::{Routes, earlier};
+use airmail_log::{Call, Capabilities, ClockState, Completion, LogStorage, Trouble};
 use airmail_model::{Mono, Now};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
 /// All logs of a process, as one shard of it uses them. See the module's documentation.
 pub struct ShardedStorage<S, P = RingPort<ToHost, FromHost>> {
     shard: usize,
-    homes: Arc<LogHomes>,
+    routes: Routes,
     own: HostedStorage<S>,
     /// Links by shard. `None` at this shard's own place.
     links: Vec<Option<LinkStorage<P>>>,
-    /// Where each reader was started.
-    readers: BTreeMap<ReaderId, usize>,
 }
 
 impl<S, P> fmt::Debug for ShardedStorage<S, P> {
@@ -50,11 +49,16 @@ impl<S: LogStorage, P: Port<Out = ToHost, In = FromHost>> ShardedStorage<S, P> {
     ) -> ShardedStorage<S, P> {
         ShardedStorage {
             shard,
-            homes,
+            routes: Routes::new(homes),
             own,
             links,
-            readers: BTreeMap::new(),
         }
+    }
+
+    /// Takes ports of other processes, which use the shard's own storage: [`HostedStorage::arrivals`].
+    #[must_use]
+    pub fn arrivals(&self) -> SyncSender<HostPort> {
+        self.own.arrivals()
     }
 
     /// The shard's own storage, to look at.
@@ -72,28 +76,6 @@ impl<S: LogStorage, P: Port<Out = ToHost, In = FromHost>> ShardedStorage<S, P> {
     pub fn into_own(self) -> S {
         self.own.into_storage()
     }
-
-    /// The shard that a call is for. A reader that is not known has ended.
-    fn home(&mut self, call: &Call) -> Option<usize> {
-        let Some(log) = call.log() else {
-            // Input: what is said to a reader, which goes where that was started.
-            return self.readers.get(&call.reader()?).copied();
-        };
-        let home = self.homes.home(log);
-        if let Call::Read { r, .. } = call {
-            self.readers.insert(*r, home);
-        }
-        Some(home)
-    }
-
-    /// Forgets the readers that have ended, from this place of the completions on.
-    fn forget_ended(&mut self, completions: &[Completion]) {
-        for completion in completions {
-            if let Completion::Ended { r, .. } = completion {
-                self.readers.remove(r);
-            }
-        }
-    }
 }
 
 impl<S: LogStorage, P: Port<Out = ToHost, In = FromHost>> LogStorage for ShardedStorage<S, P> {
@@ -102,7 +84,7 @@ impl<S: LogStorage, P: Port<Out = ToHost, In = FromHost>> LogStorage for Sharded
     }
 
     fn submit(&mut self, call: Call) {
-        let Some(home) = self.home(&call) else {
+        let Some(home) = self.routes.home(&call) else {
             // Input: an owner that stops a reader, or gives it credit, which has just ended.
             return;
         };
@@ -117,12 +99,9 @@ impl<S: LogStorage, P: Port<Out = ToHost, In = FromHost>> LogStorage for Sharded
         let mut deadline = self.own.poll(now, out);
         for link in self.links.iter_mut().flatten() {
             let of_link = link.poll(now, out);
-            deadline = match (deadline, of_link) {
-                (Some(one), Some(other)) => Some(one.min(other)),
-                (one, other) => one.or(other),
-            };
+            deadline = earlier(deadline, of_link);
         }
-        self.forget_ended(&out[given..]);
+        self.routes.forget_ended(&out[given..]);
         deadline
     }
 

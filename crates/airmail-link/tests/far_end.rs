@@ -205,3 +205,50 @@ fn a_guest_that_takes_nothing_is_given_a_bounded_amount_and_holds_up_nobody() {
         "{last:?}"
     );
 }
+
+#[test]
+fn a_near_end_that_counts_as_another_did_before_it_gets_nothing_of_that_ones() {
+    let mut far = Far::open(LinkLimits::default());
+    let asks = |t| {
+        let call = Call::Bounds { t, log: log(0) };
+        Event::Message(ToHost::Call {
+            generation: 2,
+            call,
+        })
+    };
+    let begins = Event::Message(ToHost::Begin { generation: 2 });
+    let events = [asks(Tag(5)), Event::Cut, Event::Up, begins, asks(Tag(6))];
+    far.script.lock().coming.extend(events);
+    far.poll();
+    let sent = far.sent();
+    let is_answer = matches!(
+        sent[..],
+        [FromHost::Told {
+            completion: Completion::Bounds { t: Tag(6), .. },
+            ..
+        }]
+    );
+    assert!(is_answer, "{sent:?}");
+}
+
+#[test]
+fn a_guest_that_arrives_while_the_storage_is_used_is_served_as_the_others() {
+    let mut far = Far::open(LinkLimits::default());
+    let script = Arc::<Mutex<Script>>::default();
+    let begins = Event::Message(ToHost::Begin { generation: 1 });
+    let call = Call::Bounds {
+        t: Tag(7),
+        log: log(0),
+    };
+    let asks = Event::Message(ToHost::Call {
+        generation: 1,
+        call,
+    });
+    script.lock().coming.extend([Event::Up, begins, asks]);
+    let arrivals = far.host.arrivals();
+    arrivals
+        .send(Box::new(Scripted(Arc::clone(&script))))
+        .unwrap();
+    far.poll();
+    assert_eq!(script.lock().sent.len(), 1);
+}

@@ -79,8 +79,10 @@ pub(super) enum Ask {
 pub(super) struct Guest {
     place: GuestPlace,
     port: HostPort,
-    /// Generation of the connection, once it has begun.
+    /// Generation of the connection as the near end counts, once it has begun.
     generation: Option<u64>,
+    /// Count of the connections that have begun, of whichever near end: two of them may count alike.
+    connection: u64,
     /// Readers by their number on the link.
     readers: BTreeMap<ReaderId, GuestReader>,
     /// Readers that could be granted more.
@@ -107,6 +109,7 @@ impl Guest {
             place,
             port,
             generation: None,
+            connection: 0,
             readers: BTreeMap::new(),
             thirsty: BTreeSet::new(),
             behind: VecDeque::new(),
@@ -132,6 +135,7 @@ impl Guest {
                 if self.generation.is_none_or(|before| before < generation) {
                     self.cut(ended);
                     self.generation = Some(generation);
+                    self.connection += 1;
                 }
                 None
             }
@@ -166,11 +170,12 @@ impl Guest {
         self.has_closed = false;
     }
 
-    /// Something of the present generation that is asked of the storage, by its number on the link.
+    /// Something of the present connection that is asked of the storage, by its number on the link.
     pub(super) fn asked(&self, number: u64) -> Option<Asked> {
+        self.generation?;
         Some(Asked {
             guest: self.place,
-            generation: self.generation?,
+            connection: self.connection,
             number,
         })
     }
@@ -321,9 +326,9 @@ impl Guest {
         self.tell(mark);
     }
 
-    /// Whether something that was asked is of the present generation.
+    /// Whether something that was asked is of the present connection.
     pub(super) fn is_present(&self, asked: &Asked) -> bool {
-        self.generation == Some(asked.generation)
+        self.generation.is_some() && self.connection == asked.connection
     }
 
     /// Something of a reader, of which so many bytes were left out. If there is no room for it, the reader is cut

@@ -22,8 +22,8 @@ pub(super) struct GuestPlace(pub(super) usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) guest: GuestPlace,
-    /// The guest's generation at the time.
-    pub(super) generation: u64,
+    /// The guest's connection at the time.
+    pub(super) connection: u64,
     /// Tag or reader of the link.
     pub(super) number: u64,
 }
