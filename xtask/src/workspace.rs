@@ -60,7 +60,10 @@ impl File {
 }
 
 /// Generated code: a test of its crate compares it with its source.
-const GENERATED: &str = "crates/airmail-proto/generated";
+const GENERATED: [&str; 2] = [
+    "crates/airmail-proto/generated",
+    "crates/airmail-wire/generated",
+];
 
 /// Every text file whose name ends in one of `endings`, in order of path. Build output, hidden
 /// directories, data and generated code are left out.
@@ -99,7 +102,9 @@ fn walk(directory: &Path, paths: &mut Vec<PathBuf>) -> anyhow::Result<()> {
                 name.as_str(),
                 "airmail-data" | "corpus" | "artifacts" | "__pycache__"
             )
-            || path == root().join(GENERATED);
+            || GENERATED
+                .iter()
+                .any(|generated| path == root().join(generated));
         if path.is_dir() {
             if !skipped {
                 walk(&path, paths)?;

@@ -85,6 +85,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "airmail-mailbox",
             "airmail-model",
             "airmail-proto",
+            "airmail-wire",
         ],
     ),
     ("airmail-partition", &[]),
@@ -104,6 +105,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("airmail-testkit", &["airmail-mailbox"]),
     ("airmail-topology", &[]),
+    (
+        "airmail-wire",
+        &["airmail-link", "airmail-log", "airmail-model"],
+    ),
     // It has to run on a tree that does not compile.
     ("xtask", &[]),
 ];

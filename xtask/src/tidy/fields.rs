@@ -8,7 +8,7 @@ use crate::workspace::File;
 const FIELDS_MAX: usize = 15;
 
 /// The cores, without the `.rs` of a file.
-const CORES: [&str; 8] = [
+const CORES: [&str; 9] = [
     "crates/airmail-broker/src",
     "crates/airmail-client/src/core",
     "crates/airmail-flow/src",
@@ -17,6 +17,7 @@ const CORES: [&str; 8] = [
     "crates/airmail-model/src",
     "crates/airmail-partition/src",
     "crates/airmail-topology/src",
+    "crates/airmail-wire/src",
 ];
 
 /// The structs that may have more, with the reason.
