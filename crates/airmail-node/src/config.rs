@@ -4,6 +4,7 @@
 //! read and written. File, environment, `--print-config` and its check all go through that table,
 //! so that none can know a setting which another does not. Unknown keys are refused by name.
 
+pub mod cluster;
 pub mod flow;
 pub mod hosts;
 pub mod mailbox;
@@ -12,10 +13,10 @@ pub mod sharing;
 mod storages;
 
 use crate::environment::Environment;
-use crate::storage::StorageUrl;
 use airmail_model::limits::CREDIT_BYTES_MAX;
 use airmail_model::quantity::{ByteSize, Span};
 use airmail_model::{Durability, Error, ErrorCode, Limits, StorageName};
+use cluster::{ClusterConfig, Roles};
 use flow::FlowConfig;
 use hosts::Hosts;
 use mailbox::MailboxConfig;
@@ -40,8 +41,10 @@ pub struct Config {
     pub data: PathBuf,
     /// Shards: threads with connections and logs of their own, 1 to 64.
     pub shards: u16,
-    /// Parts of a node that run here. `all`, for now.
-    pub roles: String,
+    /// Parts of a node that run here.
+    pub roles: Roles,
+    /// Addresses by which it reaches others of its cluster, and is reached.
+    pub cluster: ClusterConfig,
     /// The node's name, told in Hello and in logs.
     pub name: String,
     /// Where clients connect: `HOST:PORT`.
@@ -105,8 +108,9 @@ impl Default for Config {
         Config {
             data: PathBuf::from("./airmail-data"),
             shards: 1,
-            roles: "all".into(),
-            name: "airmail".into(),
+            roles: Roles::ALL,
+            cluster: ClusterConfig::default(),
+            name: cluster::ALONE.into(),
             listen: "127.0.0.1:7400".into(),
             advertised: String::new(),
             allow_anyone: false,
@@ -239,25 +243,18 @@ impl Config {
     /// `UNIMPLEMENTED` for what is reserved, `INVALID_ARGUMENT` naming the relation that is broken.
     pub fn validate(&self) -> Result<(), Error> {
         self.check_shards()?;
-        if self.roles != "all" {
-            let error = Error::unimplemented("node.roles");
-            return Err(error.value(&self.roles).limit("all"));
-        }
+        self.validate_cluster()?;
         if !self.advertised.is_empty() {
             let error = Error::unimplemented("listen.advertised");
             return Err(error.value(&self.advertised).limit("empty"));
         }
-        let url = StorageUrl::parse(&self.log_url, &self.data)?;
+        let url = self.first_storage()?;
         let strongest = url.strongest();
-        let of = match url {
-            StorageUrl::Memory { .. } => "memory:",
-            StorageUrl::Disk(_) => "disk:",
-        };
         if let Some(asked) = self.durability.filter(|asked| !strongest.satisfies(*asked)) {
             return Err(Error::new(ErrorCode::DurabilityUnavailable)
                 .field("namespace.durability")
                 .value(asked)
-                .limit(format!("{strongest}, on storage {of}")));
+                .limit(format!("{strongest}, on storage {}", url.kind())));
         }
         self.validate_storages()?;
         self.validate_limits()?;

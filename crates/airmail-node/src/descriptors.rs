@@ -6,6 +6,7 @@
 
 use super::StartError;
 use super::storage::StorageUrl;
+use crate::cluster::hosting;
 use crate::config::Config;
 use crate::frontdoor::grpc::turned_away;
 use crate::frontdoor::http;
@@ -15,6 +16,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 const OF_STORAGE: u64 = 160;
 /// The storage in memory has none.
 const OF_MEMORY: u64 = 0;
+/// Links to each shard of the node that has the storage, which has at most so many.
+const OF_LINKS: u64 = 64;
 /// Beside their connections: a file with its journal, or one more connection while one is made.
 const OF_MAILBOXES: u64 = 8;
 /// Listeners, runtimes, standard streams, the log.
@@ -66,11 +69,17 @@ fn set_aside(config: &Config) -> u64 {
     let each = storages.iter().map(|(_, url)| match url {
         StorageUrl::Memory { .. } => OF_MEMORY,
         StorageUrl::Disk(_) => OF_STORAGE,
+        StorageUrl::Node(_) => OF_LINKS,
     });
     let storage = each.sum::<u64>() * u64::from(config.shards);
     let of_clients = config.http_connections + http::TURNED_AWAY + turned_away::PLACES;
+    let links = if config.cluster.listen.is_empty() {
+        0
+    } else {
+        hosting::CONNECTIONS_MAX as u64
+    };
     let mailboxes = OF_MAILBOXES + u64::from(config.mailbox.connections);
-    storage + mailboxes + OF_PROCESS + u64::from(of_clients)
+    storage + links + mailboxes + OF_PROCESS + u64::from(of_clients)
 }
 
 /// Open files left for connections, at most `wanted`. Without a limit there is room for all.

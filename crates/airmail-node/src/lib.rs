@@ -9,6 +9,8 @@
 //! a shard, and move to threads of their own (`runtime`). HTTP runs where [`start`] was called, so that it
 //! answers when a shard does not. Listeners, clock, seed and shutdown are passed in.
 //!
+//! A node without role tower has no storage: its shards use another node's, over links (`cluster`).
+//!
 //! The only shard of a node accepts connections itself and has its storage to itself. Of several, each is given
 //! connections that were accepted where [`start`] was called, and reaches the logs of the others by links.
 
@@ -16,6 +18,7 @@
 
 mod bugs;
 mod clock_jump_logger;
+mod cluster;
 pub mod config;
 pub mod descriptors;
 pub mod environment;
@@ -99,6 +102,9 @@ pub struct NodeOptions {
     pub listener: TcpListener,
     /// Where health and metrics are served; `None`: nowhere.
     pub http: Option<TcpListener>,
+    /// Where other nodes connect that use this one's storage; `None`: nowhere. Beyond loopback only with a
+    /// secret.
+    pub cluster: Option<TcpListener>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Source of every random choice: ids, salts, jitter.

@@ -34,7 +34,7 @@ pub enum MailboxUrl {
 
 impl MailboxUrl {
     /// Reads `sqlite:PATH` or `postgres://…`. The empty URL is SQLite in the directory of `log`, or
-    /// in memory if the log is.
+    /// in memory if the log is, or is another node's (then mailboxes are not served).
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for any other URL.
@@ -43,7 +43,7 @@ impl MailboxUrl {
             (None, StorageUrl::Disk(path)) if url.is_empty() => {
                 Ok(MailboxUrl::Sqlite(path.join(FILE)))
             }
-            (None, StorageUrl::Memory { .. }) if url.is_empty() => {
+            (None, StorageUrl::Memory { .. } | StorageUrl::Node(_)) if url.is_empty() => {
                 Ok(MailboxUrl::Sqlite(":memory:".into()))
             }
             (Some(("sqlite", path)), _) if !path.is_empty() => Ok(MailboxUrl::Sqlite(path.into())),
@@ -79,6 +79,7 @@ pub(crate) struct NodeMailboxes {
     url: MailboxUrl,
     mailboxes: Mailboxes,
     in_data_directory: bool,
+    are_served: bool,
     handle: Handle,
     /// The threads, which end when this is dropped.
     #[expect(dead_code, reason = "dropped with this")]
@@ -101,7 +102,7 @@ impl Drop for Threads {
 impl NodeMailboxes {
     /// Opens the store that the settings name.
     pub(crate) async fn open(config: &Config) -> Result<NodeMailboxes, StartError> {
-        let log = StorageUrl::parse(&config.log_url, &config.data)?;
+        let log = config.first_storage()?;
         let url = MailboxUrl::parse(&config.mailbox.url, &log)?;
         let failed = |error: StoreStartError| StartError::Mailboxes {
             url: url.to_string(),
@@ -139,8 +140,11 @@ impl NodeMailboxes {
             }
         };
         drop(inside);
+        // They would be this process's own, and gone with it.
+        let are_served = !(config.is_gateway() && config.mailbox.url.is_empty());
         Ok(NodeMailboxes {
             in_data_directory,
+            are_served,
             mailboxes: Mailboxes::new(store),
             handle,
             threads,
@@ -156,6 +160,12 @@ impl NodeMailboxes {
     /// Returns whether the store is in the data directory, and lost with it.
     pub(crate) fn in_data_directory(&self) -> bool {
         self.in_data_directory
+    }
+
+    /// Returns whether requests are answered: not on a node that has no place of its own for mailboxes, and is
+    /// given none.
+    pub(crate) fn are_served(&self) -> bool {
+        self.are_served
     }
 
     /// Returns the store's URL.

@@ -28,6 +28,8 @@ pub struct Running {
     pub address: SocketAddr,
     /// Where health and metrics are.
     pub http_address: Option<SocketAddr>,
+    /// Where other nodes connect that use this one's storage.
+    pub cluster_address: Option<SocketAddr>,
     pub(crate) door: FrontDoor,
     pub(crate) shutdown: CancellationToken,
     pub(crate) shards: Vec<RunningShard>,

@@ -9,17 +9,19 @@ use super::Access;
 use super::event_loop::EventLoop;
 use super::shard_handle::ToShard;
 use super::storage;
+use super::storage::node_storage::ShardLinks;
 use crate::config::Config;
 use crate::frontdoor::grpc::acceptor::Accepted;
 use crate::frontdoor::grpc::listener::{Connections, Crowded};
 use crate::frontdoor::grpc::{Services, all_routes};
 use crate::stopping::Arrival;
 use airmail_broker::config::{FirstNamespace, ShardConfig};
-use airmail_broker::{Engine, UnfitStorage};
+use airmail_broker::{Engine, Interest, UnfitStorage};
 use airmail_log::LogStorage;
-use airmail_model::Now;
 use airmail_model::clock::Clock;
+use airmail_model::{Durability, Now, StorageName};
 use futures::FutureExt as _;
+use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -46,6 +48,8 @@ pub(super) struct ShardThread {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) receiver: mpsc::Receiver<ToShard>,
     pub(super) node: Engine<Box<dyn LogStorage>>,
+    /// Links of its storage to other processes.
+    pub(super) links: ShardLinks,
     /// Where connections go that ask for mailboxes.
     pub(super) mailbox_threads: Handle,
     /// Where it meets the other shards when they stop.
@@ -98,6 +102,7 @@ impl ShardThread {
         // One half for the streams, one for the storage.
         let patience = self.config.stop_timeout.0 / 2;
         let give_up = CancellationToken::new();
+        let links = self.links.begin(&give_up);
         let supervise = async {
             health.serve_when_ready(&shards).await;
             health.serve_until_stopped(&shards).await;
@@ -112,6 +117,7 @@ impl ShardThread {
             }
             // One that has no turns does not come, and is not waited for any longer.
             let _ = tokio::time::timeout_at(until, self.arrival.meet()).await;
+            links.end_those_of_others();
             finish.cancel();
             tokio::time::sleep(patience).await;
             give_up.cancel();
@@ -154,12 +160,15 @@ pub(super) fn listen(listener: TcpListener) -> std::io::Result<tokio::net::TcpLi
 pub(super) fn begin(
     config: &Config,
     seed: u64,
-    storages: Vec<Box<dyn LogStorage>>,
+    (storages, further): (Vec<Box<dyn LogStorage>>, &BTreeMap<StorageName, Durability>),
     access: Access,
     now: Now,
 ) -> Result<Vec<Engine<Box<dyn LogStorage>>>, UnfitStorage> {
     let engine = |(shard, storage)| {
-        let config = shard_config(config, storage::seed_of_shard(seed, shard));
+        let config = ShardConfig {
+            storages: further.clone(),
+            ..shard_config(config, storage::seed_of_shard(seed, shard))
+        };
         let authorizer = Box::new(Arc::clone(&access.authorizer));
         Engine::new(config, storage, authorizer, (access.admission)(), now)
     };
@@ -175,7 +184,12 @@ fn shard_config(config: &Config, seed: u64) -> ShardConfig {
             durability: part.durability,
             ..FirstNamespace::default()
         },
-        storages: config.further_storages(),
+        // On a wire, what nobody wants is left out.
+        interest: if config.is_gateway() {
+            Interest::Wanted
+        } else {
+            Interest::All
+        },
         mark_interval: part.mark_interval.0,
         catch_up_readers: part.readers as usize,
         publish_gate: part.flow.publish_gate(),

@@ -1,6 +1,8 @@
 //! Starts a node: its parts are made in order, each with what it needs of those before.
 
+use crate::cluster::hosting::Hosting;
 use crate::config::Config;
+use crate::config::hosts::is_loopback;
 use crate::frontdoor::FrontDoor;
 use crate::frontdoor::grpc::Services;
 use crate::frontdoor::grpc::acceptor::{Acceptor, Ways};
@@ -15,9 +17,10 @@ use crate::shard_handle::{ShardHandle, ToShard};
 use crate::shard_thread::{self, ShardThread, Source};
 use crate::shards::Shards;
 use crate::stopping::arrivals;
-use crate::storage::{self, StorageSet};
+use crate::storage;
+use crate::storage::node_storage::NodeStorage;
 use crate::{NodeOptions, READY_STEP, StartError, bugs, descriptors};
-use airmail_model::{Durability, StorageName};
+use airmail_model::{Durability, Error, ErrorCode, StorageName};
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -35,6 +38,7 @@ pub(crate) async fn start(options: NodeOptions) -> Result<Running, StartError> {
     bugs::watch();
     let metrics = Arc::new(Metrics::default());
     let (address, http_address) = addresses(&options, &metrics)?;
+    let cluster_address = cluster_address(&options)?;
     let connections = descriptors::connections(&options.config)?;
     metrics.doors.connections_max.set(connections.into());
     let (shards, receivers) = handles(&options);
@@ -44,18 +48,19 @@ pub(crate) async fn start(options: NodeOptions) -> Result<Running, StartError> {
         let door = (shards.clone(), Arc::clone(&metrics), tasks.clone());
         serve_http(listener, http_door(address, &config, door))?;
     }
-    let set = StorageSet::take(&config, seed, &clock, &shards.wakers())?;
-    let storages = set.open_all((&config, seed), &clock, shards.wakers())?;
+    let storage = NodeStorage::open(&config, seed, &clock, shards.wakers()).await?;
+    let of_storage = (storage.shards, &storage.further);
     let authorizer = Arc::clone(&options.access.authorizer);
-    let engines = shard_thread::begin(&config, seed, storages, options.access, clock.now())?;
+    let engines = shard_thread::begin(&config, seed, of_storage, options.access, clock.now())?;
     // After the storage, whose directory is its own to make.
     let mailboxes = NodeMailboxes::open(&config).await?;
     metrics.mailbox.watch(mailboxes.mailboxes());
-    let standing = mailboxes.in_data_directory().then(|| set.standing());
+    let standing = storage.standing.filter(|_| mailboxes.in_data_directory());
     let services = |handle: &ShardHandle| Services {
         door: FrontDoor::new(handle.clone(), shards.clone(), Arc::clone(&metrics)),
         mailboxes: mailboxes.mailboxes(),
         mailbox_standing: standing.clone(),
+        serves_mailboxes: mailboxes.are_served(),
         authorizer: Arc::clone(&authorizer),
     };
     let first = services(shards.first());
@@ -64,11 +69,11 @@ pub(crate) async fn start(options: NodeOptions) -> Result<Running, StartError> {
     let (door, patience) = (first.door.clone(), config.stop_timeout.0);
     let all = std::iter::once(first).chain(shards.iter().skip(1).map(services));
     let mailbox_threads = mailboxes.threads();
-    let (durability, further) = (config.durability, config.further_storages());
+    let (durability, further) = (config.durability, storage.further);
     let parts = receivers.into_iter().zip(engines).zip(sources).zip(all);
-    let parts = parts.zip(arrivals(shards.count()));
+    let parts = parts.zip(arrivals(shards.count())).zip(storage.links);
     let threads = parts.map(
-        |((((receiver, node), source), services), arrival)| ShardThread {
+        |(((((receiver, node), source), services), arrival), links)| ShardThread {
             shard: 0,
             config: config.clone(),
             source,
@@ -76,6 +81,7 @@ pub(crate) async fn start(options: NodeOptions) -> Result<Running, StartError> {
             clock: Arc::clone(&clock),
             receiver,
             node,
+            links,
             mailbox_threads: mailbox_threads.clone(),
             arrival,
         },
@@ -83,6 +89,7 @@ pub(crate) async fn start(options: NodeOptions) -> Result<Running, StartError> {
     let running = Running {
         address,
         http_address,
+        cluster_address,
         door,
         shards: spawn_all(threads, &options.shutdown)?,
         shutdown: options.shutdown,
@@ -90,6 +97,7 @@ pub(crate) async fn start(options: NodeOptions) -> Result<Running, StartError> {
         mailboxes,
         patience,
     };
+    serve_links(storage.hosting.zip(options.cluster), &running)?;
     let running = wait_until_ready(running, &shards).await?;
     say_if_other(durability, shards.first());
     say_if_elsewhere(&further, shards.first());
@@ -255,6 +263,37 @@ fn addresses(
         metrics.doors.is_open(door.name, door.is_open());
     }
     Ok((grpc, http))
+}
+
+/// Where other nodes connect: where this machine alone reaches it, or whoever has the secret.
+fn cluster_address(options: &NodeOptions) -> Result<Option<SocketAddr>, StartError> {
+    let Some(listener) = &options.cluster else {
+        return Ok(None);
+    };
+    let address = listener.local_addr().map_err(system("cluster address"))?;
+    let has_secret = !options.config.cluster.secret_file.as_os_str().is_empty();
+    if !has_secret && !is_loopback(address.ip()) {
+        let error = Error::new(ErrorCode::InvalidArgument).field("cluster.listen");
+        let limit = "a loopback address, or cluster.secret_file";
+        return Err(error.value(address).limit(limit).into());
+    }
+    Ok(Some(address))
+}
+
+/// Lets other nodes use the storage.
+fn serve_links(
+    hosting: Option<(Hosting, TcpListener)>,
+    running: &Running,
+) -> Result<(), StartError> {
+    let Some((hosting, listener)) = hosting else {
+        return Ok(());
+    };
+    let listener = shard_thread::listen(listener).map_err(system("cluster listener"))?;
+    let (tasks, stop) = (running.tasks.clone(), running.shutdown.clone());
+    running
+        .tasks
+        .spawn(Arc::new(hosting).accept(listener, tasks, stop));
+    Ok(())
 }
 
 fn serve_http(listener: TcpListener, door: HttpDoor) -> Result<(), StartError> {

@@ -3,6 +3,7 @@
 
 mod data_dir_watcher;
 mod directory;
+pub(crate) mod node_storage;
 mod on_disk;
 mod precise_timer;
 mod service_times;
@@ -14,7 +15,7 @@ pub(crate) use data_dir_watcher::Standing;
 pub use service_times::{SERVICE_US_MAX, ServiceTimes};
 use std::fmt;
 use std::path::{Path, PathBuf};
-pub(crate) use storage_set::{StorageSet, seed_of_shard};
+pub(crate) use storage_set::{OpenedStorages, StorageSet, seed_of_shard};
 
 /// A storage's URL, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub enum StorageUrl {
     },
     /// `disk:PATH`
     Disk(PathBuf),
+    /// Those of another node, at `HOST:PORT`. It has no URL: roles and `cluster.join` say it.
+    Node(String),
 }
 
 impl StorageUrl {
@@ -63,12 +66,22 @@ impl StorageUrl {
         }
     }
 
-    /// The strongest durability that it has.
+    /// The strongest durability that it has; of another node's, the strongest of all: that node says more.
     #[must_use]
     pub fn strongest(&self) -> Durability {
         match self {
             StorageUrl::Memory { .. } => Durability::MEMORY,
-            StorageUrl::Disk(_) => Durability::FSYNC,
+            StorageUrl::Disk(_) | StorageUrl::Node(_) => Durability::FSYNC,
+        }
+    }
+
+    /// Its kind, for errors.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            StorageUrl::Memory { .. } => "memory:",
+            StorageUrl::Disk(_) => "disk:",
+            StorageUrl::Node(_) => "of another node",
         }
     }
 }
@@ -90,6 +103,7 @@ impl fmt::Display for StorageUrl {
                 service_us: Some(service_us),
             } => write!(f, "memory:?service_us={service_us}"),
             StorageUrl::Disk(path) => write!(f, "disk:{}", path.display()),
+            StorageUrl::Node(address) => write!(f, "logs of the node at {address}"),
         }
     }
 }

@@ -34,6 +34,7 @@ async fn live(data: &Path) {
         },
         listener: listen(),
         http: Some(listen()),
+        cluster: None,
         clock: Arc::new(SystemClock::new()),
         seed: 7,
         shutdown: CancellationToken::new(),

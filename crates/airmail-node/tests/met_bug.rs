@@ -82,6 +82,7 @@ async fn a_node_that_has_met_a_bug_serves_on_counts_it_logs_it_once_and_is_not_r
         },
         listener: listen(),
         http: Some(listen()),
+        cluster: None,
         clock: Arc::new(SystemClock::new()),
         seed: 7,
         shutdown: CancellationToken::new(),

@@ -235,6 +235,21 @@ impl Node {
         self.child.id()
     }
 
+    /// The `HOST:PORT` that it says behind a word: where other nodes connect, behind `nodes`.
+    pub fn address(&self, word: &str) -> String {
+        let mut found = None;
+        let what = format!("an address behind {word}");
+        waiting::until(&what, Duration::from_millis(2), || {
+            found = self.said.address(word);
+            if found.is_some() {
+                Ok(())
+            } else {
+                Err(self.said.all())
+            }
+        });
+        found.unwrap_or_default()
+    }
+
     /// Its output so far.
     pub fn said(&self) -> String {
         self.said.all()

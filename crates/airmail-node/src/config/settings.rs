@@ -163,13 +163,13 @@ pub const SETTINGS: &[Setting] = &[
         "node",
         "roles",
         roles,
-        "Which parts of a node run here. Reserved: all."
+        "Which parts of a node run here: all, or pilot,copilot with the logs of the node at cluster.join."
     ),
     text!(
         "node",
         "name",
         name,
-        "The node's name, told to clients and in logs."
+        "The node's name, told to clients and in logs; its own for each node of a cluster."
     ),
     text!(
         "node",
@@ -177,6 +177,29 @@ pub const SETTINGS: &[Setting] = &[
         stop_timeout,
         "How long a stop waits for what is under way."
     ),
+    text!(
+        "cluster",
+        "listen",
+        cluster.listen,
+        "Where other nodes connect that use this one's logs: HOST:PORT. Empty: nowhere."
+    ),
+    text!(
+        "cluster",
+        "join",
+        cluster.join,
+        "The node whose logs are used, HOST:PORT: with roles pilot,copilot."
+    ),
+    Setting {
+        section: "cluster",
+        key: "secret_file",
+        about: "A file of at least 32 bytes, the same on all nodes. Empty: they are on this machine alone.",
+        quoted: true,
+        get: |config| config.cluster.secret_file.display().to_string(),
+        set: |config, text| {
+            config.cluster.secret_file = text.into();
+            Ok(())
+        },
+    },
     text!(
         "listen",
         "address",

@@ -21,15 +21,25 @@ impl Config {
     /// # Errors
     /// A URL that cannot be read.
     pub fn storages(&self) -> Result<Vec<(StorageName, StorageUrl)>, Error> {
-        let first = StorageUrl::parse(&self.log_url, &self.data)?;
-        let mut storages = vec![(StorageName::FIRST, first)];
+        let mut storages = vec![(StorageName::FIRST, self.first_storage()?)];
         for (name, url) in &self.storages {
             storages.push((*name, StorageUrl::of(&setting(*name), url)?));
         }
         Ok(storages)
     }
 
-    /// The strongest durability of each storage beside the first.
+    /// The first storage: that of `log.url`, or of a node without role tower, the one that it joins.
+    ///
+    /// # Errors
+    /// A URL that cannot be read.
+    pub fn first_storage(&self) -> Result<StorageUrl, Error> {
+        if self.is_gateway() {
+            return Ok(StorageUrl::Node(self.cluster.join.clone()));
+        }
+        StorageUrl::parse(&self.log_url, &self.data)
+    }
+
+    /// The strongest durability of each storage of its own beside the first.
     #[must_use]
     pub fn further_storages(&self) -> BTreeMap<StorageName, Durability> {
         let storages = self.storages().unwrap_or_default();
@@ -110,6 +120,7 @@ impl Config {
         for (name, url) in &storages {
             let wrong = |limit: String| Err(invalid(&setting(*name)).value(url).limit(limit));
             match url {
+                StorageUrl::Node(_) => {}
                 StorageUrl::Memory { .. } => memory_first |= name.is_first(),
                 StorageUrl::Disk(_) if memory_first => {
                     return wrong(

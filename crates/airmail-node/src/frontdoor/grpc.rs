@@ -56,6 +56,8 @@ pub(crate) struct Services {
     pub(crate) mailboxes: Mailboxes,
     /// State of the data directory, if the mailboxes are in it.
     pub(crate) mailbox_standing: Option<Arc<Standing>>,
+    /// Whether requests of mailboxes are answered here.
+    pub(crate) serves_mailboxes: bool,
     /// Decides about requests of mailboxes, and about settings that belong to no namespace; everything else
     /// is decided by the shard, which asks the same one.
     pub(crate) authorizer: Arc<dyn Authorizer>,

@@ -14,7 +14,7 @@ use super::throttled::ThrottledStorage;
 use super::{Standing, StorageUrl};
 use crate::StartError;
 use crate::config::Config;
-use airmail_link::{LinkLimits, LogHomes};
+use airmail_link::{HostPort, HostedStorage, LinkLimits, LogHomes};
 use airmail_log::disk::{DataDirError, Identity};
 use airmail_log::journal::{JournalConfig, JournalStorage};
 use airmail_log::memory::MemoryFiles;
@@ -25,12 +25,16 @@ use airmail_model::{Error as ModelError, ErrorCode, LogId, NodeId, Now, StorageN
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
 /// Random numbers of a seed that are used otherwise: cluster and node. What follows is the further storages'.
 const SEEDS_USED: u64 = 2;
 
 /// Sets the seeds of shards apart from those of storages.
 const OF_SHARDS: u64 = 0x0073_6861_7264;
+
+/// Topics that all links to a shard may want together, 40 bytes each.
+const WANTS_MAX: usize = 8_388_608;
 
 type Failure = Box<dyn Error + Send + Sync>;
 
@@ -42,6 +46,17 @@ type Opened = (Box<dyn LogStorage>, Vec<LogId>);
 pub(crate) struct StorageSet {
     /// The first is first, and has no name.
     storages: Vec<One>,
+    /// The cluster and the node that they are of.
+    of: (u64, NodeId),
+}
+
+/// Storages of all shards, in order.
+pub(crate) struct OpenedStorages {
+    pub(crate) storages: Vec<Box<dyn LogStorage>>,
+    /// Logs that were found, each with its shard.
+    pub(crate) homes: Vec<(LogId, u16)>,
+    /// Where ports of others come to each shard's, if they may.
+    pub(crate) arrivals: Vec<SyncSender<HostPort>>,
 }
 
 /// A storage, with its directory if it is on a disk.
@@ -109,7 +124,7 @@ impl StorageSet {
         for (name, url) in config.storages()? {
             new.storage = name;
             let directory = match &url {
-                StorageUrl::Memory { .. } => None,
+                StorageUrl::Memory { .. } | StorageUrl::Node(_) => None,
                 StorageUrl::Disk(path) => {
                     let taken = Directory::take(path, &new, clock, &waker);
                     let taken = taken.map_err(failed(&url))?;
@@ -128,7 +143,8 @@ impl StorageSet {
                 directory,
             });
         }
-        Ok(StorageSet { storages })
+        let of = (new.cluster, new.node);
+        Ok(StorageSet { storages, of })
     }
 
     /// Whether the first storage's directory is still this node's; it always is for one in memory.
@@ -138,27 +154,53 @@ impl StorageSet {
         directory.map_or_else(Arc::default, |taken| Arc::clone(taken.standing()))
     }
 
-    /// Opens the storages of all shards, in order; there are as many as wakers. Blocks while they recover.
+    /// The cluster and the node that they are of.
+    pub(crate) fn of(&self) -> (u64, NodeId) {
+        self.of
+    }
+
+    /// Opens the storages of all shards, in order; there are as many as wakers. Other processes may use them if
+    /// the settings say where they connect. Blocks while they recover.
     pub(crate) fn open_all(
         &self,
         (config, seed): (&Config, u64),
         clock: &Arc<dyn Clock>,
         wakers: Vec<Waker>,
-    ) -> Result<Vec<Box<dyn LogStorage>>, StartError> {
+    ) -> Result<OpenedStorages, StartError> {
+        let is_hosting = !config.cluster.listen.is_empty();
         let config = config.of_one_shard();
         let mut opened = Vec::with_capacity(wakers.len());
         for (shard, waker) in (0..).zip(&wakers) {
             let seed = seed_of_shard(seed, shard);
             opened.push(self.open(shard, (&config, seed), clock, waker)?);
         }
-        if opened.len() == 1 {
-            return Ok(opened.into_iter().map(|(storage, _)| storage).collect());
+        let found = (0..)
+            .zip(&opened)
+            .flat_map(|(shard, (_, logs))| logs.iter().map(move |log| (*log, shard)));
+        let homes: Vec<(LogId, u16)> = found.collect();
+        if opened.len() == 1 && !is_hosting {
+            return Ok(OpenedStorages {
+                storages: opened.into_iter().map(|(storage, _)| storage).collect(),
+                homes,
+                arrivals: Vec::new(),
+            });
         }
         let Some(first) = self.storages.first() else {
             bug!("a node has no storage at all: {self:?}");
             return Err(StartError::Ended);
         };
-        joined(opened, wakers, &config).map_err(failed(&first.url))
+        let limits = link_limits(&config, is_hosting);
+        let storages = opened.into_iter().map(|(storage, _)| storage).collect();
+        let (storages, arrivals) = if wakers.len() == 1 {
+            hosted(storages, limits)
+        } else {
+            joined(storages, &homes, wakers, limits).map_err(failed(&first.url))?
+        };
+        Ok(OpenedStorages {
+            storages,
+            homes,
+            arrivals: if is_hosting { arrivals } else { Vec::new() },
+        })
     }
 
     /// Opens a shard's part of every storage, as one, with settings of one shard.
@@ -201,27 +243,46 @@ pub(crate) fn seed_of_shard(seed: u64, shard: u16) -> u64 {
     }
 }
 
-/// Storages of several shards, each with links to the others. A log stays where it was found.
-fn joined(
-    opened: Vec<Opened>,
-    wakers: Vec<Waker>,
-    config: &Config,
-) -> Result<Vec<Box<dyn LogStorage>>, Failure> {
-    let mut homes = LogHomes::new(opened.len());
-    let mut storages = Vec::with_capacity(opened.len());
-    for (shard, (storage, logs)) in opened.into_iter().enumerate() {
-        for log in logs {
-            homes.found(log, shard)?;
-        }
-        storages.push(storage);
-    }
-    let limits = LinkLimits {
+/// Bounds of links. Only on a wire are topics worth naming.
+fn link_limits(config: &Config, is_hosting: bool) -> LinkLimits {
+    LinkLimits {
         // As much as waits for the storage of one shard.
         append_bytes: config.pending.0,
+        wants: if is_hosting { WANTS_MAX } else { 0 },
         ..LinkLimits::default()
-    };
+    }
+}
+
+/// Storages, and where ports of others come to each.
+type WithArrivals = (Vec<Box<dyn LogStorage>>, Vec<SyncSender<HostPort>>);
+
+/// Storages that others may use.
+fn hosted(storages: Vec<Box<dyn LogStorage>>, limits: LinkLimits) -> WithArrivals {
+    let hosted = storages.into_iter().map(|storage| {
+        let hosted = HostedStorage::new(storage, limits);
+        let arrivals = hosted.arrivals();
+        (boxed(hosted), arrivals)
+    });
+    hosted.unzip()
+}
+
+/// Storages of several shards, each with links to the others. A log stays where it was found.
+fn joined(
+    storages: Vec<Box<dyn LogStorage>>,
+    found: &[(LogId, u16)],
+    wakers: Vec<Waker>,
+    limits: LinkLimits,
+) -> Result<WithArrivals, Failure> {
+    let mut homes = LogHomes::new(storages.len());
+    for (log, shard) in found {
+        homes.found(*log, usize::from(*shard))?;
+    }
     let joined = airmail_link::join(storages, homes, wakers, limits);
-    Ok(joined.into_iter().map(boxed).collect())
+    let joined = joined.into_iter().map(|storage| {
+        let arrivals = storage.arrivals();
+        (boxed(storage), arrivals)
+    });
+    Ok(joined.unzip())
 }
 
 fn boxed(storage: impl LogStorage + 'static) -> Box<dyn LogStorage> {

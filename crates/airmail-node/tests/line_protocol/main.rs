@@ -70,6 +70,7 @@ impl Node {
             },
             listener: TcpListener::bind("127.0.0.1:0").unwrap(),
             http: None,
+            cluster: None,
             clock: Arc::new(SystemClock::new()),
             seed: 7,
             shutdown: CancellationToken::new(),

@@ -92,6 +92,10 @@ fn proof(code: ErrorCode) -> Proof {
             "airmail-node/tests/sdk/connections.rs",
             "without_a_node_the_error_names_the_address",
         ),
+        ErrorCode::Unavailable => Test(
+            "airmail/tests/end_to_end/cluster.rs",
+            "subscribers_of_a_gateway_miss_nothing_and_get_nothing_twice_when_the_tower_is_killed",
+        ),
         code => mailbox_proof(code),
     }
 }

@@ -60,6 +60,7 @@ impl Node {
             config,
             listener: TcpListener::bind("127.0.0.1:0").unwrap(),
             http: Some(TcpListener::bind("127.0.0.1:0").unwrap()),
+            cluster: None,
             clock: Arc::new(SystemClock::new()),
             seed: 7,
             shutdown: CancellationToken::new(),

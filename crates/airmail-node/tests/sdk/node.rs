@@ -77,6 +77,7 @@ impl Node {
             access,
             listener: TcpListener::bind(address).unwrap(),
             http: None,
+            cluster: None,
             clock: Arc::new(SystemClock::new()),
             seed,
             shutdown: CancellationToken::new(),

@@ -11,19 +11,37 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 /// # Errors
 /// Wrong usage ([`UsageError`]): what is no address, or may not be listened on. An address in use.
 pub(super) fn listen(flag: &str, address: &str, anyone: bool) -> anyhow::Result<TcpListener> {
+    listen_or(flag, address, anyone, "let anyone in with --allow-anyone")
+}
+
+/// Listens as [`listen`] does, beyond loopback only where `open`; `remedy` says how that is asked for.
+///
+/// # Errors
+/// Those of [`listen`].
+pub(super) fn listen_or(
+    flag: &str,
+    address: &str,
+    open: bool,
+    remedy: &str,
+) -> anyhow::Result<TcpListener> {
     let resolved: Vec<SocketAddr> = address
         .to_socket_addrs()
         .map_err(|error| UsageError(format!("{flag} {address}: {error}: HOST:PORT is wanted")))?
         .collect();
-    if !anyone {
-        refuse_others(flag, address, &resolved)?;
+    if !open {
+        refuse_others(flag, address, &resolved, remedy)?;
     }
     TcpListener::bind(resolved.as_slice())
         .with_context(|| format!("cannot listen on {address} ({flag})"))
 }
 
 /// Refuses addresses of which any is beyond loopback.
-fn refuse_others(flag: &str, address: &str, resolved: &[SocketAddr]) -> Result<(), UsageError> {
+fn refuse_others(
+    flag: &str,
+    address: &str,
+    resolved: &[SocketAddr],
+    remedy: &str,
+) -> Result<(), UsageError> {
     let open = resolved.iter().find(|one| !is_loopback(one.ip()));
     let Some(open) = open else { return Ok(()) };
     let ip = open.ip();
@@ -34,7 +52,7 @@ fn refuse_others(flag: &str, address: &str, resolved: &[SocketAddr]) -> Result<(
     };
     Err(UsageError(format!(
         "{flag} {address}: {beyond}, and whoever reaches it is not asked who they are: listen on \
-         127.0.0.1:{port}, or let anyone in with --allow-anyone",
+         127.0.0.1:{port}, or {remedy}",
         port = open.port()
     )))
 }
@@ -48,7 +66,7 @@ mod tests {
         let refused = |addresses: &[&str]| {
             let parsed = addresses.iter().map(|address| address.parse().unwrap());
             let parsed: Vec<SocketAddr> = parsed.collect();
-            refuse_others("--listen", "node:7400", &parsed).err()
+            refuse_others("--listen", "node:7400", &parsed, "--allow-anyone").err()
         };
         for loopback in [&["127.0.0.1:7400"][..], &["[::1]:7400", "127.1.2.3:7400"]] {
             assert!(refused(loopback).is_none(), "{loopback:?}");

@@ -5,7 +5,7 @@
 
 use super::lasting::{Signals, entropy, print, start_logging};
 use super::lines::say;
-use super::listening::listen;
+use super::listening::{listen, listen_or};
 use crate::cli::UsageError;
 use airmail_model::clock::{Clock, SystemClock};
 use airmail_model::{Error, ErrorCode, StorageName, Synced};
@@ -16,7 +16,7 @@ use airmail_node::mailboxes::MailboxUrl;
 use airmail_node::storage::StorageUrl;
 use airmail_node::{Access, NodeOptions, Running};
 use futures::FutureExt as _;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -49,9 +49,21 @@ pub struct ServeArgs {
     /// as in fsync:3 [default: the strongest that the storage has]
     #[arg(long, value_name = "DURABILITY")]
     pub durability: Option<String>,
-    /// Parts of a node that run here. Reserved: all
+    /// Parts of a node that run here: all, or pilot,copilot, with the logs of the node at --join [default: all]
     #[arg(long, value_name = "ROLES")]
     pub roles: Option<String>,
+    /// The node's name, its own for each node of a cluster [default: airmail]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Where other nodes connect that use this one's logs [default: nowhere]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub cluster: Option<String>,
+    /// The node whose logs are used, with --roles pilot,copilot: its --cluster
+    #[arg(long, value_name = "HOST:PORT")]
+    pub join: Option<String>,
+    /// A file of at least 32 bytes, the same on all nodes of a cluster. Without it they are on one machine
+    #[arg(long, value_name = "FILE")]
+    pub secret_file: Option<PathBuf>,
     /// Threads with connections and logs of their own, 1 to 64. A data directory may get more at a start,
     /// and never fewer [default: 1]
     #[arg(long, value_name = "N")]
@@ -91,11 +103,17 @@ impl ServeArgs {
         let mut config = Config::read(self.config.as_deref(), environment)?;
         let data = self.data.as_ref().map(|path| path.display().to_string());
         let shards = self.shards.map(|shards| shards.to_string());
+        let secret = self.secret_file.as_ref();
+        let secret = secret.map(|path| path.display().to_string());
         let anyone = self.allow_anyone.then(|| "true".to_owned());
         let flags = [
             ("--data", "node.data", &data),
             ("--shards", "node.shards", &shards),
             ("--roles", "node.roles", &self.roles),
+            ("--name", "node.name", &self.name),
+            ("--cluster", "cluster.listen", &self.cluster),
+            ("--join", "cluster.join", &self.join),
+            ("--secret-file", "cluster.secret_file", &secret),
             ("--listen", "listen.address", &self.listen),
             ("--http", "http.address", &self.http),
             ("--allow-anyone", "listen.allow_anyone", &anyone),
@@ -205,6 +223,7 @@ async fn serve(
     let anyone = config.allow_anyone;
     let listener = listen("--listen", &config.listen, anyone)?;
     let http = listen("--http", &config.http, anyone)?;
+    let cluster = listen_for_nodes(&config)?;
     let shutdown = CancellationToken::new();
     let mut signals = Signals::new()?;
     let options = NodeOptions {
@@ -212,6 +231,7 @@ async fn serve(
         config: config.clone(),
         listener,
         http: Some(http),
+        cluster,
         clock,
         seed: entropy(),
         shutdown: shutdown.clone(),
@@ -240,6 +260,17 @@ async fn serve(
             anyhow::bail!("ended by a second signal");
         }
     }
+}
+
+/// Listens for other nodes, if they may connect.
+fn listen_for_nodes(config: &Config) -> anyhow::Result<Option<TcpListener>> {
+    let cluster = &config.cluster;
+    if cluster.listen.is_empty() {
+        return Ok(None);
+    }
+    let has_secret = !cluster.secret_file.as_os_str().is_empty();
+    let remedy = "let those in who have its secret, with --secret-file";
+    listen_or("--cluster", &cluster.listen, has_secret, remedy).map(Some)
 }
 
 /// Where a node that listens everywhere can be tried from the machine that it is on.
@@ -296,7 +327,10 @@ fn announce(config: &Config, running: &Running) {
     }
     let mailboxes = running.mailboxes_url();
     let first_is_memory = storages.first().is_some_and(|(_, url)| is_memory(url));
-    if mailboxes == &MailboxUrl::Sqlite(":memory:".into()) && !first_is_memory {
+    let in_memory = mailboxes == &MailboxUrl::Sqlite(":memory:".into());
+    if in_memory && config.is_gateway() && config.mailbox.url.is_empty() {
+        tracing::info!("mailboxes are not served here: there is no mailbox.url");
+    } else if in_memory && !first_is_memory {
         tracing::warn!("mailboxes are in memory: they are lost when the process ends");
     }
     let flag = match to_try(running.address).to_string().as_str() {
@@ -304,12 +338,14 @@ fn announce(config: &Config, running: &Running) {
         address => format!(" --url airmail://{address}"),
     };
     let http = running.http_address.map(|at| format!("\n  HTTP  {at}"));
+    let nodes = running.cluster_address.map(|at| format!("\n  nodes {at}"));
     print(&format!(
-        "airmail {version} is ready, {storage}\n  gRPC  {grpc}{http}\ntry\n  airmail sub hello{flag}\n  \
+        "airmail {version} is ready, {storage}\n  gRPC  {grpc}{http}{nodes}\ntry\n  airmail sub hello{flag}\n  \
          airmail pub hello world{flag}\n",
         version = env!("CARGO_PKG_VERSION"),
         grpc = running.address,
         http = http.unwrap_or_default(),
+        nodes = nodes.unwrap_or_default(),
     ));
     tracing::info!(
         grpc = %running.address,

@@ -44,6 +44,7 @@ mod book;
 mod brokers;
 #[cfg(feature = "test-switches")]
 mod clock;
+mod cluster;
 #[cfg(feature = "kafka")]
 mod collect;
 mod directory;

@@ -46,6 +46,9 @@ impl Services {
             Err(stopping())
         } else if let Err(denied) = self.permit(asked, actions) {
             Err(denied)
+        } else if !self.serves_mailboxes {
+            let limit = "postgres://… on a node without role tower";
+            Err(Error::unimplemented("mailbox.url").limit(limit))
         } else if let Some(why) = self.withheld() {
             let failed = Error::new(ErrorCode::StorageFailed).field("mailbox");
             Err(failed.value(why))

@@ -1,0 +1,196 @@
+//! Dialing: a node without a storage keeps a link to each shard of the one whose storage it uses.
+//!
+//! Before it has a shard of its own it asks what there is ([`offer`]): how many shards, which logs are where, what
+//! the storage can do. A [`Dialer`] then keeps one link: it connects, carries what the port says until the
+//! connection ends, and begins again. Between two attempts it waits, longer each time, up to a second.
+//!
+//! Which shard has which log does not change while this process runs. If the other node comes back with another
+//! number of shards, its links are refused here, and the log says that this process has to be started anew.
+
+use super::carrying::Carrying;
+use super::credentials::Identity;
+use super::greeting::Greeting;
+use super::link_end::LinkEnd;
+use crate::logging_rate_limit::LoggingRateLimit;
+use airmail_link::{FromHost, LinkLimits, LinkStorage, LogHomes, RemoteStorage, ToHost};
+use airmail_log::{LogStorage, Waker};
+use airmail_wire::handshake::{Between, HandshakeError, Node, Offer};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// Time that a connection may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Pauses between attempts.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// Where the other node is, and what it has.
+#[derive(Clone, Debug)]
+pub(crate) struct Remote {
+    address: String,
+    identity: Identity,
+    offer: Arc<Offer>,
+    homes: Arc<LogHomes>,
+}
+
+/// A connection to a shard of the node at an address, with what that has.
+async fn dial(
+    address: &str,
+    identity: &Identity,
+    between: Between,
+) -> Result<(Greeting, Node, Offer), LinkEnd> {
+    let connected = timeout(PATIENCE, TcpStream::connect(address)).await;
+    let stream = connected.map_err(|_| LinkEnd::Silent)??;
+    let mut greeting = Greeting::new(stream)?;
+    let (peer, offer) = greeting.ask(identity, between).await?;
+    Ok((greeting, peer, offer))
+}
+
+impl Remote {
+    /// Asks the node at an address what it has, as often as it takes; a refusal ends it.
+    pub(crate) async fn find(address: &str, identity: Identity) -> Result<Remote, LinkEnd> {
+        let mut pause = PAUSE_MIN;
+        let mut troubles = LoggingRateLimit::default();
+        loop {
+            let end = match dial(address, &identity, Between::default()).await {
+                Ok((_, peer, offer)) => {
+                    tracing::info!(
+                        address,
+                        name = peer.name,
+                        shards = offer.shards,
+                        "found the storage's node"
+                    );
+                    return Remote::new(address, identity, offer);
+                }
+                Err(
+                    end @ LinkEnd::Handshake(
+                        HandshakeError::Refused(_) | HandshakeError::Refusing(_),
+                    ),
+                ) => {
+                    return Err(end);
+                }
+                Err(end) => end,
+            };
+            if let Some(times) = troubles.happened(Instant::now()) {
+                tracing::warn!(address, %end, times, "the storage's node cannot be reached yet");
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    fn new(address: &str, identity: Identity, offer: Offer) -> Result<Remote, LinkEnd> {
+        let mut homes = LogHomes::new(offer.shards.into());
+        for (log, shard) in &offer.homes {
+            let found = homes.found(*log, (*shard).into());
+            found.map_err(|error| LinkEnd::Changed(error.to_string()))?;
+        }
+        Ok(Remote {
+            address: address.to_owned(),
+            identity,
+            offer: Arc::new(offer),
+            homes: Arc::new(homes),
+        })
+    }
+
+    /// The node's offer.
+    pub(crate) fn offer(&self) -> &Offer {
+        &self.offer
+    }
+
+    /// The storage of the shard `from` of this process, which is woken by `waker`; and who keeps its links.
+    pub(crate) fn storage(
+        &self,
+        from: u16,
+        waker: &Waker,
+        limits: LinkLimits,
+    ) -> (Box<dyn LogStorage>, Vec<Dialer>) {
+        let capabilities = self.offer.capabilities;
+        let link = |to| {
+            let (port, carrying) = Carrying::port(Arc::clone(waker));
+            let dialer = Dialer {
+                remote: self.clone(),
+                between: Between { from, to },
+                carrying,
+            };
+            (LinkStorage::new(port, capabilities, limits), dialer)
+        };
+        let (links, dialers) = (0..self.offer.shards).map(link).unzip();
+        let storage = RemoteStorage::new(Arc::clone(&self.homes), capabilities, links);
+        (Box::new(storage), dialers)
+    }
+
+    /// Whether what the node has now is what it had: what it has found since is where it was expected.
+    fn check(&self, now: &Offer) -> Result<(), LinkEnd> {
+        let changed = |what: String| Err(LinkEnd::Changed(what + ": start this node again"));
+        if now.shards != self.offer.shards {
+            return changed(format!(
+                "the other node had {} shards, and has {} now",
+                self.offer.shards, now.shards
+            ));
+        }
+        let elsewhere = |(log, shard): &&(_, u16)| self.homes.home(*log) != usize::from(*shard);
+        if let Some((log, shard)) = now.homes.iter().find(elsewhere) {
+            return changed(format!(
+                "log {log} is at shard {shard} of the other node now"
+            ));
+        }
+        if now.capabilities != self.offer.capabilities || now.storages != self.offer.storages {
+            return changed("the other node has other storages now".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// One who keeps a link to a shard. See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct Dialer {
+    remote: Remote,
+    between: Between,
+    carrying: Carrying<ToHost, FromHost>,
+}
+
+impl Dialer {
+    /// Keeps the link until `stop`.
+    pub(crate) async fn keep(self, stop: CancellationToken) {
+        let mut pause = PAUSE_MIN;
+        let mut troubles = LoggingRateLimit::default();
+        while !stop.is_cancelled() {
+            let began = Instant::now();
+            let end = self.once(&stop).await;
+            if stop.is_cancelled() {
+                return;
+            }
+            if let Some(times) = troubles.happened(Instant::now()) {
+                let (address, shard) = (&self.remote.address, self.between.to);
+                tracing::warn!(address, shard, %end, times, "no link");
+            }
+            if began.elapsed() > PAUSE_MAX {
+                pause = PAUSE_MIN;
+            }
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = stop.cancelled() => return,
+            }
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    /// One connection, from its beginning to its end.
+    async fn once(&self, stop: &CancellationToken) -> LinkEnd {
+        let remote = &self.remote;
+        let (greeting, _, offer) = match dial(&remote.address, &remote.identity, self.between).await
+        {
+            Ok(dialed) => dialed,
+            Err(end) => return end,
+        };
+        if let Err(end) = remote.check(&offer) {
+            return end;
+        }
+        let (stream, reader) = greeting.into_parts();
+        self.carrying.carry(stream, reader, stop).await
+    }
+}

@@ -1,0 +1,269 @@
+//! Hosting: a node lets others of its cluster use its storage.
+//!
+//! Connections are accepted where the node was started, and greeted there. Whoever is let in is handed to the
+//! thread of the shard that it asks for: what it says goes to that shard's storage through a port, which is
+//! kept for the next one when the connection ends.
+
+use super::carrying::Carrying;
+use super::credentials::Identity;
+use super::greeting::Greeting;
+use super::link_end::LinkEnd;
+use crate::logging_rate_limit::LoggingRateLimit;
+use airmail_link::{FromHost, HostPort, ToHost};
+use airmail_log::Waker;
+use airmail_model::NodeId;
+use airmail_wire::handshake::{Between, Known, Offer, Refusal};
+use airmail_wire::link_v1::refused::Why;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, SetOnce};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Connections at once: links, and those that have not said yet who they are.
+pub(crate) const CONNECTIONS_MAX: usize = 256;
+/// Pause after a connection could not be accepted.
+const BREATH: Duration = Duration::from_millis(100);
+
+/// A shard, as links come to it.
+pub(crate) struct HostShard {
+    arrivals: SyncSender<HostPort>,
+    waker: Waker,
+    /// Carriers of ports whose connections have ended.
+    free: Mutex<Vec<Carrying<FromHost, ToHost>>>,
+    /// The runtime of its thread.
+    runtime: SetOnce<Handle>,
+    /// Cancelled when its storage closes.
+    stop: CancellationToken,
+}
+
+impl fmt::Debug for HostShard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostShard").finish_non_exhaustive()
+    }
+}
+
+impl HostShard {
+    /// A shard whose storage takes ports by `arrivals`, and is woken by `waker`.
+    pub(crate) fn new(arrivals: SyncSender<HostPort>, waker: Waker) -> HostShard {
+        HostShard {
+            arrivals,
+            waker,
+            free: Mutex::default(),
+            runtime: SetOnce::new(),
+            stop: CancellationToken::new(),
+        }
+    }
+
+    /// Links are carried on the runtime that this is called in.
+    pub(crate) fn begin(&self) {
+        // An error says that it has begun before.
+        let _ = self.runtime.set(Handle::current());
+    }
+
+    /// Ends all links: the storage is about to close.
+    pub(crate) fn end(&self) {
+        self.stop.cancel();
+    }
+
+    /// Someone who carries for a port of the storage: one that is free, or a new one.
+    fn carrying(&self) -> Result<Carrying<FromHost, ToHost>, Refusal> {
+        if let Some(free) = self.free.lock().pop() {
+            return Ok(free);
+        }
+        let (port, carrying) = Carrying::port(Arc::clone(&self.waker));
+        let taken = self.arrivals.try_send(Box::new(port));
+        taken
+            .map_err(|_| Refusal::new(Why::Role, "the shard takes no more links at the moment"))?;
+        (self.waker)();
+        Ok(carrying)
+    }
+}
+
+/// Nodes that have links, by name.
+type Peers = BTreeMap<String, Peer>;
+
+/// A node that has links here.
+#[derive(Debug)]
+struct Peer {
+    node: NodeId,
+    boot: u64,
+    links: BTreeMap<Between, (u64, CancellationToken)>,
+}
+
+/// Everything that links of others need.
+#[derive(Debug)]
+pub(crate) struct Hosting {
+    identity: Identity,
+    offer: Offer,
+    shards: Vec<Arc<HostShard>>,
+    peers: Mutex<Peers>,
+    next: AtomicU64,
+}
+
+/// A link's place among those of its node, until it is dropped.
+struct Place {
+    hosting: Arc<Hosting>,
+    name: String,
+    between: Between,
+    number: u64,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut peers = self.hosting.peers.lock();
+        if let Some(peer) = peers.get_mut(&self.name) {
+            if peer
+                .links
+                .get(&self.between)
+                .is_some_and(|(number, _)| *number == self.number)
+            {
+                peer.links.remove(&self.between);
+            }
+            if peer.links.is_empty() {
+                peers.remove(&self.name);
+            }
+        }
+    }
+}
+
+impl Hosting {
+    /// Lets others use these shards' storages, which have what `offer` says.
+    pub(crate) fn new(identity: Identity, offer: Offer, shards: Vec<Arc<HostShard>>) -> Hosting {
+        Hosting {
+            identity,
+            offer,
+            shards,
+            peers: Mutex::default(),
+            next: AtomicU64::new(0),
+        }
+    }
+
+    /// Accepts connections until `stop`.
+    pub(crate) async fn accept(
+        self: Arc<Self>,
+        listener: TcpListener,
+        tasks: TaskTracker,
+        stop: CancellationToken,
+    ) {
+        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let mut troubles = LoggingRateLimit::default();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                accepted = listener.accept() => accepted,
+            };
+            let place = Arc::clone(&places).try_acquire_owned();
+            match (accepted, place) {
+                (Ok((stream, address)), Ok(place)) => {
+                    let hosting = Arc::clone(&self);
+                    tasks.spawn(async move {
+                        if let Err(end) = hosting.serve(stream, address).await {
+                            tracing::warn!(%address, %end, "a link was refused");
+                        }
+                        drop(place);
+                    });
+                }
+                (Ok((_, address)), Err(_)) => {
+                    if let Some(times) = troubles.happened(Instant::now()) {
+                        tracing::warn!(%address, times, "links are refused: there are {CONNECTIONS_MAX} already");
+                    }
+                }
+                (Err(error), _) => {
+                    if let Some(times) = troubles.happened(Instant::now()) {
+                        tracing::warn!(%error, times, "links are not accepted");
+                    }
+                    sleep(BREATH).await;
+                }
+            }
+        }
+    }
+
+    /// Greets whoever has connected, and hands it to the shard that it asks for. Ends when the link does.
+    async fn serve(self: Arc<Self>, stream: TcpStream, address: SocketAddr) -> Result<(), LinkEnd> {
+        let mut greeting = Greeting::new(stream)?;
+        let known = greeting.known(&self.identity).await?;
+        let admitted = self.admit(&known).map_err(LinkEnd::from);
+        let (shard, place, stop) = greeting.tell_refusal(admitted).await?;
+        let carrying = shard.carrying().map_err(LinkEnd::from);
+        let carrying = greeting.tell_refusal(carrying).await?;
+        greeting.welcome(known, &self.offer).await?;
+        let (stream, reader) = greeting.into_parts();
+        let stream = stream.into_std()?;
+        let runtime = shard.runtime.wait().await.clone();
+        let carried = runtime.spawn(async move {
+            let (name, Between { from, to }) = (&place.name, place.between);
+            tracing::info!(name, from, to, %address, "a link has begun");
+            let end = match TcpStream::from_std(stream) {
+                Ok(stream) => carrying.carry(stream, reader, &stop).await,
+                Err(error) => error.into(),
+            };
+            tracing::info!(name, from, to, %address, %end, "a link has ended");
+            shard.free.lock().push(carrying);
+        });
+        // An error says that the shard's thread has ended, and all its links with it.
+        let _ = carried.await;
+        Ok(())
+    }
+
+    /// Whether a node that has the secret is let in: to which shard, until when.
+    fn admit(
+        self: &Arc<Self>,
+        known: &Known,
+    ) -> Result<(Arc<HostShard>, Place, CancellationToken), Refusal> {
+        let Some(shard) = self.shards.get(usize::from(known.between.to)) else {
+            let text = format!(
+                "shard {}: this node has {}",
+                known.between.to,
+                self.shards.len()
+            );
+            return Err(Refusal::new(Why::Shard, text));
+        };
+        let asks = &known.peer;
+        let mut peers = self.peers.lock();
+        let peer = peers.entry(asks.name.clone()).or_insert_with(|| Peer {
+            node: asks.node,
+            boot: asks.boot,
+            links: BTreeMap::new(),
+        });
+        if peer.node != asks.node {
+            let text = format!(
+                "the name {} is that of node {:016x}, which lives: name each node otherwise",
+                asks.name, peer.node
+            );
+            return Err(Refusal::new(Why::Name, text));
+        }
+        if peer.boot > asks.boot {
+            let text = format!("node {} has been started again since", asks.name);
+            return Err(Refusal::new(Why::Name, text));
+        }
+        if peer.boot < asks.boot {
+            peer.boot = asks.boot;
+            peer.links.values().for_each(|(_, stop)| stop.cancel());
+        }
+        let between = known.between;
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let stop = shard.stop.child_token();
+        if let Some((_, before)) = peer.links.insert(between, (number, stop.clone())) {
+            before.cancel();
+        }
+        drop(peers);
+        let place = Place {
+            hosting: Arc::clone(self),
+            name: asks.name.clone(),
+            between,
+            number,
+        };
+        Ok((Arc::clone(shard), place, stop))
+    }
+}

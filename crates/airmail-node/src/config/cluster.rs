@@ -1,0 +1,221 @@
+//! The settings of a node among others: the parts that run in it, and how it reaches the others.
+
+use super::{Config, invalid};
+use airmail_model::Error;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// A node's name where none is given: fine for one that is alone.
+pub(super) const ALONE: &str = "airmail";
+/// Description of roles, for whoever wrote another thing.
+const ROLES_EXPECTED: &str =
+    "all, or of pilot, copilot and tower those that run here, with commas between them";
+/// Roles that can be together.
+const ROLES_MADE: &str = "all, or pilot,copilot";
+
+/// The parts of a node that run in a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Roles {
+    /// It takes publishes.
+    pub pilot: bool,
+    /// It makes deliveries.
+    pub copilot: bool,
+    /// It has logs. Without it, the logs are another node's.
+    pub tower: bool,
+}
+
+impl Roles {
+    /// All of them.
+    pub const ALL: Roles = Roles {
+        pilot: true,
+        copilot: true,
+        tower: true,
+    };
+    /// Those that clients need: pilot and copilot.
+    pub const GATEWAY: Roles = Roles {
+        tower: false,
+        ..Roles::ALL
+    };
+}
+
+impl fmt::Display for Roles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Roles::ALL {
+            return f.write_str("all");
+        }
+        let roles = [
+            (self.pilot, "pilot"),
+            (self.copilot, "copilot"),
+            (self.tower, "tower"),
+        ];
+        let names: Vec<&str> = roles
+            .iter()
+            .filter(|(is, _)| *is)
+            .map(|(_, name)| *name)
+            .collect();
+        f.write_str(&names.join(","))
+    }
+}
+
+impl FromStr for Roles {
+    type Err = &'static str;
+
+    /// Reads roles in any order.
+    fn from_str(text: &str) -> Result<Roles, &'static str> {
+        if text.trim() == "all" {
+            return Ok(Roles::ALL);
+        }
+        let mut roles = Roles {
+            pilot: false,
+            copilot: false,
+            tower: false,
+        };
+        for role in text.split(',').map(str::trim) {
+            *match role {
+                "pilot" => &mut roles.pilot,
+                "copilot" => &mut roles.copilot,
+                "tower" => &mut roles.tower,
+                _ => return Err(ROLES_EXPECTED),
+            } = true;
+        }
+        Ok(roles)
+    }
+}
+
+/// Addresses by which a node reaches others of its cluster, and is reached; and the secret of all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterConfig {
+    /// Where other nodes connect: `HOST:PORT`. Empty: nowhere.
+    pub listen: String,
+    /// The node whose logs are used by one that has none: `HOST:PORT`.
+    pub join: String,
+    /// File of the cluster's secret. Empty: there is none, and other nodes are on this machine alone.
+    pub secret_file: PathBuf,
+}
+
+impl Config {
+    /// Whether its logs are another node's.
+    #[must_use]
+    pub fn is_gateway(&self) -> bool {
+        !self.roles.tower
+    }
+
+    /// Whether the settings of a cluster fit together.
+    pub(super) fn validate_cluster(&self) -> Result<(), Error> {
+        let needs =
+            |name: &str, value: &str, limit: &str| Err(invalid(name).value(value).limit(limit));
+        if !(self.roles.pilot && self.roles.copilot) {
+            let error = Error::unimplemented("node.roles");
+            return Err(error.value(self.roles).limit(ROLES_MADE));
+        }
+        let join = self.cluster.join.as_str();
+        match (self.is_gateway(), join.is_empty()) {
+            (false, true) => return Ok(()),
+            (false, false) => {
+                let limit = "empty on a node with role tower; it is for --roles pilot,copilot";
+                return needs("cluster.join", join, limit);
+            }
+            (true, true) => {
+                let limit = "HOST:PORT of the node that has the logs, with --roles pilot,copilot";
+                return needs("cluster.join", join, limit);
+            }
+            (true, false) => {}
+        }
+        if self.name == ALONE {
+            let limit = "a name of its own for each node of a cluster";
+            return needs("node.name", &self.name, limit);
+        }
+        if !self.log_url.is_empty() {
+            let limit =
+                "empty with --roles pilot,copilot: the logs are those of the node at cluster.join";
+            return needs("log.url", &self.log_url, limit);
+        }
+        if let Some((name, url)) = self.storages.first_key_value() {
+            let limit =
+                "none with --roles pilot,copilot: storages are those of the node at cluster.join";
+            return needs(&format!("storage.{name}.url"), url, limit);
+        }
+        if let Some(durability) = self.durability {
+            let limit =
+                "none with --roles pilot,copilot: the node at cluster.join makes the namespace";
+            return needs("namespace.durability", &durability.to_string(), limit);
+        }
+        if !self.cluster.listen.is_empty() {
+            let limit = "empty with --roles pilot,copilot: it has nothing that others could use";
+            return needs("cluster.listen", &self.cluster.listen, limit);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_are_read_in_any_order_and_written_in_one() {
+        for (text, roles, written) in [
+            ("all", Roles::ALL, "all"),
+            ("tower,pilot,copilot", Roles::ALL, "all"),
+            ("copilot, pilot", Roles::GATEWAY, "pilot,copilot"),
+        ] {
+            assert_eq!(text.parse(), Ok(roles), "{text}");
+            assert_eq!(roles.to_string(), written);
+        }
+        for text in ["", "broker", "all,pilot", "pilot,,copilot"] {
+            assert_eq!(text.parse::<Roles>(), Err(ROLES_EXPECTED), "{text}");
+        }
+    }
+
+    #[test]
+    fn roles_that_cannot_be_together_yet_are_unimplemented() {
+        for roles in ["pilot", "copilot", "tower", "copilot,tower"] {
+            let mut config = Config::default();
+            config.set("node.roles", roles).unwrap();
+            let error = config.validate().unwrap_err();
+            assert_eq!(error.code(), airmail_model::ErrorCode::Unimplemented);
+            assert_eq!((error.field_name(), error.found()), ("node.roles", roles));
+        }
+    }
+
+    #[test]
+    fn what_a_gateway_cannot_have_is_refused_by_its_setting() {
+        let gateway = || Config {
+            roles: Roles::GATEWAY,
+            name: "g1".to_owned(),
+            cluster: ClusterConfig {
+                join: "127.0.0.1:7402".to_owned(),
+                ..ClusterConfig::default()
+            },
+            ..Config::default()
+        };
+        assert_eq!(gateway().validate(), Ok(()));
+        for (name, value) in [
+            ("cluster.join", ""),
+            ("node.name", "airmail"),
+            ("log.url", "memory:"),
+            ("log.url", "disk:here"),
+            ("namespace.durability", "os"),
+            ("cluster.listen", "127.0.0.1:7403"),
+        ] {
+            let mut config = gateway();
+            config.set(name, value).unwrap();
+            let error = config.validate().unwrap_err();
+            assert_eq!((error.field_name(), error.found()), (name, value));
+        }
+        let mut config = gateway();
+        config.set_storage("fast=memory:").unwrap();
+        assert_eq!(
+            config.validate().unwrap_err().field_name(),
+            "storage.fast.url"
+        );
+    }
+
+    #[test]
+    fn a_node_with_logs_of_its_own_joins_none() {
+        let mut config = Config::default();
+        config.set("cluster.join", "127.0.0.1:7402").unwrap();
+        assert_eq!(config.validate().unwrap_err().field_name(), "cluster.join");
+    }
+}

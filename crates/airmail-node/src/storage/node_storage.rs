@@ -1,0 +1,181 @@
+//! The storage of a node, wherever it is: of its own, which other processes may use, or of another node.
+
+use super::{OpenedStorages, Standing, StorageSet};
+use crate::StartError;
+use crate::cluster::credentials::Identity;
+use crate::cluster::dialing::{Dialer, Remote};
+use crate::cluster::hosting::{HostShard, Hosting};
+use crate::config::Config;
+use airmail_link::LinkLimits;
+use airmail_log::{LogStorage, Waker};
+use airmail_model::clock::Clock;
+use airmail_model::{Durability, Error, ErrorCode, NodeId, StorageName, bug, random};
+use airmail_wire::handshake::{Offer, OfferedStorage};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// The storage of a node, opened.
+pub(crate) struct NodeStorage {
+    /// Each shard's, in order.
+    pub(crate) shards: Vec<Box<dyn LogStorage>>,
+    /// Further storages, with the strongest durability of each.
+    pub(crate) further: BTreeMap<StorageName, Durability>,
+    /// Whether the data directory is still this node's; `None` without one.
+    pub(crate) standing: Option<Arc<Standing>>,
+    /// Links of each shard, in order.
+    pub(crate) links: Vec<ShardLinks>,
+    /// Everything that links of others need, if they may connect.
+    pub(crate) hosting: Option<Hosting>,
+}
+
+/// Links of a shard to other processes.
+#[derive(Debug, Default)]
+pub(crate) struct ShardLinks {
+    /// Those that it keeps to the node whose storage it uses.
+    pub(crate) dialers: Vec<Dialer>,
+    /// Those that others keep to it.
+    pub(crate) host: Option<Arc<HostShard>>,
+}
+
+impl ShardLinks {
+    /// Begins to keep them, on the runtime that this is called in; its own until `stop`.
+    pub(crate) fn begin(self, stop: &CancellationToken) -> RunningLinks {
+        let mut own = JoinSet::new();
+        for dialer in self.dialers {
+            own.spawn(dialer.keep(stop.clone()));
+        }
+        if let Some(host) = &self.host {
+            host.begin();
+        }
+        RunningLinks {
+            _own: own,
+            host: self.host,
+        }
+    }
+}
+
+/// Links of a shard that runs. Its own end when this is dropped.
+pub(crate) struct RunningLinks {
+    _own: JoinSet<()>,
+    host: Option<Arc<HostShard>>,
+}
+
+impl RunningLinks {
+    /// Ends those that others keep to it: its storage is about to close.
+    pub(crate) fn end_those_of_others(&self) {
+        if let Some(host) = &self.host {
+            host.end();
+        }
+    }
+}
+
+impl NodeStorage {
+    /// Opens the storage that the settings name, or finds the node that has it; that may take as long as it
+    /// takes.
+    pub(crate) async fn open(
+        config: &Config,
+        seed: u64,
+        clock: &Arc<dyn Clock>,
+        wakers: Vec<Waker>,
+    ) -> Result<NodeStorage, StartError> {
+        if config.is_gateway() {
+            return NodeStorage::of_another(config, seed, clock, &wakers).await;
+        }
+        let set = StorageSet::take(config, seed, clock, &wakers)?;
+        let opened = set.open_all((config, seed), clock, wakers.clone())?;
+        let further = config.further_storages();
+        let (hosting, links) = if opened.arrivals.is_empty() {
+            (None, wakers.iter().map(|_| ShardLinks::default()).collect())
+        } else {
+            let (cluster, node) = set.of();
+            let identity = Identity::of(config, cluster, node, clock.now())?;
+            let (hosting, links) = host(identity, &opened, &further, &wakers)?;
+            (Some(hosting), links)
+        };
+        Ok(NodeStorage {
+            shards: opened.storages,
+            further,
+            standing: Some(set.standing()),
+            links,
+            hosting,
+        })
+    }
+
+    async fn of_another(
+        config: &Config,
+        seed: u64,
+        clock: &Arc<dyn Clock>,
+        wakers: &[Waker],
+    ) -> Result<NodeStorage, StartError> {
+        // Nothing of it lasts: a number of its own at each start.
+        let node = NodeId(random::nth(seed, 1));
+        let identity = Identity::of(config, 0, node, clock.now())?;
+        let address = &config.cluster.join;
+        let remote = Remote::find(address, identity).await;
+        let remote = remote.map_err(|end| {
+            let error = Error::new(ErrorCode::InvalidArgument).field("cluster.join");
+            StartError::Setting(error.value(address).limit(end.to_string()))
+        })?;
+        let limits = LinkLimits {
+            append_bytes: config.of_one_shard().pending.0,
+            ..LinkLimits::default()
+        };
+        let of_shard = |(from, waker)| {
+            let (storage, dialers) = remote.storage(from, waker, limits);
+            let links = ShardLinks {
+                dialers,
+                host: None,
+            };
+            (storage, links)
+        };
+        let (shards, links) = (0..).zip(wakers).map(of_shard).unzip();
+        let further = remote.offer().storages.iter();
+        Ok(NodeStorage {
+            shards,
+            further: further
+                .map(|storage| (storage.name, storage.strongest))
+                .collect(),
+            standing: None,
+            links,
+            hosting: None,
+        })
+    }
+}
+
+/// Lets others use storages of this node.
+fn host(
+    identity: Identity,
+    opened: &OpenedStorages,
+    further: &BTreeMap<StorageName, Durability>,
+    wakers: &[Waker],
+) -> Result<(Hosting, Vec<ShardLinks>), StartError> {
+    let (Some(first), Ok(shards)) = (
+        opened.storages.first(),
+        u16::try_from(opened.storages.len()),
+    ) else {
+        bug!("{} shards", opened.storages.len());
+        return Err(StartError::Ended);
+    };
+    let storages = further.iter().map(|(name, strongest)| OfferedStorage {
+        name: *name,
+        strongest: *strongest,
+    });
+    let offer = Offer {
+        shards,
+        homes: opened.homes.clone(),
+        capabilities: first.capabilities(),
+        storages: storages.collect(),
+    };
+    let shard = |(arrivals, waker): (&_, &Waker)| {
+        Arc::new(HostShard::new(Clone::clone(arrivals), Arc::clone(waker)))
+    };
+    let shards: Vec<Arc<HostShard>> = opened.arrivals.iter().zip(wakers).map(shard).collect();
+    let links = shards.iter().map(|shard| ShardLinks {
+        dialers: Vec::new(),
+        host: Some(Arc::clone(shard)),
+    });
+    let links = links.collect();
+    Ok((Hosting::new(identity, offer, shards), links))
+}

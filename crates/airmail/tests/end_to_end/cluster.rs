@@ -1,0 +1,294 @@
+//! Gateways and a tower as processes of their own: clients of a gateway see what clients of a single node see, and
+//! go on when the tower has been away; and nobody is let in who is not of the cluster.
+
+use airmail_testkit::node::{self, Node, airmail, wait_until};
+use airmail_testkit::waiting::waiting;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+/// A node that lets others use its logs, at an address of the system's choice.
+fn tower(data: &Path, flags: &[&str]) -> Node {
+    tower_at(data, "127.0.0.1:0", flags)
+}
+
+fn tower_at(data: &Path, cluster: &str, flags: &[&str]) -> Node {
+    let mut command = node::serve(data);
+    command.args(["--name", "tower", "--cluster", cluster]);
+    Node::spawn(with(command, flags))
+}
+
+fn with(mut command: Command, flags: &[&str]) -> Command {
+    command.args(flags);
+    command
+}
+
+/// The command of a node that uses a tower's logs.
+fn gateway_command(name: &str, tower: &str, flags: &[&str]) -> Command {
+    let mut command = airmail();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
+    command.args(["--roles", "pilot,copilot", "--name", name, "--join", tower]);
+    with(command, flags)
+}
+
+fn gateway(name: &str, tower: &Node, flags: &[&str]) -> Node {
+    Node::spawn(gateway_command(name, &tower.address("nodes"), flags))
+}
+
+/// `airmail sub` in a process of its own.
+struct Subscriber {
+    process: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Subscriber {
+    fn start(node: &Node, arguments: &[&str]) -> Subscriber {
+        let mut command = node.airmail(&["sub"]);
+        command.args(arguments).stdout(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        Subscriber { process, output }
+    }
+
+    fn take(&mut self, count: usize) -> Vec<String> {
+        let _waiting = waiting("lines of a subscriber");
+        let lines = (&mut self.output).lines();
+        lines.take(count).map(Result::unwrap).collect()
+    }
+}
+
+impl Drop for Subscriber {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+fn publish(node: &Node, topic: &str, text: &str) {
+    node.run(&["pub", topic, text]).ok();
+}
+
+fn subscribed(node: &Node, count: &str) {
+    let line = format!("airmail_live_subscriptions {count}");
+    wait_until("a subscription", || {
+        node::page(&node.http, "/metrics")
+            .lines()
+            .any(|found| found == line)
+    });
+}
+
+#[test]
+fn clients_of_two_gateways_and_of_the_tower_see_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    let tower = tower(directory.path(), &["--shards", "2"]);
+    let one = gateway("one", &tower, &["--shards", "2"]);
+    let other = gateway("other", &tower, &[]);
+    let nodes = [&tower, &one, &other];
+    let mut subscribers = nodes.map(|node| Subscriber::start(node, &["news"]));
+    nodes.iter().for_each(|node| subscribed(node, "1"));
+    for (number, node) in nodes.iter().enumerate() {
+        publish(node, "news", &format!("of node {number}"));
+        publish(node, "other", "for nobody");
+    }
+    let expected = ["of node 0", "of node 1", "of node 2"];
+    for subscriber in &mut subscribers {
+        assert_eq!(subscriber.take(3), expected);
+    }
+    for node in nodes {
+        let history = node.run(&["history", "news"]).ok();
+        assert_eq!(history.lines().collect::<Vec<_>>(), expected);
+        assert_eq!(node.run(&["topics"]).ok(), "news\nother\n");
+    }
+    // A namespace that is made at one is there at the others, with logs at both shards of the tower.
+    one.run(&["namespace", "create", "space", "--logs", "4"])
+        .ok();
+    for (node, text) in nodes.iter().zip(["a", "b", "c"]) {
+        node.run(&["pub", "t", text, "--namespace", "space"]).ok();
+    }
+    let history = other.run(&["history", "t", "--namespace", "space"]).ok();
+    assert_eq!(history, "a\nb\nc\n");
+    other.run(&["namespace", "delete", "space"]).ok();
+    wait_until("the namespace's end", || {
+        one.run(&["history", "t", "--namespace", "space"]).code != Some(0)
+    });
+}
+
+#[test]
+fn subscribers_of_a_gateway_miss_nothing_and_get_nothing_twice_when_the_tower_is_killed() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = tower(directory.path(), &[]);
+    let address = first.address("nodes");
+    let gateway = gateway("one", &first, &[]);
+    let mut live = Subscriber::start(&gateway, &["news"]);
+    subscribed(&gateway, "1");
+    publish(&gateway, "news", "1");
+    publish(&gateway, "news", "2");
+    assert_eq!(live.take(2), ["1", "2"]);
+    first.kill();
+    // Meanwhile a publish ends by its deadline, and says so.
+    let refused = gateway.run(&["pub", "news", "lost", "--timeout", "2s"]);
+    let said = refused.failed(1);
+    assert!(
+        said.contains("UNAVAILABLE") || said.contains("OUTCOME_UNKNOWN"),
+        "{said}"
+    );
+    let _again = tower_at(directory.path(), &address, &[]);
+    publish(&gateway, "news", "3");
+    publish(&gateway, "news", "4");
+    let history = gateway.run(&["history", "news"]).ok();
+    let stored: Vec<&str> = history.lines().collect();
+    // Its outcome may have been unknown.
+    let acknowledged: Vec<&str> = stored
+        .iter()
+        .copied()
+        .filter(|line| *line != "lost")
+        .collect();
+    assert_eq!(acknowledged, ["1", "2", "3", "4"]);
+    assert_eq!(live.take(stored.len() - 2), stored[2..]);
+}
+
+#[test]
+fn a_gateway_waits_for_its_tower_and_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let tower_address = {
+        let tower = tower(directory.path(), &[]);
+        let address = tower.address("nodes");
+        tower.stop();
+        address
+    };
+    let mut command = gateway_command("one", &tower_address, &[]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    let mut said = BufReader::new(process.stderr.take().unwrap()).lines();
+    let waiting = waiting("a gateway that says what it waits for");
+    let line = said.next().unwrap().unwrap();
+    assert!(line.contains("cannot be reached yet"), "{line}");
+    drop(waiting);
+    let _tower = tower_at(directory.path(), &tower_address, &[]);
+    let mut printed = BufReader::new(process.stdout.take().unwrap()).lines();
+    let ready = printed.next().unwrap().unwrap();
+    assert!(ready.contains("is ready, logs of the node at"), "{ready}");
+    process.kill().unwrap();
+    process.wait().unwrap();
+}
+
+fn secret(directory: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
+    let path = directory.join(name);
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    path
+}
+
+/// Words of a gateway that ends instead of being ready.
+fn refused(mut command: Command, code: i32) -> String {
+    node::run(&mut command, b"").failed(code)
+}
+
+#[test]
+fn who_has_not_the_secret_or_has_a_name_in_use_gets_nowhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let right = secret(at, "right", &"r".repeat(32), 0o600);
+    let right = right.to_str().unwrap();
+    let wrong = secret(at, "wrong", &"w".repeat(40), 0o600);
+    let tower = tower(&at.join("data"), &["--secret-file", right]);
+    let address = tower.address("nodes");
+    let asks = |name: &str, flags: &[&str]| gateway_command(name, &address, flags);
+
+    let said = refused(asks("one", &[]), 1);
+    assert!(
+        said.contains("node tower has a secret, and node one has none"),
+        "{said}"
+    );
+    let said = refused(asks("one", &["--secret-file", wrong.to_str().unwrap()]), 1);
+    assert!(
+        said.contains("have different secrets") && said.contains("SECRET"),
+        "{said}"
+    );
+
+    let one = gateway("one", &tower, &["--secret-file", right]);
+    publish(&one, "t", "x");
+    let said = refused(asks("one", &["--secret-file", right]), 1);
+    assert!(said.contains("the name one is that of node"), "{said}");
+    // As soon as the other is gone, its name is free.
+    one.stop();
+    let again = gateway("one", &tower, &["--secret-file", right]);
+    assert_eq!(again.run(&["history", "t"]).ok(), "x\n");
+}
+
+#[test]
+fn a_secret_that_others_may_read_or_that_is_short_is_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let open = secret(at, "open", &"r".repeat(32), 0o644);
+    let short = secret(at, "short", &format!("{}\n", "r".repeat(31)), 0o600);
+    let missing = at.join("missing");
+    for (path, why) in [
+        (&open, "chmod 600"),
+        (&short, "has 31"),
+        (&missing, "can be read"),
+    ] {
+        let mut command = node::serve(&at.join("data"));
+        command
+            .args(["--cluster", "127.0.0.1:0", "--secret-file"])
+            .arg(path);
+        let said = refused(command, 1);
+        assert!(
+            said.contains("cluster.secret_file") && said.contains(why),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn what_a_gateway_cannot_have_is_wrong_usage() {
+    for (flags, field) in [
+        (
+            &["--roles", "pilot,copilot", "--name", "g"][..],
+            "cluster.join",
+        ),
+        (
+            &["--roles", "pilot,copilot", "--join", "127.0.0.1:1"],
+            "node.name",
+        ),
+        (&["--join", "127.0.0.1:1"], "cluster.join"),
+        (&["--roles", "pilot"], "node.roles"),
+        (&["--roles", "broker"], "--roles"),
+        (
+            &[
+                "--roles",
+                "pilot,copilot",
+                "--name",
+                "g",
+                "--join",
+                "127.0.0.1:1",
+                "--log",
+                "memory:",
+            ],
+            "log.url",
+        ),
+        (&["--cluster", "0.0.0.0:0"], "--secret-file"),
+    ] {
+        let mut command = airmail();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
+        let said = refused(with(command, flags), 2);
+        assert!(said.contains(field), "{flags:?}: {said}");
+    }
+}
+
+#[test]
+fn a_gateway_has_no_mailboxes_unless_it_is_told_where_they_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let tower = tower(&directory.path().join("data"), &[]);
+    let bare = gateway("bare", &tower, &[]);
+    let said = bare.run(&["mailbox", "account", "create", "a"]).failed(1);
+    assert!(
+        said.contains("UNIMPLEMENTED") && said.contains("mailbox.url"),
+        "{said}"
+    );
+    let file = format!("sqlite:{}", directory.path().join("mail.sqlite").display());
+    let given = gateway("given", &tower, &["--mailbox", &file]);
+    given.run(&["mailbox", "account", "create", "a"]).ok();
+}
