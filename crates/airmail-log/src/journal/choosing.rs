@@ -123,7 +123,10 @@ impl Choosing<'_> {
             self.blocked.insert(class);
             return Destination::Later;
         };
-        if let Some(log) = self.logs.get_mut(entry.slot) {
+        // What is written once more says nothing of what its log has in the old class's segments.
+        if let Some(log) = self.logs.get_mut(entry.slot)
+            && !(moves && entry.copy)
+        {
             log.class = Some(class);
         }
         self.taken += bytes;

@@ -212,8 +212,16 @@ impl Journal {
             log.numbers.next
         );
         assert!(
+            entry.copy || entry.next() > log.numbers.durable,
+            "slot {slot}: {first} of log {} is on its way, and {:?} is durable",
+            log.id,
+            log.numbers
+        );
+        assert!(
             entry.copy || log.in_memory(first).is_some(),
-            "slot {slot}: {first} is not durable, and not in memory"
+            "slot {slot}: {first} of log {} is not durable, and not in memory: {:?}",
+            log.id,
+            log.numbers
         );
     }
 }

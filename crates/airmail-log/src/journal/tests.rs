@@ -1,6 +1,7 @@
 //! Whole journals over files in memory.
 
 mod broken;
+mod classes;
 mod commands;
 mod copied;
 mod damaged;
