@@ -1,14 +1,15 @@
 //! `cargo xtask test`: brings the tests' tools, then runs all tests: cargo's, then Maven's.
 //!
 //! The counts that a test runs at are small by default, for continuous integration; the options
-//! here ask for more. They reach the tests as `AIRMAIL_TEST_*`. Without `--shards` nodes have one shard, and a
-//! sample of the tests is run once more with several.
+//! here ask for more. They reach the tests as `AIRMAIL_TEST_*`. Without `--shards` and `--apart` nodes are whole and
+//! have one shard, and samples of the tests are run once more: with several shards, and with every node in two.
 
 use crate::maven;
 use crate::overseen;
 use crate::parts::Parts;
 use crate::process::{self, cargo};
 use crate::tools::{Tools, Without};
+use std::process::Command;
 
 /// Feature with which `airmail` is built for tests, for options that only tests want. It is the
 /// same everywhere, so that nothing is compiled a second time.
@@ -36,6 +37,9 @@ pub(crate) struct Options {
     /// Shards of every node: only tests that start one are run then.
     #[arg(long)]
     shards: Option<u16>,
+    /// Make every node two, a gateway and the node that has its logs: only tests that start one are run then.
+    #[arg(long)]
+    apart: bool,
     /// Only tests whose name contains this.
     filter: Option<String>,
 }
@@ -52,10 +56,12 @@ const WITH_NODES: [&str; 5] = [
 /// Shards of the sample.
 const SAMPLE_SHARDS: u16 = 4;
 
-/// The tests of the sample with several shards, which are run after all others: names that contain one of
-/// these. What they do goes through shards other than that of a connection; nothing is built again for them.
-const SAMPLE: [&str; 14] = [
-    "shards::",
+/// Tests of nodes with several shards alone.
+const OF_SHARDS: &str = "shards::";
+
+/// The tests of the samples with several shards, and apart, which are run after all others: names that contain one
+/// of these. What they do goes over links; nothing is built again for them.
+const SAMPLE: [&str; 13] = [
     "connections::",
     "history::",
     "many_topics::",
@@ -78,7 +84,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let all = ["test", "--workspace", TEST_SWITCHES, "--locked"];
     parts.part("build", || process::run(cargo(&all).arg("--no-run")))?;
     let without: Vec<&str> = options.without.iter().map(|one| one.name()).collect();
-    let prepared = |shards: Option<u16>| {
+    let prepared = |shards: Option<u16>, apart: bool| {
         let mut tests = cargo(&all);
         tests.env("AIRMAIL_TEST_TOOLS", tools.directory());
         tests.env("AIRMAIL_TEST_WITHOUT", without.join(","));
@@ -87,6 +93,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
             ("AIRMAIL_TEST_KILLS", options.kills),
             ("AIRMAIL_TEST_BACKLOG_MIB", options.backlog_mib),
             ("AIRMAIL_TEST_SHARDS", shards.map(u64::from)),
+            ("AIRMAIL_TEST_APART", apart.then_some(1)),
         ] {
             if let Some(count) = count {
                 tests.env(name, count.to_string());
@@ -94,26 +101,27 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         }
         tests
     };
-    let mut tests = prepared(options.shards);
-    if options.shards.is_some() {
+    let is_whole = options.shards.is_none() && !options.apart;
+    let mut tests = prepared(options.shards, options.apart);
+    if !is_whole {
         tests.args(WITH_NODES);
     } else {
         tests.arg("--no-fail-fast");
     }
     overseen::run(tests.args(&options.filter), &mut parts)?;
-    if options.shards.is_none() && options.filter.is_none() {
-        let mut sample = prepared(Some(SAMPLE_SHARDS));
+    if is_whole && options.filter.is_none() {
         // All binaries, though few have such tests: with some of them only, cargo would build anew.
-        sample
-            .args(["--tests", "--no-fail-fast", "--"])
-            .args(SAMPLE);
-        overseen::run(&mut sample, &mut parts)?;
+        let of_sample = |mut tests: Command| {
+            tests.args(["--tests", "--no-fail-fast", "--"]).args(SAMPLE);
+            tests
+        };
+        let mut with_shards = of_sample(prepared(Some(SAMPLE_SHARDS), false));
+        overseen::run(with_shards.arg(OF_SHARDS), &mut parts)?;
+        let mut apart = of_sample(prepared(None, true));
+        overseen::run(&mut apart, &mut parts)?;
     }
     // A filter names tests of cargo's, and Maven's start no node of several shards.
-    if options.filter.is_none()
-        && options.shards.is_none()
-        && !options.without.contains(&Without::Maven)
-    {
+    if options.filter.is_none() && is_whole && !options.without.contains(&Without::Maven) {
         parts.part("Maven", maven::verify)?;
     }
     if let Some(seeds) = options.seeds {

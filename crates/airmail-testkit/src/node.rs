@@ -1,7 +1,10 @@
 //! A node in a process of its own, and commands that talk to it.
 
+mod apart;
+
 use crate::scale;
 use crate::waiting::{self, Waiting, alive, waiting};
+use apart::Divided;
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fmt;
@@ -142,10 +145,13 @@ pub fn after_shell(setting: &str, inner: &Command) -> Command {
     command
 }
 
-/// A running node. Killed when dropped.
+/// A running node. Killed when dropped. Where tests are run so ([`scale::is_apart`]), it is a gateway, and the node
+/// that has its logs is in another process.
 #[derive(Debug)]
 pub struct Node {
     child: Child,
+    /// The node that has its logs, if that is another.
+    tower: Option<Box<Node>>,
     said: Said,
     _alive: Waiting,
     /// Where it answers gRPC, as `HOST:PORT`.
@@ -181,7 +187,24 @@ impl Node {
     }
 
     /// Starts a command that may become a node; gives why, if it ends instead.
-    pub fn attempt(mut command: Command) -> Result<Node, Refused> {
+    pub fn attempt(command: Command) -> Result<Node, Refused> {
+        match apart::divided(&command) {
+            Some(divided) => Node::attempt_apart(divided),
+            None => Node::attempt_whole(command),
+        }
+    }
+
+    /// Starts the node that has the logs, then the gateway.
+    fn attempt_apart(divided: Divided) -> Result<Node, Refused> {
+        let tower = Node::attempt_whole(divided.tower)?;
+        let mut gateway = divided.gateway;
+        gateway.args(["--join", &tower.address("nodes")]);
+        let mut gateway = Node::attempt_whole(gateway)?;
+        gateway.tower = Some(Box::new(tower));
+        Ok(gateway)
+    }
+
+    fn attempt_whole(mut command: Command) -> Result<Node, Refused> {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let said = Said::default();
@@ -210,6 +233,7 @@ impl Node {
         Ok(Node {
             _alive: alive(format!("a node at {grpc}")),
             child,
+            tower: None,
             said,
             grpc,
             http,
@@ -252,20 +276,28 @@ impl Node {
 
     /// Its output so far.
     pub fn said(&self) -> String {
-        self.said.all()
+        let of_tower = self.tower.as_ref().map(|tower| tower.said());
+        [of_tower.unwrap_or_default(), self.said.all()].concat()
     }
 
     /// `kill -9`.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+        if let Some(tower) = self.tower.take() {
+            tower.kill();
+        }
     }
 
     /// SIGTERM; waits for the end.
     pub fn stop(mut self) -> ExitStatus {
         self.ask_to_stop();
         let _waiting = waiting("the end of a node that was asked to stop");
-        self.child.wait().unwrap()
+        let status = self.child.wait().unwrap();
+        match self.tower.take() {
+            Some(tower) => tower.stop(),
+            None => status,
+        }
     }
 
     /// SIGTERM.

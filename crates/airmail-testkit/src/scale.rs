@@ -21,6 +21,11 @@ pub fn shards() -> u16 {
     number("AIRMAIL_TEST_SHARDS").map_or(1, |shards| u16::try_from(shards).unwrap_or(u16::MAX))
 }
 
+/// Whether every node that a test starts is two: a gateway, and the node that has its logs.
+pub fn is_apart() -> bool {
+    number("AIRMAIL_TEST_APART").is_some_and(|apart| apart > 0)
+}
+
 /// The backlog of the late subscriber, in bytes.
 pub fn backlog_bytes() -> usize {
     number("AIRMAIL_TEST_BACKLOG_MIB").unwrap_or(16) << 20

@@ -7,6 +7,8 @@
     reason = "tests"
 )]
 
+#[path = "../apart/mod.rs"]
+mod apart;
 mod browsers;
 mod doors;
 mod error_table;

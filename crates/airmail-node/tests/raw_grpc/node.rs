@@ -1,5 +1,6 @@
 //! A node in this process, and streams to it.
 
+use crate::apart::start;
 use airmail_model::batch::{BatchTarget, ProducerStamp};
 use airmail_model::clock::SystemClock;
 use airmail_model::{
@@ -7,7 +8,7 @@ use airmail_model::{
     NamespaceId, ProducerEpoch, ProducerId, ProducerSequence, TopicName,
 };
 use airmail_node::config::Config;
-use airmail_node::{NodeOptions, Running, start};
+use airmail_node::{NodeOptions, Running};
 use airmail_proto::error::error_from_proto;
 use airmail_proto::v1;
 use airmail_proto::v1::admin_client::AdminClient;
@@ -29,6 +30,7 @@ pub(crate) const DEFAULT: NamespaceId = NamespaceId(1);
 
 pub(crate) struct Node {
     pub(crate) running: Running,
+    tower: Option<Running>,
     pub(crate) address: SocketAddr,
     pub(crate) channel: Channel,
     _alive: Waiting,
@@ -65,12 +67,13 @@ impl Node {
             seed: 7,
             shutdown: CancellationToken::new(),
         };
-        let running = start(options).await.unwrap();
+        let (running, tower) = start(options).await.unwrap();
         let address = running.address;
         let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
         let channel = endpoint.connect().await.unwrap();
         Node {
             running,
+            tower,
             address,
             channel,
             _alive: alive("a node"),
@@ -90,6 +93,9 @@ impl Node {
     pub(crate) async fn stop(self) {
         let _waiting = waiting("the end of a node");
         self.running.stop().await;
+        if let Some(tower) = self.tower {
+            tower.stop().await;
+        }
     }
 
     /// Stores one message.

@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test panics where something is wrong")]
 
+#[path = "../apart/mod.rs"]
+mod apart;
 mod connections;
 mod faulty_proxy;
 mod mailbox;

@@ -1,10 +1,11 @@
 //! A node that can be stopped and started again where it was, and a wire that can be cut.
 
+use crate::apart::start;
 use airmail_client::{Client, Item, Message, Subscription};
 use airmail_model::clock::SystemClock;
 use airmail_model::{Limits, TopicName};
 use airmail_node::config::Config;
-use airmail_node::{Access, NodeOptions, Running, start};
+use airmail_node::{Access, NodeOptions, Running};
 use airmail_testkit::scale;
 pub(crate) use airmail_testkit::waiting::PATIENCE;
 use airmail_testkit::waiting::{Waiting, alive, waiting};
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) struct Node {
     running: Running,
+    tower: Option<Running>,
     pub(crate) address: SocketAddr,
     _alive: Waiting,
 }
@@ -72,7 +74,7 @@ impl Node {
 
     async fn with(mut config: Config, access: Access, address: &str, seed: u64) -> Node {
         config.shards = scale::shards();
-        let running = start(NodeOptions {
+        let started = start(NodeOptions {
             config,
             access,
             listener: TcpListener::bind(address).unwrap(),
@@ -82,10 +84,11 @@ impl Node {
             seed,
             shutdown: CancellationToken::new(),
         });
-        let running = running.await.unwrap();
+        let (running, tower) = started.await.unwrap();
         Node {
             address: running.address,
             running,
+            tower,
             _alive: alive("a node"),
         }
     }
@@ -101,6 +104,9 @@ impl Node {
     pub(crate) async fn stop(self) {
         let _waiting = waiting("the end of a node");
         self.running.stop().await;
+        if let Some(tower) = self.tower {
+            tower.stop().await;
+        }
     }
 }
 
