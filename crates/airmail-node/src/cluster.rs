@@ -1,8 +1,8 @@
 //! Links to and from other processes: connections, and the tasks that move what a link says over them.
 //!
-//! A node with a storage lets others use it ([`hosting`]); a node without one uses another's ([`dialing`]). Either
-//! way a task moves bytes between a socket and the port of a shard's storage ([`carrying`]), on that shard's own
-//! thread, so that nobody is woken on another. What is said first is the handshake ([`greeting`]).
+//! A node with a storage lets others use it (`hosting`); a node without one uses another's (`dialing`). Either
+//! way a task moves bytes between a socket and the port of a shard's storage (`carrying`), on that shard's own
+//! thread, so that nobody is woken on another. What is said first is the handshake (`greeting`).
 //!
 //! ```text
 //!   gateway process                                        process with the storage

@@ -1,7 +1,7 @@
 //! Dialing: a node without a storage keeps a link to each shard of the one whose storage it uses.
 //!
-//! Before it has a shard of its own it asks what there is ([`offer`]): how many shards, which logs are where, what
-//! the storage can do. A [`Dialer`] then keeps one link: it connects, carries what the port says until the
+//! Before it has a shard of its own it asks what there is (`Remote::find`): how many shards, which logs are where, what
+//! the storage can do. A `Dialer` then keeps one link: it connects, carries what the port says until the
 //! connection ends, and begins again. Between two attempts it waits, longer each time, up to a second.
 //!
 //! Which shard has which log does not change while this process runs. If the other node comes back with another
