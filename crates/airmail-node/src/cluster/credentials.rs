@@ -8,7 +8,6 @@ use airmail_wire::handshake::{
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
 
 /// Identity of a node. Credentials are made of it, with a challenge for each connection.
 #[derive(Clone, Debug)]
@@ -19,22 +18,13 @@ pub(crate) struct Identity {
 
 impl Identity {
     /// This node's, with its cluster and number: those of its data, or a cluster of 0 and a random number.
-    ///
-    /// # Errors
-    /// `INVALID_ARGUMENT` for a secret that cannot be read, is short, or may be read by others.
-    pub(crate) fn of(
+    pub(crate) fn new(
         config: &Config,
-        cluster: u64,
-        node: NodeId,
+        secret: Option<Secret>,
+        (cluster, node): (u64, NodeId),
         now: Now,
-    ) -> Result<Identity, Error> {
-        let path = &config.cluster.secret_file;
-        let secret = if path.as_os_str().is_empty() {
-            None
-        } else {
-            Some(secret(path)?)
-        };
-        Ok(Identity {
+    ) -> Identity {
+        Identity {
             node: Node {
                 cluster,
                 name: config.name.clone(),
@@ -42,7 +32,7 @@ impl Identity {
                 boot: u64::try_from(now.wall.0).unwrap_or(0),
             },
             secret,
-        })
+        }
     }
 
     /// Credentials for one handshake.
@@ -61,8 +51,15 @@ impl Identity {
     }
 }
 
-/// Reads the secret of a file that its owner alone may read.
-fn secret(path: &Path) -> Result<Secret, Error> {
+/// The secret of the settings' file, which its owner alone may read.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for one that cannot be read, is short, or may be read by others.
+pub(crate) fn secret(config: &Config) -> Result<Option<Secret>, Error> {
+    let path = &config.cluster.secret_file;
+    if path.as_os_str().is_empty() {
+        return Ok(None);
+    }
     let wrong = |limit: String| {
         let error = Error::new(ErrorCode::InvalidArgument).field("cluster.secret_file");
         error.value(path.display()).limit(limit)
@@ -82,9 +79,10 @@ fn secret(path: &Path) -> Result<Secret, Error> {
     // An editor ends a file with a line's end, which is no part of the secret.
     let bytes = bytes.trim_ascii_end().to_vec();
     let length = bytes.len();
-    Secret::new(bytes).ok_or_else(|| {
+    let secret = Secret::new(bytes).ok_or_else(|| {
         wrong(format!(
             "a file of at least {SECRET_BYTES_MIN} bytes, and it has {length}"
         ))
-    })
+    });
+    secret.map(Some)
 }

@@ -7,6 +7,8 @@ use airmail_wire::handshake::{
 };
 use airmail_wire::{FRAME_BYTES_MAX, FrameReader, FrameWriter, link_v1};
 use bytes::Bytes;
+use rustix::net::sockopt;
+use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -14,6 +16,27 @@ use tokio::time::timeout;
 
 /// Time that a handshake may take.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Time after which a peer is given up that acknowledges nothing of what was sent: it has gone without a word, or
+/// something between has.
+const LOST: Duration = Duration::from_secs(10);
+/// Time without a word after which a peer is asked whether it is there, and between two such questions.
+const QUIET: Duration = Duration::from_secs(4);
+const ASKED: Duration = Duration::from_secs(2);
+/// Questions without an answer that are enough.
+const UNANSWERED: u32 = 3;
+
+/// Has the system find out that a peer is lost.
+fn watch(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, QUIET)?;
+    sockopt::set_tcp_keepintvl(stream, ASKED)?;
+    sockopt::set_tcp_keepcnt(stream, UNANSWERED)?;
+    let lost = u32::try_from(LOST.as_millis()).unwrap_or(u32::MAX);
+    sockopt::set_tcp_user_timeout(stream, lost)?;
+    Ok(())
+}
 
 /// A connection in its handshake.
 #[derive(Debug)]
@@ -25,7 +48,7 @@ pub(super) struct Greeting {
 impl Greeting {
     /// The handshake of a connection that has just been made.
     pub(super) fn new(stream: TcpStream) -> Result<Greeting, LinkEnd> {
-        stream.set_nodelay(true)?;
+        watch(&stream)?;
         Ok(Greeting {
             stream,
             reader: FrameReader::new(HELLO_BYTES_MAX),
@@ -126,5 +149,22 @@ impl Greeting {
             writer.put_plain(frame);
         }
         Ok(self.stream.write_all_buf(&mut writer).await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn a_peer_that_is_lost_is_found_by_the_system() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stream = TcpStream::connect(address).await.unwrap();
+        let (stream, _) = Greeting::new(stream).unwrap().into_parts();
+        assert_eq!(sockopt::tcp_user_timeout(&stream).unwrap(), 10_000);
+        assert!(sockopt::socket_keepalive(&stream).unwrap());
+        assert!(stream.nodelay().unwrap());
     }
 }

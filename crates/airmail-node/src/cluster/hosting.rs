@@ -267,3 +267,159 @@ impl Hosting {
         Ok((Arc::clone(shard), place, stop))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use airmail_log::{AppendClock, Capabilities, Dedup, Numbering};
+    use airmail_model::{Durability, Mono, Now, Wall};
+    use airmail_wire::handshake::HandshakeError;
+    use std::sync::mpsc::{Receiver, sync_channel};
+    use tokio::io::AsyncReadExt as _;
+
+    fn identity(name: &str, node: u64, boot: i64) -> Identity {
+        let config = Config {
+            name: name.to_owned(),
+            ..Config::default()
+        };
+        let now = Now {
+            mono: Mono(0),
+            wall: Wall(boot),
+        };
+        Identity::new(&config, None, (5, NodeId(node)), now)
+    }
+
+    /// A node with one shard, whose storage nobody polls.
+    struct Stage {
+        address: SocketAddr,
+        arrived: Receiver<HostPort>,
+        stop: CancellationToken,
+    }
+
+    impl Stage {
+        async fn new() -> Stage {
+            let (arrivals, arrived) = sync_channel(8);
+            let shard = Arc::new(HostShard::new(arrivals, Arc::new(|| {})));
+            shard.begin();
+            let offer = Offer {
+                shards: 1,
+                homes: Vec::new(),
+                capabilities: Capabilities {
+                    dedup: Dedup::AtAppend,
+                    numbering: Numbering::Dense,
+                    clock: AppendClock::Monotone,
+                    strongest: Durability::FSYNC,
+                    topic_index: true,
+                    past_end: true,
+                    seal: true,
+                    heal: false,
+                    many_writers: false,
+                },
+                storages: Vec::new(),
+            };
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let hosting = Arc::new(Hosting::new(identity("tower", 1, 1), offer, vec![shard]));
+            let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+            let accept = hosting.accept(listener, tasks.clone(), stop.clone());
+            tasks.spawn(accept);
+            Stage {
+                address,
+                arrived,
+                stop,
+            }
+        }
+
+        async fn ask(&self, who: &Identity, from: u16, to: u16) -> Result<TcpStream, LinkEnd> {
+            let stream = TcpStream::connect(self.address).await?;
+            let mut greeting = Greeting::new(stream)?;
+            greeting.ask(who, Between { from, to }).await?;
+            Ok(greeting.into_parts().0)
+        }
+
+        async fn refused(&self, who: &Identity, to: u16) -> Refusal {
+            match self.ask(who, 0, to).await {
+                Err(LinkEnd::Handshake(HandshakeError::Refused(refusal))) => refusal,
+                other => panic!("not refused: {other:?}"),
+            }
+        }
+
+        /// Ports that have arrived since the last look.
+        fn arrived(&self) -> usize {
+            self.arrived.try_iter().count()
+        }
+    }
+
+    /// Waits until the other side has closed a connection.
+    async fn closed(mut stream: TcpStream) {
+        assert_eq!(stream.read(&mut [0; 8]).await.unwrap(), 0);
+    }
+
+    fn is_open(stream: &TcpStream) -> bool {
+        stream.try_read(&mut [0; 8]).is_err()
+    }
+
+    #[tokio::test]
+    async fn a_name_is_one_living_nodes_and_there_is_no_shard_beyond_the_last() {
+        let stage = Stage::new().await;
+        let one = identity("one", 7, 10);
+        let link = stage.ask(&one, 0, 0).await.unwrap();
+        assert_eq!(
+            stage.refused(&identity("one", 8, 11), 0).await.why,
+            Why::Name
+        );
+        assert_eq!(
+            stage.refused(&identity("one", 7, 9), 0).await.why,
+            Why::Name
+        );
+        assert_eq!(
+            stage.refused(&identity("other", 9, 9), 1).await.why,
+            Why::Shard
+        );
+        assert!(is_open(&link));
+        stage.stop.cancel();
+    }
+
+    #[tokio::test]
+    async fn a_link_takes_the_place_of_the_one_between_the_same_two_shards_alone() {
+        let stage = Stage::new().await;
+        let one = identity("one", 7, 10);
+        let first = stage.ask(&one, 0, 0).await.unwrap();
+        let beside = stage.ask(&one, 1, 0).await.unwrap();
+        let second = stage.ask(&one, 0, 0).await.unwrap();
+        closed(first).await;
+        assert!(is_open(&beside) && is_open(&second));
+        stage.stop.cancel();
+    }
+
+    #[tokio::test]
+    async fn a_node_that_was_started_again_takes_the_place_of_all_that_it_had() {
+        let stage = Stage::new().await;
+        let before = identity("one", 7, 10);
+        let links = [
+            stage.ask(&before, 0, 0).await.unwrap(),
+            stage.ask(&before, 1, 0).await.unwrap(),
+        ];
+        let again = stage.ask(&identity("one", 7, 11), 0, 0).await.unwrap();
+        for link in links {
+            closed(link).await;
+        }
+        assert!(is_open(&again));
+        stage.stop.cancel();
+    }
+
+    #[tokio::test]
+    async fn a_port_whose_connection_has_ended_is_there_for_the_next() {
+        let stage = Stage::new().await;
+        let one = identity("one", 7, 10);
+        let first = stage.ask(&one, 0, 0).await.unwrap();
+        let second = stage.ask(&one, 0, 0).await.unwrap();
+        closed(first).await;
+        assert_eq!(stage.arrived(), 2);
+        let third = stage.ask(&one, 1, 0).await.unwrap();
+        assert!(is_open(&second) && is_open(&third));
+        assert_eq!(stage.arrived(), 0);
+        stage.stop.cancel();
+    }
+}

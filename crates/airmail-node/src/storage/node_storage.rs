@@ -2,7 +2,7 @@
 
 use super::{OpenedStorages, Standing, StorageSet};
 use crate::StartError;
-use crate::cluster::credentials::Identity;
+use crate::cluster::credentials::{self, Identity};
 use crate::cluster::dialing::{Dialer, Remote};
 use crate::cluster::hosting::{HostShard, Hosting};
 use crate::config::Config;
@@ -80,8 +80,13 @@ impl NodeStorage {
         clock: &Arc<dyn Clock>,
         wakers: Vec<Waker>,
     ) -> Result<NodeStorage, StartError> {
+        // Before anything is made that a wrong one would leave behind.
+        let secret = credentials::secret(config)?;
         if config.is_gateway() {
-            return NodeStorage::of_another(config, seed, clock, &wakers).await;
+            // Nothing of it lasts: a number of its own at each start.
+            let of = (0, NodeId(random::nth(seed, 1)));
+            let identity = Identity::new(config, secret, of, clock.now());
+            return NodeStorage::of_another(config, identity, &wakers).await;
         }
         let set = StorageSet::take(config, seed, clock, &wakers)?;
         let opened = set.open_all((config, seed), clock, wakers.clone())?;
@@ -89,8 +94,7 @@ impl NodeStorage {
         let (hosting, links) = if opened.arrivals.is_empty() {
             (None, wakers.iter().map(|_| ShardLinks::default()).collect())
         } else {
-            let (cluster, node) = set.of();
-            let identity = Identity::of(config, cluster, node, clock.now())?;
+            let identity = Identity::new(config, secret, set.of(), clock.now());
             let (hosting, links) = host(identity, &opened, &further, &wakers)?;
             (Some(hosting), links)
         };
@@ -105,13 +109,9 @@ impl NodeStorage {
 
     async fn of_another(
         config: &Config,
-        seed: u64,
-        clock: &Arc<dyn Clock>,
+        identity: Identity,
         wakers: &[Waker],
     ) -> Result<NodeStorage, StartError> {
-        // Nothing of it lasts: a number of its own at each start.
-        let node = NodeId(random::nth(seed, 1));
-        let identity = Identity::of(config, 0, node, clock.now())?;
         let address = &config.cluster.join;
         let remote = Remote::find(address, identity).await;
         let remote = remote.map_err(|end| {

@@ -239,6 +239,7 @@ fn a_secret_that_others_may_read_or_that_is_short_is_refused_by_name() {
             said.contains("cluster.secret_file") && said.contains(why),
             "{said}"
         );
+        assert!(!at.join("data").exists(), "something was made");
     }
 }
 
