@@ -15,6 +15,7 @@ use crate::logging_rate_limit::LoggingRateLimit;
 use airmail_link::{FromHost, LinkLimits, LinkStorage, LogHomes, RemoteStorage, ToHost};
 use airmail_log::{LogStorage, Waker};
 use airmail_wire::handshake::{Between, HandshakeError, Node, Offer};
+use airmail_wire::link_v1::refused::Why;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -23,6 +24,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Time that a connection may take.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Time that a name may be in use: longer than links last whose other end is gone.
+const NAME_PATIENCE: Duration = Duration::from_secs(15);
 /// Pauses between attempts.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -50,30 +53,30 @@ async fn dial(
 }
 
 impl Remote {
-    /// Asks the node at an address what it has, as often as it takes; a refusal ends it.
+    /// Asks the node at an address what it has, as often as it takes. A refusal ends it, but that of a name in use
+    /// only if it stays so: the other may be this node before it was started again, whose links are not given up yet.
     pub(crate) async fn find(address: &str, identity: Identity) -> Result<Remote, LinkEnd> {
-        let mut pause = PAUSE_MIN;
+        let (begun, mut pause) = (Instant::now(), PAUSE_MIN);
         let mut troubles = LoggingRateLimit::default();
         loop {
             let end = match dial(address, &identity, Between::default()).await {
                 Ok((_, peer, offer)) => {
-                    tracing::info!(
-                        address,
-                        name = peer.name,
-                        shards = offer.shards,
-                        "found the storage's node"
-                    );
+                    let (name, shards) = (peer.name, offer.shards);
+                    tracing::info!(address, name, shards, "found the storage's node");
                     return Remote::new(address, identity, offer);
-                }
-                Err(
-                    end @ LinkEnd::Handshake(
-                        HandshakeError::Refused(_) | HandshakeError::Refusing(_),
-                    ),
-                ) => {
-                    return Err(end);
                 }
                 Err(end) => end,
             };
+            let may_pass = match &end {
+                LinkEnd::Handshake(HandshakeError::Refused(refusal)) => {
+                    refusal.why == Why::Name && begun.elapsed() < NAME_PATIENCE
+                }
+                LinkEnd::Handshake(HandshakeError::Refusing(_)) => false,
+                _ => true,
+            };
+            if !may_pass {
+                return Err(end);
+            }
             if let Some(times) = troubles.happened(Instant::now()) {
                 tracing::warn!(address, %end, times, "the storage's node cannot be reached yet");
             }
