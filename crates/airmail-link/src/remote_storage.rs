@@ -8,7 +8,7 @@ use crate::homes::LogHomes;
 use crate::link_storage::LinkStorage;
 use crate::message::{FromHost, ToHost};
 use crate::port::Port;
-use crate::routes::{Routes, earlier};
+use crate::routes::Routes;
 use airmail_log::{Call, Capabilities, ClockState, Completion, LogStorage, Trouble};
 use airmail_model::{Mono, Now};
 use std::sync::Arc;
@@ -47,18 +47,17 @@ impl<P: Port<Out = ToHost, In = FromHost>> LogStorage for RemoteStorage<P> {
     }
 
     fn submit(&mut self, call: Call) {
-        let home = self.routes.home(&call);
-        if let Some(link) = home.and_then(|home| self.links.get_mut(home)) {
-            link.submit(call);
-        }
+        let Some(home) = self.routes.home(&call) else {
+            // Input: an owner that stops a reader, or gives it credit, which has just ended.
+            return;
+        };
+        self.links[home].submit(call);
     }
 
     fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
         let given = out.len();
-        let mut deadline = None;
-        for link in &mut self.links {
-            deadline = earlier(deadline, link.poll(now, out));
-        }
+        let links = self.links.iter_mut();
+        let deadline = links.filter_map(|link| link.poll(now, out)).min();
         self.routes.forget_ended(&out[given..]);
         deadline
     }

@@ -2,7 +2,6 @@
 
 use crate::homes::LogHomes;
 use airmail_log::{Call, Completion, ReaderId};
-use airmail_model::Mono;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -42,13 +41,5 @@ impl Routes {
                 self.readers.remove(r);
             }
         }
-    }
-}
-
-/// The earlier of two deadlines.
-pub(crate) fn earlier(one: Option<Mono>, other: Option<Mono>) -> Option<Mono> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
     }
 }

@@ -12,7 +12,7 @@ use crate::link_storage::LinkStorage;
 use crate::message::{FromHost, ToHost};
 use crate::port::Port;
 use crate::ring::RingPort;
-use crate::routes::{Routes, earlier};
+use crate::routes::Routes;
 use airmail_log::{Call, Capabilities, ClockState, Completion, LogStorage, Trouble};
 use airmail_model::{Mono, Now};
 use std::fmt;
@@ -96,11 +96,10 @@ impl<S: LogStorage, P: Port<Out = ToHost, In = FromHost>> LogStorage for Sharded
 
     fn poll(&mut self, now: Now, out: &mut Vec<Completion>) -> Option<Mono> {
         let given = out.len();
-        let mut deadline = self.own.poll(now, out);
-        for link in self.links.iter_mut().flatten() {
-            let of_link = link.poll(now, out);
-            deadline = earlier(deadline, of_link);
-        }
+        let of_own = self.own.poll(now, out);
+        let links = self.links.iter_mut().flatten();
+        let of_links = links.filter_map(|link| link.poll(now, out)).min();
+        let deadline = of_own.into_iter().chain(of_links).min();
         self.routes.forget_ended(&out[given..]);
         deadline
     }

@@ -276,8 +276,8 @@ impl Node {
 
     /// Its output so far.
     pub fn said(&self) -> String {
-        let of_tower = self.tower.as_ref().map(|tower| tower.said());
-        [of_tower.unwrap_or_default(), self.said.all()].concat()
+        let of_tower = self.tower.as_ref().map(|tower| tower.said() + "\n");
+        of_tower.unwrap_or_default() + &self.said.all()
     }
 
     /// `kill -9`.

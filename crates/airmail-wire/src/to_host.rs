@@ -8,7 +8,7 @@ use crate::message::OnWire;
 use crate::values::{log_of, log_to_wire, need, spec_from_wire, spec_to_wire, storage_from_wire};
 use airmail_link::ToHost;
 use airmail_log::{Call, Direction, ReaderId, Scope, ScopeFilter, Tag, TopicPage, WantEdit};
-use airmail_model::{AppendTime, MapEpoch, Sequence, TopicHash};
+use airmail_model::{AppendTime, MapEpoch, Sequence, TopicHash, bug};
 use bytes::Bytes;
 
 /// Bytes of a topic's hash.
@@ -161,15 +161,11 @@ fn question_to_wire(call: Call) -> Message {
             as_of: as_of.0,
             storage: storage.as_str().to_owned(),
         }),
-        // All but the first have been taken apart before.
-        Call::Bounds { .. }
-        | Call::Append { .. }
-        | Call::Heal { .. }
-        | Call::Read { .. }
-        | Call::Credit { .. }
-        | Call::Want { .. }
-        | Call::Stop { .. }
-        | Call::Open { .. } => Message::Bounds(link_v1::Ask { tag, log }),
+        Call::Bounds { .. } => Message::Bounds(link_v1::Ask { tag, log }),
+        other => {
+            bug!("{other:?} is no question");
+            Message::Bounds(link_v1::Ask { tag, log })
+        }
     }
 }
 

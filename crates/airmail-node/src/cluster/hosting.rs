@@ -12,6 +12,7 @@ use crate::logging_rate_limit::LoggingRateLimit;
 use airmail_link::{FromHost, HostPort, ToHost};
 use airmail_log::Waker;
 use airmail_model::NodeId;
+use airmail_wire::FrameReader;
 use airmail_wire::handshake::{Between, Known, Offer, Refusal};
 use airmail_wire::link_v1::refused::Why;
 use parking_lot::Mutex;
@@ -19,7 +20,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -89,8 +89,13 @@ impl HostShard {
     }
 }
 
-/// Nodes that have links, by name.
-type Peers = BTreeMap<String, Peer>;
+/// Nodes that have links.
+#[derive(Debug, Default)]
+struct Peers {
+    by_name: BTreeMap<String, Peer>,
+    /// Links that there have been.
+    links: u64,
+}
 
 /// A node that has links here.
 #[derive(Debug)]
@@ -107,7 +112,7 @@ pub(crate) struct Hosting {
     offer: Offer,
     shards: Vec<Arc<HostShard>>,
     peers: Mutex<Peers>,
-    next: AtomicU64,
+    refused: Mutex<LoggingRateLimit>,
 }
 
 /// A link's place among those of its node, until it is dropped.
@@ -121,7 +126,7 @@ struct Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut peers = self.hosting.peers.lock();
-        if let Some(peer) = peers.get_mut(&self.name) {
+        if let Some(peer) = peers.by_name.get_mut(&self.name) {
             if peer
                 .links
                 .get(&self.between)
@@ -130,7 +135,7 @@ impl Drop for Place {
                 peer.links.remove(&self.between);
             }
             if peer.links.is_empty() {
-                peers.remove(&self.name);
+                peers.by_name.remove(&self.name);
             }
         }
     }
@@ -144,7 +149,7 @@ impl Hosting {
             offer,
             shards,
             peers: Mutex::default(),
-            next: AtomicU64::new(0),
+            refused: Mutex::default(),
         }
     }
 
@@ -168,8 +173,8 @@ impl Hosting {
                 (Ok((stream, address)), Ok(place)) => {
                     let hosting = Arc::clone(&self);
                     tasks.spawn(async move {
-                        if let Err(end) = hosting.serve(stream, address).await {
-                            tracing::warn!(%address, %end, "a link was refused");
+                        if let Err(end) = Arc::clone(&hosting).serve(stream, address).await {
+                            hosting.tell_refused(address, &end);
                         }
                         drop(place);
                     });
@@ -197,9 +202,14 @@ impl Hosting {
         let (shard, place, stop) = greeting.tell_refusal(admitted).await?;
         let carrying = shard.carrying().map_err(LinkEnd::from);
         let carrying = greeting.tell_refusal(carrying).await?;
-        greeting.welcome(known, &self.offer).await?;
-        let (stream, reader) = greeting.into_parts();
-        let stream = stream.into_std()?;
+        let (stream, reader) = match self.let_in(greeting, known).await {
+            Ok(parts) => parts,
+            Err(end) => {
+                // The port is the next one's.
+                shard.free.lock().push(carrying);
+                return Err(end);
+            }
+        };
         let runtime = shard.runtime.wait().await.clone();
         let carried = runtime.spawn(async move {
             let (name, Between { from, to }) = (&place.name, place.between);
@@ -214,6 +224,24 @@ impl Hosting {
         // An error says that the shard's thread has ended, and all its links with it.
         let _ = carried.await;
         Ok(())
+    }
+
+    /// Lets in who is known: its connection, registered nowhere, and what has come of it.
+    async fn let_in(
+        &self,
+        mut greeting: Greeting,
+        known: Known,
+    ) -> Result<(std::net::TcpStream, FrameReader), LinkEnd> {
+        greeting.welcome(known, &self.offer).await?;
+        let (stream, reader) = greeting.into_parts();
+        Ok((stream.into_std()?, reader))
+    }
+
+    /// Tells of a connection that has led to no link; whoever tries again and again does not fill the log.
+    fn tell_refused(&self, address: SocketAddr, end: &LinkEnd) {
+        if let Some(times) = self.refused.lock().happened(Instant::now()) {
+            tracing::warn!(%address, %end, times, "a link was refused");
+        }
     }
 
     /// Whether a node that has the secret is let in: to which shard, until when.
@@ -231,7 +259,8 @@ impl Hosting {
         };
         let asks = &known.peer;
         let mut peers = self.peers.lock();
-        let peer = peers.entry(asks.name.clone()).or_insert_with(|| Peer {
+        let Peers { by_name, links } = &mut *peers;
+        let peer = by_name.entry(asks.name.clone()).or_insert_with(|| Peer {
             node: asks.node,
             boot: asks.boot,
             links: BTreeMap::new(),
@@ -252,7 +281,8 @@ impl Hosting {
             peer.links.values().for_each(|(_, stop)| stop.cancel());
         }
         let between = known.between;
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        *links += 1;
+        let number = *links;
         let stop = shard.stop.child_token();
         if let Some((_, before)) = peer.links.insert(between, (number, stop.clone())) {
             before.cancel();
@@ -272,8 +302,8 @@ impl Hosting {
 mod tests {
     use super::*;
     use crate::config::Config;
-    use airmail_log::{AppendClock, Capabilities, Dedup, Numbering};
-    use airmail_model::{Durability, Mono, Now, Wall};
+    use airmail_log::{LogStorage as _, memory};
+    use airmail_model::{Mono, Now, Wall};
     use airmail_wire::handshake::HandshakeError;
     use std::sync::mpsc::{Receiver, sync_channel};
     use tokio::io::AsyncReadExt as _;
@@ -283,11 +313,14 @@ mod tests {
             name: name.to_owned(),
             ..Config::default()
         };
-        let now = Now {
+        Identity::new(&config, None, (5, NodeId(node)), now(boot))
+    }
+
+    fn now(wall: i64) -> Now {
+        Now {
             mono: Mono(0),
-            wall: Wall(boot),
-        };
-        Identity::new(&config, None, (5, NodeId(node)), now)
+            wall: Wall(wall),
+        }
     }
 
     /// A node with one shard, whose storage nobody polls.
@@ -305,17 +338,7 @@ mod tests {
             let offer = Offer {
                 shards: 1,
                 homes: Vec::new(),
-                capabilities: Capabilities {
-                    dedup: Dedup::AtAppend,
-                    numbering: Numbering::Dense,
-                    clock: AppendClock::Monotone,
-                    strongest: Durability::FSYNC,
-                    topic_index: true,
-                    past_end: true,
-                    seal: true,
-                    heal: false,
-                    many_writers: false,
-                },
+                capabilities: memory::open(1, now(1)).unwrap().capabilities(),
                 storages: Vec::new(),
             };
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,13 +1,14 @@
 //! Gateways and a tower as processes of their own: clients of a gateway see what clients of a single node see, and
 //! go on when the tower has been away; and nobody is let in who is not of the cluster.
 
+use crate::subscriber::Subscriber;
 use airmail_testkit::node::{self, Node, airmail, wait_until};
 use airmail_testkit::waiting::waiting;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 
 /// A node that lets others use its logs, at an address of the system's choice.
 fn tower(data: &Path, flags: &[&str]) -> Node {
@@ -37,45 +38,14 @@ fn gateway(name: &str, tower: &Node, flags: &[&str]) -> Node {
     Node::spawn(gateway_command(name, &tower.address("nodes"), flags))
 }
 
-/// `airmail sub` in a process of its own.
-struct Subscriber {
-    process: Child,
-    output: BufReader<ChildStdout>,
-}
-
-impl Subscriber {
-    fn start(node: &Node, arguments: &[&str]) -> Subscriber {
-        let mut command = node.airmail(&["sub"]);
-        command.args(arguments).stdout(Stdio::piped());
-        let mut process = command.spawn().unwrap();
-        let output = BufReader::new(process.stdout.take().unwrap());
-        Subscriber { process, output }
-    }
-
-    fn take(&mut self, count: usize) -> Vec<String> {
-        let _waiting = waiting("lines of a subscriber");
-        let lines = (&mut self.output).lines();
-        lines.take(count).map(Result::unwrap).collect()
-    }
-}
-
-impl Drop for Subscriber {
-    fn drop(&mut self) {
-        self.process.kill().ok();
-        self.process.wait().ok();
-    }
-}
-
 fn publish(node: &Node, topic: &str, text: &str) {
     node.run(&["pub", topic, text]).ok();
 }
 
-fn subscribed(node: &Node, count: &str) {
-    let line = format!("airmail_live_subscriptions {count}");
+/// Waits for a node's one subscription to be live.
+fn subscribed(node: &Node) {
     wait_until("a subscription", || {
-        node::page(&node.http, "/metrics")
-            .lines()
-            .any(|found| found == line)
+        node::metric(&node.http, "airmail_live_subscriptions") == Some(1.0)
     });
 }
 
@@ -86,8 +56,8 @@ fn clients_of_two_gateways_and_of_the_tower_see_the_same() {
     let one = gateway("one", &tower, &["--shards", "2"]);
     let other = gateway("other", &tower, &[]);
     let nodes = [&tower, &one, &other];
-    let mut subscribers = nodes.map(|node| Subscriber::start(node, &["news"]));
-    nodes.iter().for_each(|node| subscribed(node, "1"));
+    let mut subscribers = nodes.map(|node| Subscriber::start(node, "news"));
+    nodes.iter().for_each(|node| subscribed(node));
     for (number, node) in nodes.iter().enumerate() {
         publish(node, "news", &format!("of node {number}"));
         publish(node, "other", "for nobody");
@@ -121,8 +91,8 @@ fn subscribers_of_a_gateway_miss_nothing_and_get_nothing_twice_when_the_tower_is
     let first = tower(directory.path(), &[]);
     let address = first.address("nodes");
     let gateway = gateway("one", &first, &[]);
-    let mut live = Subscriber::start(&gateway, &["news"]);
-    subscribed(&gateway, "1");
+    let mut live = Subscriber::start(&gateway, "news");
+    subscribed(&gateway);
     publish(&gateway, "news", "1");
     publish(&gateway, "news", "2");
     assert_eq!(live.take(2), ["1", "2"]);

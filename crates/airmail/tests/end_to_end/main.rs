@@ -72,6 +72,7 @@ mod slow;
 mod small_disk;
 mod starting;
 mod storages;
+mod subscriber;
 mod sync_order;
 mod usage;
 mod words;

@@ -1,12 +1,10 @@
 //! A node with several shards: each client is on one of them, and each log; neither has to know where the
 //! other is.
 
+use crate::subscriber::Subscriber;
 use airmail_testkit::node::{self, Node, airmail, wait_until};
-use airmail_testkit::waiting::waiting;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Stdio};
 
 const SHARDS: usize = 4;
 /// Enough that each shard has some of their logs.
@@ -49,34 +47,6 @@ fn sessions(node: &Node) -> Vec<usize> {
         count.parse().ok()
     };
     page.lines().filter_map(of_shard).collect()
-}
-
-/// `airmail sub` in a process of its own.
-struct Subscriber {
-    process: Child,
-    output: BufReader<ChildStdout>,
-}
-
-impl Subscriber {
-    fn start(node: &Node, topic: &str) -> Subscriber {
-        let mut command = node.airmail(&["sub", topic]);
-        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
-        let output = BufReader::new(process.stdout.take().unwrap());
-        Subscriber { process, output }
-    }
-
-    fn take(&mut self, count: usize) -> Vec<String> {
-        let _waiting = waiting("lines of a subscriber");
-        let lines = (&mut self.output).lines();
-        lines.take(count).map(Result::unwrap).collect()
-    }
-}
-
-impl Drop for Subscriber {
-    fn drop(&mut self) {
-        self.process.kill().ok();
-        self.process.wait().ok();
-    }
 }
 
 /// A subscriber on each shard, live.
