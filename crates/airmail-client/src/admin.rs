@@ -3,6 +3,7 @@
 
 use crate::context::ClientContext;
 use crate::node_clock::NodeClock;
+use crate::node_cluster::NodeCluster;
 use crate::node_flow::FlowGate;
 use crate::nodes::Node;
 use airmail_model::{Durability, Error, Namespace, NamespaceSpec, Retention, StorageName};
@@ -167,6 +168,27 @@ impl Admin {
         let request = v1::AcceptClockRequest {};
         let clock = self.shared.call(true, Node::accept_clock, request).await?;
         Ok(clock.into())
+    }
+
+    /// Gets the nodes of the cluster, as the node that answers sees them.
+    ///
+    /// # Errors
+    /// No node answers.
+    pub async fn cluster(&self) -> Result<NodeCluster, Error> {
+        let request = v1::GetClusterRequest {};
+        let cluster = self.shared.call(true, Node::get_cluster, request).await?;
+        Ok(cluster.into())
+    }
+
+    /// Has the node ask its clients to go on at other nodes, until it is stopped; gives the number of its
+    /// connections.
+    ///
+    /// # Errors
+    /// No node answers; `INVALID_ARGUMENT` where there is no other node for clients; `PERMISSION_DENIED`.
+    pub async fn drain(&self) -> Result<u32, Error> {
+        let request = v1::DrainRequest {};
+        let drained = self.shared.call(true, Node::drain, request).await?;
+        Ok(drained.connections)
     }
 
     /// Deletes a namespace and everything in it. With `based_on`, only if it is still at this

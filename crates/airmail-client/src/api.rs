@@ -41,6 +41,8 @@ calls! {
         get_flow(GetFlowRequest) -> v1::Flow;
         get_clock(GetClockRequest) -> v1::Clock;
         accept_clock(AcceptClockRequest) -> v1::Clock;
+        get_cluster(GetClusterRequest) -> v1::Cluster;
+        drain(DrainRequest) -> v1::DrainResponse;
     }
 
     mailbox {

@@ -1,9 +1,9 @@
 //! A client's settings, and connecting with them.
 
-use crate::address::{DEFAULT_URL, parse_url};
+use crate::address::{Address, DEFAULT_URL, parse_url};
 use crate::client::Client;
 use crate::context::ClientContext;
-use crate::core::{BackoffConfig, ProducerConfig, SubscriberConfig};
+use crate::core::{BackoffConfig, NodeChoice, Place, ProducerConfig, SubscriberConfig};
 use crate::mailbox::Mailbox;
 use crate::nodes::Nodes;
 use crate::publisher::publish_task::Shutdown;
@@ -11,6 +11,7 @@ use airmail_model::Error;
 use airmail_model::bug::{self, Met};
 use airmail_model::clock::{Clock, SystemClock};
 use airmail_model::limits::CREDIT_BYTES_MAX;
+use airmail_model::random;
 use std::future::Future;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub struct ClientBuilder {
     url: String,
     namespace: String,
     name: String,
+    place: Place,
     producer: ProducerConfig,
     subscriber: SubscriberConfig,
     connect_timeout: Duration,
@@ -60,6 +62,13 @@ impl Default for ClientBuilder {
             url: DEFAULT_URL.to_owned(),
             namespace: "default".to_owned(),
             name: concat!("airmail-client-rust/", env!("CARGO_PKG_VERSION")).to_owned(),
+            place: Place {
+                host: rustix::system::uname()
+                    .nodename()
+                    .to_string_lossy()
+                    .into_owned(),
+                zone: String::new(),
+            },
             producer: ProducerConfig::default(),
             subscriber: SubscriberConfig {
                 credit_bytes: 16 << 20,
@@ -94,6 +103,22 @@ impl ClientBuilder {
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> ClientBuilder {
         self.name = name.into();
+        self
+    }
+
+    /// Sets the zone that the client is in, as the nodes' settings name it (`cluster.zone`). A node of
+    /// the client's own machine is preferred, then one of its zone. Default: none.
+    #[must_use]
+    pub fn zone(mut self, zone: impl Into<String>) -> ClientBuilder {
+        self.place.zone = zone.into();
+        self
+    }
+
+    /// Sets the name of the machine that the client is on, as its nodes know it (`cluster.host`).
+    /// Default: the system's.
+    #[must_use]
+    pub fn host(mut self, host: impl Into<String>) -> ClientBuilder {
+        self.place.host = host.into();
         self
     }
 
@@ -219,8 +244,10 @@ impl ClientBuilder {
         let mut subscriber = self.subscriber;
         producer.seed = seed;
         subscriber.seed = seed;
+        let addresses = addresses.iter().map(Address::to_string).collect();
+        let choice = NodeChoice::new(addresses, self.place, random::nth(seed, 1));
         let client = Client::new(ClientContext {
-            nodes: Nodes::new(addresses),
+            nodes: Nodes::new(choice, Arc::clone(&clock)),
             clock,
             client_name: self.name,
             namespace: self.namespace.into(),

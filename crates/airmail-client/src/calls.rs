@@ -13,14 +13,22 @@ use std::future::Future;
 use std::time::Duration;
 use tonic::{Response, Status};
 
+/// Time for which a node's first answer is waited for where there are other nodes.
+const OTHERS_PATIENCE: Duration = Duration::from_secs(3);
+
 impl ClientContext {
-    /// Waits for a node's first answer, for this node's part of `connect_timeout`: a node that
-    /// accepts connections and stays silent must not use up the time of the other addresses.
+    /// Waits for a node's first answer, for this node's part of `connect_timeout`, and for
+    /// [`OTHERS_PATIENCE`] at most if there are others: a node that accepts connections and stays
+    /// silent must not use up the time of the other addresses.
     pub(crate) async fn first_answer<T>(
         &self,
         answer: impl Future<Output = Result<T, Status>>,
     ) -> Result<T, Status> {
-        let patience = self.connect_timeout / self.nodes.addresses();
+        let addresses = self.nodes.addresses();
+        let mut patience = self.connect_timeout / addresses;
+        if addresses > 1 {
+            patience = patience.min(OTHERS_PATIENCE);
+        }
         within(patience, answer).await
     }
 
@@ -77,7 +85,7 @@ impl ClientContext {
                 return Err(error);
             }
             let error = self.explain(error, &node, &status);
-            self.nodes.failed(&node);
+            self.nodes.failed(&node, &error);
             if !repeatable && !is_certainly_not_done(&status, &error) {
                 let unknown = Error::new(ErrorCode::OutcomeUnknown);
                 return Err(unknown.field(error.field_name()).value(error.found()));

@@ -10,11 +10,13 @@
 pub mod attempts;
 pub mod backoff;
 mod check_schedule;
+pub mod node_choice;
 pub mod producer;
 pub mod subscriber;
 
 pub use attempts::{Attempts, Patience};
 pub use backoff::{Backoff, BackoffConfig};
+pub use node_choice::{NodeChoice, Place};
 pub use producer::{
     Accepted, Destination, MessageRef, Producer, ProducerConfig, ProducerOutput, PublishError,
     Settled, Ticket,

@@ -178,7 +178,7 @@ impl History {
             Err(status) => {
                 let error = error_from_status(&status);
                 let error = self.shared.explain(error, node, &status);
-                self.shared.nodes.failed(node);
+                self.shared.nodes.failed(node, &error);
                 Err(error)
             }
         }
@@ -203,7 +203,7 @@ impl History {
             Err(status) => {
                 let error = error_from_status(&status);
                 let error = self.shared.explain(error, &node, &status);
-                self.shared.nodes.failed(&node);
+                self.shared.nodes.failed(&node, &error);
                 Err(error)
             }
         }

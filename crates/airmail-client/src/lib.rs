@@ -47,9 +47,13 @@ mod history;
 #[cfg(feature = "grpc")]
 pub mod mailbox;
 #[cfg(feature = "grpc")]
+mod moving;
+#[cfg(feature = "grpc")]
 mod named_topic;
 #[cfg(feature = "grpc")]
 mod node_clock;
+#[cfg(feature = "grpc")]
+mod node_cluster;
 #[cfg(feature = "grpc")]
 mod node_flow;
 #[cfg(feature = "grpc")]
@@ -81,6 +85,8 @@ pub use history::{History, HistoryRequest};
 pub use mailbox::Mailbox;
 #[cfg(feature = "grpc")]
 pub use node_clock::{ClockJump, NodeClock};
+#[cfg(feature = "grpc")]
+pub use node_cluster::{ClusterMember, MemberStanding, NodeCluster};
 #[cfg(feature = "grpc")]
 pub use node_flow::{FlowDecision, FlowGate};
 #[cfg(feature = "grpc")]

@@ -2,18 +2,54 @@
 //! and not copied.
 
 use airmail_proto::framing::Deframer;
+use bytes::Bytes;
 use prost::Message;
 use std::fmt;
 use std::marker::PhantomData;
 use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep, sleep};
 use tonic::body::Body;
 use tonic::codegen::{Body as _, http};
 use tonic::{Code, Status};
+
+/// Watch over a node that has said how often it says something.
+///
+/// It counts times in which nothing came while somebody waited for it, rather than reading a clock for each
+/// message. A client that was itself stopped counts one such time, however long it was: what came meanwhile is read
+/// first.
+struct SilenceWatch {
+    within: Duration,
+    missed_max: u32,
+    missed: u32,
+    heard: bool,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl SilenceWatch {
+    /// Ready when the node is silent.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            ready!(self.timer.as_mut().poll(cx));
+            if std::mem::take(&mut self.heard) {
+                self.missed = 0;
+            } else {
+                self.missed += 1;
+            }
+            if self.missed >= self.missed_max {
+                return Poll::Ready(());
+            }
+            self.timer.as_mut().reset(Instant::now() + self.within);
+        }
+    }
+}
 
 /// Messages of type `M` that a node sends on a stream.
 pub(crate) struct ResponseStream<M> {
     body: Body,
     frames: Deframer,
+    silence: Option<SilenceWatch>,
     message: PhantomData<fn() -> M>,
 }
 
@@ -41,8 +77,26 @@ impl<M: Message + Default> ResponseStream<M> {
         Ok(ResponseStream {
             body,
             frames: Deframer::new(message_bytes_max),
+            silence: None,
             message: PhantomData,
         })
+    }
+
+    /// Expects the node to say something within each time of this length: it is lost when it has not done so
+    /// `missed_max` times.
+    pub(crate) fn expect_life(&mut self, within: Duration, missed_max: u32) {
+        match &mut self.silence {
+            Some(watch) => (watch.within, watch.missed_max) = (within, missed_max),
+            None => {
+                self.silence = Some(SilenceWatch {
+                    within,
+                    missed_max,
+                    missed: 0,
+                    heard: true,
+                    timer: Box::pin(sleep(within)),
+                });
+            }
+        }
     }
 
     /// Takes the next message, if all of it has arrived.
@@ -65,7 +119,7 @@ impl<M: Message + Default> ResponseStream<M> {
             if let Some(message) = self.ready()? {
                 return Ok(Some(message));
             }
-            let frame = std::future::poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx)).await;
+            let frame = std::future::poll_fn(|cx| self.poll_frame(cx)).await?;
             let Some(frame) = frame.transpose()? else {
                 return Ok(None);
             };
@@ -74,6 +128,31 @@ impl<M: Message + Default> ResponseStream<M> {
                 Err(frame) => return ended(frame.trailers_ref()),
             }
         }
+    }
+    /// The body's next frame.
+    ///
+    /// # Errors
+    /// The node is silent.
+    #[expect(clippy::type_complexity, reason = "the body's, in a result")]
+    fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Result<http_body::Frame<Bytes>, Status>>, Status>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        let Some(watch) = &mut self.silence else {
+            return frame.map(Ok);
+        };
+        if frame.is_ready() {
+            watch.heard = true;
+            return frame.map(Ok);
+        }
+        watch.poll(cx).map(|()| {
+            let silent = watch.within * watch.missed_max;
+            Err(Status::unavailable(format!(
+                "the node has said nothing for {} ms",
+                silent.as_millis()
+            )))
+        })
     }
 }
 

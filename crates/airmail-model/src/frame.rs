@@ -11,9 +11,11 @@
 
 mod delivery;
 mod hello;
+mod nodes;
 
 pub use delivery::{Channel, DELIVERY_OVERHEAD_BYTES, Delivered, Delivery};
 pub use hello::{Credit, Hello, Maps, NamedMap, Welcome};
+pub use nodes::{NODES_TOLD_MAX, News, Nodes, ServingNode};
 
 use crate::batch::{Batch, Checked};
 use crate::durability::Durability;

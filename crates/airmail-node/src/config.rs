@@ -244,10 +244,6 @@ impl Config {
     pub fn validate(&self) -> Result<(), Error> {
         self.check_shards()?;
         self.validate_cluster()?;
-        if !self.advertised.is_empty() {
-            let error = Error::unimplemented("listen.advertised");
-            return Err(error.value(&self.advertised).limit("empty"));
-        }
         let url = self.first_storage()?;
         let strongest = url.strongest();
         if let Some(asked) = self.durability.filter(|asked| !strongest.satisfies(*asked)) {

@@ -5,6 +5,7 @@
 //! [`TURN_BYTES`] of requests, so that neither side starves the other.
 
 use super::clock_jump_logger::ClockJumpLogger;
+use super::life_signs::LifeSigns;
 use super::metrics::Snapshot;
 use super::runtime::alarm::Alarm;
 use super::runtime::thread_time::ThreadTime;
@@ -50,6 +51,7 @@ pub(crate) struct EventLoop {
     clock_jumps: Option<ClockJumpLogger>,
     /// Distance that the shard has come in log 0, as was told last.
     progress: Progress,
+    life_signs: LifeSigns,
     turns: u64,
 }
 
@@ -62,6 +64,7 @@ impl EventLoop {
         is_first: bool,
     ) -> EventLoop {
         EventLoop {
+            life_signs: LifeSigns::new(handle.watch_nodes()),
             node,
             handle,
             receiver,
@@ -270,7 +273,8 @@ impl EventLoop {
                 let _ = answer.send(outcome);
             }
         }
-        deadline
+        let signs = self.life_signs.give(now.mono, &self.queues);
+        deadline.into_iter().chain(signs).min()
     }
 
     /// Tells once that namespaces are lost or cannot be changed.

@@ -27,6 +27,7 @@ mod first_request;
 mod frontdoor;
 #[cfg(feature = "test-switches")]
 pub mod held_shard;
+mod life_signs;
 mod listen_addresses;
 mod logging_rate_limit;
 pub mod mailboxes;

@@ -3,6 +3,7 @@
 //! Each shard counts by itself; its counters are asked for at each scrape, and their sums are told. Only what
 //! the shell alone sees is counted here.
 
+pub(crate) mod cluster;
 mod doors;
 pub(crate) mod flow;
 mod mailbox;
@@ -13,6 +14,7 @@ use airmail_log::{ClockState, Trouble};
 use airmail_mailbox::store::StoreLoad;
 use airmail_model::bug;
 use airmail_model::{Error, ErrorCode};
+use cluster::ClusterMetrics;
 use doors::DoorMetrics;
 use mailbox::MailboxMetrics;
 use prometheus_client::collector::Collector;
@@ -160,6 +162,8 @@ pub(crate) struct Metrics {
     pub(crate) connections_failed: Counter,
     /// Connections let in and turned away at the ports.
     pub(crate) doors: DoorMetrics,
+    /// Members of the cluster, and links to them.
+    pub(crate) cluster: ClusterMetrics,
     /// Requests of mailboxes.
     pub(crate) mailbox: MailboxMetrics,
     edge_refusals: Family<Vec<(String, String)>, Counter>,
@@ -180,6 +184,7 @@ impl Default for Metrics {
             connections_opened: Counter::default(),
             connections_failed: Counter::default(),
             doors: DoorMetrics::default(),
+            cluster: ClusterMetrics::default(),
             mailbox: MailboxMetrics::default(),
             edge_refusals: Family::default(),
         }
@@ -229,6 +234,7 @@ impl Metrics {
             self.edge_refusals.clone(),
         );
         self.doors.register(&mut registry);
+        self.cluster.register(&mut registry);
         self.mailbox.register(&mut registry);
         let load = self.mailbox.load();
         let sampled = Sampled {
@@ -433,6 +439,9 @@ mod tests {
         metrics.doors.not_accepted("http");
         metrics.doors.http_refused("origin");
         metrics.doors.is_open("grpc", true);
+        metrics.cluster.members([1, 0, 0]);
+        metrics.cluster.link_bytes("t1").sent.inc_by(5);
+        metrics.cluster.link_count("t1").inc();
         let text = metrics.text(vec![Snapshot::default()], vec![1]).unwrap();
         let documentation = include_str!("../../../docs/metrics.md");
         let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));

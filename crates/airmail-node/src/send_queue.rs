@@ -11,7 +11,7 @@
 use super::shard_handle::ShardHandle;
 use crate::frontdoor::{PublishRefusal, SubscribeRefusal};
 use airmail_broker::SessionId;
-use airmail_model::frame::{Generation, Maps, Reply, RequestId, SubscriptionId, Welcome};
+use airmail_model::frame::{Generation, Maps, Nodes, Reply, RequestId, SubscriptionId, Welcome};
 use airmail_model::limits::CREDIT_BYTES_MAX;
 use airmail_model::{Error, ErrorCode};
 use parking_lot::{Mutex, MutexGuard};
@@ -20,6 +20,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -42,6 +43,10 @@ pub enum Event {
     Welcome(Box<Welcome>),
     /// The answer to a question for maps.
     Maps(Box<Maps>),
+    /// The node lives, and says something again within this time.
+    Alive(Duration),
+    /// The nodes that clients may use have changed.
+    Nodes(Arc<Nodes>),
     /// The answer to a publish that no shard saw.
     PublishRefused(RequestId, Box<PublishRefusal>),
     /// The answer to a subscription that no shard saw.
@@ -91,11 +96,16 @@ struct State {
     /// The shard wants to know at once when all is taken.
     watched: bool,
     notified: bool,
+    /// The client is told of nodes, and that this one lives.
+    has_news: bool,
+    /// Something was said since the last sign of life.
+    has_said: bool,
     waker: Option<Waker>,
 }
 
 impl State {
     fn push(&mut self, item: Event) {
+        self.has_said = true;
         self.bytes += size_of_delivery(&item);
         if !joined(self.queue.back_mut(), &item) {
             self.queue.push_back(item);
@@ -157,6 +167,31 @@ impl SendQueue {
             state.push(item);
         }
         wake(state);
+    }
+
+    /// Has the client be told of nodes, and that this one lives.
+    pub(crate) fn begin_news(&self) {
+        self.state.lock().has_news = true;
+    }
+
+    /// Says that the node lives, if nothing was said since this was called before.
+    pub(crate) fn say_alive(&self, within: Duration) {
+        let mut state = self.state.lock();
+        let is_due = state.has_news && !std::mem::take(&mut state.has_said);
+        if is_due && state.queue.is_empty() && state.end.is_none() && !state.gone {
+            state.push(Event::Alive(within));
+            // It is no more than this that is to be said once in so long.
+            state.has_said = false;
+            wake(state);
+        }
+    }
+
+    /// Tells of other nodes.
+    pub(crate) fn tell_nodes(&self, nodes: &Arc<Nodes>) {
+        let has_news = self.state.lock().has_news;
+        if has_news {
+            self.push(Event::Nodes(Arc::clone(nodes)));
+        }
     }
 
     /// Nothing more comes: the stream ends after what is queued.

@@ -11,7 +11,7 @@ use airmail_broker::catalog::{Catalog, Entry};
 use airmail_broker::{Command, Outcome, Principal, Progress, SessionId};
 use airmail_log::ClockState;
 use airmail_model::clock::Clock;
-use airmail_model::frame::Request;
+use airmail_model::frame::{Nodes, Request};
 use airmail_model::namespace::namespace_or_default;
 use airmail_model::{Error, ErrorCode, Incarnation, Limits, LogId, Mono, Now, Sequence};
 use parking_lot::Mutex;
@@ -67,6 +67,8 @@ struct Shared {
     ready: AtomicBool,
     /// Distance that the shard has come in log 0, for those who wait for it.
     progress: watch::Sender<Progress>,
+    /// Nodes that clients may use.
+    serving: watch::Sender<Arc<Nodes>>,
     /// Turns that the shard has had.
     turns: AtomicU64,
     notices: Mutex<Vec<SessionId>>,
@@ -101,6 +103,7 @@ impl ShardHandle {
             catalog: Mutex::default(),
             ready: AtomicBool::new(false),
             progress: watch::Sender::new(Progress::default()),
+            serving: watch::Sender::new(Arc::default()),
             turns: AtomicU64::new(0),
             notices: Mutex::default(),
             wake: Notify::new(),
@@ -186,6 +189,17 @@ impl ShardHandle {
         let catalog = self.catalog();
         let found = catalog.by_name(name).cloned();
         found.ok_or_else(|| NamespaceNotFound { name: name.into() })
+    }
+
+    /// Nodes that clients may use, as they were told last.
+    pub(crate) fn serving_nodes(&self) -> Arc<Nodes> {
+        Arc::clone(&self.shared.serving.borrow())
+    }
+
+    /// Has clients told which nodes they may use.
+    pub(crate) fn serve_nodes(&self, nodes: &Arc<Nodes>) {
+        self.shared.serving.send_replace(Arc::clone(nodes));
+        self.wake();
     }
 
     /// Opens a session: its queue is what the shard answers into.
@@ -274,6 +288,10 @@ impl ShardHandle {
     }
 
     // ---- For the shard ----
+
+    pub(crate) fn watch_nodes(&self) -> watch::Receiver<Arc<Nodes>> {
+        self.shared.serving.subscribe()
+    }
 
     pub(crate) async fn woken(&self) {
         self.shared.wake.notified().await;

@@ -1,6 +1,8 @@
 //! Starts a node: its parts are made in order, each with what it needs of those before.
 
+use crate::cluster::gossiping::Gossiping;
 use crate::cluster::hosting::Hosting;
+use crate::cluster::membership;
 use crate::config::Config;
 use crate::config::hosts::is_loopback;
 use crate::frontdoor::FrontDoor;
@@ -44,11 +46,13 @@ pub(crate) async fn start(options: NodeOptions) -> Result<Running, StartError> {
     let (shards, receivers) = handles(&options);
     let (config, clock, seed) = (options.config, options.clock, options.seed);
     let tasks = TaskTracker::new();
-    if let (Some(listener), Some(address)) = (options.http, http_address) {
-        let door = (shards.clone(), Arc::clone(&metrics), tasks.clone());
-        serve_http(listener, http_door(address, &config, door))?;
-    }
-    let storage = NodeStorage::open(&config, seed, &clock, shards.wakers()).await?;
+    let parts = (&shards, &metrics, &tasks);
+    serve_http(options.http.zip(http_address), &config, parts)?;
+    let parts = (&clock, cluster_address, &metrics);
+    let storage = NodeStorage::open(&config, seed, shards.wakers(), parts).await?;
+    let view = membership::alone(&config, address, (storage.node, clock.mono()));
+    let parts = (&view, &shards, &metrics, &clock);
+    let gossiping = membership::begin(storage.joined, (&config, seed), address, parts)?;
     let of_storage = (storage.shards, &storage.further);
     let authorizer = Arc::clone(&options.access.authorizer);
     let engines = shard_thread::begin(&config, seed, of_storage, options.access, clock.now())?;
@@ -58,6 +62,7 @@ pub(crate) async fn start(options: NodeOptions) -> Result<Running, StartError> {
     let standing = storage.standing.filter(|_| mailboxes.in_data_directory());
     let services = |handle: &ShardHandle| Services {
         door: FrontDoor::new(handle.clone(), shards.clone(), Arc::clone(&metrics)),
+        cluster: view.clone(),
         mailboxes: mailboxes.mailboxes(),
         mailbox_standing: standing.clone(),
         serves_mailboxes: mailboxes.are_served(),
@@ -68,7 +73,6 @@ pub(crate) async fn start(options: NodeOptions) -> Result<Running, StartError> {
     let sources = sources(options.listener, crowded, &first, &tasks)?;
     let (door, patience) = (first.door.clone(), config.stop_timeout.0);
     let all = std::iter::once(first).chain(shards.iter().skip(1).map(services));
-    let mailbox_threads = mailboxes.threads();
     let (durability, further) = (config.durability, storage.further);
     let parts = receivers.into_iter().zip(engines).zip(sources).zip(all);
     let parts = parts.zip(arrivals(shards.count())).zip(storage.links);
@@ -82,7 +86,7 @@ pub(crate) async fn start(options: NodeOptions) -> Result<Running, StartError> {
             receiver,
             node,
             links,
-            mailbox_threads: mailbox_threads.clone(),
+            mailbox_threads: mailboxes.threads().clone(),
             arrival,
         },
     );
@@ -98,10 +102,19 @@ pub(crate) async fn start(options: NodeOptions) -> Result<Running, StartError> {
         patience,
     };
     serve_links(storage.hosting.zip(options.cluster), &running)?;
-    let running = wait_until_ready(running, &shards).await?;
-    say_if_other(durability, shards.first());
-    say_if_elsewhere(&further, shards.first());
+    let running = wait_until_ready(running, &shards, gossiping).await?;
+    say_what_differs(durability, &further, shards.first());
     Ok(running)
+}
+
+/// Settings that are not as the node's namespaces have them are not ignored in silence.
+fn say_what_differs(
+    durability: Option<Durability>,
+    further: &BTreeMap<StorageName, Durability>,
+    handle: &ShardHandle,
+) {
+    say_if_other(durability, handle);
+    say_if_elsewhere(further, handle);
 }
 
 /// Handles of all shards, and where each takes what is sent to it.
@@ -194,13 +207,21 @@ fn http_door(
     }
 }
 
-async fn wait_until_ready(mut running: Running, shards: &Shards) -> Result<Running, StartError> {
+/// Waits until the node serves, and lets its cluster know of it then.
+async fn wait_until_ready(
+    mut running: Running,
+    shards: &Shards,
+    gossiping: Option<Gossiping>,
+) -> Result<Running, StartError> {
     while !shards.are_ready() && !running.shutdown.is_cancelled() {
         if running.has_lost_a_shard() {
             running.shutdown.cancel();
             return Err(StartError::Ended);
         }
         tokio::time::sleep(READY_STEP).await;
+    }
+    if let Some(gossiping) = gossiping {
+        running.tasks.spawn(gossiping.run(running.shutdown.clone()));
     }
     Ok(running)
 }
@@ -296,7 +317,16 @@ fn serve_links(
     Ok(())
 }
 
-fn serve_http(listener: TcpListener, door: HttpDoor) -> Result<(), StartError> {
+fn serve_http(
+    listener: Option<(TcpListener, SocketAddr)>,
+    config: &Config,
+    (shards, metrics, tasks): (&Shards, &Arc<Metrics>, &TaskTracker),
+) -> Result<(), StartError> {
+    let Some((listener, address)) = listener else {
+        return Ok(());
+    };
+    let parts = (shards.clone(), Arc::clone(metrics), tasks.clone());
+    let door = http_door(address, config, parts);
     listener
         .set_nonblocking(true)
         .map_err(system("HTTP listener"))?;

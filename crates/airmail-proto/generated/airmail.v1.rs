@@ -40,6 +40,45 @@ pub struct ServerHello {
     /// Each of the namespaces asked for.
     #[prost(message, repeated, tag = "5")]
     pub namespaces: ::prost::alloc::vec::Vec<NamespaceMap>,
+    /// From version 2 on: nodes that the client may use, `node` among them.
+    #[prost(message, optional, tag = "6")]
+    pub nodes: ::core::option::Option<Nodes>,
+    /// From version 2 on: as `within_ms` of Alive.
+    #[prost(uint32, tag = "7")]
+    pub alive_ms: u32,
+}
+/// From version 2 on, on both streams: the node lives, and says something again within this time. A node that says
+/// nothing for several times as long is to be taken for lost, whatever its connection looks like.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Alive {
+    #[prost(uint32, tag = "1")]
+    pub within_ms: u32,
+}
+/// From version 2 on, on both streams: the nodes that clients may use at present, at most 32.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Nodes {
+    #[prost(message, repeated, tag = "1")]
+    pub nodes: ::prost::alloc::vec::Vec<ServingNode>,
+    /// The client is asked to go on at another of them, from its positions and with the same batches.
+    #[prost(bool, tag = "2")]
+    pub leave: bool,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ServingNode {
+    /// Unique in its cluster.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// HOST:PORT, for clients.
+    #[prost(string, tag = "2")]
+    pub address: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub zone: ::prost::alloc::string::String,
+    /// Name of the machine that it runs on.
+    #[prost(string, tag = "4")]
+    pub host: ::prost::alloc::string::String,
+    /// Connections of clients that it has, as far as that is known.
+    #[prost(uint32, tag = "5")]
+    pub connections: u32,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Limits {
@@ -254,7 +293,7 @@ pub mod publish_batch {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PublishResponse {
-    #[prost(oneof = "publish_response::Kind", tags = "1, 2, 3")]
+    #[prost(oneof = "publish_response::Kind", tags = "1, 2, 3, 4, 5")]
     pub kind: ::core::option::Option<publish_response::Kind>,
 }
 /// Nested message and enum types in `PublishResponse`.
@@ -267,6 +306,10 @@ pub mod publish_response {
         Acks(super::Acks),
         #[prost(message, tag = "3")]
         Maps(super::Maps),
+        #[prost(message, tag = "4")]
+        Alive(super::Alive),
+        #[prost(message, tag = "5")]
+        Nodes(super::Nodes),
     }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -423,7 +466,7 @@ pub struct SubscriptionAck {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SubscribeResponse {
-    #[prost(oneof = "subscribe_response::Kind", tags = "1, 2, 3, 4, 5")]
+    #[prost(oneof = "subscribe_response::Kind", tags = "1, 2, 3, 4, 5, 6, 7")]
     pub kind: ::core::option::Option<subscribe_response::Kind>,
 }
 /// Nested message and enum types in `SubscribeResponse`.
@@ -440,6 +483,10 @@ pub mod subscribe_response {
         Mark(super::Mark),
         #[prost(message, tag = "5")]
         Status(super::Status),
+        #[prost(message, tag = "6")]
+        Alive(super::Alive),
+        #[prost(message, tag = "7")]
+        Nodes(super::Nodes),
     }
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -812,6 +859,66 @@ pub struct ClockJump {
     #[prost(uint64, tag = "3")]
     pub left_ms: u64,
 }
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetClusterRequest {}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Cluster {
+    /// The name of the node that answers.
+    #[prost(string, tag = "1")]
+    pub node: ::prost::alloc::string::String,
+    /// By name, the node that answers among them.
+    #[prost(message, repeated, tag = "2")]
+    pub members: ::prost::alloc::vec::Vec<Member>,
+    /// What is not as it should be, in words. Empty: all is well.
+    #[prost(string, repeated, tag = "3")]
+    pub faults: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Member {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "2")]
+    pub node: u64,
+    /// Rises with each of its starts.
+    #[prost(uint64, tag = "3")]
+    pub boot: u64,
+    #[prost(enumeration = "MemberState", tag = "4")]
+    pub state: i32,
+    /// How long it has been so, as far as the answering node has seen.
+    #[prost(uint64, tag = "5")]
+    pub since_ms: u64,
+    /// As in the settings: "all", or "pilot,copilot".
+    #[prost(string, tag = "6")]
+    pub roles: ::prost::alloc::string::String,
+    #[prost(string, tag = "7")]
+    pub zone: ::prost::alloc::string::String,
+    #[prost(string, tag = "8")]
+    pub host: ::prost::alloc::string::String,
+    /// HOST:PORT where clients connect.
+    #[prost(string, tag = "9")]
+    pub address: ::prost::alloc::string::String,
+    /// HOST:PORT where other nodes reach it.
+    #[prost(string, tag = "10")]
+    pub cluster_address: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "11")]
+    pub shards: u32,
+    #[prost(uint32, tag = "12")]
+    pub connections: u32,
+    /// Nodes whose logs it uses and to which it has no link at present.
+    #[prost(string, repeated, tag = "13")]
+    pub unlinked: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Its release.
+    #[prost(string, tag = "14")]
+    pub version: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DrainRequest {}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DrainResponse {
+    /// Connections of clients when it began.
+    #[prost(uint32, tag = "1")]
+    pub connections: u32,
+}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum Lane {
@@ -902,6 +1009,48 @@ impl GapReason {
             "GAP_REASON_RETENTION" => Some(Self::Retention),
             "GAP_REASON_EXPIRY" => Some(Self::Expiry),
             "GAP_REASON_LOSS" => Some(Self::Loss),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum MemberState {
+    Unspecified = 0,
+    Live = 1,
+    /// It has not answered lately.
+    Suspect = 2,
+    /// It has not answered for longer, and has not said that it leaves.
+    Down = 3,
+    /// It lives, and its clients are asked to go elsewhere.
+    Draining = 4,
+    /// It has said that it stops.
+    Left = 5,
+}
+impl MemberState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "MEMBER_STATE_UNSPECIFIED",
+            Self::Live => "MEMBER_STATE_LIVE",
+            Self::Suspect => "MEMBER_STATE_SUSPECT",
+            Self::Down => "MEMBER_STATE_DOWN",
+            Self::Draining => "MEMBER_STATE_DRAINING",
+            Self::Left => "MEMBER_STATE_LEFT",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "MEMBER_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "MEMBER_STATE_LIVE" => Some(Self::Live),
+            "MEMBER_STATE_SUSPECT" => Some(Self::Suspect),
+            "MEMBER_STATE_DOWN" => Some(Self::Down),
+            "MEMBER_STATE_DRAINING" => Some(Self::Draining),
+            "MEMBER_STATE_LEFT" => Some(Self::Left),
             _ => None,
         }
     }
@@ -1388,6 +1537,48 @@ pub mod admin_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("airmail.v1.Admin", "AcceptClock"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// The nodes of the cluster as this one sees them, and what is wrong with them.
+        pub async fn get_cluster(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetClusterRequest>,
+        ) -> std::result::Result<tonic::Response<super::Cluster>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/airmail.v1.Admin/GetCluster",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("airmail.v1.Admin", "GetCluster"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// This node asks its clients to go on at others, and is offered to none, until it is stopped. INVALID_ARGUMENT
+        /// where there is no other that they could use.
+        pub async fn drain(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DrainRequest>,
+        ) -> std::result::Result<tonic::Response<super::DrainResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/airmail.v1.Admin/Drain");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("airmail.v1.Admin", "Drain"));
             self.inner.unary(req, path, codec).await
         }
     }

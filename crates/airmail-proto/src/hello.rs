@@ -3,13 +3,14 @@
 //! A map travels as runs of slots with one owner: a namespace of one log is one run.
 
 use crate::v1;
-use airmail_model::frame::{NamedMap, Welcome};
+use airmail_model::frame::{NODES_TOLD_MAX, NamedMap, News, Nodes, ServingNode, Welcome};
 use airmail_model::{Error, ErrorCode, Limits, LogIndex, LogMap, MapEpoch, NamespaceId, map};
+use std::time::Duration;
 
 /// The lowest protocol version that this build speaks.
 pub const PROTOCOL_MIN: u32 = 1;
 /// The highest protocol version that this build speaks.
-pub const PROTOCOL_MAX: u32 = 1;
+pub const PROTOCOL_MAX: u32 = 2;
 
 /// The version to be spoken, out of what both sides can.
 ///
@@ -47,6 +48,10 @@ pub fn welcome_to_proto(welcome: &Welcome) -> v1::ServerHello {
         namespaces: named
             .map(|named| map_to_proto(&named.name, &named.map))
             .collect(),
+        nodes: (welcome.nodes != Nodes::default()).then(|| nodes_to_proto(&welcome.nodes)),
+        alive_ms: welcome
+            .alive
+            .map_or(0, |within| alive_to_proto(within).within_ms),
     }
 }
 
@@ -73,7 +78,57 @@ pub fn welcome_from_proto(hello: &v1::ServerHello) -> Result<Welcome, Error> {
             .transpose()?
             .unwrap_or_default(),
         namespaces: namespaces?,
+        nodes: hello
+            .nodes
+            .as_ref()
+            .map_or_else(Nodes::default, nodes_from_proto),
+        alive: (hello.alive_ms > 0).then(|| Duration::from_millis(hello.alive_ms.into())),
     })
+}
+
+/// A node's sign of life as a message.
+#[must_use]
+pub fn alive_to_proto(within: Duration) -> v1::Alive {
+    let within_ms = u32::try_from(within.as_millis()).unwrap_or(u32::MAX);
+    v1::Alive { within_ms }
+}
+
+/// A node's sign of life, from a message.
+#[must_use]
+pub fn alive_from_proto(alive: &v1::Alive) -> News {
+    News::Alive(Duration::from_millis(alive.within_ms.into()))
+}
+
+/// Nodes that clients may use, as a message.
+#[must_use]
+pub fn nodes_to_proto(nodes: &Nodes) -> v1::Nodes {
+    let node = |node: &ServingNode| v1::ServingNode {
+        name: node.name.clone(),
+        address: node.address.clone(),
+        zone: node.zone.clone(),
+        host: node.host.clone(),
+        connections: node.connections,
+    };
+    v1::Nodes {
+        nodes: nodes.nodes.iter().map(node).collect(),
+        leave: nodes.leave,
+    }
+}
+
+/// Nodes that clients may use, from a message: [`NODES_TOLD_MAX`] of them at most.
+#[must_use]
+pub fn nodes_from_proto(nodes: &v1::Nodes) -> Nodes {
+    let node = |node: &v1::ServingNode| ServingNode {
+        name: node.name.clone(),
+        address: node.address.clone(),
+        zone: node.zone.clone(),
+        host: node.host.clone(),
+        connections: node.connections,
+    };
+    Nodes {
+        nodes: nodes.nodes.iter().take(NODES_TOLD_MAX).map(node).collect(),
+        leave: nodes.leave,
+    }
 }
 
 /// Limits as a message.
@@ -177,16 +232,38 @@ pub fn map_from_proto(named: &v1::NamespaceMap) -> Result<NamedMap, Error> {
 mod tests {
     use super::*;
 
+    fn nodes(count: usize) -> Nodes {
+        let node = |number| ServingNode {
+            name: format!("n{number}"),
+            address: format!("10.0.0.{number}:7400"),
+            zone: "west".into(),
+            host: format!("host-{number}"),
+            connections: 7,
+        };
+        Nodes {
+            nodes: (0..count).map(node).collect(),
+            leave: true,
+        }
+    }
+
+    #[test]
+    fn no_more_nodes_are_taken_than_a_client_is_told() {
+        let told = nodes_from_proto(&nodes_to_proto(&nodes(100)));
+        assert_eq!(told, nodes(NODES_TOLD_MAX));
+    }
+
     fn welcome(logs: u16) -> Welcome {
         let map = LogMap::even(NamespaceId(3), MapEpoch(4), LogIndex(2), logs);
         Welcome {
-            protocol: 1,
+            protocol: 2,
             node: "n1".into(),
             limits: Limits::DEFAULT,
             namespaces: vec![NamedMap {
                 name: "default".into(),
                 map,
             }],
+            nodes: nodes(2),
+            alive: Some(Duration::from_millis(300)),
         }
     }
 
@@ -223,13 +300,13 @@ mod tests {
     #[test]
     fn a_protocol_that_is_not_spoken_names_both_ranges() {
         let hello = v1::ClientHello {
-            protocol_min: 2,
+            protocol_min: 3,
             protocol_max: 5,
             ..Default::default()
         };
         let error = check_client_hello(&hello).unwrap_err();
         assert_eq!(error.code(), ErrorCode::ProtocolUnsupported);
-        assert_eq!((error.found(), error.expected()), ("2 to 5", "1 to 1"));
+        assert_eq!((error.found(), error.expected()), ("3 to 5", "1 to 2"));
     }
 
     #[test]
@@ -240,7 +317,7 @@ mod tests {
             protocol_max: 9,
             ..Default::default()
         };
-        assert_eq!(check_client_hello(&newer).unwrap(), 1);
+        assert_eq!(check_client_hello(&newer).unwrap(), PROTOCOL_MAX);
     }
 
     #[test]

@@ -304,6 +304,12 @@ impl Node {
     pub fn ask_to_stop(&self) {
         signal(&self.child, Signal::TERM);
     }
+
+    /// Has it stand still (SIGSTOP), or go on (SIGCONT).
+    pub fn set_still(&self, still: bool) {
+        let one = if still { Signal::STOP } else { Signal::CONT };
+        signal(&self.child, one);
+    }
 }
 
 /// A node that ended before it was one.

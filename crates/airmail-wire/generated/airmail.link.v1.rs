@@ -54,6 +54,9 @@ pub struct Welcome {
     /// Its further storages, by name.
     #[prost(message, repeated, tag = "5")]
     pub storages: ::prost::alloc::vec::Vec<Storage>,
+    /// Its UDP port for datagrams of membership. 0: it takes none.
+    #[prost(uint32, tag = "6")]
+    pub membership_port: u32,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Storage {
@@ -858,4 +861,48 @@ pub struct Gained {
     pub log: ::core::option::Option<LogId>,
     #[prost(message, optional, tag = "2")]
     pub bounds: ::core::option::Option<Bounds>,
+}
+/// What a node says of itself to all others. It travels with the datagrams of membership, from node to node, and is
+/// at most 1,024 bytes. A later one of the same start takes the place of an earlier one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Card {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// The start of the node that it is of, as in Hello.
+    #[prost(uint64, tag = "2")]
+    pub boot: u64,
+    /// Rises with each card of that start.
+    #[prost(uint64, tag = "3")]
+    pub count: u64,
+    #[prost(bool, tag = "4")]
+    pub pilot: bool,
+    #[prost(bool, tag = "5")]
+    pub copilot: bool,
+    #[prost(bool, tag = "6")]
+    pub tower: bool,
+    #[prost(string, tag = "7")]
+    pub zone: ::prost::alloc::string::String,
+    /// Name of the machine.
+    #[prost(string, tag = "8")]
+    pub host: ::prost::alloc::string::String,
+    /// HOST:PORT for clients. Empty: clients do not reach it.
+    #[prost(string, tag = "9")]
+    pub client_address: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "10")]
+    pub shards: u32,
+    /// Connections of clients.
+    #[prost(uint32, tag = "11")]
+    pub connections: u32,
+    /// Its clients are asked to go on at other nodes.
+    #[prost(bool, tag = "12")]
+    pub draining: bool,
+    /// It stops.
+    #[prost(bool, tag = "13")]
+    pub leaving: bool,
+    /// Names of nodes whose logs it uses and to which it has no link, the first few.
+    #[prost(string, repeated, tag = "14")]
+    pub unlinked: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The release that it is of.
+    #[prost(string, tag = "15")]
+    pub release: ::prost::alloc::string::String,
 }

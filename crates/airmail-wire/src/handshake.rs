@@ -23,14 +23,14 @@ use crate::link_v1;
 use crate::link_v1::handshake_frame::Frame;
 use crate::link_v1::refused::Why;
 use crate::malformed::Malformed;
+use crate::secret::SecretHash;
+pub use crate::secret::{SECRET_BYTES_MIN, Secret};
 pub use accepting::{Accepting, Heard, Known};
 use airmail_model::NodeId;
 use bytes::Bytes;
 pub use connecting::{Connecting, Told};
-use hmac::{Hmac, KeyInit, Mac};
 pub use offer::{Offer, OfferedStorage};
 use prost::Message;
-use sha2::Sha256;
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -38,32 +38,11 @@ use std::ops::RangeInclusive;
 pub const VERSIONS: RangeInclusive<u32> = 1..=1;
 /// Bytes of a challenge.
 pub const CHALLENGE_BYTES: usize = 32;
-/// Fewest bytes of a secret.
-pub const SECRET_BYTES_MIN: usize = 32;
 /// Most bytes of a frame of the handshake before a peer is known. A Welcome may be longer.
 pub const HELLO_BYTES_MAX: usize = 4 << 10;
 
 /// Letters of a peer's name that are shown.
 const NAME_SHOWN: usize = 64;
-
-/// The secret of a cluster.
-#[derive(Clone)]
-pub struct Secret(Bytes);
-
-impl Secret {
-    /// The secret of these bytes; `None` if they are fewer than [`SECRET_BYTES_MIN`].
-    #[must_use]
-    pub fn new(bytes: impl Into<Bytes>) -> Option<Secret> {
-        let bytes = bytes.into();
-        (bytes.len() >= SECRET_BYTES_MIN).then_some(Secret(bytes))
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret")
-    }
-}
 
 /// A node, as it says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -230,20 +209,14 @@ impl Credentials {
     }
 
     /// The keyed hash of both Hellos for a side; `None` without a secret.
-    fn mac(&self, side: Side, hellos: &Hellos) -> Option<Hmac<Sha256>> {
+    fn mac(&self, side: Side, hellos: &Hellos) -> Option<SecretHash> {
         let secret = self.secret.as_ref()?;
-        // Input: none. A key of any length is one.
-        let mut mac = Hmac::<Sha256>::new_from_slice(&secret.0).ok()?;
-        for part in [side.word(), &hellos.of_connecting, &hellos.of_accepting] {
-            mac.update(&(part.len() as u64).to_be_bytes());
-            mac.update(part);
-        }
-        Some(mac)
+        secret.hash([side.word(), &hellos.of_connecting, &hellos.of_accepting])
     }
 
     fn proof(&self, side: Side, hellos: &Hellos) -> link_v1::HandshakeFrame {
         let mac = self.mac(side, hellos);
-        let mac = mac.map(|mac| Bytes::copy_from_slice(&mac.finalize().into_bytes()));
+        let mac = mac.map(|mac| Bytes::copy_from_slice(&mac.bytes()));
         frame(Frame::Proof(link_v1::Proof {
             mac: mac.unwrap_or_default(),
         }))
@@ -259,9 +232,7 @@ impl Credentials {
     ) -> Result<(), HandshakeError> {
         // Who has a secret lets nobody in without it, whatever becomes of the hash.
         let holds = match &self.secret {
-            Some(_) => self
-                .mac(side, hellos)
-                .is_some_and(|mac| mac.verify_slice(&proof.mac).is_ok()),
+            Some(_) => self.mac(side, hellos).is_some_and(|mac| mac.is(&proof.mac)),
             None => proof.mac.is_empty(),
         };
         if holds {

@@ -24,6 +24,7 @@ pub mod handshake;
 mod malformed;
 mod message;
 mod port;
+mod secret;
 mod to_host;
 mod values;
 
@@ -44,3 +45,4 @@ pub use frame::{FRAME_BYTES_MAX, FrameReader, FrameWriter};
 pub use malformed::Malformed;
 pub use message::OnWire;
 pub use port::{Carrier, PortLimits, WirePort, wire_port};
+pub use secret::{SECRET_BYTES_MIN, SECRET_HASH_BYTES, Secret, SecretHash};

@@ -57,6 +57,7 @@ fn offer() -> Offer {
             name: StorageName::new("fast").unwrap(),
             strongest: Durability::MEMORY,
         }],
+        membership: Some(7402),
     }
 }
 

@@ -4,8 +4,8 @@
 //! standard error as `airmail: …`.
 
 use crate::commands::{
-    bench, check, clock, collect, context, flow, history, kafka, lines, mailbox, namespace,
-    publish, serve, subscribe, target, topics,
+    bench, check, clock, cluster, collect, context, flow, history, kafka, lines, mailbox,
+    namespace, publish, serve, subscribe, target, topics,
 };
 use airmail_node::environment::Environment;
 use clap::{Args, Parser, Subcommand};
@@ -102,6 +102,8 @@ pub enum Command {
     Flow(Asking<flow::FlowArgs>),
     /// Show whether a node believes its wall clock, or have it believe it.
     Clock(Asking<clock::ClockArgs>),
+    /// Show the nodes of a cluster, or have one's clients go elsewhere.
+    Cluster(Asking<cluster::ClusterArgs>),
     /// Measure a node.
     Bench(bench::BenchArgs),
     /// Look at Kafka clusters.
@@ -187,6 +189,7 @@ pub fn run(cli: Cli, environment: Environment) -> anyhow::Result<ExitCode> {
         Command::Mailbox(asking) => ask(mailbox::run, asking, options),
         Command::Flow(asking) => ask(flow::run, asking, options),
         Command::Clock(asking) => ask(clock::run, asking, options),
+        Command::Cluster(asking) => ask(cluster::run, asking, options),
         Command::Context(args) => context::run(args, &environment),
         Command::Bench(args) => bench::run(args),
         Command::Kafka(args) => kafka::run(&args),
@@ -206,7 +209,8 @@ impl Command {
             | Command::Namespace(_)
             | Command::Mailbox(_)
             | Command::Flow(_)
-            | Command::Clock(_) => true,
+            | Command::Clock(_)
+            | Command::Cluster(_) => true,
             Command::Serve(_)
             | Command::Context(_)
             | Command::Check(_)

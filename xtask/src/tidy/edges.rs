@@ -72,6 +72,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("airmail-link", &["airmail-log", "airmail-model"]),
     ("airmail-log", &["airmail-model"]),
     ("airmail-mailbox", &["airmail-model"]),
+    ("airmail-membership", &["airmail-model", "airmail-wire"]),
     ("airmail-model", &[]),
     (
         "airmail-node",
@@ -83,6 +84,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "airmail-link",
             "airmail-log",
             "airmail-mailbox",
+            "airmail-membership",
             "airmail-model",
             "airmail-proto",
             "airmail-wire",

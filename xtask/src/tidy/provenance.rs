@@ -7,7 +7,7 @@
 use super::Complaints;
 use crate::process::{cargo, output};
 use crate::workspace;
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use serde_json::Value;
 use std::fs;
 
@@ -15,6 +15,8 @@ use std::fs;
 #[derive(Debug)]
 struct Allowed {
     licences: Vec<String>,
+    /// Further licences of packages, by name.
+    exceptions: Vec<(String, Vec<String>)>,
     registries: Vec<String>,
 }
 
@@ -46,8 +48,25 @@ fn read(text: &str) -> anyhow::Result<Allowed> {
         let words = found.iter().filter_map(toml::Value::as_str);
         Ok(words.map(str::to_owned).collect())
     };
+    let exceptions = settings
+        .get("licenses")
+        .and_then(|part| part.get("exceptions"));
+    let exceptions = exceptions
+        .and_then(toml::Value::as_array)
+        .into_iter()
+        .flatten();
+    let exception = |entry: &toml::Value| -> anyhow::Result<(String, Vec<String>)> {
+        let package = entry.get("crate").and_then(toml::Value::as_str);
+        let licences = entry.get("allow").and_then(toml::Value::as_array);
+        let (Some(package), Some(licences)) = (package, licences) else {
+            bail!("deny.toml: an exception names a `crate` and what to `allow`");
+        };
+        let licences = licences.iter().filter_map(toml::Value::as_str);
+        Ok((package.to_owned(), licences.map(str::to_owned).collect()))
+    };
     Ok(Allowed {
         licences: list("licenses", "allow")?,
+        exceptions: exceptions.map(exception).collect::<anyhow::Result<_>>()?,
         registries: list("sources", "allow-registry")?,
     })
 }
@@ -68,8 +87,14 @@ fn of_package(package: &Value, allowed: &Allowed) -> Complaints {
             "{name} {version}: from {source}, which deny.toml does not allow"
         )),
     }
+    let excepted = allowed
+        .exceptions
+        .iter()
+        .filter(|(package, _)| package == name);
+    let excepted = excepted.flat_map(|(_, licences)| licences);
+    let licences: Vec<String> = allowed.licences.iter().chain(excepted).cloned().collect();
     match package["license"].as_str() {
-        Some(licence) if is_allowed(licence, &allowed.licences) => {}
+        Some(licence) if is_allowed(licence, &licences) => {}
         Some(licence) => complaints.push(format!(
             "{name} {version}: licensed under {licence}, which deny.toml does not allow"
         )),
@@ -145,7 +170,8 @@ mod tests {
 
     fn complaints(package: &Value) -> Complaints {
         let text = format!(
-            "[licenses]\nallow = [\"MIT\", \"ISC\"]\n[sources]\nallow-registry = [\"{REGISTRY}\"]"
+            "[licenses]\nallow = [\"MIT\", \"ISC\"]\nexceptions = [{{ allow = [\"MPL-2.0\"], crate = \"m\" }}]\n\
+             [sources]\nallow-registry = [\"{REGISTRY}\"]"
         );
         of_package(package, &read(&text).unwrap())
     }
@@ -184,6 +210,21 @@ mod tests {
         );
         assert_eq!(complaints(&package(&of_registry, &Value::Null)).len(), 1);
         assert!(complaints(&package(&of_registry, &json!("MIT"))).is_empty());
+    }
+
+    #[test]
+    fn an_exception_holds_for_the_package_that_it_names() {
+        let package = |name: &str| {
+            let source = json!(format!("registry+{REGISTRY}"));
+            let mut package = package(&source, &json!("MPL-2.0"));
+            package["name"] = json!(name);
+            complaints(&package)
+        };
+        assert!(package("m").is_empty());
+        assert_eq!(package("n").len(), 1);
+        let nameless =
+            "[licenses]\nallow = []\nexceptions = [{ allow = [] }]\n[sources]\nallow-registry = []";
+        assert!(read(nameless).is_err());
     }
 
     #[test]

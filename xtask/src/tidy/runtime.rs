@@ -4,7 +4,7 @@ use super::Complaints;
 use crate::process::{cargo, output};
 
 /// The cores, with the features that leave their shells out, and what all of their tests may use.
-const CORES: [(&str, &[&str]); 13] = [
+const CORES: [(&str, &[&str]); 14] = [
     ("airmail-flow", &[]),
     ("airmail-queueing", &[]),
     ("airmail-model", &[]),
@@ -17,6 +17,7 @@ const CORES: [(&str, &[&str]); 13] = [
     ("airmail-collect", &[]),
     ("airmail-topology", &[]),
     ("airmail-wire", &[]),
+    ("airmail-membership", &[]),
     ("airmail-testkit", &[]),
 ];
 

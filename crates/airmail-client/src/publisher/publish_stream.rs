@@ -5,13 +5,14 @@ use super::accumulator::Accumulator;
 use super::request_body::RequestBody;
 use crate::context::ClientContext;
 use crate::hello::client_hello;
+use crate::moving::Moving;
 use crate::nodes::Node;
 use crate::response_stream::ResponseStream;
-use airmail_model::frame::Welcome;
+use airmail_model::frame::{News, Welcome};
 use airmail_model::{Error, ErrorCode, Mono};
 use airmail_proto::error::error_from_status;
 use airmail_proto::framing::framed;
-use airmail_proto::hello::welcome_from_proto;
+use airmail_proto::hello::{alive_from_proto, nodes_from_proto, welcome_from_proto};
 use airmail_proto::v1;
 use std::future::Future;
 use std::pin::Pin;
@@ -23,6 +24,7 @@ use tonic::Status;
 struct OpenStream {
     node: Node,
     responses: ResponseStream<v1::PublishResponse>,
+    moving: Moving,
 }
 
 type Opening = Pin<Box<dyn Future<Output = Result<(OpenStream, Welcome), Error>> + Send>>;
@@ -41,6 +43,8 @@ pub(super) enum PublishEvent {
     Opened(Welcome),
     /// The node has answered something.
     Response(v1::publish_response::Kind),
+    /// The stream goes on at another node, and may be opened there at once.
+    Moved,
     /// The stream could not be opened, or has ended.
     Lost(Error),
 }
@@ -87,32 +91,50 @@ impl PublishStream {
                     }
                     Err(error) => return self.lost(error),
                 },
-                StreamState::Open(open) => match open.responses.message().await {
-                    Ok(Some(response)) => {
-                        if let Some(kind) = response.kind {
-                            return PublishEvent::Response(kind);
+                StreamState::Open(open) => {
+                    let OpenStream {
+                        node,
+                        responses,
+                        moving,
+                    } = &mut **open;
+                    let response = tokio::select! {
+                        biased;
+                        response = responses.message() => response,
+                        () = moving.moved() => {
+                            self.state = StreamState::Closed(Mono(0));
+                            return PublishEvent::Moved;
+                        }
+                    };
+                    match response {
+                        Ok(Some(v1::PublishResponse { kind: Some(kind) })) => {
+                            let Some(news) = news_of(&kind) else {
+                                return PublishEvent::Response(kind);
+                            };
+                            self.shared.heard(node, responses, moving, &news);
+                        }
+                        Ok(Some(v1::PublishResponse { kind: None })) => {}
+                        ended => {
+                            let node = node.clone();
+                            let error = self.error_of(&node, ended.err());
+                            return self.lost(error);
                         }
                     }
-                    ended => {
-                        let node = open.node.clone();
-                        let error = self.error_of(&node, ended.err());
-                        return self.lost(error);
-                    }
-                },
+                }
             }
         }
     }
 
     /// Turns the end of a stream into an error that names the node.
     fn error_of(&self, node: &Node, status: Option<Status>) -> Error {
-        self.shared.nodes.failed(node);
-        match status {
+        let error = match status {
             Some(status) => {
                 let error = error_from_status(&status);
                 self.shared.explain(error, node, &status)
             }
             None => Error::new(ErrorCode::Disconnected),
-        }
+        };
+        self.shared.nodes.failed(node, &error);
+        error
     }
 
     fn lost(&mut self, error: Error) -> PublishEvent {
@@ -134,22 +156,36 @@ async fn open(
     let number = accumulator.begin_stream();
     let body = RequestBody::new(accumulator, number, framed(&first));
     let failed = |status: Status| {
-        shared.nodes.failed(&node);
-        let error = error_from_status(&status);
-        shared.explain(error, &node, &status)
+        let error = shared.explain(error_from_status(&status), &node, &status);
+        shared.nodes.failed(&node, &error);
+        error
     };
     let answer = async {
         let mut responses = node.publish(body).await?;
         Ok((responses.message().await?, responses))
     };
-    let (first, responses) = shared.first_answer(answer).await.map_err(failed)?;
+    let (first, mut responses) = shared.first_answer(answer).await.map_err(failed)?;
     match first.and_then(|response| response.kind) {
         Some(v1::publish_response::Kind::Hello(hello)) => {
             let welcome = welcome_from_proto(&hello)?;
-            Ok((OpenStream { node, responses }, welcome))
+            let moving = shared.welcomed(&node, &mut responses, &welcome);
+            let open = OpenStream {
+                node,
+                responses,
+                moving,
+            };
+            Ok((open, welcome))
         }
         _ => Err(Error::new(ErrorCode::Disconnected)
             .field("hello")
             .value("not answered")),
+    }
+}
+
+fn news_of(kind: &v1::publish_response::Kind) -> Option<News> {
+    match kind {
+        v1::publish_response::Kind::Alive(alive) => Some(alive_from_proto(alive)),
+        v1::publish_response::Kind::Nodes(nodes) => Some(News::Nodes(nodes_from_proto(nodes))),
+        _ => None,
     }
 }

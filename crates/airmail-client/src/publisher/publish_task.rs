@@ -64,6 +64,7 @@ pub(crate) async fn run(
                         stream.hold_off(accumulator.stream_lost(&error));
                     }
                 }
+                PublishEvent::Moved => accumulator.stream_moved(),
                 PublishEvent::Lost(error) => stream.hold_off(accumulator.stream_lost(&error)),
             },
             () = &mut timer, if armed != Mono::NEVER => armed = Mono::NEVER,

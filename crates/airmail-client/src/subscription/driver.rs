@@ -293,6 +293,7 @@ impl SubscriptionDriver {
         match event {
             SubscribeEvent::Opened(welcome) => self.opened(welcome),
             SubscribeEvent::Reply(reply) => self.replied(reply),
+            SubscribeEvent::Moved => self.moved(),
             SubscribeEvent::Lost(error) => self.lost(error),
         }
     }
@@ -312,7 +313,7 @@ impl SubscriptionDriver {
                         next = self.stream.ready(&self.shared);
                     }
                 }
-                SubscribeEvent::Opened(_) => {}
+                SubscribeEvent::Opened(_) | SubscribeEvent::Moved => {}
                 SubscribeEvent::Lost(error) => return self.lost(error),
             }
         }
@@ -348,11 +349,21 @@ impl SubscriptionDriver {
         Ok(())
     }
 
-    fn lost(&mut self, error: Error) -> Result<(), Error> {
-        tracing::debug!(%error, namespace = %self.namespace, "subscribe stream lost");
+    /// Goes on at another node, at once.
+    fn moved(&mut self) -> Result<(), Error> {
+        self.disconnected();
+        Ok(())
+    }
+
+    fn disconnected(&mut self) {
         self.core.disconnected();
         self.standings.fill(Standing::Connecting);
         self.connecting = self.standings.len();
+    }
+
+    fn lost(&mut self, error: Error) -> Result<(), Error> {
+        tracing::debug!(%error, namespace = %self.namespace, "subscribe stream lost");
+        self.disconnected();
         self.lost = Some(error.clone());
         let retry = self.attempts.failed(self.shared.mono(), error);
         self.ended = retry.is_err();

@@ -2,6 +2,7 @@
 
 use crate::context::ClientContext;
 use crate::hello::client_hello;
+use crate::moving::Moving;
 use crate::named_topic::NamedTopic;
 use crate::nodes::Node;
 use crate::response_stream::ResponseStream;
@@ -42,6 +43,7 @@ pub(super) struct OpenStream {
     requests: mpsc::Sender<Bytes>,
     responses: ResponseStream<v1::SubscribeResponse>,
     outbox: VecDeque<Bytes>,
+    moving: Moving,
 }
 
 /// Request body of the stream: what was put into the channel.
@@ -67,6 +69,8 @@ pub(super) enum SubscribeEvent {
     Opened(Welcome),
     /// The node has sent a reply.
     Reply(Reply),
+    /// The stream goes on at another node, and may be opened there at once.
+    Moved,
     /// The stream could not be opened, or has ended.
     Lost(Error),
 }
@@ -123,18 +127,23 @@ impl SubscribeStream {
                     Err(error) => return self.lost(error),
                 },
                 SubscribeStream::Open(open) => {
-                    let response = if open.outbox.is_empty() {
-                        open.responses.message().await
+                    let response = if open.outbox.is_empty() && open.moving.is_not() {
+                        Some(open.responses.message().await)
                     } else {
                         tokio::select! {
-                            permit = open.requests.reserve() => {
+                            permit = open.requests.reserve(), if !open.outbox.is_empty() => {
                                 if let (Ok(permit), Some(next)) = (permit, open.outbox.pop_front()) {
                                     permit.send(next);
                                 }
                                 continue;
                             }
-                            response = open.responses.message() => response,
+                            response = open.responses.message() => Some(response),
+                            () = open.moving.moved() => None,
                         }
+                    };
+                    let Some(response) = response else {
+                        *self = SubscribeStream::Closed(Mono(0));
+                        return SubscribeEvent::Moved;
                     };
                     if let Some(event) = self.responded(shared, response) {
                         return event;
@@ -145,7 +154,7 @@ impl SubscribeStream {
     }
 
     /// Gives the next event that has arrived already.
-    pub(super) fn ready(&mut self, shared: &ClientContext) -> Option<SubscribeEvent> {
+    pub(super) fn ready(&mut self, shared: &Arc<ClientContext>) -> Option<SubscribeEvent> {
         loop {
             let SubscribeStream::Open(open) = self else {
                 return None;
@@ -160,7 +169,7 @@ impl SubscribeStream {
     /// Translates a response; `None` if it means nothing.
     fn responded(
         &mut self,
-        shared: &ClientContext,
+        shared: &Arc<ClientContext>,
         response: Result<Option<v1::SubscribeResponse>, Status>,
     ) -> Option<SubscribeEvent> {
         let SubscribeStream::Open(open) = self else {
@@ -177,8 +186,18 @@ impl SubscribeStream {
         match reply {
             Ok(FromNode::Reply(reply)) => Some(SubscribeEvent::Reply(reply)),
             Ok(FromNode::Welcome(_)) => None,
+            Ok(FromNode::News(news)) => {
+                let OpenStream {
+                    node,
+                    responses,
+                    moving,
+                    ..
+                } = &mut **open;
+                shared.heard(node, responses, moving, &news);
+                None
+            }
             Err(error) => {
-                shared.nodes.failed(&open.node);
+                shared.nodes.failed(&open.node, &error);
                 Some(self.lost(error))
             }
         }
@@ -221,8 +240,9 @@ async fn open(
     let (requests, stream) = mpsc::channel(TRANSPORT_REQUESTS);
     let hello = client_hello(&shared, vec![namespace], credit);
     let failed = |status: Status| {
-        shared.nodes.failed(&node);
-        shared.explain(error_from_status(&status), &node, &status)
+        let error = shared.explain(error_from_status(&status), &node, &status);
+        shared.nodes.failed(&node, &error);
+        error
     };
     // The channel is new and has room.
     let _ = requests.try_send(framed(&v1::SubscribeRequest {
@@ -232,19 +252,21 @@ async fn open(
         let mut responses = node.subscribe(ChannelBody(stream)).await?;
         Ok((responses.message().await?, responses))
     };
-    let (first, responses) = shared.first_answer(answer).await.map_err(failed)?;
+    let (first, mut responses) = shared.first_answer(answer).await.map_err(failed)?;
     let first = first.ok_or_else(|| Error::new(ErrorCode::Disconnected))?;
     match reply_from_proto(first)? {
         FromNode::Welcome(welcome) => {
+            let moving = shared.welcomed(&node, &mut responses, &welcome);
             let open = OpenStream {
                 node,
                 requests,
                 responses,
                 outbox: VecDeque::new(),
+                moving,
             };
             Ok((open, welcome))
         }
-        FromNode::Reply(_) => Err(Error::new(ErrorCode::Disconnected)
+        FromNode::Reply(_) | FromNode::News(_) => Err(Error::new(ErrorCode::Disconnected)
             .field("hello")
             .value("not answered")),
     }

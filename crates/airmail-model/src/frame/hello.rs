@@ -1,8 +1,10 @@
 //! Hello: what a client says first on a stream, and what the node answers.
 
+use super::nodes::Nodes;
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::map::LogMap;
+use std::time::Duration;
 
 /// The first request of a stream, once its protocol version has been agreed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +15,11 @@ pub struct Hello {
     pub namespaces: Vec<String>,
     /// Room that the client has for deliveries.
     pub credit: Credit,
+}
+
+impl Hello {
+    /// The first protocol version in which a node tells [`News`](super::News), and of nodes in its answer to Hello.
+    pub const PROTOCOL_NEWS: u32 = 2;
 }
 
 /// Room for deliveries, as a stream begins with it.
@@ -38,6 +45,10 @@ pub struct Welcome {
     pub limits: Limits,
     /// The maps of the namespaces asked for, in that order.
     pub namespaces: Vec<NamedMap>,
+    /// Nodes that the client may use. None: this one is alone.
+    pub nodes: Nodes,
+    /// The node says something on this stream at least this often. `None`: it does not say.
+    pub alive: Option<Duration>,
 }
 
 /// A namespace's map, with the name that its users know it by.

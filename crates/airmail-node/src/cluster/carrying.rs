@@ -5,6 +5,7 @@
 //! other side's window closes.
 
 use super::link_end::LinkEnd;
+use crate::metrics::cluster::LinkBytes;
 use airmail_log::Waker;
 use airmail_wire::{Carrier, FrameReader, FrameWriter, OnWire, PortLimits, WirePort, wire_port};
 use bytes::Buf as _;
@@ -51,14 +52,15 @@ impl<Out: OnWire + Send, In: OnWire + Send> Carrying<Out, In> {
         &self,
         mut stream: TcpStream,
         reader: FrameReader,
+        bytes: &LinkBytes,
         stop: &CancellationToken,
     ) -> LinkEnd {
         let (read, write) = stream.split();
         self.carrier.up();
         // Dropped in mid-write at the worst: the connection is of no use then.
         let end = tokio::select! {
-            Err(end) = self.receive(read, reader) => end,
-            Err(end) = self.send(write) => end,
+            Err(end) = self.receive(read, reader, bytes) => end,
+            Err(end) = self.send(write, bytes) => end,
             () = stop.cancelled() => LinkEnd::Stopping,
         };
         self.carrier.cut();
@@ -69,6 +71,7 @@ impl<Out: OnWire + Send, In: OnWire + Send> Carrying<Out, In> {
         &self,
         mut read: ReadHalf<'_>,
         mut reader: FrameReader,
+        bytes: &LinkBytes,
     ) -> Result<Infallible, LinkEnd> {
         loop {
             let mut has_given = false;
@@ -87,13 +90,18 @@ impl<Out: OnWire + Send, In: OnWire + Send> Carrying<Out, In> {
             if has_given {
                 self.carrier.wake();
             }
-            if read.read_buf(reader.room()).await? == 0 {
-                return Err(LinkEnd::Closed);
-            }
+            match read.read_buf(reader.room()).await? {
+                0 => return Err(LinkEnd::Closed),
+                length => bytes.received.inc_by(length as u64),
+            };
         }
     }
 
-    async fn send(&self, mut write: WriteHalf<'_>) -> Result<Infallible, LinkEnd> {
+    async fn send(
+        &self,
+        mut write: WriteHalf<'_>,
+        bytes: &LinkBytes,
+    ) -> Result<Infallible, LinkEnd> {
         let mut writer = FrameWriter::default();
         loop {
             while writer.remaining() < WRITE_BYTES {
@@ -103,7 +111,8 @@ impl<Out: OnWire + Send, In: OnWire + Send> Carrying<Out, In> {
                 writer.put(message);
             }
             if writer.has_remaining() {
-                write.write_buf(&mut writer).await?;
+                let length = write.write_buf(&mut writer).await?;
+                bytes.sent.inc_by(length as u64);
             } else {
                 self.woken.to_send.notified().await;
             }

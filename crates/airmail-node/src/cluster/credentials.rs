@@ -35,6 +35,22 @@ impl Identity {
         }
     }
 
+    /// The node.
+    pub(crate) fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// The secret of its cluster, if there is one.
+    pub(crate) fn secret(&self) -> Option<&Secret> {
+        self.secret.as_ref()
+    }
+
+    /// The same node, of this cluster.
+    pub(crate) fn of_cluster(mut self, cluster: u64) -> Identity {
+        self.node.cluster = cluster;
+        self
+    }
+
     /// Credentials for one handshake.
     ///
     /// # Errors

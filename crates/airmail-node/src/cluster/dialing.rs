@@ -12,10 +12,13 @@ use super::credentials::Identity;
 use super::greeting::Greeting;
 use super::link_end::LinkEnd;
 use crate::logging_rate_limit::LoggingRateLimit;
+use crate::metrics::Metrics;
 use airmail_link::{FromHost, LinkLimits, LinkStorage, LogHomes, RemoteStorage, ToHost};
 use airmail_log::{LogStorage, Waker};
+use airmail_membership::MemberId;
 use airmail_wire::handshake::{Between, HandshakeError, Node, Offer};
 use airmail_wire::link_v1::refused::Why;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -35,35 +38,61 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 pub(crate) struct Remote {
     address: String,
     identity: Identity,
+    /// The node that was found there.
+    peer: Node,
+    /// Address by which this machine reached it.
+    local: IpAddr,
     offer: Arc<Offer>,
     homes: Arc<LogHomes>,
+    metrics: Arc<Metrics>,
+}
+
+/// A connection that has led to a node.
+struct Dialed {
+    greeting: Greeting,
+    peer: Node,
+    offer: Offer,
+    local: IpAddr,
+    /// The node as a member, if it takes datagrams.
+    member: Option<MemberId>,
 }
 
 /// A connection to a shard of the node at an address, with what that has.
-async fn dial(
-    address: &str,
-    identity: &Identity,
-    between: Between,
-) -> Result<(Greeting, Node, Offer), LinkEnd> {
+async fn dial(address: &str, identity: &Identity, between: Between) -> Result<Dialed, LinkEnd> {
     let connected = timeout(PATIENCE, TcpStream::connect(address)).await;
     let stream = connected.map_err(|_| LinkEnd::Silent)??;
+    let (local, reached) = (stream.local_addr()?.ip(), stream.peer_addr()?.ip());
     let mut greeting = Greeting::new(stream)?;
     let (peer, offer) = greeting.ask(identity, between).await?;
-    Ok((greeting, peer, offer))
+    let member = offer.membership.map(|port| {
+        let address = (reached, port).into();
+        MemberId::new(&*peer.name, peer.node, peer.boot, address)
+    });
+    Ok(Dialed {
+        greeting,
+        peer,
+        offer,
+        local,
+        member,
+    })
 }
 
 impl Remote {
     /// Asks the node at an address what it has, as often as it takes. A refusal ends it, but that of a name in use
     /// only if it stays so: the other may be this node before it was started again, whose links are not given up yet.
-    pub(crate) async fn find(address: &str, identity: Identity) -> Result<Remote, LinkEnd> {
+    pub(crate) async fn find(
+        address: &str,
+        identity: Identity,
+        metrics: &Arc<Metrics>,
+    ) -> Result<Remote, LinkEnd> {
         let (begun, mut pause) = (Instant::now(), PAUSE_MIN);
         let mut troubles = LoggingRateLimit::default();
         loop {
             let end = match dial(address, &identity, Between::default()).await {
-                Ok((_, peer, offer)) => {
-                    let (name, shards) = (peer.name, offer.shards);
+                Ok(dialed) => {
+                    let (name, shards) = (&dialed.peer.name, dialed.offer.shards);
                     tracing::info!(address, name, shards, "found the storage's node");
-                    return Remote::new(address, identity, offer);
+                    return Remote::new(address, identity, dialed, metrics);
                 }
                 Err(end) => end,
             };
@@ -85,7 +114,22 @@ impl Remote {
         }
     }
 
-    fn new(address: &str, identity: Identity, offer: Offer) -> Result<Remote, LinkEnd> {
+    fn new(
+        address: &str,
+        identity: Identity,
+        dialed: Dialed,
+        metrics: &Arc<Metrics>,
+    ) -> Result<Remote, LinkEnd> {
+        let Dialed {
+            peer,
+            offer,
+            local,
+            member,
+            ..
+        } = dialed;
+        if let Some(member) = member {
+            metrics.cluster.links.meet(member);
+        }
         let mut homes = LogHomes::new(offer.shards.into());
         for (log, shard) in &offer.homes {
             let found = homes.found(*log, (*shard).into());
@@ -94,9 +138,22 @@ impl Remote {
         Ok(Remote {
             address: address.to_owned(),
             identity,
+            peer,
+            local,
             offer: Arc::new(offer),
             homes: Arc::new(homes),
+            metrics: Arc::clone(metrics),
         })
+    }
+
+    /// The node that was found.
+    pub(crate) fn peer(&self) -> &Node {
+        &self.peer
+    }
+
+    /// Address of this machine on the way to it.
+    pub(crate) fn local(&self) -> IpAddr {
+        self.local
     }
 
     /// The node's offer.
@@ -161,9 +218,11 @@ impl Dialer {
     pub(crate) async fn keep(self, stop: CancellationToken) {
         let mut pause = PAUSE_MIN;
         let mut troubles = LoggingRateLimit::default();
+        self.set_up(false);
         while !stop.is_cancelled() {
             let began = Instant::now();
             let end = self.once(&stop).await;
+            self.set_up(false);
             if stop.is_cancelled() {
                 return;
             }
@@ -185,15 +244,29 @@ impl Dialer {
     /// One connection, from its beginning to its end.
     async fn once(&self, stop: &CancellationToken) -> LinkEnd {
         let remote = &self.remote;
-        let (greeting, _, offer) = match dial(&remote.address, &remote.identity, self.between).await
-        {
+        let dialed = match dial(&remote.address, &remote.identity, self.between).await {
             Ok(dialed) => dialed,
             Err(end) => return end,
         };
-        if let Err(end) = remote.check(&offer) {
+        if let Err(end) = remote.check(&dialed.offer) {
             return end;
         }
-        let (stream, reader) = greeting.into_parts();
-        self.carrying.carry(stream, reader, stop).await
+        let cluster = &remote.metrics.cluster;
+        if let Some(member) = dialed.member {
+            cluster.links.meet(member);
+        }
+        self.set_up(true);
+        let (stream, reader) = dialed.greeting.into_parts();
+        let name = &remote.peer.name;
+        let (bytes, links) = (cluster.link_bytes(name), cluster.link_count(name));
+        links.inc();
+        let end = self.carrying.carry(stream, reader, &bytes, stop).await;
+        links.dec();
+        end
+    }
+
+    fn set_up(&self, is_up: bool) {
+        let (links, name) = (&self.remote.metrics.cluster.links, &self.remote.peer.name);
+        links.set(name, self.between, is_up);
     }
 }

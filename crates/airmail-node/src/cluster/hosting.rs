@@ -9,6 +9,7 @@ use super::credentials::Identity;
 use super::greeting::Greeting;
 use super::link_end::LinkEnd;
 use crate::logging_rate_limit::LoggingRateLimit;
+use crate::metrics::Metrics;
 use airmail_link::{FromHost, HostPort, ToHost};
 use airmail_log::Waker;
 use airmail_model::NodeId;
@@ -113,6 +114,7 @@ pub(crate) struct Hosting {
     shards: Vec<Arc<HostShard>>,
     peers: Mutex<Peers>,
     refused: Mutex<LoggingRateLimit>,
+    metrics: Arc<Metrics>,
 }
 
 /// A link's place among those of its node, until it is dropped.
@@ -143,13 +145,19 @@ impl Drop for Place {
 
 impl Hosting {
     /// Lets others use these shards' storages, which have what `offer` says.
-    pub(crate) fn new(identity: Identity, offer: Offer, shards: Vec<Arc<HostShard>>) -> Hosting {
+    pub(crate) fn new(
+        identity: Identity,
+        offer: Offer,
+        shards: Vec<Arc<HostShard>>,
+        metrics: Arc<Metrics>,
+    ) -> Hosting {
         Hosting {
             identity,
             offer,
             shards,
             peers: Mutex::default(),
             refused: Mutex::default(),
+            metrics,
         }
     }
 
@@ -211,11 +219,21 @@ impl Hosting {
             }
         };
         let runtime = shard.runtime.wait().await.clone();
+        let cluster = &self.metrics.cluster;
+        let (bytes, links) = (
+            cluster.link_bytes(&place.name),
+            cluster.link_count(&place.name),
+        );
         let carried = runtime.spawn(async move {
             let (name, Between { from, to }) = (&place.name, place.between);
             tracing::info!(name, from, to, %address, "a link has begun");
             let end = match TcpStream::from_std(stream) {
-                Ok(stream) => carrying.carry(stream, reader, &stop).await,
+                Ok(stream) => {
+                    links.inc();
+                    let end = carrying.carry(stream, reader, &bytes, &stop).await;
+                    links.dec();
+                    end
+                }
                 Err(error) => error.into(),
             };
             tracing::info!(name, from, to, %address, %end, "a link has ended");
@@ -340,10 +358,16 @@ mod tests {
                 homes: Vec::new(),
                 capabilities: memory::open(1, now(1)).unwrap().capabilities(),
                 storages: Vec::new(),
+                membership: None,
             };
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = listener.local_addr().unwrap();
-            let hosting = Arc::new(Hosting::new(identity("tower", 1, 1), offer, vec![shard]));
+            let hosting = Arc::new(Hosting::new(
+                identity("tower", 1, 1),
+                offer,
+                vec![shard],
+                Arc::default(),
+            ));
             let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
             let accept = hosting.accept(listener, tasks.clone(), stop.clone());
             tasks.spawn(accept);

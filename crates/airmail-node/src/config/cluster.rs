@@ -14,6 +14,9 @@ const ROLES_EXPECTED: &str =
 /// Roles that can be together.
 const ROLES_MADE: &str = "all, or pilot,copilot";
 
+/// Most bytes of the name of a zone or a machine.
+const PLACE_BYTES_MAX: usize = 64;
+
 /// The parts of a node that run in a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Roles {
@@ -88,8 +91,14 @@ impl FromStr for Roles {
 pub struct ClusterConfig {
     /// Where other nodes connect: `HOST:PORT`. Empty: nowhere.
     pub listen: String,
+    /// Where other nodes reach it, if that is not where it listens: `HOST:PORT`.
+    pub advertised: String,
     /// The node whose logs are used by one that has none: `HOST:PORT`.
     pub join: String,
+    /// Its zone: clients prefer nodes of theirs. Empty: none.
+    pub zone: String,
+    /// Name of the machine that it runs on: clients prefer nodes of theirs. Empty: the system's.
+    pub host: String,
     /// File of the cluster's secret. Empty: there is none, and other nodes are on this machine alone.
     pub secret_file: PathBuf,
 }
@@ -108,6 +117,15 @@ impl Config {
         if !(self.roles.pilot && self.roles.copilot) {
             let error = Error::unimplemented("node.roles");
             return Err(error.value(self.roles).limit(ROLES_MADE));
+        }
+        for (name, value) in [
+            ("cluster.zone", &self.cluster.zone),
+            ("cluster.host", &self.cluster.host),
+        ] {
+            if value.len() > PLACE_BYTES_MAX {
+                let limit = format!("at most {PLACE_BYTES_MAX} bytes");
+                return needs(name, value, &limit);
+            }
         }
         let join = self.cluster.join.as_str();
         match (self.is_gateway(), join.is_empty()) {
@@ -140,10 +158,6 @@ impl Config {
             let limit =
                 "none with --roles pilot,copilot: the node at cluster.join makes the namespace";
             return needs("namespace.durability", &durability.to_string(), limit);
-        }
-        if !self.cluster.listen.is_empty() {
-            let limit = "empty with --roles pilot,copilot: it has nothing that others could use";
-            return needs("cluster.listen", &self.cluster.listen, limit);
         }
         Ok(())
     }
@@ -197,7 +211,6 @@ mod tests {
             ("log.url", "memory:"),
             ("log.url", "disk:here"),
             ("namespace.durability", "os"),
-            ("cluster.listen", "127.0.0.1:7403"),
         ] {
             let mut config = gateway();
             config.set(name, value).unwrap();
@@ -210,6 +223,21 @@ mod tests {
             config.validate().unwrap_err().field_name(),
             "storage.fast.url"
         );
+    }
+
+    #[test]
+    fn names_of_places_are_short() {
+        for name in ["cluster.zone", "cluster.host"] {
+            let mut config = Config::default();
+            config.set(name, &"z".repeat(64)).unwrap();
+            assert_eq!(config.validate(), Ok(()));
+            config.set(name, &"z".repeat(65)).unwrap();
+            let error = config.validate().unwrap_err();
+            assert_eq!(
+                (error.field_name(), error.expected()),
+                (name, "at most 64 bytes")
+            );
+        }
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! The table of settings: one row for each.
 
+mod kinds;
+
 use super::Config;
 use airmail_model::quantity::ByteSize;
 use airmail_model::{Durability, ParseDurabilityError};
+use kinds::{file, number, size, switch, text, unquoted};
 use std::fmt::Display;
 use std::str::FromStr;
 
@@ -35,78 +38,6 @@ impl Setting {
     pub fn variable(&self) -> String {
         format!("AIRMAIL_{}_{}", self.section, self.key).to_ascii_uppercase()
     }
-}
-
-macro_rules! text {
-    ($section:literal, $key:literal, $($field:ident).+, $about:literal) => {
-        Setting {
-            section: $section,
-            key: $key,
-            about: $about,
-            quoted: true,
-            get: |config| config.$($field).+.to_string(),
-            set: |config, text| {
-                config.$($field).+ = parse(text)?;
-                Ok(())
-            },
-        }
-    };
-}
-
-/// A value that stands in the file as it is: how it is read from a text, and what that should have been.
-macro_rules! unquoted {
-    (
-        $section:literal, $key:literal, $($field:ident).+, $about:literal,
-        $text:ident => $read:expr, $expected:literal
-    ) => {
-        Setting {
-            section: $section,
-            key: $key,
-            about: $about,
-            quoted: false,
-            get: |config| config.$($field).+.to_string(),
-            set: |config, $text| {
-                config.$($field).+ = $read.map_err(|_| $expected.to_owned())?;
-                Ok(())
-            },
-        }
-    };
-}
-
-macro_rules! number {
-    ($section:literal, $key:literal, $($field:ident).+, $about:literal) => {
-        unquoted!(
-            $section, $key, $($field).+, $about,
-            text => text.replace('_', "").parse(), "a whole number"
-        )
-    };
-}
-
-macro_rules! switch {
-    ($section:literal, $key:literal, $($field:ident).+, $about:literal) => {
-        unquoted!(
-            $section, $key, $($field).+, $about,
-            text => text.parse(), "true or false"
-        )
-    };
-}
-
-macro_rules! size {
-    ($section:literal, $key:literal, $($field:ident).+, $about:literal) => {
-        Setting {
-            section: $section,
-            key: $key,
-            about: $about,
-            quoted: true,
-            get: |config| ByteSize(config.$($field).+.into()).to_string(),
-            set: |config, text| {
-                let size: ByteSize = text.parse()?;
-                let fits = size.0.try_into();
-                config.$($field).+ = fits.map_err(|_| "less than 4GiB".to_owned())?;
-                Ok(())
-            },
-        }
-    };
 }
 
 fn parse<T: FromStr>(text: &str) -> Result<T, String>
@@ -142,17 +73,7 @@ fn set_format(config: &mut Config, text: &str) -> Result<(), String> {
 
 /// Every setting, in the order of `--print-config`.
 pub const SETTINGS: &[Setting] = &[
-    Setting {
-        section: "node",
-        key: "data",
-        about: "Where the node keeps its data.",
-        quoted: true,
-        get: |config| config.data.display().to_string(),
-        set: |config, text| {
-            config.data = text.into();
-            Ok(())
-        },
-    },
+    file!("node", "data", data, "Where the node keeps its data."),
     number!(
         "node",
         "shards",
@@ -181,7 +102,13 @@ pub const SETTINGS: &[Setting] = &[
         "cluster",
         "listen",
         cluster.listen,
-        "Where other nodes connect that use this one's logs: HOST:PORT. Empty: nowhere."
+        "Where other nodes reach this one: HOST:PORT. Empty: one with logs is reached by none."
+    ),
+    text!(
+        "cluster",
+        "advertised",
+        cluster.advertised,
+        "Where other nodes are told to reach it, if that is not where it listens: HOST:PORT."
     ),
     text!(
         "cluster",
@@ -189,17 +116,24 @@ pub const SETTINGS: &[Setting] = &[
         cluster.join,
         "The node whose logs are used, HOST:PORT: with roles pilot,copilot."
     ),
-    Setting {
-        section: "cluster",
-        key: "secret_file",
-        about: "A file of at least 32 bytes, the same on all nodes. Empty: they are on this machine alone.",
-        quoted: true,
-        get: |config| config.cluster.secret_file.display().to_string(),
-        set: |config, text| {
-            config.cluster.secret_file = text.into();
-            Ok(())
-        },
-    },
+    text!(
+        "cluster",
+        "zone",
+        cluster.zone,
+        "Its zone: clients prefer nodes of their machine, then of their zone."
+    ),
+    text!(
+        "cluster",
+        "host",
+        cluster.host,
+        "Name of the machine that it runs on. Empty: as the system names it."
+    ),
+    file!(
+        "cluster",
+        "secret_file",
+        cluster.secret_file,
+        "A file of at least 32 bytes, the same on all nodes. Empty: they are on this machine alone."
+    ),
     text!(
         "listen",
         "address",
@@ -210,7 +144,7 @@ pub const SETTINGS: &[Setting] = &[
         "listen",
         "advertised",
         advertised,
-        "Where clients are told to connect. Reserved: empty."
+        "Where clients are told to connect, if that is not where it listens: HOST:PORT."
     ),
     switch!(
         "listen",

@@ -143,20 +143,6 @@ fn whatever_is_wrong_is_told_by_the_name_of_a_setting_that_there_is() {
 }
 
 #[test]
-fn what_is_reserved_is_refused_as_unimplemented() {
-    for (name, value) in [
-        ("node.roles", "pilot"),
-        ("listen.advertised", "node.example:7400"),
-    ] {
-        let mut config = Config::default();
-        config.set(name, value).unwrap();
-        let error = config.validate().unwrap_err();
-        assert_eq!(error.code(), ErrorCode::Unimplemented);
-        assert_eq!(error.field_name(), name);
-    }
-}
-
-#[test]
 fn a_durability_that_memory_cannot_give_is_refused_before_the_start() {
     let mut config = Config::default();
     config.set("log.url", "memory:").unwrap();

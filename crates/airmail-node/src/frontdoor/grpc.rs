@@ -30,6 +30,7 @@ pub(crate) use health::Health;
 pub(crate) use routes::all_routes;
 
 use super::FrontDoor;
+use crate::cluster::view::ClusterView;
 use crate::metrics::Metrics;
 use crate::shard_handle::ShardHandle;
 use crate::storage::Standing;
@@ -53,6 +54,8 @@ type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 pub(crate) struct Services {
     /// Sessions, and whatever else the node is asked.
     pub(crate) door: FrontDoor,
+    /// The cluster, as this node sees it.
+    pub(crate) cluster: ClusterView,
     pub(crate) mailboxes: Mailboxes,
     /// State of the data directory, if the mailboxes are in it.
     pub(crate) mailbox_standing: Option<Arc<Standing>>,

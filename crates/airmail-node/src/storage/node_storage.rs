@@ -5,13 +5,16 @@ use crate::StartError;
 use crate::cluster::credentials::{self, Identity};
 use crate::cluster::dialing::{Dialer, Remote};
 use crate::cluster::hosting::{HostShard, Hosting};
+use crate::cluster::membership::{self, Joined};
 use crate::config::Config;
+use crate::metrics::Metrics;
 use airmail_link::LinkLimits;
 use airmail_log::{LogStorage, Waker};
 use airmail_model::clock::Clock;
 use airmail_model::{Durability, Error, ErrorCode, NodeId, StorageName, bug, random};
 use airmail_wire::handshake::{Offer, OfferedStorage};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +31,10 @@ pub(crate) struct NodeStorage {
     pub(crate) links: Vec<ShardLinks>,
     /// Everything that links of others need, if they may connect.
     pub(crate) hosting: Option<Hosting>,
+    /// The cluster's member that this node is, if it is of one.
+    pub(crate) joined: Option<Joined>,
+    /// Number of the node.
+    pub(crate) node: NodeId,
 }
 
 /// Links of a shard to other processes.
@@ -74,11 +81,13 @@ impl RunningLinks {
 impl NodeStorage {
     /// Opens the storage that the settings name, or finds the node that has it; that may take as long as it
     /// takes.
+    ///
+    /// `cluster` is where other nodes connect.
     pub(crate) async fn open(
         config: &Config,
         seed: u64,
-        clock: &Arc<dyn Clock>,
         wakers: Vec<Waker>,
+        (clock, cluster, metrics): (&Arc<dyn Clock>, Option<SocketAddr>, &Arc<Metrics>),
     ) -> Result<NodeStorage, StartError> {
         // Before anything is made that a wrong one would leave behind.
         let secret = credentials::secret(config)?;
@@ -86,17 +95,25 @@ impl NodeStorage {
             // Nothing of it lasts: a number of its own at each start.
             let of = (0, NodeId(random::nth(seed, 1)));
             let identity = Identity::new(config, secret, of, clock.now());
-            return NodeStorage::of_another(config, identity, &wakers).await;
+            return NodeStorage::of_another(config, identity, &wakers, (cluster, metrics)).await;
         }
         let set = StorageSet::take(config, seed, clock, &wakers)?;
         let opened = set.open_all((config, seed), clock, wakers.clone())?;
         let further = config.further_storages();
-        let (hosting, links) = if opened.arrivals.is_empty() {
-            (None, wakers.iter().map(|_| ShardLinks::default()).collect())
-        } else {
-            let identity = Identity::new(config, secret, set.of(), clock.now());
-            let (hosting, links) = host(identity, &opened, &further, &wakers)?;
-            (Some(hosting), links)
+        let joined = match cluster {
+            Some(address) if !opened.arrivals.is_empty() => {
+                let identity = Identity::new(config, secret, set.of(), clock.now());
+                let socket = membership::bind(address)?;
+                Some(Joined { identity, socket })
+            }
+            _ => None,
+        };
+        let (hosting, links) = match &joined {
+            None => (None, wakers.iter().map(|_| ShardLinks::default()).collect()),
+            Some(joined) => {
+                let (hosting, links) = host(joined, &opened, &further, &wakers, metrics)?;
+                (Some(hosting), links)
+            }
         };
         Ok(NodeStorage {
             shards: opened.storages,
@@ -104,6 +121,8 @@ impl NodeStorage {
             standing: Some(set.standing()),
             links,
             hosting,
+            joined,
+            node: set.of().1,
         })
     }
 
@@ -111,9 +130,10 @@ impl NodeStorage {
         config: &Config,
         identity: Identity,
         wakers: &[Waker],
+        (cluster, metrics): (Option<SocketAddr>, &Arc<Metrics>),
     ) -> Result<NodeStorage, StartError> {
         let address = &config.cluster.join;
-        let remote = Remote::find(address, identity).await;
+        let remote = Remote::find(address, identity.clone(), metrics).await;
         let remote = remote.map_err(|end| {
             let error = Error::new(ErrorCode::InvalidArgument).field("cluster.join");
             StartError::Setting(error.value(address).limit(end.to_string()))
@@ -132,6 +152,14 @@ impl NodeStorage {
         };
         let (shards, links) = (0..).zip(wakers).map(of_shard).unzip();
         let further = remote.offer().storages.iter();
+        let node = identity.node().node;
+        let joined = match remote.offer().membership {
+            Some(_) => Some(Joined {
+                identity: identity.of_cluster(remote.peer().cluster),
+                socket: membership::bind(cluster.unwrap_or((remote.local(), 0).into()))?,
+            }),
+            None => None,
+        };
         Ok(NodeStorage {
             shards,
             further: further
@@ -140,16 +168,19 @@ impl NodeStorage {
             standing: None,
             links,
             hosting: None,
+            joined,
+            node,
         })
     }
 }
 
 /// Lets others use storages of this node.
 fn host(
-    identity: Identity,
+    joined: &Joined,
     opened: &OpenedStorages,
     further: &BTreeMap<StorageName, Durability>,
     wakers: &[Waker],
+    metrics: &Arc<Metrics>,
 ) -> Result<(Hosting, Vec<ShardLinks>), StartError> {
     let (Some(first), Ok(shards)) = (
         opened.storages.first(),
@@ -167,6 +198,11 @@ fn host(
         homes: opened.homes.clone(),
         capabilities: first.capabilities(),
         storages: storages.collect(),
+        membership: joined
+            .socket
+            .local_addr()
+            .ok()
+            .map(|address| address.port()),
     };
     let shard = |(arrivals, waker): (&_, &Waker)| {
         Arc::new(HostShard::new(Clone::clone(arrivals), Arc::clone(waker)))
@@ -177,5 +213,7 @@ fn host(
         host: Some(Arc::clone(shard)),
     });
     let links = links.collect();
-    Ok((Hosting::new(identity, offer, shards), links))
+    let identity = joined.identity.clone();
+    let hosting = Hosting::new(identity, offer, shards, Arc::clone(metrics));
+    Ok((hosting, links))
 }

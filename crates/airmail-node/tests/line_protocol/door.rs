@@ -120,7 +120,9 @@ fn tell(event: Event) -> String {
             why,
             ..
         }) => format!("gap {} {last} {why:?}\n", previous.plus(1)),
-        Event::Maps(_) | Event::Reply(Reply::Mark { .. }) => String::new(),
+        Event::Maps(_) | Event::Alive(_) | Event::Nodes(_) | Event::Reply(Reply::Mark { .. }) => {
+            String::new()
+        }
         Event::Reply(Reply::Status {
             subscription,
             state,

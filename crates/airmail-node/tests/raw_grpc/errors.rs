@@ -249,15 +249,15 @@ async fn a_hello_that_cannot_be_met_names_the_field() {
     let cases = [
         (
             v1::ClientHello {
-                protocol_min: 2,
-                protocol_max: 3,
+                protocol_min: 3,
+                protocol_max: 4,
                 ..hello()
             },
             (
                 ErrorCode::ProtocolUnsupported,
                 "protocol_min, protocol_max",
-                "2 to 3",
-                "1 to 1",
+                "3 to 4",
+                "1 to 2",
             ),
         ),
         (

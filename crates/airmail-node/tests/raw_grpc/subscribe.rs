@@ -4,6 +4,7 @@ use crate::node::{Node, batch};
 use airmail_proto::v1;
 use airmail_proto::v1::start::At;
 use airmail_proto::v1::subscribe_request::Kind;
+use airmail_proto::v1::subscribe_response::Kind as Answer;
 
 #[tokio::test]
 async fn a_live_subscriber_gets_what_is_published_and_only_its_topic() {
@@ -181,5 +182,40 @@ async fn a_stream_that_is_not_read_does_not_stop_the_others_of_its_connection() 
     for (n, message) in later.iter().enumerate() {
         assert_eq!(number(&message.payload), Some(n.to_string()));
     }
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_quiet_stream_hears_that_the_node_lives_if_its_version_has_that() {
+    let node = Node::in_memory().await;
+    let mut subscriber = node.subscriber().await;
+    let hello = |protocol_max| v1::ClientHello {
+        protocol_max,
+        ..crate::node::hello()
+    };
+    subscriber.send(Kind::Hello(hello(2))).await;
+    let Answer::Hello(welcome) = subscriber.next().await.unwrap() else {
+        panic!("hello expected");
+    };
+    assert_eq!((welcome.protocol, welcome.nodes), (2, None), "it is alone");
+    for _ in 0..3 {
+        let alive = subscriber.next().await.unwrap();
+        assert!(matches!(&alive, Answer::Alive(alive) if alive.within_ms >= welcome.alive_ms));
+    }
+    // One of before hears nothing but what it asked for.
+    let mut old = node.subscriber().await;
+    old.send(Kind::Hello(hello(1))).await;
+    let Answer::Hello(welcome) = old.next().await.unwrap() else {
+        panic!("hello expected");
+    };
+    assert_eq!((welcome.protocol, welcome.alive_ms), (1, 0));
+    old.add(0, "t", At::Latest(true)).await;
+    old.state().await;
+    for _ in 0..3 {
+        subscriber.next().await.unwrap();
+    }
+    node.publish_one("t", "the first").await.unwrap();
+    let next = old.next().await.unwrap();
+    assert!(matches!(next, Answer::Delivery(_)), "{next:?}");
     node.stop().await;
 }

@@ -2,11 +2,12 @@
 
 use crate::error::{error_from_proto, error_to_proto};
 use crate::fields::Fields;
-use crate::hello::welcome_from_proto;
+use crate::hello::{alive_from_proto, nodes_from_proto, welcome_from_proto};
 use crate::message::{lane_to_proto, log_from_proto, log_to_proto, position_of};
 use crate::v1;
 use airmail_model::frame::{
-    Channel, Delivered, Delivery, GapReason, Generation, Reply, State, SubscriptionId, Welcome,
+    Channel, Delivered, Delivery, GapReason, Generation, News, Reply, State, SubscriptionId,
+    Welcome,
 };
 use airmail_model::{
     AppendTime, Batch, Checked, Error, ErrorCode, Incarnation, LogId, MapEpoch, NamespaceId,
@@ -217,6 +218,8 @@ pub fn reply_to_proto(
 pub enum FromNode {
     /// The answer to Hello.
     Welcome(Welcome),
+    /// News that no request asked for.
+    News(News),
     /// Anything else.
     Reply(Reply),
 }
@@ -231,6 +234,10 @@ pub fn reply_from_proto(response: v1::SubscribeResponse) -> Result<FromNode, Err
     let kind = response.kind.ok_or_else(|| absent("kind"))?;
     Ok(FromNode::Reply(match kind {
         Kind::Hello(hello) => return Ok(FromNode::Welcome(welcome_from_proto(&hello)?)),
+        Kind::Alive(alive) => return Ok(FromNode::News(alive_from_proto(&alive))),
+        Kind::Nodes(nodes) => {
+            return Ok(FromNode::News(News::Nodes(nodes_from_proto(&nodes))));
+        }
         Kind::Delivery(delivery) => Reply::Delivery(delivery_from_proto(delivery)?),
         Kind::Gap(gap) => gap_from_proto(&gap)?,
         Kind::Mark(mark) => Reply::Mark {

@@ -15,7 +15,7 @@ fn there_and_back(reply: &Reply) -> Reply {
     let wire = reply_to_proto(reply, |_| MapEpoch(7)).unwrap();
     match reply_from_proto(wire).unwrap() {
         FromNode::Reply(reply) => reply,
-        FromNode::Welcome(_) => panic!("a reply became a Hello"),
+        other => panic!("a reply became {other:?}"),
     }
 }
 

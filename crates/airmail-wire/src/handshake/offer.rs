@@ -21,6 +21,8 @@ pub struct Offer {
     pub capabilities: Capabilities,
     /// Its further storages.
     pub storages: Vec<OfferedStorage>,
+    /// The UDP port at which it takes datagrams of membership. `None`: it takes none.
+    pub membership: Option<u16>,
 }
 
 /// A further storage of a node.
@@ -48,6 +50,7 @@ impl Offer {
             homes: homes.collect(),
             capabilities: Some(capabilities_to_wire(&self.capabilities)),
             storages: storages.collect(),
+            membership_port: self.membership.unwrap_or(0).into(),
         }
     }
 
@@ -79,6 +82,10 @@ impl Offer {
                 .into_iter()
                 .map(storage)
                 .collect::<Result<_, Malformed>>()?,
+            membership: match narrow(welcome.membership_port, "welcome.membership_port")? {
+                0 => None,
+                port => Some(port),
+            },
         })
     }
 }

@@ -6,6 +6,7 @@
 pub mod bench;
 pub mod check;
 pub mod clock;
+pub mod cluster;
 pub mod collect;
 pub mod context;
 mod ending;

@@ -55,12 +55,15 @@ pub struct ServeArgs {
     /// The node's name, its own for each node of a cluster [default: airmail]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Where other nodes connect that use this one's logs [default: nowhere]
+    /// Where other nodes reach this one, by TCP and UDP [default: nowhere, and with --join a free port]
     #[arg(long, value_name = "HOST:PORT")]
     pub cluster: Option<String>,
     /// The node whose logs are used, with --roles pilot,copilot: its --cluster
     #[arg(long, value_name = "HOST:PORT")]
     pub join: Option<String>,
+    /// The node's zone: clients prefer nodes of their own machine, then those of their zone
+    #[arg(long, value_name = "ZONE")]
+    pub zone: Option<String>,
     /// A file of at least 32 bytes, the same on all nodes of a cluster. Without it they are on one machine
     #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
@@ -113,6 +116,7 @@ impl ServeArgs {
             ("--name", "node.name", &self.name),
             ("--cluster", "cluster.listen", &self.cluster),
             ("--join", "cluster.join", &self.join),
+            ("--zone", "cluster.zone", &self.zone),
             ("--secret-file", "cluster.secret_file", &secret),
             ("--listen", "listen.address", &self.listen),
             ("--http", "http.address", &self.http),

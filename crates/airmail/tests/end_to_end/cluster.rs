@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A node that lets others use its logs, at an address of the system's choice.
-fn tower(data: &Path, flags: &[&str]) -> Node {
+pub(crate) fn tower(data: &Path, flags: &[&str]) -> Node {
     tower_at(data, "127.0.0.1:0", flags)
 }
 
-fn tower_at(data: &Path, cluster: &str, flags: &[&str]) -> Node {
+pub(crate) fn tower_at(data: &Path, cluster: &str, flags: &[&str]) -> Node {
     let mut command = node::serve(data);
     command.args(["--name", "tower", "--cluster", cluster]);
     Node::spawn(with(command, flags))
@@ -27,23 +27,23 @@ fn with(mut command: Command, flags: &[&str]) -> Command {
 }
 
 /// The command of a node that uses a tower's logs.
-fn gateway_command(name: &str, tower: &str, flags: &[&str]) -> Command {
+pub(crate) fn gateway_command(name: &str, tower: &str, flags: &[&str]) -> Command {
     let mut command = airmail();
     command.args(["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
     command.args(["--roles", "pilot,copilot", "--name", name, "--join", tower]);
     with(command, flags)
 }
 
-fn gateway(name: &str, tower: &Node, flags: &[&str]) -> Node {
+pub(crate) fn gateway(name: &str, tower: &Node, flags: &[&str]) -> Node {
     Node::spawn(gateway_command(name, &tower.address("nodes"), flags))
 }
 
-fn publish(node: &Node, topic: &str, text: &str) {
+pub(crate) fn publish(node: &Node, topic: &str, text: &str) {
     node.run(&["pub", topic, text]).ok();
 }
 
 /// Waits for a node's one subscription to be live.
-fn subscribed(node: &Node) {
+pub(crate) fn subscribed(node: &Node) {
     wait_until("a subscription", || {
         node::metric(&node.http, "airmail_live_subscriptions") == Some(1.0)
     });
@@ -144,7 +144,7 @@ fn a_gateway_waits_for_its_tower_and_says_so() {
     process.wait().unwrap();
 }
 
-fn secret(directory: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
+pub(crate) fn secret(directory: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
     let path = directory.join(name);
     fs::write(&path, text).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();

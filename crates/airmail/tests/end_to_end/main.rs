@@ -24,6 +24,7 @@
 //! - `mailbox`, `mailbox_postgres`: messages for one reader each, on either database.
 //! - `restore`: a directory that is copied, and one that is set back to an older copy.
 //! - `shards`: a node whose clients and logs are spread over several threads.
+//! - `members`: nodes that find each other, clients that find their way, draining.
 //! - `hanging`: a wait that does not end is reported.
 //! - `proof`: kills, flipped bits, restored copies, full and failing disks, as often as one asks.
 //! - `book`: the commands in the README and in `docs/`.
@@ -63,6 +64,7 @@ mod loopback;
 mod mailbox;
 mod mailbox_postgres;
 mod measure;
+mod members;
 mod modes;
 mod pages;
 mod proof;

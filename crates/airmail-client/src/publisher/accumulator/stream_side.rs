@@ -193,7 +193,9 @@ impl Accumulator {
         kind: publish_response::Kind,
     ) -> Result<(), Error> {
         self.with(|state| match kind {
-            publish_response::Kind::Hello(_) => Ok(()),
+            publish_response::Kind::Hello(_)
+            | publish_response::Kind::Alive(_)
+            | publish_response::Kind::Nodes(_) => Ok(()),
             publish_response::Kind::Acks(acks) => {
                 state.read_clock(&self.shared);
                 state.apply_acks(&acks)
@@ -228,6 +230,11 @@ impl Accumulator {
             }
             self.shared.mono().plus(until)
         })
+    }
+
+    /// Takes note that the stream goes on at another node: what waits for an answer is sent again there.
+    pub(in crate::publisher) fn stream_moved(&self) {
+        self.with(State::end_stream);
     }
 
     /// Waits until there is something for the task to do.

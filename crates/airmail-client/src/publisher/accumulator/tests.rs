@@ -2,10 +2,10 @@
 //! look by itself.
 
 use super::*;
-use crate::core::{ProducerConfig, SubscriberConfig};
+use crate::core::{NodeChoice, Place, ProducerConfig, SubscriberConfig};
 use crate::nodes::Nodes;
 use airmail_model::clock::Clock;
-use airmail_model::frame::{NamedMap, Welcome};
+use airmail_model::frame::{self, NamedMap, Welcome};
 use airmail_model::{ErrorCode, Limits, LogIndex, LogMap, MapEpoch, TopicName, Wall};
 use airmail_proto::error::error_to_proto;
 use airmail_proto::v1::{self, publish_response::Kind};
@@ -55,7 +55,10 @@ impl Harness {
         let clock = ManualClock::default();
         let told = Arc::new(clock.clone());
         let accumulator = Accumulator::new(Arc::new(ClientContext {
-            nodes: Nodes::new(Vec::new()),
+            nodes: Nodes::new(
+                NodeChoice::new(Vec::new(), Place::default(), 1),
+                Arc::clone(&told) as Arc<dyn Clock>,
+            ),
             clock: told,
             client_name: "test".to_owned(),
             namespace: "".into(),
@@ -83,6 +86,8 @@ impl Harness {
         let name = DEFAULT_NAMESPACE.to_owned();
         self.accumulator.stream_opened(Welcome {
             protocol: 1,
+            nodes: frame::Nodes::default(),
+            alive: None,
             node: "node".to_owned(),
             limits: Limits::DEFAULT,
             namespaces: vec![NamedMap { name, map }],

@@ -1,6 +1,7 @@
 //! Admin: namespaces, created, changed and deleted while the node runs; and how its flow and its
 //! clock stand.
 
+mod cluster;
 mod flow;
 
 use super::{Services, principal_of};
@@ -93,6 +94,20 @@ impl Services {
         let may = self.authorizer.authorize(&principal, Action::Administer);
         may?;
         Ok(clock_to_proto(&self.door.shards().accept_clock().await?))
+    }
+
+    fn begin_to_drain(
+        &self,
+        request: &Request<v1::DrainRequest>,
+    ) -> Result<v1::DrainResponse, Error> {
+        let principal = principal_of(request)?;
+        self.authorizer.authorize(&principal, Action::Administer)?;
+        let connections = self.cluster.drain()?;
+        tracing::info!(
+            connections,
+            "draining: clients are asked to go on at other nodes"
+        );
+        Ok(v1::DrainResponse { connections })
     }
 
     /// State of every shard: the only one as soon as it answers, one of several as it stood last if it
@@ -204,5 +219,22 @@ impl Admin for Services {
     ) -> Result<Response<v1::DeleteNamespaceResponse>, Status> {
         let call = self.call("DeleteNamespace");
         Self::answer(&call, self.delete(request).await)
+    }
+
+    async fn get_cluster(
+        &self,
+        _request: Request<v1::GetClusterRequest>,
+    ) -> Result<Response<v1::Cluster>, Status> {
+        let call = self.call("GetCluster");
+        let cluster = cluster::to_proto(&self.cluster.seen(), self.handle().mono());
+        Self::answer(&call, Ok(cluster))
+    }
+
+    async fn drain(
+        &self,
+        request: Request<v1::DrainRequest>,
+    ) -> Result<Response<v1::DrainResponse>, Status> {
+        let call = self.call("Drain");
+        Self::answer(&call, self.begin_to_drain(&request))
     }
 }

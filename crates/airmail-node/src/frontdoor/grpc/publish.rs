@@ -14,7 +14,7 @@ use crate::shard_handle::stopping;
 use airmail_broker::Principal;
 use airmail_model::frame::{Ack, Credit, Hello, Refused, Reply, RequestId};
 use airmail_model::{Error, ErrorCode, Mono};
-use airmail_proto::hello::{check_client_hello, welcome_to_proto};
+use airmail_proto::hello::{alive_to_proto, check_client_hello, nodes_to_proto, welcome_to_proto};
 use airmail_proto::message::{message_from_proto, position_of};
 use airmail_proto::namespace::synced_to_proto;
 use airmail_proto::publish::{AckList, maps_to_proto};
@@ -146,6 +146,8 @@ impl Acks {
             Some(Err(error)) => return ControlFlow::Break(self.call.status(&error)),
             Some(Ok(Event::Welcome(welcome))) => Answer::Hello(welcome_to_proto(&welcome)),
             Some(Ok(Event::Maps(maps))) => Answer::Maps(maps_to_proto(&maps.found, &maps.missing)),
+            Some(Ok(Event::Alive(within))) => Answer::Alive(alive_to_proto(within)),
+            Some(Ok(Event::Nodes(nodes))) => Answer::Nodes(nodes_to_proto(&nodes)),
             // A session that only publishes is told nothing else.
             Some(Ok(Event::Reply(_) | Event::PublishRefused(..) | Event::NotAdded(_))) => {
                 return ControlFlow::Continue(());

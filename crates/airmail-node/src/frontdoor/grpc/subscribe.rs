@@ -15,7 +15,7 @@ use crate::frontdoor::{AfterRequests, RequestSource, SubscribeRefusal};
 use crate::send_queue::Event;
 use airmail_model::frame::{Credit, Delivered, Delivery, Generation, Reply, State, SubscriptionId};
 use airmail_model::{Error, ErrorCode, MapEpoch};
-use airmail_proto::hello::welcome_to_proto;
+use airmail_proto::hello::{alive_to_proto, nodes_to_proto, welcome_to_proto};
 use airmail_proto::subscribe::{
     DeliveryHead, reply_to_proto, status_to_proto, subscribe_from_proto,
 };
@@ -177,6 +177,8 @@ impl Answers for Deliveries {
                 return Poll::Ready(ControlFlow::Continue(()));
             }
             Event::Welcome(welcome) => Answer::Hello(welcome_to_proto(&welcome)),
+            Event::Alive(within) => Answer::Alive(alive_to_proto(within)),
+            Event::Nodes(nodes) => Answer::Nodes(nodes_to_proto(&nodes)),
             Event::NotAdded(not) => {
                 let failed = State::Failed(not.refusal.into());
                 let (subscription, generation) = (not.subscription, not.generation);

@@ -2,10 +2,11 @@
 
 use super::Shared;
 use crate::frontdoor::{FrontDoor, PublishRefusal, SessionError, SubscribeRefusal, Unavailable};
+use crate::life_signs::ALIVE_MIN;
 use crate::runtime::select_cold::select_cold;
 use crate::send_queue::{Event, NotAdded, Over, SendQueue};
 use airmail_model::frame::{
-    Credit, Generation, Hello, Maps, Request, RequestId, Subscribe, SubscriptionId, Welcome,
+    Credit, Generation, Hello, Maps, Nodes, Request, RequestId, Subscribe, SubscriptionId, Welcome,
 };
 use airmail_model::namespace::DEFAULT_NAMESPACE;
 use airmail_model::{Batch, Checked, Error, Message, Mono};
@@ -89,7 +90,11 @@ impl SessionRequests {
                 self.door.limits().credit_bytes
             }
         };
+        let has_news = welcome.alive.is_some();
         self.queue.push(Event::Welcome(Box::new(welcome)));
+        if has_news {
+            self.queue.begin_news();
+        }
         if bytes > 0 {
             self.ask(Request::Credit { bytes }).await?;
         }
@@ -132,11 +137,19 @@ impl SessionRequests {
         for name in wanted {
             namespaces.push(self.door.named_map(name)?);
         }
+        let has_news = hello.protocol >= Hello::PROTOCOL_NEWS;
+        let handle = self.door.handle();
         Ok(Welcome {
             protocol: hello.protocol,
-            node: self.door.handle().node().to_owned(),
+            node: handle.node().to_owned(),
             limits: self.door.limits().clone(),
             namespaces,
+            nodes: if has_news {
+                Nodes::clone(&handle.serving_nodes())
+            } else {
+                Nodes::default()
+            },
+            alive: has_news.then_some(ALIVE_MIN),
         })
     }
 

@@ -1,0 +1,252 @@
+//! Choice of a node: which of the nodes that a client knows it talks to, and when it goes on at another.
+//!
+//! A client begins with the addresses of its URL and learns others from the nodes themselves. It prefers a node of
+//! its own host, then one of its zone, and within such a class the less loaded of two drawn at random. Where clients
+//! are spread unevenly over its class, it moves with the probability that makes them even, if all do the same: nobody
+//! assigns clients to nodes.
+//!
+//! Invariants: a node that has failed, or that the client has left, is not chosen for [`AVOIDED`] while there is
+//! another; a client moves without need at most once in that time; one that has no node is always given one.
+
+use airmail_model::Mono;
+use airmail_model::frame::{Nodes, ServingNode};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Time for which a node is avoided after it has failed or was left.
+pub const AVOIDED: Duration = Duration::from_secs(10);
+/// Connections above the mean from which on clients move, and the share of the mean, whichever is more.
+const UNEVEN_MIN: f64 = 4.0;
+const UNEVEN: f64 = 0.05;
+
+/// Place of a client, as it is compared with those of nodes. What is empty is nowhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Name of the machine.
+    pub host: String,
+    /// Zone, as the nodes' settings name it.
+    pub zone: String,
+}
+
+/// Distance of a node. The least is preferred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Distance {
+    Host,
+    Zone,
+    Far,
+}
+
+/// Chooser of a client's node.
+#[derive(Clone, Debug)]
+pub struct NodeChoice {
+    seeds: Vec<String>,
+    told: Vec<ServingNode>,
+    place: Place,
+    /// Names of nodes by the addresses under which the client has met them.
+    names: BTreeMap<String, String>,
+    /// Nodes, by name or address, and the times until which they are avoided.
+    avoided: BTreeMap<String, Mono>,
+    random: SmallRng,
+    /// Time of the last move without need.
+    moved: Option<Mono>,
+    /// Address to which the client is to move.
+    target: Option<String>,
+}
+
+impl NodeChoice {
+    /// Makes the choice among the addresses of a URL, for a client at `place`.
+    #[must_use]
+    pub fn new(seeds: Vec<String>, place: Place, seed: u64) -> NodeChoice {
+        NodeChoice {
+            seeds,
+            told: Vec::new(),
+            place,
+            names: BTreeMap::new(),
+            avoided: BTreeMap::new(),
+            random: SmallRng::seed_from_u64(seed),
+            moved: None,
+            target: None,
+        }
+    }
+
+    /// Counts the addresses that there are to try, at least 1.
+    #[must_use]
+    pub fn addresses(&self) -> usize {
+        let unmet = |seed: &&String| !self.names.contains_key(*seed);
+        let seeds = self.seeds.iter().filter(unmet).count();
+        (self.told.len() + seeds).max(1)
+    }
+
+    /// Chooses the address to talk to next.
+    pub fn choose(&mut self, now: Mono) -> String {
+        self.target = None;
+        let told: Vec<ServingNode> = self.usable(now, None);
+        if let Some(address) = self.nearest(told) {
+            return address;
+        }
+        let seeds: Vec<String> = self.seeds.clone();
+        let fresh = seeds.iter().filter(|seed| !self.is_avoided(now, seed));
+        let nearest = fresh.clone().map(|seed| self.distance_of_seed(seed)).min();
+        let fresh: Vec<&String> = fresh
+            .filter(|seed| Some(self.distance_of_seed(seed)) == nearest)
+            .collect();
+        if !fresh.is_empty() {
+            let drawn = self.random.random_range(0..fresh.len());
+            return fresh[drawn].clone();
+        }
+        self.longest_avoided()
+    }
+
+    /// Takes note that the node at this address has failed, or could not be reached.
+    pub fn failed(&mut self, now: Mono, address: &str) {
+        self.avoid(now, address);
+        if self.target.as_deref() == Some(address) {
+            self.target = None;
+        }
+    }
+
+    /// Takes note of which node answers at an address.
+    pub fn met(&mut self, address: &str, name: &str) {
+        self.names.insert(address.to_owned(), name.to_owned());
+        self.avoided.remove(address);
+        self.avoided.remove(name);
+    }
+
+    /// Takes note of what the node at `address`, to which the client talks, tells of nodes; decides whether to move.
+    pub fn told(&mut self, now: Mono, address: &str, nodes: &Nodes) {
+        self.told.clone_from(&nodes.nodes);
+        self.target = if nodes.leave {
+            self.avoid(now, address);
+            let others = self.usable(now, Some(address));
+            self.nearest(others)
+        } else {
+            self.better(now, address)
+        };
+    }
+
+    /// Gives the address to which a client that talks to `address` is to move, if it is to.
+    #[must_use]
+    pub fn target(&self, address: &str) -> Option<&str> {
+        self.target.as_deref().filter(|target| *target != address)
+    }
+
+    /// Takes note that the client has moved from one address to its target.
+    pub fn moved(&mut self, now: Mono, from: &str) {
+        self.avoid(now, from);
+        self.moved = Some(now);
+        self.target = None;
+    }
+
+    /// A better node than the one at `address`, which serves.
+    fn better(&mut self, now: Mono, address: &str) -> Option<String> {
+        let rests = |moved: Mono| now < moved.plus(AVOIDED);
+        if self.moved.is_some_and(rests) {
+            return None;
+        }
+        let own = self.told_of(address)?.clone();
+        let distance = self.distance(&own);
+        let others = self.usable(now, Some(address));
+        let nearest = others.iter().map(|node| self.distance(node)).min()?;
+        if nearest < distance {
+            return self.nearest(others);
+        }
+        if nearest > distance {
+            return None;
+        }
+        let peers = others.iter().filter(|node| self.distance(node) == distance);
+        let least = peers.clone().min_by_key(|node| node.connections)?;
+        let all: f64 = peers.clone().map(|node| f64::from(node.connections)).sum();
+        let own = f64::from(own.connections);
+        let mean = (all + own) / (peers.count() + 1) as f64;
+        let excess = own - mean;
+        if excess < UNEVEN_MIN.max(mean * UNEVEN) {
+            return None;
+        }
+        let target = least.address.clone();
+        self.random.random_bool(excess / own).then_some(target)
+    }
+
+    /// Nodes that may be used now, but not the one at `except`.
+    fn usable(&self, now: Mono, except: Option<&str>) -> Vec<ServingNode> {
+        let except_name = except.and_then(|address| self.names.get(address));
+        let usable = self.told.iter().filter(|node| {
+            let same = Some(node.address.as_str()) == except || Some(&node.name) == except_name;
+            let avoided = [&node.name, &node.address];
+            !same && !avoided.iter().any(|name| self.is_avoided(now, name))
+        });
+        usable.cloned().collect()
+    }
+
+    /// The less loaded of two of the nearest nodes.
+    fn nearest(&mut self, mut nodes: Vec<ServingNode>) -> Option<String> {
+        let nearest = nodes.iter().map(|node| self.distance(node)).min()?;
+        nodes.retain(|node| self.distance(node) == nearest);
+        let first = nodes.swap_remove(self.random.random_range(0..nodes.len()));
+        let second = (!nodes.is_empty())
+            .then(|| nodes.swap_remove(self.random.random_range(0..nodes.len())));
+        let less = second.filter(|second| second.connections < first.connections);
+        Some(less.unwrap_or(first).address)
+    }
+
+    fn distance(&self, node: &ServingNode) -> Distance {
+        if !node.host.is_empty() && node.host == self.place.host {
+            Distance::Host
+        } else if !node.zone.is_empty() && node.zone == self.place.zone {
+            Distance::Zone
+        } else {
+            Distance::Far
+        }
+    }
+
+    /// Distance of an address of the URL, of which nothing else is known.
+    fn distance_of_seed(&self, address: &str) -> Distance {
+        if let Some(node) = self.told_of(address) {
+            return self.distance(node);
+        }
+        let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+        let loopback = host == "localhost" || host == "[::1]" || host.starts_with("127.");
+        if loopback || host == self.place.host {
+            Distance::Host
+        } else {
+            Distance::Far
+        }
+    }
+
+    /// The told node that is known to be at `address`.
+    fn told_of(&self, address: &str) -> Option<&ServingNode> {
+        let name = self.names.get(address);
+        let mut told = self.told.iter();
+        told.find(|node| node.address == address || Some(&node.name) == name)
+    }
+
+    fn avoid(&mut self, now: Mono, address: &str) {
+        let until = now.plus(AVOIDED);
+        self.avoided.retain(|_, until| now < *until);
+        if let Some(node) = self.told_of(address) {
+            let (name, own) = (node.name.clone(), node.address.clone());
+            self.avoided.insert(name, until);
+            self.avoided.insert(own, until);
+        }
+        self.avoided.insert(address.to_owned(), until);
+    }
+
+    fn is_avoided(&self, now: Mono, name: &str) -> bool {
+        let until = |name: &str| self.avoided.get(name).copied();
+        let met = self.names.get(name).and_then(|name| until(name));
+        let until = until(name).max(met);
+        until.is_some_and(|until| now < until)
+    }
+
+    /// The address that has been avoided for the longest time, where all are.
+    fn longest_avoided(&self) -> String {
+        let told = self.told.iter().map(|node| &node.address);
+        let all = self.seeds.iter().chain(told);
+        let since = |address: &&String| self.avoided.get(*address).copied();
+        all.min_by_key(since).cloned().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,433 @@
+//! The core of membership: `foca` with its timers, the cards that travel with it, and what is known of each member.
+//!
+//! `foca` asks for timers, sends to members and tells what changes; here these are values. A node joins by a member
+//! that it knows from somewhere else (a link's handshake) and asks again as long as that one is not there. Every node
+//! says its card again each second or so, since a card is lost to whoever comes later.
+
+use crate::card::{Card, CardError};
+use crate::member::{Member, MemberId, Standing};
+use crate::seal::{SEAL_BYTES_MAX, Seal, SealError};
+use airmail_model::Mono;
+use foca::{
+    BroadcastHandler, Config, Foca, Invalidates, Notification, PeriodicParams, PostcardCodec,
+    Runtime, State, Timer,
+};
+use foca_rand::SeedableRng;
+use foca_rand::rngs::SmallRng;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::num::{NonZeroU8, NonZeroUsize};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Most bytes of a datagram: it crosses any network in one piece.
+pub const DATAGRAM_BYTES_MAX: usize = 1400;
+/// Time for which a member is remembered after it went down.
+pub const FORGOTTEN: Duration = Duration::from_secs(3600);
+
+/// Time between two questions of a node whether another one lives, and for a direct answer.
+const PROBE_EVERY: Duration = Duration::from_millis(500);
+const PROBE_ANSWER: Duration = Duration::from_millis(200);
+/// Time that a suspect has to object.
+const SUSPECT: Duration = Duration::from_secs(3);
+/// Time between two rounds of gossip, and the nodes that each goes to.
+const GOSSIP_EVERY: Duration = Duration::from_millis(200);
+const GOSSIP_TO: NonZeroUsize = NonZeroUsize::new(3).unwrap();
+/// Time between two questions for members that are not known, and for those that were down.
+const ANNOUNCE_EVERY: Duration = Duration::from_secs(10);
+const ANNOUNCE_DOWN_EVERY: Duration = Duration::from_secs(2);
+/// Times that a piece of news is sent on by each node.
+const TRANSMISSIONS: NonZeroU8 = NonZeroU8::new(10).unwrap();
+/// Time between two attempts to join.
+const JOIN_EVERY: Duration = Duration::from_secs(1);
+/// Time between two of a node's cards: the first at least, and so much for each member.
+const CARD_EVERY: Duration = Duration::from_secs(1);
+const CARD_EVERY_OF_ONE: Duration = Duration::from_millis(50);
+
+/// A datagram to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// The receiver.
+    pub to: SocketAddr,
+    /// The bytes, sealed.
+    pub bytes: Vec<u8>,
+}
+
+/// Everything that happens to a node's membership.
+#[derive(Clone, Debug)]
+pub enum Input<'a> {
+    /// Time has passed.
+    Tick,
+    /// A datagram has come.
+    Datagram(&'a [u8]),
+    /// A member is known from elsewhere: the cluster is to be joined by it.
+    Join(MemberId),
+    /// The node says this of itself from now on. Its name, boot and count are filled in.
+    Card(Card),
+    /// The node stops, and says so.
+    Leave,
+}
+
+/// Settings of a node's membership.
+#[derive(Clone, Debug)]
+pub struct MembershipConfig {
+    /// The node's own start.
+    pub id: MemberId,
+    /// Seed of the choice of whom to ask.
+    pub seed: u64,
+}
+
+/// The order of a node's cards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct CardKey(String);
+
+impl Invalidates for CardKey {
+    fn invalidates(&self, other: &CardKey) -> bool {
+        self == other
+    }
+}
+
+/// The last card of each node.
+#[derive(Clone, Debug, Default)]
+struct Cards(Arc<Mutex<BTreeMap<String, Card>>>);
+
+impl BroadcastHandler<MemberId> for Cards {
+    type Key = CardKey;
+    type Error = CardError;
+
+    fn receive_item(
+        &mut self,
+        data: &[u8],
+        _sender: Option<&MemberId>,
+    ) -> Result<Option<CardKey>, CardError> {
+        let card = Card::decode(data)?;
+        let mut cards = self.0.lock();
+        let known = cards.get(&card.name);
+        if known.is_some_and(|known| known.age() >= card.age()) {
+            return Ok(None);
+        }
+        let key = CardKey(card.name.clone());
+        cards.insert(card.name.clone(), card);
+        Ok(Some(key))
+    }
+}
+
+/// Wishes of `foca` in one step.
+#[derive(Debug, Default)]
+struct Wishes {
+    send: Vec<(SocketAddr, Vec<u8>)>,
+    timers: Vec<(Timer<MemberId>, Duration)>,
+}
+
+impl Runtime<MemberId> for &mut Wishes {
+    fn notify(&mut self, _notification: Notification<'_, MemberId>) {}
+
+    fn send_to(&mut self, to: MemberId, data: &[u8]) {
+        self.send.push((to.address, data.to_vec()));
+    }
+
+    fn submit_after(&mut self, event: Timer<MemberId>, after: Duration) {
+        self.timers.push((event, after));
+    }
+}
+
+/// A node's view of its cluster. See the module's documentation.
+///
+/// ```
+/// use airmail_membership::{Card, Input, MemberId, Membership, MembershipConfig, Seal};
+/// use airmail_model::{Mono, NodeId};
+///
+/// let node = |name: &str, port: u16| {
+///     let id = MemberId::new(name, NodeId(port.into()), 1, ([127, 0, 0, 1], port).into());
+///     let config = MembershipConfig { id, seed: 1 };
+///     Membership::new(config, Seal::new(5, None, name, 1), Card::default())
+/// };
+/// let (mut a, mut b) = (node("a", 1), node("b", 2));
+/// let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
+/// a.step(Mono(0), Input::Join(b.id().clone()), &mut of_a).unwrap();
+/// for datagram in of_a.drain(..) {
+///     b.step(Mono(0), Input::Datagram(&datagram.bytes), &mut of_b).unwrap();
+/// }
+/// assert_eq!(b.members().next().unwrap().id.name, "a");
+/// ```
+pub struct Membership {
+    foca: Foca<MemberId, PostcardCodec, SmallRng, Cards>,
+    cards: Cards,
+    seal: Seal,
+    own: Card,
+    timers: BTreeMap<(Mono, u64), Timer<MemberId>>,
+    timers_set: u64,
+    /// Members by which the cluster is to be joined.
+    contacts: BTreeMap<String, MemberId>,
+    members: BTreeMap<String, Member>,
+    /// Rises when anything that is known of members changes.
+    version: u64,
+    next_card: Mono,
+    next_join: Mono,
+    has_left: bool,
+}
+
+impl fmt::Debug for Membership {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Membership")
+            .field("id", self.id())
+            .field("members", &self.members)
+            .finish_non_exhaustive()
+    }
+}
+
+fn swim() -> Config {
+    let every = |frequency, num_members| {
+        Some(PeriodicParams {
+            frequency,
+            num_members,
+        })
+    };
+    Config {
+        probe_period: PROBE_EVERY,
+        probe_rtt: PROBE_ANSWER,
+        suspect_to_down_after: SUSPECT,
+        remove_down_after: Some(FORGOTTEN),
+        max_transmissions: TRANSMISSIONS,
+        max_packet_size: NonZeroUsize::new(DATAGRAM_BYTES_MAX - SEAL_BYTES_MAX)
+            .unwrap_or(NonZeroUsize::MIN),
+        notify_down_members: true,
+        periodic_announce: every(ANNOUNCE_EVERY, NonZeroUsize::MIN),
+        periodic_announce_to_down_members: every(ANNOUNCE_DOWN_EVERY, GOSSIP_TO),
+        periodic_gossip: every(GOSSIP_EVERY, GOSSIP_TO),
+        ..Config::simple()
+    }
+}
+
+impl Membership {
+    /// Membership of a node that knows nobody yet, and says this of itself.
+    #[must_use]
+    pub fn new(config: MembershipConfig, seal: Seal, card: Card) -> Membership {
+        let cards = Cards::default();
+        let random = SmallRng::seed_from_u64(config.seed);
+        let own = Card {
+            name: config.id.name.clone(),
+            boot: config.id.boot,
+            count: 0,
+            ..card
+        };
+        let foca =
+            Foca::with_custom_broadcast(config.id, swim(), random, PostcardCodec, cards.clone());
+        Membership {
+            foca,
+            cards,
+            seal,
+            own,
+            timers: BTreeMap::new(),
+            timers_set: 0,
+            contacts: BTreeMap::new(),
+            members: BTreeMap::new(),
+            version: 0,
+            next_card: Mono(0),
+            next_join: Mono(0),
+            has_left: false,
+        }
+    }
+
+    /// This node's start.
+    #[must_use]
+    pub fn id(&self) -> &MemberId {
+        self.foca.identity()
+    }
+
+    /// The card of this node.
+    #[must_use]
+    pub fn own(&self) -> &Card {
+        &self.own
+    }
+
+    /// The other members, by name.
+    pub fn members(&self) -> impl Iterator<Item = &Member> {
+        self.members.values()
+    }
+
+    /// Rises whenever anything changes that [`Membership::members`] tells.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Takes one thing that has happened; appends to `out` what is to be sent, and tells when to come back at the
+    /// latest.
+    ///
+    /// # Errors
+    /// A datagram that was dropped, with the reason.
+    pub fn step(
+        &mut self,
+        now: Mono,
+        input: Input<'_>,
+        out: &mut Vec<Datagram>,
+    ) -> Result<Mono, SealError> {
+        if self.has_left {
+            return Ok(Mono::NEVER);
+        }
+        let mut wishes = Wishes::default();
+        let taken = self.take(input, &mut wishes);
+        self.take_due(now, &mut wishes);
+        for (timer, after) in wishes.timers {
+            self.timers_set += 1;
+            self.timers
+                .insert((now.plus(after), self.timers_set), timer);
+        }
+        for (to, said) in wishes.send {
+            let bytes = self.seal.seal(&said);
+            out.push(Datagram { to, bytes });
+        }
+        self.look(now);
+        taken?;
+        let timer = self.timers.first_key_value().map(|((at, _), _)| *at);
+        let next = timer.unwrap_or(Mono::NEVER).min(self.next_card);
+        Ok(if self.contacts.is_empty() {
+            next
+        } else {
+            next.min(self.next_join)
+        })
+    }
+
+    fn take(&mut self, input: Input<'_>, wishes: &mut Wishes) -> Result<(), SealError> {
+        match input {
+            Input::Tick => {}
+            Input::Datagram(bytes) => {
+                let said = self.seal.open(bytes)?;
+                // Input: what a node of another release says may be none of ours; it is lost like a datagram.
+                let _ = self.foca.handle_data(said, &mut *wishes);
+            }
+            Input::Join(member) => {
+                if member.name != self.own.name {
+                    self.contacts.insert(member.name.clone(), member);
+                    self.next_join = Mono(0);
+                }
+            }
+            Input::Card(card) => {
+                self.own = Card {
+                    name: std::mem::take(&mut self.own.name),
+                    boot: self.own.boot,
+                    count: self.own.count,
+                    ..card
+                };
+                self.say_card();
+                let _ = self.foca.gossip(&mut *wishes);
+            }
+            Input::Leave => {
+                self.own.leaving = true;
+                self.say_card();
+                let _ = self.foca.leave_cluster(&mut *wishes);
+                self.has_left = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what is due by now.
+    fn take_due(&mut self, now: Mono, wishes: &mut Wishes) {
+        while let Some(entry) = self.timers.first_entry() {
+            if entry.key().0 > now {
+                break;
+            }
+            let timer = entry.remove();
+            // A timer of before a change of identity is void.
+            let _ = self.foca.handle_timer(timer, &mut *wishes);
+        }
+        if now >= self.next_card {
+            self.say_card();
+            let members = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
+            let every = CARD_EVERY.max(CARD_EVERY_OF_ONE.saturating_mul(members));
+            self.next_card = now.plus(every);
+        }
+        if now >= self.next_join && !self.contacts.is_empty() {
+            let is_there = |name: &String| {
+                let member = self.members.get(name);
+                member.is_some_and(|member| member.standing != Standing::Down)
+            };
+            let missing: Vec<MemberId> = self
+                .contacts
+                .iter()
+                .filter(|(name, _)| !is_there(name))
+                .map(|(_, member)| member.clone())
+                .collect();
+            for member in missing {
+                let _ = self.foca.announce(member, &mut *wishes);
+            }
+            self.next_join = now.plus(JOIN_EVERY);
+        }
+    }
+
+    /// Says the own card, to be sent on with whatever is sent next.
+    fn say_card(&mut self) {
+        self.own.count += 1;
+        // It fails for a card that is too long, which a card never is.
+        let _ = self.foca.add_broadcast(&self.own.encode());
+    }
+
+    /// Takes note of how the members are now.
+    fn look(&mut self, now: Mono) {
+        let cards = self.cards.0.lock();
+        let mut changed = false;
+        let mut gone: Vec<String> = self.members.keys().cloned().collect();
+        for seen in self.foca.iter_membership_state() {
+            let id = seen.id();
+            gone.retain(|name| *name != id.name);
+            let card = cards.get(&id.name).filter(|card| card.boot == id.boot);
+            let leaving = card.is_some_and(|card| card.leaving);
+            let standing = match seen.state() {
+                _ if leaving => Standing::Left,
+                State::Alive => Standing::Live,
+                State::Suspect => Standing::Suspect,
+                State::Down => Standing::Down,
+            };
+            match self.members.get_mut(&id.name) {
+                Some(known) => {
+                    if known.standing != standing || known.id != *id {
+                        known.since = now;
+                        changed = true;
+                    }
+                    changed |= !says_the_same(known.card.as_ref(), card);
+                    known.id.clone_from(id);
+                    known.standing = standing;
+                    known.card = card.cloned();
+                }
+                None => {
+                    changed = true;
+                    let member = Member {
+                        id: id.clone(),
+                        card: card.cloned(),
+                        standing,
+                        since: now,
+                    };
+                    self.members.insert(id.name.clone(), member);
+                }
+            }
+        }
+        for name in gone {
+            changed = true;
+            self.members.remove(&name);
+        }
+        self.version += u64::from(changed);
+    }
+}
+
+/// Whether two cards differ in nothing but their age.
+fn says_the_same(one: Option<&Card>, other: Option<&Card>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => {
+            let count = other.count;
+            *other
+                == Card {
+                    count,
+                    ..one.clone()
+                }
+        }
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

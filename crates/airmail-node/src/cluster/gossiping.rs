@@ -1,0 +1,212 @@
+//! Gossiping: a node's membership over a socket, and what it makes of it for its shards and its view.
+//!
+//! It runs where the node was started, not on a shard: a shard that has no turns says so itself, to its clients and
+//! on its links. What has come is read before the time is looked at, so that a node that was itself stopped for a
+//! while does not take others for silent.
+
+use super::view::{ClusterView, Seen};
+use crate::logging_rate_limit::LoggingRateLimit;
+use crate::metrics::Metrics;
+use crate::shards::Shards;
+use airmail_membership::{
+    Card, DATAGRAM_BYTES_MAX, Datagram, Input, MemberId, Membership, Standing,
+};
+use airmail_model::Mono;
+use airmail_model::clock::Clock;
+use airmail_model::frame::Nodes;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::UdpSocket;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+/// Time between two looks at what the node says of itself.
+const CARD_EVERY: Duration = Duration::from_millis(500);
+/// Time between two pieces of news of how clients are spread.
+const SPREAD_EVERY: Duration = Duration::from_secs(5);
+/// Share by which a node's connections differ from what was told before it is told again.
+const SPREAD_TOLD: f64 = 0.05;
+/// Datagrams that are read before anything else is done.
+const AT_ONCE: usize = 64;
+
+/// A node's membership, as it runs.
+pub(crate) struct Gossiping {
+    pub(crate) socket: UdpSocket,
+    pub(crate) membership: Membership,
+    pub(crate) view: ClusterView,
+    pub(crate) shards: Shards,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// Things that clients and view were told last.
+#[derive(Default)]
+struct Told {
+    version: u64,
+    nodes: Nodes,
+    spread_at: Mono,
+    card_at: Mono,
+}
+
+impl Gossiping {
+    /// Runs until `stop`, and says then that the node leaves.
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
+        let mut told = Told::default();
+        let mut troubles = LoggingRateLimit::default();
+        let mut out = Vec::new();
+        let mut buffer = vec![0; DATAGRAM_BYTES_MAX + 1];
+        loop {
+            let now = self.clock.mono();
+            // A step without a datagram drops none.
+            let next = self
+                .membership
+                .step(now, Input::Tick, &mut out)
+                .unwrap_or(now);
+            self.say_of_itself(now, &mut told, &mut out);
+            self.send(&mut out, &mut troubles).await;
+            self.tell(now, &mut told);
+            let wait = next.min(told.card_at.plus(CARD_EVERY)).since(now);
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = self.view.wanted() => told.card_at = Mono(0),
+                readable = self.socket.readable() => {
+                    if let Err(error) = readable {
+                        complain(&mut troubles, &error);
+                    }
+                    self.receive(&mut buffer, &mut out, &mut troubles);
+                }
+                () = sleep(wait) => self.receive(&mut buffer, &mut out, &mut troubles),
+            }
+        }
+        let _ = self
+            .membership
+            .step(self.clock.mono(), Input::Leave, &mut out);
+        self.send(&mut out, &mut troubles).await;
+    }
+
+    /// Takes the datagrams that have come.
+    fn receive(
+        &mut self,
+        buffer: &mut [u8],
+        out: &mut Vec<Datagram>,
+        troubles: &mut LoggingRateLimit,
+    ) {
+        for _ in 0..AT_ONCE {
+            // An error says that there are no more, or that one which was sent did not arrive.
+            let Ok((length, from)) = self.socket.try_recv_from(buffer) else {
+                return;
+            };
+            let input = Input::Datagram(buffer.get(..length).unwrap_or_default());
+            if let Err(error) = self.membership.step(self.clock.mono(), input, out) {
+                self.metrics.cluster.dropped.inc();
+                if let Some(times) = troubles.happened(Instant::now()) {
+                    tracing::warn!(%from, %error, times, "a datagram of membership was dropped");
+                }
+            }
+        }
+    }
+
+    async fn send(&self, out: &mut Vec<Datagram>, troubles: &mut LoggingRateLimit) {
+        for Datagram { to, bytes } in out.drain(..) {
+            if let Err(error) = self.socket.send_to(&bytes, to).await {
+                complain(troubles, &error);
+            }
+        }
+    }
+
+    /// Says of the node what has changed.
+    fn say_of_itself(&mut self, now: Mono, told: &mut Told, out: &mut Vec<Datagram>) {
+        if now < told.card_at.plus(CARD_EVERY) && told.card_at != Mono(0) {
+            return;
+        }
+        told.card_at = now;
+        for met in self.metrics.cluster.links.met() {
+            let is_it = |id: &MemberId| id.name == met.name && id.boot >= met.boot;
+            let is_known = self.membership.members().any(|member| is_it(&member.id));
+            if !is_known {
+                let _ = self.membership.step(now, Input::Join(met), out);
+            }
+        }
+        let own = self.membership.own();
+        let connections = u32::try_from(self.metrics.connections.get()).unwrap_or(0);
+        let card = Card {
+            connections,
+            draining: self.view.seen().drains,
+            unlinked: self.metrics.cluster.links.unlinked(),
+            ..own.clone()
+        };
+        let is_news = (card.draining, &card.unlinked) != (own.draining, &own.unlinked);
+        if card != *own {
+            if is_news {
+                told.version = 0;
+            }
+            let _ = self.membership.step(now, Input::Card(card), out);
+        }
+        self.view
+            .update(|seen| seen.own = self.membership.own().clone());
+    }
+
+    /// Tells view, metrics and clients what has changed.
+    fn tell(&mut self, now: Mono, told: &mut Told) {
+        let is_news = told.version != self.membership.version() || told.version == 0;
+        let is_time = now >= told.spread_at.plus(SPREAD_EVERY);
+        if !is_news && !is_time {
+            return;
+        }
+        told.version = self.membership.version();
+        let members = || self.membership.members();
+        let count = |standing| {
+            members()
+                .filter(|member| member.standing == standing)
+                .count()
+        };
+        let standings = [Standing::Live, Standing::Suspect, Standing::Down];
+        self.metrics.cluster.members(standings.map(count));
+        self.view
+            .update(|seen| seen.members = members().cloned().collect());
+        let seen: Seen = self.view.seen();
+        let nodes = seen.serving();
+        if !same_but_for_spread(&told.nodes, &nodes) || (is_time && spread(&told.nodes, &nodes)) {
+            told.spread_at = now;
+            told.nodes = nodes.clone();
+            let nodes = Arc::new(nodes);
+            self.shards
+                .iter()
+                .for_each(|shard| shard.serve_nodes(&nodes));
+        }
+    }
+}
+
+fn complain(troubles: &mut LoggingRateLimit, error: &std::io::Error) {
+    if let Some(times) = troubles.happened(Instant::now()) {
+        tracing::warn!(%error, times, "membership: the socket");
+    }
+}
+
+/// Whether two lists differ in nothing but connections.
+fn same_but_for_spread(one: &Nodes, other: &Nodes) -> bool {
+    let same = |(one, other): (&_, &_)| {
+        let of = |node: &airmail_model::frame::ServingNode| {
+            let airmail_model::frame::ServingNode {
+                name,
+                address,
+                zone,
+                host,
+                connections: _,
+            } = node.clone();
+            (name, address, zone, host)
+        };
+        of(one) == of(other)
+    };
+    one.leave == other.leave
+        && one.nodes.len() == other.nodes.len()
+        && one.nodes.iter().zip(&other.nodes).all(same)
+}
+
+/// Whether connections have become so different that clients are to know.
+fn spread(told: &Nodes, now: &Nodes) -> bool {
+    told.nodes.iter().zip(&now.nodes).any(|(told, now)| {
+        let differ = f64::from(told.connections.abs_diff(now.connections));
+        differ > 1.0 && differ > SPREAD_TOLD * f64::from(told.connections)
+    })
+}

@@ -1,0 +1,77 @@
+//! The cluster as a node sees it, as a message.
+
+use crate::cluster::view::Seen;
+use crate::config::cluster::Roles;
+use airmail_membership::{Card, Member, Standing};
+use airmail_model::Mono;
+use airmail_proto::v1::{self, MemberState};
+
+/// The cluster as a message: this node among the others, by name.
+pub(super) fn to_proto(seen: &Seen, now: Mono) -> v1::Cluster {
+    let own = v1::Member {
+        node: seen.own_number,
+        boot: seen.own.boot,
+        state: state(Standing::Live, &seen.own).into(),
+        since_ms: millis(now, seen.begun),
+        cluster_address: seen.own_address.clone(),
+        ..of_card(&seen.own)
+    };
+    let others = seen.members.iter().map(|member| other(member, now));
+    let mut members: Vec<v1::Member> = std::iter::once(own).chain(others).collect();
+    members.sort_by(|one, other| one.name.cmp(&other.name));
+    v1::Cluster {
+        node: seen.own.name.clone(),
+        members,
+        faults: seen.faults(now),
+    }
+}
+
+fn other(member: &Member, now: Mono) -> v1::Member {
+    let unknown = Card {
+        name: member.id.name.clone(),
+        ..Card::default()
+    };
+    let card = member.card.as_ref().unwrap_or(&unknown);
+    v1::Member {
+        node: member.id.node,
+        boot: member.id.boot,
+        state: state(member.standing, card).into(),
+        since_ms: millis(now, member.since),
+        cluster_address: member.id.address.to_string(),
+        ..of_card(card)
+    }
+}
+
+fn of_card(card: &Card) -> v1::Member {
+    let roles = Roles {
+        pilot: card.pilot,
+        copilot: card.copilot,
+        tower: card.tower,
+    };
+    v1::Member {
+        name: card.name.clone(),
+        roles: roles.to_string(),
+        zone: card.zone.clone(),
+        host: card.host.clone(),
+        address: card.client_address.clone(),
+        shards: card.shards.into(),
+        connections: card.connections,
+        unlinked: card.unlinked.clone(),
+        version: card.release.clone(),
+        ..v1::Member::default()
+    }
+}
+
+fn state(standing: Standing, card: &Card) -> MemberState {
+    match standing {
+        Standing::Live if card.draining => MemberState::Draining,
+        Standing::Live => MemberState::Live,
+        Standing::Suspect => MemberState::Suspect,
+        Standing::Down => MemberState::Down,
+        Standing::Left => MemberState::Left,
+    }
+}
+
+fn millis(now: Mono, since: Mono) -> u64 {
+    u64::try_from(now.since(since).as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,94 @@
+//! Metrics of the cluster: its members as this node sees them, and this node's links to others.
+
+use crate::cluster::link_states::LinkStates;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+type Labels = Vec<(&'static str, String)>;
+
+/// Standings of members as labels, in the order of [`ClusterMetrics::members`].
+const STANDINGS: [&str; 3] = ["live", "suspect", "down"];
+
+/// Metrics of the cluster. Cheap to share: each metric is a handle.
+#[derive(Debug, Default)]
+pub(crate) struct ClusterMetrics {
+    /// Datagrams that were no news of this cluster's.
+    pub(crate) dropped: Counter,
+    /// The links that this node keeps.
+    pub(crate) links: LinkStates,
+    members: Family<Labels, Gauge>,
+    link_bytes: Family<Labels, Counter>,
+    link_count: Family<Labels, Gauge>,
+}
+
+/// Counters of the bytes that links to one other node have carried.
+#[derive(Clone, Debug)]
+pub(crate) struct LinkBytes {
+    pub(crate) sent: Counter,
+    pub(crate) received: Counter,
+}
+
+impl ClusterMetrics {
+    /// Takes note of how many other members there are that are live, suspect and down.
+    pub(crate) fn members(&self, counts: [usize; 3]) {
+        for (standing, count) in STANDINGS.iter().zip(counts) {
+            let labels = vec![("state", (*standing).to_owned())];
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            self.members.get_or_create(&labels).set(count);
+        }
+    }
+
+    /// Counters of the links to a node.
+    pub(crate) fn link_bytes(&self, node: &str) -> LinkBytes {
+        let of = |direction: &str| {
+            let labels = vec![
+                ("node", node.to_owned()),
+                ("direction", direction.to_owned()),
+            ];
+            self.link_bytes.get_or_create(&labels).clone()
+        };
+        LinkBytes {
+            sent: of("sent"),
+            received: of("received"),
+        }
+    }
+
+    /// Links to a node that are there now, whoever keeps them.
+    pub(crate) fn link_count(&self, node: &str) -> Gauge {
+        let labels = vec![("node", node.to_owned())];
+        self.link_count.get_or_create(&labels).clone()
+    }
+
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "airmail_cluster_members",
+            "Other nodes of the cluster, by how this one sees them",
+            self.members.clone(),
+        );
+        registry.register(
+            "airmail_cluster_datagrams_dropped",
+            "Datagrams that came without the cluster's secret, damaged or for a second time",
+            self.dropped.clone(),
+        );
+        registry.register(
+            "airmail_links",
+            "Links to another node that are there, one for each pair of shards",
+            self.link_count.clone(),
+        );
+        let (_, missing) = self.links.counts();
+        let gauge = Gauge::<i64>::default();
+        gauge.set(i64::try_from(missing).unwrap_or(i64::MAX));
+        registry.register(
+            "airmail_links_missing",
+            "Links that this node keeps to others and has not at present",
+            gauge,
+        );
+        registry.register(
+            "airmail_link_bytes",
+            "Bytes on links to another node, by direction",
+            self.link_bytes.clone(),
+        );
+    }
+}
