@@ -244,8 +244,11 @@ impl ClientBuilder {
         let mut subscriber = self.subscriber;
         producer.seed = seed;
         subscriber.seed = seed;
-        let addresses = addresses.iter().map(Address::to_string).collect();
-        let choice = NodeChoice::new(addresses, self.place, random::nth(seed, 1));
+        let addresses: Vec<String> = addresses.iter().map(Address::to_string).collect();
+        let choice = |purpose| {
+            let seed = random::nth(seed, 1);
+            NodeChoice::new(addresses.clone(), purpose, self.place.clone(), seed)
+        };
         let client = Client::new(ClientContext {
             nodes: Nodes::new(choice, Arc::clone(&clock)),
             clock,

@@ -6,6 +6,7 @@
 
 use crate::api::Answer;
 use crate::context::ClientContext;
+use crate::core::Purpose;
 use crate::nodes::Node;
 use airmail_model::{Error, ErrorCode};
 use airmail_proto::error::{error_from_status, is_told_by_a_node};
@@ -72,7 +73,7 @@ impl ClientContext {
         // off.
         let mut refusal = None;
         loop {
-            let node = self.nodes.node()?;
+            let node = self.nodes.node(Purpose::Subscribe)?;
             let now = self.mono();
             attempts.begin(now);
             let rest = until.since(now);

@@ -16,7 +16,7 @@ pub mod subscriber;
 
 pub use attempts::{Attempts, Patience};
 pub use backoff::{Backoff, BackoffConfig};
-pub use node_choice::{NodeChoice, Place};
+pub use node_choice::{NodeChoice, Place, Purpose};
 pub use producer::{
     Accepted, Destination, MessageRef, Producer, ProducerConfig, ProducerOutput, PublishError,
     Settled, Ticket,

@@ -3,7 +3,7 @@
 //! After a lost connection it goes on where it was, so that nothing in the range is missing.
 
 use crate::context::ClientContext;
-use crate::core::Attempts;
+use crate::core::{Attempts, Purpose};
 use crate::named_topic::{NamedTopic, topic_name};
 use crate::nodes::Node;
 use crate::received::{Gap, Item, LogInForce, Received};
@@ -185,7 +185,7 @@ impl History {
     }
 
     async fn request(&mut self) -> Result<(), Error> {
-        let node = self.shared.nodes.node()?;
+        let node = self.shared.nodes.node(Purpose::Subscribe)?;
         let request = v1::HistoryRequest {
             namespace: self.named.namespace.to_string(),
             topic: self.named.topic.to_string(),

@@ -4,6 +4,7 @@
 //! owner opens it there.
 
 use crate::context::ClientContext;
+use crate::core::Purpose;
 use crate::nodes::Node;
 use crate::response_stream::ResponseStream;
 use airmail_model::frame::{News, Welcome};
@@ -14,19 +15,22 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 /// Preparation of a stream's move to another node, if it is to move.
-#[derive(Default)]
-pub(crate) struct Moving(Option<Pin<Box<dyn Future<Output = bool> + Send>>>);
+pub(crate) struct Moving {
+    /// The use that the stream is of.
+    purpose: Purpose,
+    preparing: Option<Pin<Box<dyn Future<Output = bool> + Send>>>,
+}
 
 impl fmt::Debug for Moving {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Moving").field(&self.0.is_some()).finish()
+        f.debug_struct("Moving").finish_non_exhaustive()
     }
 }
 
 impl Moving {
     /// Tells whether the stream is to stay where it is.
     pub(crate) fn is_not(&self) -> bool {
-        self.0.is_none()
+        self.preparing.is_none()
     }
 
     /// Waits until the stream can be opened at another node; for ever, if it is to stay.
@@ -34,9 +38,9 @@ impl Moving {
     /// # Cancel safety
     /// Nothing is lost when the future is dropped before it is done.
     pub(crate) async fn moved(&mut self) {
-        if let Some(moving) = &mut self.0 {
-            let moved = moving.await;
-            self.0 = None;
+        if let Some(preparing) = &mut self.preparing {
+            let moved = preparing.await;
+            self.preparing = None;
             if moved {
                 return;
             }
@@ -45,9 +49,11 @@ impl Moving {
     }
 
     fn begin(&mut self, shared: &Arc<ClientContext>, node: &Node) {
-        if self.0.is_none() && shared.nodes.is_to_move_from(node) {
+        let purpose = self.purpose;
+        if self.is_not() && shared.nodes.is_to_move_from(node, purpose) {
             let (shared, node) = (Arc::clone(shared), node.clone());
-            self.0 = Some(Box::pin(async move { shared.nodes.move_from(&node).await }));
+            let preparing = async move { shared.nodes.move_from(&node, purpose).await };
+            self.preparing = Some(Box::pin(preparing));
         }
     }
 }
@@ -56,14 +62,17 @@ impl ClientContext {
     /// Takes note of the answer of `node` to Hello, on a stream of these responses.
     pub(crate) fn welcomed<M: Message + Default>(
         self: &Arc<Self>,
-        node: &Node,
+        (node, purpose): (&Node, Purpose),
         responses: &mut ResponseStream<M>,
         welcome: &Welcome,
     ) -> Moving {
         if let Some((within, missed_max)) = self.nodes.welcomed(node, welcome) {
             responses.expect_life(within, missed_max);
         }
-        let mut moving = Moving::default();
+        let mut moving = Moving {
+            purpose,
+            preparing: None,
+        };
         moving.begin(self, node);
         moving
     }

@@ -5,7 +5,7 @@
 //! [`crate::core::NodeChoice`] chooses. Where that finds a better node while the current one serves, a
 //! connection to it is made first, and each stream then goes over to it.
 
-use crate::core::NodeChoice;
+use crate::core::{NodeChoice, Purpose};
 use crate::response_stream::ResponseStream;
 use airmail_model::clock::Clock;
 use airmail_model::frame::{self, Welcome};
@@ -127,48 +127,134 @@ impl Node {
     }
 }
 
+/// The node that a client talks to now for a purpose, and how it is chosen.
+#[derive(Debug)]
+struct Side {
+    choice: NodeChoice,
+    current: Option<Node>,
+}
+
+impl Side {
+    fn is_at(&self, node: &Node) -> bool {
+        self.current.as_ref().is_some_and(|now| now.is(node))
+    }
+
+    /// Tells whether whoever talks to `node` is to go on at another.
+    fn is_to_move_from(&self, node: &Node) -> bool {
+        match &self.current {
+            Some(now) if now.is(node) => self.choice.target(&node.address).is_some(),
+            // Another stream of this client has moved, or found that the node has failed.
+            Some(now) => now.address != node.address,
+            None => false,
+        }
+    }
+}
+
+/// The sides of a client. Where one node takes everything, there is one connection.
+#[derive(Debug)]
+struct Sides {
+    /// For subscriptions, and everything that is asked.
+    subscribing: Side,
+    /// For publishing, if that cannot be done where subscriptions are.
+    publishing: Side,
+}
+
+impl Sides {
+    /// The side that a purpose uses.
+    fn of(&mut self, purpose: Purpose) -> &mut Side {
+        let Sides {
+            subscribing,
+            publishing,
+        } = self;
+        let at = subscribing.current.as_ref();
+        let is_apart = at.is_some_and(|at| publishing.choice.serves(&at.address) == Some(false));
+        match purpose {
+            Purpose::Publish if is_apart => publishing,
+            Purpose::Publish | Purpose::Subscribe => subscribing,
+        }
+    }
+
+    fn both(&mut self) -> [&mut Side; 2] {
+        [&mut self.subscribing, &mut self.publishing]
+    }
+
+    /// Tells whether a stream of this purpose at `node` is to go on at another.
+    fn is_to_move_from(&mut self, node: &Node, purpose: Purpose) -> bool {
+        let serves = |sides: &Sides, address: &str| sides.publishing.choice.serves(address);
+        if purpose == Purpose::Publish && self.subscribing.is_at(node) {
+            if serves(self, &node.address) == Some(false) {
+                // It goes elsewhere alone.
+                return true;
+            }
+            // It does not follow subscriptions to where it could not publish.
+            let target = self.subscribing.choice.target(&node.address);
+            return target.is_some_and(|target| serves(self, target) != Some(false));
+        }
+        self.of(purpose).is_to_move_from(node)
+    }
+
+    /// Takes note that subscriptions have moved from one node to another: publishing stays, if it cannot follow.
+    fn part(&mut self, from: &Node, to: &str) {
+        let serves = |address: &str| self.publishing.choice.serves(address) != Some(false);
+        if self.publishing.current.is_none() && serves(&from.address) && !serves(to) {
+            self.publishing.current = Some(from.clone());
+        }
+    }
+}
+
 /// The nodes of a client.
 #[derive(Debug)]
 pub(crate) struct Nodes {
     clock: Arc<dyn Clock>,
-    choice: Mutex<NodeChoice>,
-    current: Mutex<Option<Node>>,
+    sides: Mutex<Sides>,
 }
 
 impl Nodes {
-    pub(crate) fn new(choice: NodeChoice, clock: Arc<dyn Clock>) -> Nodes {
+    /// Makes a client's nodes, with a choice for each purpose.
+    pub(crate) fn new(choice: impl Fn(Purpose) -> NodeChoice, clock: Arc<dyn Clock>) -> Nodes {
+        let side = |purpose| Side {
+            choice: choice(purpose),
+            current: None,
+        };
+        let sides = Sides {
+            subscribing: side(Purpose::Subscribe),
+            publishing: side(Purpose::Publish),
+        };
         Nodes {
             clock,
-            choice: Mutex::new(choice),
-            current: Mutex::new(None),
+            sides: Mutex::new(sides),
         }
     }
 
     /// Counts the addresses that there are to try, at least 1.
     pub(crate) fn addresses(&self) -> u32 {
-        u32::try_from(self.choice.lock().addresses()).unwrap_or(u32::MAX)
+        let addresses = self.sides.lock().subscribing.choice.addresses();
+        u32::try_from(addresses).unwrap_or(u32::MAX)
     }
 
-    /// Gives the current node. The connection is made when it is used.
-    pub(crate) fn node(&self) -> Result<Node, Error> {
-        let mut current = self.current.lock();
-        if let Some(node) = &*current {
+    /// Gives the current node for a purpose. The connection is made when it is used.
+    pub(crate) fn node(&self, purpose: Purpose) -> Result<Node, Error> {
+        let mut sides = self.sides.lock();
+        let side = sides.of(purpose);
+        if let Some(node) = &side.current {
             return Ok(node.clone());
         }
-        let address = self.choice.lock().choose(self.clock.mono());
+        let address = side.choice.choose(self.clock.mono());
         let node = Node::new(&address, endpoint(&address)?.connect_lazy());
-        *current = Some(node.clone());
+        side.current = Some(node.clone());
         Ok(node)
     }
 
     /// Takes note that an attempt on `node` failed: the next one goes to another address, if there is one.
     pub(crate) fn failed(&self, node: &Node, error: &Error) {
-        self.choice.lock().failed(self.clock.mono(), &node.address);
-        // A node that refuses is still connected.
-        let stays = error.code() != ErrorCode::Disconnected && self.addresses() == 1;
-        let mut current = self.current.lock();
-        if current.as_ref().is_some_and(|now| now.is(node)) && !stays {
-            *current = None;
+        let now = self.clock.mono();
+        for side in self.sides.lock().both() {
+            side.choice.failed(now, &node.address);
+            // A node that refuses is still connected.
+            let is_lost = error.code() == ErrorCode::Disconnected;
+            if side.is_at(node) && (is_lost || side.choice.addresses() > 1) {
+                side.current = None;
+            }
         }
     }
 
@@ -180,7 +266,9 @@ impl Nodes {
     /// Takes note of the answer of `node` to Hello; gives how often it says something, and how often it may have
     /// said nothing, if it says so.
     pub(crate) fn welcomed(&self, node: &Node, welcome: &Welcome) -> Option<(Duration, u32)> {
-        self.choice.lock().met(&node.address, &welcome.node);
+        for side in self.sides.lock().both() {
+            side.choice.met(&node.address, &welcome.node);
+        }
         if !welcome.nodes.nodes.is_empty() {
             self.told(node, &welcome.nodes);
         }
@@ -198,34 +286,31 @@ impl Nodes {
 
     /// Takes note of what `node` tells of nodes.
     pub(crate) fn told(&self, node: &Node, nodes: &frame::Nodes) {
-        let current = self.current.lock();
-        if current.as_ref().is_some_and(|now| now.is(node)) {
-            let mut choice = self.choice.lock();
-            choice.told(self.clock.mono(), &node.address, nodes);
+        let now = self.clock.mono();
+        for side in self.sides.lock().both() {
+            if side.is_at(node) {
+                side.choice.told(now, &node.address, nodes);
+            } else {
+                side.choice.learn(nodes);
+            }
         }
     }
 
-    /// Tells whether whoever talks to `node` is to go on at another.
-    pub(crate) fn is_to_move_from(&self, node: &Node) -> bool {
-        let current = self.current.lock();
-        match &*current {
-            Some(now) if now.is(node) => self.choice.lock().target(&node.address).is_some(),
-            // Another stream of this client has moved, or found that the node has failed.
-            Some(now) => now.address != node.address,
-            None => false,
-        }
+    /// Tells whether whoever talks to `node` for a purpose is to go on at another.
+    pub(crate) fn is_to_move_from(&self, node: &Node, purpose: Purpose) -> bool {
+        self.sides.lock().is_to_move_from(node, purpose)
     }
 
     /// Moves from `node`: connects to the other, while everything goes on here. Tells whether the current node is
     /// another now.
-    pub(crate) async fn move_from(&self, node: &Node) -> bool {
+    pub(crate) async fn move_from(&self, node: &Node, purpose: Purpose) -> bool {
         let target = {
-            let current = self.current.lock();
-            if !current.as_ref().is_some_and(|now| now.is(node)) {
+            let mut sides = self.sides.lock();
+            let side = sides.of(purpose);
+            if !side.is_at(node) {
                 return true;
             }
-            let choice = self.choice.lock();
-            let Some(target) = choice.target(&node.address) else {
+            let Some(target) = side.choice.target(&node.address) else {
                 return false;
             };
             target.to_owned()
@@ -237,18 +322,25 @@ impl Nodes {
         let Ok(Ok(channel)) = connected else {
             return self.not_reached(&target);
         };
-        let mut current = self.current.lock();
-        if current.as_ref().is_some_and(|now| now.is(node)) {
+        let mut sides = self.sides.lock();
+        let side = sides.of(purpose);
+        if side.is_at(node) {
             tracing::debug!(from = %node.address, to = target, "going on at another node");
-            *current = Some(Node::new(&target, channel));
-            self.choice.lock().moved(self.clock.mono(), &node.address);
+            side.current = Some(Node::new(&target, channel));
+            side.choice.moved(self.clock.mono(), &node.address);
+            if purpose == Purpose::Subscribe {
+                sides.part(node, &target);
+            }
         }
         true
     }
 
     fn not_reached(&self, target: &str) -> bool {
         tracing::debug!(target, "another node could not be reached");
-        self.choice.lock().failed(self.clock.mono(), target);
+        let now = self.clock.mono();
+        for side in self.sides.lock().both() {
+            side.choice.failed(now, target);
+        }
         false
     }
 }

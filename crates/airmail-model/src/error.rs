@@ -173,7 +173,7 @@ error_table! {
     LeaseEnded = 44, "LEASE_ENDED", FailedPrecondition, false, "the lease has ended, and the message may be at another reader";
     MailboxesAway = 45, "MAILBOXES_AWAY", Unavailable, true, "the database of the mailboxes does not answer; nothing was done";
     MailboxesUnusable = 46, "MAILBOXES_UNUSABLE", FailedPrecondition, false, "the database of the mailboxes is none that this node can use; nothing was done";
-    Elsewhere = 47, "ELSEWHERE", Unavailable, true, "another node has the log; nothing was stored";
+    Elsewhere = 47, "ELSEWHERE", Unavailable, true, "another node has the log, or takes what is asked; nothing was done";
     Unavailable = 48, "UNAVAILABLE", Unavailable, true, "the node that has the log cannot be reached; nothing was stored";
     32, "INTERNAL_ERROR" => Internal;
 }

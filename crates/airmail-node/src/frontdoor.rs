@@ -13,10 +13,13 @@ pub(crate) mod grpc;
 pub(crate) mod http;
 mod session;
 
-pub use error::{NamespaceNotFound, PublishRefusal, SessionError, SubscribeRefusal, Unavailable};
+pub use error::{
+    NamespaceNotFound, PublishRefusal, SessionError, SubscribeRefusal, Unavailable, WrongRole,
+};
 pub(crate) use session::{AfterRequests, RequestSource};
 pub use session::{SessionEvents, SessionHandle, SessionRequests};
 
+use crate::config::cluster::Roles;
 use crate::metrics::Metrics;
 use crate::shard_handle::ShardHandle;
 use crate::shards::Shards;
@@ -90,6 +93,31 @@ impl FrontDoor {
     /// [`Unavailable`] while it starts or stops.
     pub fn check_up(&self) -> Result<(), Unavailable> {
         self.handle.check_up()
+    }
+
+    /// Whether the node takes publishes.
+    ///
+    /// # Errors
+    /// It has not that role.
+    pub fn takes_publishes(&self) -> Result<(), WrongRole> {
+        self.has_role("pilot", |roles| roles.pilot)
+    }
+
+    /// Whether the node takes subscriptions, and questions about what is stored.
+    ///
+    /// # Errors
+    /// It has not that role.
+    pub fn takes_subscriptions(&self) -> Result<(), WrongRole> {
+        self.has_role("copilot", |roles| roles.copilot)
+    }
+
+    fn has_role(&self, needed: &'static str, has: fn(Roles) -> bool) -> Result<(), WrongRole> {
+        let roles = self.handle.roles();
+        if has(roles) {
+            Ok(())
+        } else {
+            Err(WrongRole { roles, needed })
+        }
     }
 
     /// The namespace and hash of a topic, by names; the empty namespace is `default`.

@@ -48,7 +48,7 @@ pub mod wrong_clock;
 pub use frontdoor::http::same_origin;
 pub use frontdoor::{
     FrontDoor, NamespaceNotFound, PublishRefusal, SessionError, SessionEvents, SessionHandle,
-    SessionRequests, SubscribeRefusal, Unavailable,
+    SessionRequests, SubscribeRefusal, Unavailable, WrongRole,
 };
 pub use running::Running;
 pub use send_queue::{Event, NotAdded};

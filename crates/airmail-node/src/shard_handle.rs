@@ -6,6 +6,7 @@
 
 use super::metrics::Snapshot;
 use super::send_queue::SendQueue;
+use crate::config::cluster::Roles;
 use crate::frontdoor::{NamespaceNotFound, Unavailable};
 use airmail_broker::catalog::{Catalog, Entry};
 use airmail_broker::{Command, Outcome, Principal, Progress, SessionId};
@@ -57,6 +58,7 @@ pub(crate) enum ToShard {
 #[derive(Debug)]
 struct Shared {
     node: String,
+    roles: Roles,
     /// The shard wants to know what connections take.
     counts_sent: bool,
     /// Tells this run's request ids from those of others.
@@ -87,7 +89,7 @@ pub(crate) struct ShardHandle {
 
 impl ShardHandle {
     pub(crate) fn new(
-        (node, seed): (String, u64),
+        (node, roles, seed): (String, Roles, u64),
         limits: Limits,
         clock: Arc<dyn Clock>,
         stop: CancellationToken,
@@ -96,6 +98,7 @@ impl ShardHandle {
         let (sender, receiver) = mpsc::channel(QUEUE_ITEMS);
         let shared = Shared {
             node,
+            roles,
             counts_sent,
             run: (seed >> 32) as u32 ^ seed as u32,
             limits,
@@ -126,6 +129,10 @@ impl ShardHandle {
 
     pub(crate) fn node(&self) -> &str {
         &self.shared.node
+    }
+
+    pub(crate) fn roles(&self) -> Roles {
+        self.shared.roles
     }
 
     pub(crate) fn now(&self) -> Now {
@@ -343,7 +350,7 @@ mod tests {
     #[tokio::test]
     async fn what_a_stop_cuts_off_may_have_been_done_if_it_changes_something() {
         let (handle, mut shard) = ShardHandle::new(
-            ("node".into(), 1),
+            ("node".into(), Roles::ALL, 1),
             Limits::DEFAULT,
             Arc::new(SystemClock::new()),
             CancellationToken::new(),

@@ -160,6 +160,7 @@ impl Shards {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::cluster::Roles;
     use crate::shard_handle::ToShard;
     use airmail_broker::Progress;
     use airmail_model::clock::SystemClock;
@@ -171,7 +172,7 @@ mod tests {
     fn two() -> (Shards, Vec<Receiver<ToShard>>) {
         let handle = |seed| {
             ShardHandle::new(
-                ("node".into(), seed),
+                ("node".into(), Roles::ALL, seed),
                 Limits::DEFAULT,
                 Arc::new(SystemClock::new()),
                 CancellationToken::new(),

@@ -123,6 +123,7 @@ fn handles(options: &NodeOptions) -> (Shards, Vec<mpsc::Receiver<ToShard>>) {
         ShardHandle::new(
             (
                 options.config.name.clone(),
+                options.config.roles,
                 storage::seed_of_shard(options.seed, shard),
             ),
             options.config.limits.clone(),

@@ -79,6 +79,12 @@ pub struct ServingNode {
     /// Connections of clients that it has, as far as that is known.
     #[prost(uint32, tag = "5")]
     pub connections: u32,
+    /// It takes publishes.
+    #[prost(bool, tag = "6")]
+    pub pilot: bool,
+    /// It takes subscriptions, and answers questions about what is stored.
+    #[prost(bool, tag = "7")]
+    pub copilot: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Limits {

@@ -108,6 +108,8 @@ pub fn nodes_to_proto(nodes: &Nodes) -> v1::Nodes {
         zone: node.zone.clone(),
         host: node.host.clone(),
         connections: node.connections,
+        pilot: node.pilot,
+        copilot: node.copilot,
     };
     v1::Nodes {
         nodes: nodes.nodes.iter().map(node).collect(),
@@ -124,6 +126,8 @@ pub fn nodes_from_proto(nodes: &v1::Nodes) -> Nodes {
         zone: node.zone.clone(),
         host: node.host.clone(),
         connections: node.connections,
+        pilot: node.pilot,
+        copilot: node.copilot,
     };
     Nodes {
         nodes: nodes.nodes.iter().take(NODES_TOLD_MAX).map(node).collect(),
@@ -239,6 +243,8 @@ mod tests {
             zone: "west".into(),
             host: format!("host-{number}"),
             connections: 7,
+            pilot: true,
+            copilot: number % 2 == 0,
         };
         Nodes {
             nodes: (0..count).map(node).collect(),

@@ -30,6 +30,24 @@ pub struct Place {
     pub zone: String,
 }
 
+/// Use that a client makes of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It publishes there.
+    Publish,
+    /// It subscribes there, and asks for what is stored.
+    Subscribe,
+}
+
+impl Purpose {
+    fn is_served_by(self, node: &ServingNode) -> bool {
+        match self {
+            Purpose::Publish => node.pilot,
+            Purpose::Subscribe => node.copilot,
+        }
+    }
+}
+
 /// Distance of a node. The least is preferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Distance {
@@ -43,6 +61,7 @@ enum Distance {
 pub struct NodeChoice {
     seeds: Vec<String>,
     told: Vec<ServingNode>,
+    purpose: Purpose,
     place: Place,
     /// Names of nodes by the addresses under which the client has met them.
     names: BTreeMap<String, String>,
@@ -56,12 +75,13 @@ pub struct NodeChoice {
 }
 
 impl NodeChoice {
-    /// Makes the choice among the addresses of a URL, for a client at `place`.
+    /// Makes the choice of a node for `purpose` among the addresses of a URL, for a client at `place`.
     #[must_use]
-    pub fn new(seeds: Vec<String>, place: Place, seed: u64) -> NodeChoice {
+    pub fn new(seeds: Vec<String>, purpose: Purpose, place: Place, seed: u64) -> NodeChoice {
         NodeChoice {
             seeds,
             told: Vec::new(),
+            purpose,
             place,
             names: BTreeMap::new(),
             avoided: BTreeMap::new(),
@@ -114,16 +134,34 @@ impl NodeChoice {
         self.avoided.remove(name);
     }
 
+    /// Takes note of nodes that a node tells of to which the client does not talk for this purpose.
+    pub fn learn(&mut self, nodes: &Nodes) {
+        self.told.clone_from(&nodes.nodes);
+    }
+
     /// Takes note of what the node at `address`, to which the client talks, tells of nodes; decides whether to move.
     pub fn told(&mut self, now: Mono, address: &str, nodes: &Nodes) {
-        self.told.clone_from(&nodes.nodes);
-        self.target = if nodes.leave {
+        self.learn(nodes);
+        if nodes.leave {
             self.avoid(now, address);
+        }
+        self.target = if nodes.leave || self.serves(address) == Some(false) {
             let others = self.usable(now, Some(address));
             self.nearest(others)
         } else {
             self.better(now, address)
         };
+    }
+
+    /// Tells whether the node at `address` serves the purpose, if that is known: one that is not among those that were
+    /// told of serves nothing.
+    #[must_use]
+    pub fn serves(&self, address: &str) -> Option<bool> {
+        if self.told.is_empty() {
+            return None;
+        }
+        let node = self.told_of(address);
+        Some(node.is_some_and(|node| self.purpose.is_served_by(node)))
     }
 
     /// Gives the address to which a client that talks to `address` is to move, if it is to.
@@ -174,7 +212,8 @@ impl NodeChoice {
         let usable = self.told.iter().filter(|node| {
             let same = Some(node.address.as_str()) == except || Some(&node.name) == except_name;
             let avoided = [&node.name, &node.address];
-            !same && !avoided.iter().any(|name| self.is_avoided(now, name))
+            let serves = self.purpose.is_served_by(node);
+            serves && !same && !avoided.iter().any(|name| self.is_avoided(now, name))
         });
         usable.cloned().collect()
     }

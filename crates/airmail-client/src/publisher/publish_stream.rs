@@ -4,6 +4,7 @@
 use super::accumulator::Accumulator;
 use super::request_body::RequestBody;
 use crate::context::ClientContext;
+use crate::core::Purpose;
 use crate::hello::client_hello;
 use crate::moving::Moving;
 use crate::nodes::Node;
@@ -148,7 +149,7 @@ async fn open(
     shared: Arc<ClientContext>,
     accumulator: Arc<Accumulator>,
 ) -> Result<(OpenStream, Welcome), Error> {
-    let node = shared.nodes.node()?;
+    let node = shared.nodes.node(Purpose::Publish)?;
     let hello = client_hello(&shared, accumulator.namespaces(), 0);
     let first = v1::PublishRequest {
         kind: Some(v1::publish_request::Kind::Hello(hello)),
@@ -168,7 +169,7 @@ async fn open(
     match first.and_then(|response| response.kind) {
         Some(v1::publish_response::Kind::Hello(hello)) => {
             let welcome = welcome_from_proto(&hello)?;
-            let moving = shared.welcomed(&node, &mut responses, &welcome);
+            let moving = shared.welcomed((&node, Purpose::Publish), &mut responses, &welcome);
             let open = OpenStream {
                 node,
                 responses,

@@ -1,6 +1,7 @@
 //! The subscribe stream: opened when it is needed, and opened again after it was lost.
 
 use crate::context::ClientContext;
+use crate::core::Purpose;
 use crate::hello::client_hello;
 use crate::moving::Moving;
 use crate::named_topic::NamedTopic;
@@ -236,7 +237,7 @@ async fn open(
     namespace: String,
     credit: u32,
 ) -> Result<(OpenStream, Welcome), Error> {
-    let node = shared.nodes.node()?;
+    let node = shared.nodes.node(Purpose::Subscribe)?;
     let (requests, stream) = mpsc::channel(TRANSPORT_REQUESTS);
     let hello = client_hello(&shared, vec![namespace], credit);
     let failed = |status: Status| {
@@ -256,7 +257,7 @@ async fn open(
     let first = first.ok_or_else(|| Error::new(ErrorCode::Disconnected))?;
     match reply_from_proto(first)? {
         FromNode::Welcome(welcome) => {
-            let moving = shared.welcomed(&node, &mut responses, &welcome);
+            let moving = shared.welcomed((&node, Purpose::Subscribe), &mut responses, &welcome);
             let open = OpenStream {
                 node,
                 requests,

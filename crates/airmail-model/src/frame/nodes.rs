@@ -18,6 +18,10 @@ pub struct ServingNode {
     pub host: String,
     /// Connections of clients that it has, as far as that is known.
     pub connections: u32,
+    /// It takes publishes.
+    pub pilot: bool,
+    /// It takes subscriptions, and answers questions about what is stored.
+    pub copilot: bool,
 }
 
 /// The nodes that clients may use at present, at most [`NODES_TOLD_MAX`].

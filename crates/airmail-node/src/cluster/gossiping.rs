@@ -13,7 +13,7 @@ use airmail_membership::{
 };
 use airmail_model::Mono;
 use airmail_model::clock::Clock;
-use airmail_model::frame::Nodes;
+use airmail_model::frame::{Nodes, ServingNode};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UdpSocket;
@@ -185,19 +185,11 @@ fn complain(troubles: &mut LoggingRateLimit, error: &std::io::Error) {
 
 /// Whether two lists differ in nothing but connections.
 fn same_but_for_spread(one: &Nodes, other: &Nodes) -> bool {
-    let same = |(one, other): (&_, &_)| {
-        let of = |node: &airmail_model::frame::ServingNode| {
-            let airmail_model::frame::ServingNode {
-                name,
-                address,
-                zone,
-                host,
-                connections: _,
-            } = node.clone();
-            (name, address, zone, host)
-        };
-        of(one) == of(other)
+    let unspread = |node: &ServingNode| ServingNode {
+        connections: 0,
+        ..node.clone()
     };
+    let same = |(one, other): (&_, &_)| unspread(one) == unspread(other);
     one.leave == other.leave
         && one.nodes.len() == other.nodes.len()
         && one.nodes.iter().zip(&other.nodes).all(same)

@@ -68,7 +68,16 @@ impl ClusterView {
     /// `INVALID_ARGUMENT` where there is no other node for them.
     pub(crate) fn drain(&self) -> Result<u32, Error> {
         let mut seen = self.0.seen.lock();
-        if !seen.members.iter().any(|member| seen.may_be_used(member)) {
+        let others = || {
+            seen.members
+                .iter()
+                .filter(|member| seen.may_be_used(member))
+        };
+        let mut cards = others().filter_map(|member| member.card.as_ref());
+        let publishes = !seen.own.pilot || cards.any(|card| card.pilot);
+        let mut cards = others().filter_map(|member| member.card.as_ref());
+        let subscribes = !seen.own.copilot || cards.any(|card| card.copilot);
+        if !(publishes && subscribes) {
             let error = Error::new(ErrorCode::InvalidArgument).field("node");
             let limit = "one of several live nodes that clients can use";
             return Err(error.value(&seen.own.name).limit(limit));
@@ -151,8 +160,8 @@ impl Seen {
 
 /// Whether clients may use the node of a card.
 fn serves(card: &Card) -> bool {
-    let takes_all = card.pilot && card.copilot && !card.client_address.is_empty();
-    takes_all && !card.draining && !card.leaving
+    let is_reached = (card.pilot || card.copilot) && !card.client_address.is_empty();
+    is_reached && !card.draining && !card.leaving
 }
 
 fn is_loopback(address: &str) -> bool {
@@ -167,6 +176,8 @@ fn serving(card: &Card) -> ServingNode {
         zone: card.zone.clone(),
         host: card.host.clone(),
         connections: card.connections,
+        pilot: card.pilot,
+        copilot: card.copilot,
     }
 }
 
@@ -225,10 +236,10 @@ mod tests {
         for standing in [Standing::Suspect, Standing::Down, Standing::Left] {
             assert_eq!(names(&other(|_| {}, standing)), none);
         }
-        assert_eq!(
-            names(&other(|card| card.pilot = false, Standing::Live)),
-            none
-        );
+        let neither = |card: &mut Card| (card.pilot, card.copilot) = (false, false);
+        assert_eq!(names(&other(neither, Standing::Live)), none);
+        let pilot = |card: &mut Card| card.copilot = false;
+        assert_eq!(names(&other(pilot, Standing::Live)), ["a", "b"]);
         assert_eq!(
             names(&other(|card| card.draining = true, Standing::Live)),
             none
@@ -270,6 +281,23 @@ mod tests {
         let other = member(card("b", "10.0.0.2:7400"), Standing::Live);
         view.update(|seen| seen.members.push(other));
         assert!(view.drain().is_ok() && view.seen().drains);
+    }
+
+    #[test]
+    fn the_last_node_of_a_role_does_not_drain() {
+        let view = ClusterView::alone(card("a", "10.0.0.1:7400"), 1, Mono(0));
+        let pilot = Card {
+            copilot: false,
+            ..card("b", "10.0.0.2:7400")
+        };
+        let copilot = Card {
+            pilot: false,
+            ..card("c", "10.0.0.3:7400")
+        };
+        view.update(|seen| seen.members.push(member(pilot, Standing::Live)));
+        assert!(view.drain().is_err());
+        view.update(|seen| seen.members.push(member(copilot, Standing::Live)));
+        assert!(view.drain().is_ok());
     }
 
     #[test]

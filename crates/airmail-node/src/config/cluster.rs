@@ -11,8 +11,6 @@ pub(super) const ALONE: &str = "airmail";
 /// Description of roles, for whoever wrote another thing.
 const ROLES_EXPECTED: &str =
     "all, or of pilot, copilot and tower those that run here, with commas between them";
-/// Roles that can be together.
-const ROLES_MADE: &str = "all, or pilot,copilot";
 
 /// Most bytes of the name of a zone or a machine.
 const PLACE_BYTES_MAX: usize = 64;
@@ -114,10 +112,6 @@ impl Config {
     pub(super) fn validate_cluster(&self) -> Result<(), Error> {
         let needs =
             |name: &str, value: &str, limit: &str| Err(invalid(name).value(value).limit(limit));
-        if !(self.roles.pilot && self.roles.copilot) {
-            let error = Error::unimplemented("node.roles");
-            return Err(error.value(self.roles).limit(ROLES_MADE));
-        }
         for (name, value) in [
             ("cluster.zone", &self.cluster.zone),
             ("cluster.host", &self.cluster.host),
@@ -131,11 +125,11 @@ impl Config {
         match (self.is_gateway(), join.is_empty()) {
             (false, true) => return Ok(()),
             (false, false) => {
-                let limit = "empty on a node with role tower; it is for --roles pilot,copilot";
+                let limit = "empty on a node with role tower, whose logs are its own";
                 return needs("cluster.join", join, limit);
             }
             (true, true) => {
-                let limit = "HOST:PORT of the node that has the logs, with --roles pilot,copilot";
+                let limit = "HOST:PORT of the node that has the logs, without role tower";
                 return needs("cluster.join", join, limit);
             }
             (true, false) => {}
@@ -145,18 +139,15 @@ impl Config {
             return needs("node.name", &self.name, limit);
         }
         if !self.log_url.is_empty() {
-            let limit =
-                "empty with --roles pilot,copilot: the logs are those of the node at cluster.join";
+            let limit = "empty without role tower: the logs are those of the node at cluster.join";
             return needs("log.url", &self.log_url, limit);
         }
         if let Some((name, url)) = self.storages.first_key_value() {
-            let limit =
-                "none with --roles pilot,copilot: storages are those of the node at cluster.join";
+            let limit = "none without role tower: storages are those of the node at cluster.join";
             return needs(&format!("storage.{name}.url"), url, limit);
         }
         if let Some(durability) = self.durability {
-            let limit =
-                "none with --roles pilot,copilot: the node at cluster.join makes the namespace";
+            let limit = "none without role tower: the node at cluster.join makes the namespace";
             return needs("namespace.durability", &durability.to_string(), limit);
         }
         Ok(())
@@ -183,13 +174,19 @@ mod tests {
     }
 
     #[test]
-    fn roles_that_cannot_be_together_yet_are_unimplemented() {
-        for roles in ["pilot", "copilot", "tower", "copilot,tower"] {
+    fn each_role_may_be_alone_and_one_without_logs_needs_those_of_another() {
+        for (roles, needs) in [
+            ("tower", false),
+            ("copilot,tower", false),
+            ("pilot", true),
+            ("copilot", true),
+        ] {
             let mut config = Config::default();
             config.set("node.roles", roles).unwrap();
-            let error = config.validate().unwrap_err();
-            assert_eq!(error.code(), airmail_model::ErrorCode::Unimplemented);
-            assert_eq!((error.field_name(), error.found()), ("node.roles", roles));
+            config.set("node.name", "n").unwrap();
+            let refused = config.validate().err();
+            let field = refused.map(|error| error.field_name().to_owned());
+            assert_eq!(field, needs.then(|| "cluster.join".to_owned()), "{roles}");
         }
     }
 

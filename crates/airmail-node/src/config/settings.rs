@@ -84,7 +84,7 @@ pub const SETTINGS: &[Setting] = &[
         "node",
         "roles",
         roles,
-        "Which parts of a node run here: all, or pilot,copilot with the logs of the node at cluster.join."
+        "Which parts of a node run here: all, or of pilot, copilot and tower those, with commas between them."
     ),
     text!(
         "node",
@@ -114,7 +114,7 @@ pub const SETTINGS: &[Setting] = &[
         "cluster",
         "join",
         cluster.join,
-        "The node whose logs are used, HOST:PORT: with roles pilot,copilot."
+        "The node whose logs are used, HOST:PORT: without role tower."
     ),
     text!(
         "cluster",

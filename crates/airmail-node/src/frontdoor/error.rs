@@ -3,6 +3,7 @@
 //! Where one of them leaves the node it becomes an entry of the one table of errors that users see
 //! (`airmail-model`'s `error.rs`), by the conversions at the end of this file and nowhere else.
 
+use crate::config::cluster::Roles;
 use airmail_model::namespace::namespace_not_found;
 use airmail_model::{Error, ErrorCode};
 use std::time::Duration;
@@ -58,6 +59,19 @@ pub enum PublishRefusal {
     /// The request has neither a batch nor messages.
     #[error("the request has no body")]
     BodyAbsent,
+    /// The node takes no publishes.
+    #[error(transparent)]
+    WrongRole(#[from] WrongRole),
+}
+
+/// A request for another role than this node has: another node takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this node has roles {roles}, and {needed} is needed")]
+pub struct WrongRole {
+    /// The node's roles.
+    pub roles: Roles,
+    /// The role that is needed.
+    pub needed: &'static str,
 }
 
 /// A subscription refused before any shard saw it. The session goes on.
@@ -69,6 +83,18 @@ pub enum SubscribeRefusal {
     /// The namespace does not exist.
     #[error(transparent)]
     NamespaceNotFound(#[from] NamespaceNotFound),
+    /// The node takes no subscriptions.
+    #[error(transparent)]
+    WrongRole(#[from] WrongRole),
+}
+
+impl From<WrongRole> for Error {
+    fn from(wrong: WrongRole) -> Error {
+        Error::new(ErrorCode::Elsewhere)
+            .field("node.roles")
+            .value(wrong.roles)
+            .limit(format!("a node with role {}", wrong.needed))
+    }
 }
 
 impl From<Unavailable> for Error {
@@ -113,6 +139,7 @@ impl From<PublishRefusal> for Error {
                 .field("body")
                 .value("absent")
                 .limit("batch or messages"),
+            PublishRefusal::WrongRole(wrong) => wrong.into(),
         }
     }
 }
@@ -122,6 +149,7 @@ impl From<SubscribeRefusal> for Error {
         match refusal {
             SubscribeRefusal::Unacceptable(error) => error,
             SubscribeRefusal::NamespaceNotFound(missing) => missing.into(),
+            SubscribeRefusal::WrongRole(wrong) => wrong.into(),
         }
     }
 }
@@ -136,7 +164,21 @@ mod tests {
             name: "nowhere".into(),
         };
         let topic = Error::new(ErrorCode::TopicInvalid).field("topic");
-        let table: [(Error, ErrorCode, &str); 8] = [
+        let wrong = || WrongRole {
+            roles: "copilot".parse().unwrap(),
+            needed: "pilot",
+        };
+        let table: [(Error, ErrorCode, &str); 10] = [
+            (
+                PublishRefusal::from(wrong()).into(),
+                ErrorCode::Elsewhere,
+                "node.roles",
+            ),
+            (
+                SubscribeRefusal::from(wrong()).into(),
+                ErrorCode::Elsewhere,
+                "node.roles",
+            ),
             (Unavailable::Starting.into(), ErrorCode::Overloaded, "node"),
             (
                 Unavailable::Stopping.into(),

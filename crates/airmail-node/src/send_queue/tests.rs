@@ -1,4 +1,5 @@
 use super::*;
+use crate::config::cluster::Roles;
 use airmail_model::batch::BatchTarget;
 use airmail_model::clock::SystemClock;
 use airmail_model::frame::{Channel, Delivered, Delivery, GapReason, RequestId};
@@ -12,7 +13,13 @@ use tokio_util::sync::CancellationToken;
 fn queue() -> (Arc<SendQueue>, ShardHandle) {
     let clock = Arc::new(SystemClock::new());
     let stop = CancellationToken::new();
-    let (handle, _receiver) = ShardHandle::new(("n".into(), 1), Limits::DEFAULT, clock, stop, true);
+    let (handle, _receiver) = ShardHandle::new(
+        ("n".into(), Roles::ALL, 1),
+        Limits::DEFAULT,
+        clock,
+        stop,
+        true,
+    );
     let queue = SendQueue::new(SessionId(4), handle.clone());
     (Arc::new(queue), handle)
 }

@@ -49,7 +49,8 @@ pub struct ServeArgs {
     /// as in fsync:3 [default: the strongest that the storage has]
     #[arg(long, value_name = "DURABILITY")]
     pub durability: Option<String>,
-    /// Parts of a node that run here: all, or pilot,copilot, with the logs of the node at --join [default: all]
+    /// Parts of a node that run here: all, or of pilot, copilot and tower those with commas between them; without
+    /// tower, with the logs of the node at --join [default: all]
     #[arg(long, value_name = "ROLES")]
     pub roles: Option<String>,
     /// The node's name, its own for each node of a cluster [default: airmail]
@@ -58,7 +59,7 @@ pub struct ServeArgs {
     /// Where other nodes reach this one, by TCP and UDP [default: nowhere, and with --join a free port]
     #[arg(long, value_name = "HOST:PORT")]
     pub cluster: Option<String>,
-    /// The node whose logs are used, with --roles pilot,copilot: its --cluster
+    /// The node whose logs are used, without role tower: its --cluster
     #[arg(long, value_name = "HOST:PORT")]
     pub join: Option<String>,
     /// The node's zone: clients prefer nodes of their own machine, then those of their zone

@@ -28,10 +28,15 @@ fn with(mut command: Command, flags: &[&str]) -> Command {
 
 /// The command of a node that uses a tower's logs.
 pub(crate) fn gateway_command(name: &str, tower: &str, flags: &[&str]) -> Command {
+    with(member_command(name, "pilot,copilot", tower), flags)
+}
+
+/// The command of a node with these roles that uses a tower's logs.
+pub(crate) fn member_command(name: &str, roles: &str, tower: &str) -> Command {
     let mut command = airmail();
     command.args(["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
-    command.args(["--roles", "pilot,copilot", "--name", name, "--join", tower]);
-    with(command, flags)
+    command.args(["--roles", roles, "--name", name, "--join", tower]);
+    command
 }
 
 pub(crate) fn gateway(name: &str, tower: &Node, flags: &[&str]) -> Node {
@@ -225,7 +230,7 @@ fn what_a_gateway_cannot_have_is_wrong_usage() {
             "node.name",
         ),
         (&["--join", "127.0.0.1:1"], "cluster.join"),
-        (&["--roles", "pilot"], "node.roles"),
+        (&["--roles", "pilot"], "cluster.join"),
         (&["--roles", "broker"], "--roles"),
         (
             &[

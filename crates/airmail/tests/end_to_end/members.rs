@@ -1,7 +1,9 @@
 //! Nodes of a cluster that find each other, show what is wrong, and clients that go on at another node when theirs is
 //! killed, stands still or drains.
 
-use crate::cluster::{gateway, gateway_command, publish, secret, subscribed, tower, tower_at};
+use crate::cluster::{
+    gateway, gateway_command, member_command, publish, secret, subscribed, tower, tower_at,
+};
 use crate::subscriber::Subscriber;
 use airmail_testkit::node::{self, Node, wait_until};
 use serde_json::Value;
@@ -197,4 +199,35 @@ fn a_client_stays_where_it_is_where_a_nearer_node_cannot_be_reached() {
     publish(&tower, "news", "still there");
     assert_eq!(live.take(1), ["still there"]);
     subscribed(&gateway);
+}
+
+#[test]
+fn publishes_go_to_pilots_and_subscriptions_to_copilots_whichever_node_is_asked() {
+    let directory = tempfile::tempdir().unwrap();
+    let tower = tower(directory.path(), &["--roles", "tower"]);
+    let address = tower.address("nodes");
+    let of_role = |name, role| Node::spawn(member_command(name, role, &address));
+    let (pilot, copilot) = (of_role("p", "pilot"), of_role("c", "copilot"));
+    let nodes = [&tower, &pilot, &copilot];
+    for node in nodes {
+        wait_for_states(node, &[("c", "live"), ("p", "live"), ("tower", "live")]);
+    }
+    let mut subscribers = nodes.map(|node| Subscriber::start(node, "news"));
+    wait_until("three subscriptions at the copilot", || {
+        node::metric(&copilot.http, "airmail_live_subscriptions") == Some(3.0)
+    });
+    let published = |node: &Node| node::metric(&node.http, "airmail_published_messages_total");
+    let before = published(&pilot);
+    for (number, node) in nodes.iter().enumerate() {
+        publish(node, "news", &format!("by way of {number}"));
+    }
+    let expected = ["by way of 0", "by way of 1", "by way of 2"];
+    for subscriber in &mut subscribers {
+        assert_eq!(subscriber.take(3), expected);
+    }
+    assert_eq!((before, published(&pilot)), (Some(0.0), Some(3.0)));
+    assert_eq!(published(&copilot), Some(0.0));
+    // A question that a node does not take is refused with what it would need; the last of a role does not drain.
+    let said = copilot.run(&["cluster", "drain", "p"]).failed(1);
+    assert!(said.contains("one of several live nodes"), "{said}");
 }

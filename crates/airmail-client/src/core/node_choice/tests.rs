@@ -7,6 +7,8 @@ fn node(number: usize, connections: u32) -> ServingNode {
         zone: format!("zone-{}", number % 2),
         host: format!("host-{number}"),
         connections,
+        pilot: true,
+        copilot: true,
     }
 }
 
@@ -23,7 +25,7 @@ fn choice(seeds: &[&str], place: (&str, &str), seed: u64) -> NodeChoice {
         host: place.0.to_owned(),
         zone: place.1.to_owned(),
     };
-    NodeChoice::new(seeds, place, seed)
+    NodeChoice::new(seeds, Purpose::Subscribe, place, seed)
 }
 
 fn at(seconds: u64) -> Mono {
@@ -158,6 +160,39 @@ fn a_node_that_could_not_be_reached_is_no_target_for_a_while() {
         if let Some(target) = target {
             choice.failed(at(second), &target);
         }
+    }
+}
+
+#[test]
+fn whoever_is_at_a_node_of_another_role_goes_to_one_that_serves() {
+    for (purpose, expected) in [
+        (Purpose::Publish, "10.0.0.2:7400"),
+        (Purpose::Subscribe, "10.0.0.3:7400"),
+    ] {
+        let seeds = vec!["10.0.0.1:7400".to_owned()];
+        let mut choice = NodeChoice::new(seeds, purpose, Place::default(), 1);
+        let with = |number, pilot, copilot| ServingNode {
+            pilot,
+            copilot,
+            ..node(number, 0)
+        };
+        let roles = told([
+            with(1, false, false),
+            with(2, true, false),
+            with(3, false, true),
+        ]);
+        choice.met("10.0.0.1:7400", "g1");
+        assert_eq!(choice.serves("10.0.0.1:7400"), None);
+        choice.told(at(0), "10.0.0.1:7400", &roles);
+        assert_eq!(choice.serves("10.0.0.1:7400"), Some(false));
+        assert_eq!(choice.target("10.0.0.1:7400"), Some(expected));
+        // One that is not told of serves nothing either.
+        let unseen = told([with(2, true, false), with(3, false, true)]);
+        choice.told(at(0), "10.0.0.1:7400", &unseen);
+        assert_eq!(choice.target("10.0.0.1:7400"), Some(expected));
+        choice.moved(at(0), "10.0.0.1:7400");
+        assert_eq!(choice.serves(expected), Some(true));
+        assert_eq!(choice.choose(at(0)), expected);
     }
 }
 

@@ -56,7 +56,7 @@ impl Harness {
         let told = Arc::new(clock.clone());
         let accumulator = Accumulator::new(Arc::new(ClientContext {
             nodes: Nodes::new(
-                NodeChoice::new(Vec::new(), Place::default(), 1),
+                |purpose| NodeChoice::new(Vec::new(), purpose, Place::default(), 1),
                 Arc::clone(&told) as Arc<dyn Clock>,
             ),
             clock: told,

@@ -32,6 +32,7 @@ pub(super) async fn stream(
     let request = request.into_inner();
     let door = &services.door;
     door.check_up()?;
+    door.takes_subscriptions()?;
     let (namespace, topic) = door.topic(&request.namespace, &request.topic)?;
     let subscribe = Subscribe {
         subscription: SubscriptionId(0),

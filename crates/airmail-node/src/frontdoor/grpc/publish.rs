@@ -199,6 +199,7 @@ pub(super) async fn one(
     let request = request.into_inner();
     let door = &services.door;
     door.check_up()?;
+    door.takes_publishes()?;
     let epoch = services.handle().namespace(&request.namespace)?.map.epoch;
     let message = request.message.ok_or_else(|| {
         Error::new(ErrorCode::InvalidArgument)

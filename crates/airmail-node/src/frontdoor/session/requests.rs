@@ -166,10 +166,15 @@ impl SessionRequests {
         received: Mono,
     ) -> Result<(), SessionError> {
         self.is_greeted()?;
-        let batch = match Batch::check(batch, self.door.limits()) {
+        let taken = self.door.takes_publishes().map_err(PublishRefusal::from);
+        let checked = taken.and_then(|()| {
+            let checked = Batch::check(batch, self.door.limits());
+            checked.map_err(PublishRefusal::Unacceptable)
+        });
+        let batch = match checked {
             Ok(batch) => batch,
-            Err(error) => {
-                self.refuse(request, PublishRefusal::Unacceptable(error));
+            Err(refusal) => {
+                self.refuse(request, refusal);
                 return Ok(());
             }
         };
@@ -189,8 +194,13 @@ impl SessionRequests {
         received: Mono,
     ) -> Result<(), SessionError> {
         self.is_greeted()?;
-        if batches.is_empty() {
-            self.refuse(request, PublishRefusal::BodyAbsent);
+        let taken = self.door.takes_publishes().map_err(PublishRefusal::from);
+        let refusal = match taken {
+            Err(refusal) => Some(refusal),
+            Ok(()) => batches.is_empty().then_some(PublishRefusal::BodyAbsent),
+        };
+        if let Some(refusal) = refusal {
+            self.refuse(request, refusal);
             return Ok(());
         }
         let sizes = batches.iter().map(|batch| batch.bytes().len());
@@ -242,6 +252,11 @@ impl SessionRequests {
     /// As [`SessionRequests::publish`].
     pub async fn add(&self, subscribe: Subscribe) -> Result<(), SessionError> {
         self.is_greeted()?;
+        if let Err(wrong) = self.door.takes_subscriptions() {
+            let (subscription, generation) = (subscribe.subscription, subscribe.generation);
+            self.refuse_subscription(subscription, generation, wrong.into());
+            return Ok(());
+        }
         Ok(self.ask(Request::Add(subscribe)).await?)
     }
 

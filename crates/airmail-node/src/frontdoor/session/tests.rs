@@ -1,4 +1,5 @@
 use super::*;
+use crate::config::cluster::Roles;
 use crate::frontdoor::PublishRefusal;
 use crate::metrics::Metrics;
 use crate::send_queue::SendQueue;
@@ -26,8 +27,13 @@ impl Shard {
     fn new() -> Shard {
         let stop = CancellationToken::new();
         let clock = Arc::new(SystemClock::new());
-        let (handle, requests) =
-            ShardHandle::new(("n".into(), 1), Limits::DEFAULT, clock, stop.clone(), false);
+        let (handle, requests) = ShardHandle::new(
+            ("n".into(), Roles::ALL, 1),
+            Limits::DEFAULT,
+            clock,
+            stop.clone(),
+            false,
+        );
         Shard {
             door: FrontDoor::new(
                 handle.clone(),
